@@ -223,13 +223,10 @@ class ChangingGraph:
             residual.add_vertices(n, old_positions)
         elif n > self.edges.n and last is not None:
             last = last._replace(solution=expand_values(last.solution, n, old_positions, 0.0))
-        # The contributions of the sources whose rows change are subtracted before the change and added after it.
-        if residual is not None:
-            residual.add_contributions(edges, plan.out_edges.rows, -1.0)
         edges.commit(plan)
         self._state = _State(edges, index, clock)
         if residual is not None:
-            residual.add_contributions(edges, plan.out_edges.rows, 1.0)
+            residual.apply(edges, plan)
         self._last = last
 
     def keep(self, last: LastRanks) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from prplugin.cpu.memory import OPTIONS, compiled
 
-__all__ = ["BLOCK_TERMS", "PUSH_COST", "find_candidates", "norms", "push", "transfer"]
+__all__ = ["BLOCK_TERMS", "PUSH_COST", "add_contributions", "change_rows", "find_candidates", "norms", "push", "select"]
 
 BLOCK_TERMS = 1024
 """Number of terms per block of a blocked sum."""
@@ -15,26 +15,64 @@ BLOCK_TERMS = 1024
 PUSH_COST = 4
 """Cost of a push in edges, in addition to the out-edges of the vertex."""
 
+MAX_RATIO = 2.0**20
+"""Ratio of the out-weights of a vertex after and before an update above which its residual is computed anew."""
+
 
 @compiled
-def transfer(rows, begins, ends, indices, weights, out_weight, y, factor, r, depth, rounding_error):
-    """Add the contributions of `rows` to r: factor * y_u * w / W_u along each out-edge of u.
+def _add(first, last, targets, weights, per_weight, r):
+    """Add the contributions of some edges of a vertex to r; return the sum of |r_t| after each addition."""
+    magnitudes = 0.0
+    for edge in range(np.uint64(first), np.uint64(last)):
+        target = np.uint64(targets[edge])
+        after = r[target] + (per_weight if weights is None else per_weight * weights[edge])
+        r[target] = after
+        magnitudes += abs(after)
+    return magnitudes
+
+
+@compiled
+def add_contributions(begins, ends, indices, weights, out_weight, y, alpha, r, depth, rounding_error):
+    """Add the contributions of all vertices to r: alpha * y_u * w / W_u along each out-edge of u.
 
     ``rounding_error[0]`` grows by a bound on the rounding errors of r, in units of 2**-53: one rounding of the new r
-    per addition, and `depth` roundings of each contribution.
+    per addition, and `depth` roundings of each contribution; their absolute values sum to alpha * |y_u|.
+    """
+    for u in range(np.uint64(y.size)):
+        if out_weight[u] > 0.0:
+            sent = alpha * y[u]
+            magnitudes = _add(begins[u], ends[u], indices, weights, sent / out_weight[u], r)
+            rounding_error[0] += magnitudes + depth * abs(sent)
+
+
+@compiled
+def change_rows(
+    rows, removed_at, removed, removed_weights, added_at, added, added_weights, old_out_weight, new_out_weight,
+    y, alpha, r, depth, rounding_error,
+):  # fmt: skip
+    """Change r after the out-edges of `rows` have changed: see `prplugin.graph.update.RowChanges`.
+
+    y_u is multiplied by the ratio of the out-weights of u, so that the contributions along its remaining edges stay the
+    same, and r_u falls by what y_u gains. A push of u reverses this, if |r_u| is large enough for one. If an old
+    out-weight is NaN, or a ratio is extreme, r is not changed, and ``rounding_error[0]`` becomes infinite.
     """
     for i in range(rows.size):
-        row = np.uint64(rows[i])
-        if out_weight[row] == 0.0 or y[row] == 0.0:
+        u, old, new = np.uint64(rows[i]), old_out_weight[i], new_out_weight[i]
+        ratio = new / old if old > 0.0 and new > 0.0 else 1.0
+        if not (old >= 0.0 and 1 / MAX_RATIO < ratio < MAX_RATIO):
+            rounding_error[0] = np.inf
             continue
-        per_weight, error = factor * y[row] / out_weight[row], 0.0
-        for edge in range(np.uint64(begins[row]), np.uint64(ends[row])):
-            target = np.uint64(indices[edge])
-            contribution = per_weight if weights is None else per_weight * weights[edge]
-            after = r[target] + contribution
-            r[target] = after
-            error += abs(after) + depth * abs(contribution)
-        rounding_error[0] += error
+        error, before = 0.0, y[u]
+        if old > 0.0:
+            error += _add(removed_at[i], removed_at[i + 1], removed, removed_weights, -alpha * before / old, r)
+        after = before * ratio
+        r[u] -= after - before
+        y[u] = after
+        if new > 0.0:
+            error += _add(added_at[i], added_at[i + 1], added, added_weights, alpha * after / new, r)
+        # The two rounding errors at u; `depth` roundings of the contributions along removed and added edges, whose
+        # absolute values sum to at most alpha times that of y_u, and twice along the others, by both out-weights.
+        rounding_error[0] += error + abs(r[u]) + abs(after - before) + depth * (abs(before) + 3 * abs(after))
 
 
 @compiled
@@ -52,6 +90,19 @@ def find_candidates(r, candidate_min, candidates, is_candidate):
 
 
 @compiled
+def select(r, costs, threshold, selected):
+    """Write the vertices with |r_u| > `threshold` * ``costs[u]`` to `selected`, in their order; return their number.
+
+    Without a branch, whose mispredictions would take longer than the pushes of the vertices selected.
+    """
+    count = np.uint64(0)
+    for u in range(np.uint64(r.size)):
+        selected[count] = u
+        count += np.uint64(abs(r[u]) > threshold * costs[u])
+    return np.int64(count)
+
+
+@compiled
 def push(
     candidates, count, is_candidate, candidate_min, begins, ends, indices, weights, out_weight, y, alpha, r, depth,
     rounding_error, threshold, relaxation,
@@ -61,15 +112,13 @@ def push(
     A push of u with d = `relaxation` * r_u adds d to y_u, subtracts it from r_u, and adds alpha * d * w / W_u to r_t
     for each out-edge to t. A vertex without out-edges is pushed without relaxation. A vertex whose residual exceeds
     `candidate_min` becomes the last candidate. Returns the edges spent, the change of ||r||, and the new `count`.
-    If `candidates` is None, all vertices are examined in their order, and the change of ||r|| is not computed.
+    If `is_candidate` is None, no vertex becomes a candidate, and the change of ||r|| is not computed.
     """
-    edges, least, norm_change, error, position = np.int64(0), threshold * PUSH_COST, 0.0, 0.0, np.int64(0)
+    edges, norm_change, error, position = np.int64(0), 0.0, 0.0, np.int64(0)
     while position < count:
-        u = np.uint64(position) if candidates is None else np.uint64(candidates[np.uint64(position)])
+        u = np.uint64(candidates[np.uint64(position)])
         position += 1
         before = r[u]
-        if abs(before) <= least:
-            continue
         begin, end = np.uint64(begins[u]), np.uint64(ends[u])
         if abs(before) <= threshold * (np.int64(end - begin) + PUSH_COST):
             continue
@@ -84,12 +133,12 @@ def push(
             for edge in range(begin, end):
                 target = np.uint64(indices[edge])
                 after = r[target]
-                if candidates is not None:
+                if is_candidate is not None:
                     norm_before += abs(after)
                 after += per_weight if weights is None else per_weight * weights[edge]
                 r[target] = after
                 norm_after += abs(after)
-                if candidates is not None and abs(after) > candidate_min and not is_candidate[target]:
+                if is_candidate is not None and abs(after) > candidate_min and not is_candidate[target]:
                     is_candidate[target] = True
                     candidates[count] = target
                     count += 1

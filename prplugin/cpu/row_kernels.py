@@ -14,6 +14,9 @@ from prplugin.cpu.memory import compiled
 
 __all__ = ["commit", "compact", "find_pairs", "rewrite", "sum_rows"]
 
+FILTER_SIZE = 1 << 12
+"""Number of flags by which edges to remove are searched for: they fit in the L1 cache."""
+
 
 @compiled
 def find_pairs(rows, columns, begins, ends, indices, found):
@@ -28,7 +31,7 @@ def find_pairs(rows, columns, begins, ends, indices, found):
 
 @compiled
 def rewrite(
-    rows, begins, ends, indices, weights, powers, by_source, removed_at, removed, removed_weights, found,
+    rows, begins, ends, indices, weights, powers, removed_at, removed, removed_weights, found,
     added_at, added, added_weights, at, new_begins, new_ends,
 ):  # fmt: skip
     """Write the changed rows to the buffer from position `at` on, and return the position after the last entry.
@@ -36,44 +39,38 @@ def rewrite(
     Entries before `at` are not altered. The entries to remove from row i are ``removed[removed_at[i]:removed_at[i+1]]``
     in ascending order, each with the weight in `removed_weights`; a NaN matches any weight and is replaced by the one
     that was removed. `found` marks the entries to remove that exist. Unless `powers` is None, the remaining entries are
-    divided by 2 to the power of their source: the row if `by_source`, else the column. Added entries follow them.
+    divided by 2 to the power of their row. Added entries follow them.
     """
+    # Whether an index to remove is b modulo FILTER_SIZE. Most entries are therefore kept without a search.
+    may_be_removed = np.zeros(FILTER_SIZE, np.bool_)
+    last_bits = np.uint64(FILTER_SIZE - 1)
     for i in range(rows.size):
-        new_begins[i] = at
+        row, new_begins[i] = np.uint64(rows[i]), at
         first, last = removed_at[i], removed_at[i + 1]
-        # Bit b: whether an index to remove is b modulo 64. Most entries are therefore kept without a search.
-        removed_bits = np.uint64(0)
         for position in range(first, last):
-            removed_bits |= np.uint64(1) << (np.uint64(removed[position]) & np.uint64(63))
-        for edge in range(begins[rows[i]], ends[rows[i]]):
+            may_be_removed[np.uint64(removed[position]) & last_bits] = True
+        for edge in range(np.uint64(begins[row]), np.uint64(ends[row])):
             index, match = indices[edge], last
-            low, high = first, last
-            if removed_bits >> (np.uint64(index) & np.uint64(63)) & np.uint64(1) == np.uint64(0):
-                low = last
-            while low < high:
-                middle = (low + high) // 2
-                if removed[middle] < index:
-                    low = middle + 1
-                else:
-                    high = middle
-            while low < last and removed[low] == index:
-                if not found[low]:
-                    wanted = 0.0 if weights is None else removed_weights[low]
-                    if weights is None or np.isnan(wanted) or wanted == weights[edge]:
-                        match = low
-                        break
-                low += 1
+            if may_be_removed[np.uint64(index) & last_bits]:
+                low = first + np.searchsorted(removed[first:last], index)
+                while low < last and removed[low] == index:
+                    if not found[low]:
+                        wanted = 0.0 if weights is None else removed_weights[low]
+                        if weights is None or np.isnan(wanted) or wanted == weights[edge]:
+                            match = low
+                            break
+                    low += 1
             if match < last:
                 found[match] = True
                 if weights is not None:
                     removed_weights[match] = weights[edge]
             else:
-                indices[at] = index
+                indices[np.uint64(at)] = index
                 if weights is not None:
-                    weights[at] = weights[edge]
-                    if powers is not None:
-                        weights[at] = math.ldexp(weights[edge], -powers[rows[i] if by_source else index])
+                    weights[at] = weights[edge] if powers is None else math.ldexp(weights[edge], -powers[row])
                 at += 1
+        for position in range(first, last):
+            may_be_removed[np.uint64(removed[position]) & last_bits] = False
         for position in range(added_at[i], added_at[i + 1]):
             indices[at] = added[position]
             if weights is not None:
@@ -121,19 +118,16 @@ def compact(first, last, begins, ends, indices, weights, offsets, new_indices, n
 
 @compiled
 def commit(
-    rows, new_row_begins, new_row_ends, row_begins, row_ends,
-    columns, new_column_begins, new_column_ends, column_begins, column_ends,
-    out_weight, new_out_weight, references, new_references, count, count_change,
+    rows, new_begins, new_ends, begins, ends, out_weight, new_out_weight, references, new_references, count,
+    count_change,
 ):  # fmt: skip
-    """Set the positions of the rewritten rows and columns, out-weights, reference exponents and the number of edges.
+    """Set the positions of the rewritten rows, out-weights, reference exponents and the number of edges.
 
     One compiled call, so that an interrupt from the keyboard cannot leave part of it undone.
     """
     count[0] += count_change
     for i in range(rows.size):
-        row_begins[rows[i]], row_ends[rows[i]] = new_row_begins[i], new_row_ends[i]
+        begins[rows[i]], ends[rows[i]] = new_begins[i], new_ends[i]
         out_weight[rows[i]] = new_out_weight[i]
         if references is not None:
             references[rows[i]] = new_references[i]
-    for i in range(columns.size):
-        column_begins[columns[i]], column_ends[columns[i]] = new_column_begins[i], new_column_ends[i]

@@ -35,12 +35,12 @@ class Adjacency:
         self.spilled = edges.spilled
 
     @classmethod
-    def of(cls, compressed: Compressed, *, by_target: bool) -> Self:
-        """Return the graph of a valid CSR or, with `by_target`, CSC, without a copy."""
+    def of(cls, compressed: Compressed, *, by_target: bool, **options: Any) -> Self:
+        """Return the graph of a valid CSR or, with `by_target`, CSC, without a copy; `options` are those of `Edges`."""
         offsets, members, weights = compressed
         groups = rows_of(offsets, members.size)
         source, destination = (members, groups) if by_target else (groups, members)
-        adjacency = cls(Edges(source, destination, weights, offsets.size - 1))
+        adjacency = cls(Edges(source, destination, weights, offsets.size - 1, **options))
         setattr(adjacency, "csc" if by_target else "csr", compressed)
         synchronize(adjacency.memory_space)
         return adjacency

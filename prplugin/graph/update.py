@@ -2,28 +2,27 @@
 
 A changed row is written anew after the last row of the buffer, and its old entries stay in place. The cost of a change
 is therefore proportional to the size of the rows that it touches, and the change becomes visible at once when the
-positions of those rows are replaced. The rows are copied to a new buffer, in order, when the buffer is full or a method
-needs CSR or CSC.
+positions of those rows are replaced. The rows are copied to a new buffer, in order, when the buffer is full or CSR is
+needed. In-edges are not stored: a method that needs them groups the out-edges by target.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
 from prplugin.cpu.sorting import offsets_of
 from prplugin.cpu.threads import Threads
-from prplugin.graph.adjacency import Adjacency, endpoints_by_target
+from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.decay import ZERO_EXPONENT, ScaledWeights
 from prplugin.graph.dedup import concatenated, oriented, pair_keys, reversed_edges, with_reverse_edges
 from prplugin.machine import COMPILED_AFTER_EDGES, count_processed_edges, this_machine
 from prplugin.numerics.rounding import compensated_depth
 from prplugin.types.arrays import namespace
 from prplugin.types.compressed import Compressed
-from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, index_dtype
+from prplugin.types.edges import ANY, Edges, Floats, Integers, index_dtype
 
 __all__ = ["ChangeError", "ChangingEdges", "Plan", "expand_values"]
 
@@ -115,26 +114,35 @@ class _RowBuffer:
         return replace(rows, begins=begins, ends=ends)
 
 
-@dataclass
-class _RewrittenRows:
-    """Positions of the new versions of changed rows, and the number of buffer entries in use with them."""
+class RowChanges(NamedTuple):
+    """Edges that are removed from and added to some rows.
+
+    Row ``rows[i]`` loses the entries ``removed_at[i]`` to ``removed_at[i + 1]`` of `removed`, a pair of targets and
+    weights, and gains those of `added` likewise.
+    """
 
     rows: Integers
-    begins: Integers
-    ends: Integers
-    used: int
+    removed_at: Integers
+    removed: tuple[Integers, Floats | None]
+    added_at: Integers
+    added: tuple[Integers, Floats | None]
 
 
 @dataclass
 class Plan:
-    """A change whose rows have been written to the buffers, but which is not visible before `ChangingEdges.commit`.
+    """A change whose rows have been written to the buffer, but which is not visible before `ChangingEdges.commit`.
 
-    `out_weight`, `references`: New out-weights and reference exponents of the vertices ``out_edges.rows``.
+    `begins`, `ends`, `out_weight`, `references`: New positions, out-weights and reference exponents of the rows that
+    change; `used`: number of buffer entries in use with them.
+    `old_out_weight`: Out-weights before the change; NaN where the reference exponent changes.
     `count_change`: Number of added edges less that of removed ones.
     """
 
-    out_edges: _RewrittenRows
-    in_edges: _RewrittenRows
+    changes: RowChanges
+    begins: Integers
+    ends: Integers
+    used: int
+    old_out_weight: Floats
     out_weight: Floats
     references: Integers | None
     count_change: int
@@ -142,7 +150,7 @@ class Plan:
 
 @dataclass
 class ChangingEdges:
-    """Out-edges and in-edges of a graph on the host.
+    """Out-edges of a graph on the host.
 
     `weights_depth`: Rounding depth of an out-weight, without the roundings of the weights.
     `roundings`: Relative rounding errors, each of 2**-53, that a weight carries at most.
@@ -152,7 +160,6 @@ class ChangingEdges:
     """
 
     out_edges: _RowBuffer
-    in_edges: _RowBuffer
     out_weight: Floats
     weights_depth: int
     roundings: int
@@ -165,10 +172,8 @@ class ChangingEdges:
     def of(cls, adjacency: Adjacency, references: Integers | None) -> ChangingEdges:
         """Copy the edges of a graph."""
         count_processed_edges(COMPILED_AFTER_EDGES)  # updates import Numba in any case, so that other code may use it
-        dtype = index_dtype(adjacency.n)
         return cls(
-            _RowBuffer.of(adjacency.csr, dtype),
-            _RowBuffer.of(adjacency.csc, dtype),
+            _RowBuffer.of(adjacency.csr, index_dtype(adjacency.n)),
             adjacency.out_weight.copy(),
             adjacency.out_weight_depth - 2 * adjacency.edges.roundings,
             adjacency.edges.roundings,
@@ -194,12 +199,11 @@ class ChangingEdges:
 
     def adjacency(self) -> Adjacency:
         """Return the graph in its present state."""
-        self.in_edges, (offsets, sources, weights) = self.in_edges.compressed()
-        edge_list = partial(endpoints_by_target, offsets, sources)
+        self.out_edges, csr = self.out_edges.compressed()
         extent = ANY if self.references is None else (ANY[0], 2.0**MAX_EXPONENT * 4)
-        edges = GroupedEdges((offsets, sources, weights), self.out_weight, edge_list, self.weights_depth, extent)
-        edges.roundings, edges.spilled = self.roundings, self.spilled
-        return Adjacency(edges)
+        adjacency = Adjacency.of(csr, by_target=False, extent=extent, spilled=self.spilled, roundings=self.roundings)
+        adjacency.set_out_weight(self.out_weight, self.weights_depth)
+        return adjacency
 
     def with_vertices(self, n: int, positions: Integers | None) -> ChangingEdges:
         """Return the edges of a graph of n vertices, of which the new ones have no edges; see `expand_values`."""
@@ -207,7 +211,6 @@ class ChangingEdges:
         return replace(
             self,
             out_edges=self.out_edges.with_vertices(n, positions),
-            in_edges=self.in_edges.with_vertices(n, positions),
             out_weight=expand_values(self.out_weight, n, positions, 0.0),
             references=references,
             count=self.count.copy(),
@@ -229,30 +232,22 @@ class ChangingEdges:
         removals = concatenated(self._stored(removed, self.references), self._stored(replaced, self.references))
         if not directed:
             removals = self._with_reverse_removals(removals, removed_count)
-        powers, targets_of_raised = None, None
-        if self.references is not None and references is not None:
-            rows = np.unique(added.source)
-            raised = rows[(references[rows] != self.references[rows]) & (self.out_weight[rows] > 0)]
-            if raised.size:
-                powers, out = references - self.references, self.out_edges
-                runs = zip(out.begins[raised].tolist(), out.ends[raised].tolist(), strict=True)
-                targets_of_raised = np.concatenate([out.indices[begin:end] for begin, end in runs])
-        out_edges, weights = self._rewrite("out_edges", removals, additions, removed_count, powers)
-        reverse = reversed_edges(replace(removals, weights=weights)), reversed_edges(additions)
-        in_edges, _ = self._rewrite("in_edges", *reverse, removed_count, powers, targets_of_raised)
+        powers = None if self.references is None or references is None else references - self.references
+        plan = self._rewrite(removals, additions, removed_count, powers)
         from prplugin.cpu import row_kernels  # imports Numba
 
-        rows, sums = out_edges.rows, np.empty(out_edges.rows.size)
-        row_kernels.sum_rows(out_edges.begins, out_edges.ends, self.out_edges.weights, sums)
-        if references is not None:
-            had_edges = self.out_weight[rows] > 0
-            underflowing = (sums < MIN_OUT_WEIGHT) & had_edges & (out_edges.ends > out_edges.begins)
+        rows = plan.changes.rows
+        row_kernels.sum_rows(plan.begins, plan.ends, self.out_edges.weights, plan.out_weight)
+        if references is not None and powers is not None:
+            plan.references = references[rows]
+            had_edges = plan.old_out_weight > 0
+            underflowing = (plan.out_weight < MIN_OUT_WEIGHT) & had_edges & (plan.ends > plan.begins)
             if underflowing.any():
                 raise ChangeError("underflow", rows[underflowing])
-            references = references[rows]
-        if not np.isfinite(sums).all():
-            raise ChangeError("overflow", rows[~np.isfinite(sums)])
-        return Plan(out_edges, in_edges, sums, references, additions.m - removals.m)
+            plan.old_out_weight[had_edges & (powers[rows] != 0)] = np.nan
+        if not np.isfinite(plan.out_weight).all():
+            raise ChangeError("overflow", rows[~np.isfinite(plan.out_weight)])
+        return plan
 
     def commit(self, plan: Plan) -> None:
         """Make a planned change visible."""
@@ -260,11 +255,9 @@ class ChangingEdges:
 
         if self.out_edges.weights is not None:
             self.weights_depth = max(self.weights_depth, compensated_depth(self.m + plan.count_change))
-        out_edges, in_edges = plan.out_edges, plan.in_edges
-        self.out_edges.used, self.in_edges.used = out_edges.used, in_edges.used
+        self.out_edges.used = plan.used
         row_kernels.commit(
-            out_edges.rows, out_edges.begins, out_edges.ends, self.out_edges.begins, self.out_edges.ends,
-            in_edges.rows, in_edges.begins, in_edges.ends, self.in_edges.begins, self.in_edges.ends,
+            plan.changes.rows, plan.begins, plan.ends, self.out_edges.begins, self.out_edges.ends,
             self.out_weight, plan.out_weight, self.references, plan.references, self.count, plan.count_change,
         )  # fmt: skip
 
@@ -300,8 +293,9 @@ class ChangingEdges:
         If any of several parallel edges may be removed, the weight of the one that is found selects its reverse.
         """
         if removals.weights is not None:
-            _, weights = self._rewrite("out_edges", removals, removals.take(slice(0)), removed_count)
-            removals = replace(removals, weights=weights)
+            changes = self._rewrite(removals, removals.take(slice(0)), removed_count).changes
+            order = _by_source(removals)
+            removals.weights[order] = changes.removed[1]
         reverse = reversed_edges(removals.take(removals.source != removals.destination))
         if self.references is not None:
             shifts = self.references[reverse.destination] - self.references[reverse.source]
@@ -311,41 +305,33 @@ class ChangingEdges:
             reverse = replace(reverse, weights=weights)
         return concatenated(removals, reverse)
 
-    def _rewrite(
-        self, which: Literal["out_edges", "in_edges"], removed: Edges, added: Edges, removed_count: int,
-        powers: Integers | None = None, more_rows: Integers | None = None,
-    ) -> tuple[_RewrittenRows, Floats | None]:  # fmt: skip
-        """Write new versions of changed rows, and of `more_rows`; return them and the weights that were removed.
+    def _rewrite(self, removed: Edges, added: Edges, removed_count: int, powers: Integers | None = None) -> Plan:
+        """Write new versions of changed rows; return their plan, with the weights that were removed.
 
         The weights of the old edges of vertex u are divided by ``2**powers[u]``. Raises ChangeError if one of the first
         `removed_count` edges to remove does not exist; the others were derived from these.
         """
         from prplugin.cpu import row_kernels  # imports Numba
 
-        changed = np.unique(np.concatenate([removed.source, added.source, *([] if more_rows is None else [more_rows])]))
-        rows: _RowBuffer = getattr(self, which)
-        rows = rows.with_capacity(int((rows.ends[changed] - rows.begins[changed]).sum()) + added.m)
-        setattr(self, which, rows)
-        order = np.lexsort((removed.destination, removed.source))
-        removed, added = removed.take(order), added.take(np.argsort(added.source, kind="stable"))
-        removed_at, added_at = (
-            np.append(np.searchsorted(edges.source, changed), edges.m) for edges in (removed, added)
+        rows = np.unique(np.concatenate([removed.source, added.source]))
+        buffer = self.out_edges.with_capacity(
+            int((self.out_edges.ends[rows] - self.out_edges.begins[rows]).sum()) + added.m
         )
+        self.out_edges = buffer
+        order = _by_source(removed)
+        edges = removed.take(order), added.take(np.argsort(added.source, kind="stable"))
+        removed_at, added_at = (np.append(np.searchsorted(each.source, rows), each.m) for each in edges)
+        changes = RowChanges(rows, removed_at, _targets(edges[0]), added_at, _targets(edges[1]))
         found = np.zeros(removed.m, np.bool_)
-        begins, ends = np.empty(changed.size, np.int64), np.empty(changed.size, np.int64)
+        begins, ends, sums = np.empty(rows.size, np.int64), np.empty(rows.size, np.int64), np.empty(rows.size)
         used = row_kernels.rewrite(
-            changed, rows.begins, rows.ends, rows.indices, rows.weights, powers, which == "out_edges",
-            removed_at, removed.destination, removed.weights, found,
-            added_at, added.destination, added.weights, rows.used, begins, ends,
+            rows, buffer.begins, buffer.ends, buffer.indices, buffer.weights, powers,
+            removed_at, *changes.removed, found, added_at, *changes.added, buffer.used, begins, ends,
         )  # fmt: skip
         if not found.all():
             missing = np.unique(order[~found])
             raise ChangeError("missing", missing[missing < removed_count])
-        weights = None
-        if removed.weights is not None:
-            weights = np.empty(removed.m)
-            weights[order] = removed.weights
-        return _RewrittenRows(changed, begins, ends, used), weights
+        return Plan(changes, begins, ends, used, self.out_weight[rows], sums, None, added.m - removed.m)
 
     def _references_with(self, added: Edges) -> Integers | None:
         """Return the reference exponents after edges are added; None if weights do not decay.
@@ -365,6 +351,15 @@ class ChangingEdges:
         references = self.references.copy()
         references[vertices] = np.where(self.out_weight[vertices] == 0, first, raised)
         return references
+
+
+def _by_source(edges: Edges) -> Integers:
+    """Return the order of edges by source, then target."""
+    return np.lexsort((edges.destination, edges.source))
+
+
+def _targets(edges: Edges) -> tuple[Integers, Floats | None]:
+    return edges.destination, edges.weights
 
 
 def expand_values(values: Any, n: int, positions: Integers | None, fill: Any) -> Any:

@@ -12,7 +12,9 @@ x = y / S therefore satisfies G x - x = (r - R v) / S, and as G is a contraction
 
     ||x - x*|| <= ||G x - x|| / (1 - alpha) = ||r - R v|| / (S (1 - alpha)) <= (||r|| + |R|) / (S (1 - alpha)).  (2)
 
-When the out-edges of u change, r changes only at the old and new targets of u. When vertices are added, c v is extended
+When out-edges of u are added or removed, y_u is multiplied by the ratio of the new and the old out-weight of u. The
+contributions along the remaining edges then stay the same, so that r changes only at u and at the targets of the edges
+that are added or removed. When vertices are added, c v is extended
 to each new vertex (by 0 if v is given), which changes no other entry. A push of vertex u adds r_u to y_u, sets r_u to 0
 and adds alpha P_ut r_u to r_t for each target t, so that ||r|| falls by at least (1 - alpha) |r_u|. Neither an update
 nor a push takes a pass over all edges.
@@ -40,7 +42,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu.sums import total
-from prplugin.graph.update import ChangingEdges, expand_values
+from prplugin.graph.update import ChangingEdges, Plan, expand_values
 from prplugin.numerics.rounding import rounding_depth
 from prplugin.types.edges import Floats, Integers
 
@@ -118,16 +120,22 @@ class Residual:
         self.r = (self.c if self.v is None else self.c * self.v) - self.y
         # The subtraction rounds once, and so does c v if v is given.
         self.rounding_error = np.array([total(np.abs(self.r)) + (self._depth_of_v + 1) * self.c])
-        self.add_contributions(edges, np.arange(self.y.size), 1.0)
-
-    def add_contributions(self, edges: ChangingEdges, rows: Integers, factor: float) -> None:
-        """Add `factor` times the contributions of the vertices `rows` along their out-edges to r."""
         from prplugin.cpu import push_kernels  # imports Numba
 
         out = edges.out_edges
-        push_kernels.transfer(
-            rows, out.begins, out.ends, out.indices, out.weights, edges.out_weight,
-            self.y, factor * self.alpha, self.r, edges.depth, self.rounding_error,
+        push_kernels.add_contributions(
+            out.begins, out.ends, out.indices, out.weights, edges.out_weight, self.y, self.alpha, self.r, edges.depth,
+            self.rounding_error,
+        )  # fmt: skip
+
+    def apply(self, edges: ChangingEdges, plan: Plan) -> None:
+        """Change r by a plan that was committed to the edges."""
+        from prplugin.cpu import push_kernels  # imports Numba
+
+        rows, removed_at, removed, added_at, added = plan.changes
+        push_kernels.change_rows(
+            rows, removed_at, *removed, added_at, *added, plan.old_out_weight, plan.out_weight,
+            self.y, self.alpha, self.r, edges.depth, self.rounding_error,
         )  # fmt: skip
 
     def add_vertices(self, n: int, positions: Integers | None) -> None:
@@ -149,15 +157,16 @@ class Residual:
 
         out, spent, n = edges.out_edges, 0, edges.n
         scale = sum_y * (1 - self.alpha)
-        candidates, is_candidate = np.empty(n, out.indices.dtype), np.zeros(n, np.bool_)
+        candidates = np.empty(n, out.indices.dtype)
         candidate_min = CANDIDATE_FACTOR * tol * scale / n
 
-        def push(candidates: Any, count: int, threshold: float, relaxation: float) -> tuple[int, float, int]:
+        def push(count: int, is_candidate: Any, threshold: float, relaxation: float) -> tuple[int, float, int]:
             return push_kernels.push(  # type: ignore[no-any-return]
                 candidates, count, is_candidate, candidate_min, out.begins, out.ends, out.indices, out.weights,
                 edges.out_weight, self.y, self.alpha, self.r, edges.depth, self.rounding_error, threshold, relaxation,
             )  # fmt: skip
 
+        is_candidate = np.zeros(n, np.bool_)
         count, largest = push_kernels.find_candidates(self.r, candidate_min, candidates, is_candidate)
         threshold = largest * THRESHOLD_FACTOR / push_kernels.PUSH_COST
         while (
@@ -166,7 +175,7 @@ class Residual:
             and count < MAX_CANDIDATE_FRACTION * n
             and threshold * push_kernels.PUSH_COST > candidate_min
         ):
-            round_edges, norm_change, count = push(candidates, count, threshold, 1.0)
+            round_edges, norm_change, count = push(count, is_candidate, threshold, 1.0)
             spent += round_edges
             bound += norm_change / scale  # an estimate suffices
             threshold *= THRESHOLD_FACTOR
@@ -177,10 +186,13 @@ class Residual:
         if spent > 0:
             bound, _, sum_y = self.bounds()
         unpushed = FIRST_UNPUSHED_FRACTION if bound < FIRST_UNPUSHED_FRACTION * tol else UNPUSHED_FRACTION
+        costs = np.empty(0, np.float32)
         while bound > tol and spent < max_edges:
+            costs = costs if costs.size else (out.ends - out.begins + push_kernels.PUSH_COST).astype(np.float32)
             scale = sum_y * (1 - self.alpha)
             threshold = unpushed * bound * scale / (edges.m + push_kernels.PUSH_COST * n)
-            round_edges, _, _ = push(None, n, threshold, relaxation)
+            count = push_kernels.select(self.r, costs, threshold, candidates)
+            round_edges, _, _ = push(count, None, threshold, relaxation)
             spent, previous_bound = spent + round_edges, bound
             bound, _, sum_y = self.bounds(center=round_edges > MIN_CENTERED_FRACTION * edges.m)
             ratio = bound / previous_bound
