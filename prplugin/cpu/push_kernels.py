@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from prplugin.cpu.memory import OPTIONS, compiled
+from prplugin.cpu.memory import OPTIONS, compiled, prefetch
 
 __all__ = ["BLOCK_TERMS", "PUSH_COST", "add_contributions", "change_rows", "find_candidates", "norms", "push", "select"]
 
@@ -15,6 +15,9 @@ BLOCK_TERMS = 1024
 PUSH_COST = 4
 """Cost of a push in edges, in addition to the out-edges of the vertex."""
 
+AHEAD = 8
+"""Prefetch distance in pushes."""
+
 MAX_RATIO = 2.0**20
 """Ratio of the out-weights of a vertex after and before an update above which its residual is computed anew."""
 
@@ -22,13 +25,14 @@ MAX_RATIO = 2.0**20
 @compiled
 def _add(first, last, targets, weights, per_weight, r):
     """Add the contributions of some edges of a vertex to r; return the sum of |r_t| after each addition."""
-    magnitudes = 0.0
+    magnitudes, others = 0.0, 0.0
     for edge in range(np.uint64(first), np.uint64(last)):
         target = np.uint64(targets[edge])
         after = r[target] + (per_weight if weights is None else per_weight * weights[edge])
         r[target] = after
-        magnitudes += abs(after)
-    return magnitudes
+        # Two sums in turn, so that an addition does not wait for the previous one.
+        magnitudes, others = others + abs(after), magnitudes
+    return magnitudes + others
 
 
 @compiled
@@ -118,6 +122,13 @@ def push(
     while position < count:
         u = np.uint64(candidates[np.uint64(position)])
         position += 1
+        if is_candidate is None and position + 2 * AHEAD < count:
+            near, far = candidates[np.uint64(position + AHEAD)], candidates[np.uint64(position + 2 * AHEAD)]
+            prefetch(begins, far)
+            prefetch(ends, far)
+            prefetch(indices, begins[np.uint64(near)])  # type: ignore[call-arg]
+            prefetch(out_weight, near)
+            prefetch(y, near)
         before = r[u]
         begin, end = np.uint64(begins[u]), np.uint64(ends[u])
         if abs(before) <= threshold * (np.int64(end - begin) + PUSH_COST):
@@ -130,18 +141,20 @@ def push(
         norm_before, norm_after = abs(before), abs(r[u])
         if out_weight[u] > 0.0:
             per_weight = alpha * pushed / out_weight[u]
-            for edge in range(begin, end):
-                target = np.uint64(indices[edge])
-                after = r[target]
-                if is_candidate is not None:
+            if is_candidate is None:
+                norm_after += _add(begin, end, indices, weights, per_weight, r)
+            else:
+                for edge in range(begin, end):
+                    target = np.uint64(indices[edge])
+                    after = r[target]
                     norm_before += abs(after)
-                after += per_weight if weights is None else per_weight * weights[edge]
-                r[target] = after
-                norm_after += abs(after)
-                if is_candidate is not None and abs(after) > candidate_min and not is_candidate[target]:
-                    is_candidate[target] = True
-                    candidates[count] = target
-                    count += 1
+                    after += per_weight if weights is None else per_weight * weights[edge]
+                    r[target] = after
+                    norm_after += abs(after)
+                    if abs(after) > candidate_min and not is_candidate[target]:
+                        is_candidate[target] = True
+                        candidates[count] = target
+                        count += 1
         norm_change += norm_after - norm_before
         # Each contribution carries `depth` roundings, and their absolute values sum to alpha * |pushed|.
         error += abs(pushed) * (1 + depth) + norm_after
@@ -168,17 +181,18 @@ def norms(y, r, v, c, center, rounding_error, sums):
         sum_r += block_r
         norm_r += block_norm
     change = sum_r / size if v is None else sum_r
+    before = c
+    if center:
+        c -= change
+    rounded = before - c  # what c changed by
     for first in range(0, size, BLOCK_TERMS):
         block_norm = 0.0
         for u in range(first, min(first + BLOCK_TERMS, size)):
             block_norm += abs(r[u] - (change if v is None else change * v[u]))
+            if center:
+                r[u] -= rounded if v is None else rounded * v[u]
         norm_step += block_norm
     if center:
-        before = c
-        c -= change
-        change = before - c
-        for u in range(size):
-            r[u] -= change if v is None else change * v[u]
         # Each new r_u rounds once, and each subtrahend twice; their absolute values sum to |sum(r)|.
         rounding_error[0] += norm_step + 2 * norm_r
     sums[0], sums[1], sums[2], sums[3] = c, sum_y, norm_r, norm_step

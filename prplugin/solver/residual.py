@@ -62,16 +62,16 @@ Later rounds examine all vertices.
 MAX_CANDIDATE_FRACTION = 1 / 8
 """Fraction of the vertices that are candidates above which all vertices are examined, in their order."""
 
-UNPUSHED_FRACTION = 0.75
+UNPUSHED_FRACTION = 0.9
 """Maximum fraction of ||r|| that a round over all vertices leaves to those that are not pushed."""
 
 FIRST_UNPUSHED_FRACTION = 2.0
 """The same for the first of these rounds. It takes less time, and suffices if the bound is just above the tolerance."""
 
-FAST_RATIO = 0.4
+FAST_RATIO = 0.5
 """Ratio of the bounds after and before a round without relaxation above which it is not fast enough."""
 
-SLOW_RATIO = 0.75
+SLOW_RATIO = 0.8
 """Ratio of the bounds after and before a round above which relaxation is reduced."""
 
 MIN_CENTERED_FRACTION = 1 / 4
