@@ -124,9 +124,9 @@ def push(
         position += 1
         if is_candidate is None and position + 2 * AHEAD < count:
             near, far = candidates[np.uint64(position + AHEAD)], candidates[np.uint64(position + 2 * AHEAD)]
-            prefetch(begins, far)
+            prefetch(begins, far)  # type: ignore[call-arg]
             prefetch(ends, far)
-            prefetch(indices, begins[np.uint64(near)])  # type: ignore[call-arg]
+            prefetch(indices, begins[np.uint64(near)])
             prefetch(out_weight, near)
             prefetch(y, near)
         before = r[u]
@@ -181,18 +181,17 @@ def norms(y, r, v, c, center, rounding_error, sums):
         sum_r += block_r
         norm_r += block_norm
     change = sum_r / size if v is None else sum_r
-    before = c
-    if center:
-        c -= change
-    rounded = before - c  # what c changed by
     for first in range(0, size, BLOCK_TERMS):
         block_norm = 0.0
         for u in range(first, min(first + BLOCK_TERMS, size)):
             block_norm += abs(r[u] - (change if v is None else change * v[u]))
-            if center:
-                r[u] -= rounded if v is None else rounded * v[u]
         norm_step += block_norm
     if center:
+        before = c
+        c -= change
+        change = before - c
+        for u in range(size):
+            r[u] -= change if v is None else change * v[u]
         # Each new r_u rounds once, and each subtrahend twice; their absolute values sum to |sum(r)|.
         rounding_error[0] += norm_step + 2 * norm_r
     sums[0], sums[1], sums[2], sums[3] = c, sum_y, norm_r, norm_step
