@@ -36,11 +36,11 @@ __all__ = ["Access", "Aging", "ChangingGraph", "LastRanks"]
 VERTEX_COST = 8
 """Approximate time per vertex of an iteration of a method, which mixes iterates, relative to the time per edge."""
 
-PUSH_SLOWDOWN = 4
+PUSH_SLOWDOWN = 3
 """Approximate time per pushed edge, relative to the time per edge of an iteration of a method."""
 
-PREPARATION_PASSES = 6
-"""Approximate time to prepare a method, in passes over the edges."""
+PREPARATION_PASSES = 14
+"""Approximate time to group the edges by target and to prepare a method, in passes over the edges."""
 
 CALL_COST = 1_000_000
 """Approximate time of the calls that prepare a method and run it on a small graph, in pushed edges."""

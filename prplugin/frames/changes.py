@@ -239,6 +239,8 @@ def _in_one_type(old: Integers, new: Integers) -> list[Integers]:
 
 def _integers(ids: Any, column: Any) -> Integers:
     integers: Integers
+    if is_a(column, "pandas.arrays", "NumpyExtensionArray"):
+        column = column.to_numpy()  # takes less time than a Series
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu" and not is_a(column, "cudf", "Series"):
         integers = namespace(column).asarray(column)
     else:

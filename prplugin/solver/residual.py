@@ -14,10 +14,9 @@ x = y / S therefore satisfies G x - x = (r - R v) / S, and as G is a contraction
 
 When out-edges of u are added or removed, y_u is multiplied by the ratio of the new and the old out-weight of u. The
 contributions along the remaining edges then stay the same, so that r changes only at u and at the targets of the edges
-that are added or removed. When vertices are added, c v is extended
-to each new vertex (by 0 if v is given), which changes no other entry. A push of vertex u adds r_u to y_u, sets r_u to 0
-and adds alpha P_ut r_u to r_t for each target t, so that ||r|| falls by at least (1 - alpha) |r_u|. Neither an update
-nor a push takes a pass over all edges.
+that are added or removed. When vertices are added, c v is extended to each new vertex (by 0 if v is given), which
+changes no other entry. A push of vertex u adds r_u to y_u, sets r_u to 0 and adds alpha P_ut r_u to r_t for each target
+t, so that ||r|| falls by at least (1 - alpha) |r_u|. Neither an update nor a push takes a pass over all edges.
 
 Pushes are made in rounds. The threshold of the first rounds falls from the largest residual per edge, so that a few
 large residuals spread to the vertices near them. Later rounds are Gauss-Seidel sweeps over all vertices, over-relaxed
@@ -89,6 +88,7 @@ class Residual:
     `r`: The residual as computed.
     `rounding_error`: Bound on its L1 difference from the exact residual, in units of 2**-53; an array of one.
     `c`: The constant of (1), per vertex if v is uniform.
+    `costs`: Cost of a push of each vertex in edges; float32.
     """
 
     alpha: float
@@ -97,6 +97,7 @@ class Residual:
     r: Floats
     rounding_error: Floats
     c: float
+    costs: Any = None
 
     @property
     def _depth_of_v(self) -> int:
@@ -123,6 +124,7 @@ class Residual:
         from prplugin.cpu import push_kernels  # imports Numba
 
         out = edges.out_edges
+        self.costs = (out.ends - out.begins + push_kernels.PUSH_COST).astype(np.float32)
         push_kernels.add_contributions(
             out.begins, out.ends, out.indices, out.weights, edges.out_weight, self.y, self.alpha, self.r, edges.depth,
             self.rounding_error,
@@ -133,6 +135,7 @@ class Residual:
         from prplugin.cpu import push_kernels  # imports Numba
 
         rows, removed_at, removed, added_at, added = plan.changes
+        self.costs[rows] = plan.ends - plan.begins + push_kernels.PUSH_COST
         push_kernels.change_rows(
             rows, removed_at, *removed, added_at, *added, plan.old_out_weight, plan.out_weight,
             self.y, self.alpha, self.r, edges.depth, self.rounding_error,
@@ -140,7 +143,10 @@ class Residual:
 
     def add_vertices(self, n: int, positions: Integers | None) -> None:
         """Extend y and r to n vertices, of which the new ones have no edges yet; see `expand_values`."""
+        from prplugin.cpu import push_kernels  # imports Numba
+
         new = self.c if self.v is None else 0.0
+        self.costs = expand_values(self.costs, n, positions, push_kernels.PUSH_COST)
         self.y, self.r = expand_values(self.y, n, positions, new), expand_values(self.r, n, positions, 0.0)
         if self.v is not None:
             self.v = expand_values(self.v, n, positions, 0.0)
@@ -186,12 +192,10 @@ class Residual:
         if spent > 0:
             bound, _, sum_y = self.bounds()
         unpushed = FIRST_UNPUSHED_FRACTION if bound < FIRST_UNPUSHED_FRACTION * tol else UNPUSHED_FRACTION
-        costs = np.empty(0, np.float32)
         while bound > tol and spent < max_edges:
-            costs = costs if costs.size else (out.ends - out.begins + push_kernels.PUSH_COST).astype(np.float32)
             scale = sum_y * (1 - self.alpha)
             threshold = unpushed * bound * scale / (edges.m + push_kernels.PUSH_COST * n)
-            count = push_kernels.select(self.r, costs, threshold, candidates)
+            count = push_kernels.select(self.r, self.costs, threshold, candidates)
             round_edges, _, _ = push(count, None, threshold, relaxation)
             spent, previous_bound = spent + round_edges, bound
             bound, _, sum_y = self.bounds(center=round_edges > MIN_CENTERED_FRACTION * edges.m)
