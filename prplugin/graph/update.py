@@ -293,9 +293,11 @@ class ChangingEdges:
         If any of several parallel edges may be removed, the weight of the one that is found selects its reverse.
         """
         if removals.weights is not None:
-            changes = self._rewrite(removals, removals.take(slice(0)), removed_count).changes
-            order = _by_source(removals)
-            removals.weights[order] = changes.removed[1]
+            weights = np.empty(removals.m)
+            weights[_by_source(removals)] = self._rewrite(
+                removals, removals.take(slice(0)), removed_count
+            ).changes.removed[1]
+            removals = replace(removals, weights=weights)
         reverse = reversed_edges(removals.take(removals.source != removals.destination))
         if self.references is not None:
             shifts = self.references[reverse.destination] - self.references[reverse.source]
