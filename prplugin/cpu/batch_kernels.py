@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from prplugin.cpu.memory import compiled
+from prplugin.cpu.memory import compiled, prefetch
 from prplugin.cpu.mixing_kernels import vectorized
 
-__all__ = ["BLOCK", "GROUP", "mix", "products", "step", "transpose"]
+__all__ = ["BLOCK", "GROUP", "LINE", "mix", "products", "step", "transpose"]
 
 GROUP = 32
 """Rows whose norms are added in one plain loop; the group sums are then added per block."""
@@ -19,59 +19,54 @@ GROUP = 32
 BLOCK = GROUP * GROUP
 """Rows per block; each block adds up its norms on its own, so results do not depend on the number of threads."""
 
-ZERO, ONE, TWO, THREE, FOUR = (np.uint64(number) for number in range(5))
+AHEAD = np.uint64(16)
+"""Edges ahead of the current one whose contributions are prefetched."""
+
+LINE = 64
+"""Bytes per cache line."""
+
+ZERO, ONE = np.uint64(0), np.uint64(1)
 
 
 @compiled
-def _add_edges(contributions, sources, normalized_weights, edge, stop, none, sums):
-    """Add the terms of the in-edges `edge` to `stop` to the sums of all columns, four edges at a time.
+def _add_edges(contributions, sources, normalized_weights, edge, stop, sums):
+    """Add the terms of the in-edges `edge` to `stop` to the sums of all columns.
 
-    Each addition to the sums reads and writes memory, so four terms share one. Edges that are missing to a multiple of
-    four read the row of zeros at `none`.
+    Rows of contributions are prefetched, since the processor does not foresee the addresses of so many.
     """
-    width = np.uint64(sums.size)
-    while edge < stop:
-        first = np.uint64(sources[edge]) * width
-        second = np.uint64(sources[edge + ONE]) * width if edge + ONE < stop else none
-        third = np.uint64(sources[edge + TWO]) * width if edge + TWO < stop else none
-        fourth = np.uint64(sources[edge + THREE]) * width if edge + THREE < stop else none
+    width, last = np.uint64(sums.size), np.uint64(sources.size - 1)
+    line = np.uint64(LINE // contributions.itemsize)
+    for current in range(edge, stop):
+        ahead = np.uint64(sources[min(current + AHEAD, last)]) * width
+        for j in range(ZERO, width, line):
+            prefetch(contributions, ahead + j)
+        first = np.uint64(sources[current]) * width
         if normalized_weights is None:
             for j in range(ZERO, width):
-                sums[j] += (np.float64(contributions[first + j]) + np.float64(contributions[second + j])) + (
-                    np.float64(contributions[third + j]) + np.float64(contributions[fourth + j])
-                )
+                sums[j] += contributions[first + j]
         else:
-            one = normalized_weights[edge]
-            two = normalized_weights[edge + ONE] if edge + ONE < stop else one
-            three = normalized_weights[edge + TWO] if edge + TWO < stop else one
-            four = normalized_weights[edge + THREE] if edge + THREE < stop else one
+            normalized_weight = normalized_weights[current]
             for j in range(ZERO, width):
-                sums[j] += (contributions[first + j] * one + contributions[second + j] * two) + (
-                    contributions[third + j] * three + contributions[fourth + j] * four
-                )
-        edge += FOUR
+                sums[j] += contributions[first + j] * normalized_weight
 
 
 @compiled
 def step(
-    first_block, last_block, offsets, sources, normalized_weights, fan_in, inverse_out_weight, contributions, alpha,
-    mass, target,
-    teleport_factor,
+    first_block, last_block, offsets, sources, normalized_weights, fan_in, inverse_out_weight, contributions, mass,
+    target, teleport_factor,
     entry_blocks, entry_rows, entry_columns, entry_values, live, ranks, next_contributions, moves, sums,
 ):  # fmt: skip
     """Compute one iteration over the rows of some blocks, for all columns.
 
-    y_ij = alpha * (sum of c_j over the in-edges of i) + mass_j * w_i + teleport_factor_j * v_ij, and c_ij = y_ij *
-    inverse_out_weight_i for the next iteration, where inverse_out_weight is 0 for dangling rows. The v are sparse:
-    entries sorted by row, those of block b from ``entry_blocks[b]`` on. `target` is w, or a single 0 where w = v; the
-    dangling mass is then part of `teleport_factor`. Columns that are not `live` keep their ranks. `moves` receives
-    y - x, unless it is empty. Block b writes ||y - x||, max |y - x| and D(y) of its rows to `sums[b]`.
+    y_ij = (sum of c_j over the in-edges of i) + mass_j * w_i + teleport_factor_j * v_ij, and c_ij = y_ij *
+    inverse_out_weight_i for the next iteration, where inverse_out_weight is alpha / W, and 0 for dangling rows. The v
+    are sparse: entries sorted by row, those of block b from ``entry_blocks[b]`` on. `target` is w, or empty where w =
+    v; the dangling mass is then part of `teleport_factor`. Columns that are not `live` keep their ranks. `moves`
+    receives y - x, unless it is empty. Block b writes ||y - x||, max |y - x| and D(y) of its rows to `sums[b]`.
 
-    A row of zeros follows the contributions. Row sums have three levels: groups of `fan_in` terms (a multiple of four),
-    groups of `fan_in` group sums, and the rest in order.
+    Row sums have three levels: groups of `fan_in` terms, groups of `fan_in` group sums, and the rest in order.
     """
-    width, n, target_step = np.uint64(live.size), inverse_out_weight.size, np.uint64(target.size > 1)
-    none = np.uint64(n) * width
+    width, n = np.uint64(live.size), inverse_out_weight.size
     row_sums, part, groups_sum = np.empty(width), np.empty(width), np.empty(width)
     group_change, group_dangling = np.empty(width), np.empty(width)
     for block in range(first_block, last_block):
@@ -84,13 +79,13 @@ def step(
                 edge, end, at = offsets[i], offsets[i + ONE], i * width
                 part[:] = 0.0
                 if end - edge <= fan_in:
-                    _add_edges(contributions, sources, normalized_weights, edge, end, none, part)
+                    _add_edges(contributions, sources, normalized_weights, edge, end, part)
                 else:
                     row_sums[:], groups_sum[:] = 0.0, 0.0
                     groups = 0
                     while edge < end:
                         stop = edge + fan_in if end - edge > fan_in else end
-                        _add_edges(contributions, sources, normalized_weights, edge, stop, none, part)
+                        _add_edges(contributions, sources, normalized_weights, edge, stop, part)
                         groups_sum += part
                         part[:] = 0.0
                         edge = stop
@@ -100,9 +95,9 @@ def step(
                             groups_sum[:] = 0.0
                             groups = 0
                     part[:] = row_sums + groups_sum
-                target_entry = target[i * target_step]
-                for j in range(ZERO, width):
-                    part[j] = alpha * part[j] + mass[j] * target_entry
+                if target.size > 0:
+                    for j in range(ZERO, width):
+                        part[j] += mass[j] * target[i]
                 while entry < entries and entry_rows[entry] == i:
                     part[entry_columns[entry]] += teleport_factor[entry_columns[entry]] * entry_values[entry]
                     entry += 1
@@ -115,15 +110,17 @@ def step(
                     for j in range(ZERO, width):
                         moves[at + j] = part[j]
                 for j in range(ZERO, width):
-                    group_change[j] += abs(part[j])
-                for j in range(ZERO, width):
-                    largest[j] = abs(part[j]) if abs(part[j]) > largest[j] else largest[j]
+                    move = abs(part[j])
+                    group_change[j] += move
+                    largest[j] = move if move > largest[j] else largest[j]
                 inverse_weight = inverse_out_weight[i]
-                for j in range(ZERO, width):
-                    next_contributions[at + j] = ranks[at + j] * inverse_weight
                 if inverse_weight == 0.0:
                     for j in range(ZERO, width):
+                        next_contributions[at + j] = 0.0
                         group_dangling[j] += ranks[at + j]
+                else:
+                    for j in range(ZERO, width):
+                        next_contributions[at + j] = ranks[at + j] * inverse_weight
             for j in range(ZERO, width):
                 change[j] += group_change[j]
             for j in range(ZERO, width):

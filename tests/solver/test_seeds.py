@@ -212,7 +212,7 @@ def test_top_is_selected_per_batch(monkeypatch):
 
     monkeypatch.setattr("prplugin.local.batches", record_batches)
     many = skewed_graph().rank(seeds=list(range(70)), top=2, method="numba")
-    assert sizes == [(32, 1500), (32, 1500), (6, 1500)]
+    assert sizes == [(64, 1500), (6, 1500)]
     assert many.ranks.shape == (70, 2)
 
 

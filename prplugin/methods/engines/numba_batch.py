@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from prplugin.cpu import batch_kernels as kernels
 from prplugin.cpu.normalization import inverse_out_weight
 from prplugin.cpu.pull_kernels import NO_MOVES, as_unsigned, fan_in_for, group_sum_depth
 from prplugin.cpu.sums import totals
@@ -21,8 +22,8 @@ from prplugin.types.edges import Floats, Integers
 
 __all__ = ["NumbaBatch"]
 
-WIDTHS = (8, 32)
-"""Numbers of seeds per batch: 32 float64 are four cache lines."""
+WIDTHS = (8, 32, 64)
+"""Numbers of seeds per batch. Wider batches take less time per seed: the work per edge and row is shared by more."""
 
 MOST_BYTES = 1 << 32
 """Largest size of the matrices of a batch, for batches wider than the least width."""
@@ -48,9 +49,6 @@ class NumbaBatch(SeedsStep):
     float32_is_faster = True
 
     def __init__(self, problem: Problem, seeds: int, threads: int) -> None:
-        from prplugin.cpu import batch_kernels as kernels
-
-        self._kernels = kernels
         adjacency = problem.adjacency
         n = adjacency.n
         # Per rank: the rank, a copy in a narrower matrix, contributions of this step and the next, and the history.
@@ -60,16 +58,17 @@ class NumbaBatch(SeedsStep):
         offsets, sources, _ = adjacency.csc
         self._offsets, self._sources = as_unsigned(offsets, sources)
         self._normalized_weights = adjacency.normalized_weights
-        self._inverse_out_weight = inverse_out_weight(adjacency.out_weight, weighted=adjacency.weighted)
+        inverse = inverse_out_weight(adjacency.out_weight, weighted=adjacency.weighted)
+        self._inverse_out_weight = problem.alpha * inverse
         self._blocks = -(-n // kernels.BLOCK)
         self._bounds = np.minimum(np.arange(self._blocks + 1) * kernels.BLOCK, n)
         self._threads, self._pieces = Threads(threads), equal_work(offsets, kernels.BLOCK, 8 * threads)
-        self._kernel_target = np.zeros(1) if problem.dangling is None else problem.dangling
+        self._kernel_target = np.empty(0) if problem.dangling is None else problem.dangling
         largest = adjacency.largest_in_degree
-        self._fan_in = np.uint64(-(-fan_in_for(largest) // 4) * 4)
+        self._fan_in = np.uint64(fan_in_for(largest))
         block_depth = 2 * kernels.GROUP
         self._in_float64 = StepRounding(
-            row=group_sum_depth(largest) + 4,
+            row=group_sum_depth(largest),
             edge=adjacency.out_weight_depth + 4 if adjacency.weighted else 2,
             dangling=max(rounding_depth(n), block_depth + rounding_depth(self._blocks)),
             vectors=problem.vector_depth,
@@ -114,8 +113,9 @@ class NumbaBatch(SeedsStep):
 
     def set_live(self, live: Any) -> None:
         narrow = WIDTHS[0] * max(1, math.ceil(np.count_nonzero(live) / WIDTHS[0]))
-        # The moves since the last mix have the width of the matrix at that time.
-        if narrow < self._columns.size and not self._has_moves:
+        # A copy takes about as long as a few steps in the columns that it saves. The moves since the last mix have the
+        # width of the matrix at that time.
+        if 2 * narrow <= self._columns.size and not self._has_moves:
             self._all_ranks = self.ranks()
             columns = np.sort(np.argsort(~live, kind="stable")[:narrow])
             self._select_columns(columns, np.take(self._all_ranks, columns, axis=1))
@@ -123,12 +123,11 @@ class NumbaBatch(SeedsStep):
 
     def _divided_by(self, norms: Floats) -> Floats:
         """Divide the ranks of each column by its norm, and write contributions; return D of each column."""
-        shape = self._n + 1, self._columns.size
+        shape = self._n, self._columns.size
         if self._contributions is None or self._contributions.shape != shape:
             self._contributions = self._next = None  # frees their memory first
             self._sums = np.empty((self._blocks, 3, self._columns.size))
-            self._contributions, self._next = np.empty(shape, self._dtype), np.empty(shape, self._dtype)
-            self._contributions[-1], self._next[-1] = 0, 0
+            self._contributions, self._next = _empty_lines(shape, self._dtype), _empty_lines(shape, self._dtype)
 
         def begin(first: int, last: int) -> None:
             for block in range(first, last):
@@ -147,11 +146,10 @@ class NumbaBatch(SeedsStep):
         flat_moves = NO_MOVES if moves is None else _flat(moves)
 
         def step(first: int, last: int) -> None:
-            self._kernels.step(
+            kernels.step(
                 first, last, self._offsets, self._sources, self._normalized_weights, self._fan_in,
                 self._inverse_out_weight,
-                _flat(self._contributions), self._alpha, self._mass, self._kernel_target, teleport_factor,
-                *self._by_block,
+                _flat(self._contributions), self._mass, self._kernel_target, teleport_factor, *self._by_block,
                 self._live, _flat(self._ranks), _flat(self._next), flat_moves, self._sums,
             )  # fmt: skip
 
@@ -167,7 +165,7 @@ class NumbaBatch(SeedsStep):
         return self._history
 
     def products(self, moves: Any, rows: list[int]) -> Floats:
-        kernels, of, width = self._kernels, np.array(rows), np.uint64(self._columns.size)
+        of, width = np.array(rows), np.uint64(self._columns.size)
         sums = np.zeros((self._blocks, of.size, of.size, self._columns.size))
         flat = moves.reshape(len(moves), -1)
 
@@ -187,7 +185,7 @@ class NumbaBatch(SeedsStep):
         def mix(first: int, last: int) -> None:
             buffer = np.empty(self._columns.size)
             for block in range(first, last):
-                self._kernels.mix(
+                kernels.mix(
                     *self._bounds[block : block + 2], _flat(self._ranks), flat, transposed, _flat(jump), buffer,
                     self._sums[block, 0],
                 )  # fmt: skip
@@ -220,10 +218,18 @@ class NumbaBatch(SeedsStep):
         transposed: Floats = np.empty((self._count, self._n))
         ranks = _flat(self.ranks())
         self._threads.for_each(
-            self._pieces, lambda first, last: self._kernels.transpose(first, last, ranks, self.width, transposed)
+            self._pieces, lambda first, last: kernels.transpose(first, last, ranks, self.width, transposed)
         )
         return transposed
 
 
 def _flat(matrix: Any) -> Any:
     return matrix.reshape(-1)
+
+
+def _empty_lines(shape: tuple[int, int], dtype: Any) -> Any:
+    """Return a matrix that begins at a cache line: otherwise rows of 32 float32 are in three lines instead of two."""
+    size = math.prod(shape) * dtype.itemsize
+    memory = np.empty(size + kernels.LINE, np.uint8)
+    first = -memory.ctypes.data % kernels.LINE
+    return memory[first : first + size].view(dtype).reshape(shape)
