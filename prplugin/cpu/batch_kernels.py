@@ -39,7 +39,7 @@ def _add_edges(contributions, sources, normalized_weights, edge, stop, sums):
     for current in range(edge, stop):
         ahead = np.uint64(sources[min(current + AHEAD, last)]) * width
         for j in range(ZERO, width, line):
-            prefetch(contributions, ahead + j)
+            prefetch(contributions, ahead + j)  # type: ignore[call-arg]
         first = np.uint64(sources[current]) * width
         if normalized_weights is None:
             for j in range(ZERO, width):

@@ -22,25 +22,28 @@ from prplugin.types.edges import Floats, Integers
 
 __all__ = ["NumbaBatch"]
 
-WIDTHS = (8, 32, 64)
-"""Numbers of seeds per batch. Wider batches take less time per seed: the work per edge and row is shared by more."""
+WIDEST = 64
+"""Largest number of seeds per batch. More seeds share the work per edge and per row: docs/decisions/0016."""
+
+MULTIPLE = 8
+"""The number of columns is a multiple of this: compiled loops process several columns at a time."""
 
 MOST_BYTES = 1 << 32
-"""Largest size of the matrices of a batch, for batches wider than the least width."""
+"""Largest size of the matrices of a batch that is wider than `MULTIPLE`."""
 
 
-def _width_for(seeds: int, bytes_per_seed: int) -> int:
-    """Return the batch width: the least that holds all seeds, else the largest within `MOST_BYTES`."""
-    fitting = [width for width in WIDTHS if width == WIDTHS[0] or width * bytes_per_seed <= MOST_BYTES]
-    return next((width for width in fitting if width >= seeds), fitting[-1])
+def _width_for(seeds: int, bytes_per_seed: int = 0) -> int:
+    """Return the number of columns: enough for all seeds, but at most `WIDEST`, and no more than fit `MOST_BYTES`."""
+    widest = min(WIDEST, MOST_BYTES // max(bytes_per_seed, 1))
+    return max(MULTIPLE, min(-(-seeds // MULTIPLE), widest // MULTIPLE) * MULTIPLE)
 
 
 class NumbaBatch(SeedsStep):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v for several v at once.
 
-    Ranks are a matrix of `width` columns, one per seed; the columns past the last seed are 0. The fixed width makes the
-    order of additions independent of the number of seeds. When few seeds are live, steps continue in a narrower matrix
-    of the live columns, filled up to a multiple of the least width with others.
+    Ranks are a matrix of `width` columns, one per seed; the columns past the last seed are 0. The order of additions
+    within a column does not depend on the width. When at most half of the seeds are live, steps continue in a narrower
+    matrix of the live columns, filled up to a multiple of `MULTIPLE` with others.
 
     `_columns`: The seed of each column of `_ranks`.
     `_all_ranks`: The ranks of all seeds, where `_ranks` is narrower; the entries of `_columns` in it are stale.
@@ -112,7 +115,7 @@ class NumbaBatch(SeedsStep):
         self._mass = self._alpha * self._divided_by(np.ones(columns.size))
 
     def set_live(self, live: Any) -> None:
-        narrow = WIDTHS[0] * max(1, math.ceil(np.count_nonzero(live) / WIDTHS[0]))
+        narrow = _width_for(int(np.count_nonzero(live)))
         # A copy takes about as long as a few steps in the columns that it saves. The moves since the last mix have the
         # width of the matrix at that time.
         if 2 * narrow <= self._columns.size and not self._has_moves:
