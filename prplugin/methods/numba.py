@@ -36,6 +36,9 @@ memory = Memory(
 )
 
 
+batch_from = 16
+"""Fewer seeds take less time one after another: docs/decisions/0016-batched-seeds.md."""
+
 PIECE = 1 << 14
 """Rows per piece of operations on vectors. Each piece has its own sums: any number of threads gives the same bits."""
 
@@ -76,6 +79,8 @@ def batch(problem: Problem, machine: Machine, seeds: int, *, threads: int | None
 def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
     """Estimate 40 iterations of each seed: docs/decisions/0016-batched-seeds.md."""
     start = 0.0 if adjacency.m >= COMPILED_FROM else 0.4
+    if seeds < batch_from:
+        return start + seeds * (cost(adjacency, machine) - start)
     return start + 40 * seeds * (5e-6 + (0.5e-9 * adjacency.m + 2e-9 * adjacency.n) / machine.threads)
 
 

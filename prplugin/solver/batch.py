@@ -1,6 +1,6 @@
 """Rankings of many seeds: seeds are iterated in batches, and an iteration reads each edge once for the whole batch.
 
-In NumPy that saves nothing, so seeds are ranked one by one.
+In NumPy that saves nothing, and for few seeds in Numba neither: these are ranked one by one.
 
 A batch runs in `prplugin.solver.loop` with one column per seed. Each seed has its own error bound, its own mixing
 weights and its own end; its result does not depend on the other seeds of the batch. With a proved tolerance, the
@@ -62,7 +62,7 @@ def batches(
     seeds are ranked one by one.
     `watch`: Called with tolerance and budget once per batch, or seed; returns the function that the loop calls.
     """
-    if not hasattr(method, "batch"):
+    if not hasattr(method, "batch") or seeds.count < getattr(method, "batch_from", 1):
         yield from _one_by_one(method, problem, seeds, start, options, machine, watch)
         return
     step: SeedsStep = method.batch(problem, machine, seeds.count, **options.method_options)

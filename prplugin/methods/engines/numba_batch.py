@@ -32,10 +32,15 @@ MOST_BYTES = 1 << 32
 """Largest size of the matrices of a batch that is wider than `MULTIPLE`."""
 
 
-def _width_for(seeds: int, bytes_per_seed: int = 0) -> int:
-    """Return the number of columns: enough for all seeds, but at most `WIDEST`, and no more than fit `MOST_BYTES`."""
-    widest = min(WIDEST, MOST_BYTES // max(bytes_per_seed, 1))
-    return max(MULTIPLE, min(-(-seeds // MULTIPLE), widest // MULTIPLE) * MULTIPLE)
+def _width_for(seeds: int, bytes_per_seed: int) -> int:
+    """Return the number of columns for batches of about equal size, at most `WIDEST` and within `MOST_BYTES`."""
+    widest = max(MULTIPLE, min(WIDEST, MOST_BYTES // bytes_per_seed))
+    batches = math.ceil(seeds / (widest // MULTIPLE * MULTIPLE))
+    return _rounded_up(math.ceil(seeds / batches))
+
+
+def _rounded_up(columns: int) -> int:
+    return MULTIPLE * max(1, math.ceil(columns / MULTIPLE))
 
 
 class NumbaBatch(SeedsStep):
@@ -115,7 +120,7 @@ class NumbaBatch(SeedsStep):
         self._mass = self._alpha * self._divided_by(np.ones(columns.size))
 
     def set_live(self, live: Any) -> None:
-        narrow = _width_for(int(np.count_nonzero(live)))
+        narrow = _rounded_up(int(np.count_nonzero(live)))
         # A copy takes about as long as a few steps in the columns that it saves. The moves since the last mix have the
         # width of the matrix at that time.
         if 2 * narrow <= self._columns.size and not self._has_moves:
