@@ -36,9 +36,6 @@ memory = Memory(
 )
 
 
-batch_from = 16
-"""Fewer seeds take less time one after another: docs/decisions/0016-batched-seeds.md."""
-
 PIECE = 1 << 14
 """Rows per piece of operations on vectors. Each piece has its own sums: any number of threads gives the same bits."""
 
@@ -76,10 +73,15 @@ def batch(problem: Problem, machine: Machine, seeds: int, *, threads: int | None
     return NumbaBatch(problem.on("host"), seeds, threads)
 
 
+def batch_from(adjacency: Adjacency) -> int:
+    """Return the number of seeds below which one after another takes less time, since its vectors fit in the cache."""
+    return 8 if adjacency.n < 1 << 16 else 32
+
+
 def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
     """Estimate 40 iterations of each seed: docs/decisions/0016-batched-seeds.md."""
     start = 0.0 if adjacency.m >= COMPILED_FROM else 0.4
-    if seeds < batch_from:
+    if seeds < batch_from(adjacency):
         return start + seeds * (cost(adjacency, machine) - start)
     return start + 40 * seeds * (5e-6 + (0.5e-9 * adjacency.m + 2e-9 * adjacency.n) / machine.threads)
 

@@ -62,7 +62,8 @@ def batches(
     seeds are ranked one by one.
     `watch`: Called with tolerance and budget once per batch, or seed; returns the function that the loop calls.
     """
-    if not hasattr(method, "batch") or seeds.count < getattr(method, "batch_from", 1):
+    fewest = method.batch_from(problem.adjacency) if hasattr(method, "batch_from") else 1
+    if not hasattr(method, "batch") or seeds.count < fewest:
         yield from _one_by_one(method, problem, seeds, start, options, machine, watch)
         return
     step: SeedsStep = method.batch(problem, machine, seeds.count, **options.method_options)

@@ -34,7 +34,7 @@ EDGES = pd.DataFrame({"src": ["ann", "bob", "cat", "ann", "dan"], "dst": ["bob",
 def batches_of_few_seeds():
     """Rank few seeds in a batch too, which otherwise takes longer than one ranking per seed."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(numba, "batch_from", 1)
+        patch.setattr(numba, "batch_from", lambda adjacency: 1)
         yield
 
 
@@ -173,7 +173,7 @@ def test_highest_of_each_agrees_with_highest(count, n, k, levels, seed):
 
 @pytest.mark.parametrize("method", ["numpy", "numba"])
 def test_few_seeds_are_ranked_as_alone(method, monkeypatch):
-    monkeypatch.setattr(numba, "batch_from", 4)
+    monkeypatch.setattr(numba, "batch_from", lambda adjacency: 4)
     graph, seeds = skewed_graph(weighted=True), [{1: 1.0}, {2: 1.0, 40: 1.0}, {77: 1.0}]
     many = graph.rank(seeds=seeds, method=method)
     separate = rank_one_by_one(graph, seeds, method=method)
