@@ -85,6 +85,13 @@ def by_first_appearance(
     return codes, [values.take(np.concatenate(part_codes)[rows]) for part_codes, values, _ in per_column], places
 
 
+def distinct(columns: list[pd.Series], kinds: list[str]) -> tuple[Integers, list[Any]]:
+    """Factorize vertices in the order of first appearance; return codes, and distinct vertices column by column."""
+    parts, labels = [[column, column.iloc[:0]] for column in columns], [["vertices"] * 2] * len(columns)
+    (codes, _), found, _ = by_first_appearance(parts, labels, kinds)
+    return codes, found
+
+
 def decode_storage(column: pd.Series) -> pd.Series:
     """Convert sparse columns, and Arrow types that pandas supports only in part; return others unchanged."""
     dtype = column.dtype

@@ -115,10 +115,7 @@ def concat_columns(pieces: list[list[Any]], shared: list[CommonType]) -> list[An
 
 def distinct(arrays: list[Any], shared: list[CommonType]) -> tuple[Integers, list[Any]]:
     """Factorize vertices in the order of first appearance; return codes, and distinct vertices column by column."""
-    columns = [_series(array) for array in arrays]
-    parts, labels = [[column, column.iloc[:0]] for column in columns], [["vertices"] * 2] * len(columns)
-    (codes, _), found, _ = ids.by_first_appearance(parts, labels, [one.kind for one in shared])
-    return codes, found
+    return ids.distinct([_series(array) for array in arrays], [one.kind for one in shared])
 
 
 def take(arrays: list[Any], rows: Integers) -> list[Any]:

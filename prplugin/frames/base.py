@@ -1,24 +1,25 @@
-"""Protocols of the frame adapters, and their shared code for arguments given by vertex: values, seeds, selections."""
+"""Protocol of the frame adapters, and the vertices of a graph: arguments given by vertex, and frames of ranks."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
 from prplugin.frames.columns import Columns
 from prplugin.graph.adjacency import group_sizes
-from prplugin.types.arrays import MemorySpace, copied, namespace, to_host
+from prplugin.types.arrays import MemorySpace, copied, namespace, to_host, to_memory
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
 __all__ = [
     "SEED",
-    "ColumnVertices",
+    "Boundary",
     "FrameAdapter",
     "GivenTypes",
     "Labels",
@@ -28,6 +29,7 @@ __all__ = [
     "format_ids",
     "full_name",
     "is_a",
+    "on_host",
     "open_frame",
     "plain_ids",
     "seed_ids",
@@ -85,48 +87,6 @@ class FrameAdapter(Protocol):
         """
 
 
-class Vertices(Protocol):
-    """Vertices in the order of the result. Reads arguments given by vertex, and writes ranks to frames.
-
-    The parameter `what` is the name of the argument in messages. Methods raise `InvalidOptionError` if vertices are
-    unknown, repeated or of another kind than those of the graph, or if values are not finite and non-negative.
-    """
-
-    def __len__(self) -> int:
-        """Return the number of vertices."""
-
-    def plain_ids(self, rows: Integers) -> list[Any]:
-        """Return the ids of the vertices at `rows` as Python objects, as tuples if a vertex has several columns."""
-
-    def read_values(self, given: Any, what: str) -> Floats:
-        """Return a distribution given by vertex as an array of n float64, not normalized, 0 for vertices not given.
-
-        `given`: A dict, a Series indexed by vertex, or a frame with the columns `vertex` (or those of a vertex) and
-        `values`; a list, set, tuple or index of vertices, which get equal values; or an array of one value per vertex,
-        in the order of the result.
-        """
-
-    def read_seeds(self, given: Any, what: str) -> SeedValues:
-        """Return the distributions of many seeds.
-
-        `given`: A list of vertices, each a seed; a list of distributions as for `read_values`; a k x n array; or a
-        frame with the columns `seed`, `vertex` (or those of a vertex) and, optionally, `values`, by default 1.
-        """
-
-    def read_positions(self, given: Any, what: str) -> Integers:
-        """Return the positions of the given vertices, in the given order; raise for repeated ones."""
-
-    def write(self, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> Any:
-        """Return a frame of vertices and ranks.
-
-        `ranks`: Ranks of the vertices at `rows`; with `labels`, those of many seeds, a matrix with one row per seed.
-        `rows`: Positions, of the shape of `ranks`. None: all vertices.
-        """
-
-    def write_ids(self) -> Any:
-        """Return the ids: a column of the library, or a frame if a vertex has several columns."""
-
-
 class GivenTypes(NamedTuple):
     """Types of one or several libraries that are accepted for arguments given by vertex."""
 
@@ -135,17 +95,41 @@ class GivenTypes(NamedTuple):
     frames: tuple[Any, ...]
 
 
-@dataclass(frozen=True)
-class ColumnVertices(Vertices):
-    """Vertices as columns of one library.
+class Boundary:
+    """Conversions by an adapter whose frames another adapter reads; here, none. Rankings are pickled with them."""
 
-    `library` is the adapter: `prplugin.frames.pandas`, whose functions document the operations on columns, or
-    `prplugin.frames.cudf`. `xp` is NumPy or CuPy.
+    def convert(self, given: Any, what: str) -> Any:
+        """Convert an argument given by vertex, or one of a list; `what` is its name in messages."""
+        return given
+
+    def values(self, array: Any) -> Any:
+        """Move an array of values or positions to the memory space of the graph."""
+        return array
+
+    def wrap(self, frame: Any) -> Any:
+        """Convert a frame or a column of results."""
+        return frame
+
+    def active(self) -> AbstractContextManager[Any]:
+        """Return the context manager in which the other adapter is called."""
+        return nullcontext()
+
+
+@dataclass(frozen=True)
+class Vertices:
+    """Vertices in the order of the result, as columns. Reads arguments given by vertex, and writes ranks to frames.
+
+    `library` is the adapter of the columns: `prplugin.frames.pandas`, whose functions document the operations on
+    columns, or `prplugin.frames.cudf`. `xp` is NumPy or CuPy.
+
+    The parameter `what` is the name of the argument in messages. Methods raise `InvalidOptionError` if vertices are
+    unknown, repeated or of another kind than those of the graph, or if values are not finite and non-negative.
     """
 
     names: list[Hashable]  # of the vertex columns in the result
     ids: list[Any]  # one column per part of a vertex
     kinds: list[str]  # the kind of ids in each column, such as "integer"
+    boundary: Boundary = field(default=Boundary(), kw_only=True)
 
     library: ClassVar[Any]
     xp: ClassVar[Any]
@@ -163,8 +147,22 @@ class ColumnVertices(Vertices):
     def __len__(self) -> int:
         return len(self.ids[0])
 
+    def active(self) -> AbstractContextManager[Any]:
+        """Return the context manager in which the columns are processed."""
+        return self.boundary.active()
+
+    def convert(self, given: Any, what: str) -> Any:
+        """Convert an argument given by vertex, or one of a list, to the types of the library."""
+        return given
+
+    def with_ids(self, ids: list[Any], kinds: list[str]) -> Self:
+        """Return other vertices, whose ranks are written in the same way."""
+        return replace(self, ids=ids, kinds=kinds)
+
     def plain_ids(self, rows: Integers) -> list[Any]:
-        return plain_ids(self.columns, rows)
+        """Return the ids of the vertices at `rows` as Python objects, as tuples if a vertex has several columns."""
+        with self.active():
+            return plain_ids(self.columns, rows)
 
     def id_columns(self, given: Any, what: str) -> list[Any]:
         """Return ids as a list of columns, one per part of a vertex."""
@@ -175,6 +173,17 @@ class ColumnVertices(Vertices):
         return self.library.find_positions(self.columns, columns, self.kinds, what)
 
     def write(self, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> Any:
+        """Return a frame of vertices and ranks.
+
+        `ranks`: Ranks of the vertices at `rows`; with `labels`, those of many seeds, a matrix with one row per seed.
+        `rows`: Positions, of the shape of `ranks`. None: all vertices.
+        """
+        memory_space = self.library.memory_space
+        with self.active():
+            frame = self._frame(to_memory(ranks, memory_space), to_memory(rows, memory_space), labels)
+        return self.boundary.wrap(frame)
+
+    def _frame(self, ranks: Any, rows: Integers | None, labels: Labels | None) -> Any:
         names, columns = self.columns_of_result(ranks, rows, labels)
         return self.library.frame_of([*names, "pagerank"], [*columns, copied(ranks.reshape(-1))])
 
@@ -193,10 +202,28 @@ class ColumnVertices(Vertices):
         return [*self.seed_names(labels), *self.names], [*seeds, *(take(ids, rows) for ids in self.ids)]
 
     def write_ids(self) -> Any:
+        """Return the ids: a column of the library, or a frame if a vertex has several columns."""
+        with self.active():
+            ids = self._ids()
+        return self.boundary.wrap(ids)
+
+    def _ids(self) -> Any:
         frame = self.library.frame_of(self.names, [self.library.take(ids, None) for ids in self.ids])
         return frame if len(self.names) > 1 else frame[self.names[0]]
 
     def read_values(self, given: Any, what: str) -> Floats:
+        """Return a distribution given by vertex as an array of n float64, not normalized, 0 for vertices not given.
+
+        `given`: A dict, a Series indexed by vertex, or a frame with the columns `vertex` (or those of a vertex) and
+        `values`; a list, set, tuple or index of vertices, which get equal values; or an array of one value per vertex,
+        in the order of the result.
+        """
+        given = self.boundary.convert(given, what)
+        with self.active():
+            values: Floats = self.boundary.values(self._values(self.convert(given, what), what))
+        return values
+
+    def _values(self, given: Any, what: str) -> Floats:
         n = len(self)
         if _is_array(given):
             if given.shape != (n,):
@@ -217,6 +244,17 @@ class ColumnVertices(Vertices):
         return vector
 
     def read_seeds(self, given: Any, what: str) -> SeedValues:
+        """Return the distributions of many seeds.
+
+        `given`: A list of vertices, each a seed; a list of distributions as for `read_values`; a k x n array; or a
+        frame with the columns `seed`, `vertex` (or those of a vertex) and, optionally, `values`, by default 1.
+        """
+        given = _each(self.boundary.convert, given, what)
+        with self.active():
+            seeds = self._seeds(_each(self.convert, given, what), what)
+            return replace(seeds, rows=self.boundary.values(seeds.rows), values=self.boundary.values(seeds.values))
+
+    def _seeds(self, given: Any, what: str) -> SeedValues:
         xp, n = self.xp, len(self)
         if _is_array(given) and given.ndim != 1:
             if given.ndim != 2 or given.shape[1] != n or not given.shape[0]:
@@ -271,6 +309,12 @@ class ColumnVertices(Vertices):
         return self._seed_values(sizes, rows, values, Labels(column=self.library.take(seed, first)))
 
     def read_positions(self, given: Any, what: str) -> Integers:
+        """Return the positions of the given vertices, in the given order; raise for repeated ones."""
+        given = self.boundary.convert(given, what)
+        with self.active():
+            return self._positions(self.convert(given, what), what)
+
+    def _positions(self, given: Any, what: str) -> Integers:
         if isinstance(given, Mapping):
             raise InvalidOptionError(f"{what} must be a list, Series, index or array of vertices, not a dict.")
         columns = self.id_columns(given, what)
@@ -317,7 +361,7 @@ class ColumnVertices(Vertices):
     def _distribution(self, given: Any, what: str) -> tuple[list[Any], Floats]:
         """Return the id columns and the values of one of several distributions."""
         if _is_array(given):
-            values = self.read_values(given, what)
+            values = self._values(given, what)
             rows = self.xp.flatnonzero(values)
             return [self.library.take(column, rows) for column in self.columns], values[rows]
         return self.ids_and_numbers(given, what)
@@ -426,6 +470,17 @@ def is_a(value: object, module: str, name: str) -> bool:
 def full_name(value: object) -> str:
     """Return the qualified name of the type of a value, for messages."""
     return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+def on_host(given: Any) -> Any:
+    """Convert cuDF objects to pandas and CuPy arrays to NumPy; return other objects unchanged."""
+    return given.to_pandas() if type(given).__module__.partition(".")[0] == "cudf" else to_host(given)
+
+
+def _each(convert: Callable[[Any, str], Any], given: Any, what: str) -> Any:
+    """Convert an argument, or each entry of a list or a tuple."""
+    several = type(given) in (list, tuple)
+    return type(given)(convert(one, what) for one in given) if several else convert(given, what)
 
 
 def _is_array(given: object) -> bool:

@@ -1,27 +1,21 @@
-"""Frames of edges to add or to remove, and an index of vertex ids that new vertices can be added to."""
+"""Frames of edges to add or to remove."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Hashable
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from prplugin.errors import InvalidEdgesError
-from prplugin.frames import adapter_for, matrices
-from prplugin.frames.base import ColumnVertices, Vertices, is_a
+from prplugin.frames import adapter_for
+from prplugin.frames.base import Vertices, on_host
 from prplugin.frames.columns import positions, resolve
 from prplugin.frames.times import Clock
-from prplugin.frames.wrapped import DelegatedVertices
 from prplugin.options import Duplicates
-from prplugin.types.arrays import MemorySpace, namespace, to_host
-from prplugin.types.edges import Edges, Integers, index_dtype
+from prplugin.types.arrays import MemorySpace
+from prplugin.types.edges import Edges
 
-__all__ = ["EdgeSchema", "Extension", "FrameEdges", "VertexIndex", "read_edges"]
+__all__ = ["EdgeSchema", "FrameEdges", "read_edges"]
 
 
 @dataclass(frozen=True)
@@ -45,19 +39,7 @@ class FrameEdges(NamedTuple):
     """Edges of a frame on the host, with endpoints as positions among the distinct vertices of the frame."""
 
     edges: Edges
-    vertices: ColumnVertices
-
-
-class Extension(NamedTuple):
-    """A vertex index extended by the new vertices of a frame.
-
-    `frame_positions` holds the position of each vertex of the frame, on the host. `old_positions` holds the new
-    position of each old vertex, in the memory space of the graph; None if the old vertices come first, in their order.
-    """
-
-    vertex_index: VertexIndex
-    frame_positions: Integers
-    old_positions: Integers | None
+    vertices: Vertices
 
 
 def read_edges(
@@ -72,8 +54,7 @@ def read_edges(
             from prplugin.frames import proxies
 
             frame = proxies.unwrap(frame, on_gpu=False)
-        if type(frame).__module__.partition(".")[0] in ("cudf", "dask_cudf"):
-            frame = (frame.compute() if hasattr(frame, "compute") else frame).to_pandas()
+        frame = on_host(frame.compute() if type(frame).__module__.partition(".")[0] == "dask_cudf" else frame)
     adapter = adapter_for(frame)
     opened, labels = adapter.open_frame(frame)
     weight, time = schema.weight, schema.time
@@ -83,174 +64,8 @@ def read_edges(
     columns = resolve(labels, source, destination, weight, time, None if time is None else clock)
     edges, vertices = adapter.read(opened, columns, None, edge_list=True, lasting=True)
     assert isinstance(edges, Edges)
-    ids = _column_vertices(vertices)
     if edges.memory_space != memory_space:  # a frame of another library
         from prplugin.frames import cudf  # imports cuDF, which holds the graph
 
-        ids = cudf.Vertices.of_host(ids)
-    return FrameEdges(edges.on_host(), ids)
-
-
-class VertexIndex:
-    """The vertices of a graph, with a lookup from id to position.
-
-    Integer ids are in ascending order and found by binary search. Other ids are found in a dictionary, which is built
-    at the first lookup and extended with the vertices; on the GPU they are found by a join.
-    """
-
-    def __init__(self, vertices: Vertices) -> None:
-        self.vertices = vertices
-        self._inner = _column_vertices(vertices)
-        self._ids: Any = self._inner.library.ids
-        self.memory_space: MemorySpace = self._inner.library.memory_space
-        self._table: dict[Any, int] = {}
-
-    def __len__(self) -> int:
-        return len(self._inner)
-
-    def positions_of(self, vertices: ColumnVertices, argument: str) -> Integers:
-        """Return the position of each vertex of a frame, on the host; -1 for vertices that the graph does not have.
-
-        InvalidEdgesError, with the name of the argument: the ids are of another kind than those of the graph.
-        """
-        for own_kind, kind in zip(self._inner.kinds, vertices.kinds, strict=True):
-            if "empty" not in (own_kind, kind) and own_kind != kind:
-                raise InvalidEdgesError(
-                    f"{argument} names vertices by ids of kind {kind}, but the graph's are of kind {own_kind}: "
-                    "cast them."
-                )
-        if not len(self) or not len(vertices):
-            return np.full(len(vertices), -1)
-        with self._active():
-            if self._inner.kinds == ["integer"]:
-                ids, wanted, xp = self._integer_ids, to_host(_integers(self._ids, vertices.ids[0])), self._inner.xp
-                cast = wanted.astype(ids.dtype, copy=False)
-                # An id outside the range of the graph's type is not in the graph.
-                in_range = (cast.astype(wanted.dtype, copy=False) == wanted) & ((cast < 0) == (wanted < 0))
-                found = np.minimum(to_host(xp.searchsorted(ids, xp.asarray(cast))), ids.size - 1)
-                return np.where(in_range & (to_host(ids[xp.asarray(found)]) == cast), found, -1)
-            if self.memory_space == "device":
-                return to_host(self._inner.find_positions(vertices.columns, argument))
-            if len(self._table) != len(self):
-                self._table = dict(zip(_keys(self._ids, self._inner.columns), range(len(self)), strict=True))
-            return np.array([self._table.get(key, -1) for key in _keys(self._ids, vertices.columns)], np.int64)
-
-    def extend(self, vertices: ColumnVertices, frame_positions: Integers) -> Extension:
-        """Return the index with the vertices of a frame whose position in `frame_positions` is -1 added."""
-        with self._active():
-            return self._extend(vertices, frame_positions)
-
-    def _extend(self, vertices: ColumnVertices, frame_positions: Integers) -> Extension:
-        ids, old, xp = self._ids, self._inner, self._inner.xp
-        new = xp.asarray(np.flatnonzero(frame_positions < 0))
-        kinds = [other if kind == "empty" else kind for kind, other in zip(old.kinds, vertices.kinds, strict=True)]
-        old_positions = None
-        if kinds == ["integer"]:
-            frame_ids = _integers(ids, vertices.ids[0])
-            old_ids, new_ids = _in_one_type(self._integer_ids, frame_ids[new])
-            places = xp.searchsorted(old_ids, new_ids)
-            if int(places[0]) == len(old):
-                joined = xp.concatenate([old_ids, new_ids])
-            else:
-                is_new = xp.zeros(len(old) + new.size, np.bool_)
-                is_new[places + xp.arange(new.size)] = True
-                old_positions = xp.flatnonzero(~is_new).astype(index_dtype(is_new.size), copy=False)
-                joined = xp.empty(is_new.size, old_ids.dtype)
-                joined[is_new], joined[~is_new] = new_ids, old_ids
-            frame_positions = to_host(xp.searchsorted(joined, frame_ids.astype(joined.dtype, copy=False)))
-            like = vertices if old.kinds == ["empty"] else old
-            plain = type(like.ids[0]) is type(joined)  # CuPy's integers
-            columns = [joined if plain else ids.integers_like(joined, [_series(like.columns[0])])]
-        else:
-            frame_positions = frame_positions.copy()
-            frame_positions[frame_positions < 0] = np.arange(len(old), len(old) + new.size)
-            columns = [
-                _concat_ids(ids, column, old.library.take(added, new), kind)
-                for column, added, kind in zip(old.columns, vertices.columns, kinds, strict=True)
-            ]
-        inner = replace(old, ids=columns, kinds=kinds)
-        index = VertexIndex(_rewrap(self.vertices, inner))
-        if self._table and old_positions is None:
-            added_keys = _keys(ids, [column[len(old) :] for column in columns])
-            self._table.update(zip(added_keys, range(len(old), len(inner)), strict=True))
-            index._table = self._table
-        return Extension(index, frame_positions, old_positions)
-
-    @cached_property
-    def _integer_ids(self) -> Integers:
-        return _integers(self._ids, self._inner.ids[0])
-
-    def _active(self) -> ExitStack:
-        """Return the context manager in which functions of the library of the ids are called."""
-        stack, vertices = ExitStack(), self.vertices
-        while isinstance(vertices, DelegatedVertices):
-            stack.enter_context(vertices.active())
-            vertices = vertices.inner
-        if self.memory_space == "device":
-            from prplugin.frames.cudf import on_cudf_stream  # imports cuDF, which holds the ids
-
-            stack.enter_context(on_cudf_stream())
-        return stack
-
-
-def _column_vertices(vertices: Any) -> ColumnVertices:
-    """Return the columns of vertices inside any wrappers."""
-    while isinstance(vertices, DelegatedVertices):
-        vertices = vertices.inner
-    return vertices
-
-
-def _rewrap(vertices: Any, inner: ColumnVertices) -> Any:
-    """Return `inner` in the wrappers of `vertices`, so that results are written in the same way."""
-    if not isinstance(vertices, DelegatedVertices) or isinstance(vertices, matrices.Vertices):
-        return inner
-    changed: dict[str, Any] = {"inner": _rewrap(vertices.inner, inner)}
-    if hasattr(vertices, "fields"):
-        columns = zip(_column_vertices(vertices).columns, inner.columns, vertices.fields, strict=True)
-        changed["fields"] = [field if old.dtype == new.dtype else None for old, new, field in columns]
-    return replace(vertices, **changed)  # type: ignore[type-var]
-
-
-def _keys(ids: Any, columns: list[Any]) -> Any:
-    """Return ids as Python objects; those of several columns as tuples."""
-    values = [np.asarray(ids.without_categories(column), object).tolist() for column in columns]
-    return values[0] if len(values) == 1 else list(zip(*values, strict=True))
-
-
-def _concat_ids(ids: Any, old: Any, new: Any, kind: str) -> Any:
-    """Return two columns of ids as one, of the type of `old` if it can hold both."""
-    if not len(old) or not len(new):
-        return old if len(old) else new
-    if kind == "integer":
-        integers = _in_one_type(_integers(ids, old), _integers(ids, new))
-        return ids.integers_like(namespace(integers[0]).concatenate(integers), [_series(old)])
-    joined = ids.concat_in_common_type([ids.without_categories(old), ids.without_categories(new)], "add")
-    categories = getattr(old.dtype, "categories", None)
-    if categories is None or not _series(joined).isin(categories).all():
-        return joined
-    return ids.like_categories(joined, [_series(old)])
-
-
-def _in_one_type(old: Integers, new: Integers) -> list[Integers]:
-    from prplugin.frames._pandas_ids import in_one_type  # imports pandas
-
-    return in_one_type([old, new], [True, True], ["add", "the graph"])
-
-
-def _integers(ids: Any, column: Any) -> Integers:
-    integers: Integers
-    if is_a(column, "pandas.arrays", "NumpyExtensionArray"):
-        column = column.to_numpy()  # takes less time than a Series
-    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu" and not is_a(column, "cudf", "Series"):
-        integers = namespace(column).asarray(column)
-    else:
-        integers = ids.integers(_series(column), "")
-    return integers
-
-
-def _series(array: Any) -> Any:
-    if is_a(array, "cudf", "Series"):
-        return array
-    import pandas as pd
-
-    return pd.Series(array, dtype=array.dtype)
+        vertices = cudf.Vertices.of_host(vertices)
+    return FrameEdges(edges.on_host(), vertices)

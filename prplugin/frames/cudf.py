@@ -21,10 +21,9 @@ from prplugin.frames._cudf_arrays import as_series, frame_of, missing_rows, numb
 from prplugin.frames._cudf_ids import encode, factorize_rows, find_positions, one_column, take
 from prplugin.frames.base import open_frame
 from prplugin.frames.columns import Columns
-from prplugin.frames.wrapped import DelegatedVertices
 from prplugin.gpu import runtime
 from prplugin.gpu.edges import GivenWeights
-from prplugin.types.arrays import MemorySpace, to_device, to_host
+from prplugin.types.arrays import MemorySpace, to_device
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
 __all__ = [
@@ -65,7 +64,7 @@ def on_cudf_stream() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Vertices(base.ColumnVertices):
+class Vertices(base.Vertices):
     """Vertices as cuDF Series, or as a CuPy array of integers."""
 
     library: ClassVar[Any] = sys.modules[__name__]
@@ -78,38 +77,23 @@ class Vertices(base.ColumnVertices):
 
     @classmethod
     @on_cudf_stream()
-    def of_host(cls, vertices: base.ColumnVertices) -> Vertices:
+    def of_host(cls, vertices: base.Vertices) -> Vertices:
         """Copy vertices that are columns of pandas."""
         columns = [pd.Series(column, dtype=column.dtype) for column in vertices.columns]
         return cls(vertices.names, [ids.on_device(column, "the frame") for column in columns], vertices.kinds)
 
-    plain_ids = on_cudf_stream()(base.ColumnVertices.plain_ids)
-    read_values = on_cudf_stream()(base.ColumnVertices.read_values)
-    read_positions = on_cudf_stream()(base.ColumnVertices.read_positions)
-    write_ids = on_cudf_stream()(base.ColumnVertices.write_ids)
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        with super().active(), on_cudf_stream():
+            yield
 
-    @on_cudf_stream()
-    def read_seeds(self, given: Any, what: str) -> base.SeedValues:
-        return super().read_seeds(cudf.from_pandas(given) if isinstance(given, pd.DataFrame) else given, what)
-
-    @on_cudf_stream()
-    def write(self, ranks: Any, rows: Integers | None, labels: base.Labels | None = None) -> cudf.DataFrame:
-        return super().write(cupy.asarray(ranks), to_device(rows), labels)
-
-
-@dataclass(frozen=True)
-class HostVertices(DelegatedVertices):
-    """Vertices of a cuDF frame whose edges do not fit in device memory, and are on the host."""
-
-    inner: narwhals.Vertices
-
-    def convert(self, given: Any, what: str) -> Any:
-        return _on_host(given)
+    def _seeds(self, given: Any, what: str) -> base.SeedValues:
+        return super()._seeds(cudf.from_pandas(given) if isinstance(given, pd.DataFrame) else given, what)
 
 
 def read(
     frame: cudf.DataFrame, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
-) -> tuple[Edges | GroupedEdges, Vertices | HostVertices]:
+) -> tuple[Edges | GroupedEdges, base.Vertices]:
     """Factorize the endpoints: see `prplugin.frames.base.FrameAdapter.read`. Edges never alias the columns.
 
     If the edges do not fit in device memory, or have times, the columns are copied to the host as Arrow tables and
@@ -121,8 +105,8 @@ def read(
         with suppress(MemoryError):
             return _read_on_device(frame, columns, vertices, edge_list=edge_list)
     opened_, _ = narwhals.open_frame(frame)
-    edges, known = narwhals.read(opened_, columns, _on_host(vertices), edge_list=edge_list, lasting=lasting)
-    return edges.as_spilled(), HostVertices(known)
+    edges, known = narwhals.read(opened_, columns, vertices, edge_list=edge_list, lasting=lasting)
+    return edges.as_spilled(), known
 
 
 @on_cudf_stream()
@@ -133,13 +117,6 @@ def _read_on_device(
     labels = columns.id_labels(vertices=vertices is not None)
     edges, arrays, kinds = encode(endpoints, labels, lambda: _weights(frame, columns), grouped=not edge_list)
     return edges, Vertices(columns.vertex_names, arrays, kinds)
-
-
-def _on_host(given: object) -> Any:
-    """Convert cuDF objects to pandas and CuPy arrays to NumPy; return other objects unchanged."""
-    if isinstance(given, (cudf.DataFrame, cudf.Series, cudf.Index)):
-        return given.to_pandas()
-    return to_host(given)
 
 
 def _weights(frame: cudf.DataFrame, columns: Columns) -> GivenWeights | None:

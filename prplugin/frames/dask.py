@@ -10,13 +10,13 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError
-from prplugin.frames.base import full_name, is_a, open_frame
+from prplugin.frames.base import Boundary, full_name, is_a, on_host, open_frame
 from prplugin.frames.columns import Columns
 from prplugin.frames.parts import (
     column_info_of_partitions,
@@ -25,7 +25,6 @@ from prplugin.frames.parts import (
     frame_of_columns,
     weights_of_partitions,
 )
-from prplugin.frames.wrapped import DelegatedVertices
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Floats
 
@@ -130,7 +129,7 @@ def given_ids(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
     from prplugin.frames import pandas  # imports pandas
     from prplugin.frames._pandas_kinds import kind_of
 
-    columns = pandas.id_columns(_to_pandas(given), names, what)
+    columns = pandas.id_columns(on_host(_computed(given)), names, what)
     for column in columns:
         kind_of(column, what)
     return columns
@@ -140,19 +139,13 @@ def given_values(given: Any, names: list[Hashable], what: str) -> tuple[list[Any
     """Return values given by the user by vertex: id columns and float64 values."""
     from prplugin.frames import pandas  # imports pandas
 
-    given = _to_pandas(given)
+    given = on_host(_computed(given))
     if isinstance(given, np.ndarray):
         raise InvalidOptionError(
             f"{what} is an array, and the vertices of this graph are on several workers: pass a Series indexed by "
             "vertex."
         )
     return pandas.Vertices(names, [], []).ids_and_numbers(given, what)
-
-
-def _to_pandas(given: Any) -> Any:
-    """Compute a Dask collection, and copy a cuDF object to the host; return others unchanged."""
-    given = _computed(given)
-    return given.to_pandas() if type(given).__module__.partition(".")[0] == "cudf" else given
 
 
 def frame_of(futures: list[Any], rows: list[int], like: Any) -> Any:
@@ -173,11 +166,8 @@ def frame_of(futures: list[Any], rows: list[int], like: Any) -> Any:
 # --- without a cluster ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Vertices(DelegatedVertices):
-    """Vertices of the adapter of the partitions; results become Dask frames with one partition."""
-
-    inner: Any
+class _OnePartition(Boundary):
+    """Results are Dask frames with one partition."""
 
     def convert(self, given: Any, what: str) -> Any:
         return _computed(given)
@@ -210,7 +200,7 @@ class ComputedFrame:
             refuse_absent_columns(frame, columns)
             raise
         edges, known = self._parts.read(*self._joined(frames, columns_in_use), _computed(vertices), **how)
-        return edges, _Vertices(known)
+        return edges, replace(known, boundary=_OnePartition())
 
     def _joined(self, frames: list[Any], columns: Columns) -> tuple[Any, Columns]:
         """Concatenate the partitions to one frame of the columns in use; return it, and the column positions."""

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, counted, listed
-from prplugin.frames.base import Labels, full_name
-from prplugin.frames.wrapped import DelegatedVertices
+from prplugin.frames import base
+from prplugin.frames.base import full_name
 from prplugin.graph.adjacency import Adjacency
-from prplugin.types.arrays import MemorySpace, memory_space_of, namespace, to_memory
+from prplugin.types.arrays import MemorySpace, memory_space_of, namespace, to_host, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, Integers, index_dtype, offset_dtype
 
@@ -49,54 +49,50 @@ class Matrix:
 
 
 @dataclass(frozen=True)
-class Vertices(DelegatedVertices):
-    """The vertices 0..n-1 of a graph in a memory space; results are frames of cuDF or of pandas."""
+class _Moved(base.Boundary):
+    """Without cuDF, arguments of a graph in GPU memory are processed on the host."""
 
-    n: int
-    memory_space: MemorySpace
-    in_cudf: bool
+    memory_space: MemorySpace  # of the graph
+
+    def convert(self, given: Any, what: str) -> Any:
+        return to_host(given)
+
+    def values(self, array: Any) -> Any:
+        return to_memory(array, self.memory_space)
+
+
+class Vertices:
+    """The vertices 0..n-1; `prplugin.frames.base.Vertices` whose ids and library are made and imported when needed."""
+
+    def __init__(self, n: int, memory_space: MemorySpace, *, in_cudf: bool) -> None:
+        self._n, self._memory_space, self._in_cudf = n, memory_space, in_cudf
 
     def __len__(self) -> int:
-        return self.n
+        return self._n
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # asked for by pickle, before the attributes are there
+            raise AttributeError(name)
+        return getattr(self._columns, name)
 
     def plain_ids(self, rows: Integers) -> list[Any]:
         return list(rows.tolist())
 
     @cached_property
-    def inner(self) -> Any:
+    def _columns(self) -> base.Vertices:
         names: list[Hashable] = ["vertex"]
-        if self.in_cudf:
+        if self._in_cudf:
             import cupy  # holds the graph
 
             from prplugin.frames import cudf
 
-            return cudf.Vertices(names, [cupy.arange(self.n)], ["integer"])
+            return cudf.Vertices(names, [cupy.arange(self._n)], ["integer"])
         import pandas as pd
 
         from prplugin.frames import pandas
 
-        return pandas.Vertices(names, [pd.array(np.arange(self.n), dtype=np.dtype(np.int64))], ["integer"])
-
-    def convert(self, given: Any, what: str) -> Any:
-        return to_memory(given, self._frame_memory_space) if namespace(given) is not np else given
-
-    def read_values(self, given: Any, what: str) -> Any:
-        return to_memory(super().read_values(given, what), self.memory_space)
-
-    def read_seeds(self, given: Any, what: str) -> Any:
-        seeds = super().read_seeds(given, what)
-        return replace(
-            seeds, rows=to_memory(seeds.rows, self.memory_space), values=to_memory(seeds.values, self.memory_space)
-        )
-
-    def write(self, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> Any:
-        return super().write(
-            to_memory(ranks, self._frame_memory_space), to_memory(rows, self._frame_memory_space), labels
-        )
-
-    @property
-    def _frame_memory_space(self) -> MemorySpace:
-        return "device" if self.in_cudf else "host"
+        ids = pd.array(np.arange(self._n), dtype=np.dtype(np.int64))
+        return pandas.Vertices(names, [ids], ["integer"], boundary=_Moved(self._memory_space))
 
 
 def is_sparse(matrix: object) -> bool:
@@ -136,7 +132,7 @@ def read_matrix(offsets: Any, indices: Any, weights: Any) -> Matrix:
     return Matrix(matrix.format, offsets, indices, weights, int(matrix.shape[0]), names)
 
 
-def adjacency(matrix: Matrix) -> tuple[Adjacency, Vertices]:
+def adjacency(matrix: Matrix) -> tuple[Adjacency, base.Vertices]:
     """Check a matrix, and return a graph of copies of its arrays in the same memory space, and its vertices.
 
     Repeated entries are parallel edges, and entries of value 0 are edges of weight 0. The graph is unweighted if all
@@ -155,7 +151,9 @@ def adjacency(matrix: Matrix) -> tuple[Adjacency, Vertices]:
         indices = _positions(matrix.indices, offsets.size - 1, of_indices)
         weights = _weights(matrix.weights, indices.size, of_weights)
         made = Adjacency.of(Compressed(offsets, indices, weights), by_target=matrix.layout == "csc")
-    return made, Vertices(made.n, made.memory_space, matrix.memory_space == "device" and "cudf" in sys.modules)
+    in_cudf = matrix.memory_space == "device" and "cudf" in sys.modules
+    vertices: Any = Vertices(made.n, made.memory_space, in_cudf=in_cudf)
+    return made, vertices
 
 
 def _offsets(given: Any, m: int, n: int | None, label: str, members: str) -> Integers:

@@ -7,10 +7,10 @@ that narwhals collects it to: a `polars.DataFrame` for a `polars.LazyFrame`, a `
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import narwhals as nw
 import numpy as np
@@ -21,9 +21,8 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError, listed
 from prplugin.frames import pandas
 from prplugin.frames._pandas_ids import decode_arrow
 from prplugin.frames._pandas_kinds import casts_of
-from prplugin.frames.base import Labels, full_name, is_a
+from prplugin.frames.base import Labels, full_name, is_a, on_host
 from prplugin.frames.columns import Columns
-from prplugin.frames.wrapped import DelegatedVertices
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges, Integers
 
@@ -43,32 +42,39 @@ memory_space: MemorySpace = "host"
 
 
 @dataclass(frozen=True)
-class Vertices(DelegatedVertices):
-    """Vertices of the pandas adapter, written to frames of the library of the edges."""
+class Vertices(pandas.Vertices):
+    """Vertices as pandas arrays, written to frames of the library of the edges."""
 
-    inner: pandas.Vertices
     fields: list[pa.Field | None]  # Arrow field of each vertex column; None stands for the common type in pandas
     backend: Any  # narwhals.Implementation, the library of the result
-    library: str  # of the edges, whose syntax messages use for casts
+    syntax: str  # library of the edges, whose syntax messages use for casts
 
-    def active(self) -> AbstractContextManager[Any]:
-        return casts_of(self.library)
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        with super().active(), casts_of(self.syntax):
+            yield
 
     def convert(self, given: Any, what: str) -> Any:
+        given = on_host(given)
         converted = as_pandas(given, what)
         if isinstance(converted, pd.Series) and converted is not given:
-            names = listed([repr(name) for name in [*self.inner.names, "values"]])
+            names = listed([repr(name) for name in [*self.names, "values"]])
             raise InvalidOptionError(
                 f"{what} is a column without an index: it must be a dict of vertex: value, or a frame with the columns "
                 f"{names}."
             )
         return converted
 
-    def read_positions(self, given: Any, what: str) -> Integers:
-        return self._call("read_positions", as_pandas(given, what), what)
+    def with_ids(self, ids: list[Any], kinds: list[str]) -> Self:
+        columns = zip(self.ids, ids, self.fields, strict=True)
+        fields = [field if old.dtype == new.dtype else None for old, new, field in columns]
+        return replace(self, ids=ids, kinds=kinds, fields=fields)
 
-    def write(self, ranks: np.ndarray, rows: Integers | None, labels: Labels | None = None) -> Any:
-        names, columns = self.inner.columns_of_result(ranks, rows, labels)
+    def read_positions(self, given: Any, what: str) -> Integers:
+        return super().read_positions(as_pandas(on_host(given), what), what)
+
+    def _frame(self, ranks: np.ndarray, rows: Integers | None, labels: Labels | None) -> Any:
+        names, columns = self.columns_of_result(ranks, rows, labels)
         of_seeds = [] if labels is None else [None] if labels.rows is None else self.fields
         schema, arrays = [], []
         for name, column, field in zip(names, columns, [*of_seeds, *self.fields], strict=True):
@@ -76,18 +82,18 @@ class Vertices(DelegatedVertices):
             schema.append(pa.field(name, arrays[-1].type, metadata=None if field is None else field.metadata))
         arrays.append(pa.array(ranks.reshape(-1).copy()))  # a frame must not alias the ranks
         schema.append(pa.field("pagerank", arrays[-1].type))
-        return self.wrap(pa.table(arrays, schema=pa.schema(schema)))
+        return self._native(pa.table(arrays, schema=pa.schema(schema)))
 
-    def write_ids(self) -> Any:
-        columns = [_like(column, field) for column, field in zip(self.inner.columns, self.fields, strict=True)]
-        table = pa.table(columns, names=self.inner.names)
+    def _ids(self) -> Any:
+        columns = [_like(column, field) for column, field in zip(self.ids, self.fields, strict=True)]
+        table = pa.table(columns, names=self.names)
         if len(columns) > 1:
-            return self.wrap(table)
+            return self._native(table)
         if self.backend.is_pyarrow():
             return table[0]
-        return nw.from_arrow(table, backend=self.backend)[str(self.inner.names[0])].to_native()
+        return nw.from_arrow(table, backend=self.backend)[str(self.names[0])].to_native()
 
-    def wrap(self, frame: pa.Table) -> Any:
+    def _native(self, frame: pa.Table) -> Any:
         return frame if self.backend.is_pyarrow() else nw.from_arrow(frame, backend=self.backend).to_native()
 
 
@@ -117,10 +123,11 @@ def read(frame: Any, columns: Columns, vertices: object, **how: bool) -> tuple[E
     """Factorize the endpoints of a frame from `open_frame`: see `prplugin.frames.base.FrameAdapter.read`."""
     used, columns = columns.in_use()
     table, backend = _table(frame, used)
-    vertices = as_pandas(vertices, "vertices")
-    with casts_of(_library_of(frame)):
+    vertices, syntax = as_pandas(on_host(vertices), "vertices"), _library_of(frame)
+    with casts_of(syntax):
         edges, known = pandas.read(as_frame(table), columns, vertices, **how)
-    return edges, Vertices(known, fields_of_vertices(table.schema, columns, vertices), backend, _library_of(frame))
+    fields = fields_of_vertices(table.schema, columns, vertices)
+    return edges, Vertices(known.names, known.ids, known.kinds, fields, backend, syntax)
 
 
 def _library_of(frame: Any) -> str:

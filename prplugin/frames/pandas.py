@@ -16,10 +16,11 @@ from pandas.api import types
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, RefusedRows, counted, listed, refusal
 from prplugin.frames import _pandas_ids as ids
+from prplugin.frames import base
 from prplugin.frames._pandas_ids import decode_storage, encode, one_column, positions_in
 from prplugin.frames._pandas_kinds import cast_to, check_kind, kind_of
 from prplugin.frames._pandas_objects import first_rows
-from prplugin.frames.base import ColumnVertices, GivenTypes, endpoints_of, open_frame, to_python
+from prplugin.frames.base import GivenTypes, endpoints_of, open_frame, to_python
 from prplugin.frames.columns import Columns, positions
 from prplugin.frames.times import with_frame_rows
 from prplugin.types.arrays import MemorySpace, memory_space_of, namespace, to_host, to_memory
@@ -50,7 +51,7 @@ Refuse: TypeAlias = Callable[[Integers, str, str], None]
 
 
 @dataclass(frozen=True)
-class Vertices(ColumnVertices):
+class Vertices(base.Vertices):
     """Vertices as pandas arrays."""
 
     library: ClassVar[Any] = sys.modules[__name__]

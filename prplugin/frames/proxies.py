@@ -8,27 +8,23 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from prplugin.frames import cudf, pandas
-from prplugin.frames.base import is_a, open_frame
+from prplugin.frames.base import Boundary, Vertices, is_a, open_frame
 from prplugin.frames.columns import Columns
-from prplugin.frames.wrapped import DelegatedVertices
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges
 
-__all__ = ["Vertices", "memory_space", "open_frame", "read", "unwrap"]
+__all__ = ["memory_space", "open_frame", "read", "unwrap"]
 
 memory_space: MemorySpace = "device"
 
 
 @dataclass(frozen=True)
-class Vertices(DelegatedVertices):
-    """Vertices of the adapter of the wrapped frame."""
-
-    inner: Any
-    on_gpu: bool  # whether that is the cuDF adapter
+class _Proxies(Boundary):
+    on_gpu: bool  # whether the cuDF adapter reads the wrapped frame
     proxied: bool  # whether results are proxies, because the edges were
 
     def convert(self, given: Any, what: str) -> Any:
@@ -51,7 +47,7 @@ def read(frame: Any, columns: Columns, vertices: object, **how: bool) -> tuple[E
     vertices = unwrap(vertices, on_gpu=on_gpu)
     with _proxies_disabled():
         edges, known = (cudf if on_gpu else pandas).read(frame, columns, vertices, **how)
-    return edges, Vertices(known, on_gpu, proxied)
+    return edges, replace(known, boundary=_Proxies(on_gpu, proxied))
 
 
 def _is_proxy(given: object) -> bool:

@@ -1,0 +1,173 @@
+"""Index of vertex ids that new vertices can be added to."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prplugin.errors import InvalidEdgesError
+from prplugin.frames.base import Vertices, is_a
+from prplugin.types.arrays import MemorySpace, namespace, to_host
+from prplugin.types.edges import Integers, index_dtype
+
+__all__ = ["Extension", "VertexIndex"]
+
+
+class Extension(NamedTuple):
+    """A vertex index extended by the new vertices of a frame.
+
+    `frame_positions` holds the position of each vertex of the frame, on the host. `old_positions` holds the new
+    position of each old vertex, in the memory space of the graph; None if the old vertices come first, in their order.
+    """
+
+    vertex_index: VertexIndex
+    frame_positions: Integers
+    old_positions: Integers | None
+
+
+class VertexIndex:
+    """The vertices of a graph, with a lookup from id to position.
+
+    Integer ids are in ascending order and found by binary search. Other ids are found in a dictionary, which is built
+    at the first lookup and extended with the vertices; on the GPU they are found by a join.
+    """
+
+    def __init__(self, vertices: Vertices) -> None:
+        self.vertices = vertices
+        self._ids: Any = vertices.library.ids
+        self.memory_space: MemorySpace = vertices.library.memory_space
+        self._table: dict[Any, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.vertices)
+
+    def positions_of(self, vertices: Vertices, argument: str) -> Integers:
+        """Return the position of each vertex of a frame, on the host; -1 for vertices that the graph does not have.
+
+        InvalidEdgesError, with the name of the argument: the ids are of another kind than those of the graph.
+        """
+        for own_kind, kind in zip(self.vertices.kinds, vertices.kinds, strict=True):
+            if "empty" not in (own_kind, kind) and own_kind != kind:
+                raise InvalidEdgesError(
+                    f"{argument} names vertices by ids of kind {kind}, but the graph's are of kind {own_kind}: "
+                    "cast them."
+                )
+        if not len(self) or not len(vertices):
+            return np.full(len(vertices), -1)
+        with self.vertices.active():
+            if self.vertices.kinds == ["integer"]:
+                ids, wanted, xp = self._integer_ids, to_host(_integers(self._ids, vertices.ids[0])), self.vertices.xp
+                cast = wanted.astype(ids.dtype, copy=False)
+                # An id outside the range of the graph's type is not in the graph.
+                in_range = (cast.astype(wanted.dtype, copy=False) == wanted) & ((cast < 0) == (wanted < 0))
+                found = np.minimum(to_host(xp.searchsorted(ids, xp.asarray(cast))), ids.size - 1)
+                return np.where(in_range & (to_host(ids[xp.asarray(found)]) == cast), found, -1)
+            if self.memory_space == "device":
+                return to_host(self.vertices.find_positions(vertices.columns, argument))
+            if len(self._table) != len(self):
+                self._table = dict(zip(_keys(self._ids, self.vertices.columns), range(len(self)), strict=True))
+            return np.array([self._table.get(key, -1) for key in _keys(self._ids, vertices.columns)], np.int64)
+
+    def extend(self, vertices: Vertices, frame_positions: Integers) -> Extension:
+        """Return the index with the vertices of a frame whose position in `frame_positions` is -1 added."""
+        with self.vertices.active():
+            return self._extend(vertices, frame_positions)
+
+    def _extend(self, vertices: Vertices, frame_positions: Integers) -> Extension:
+        ids, old, xp = self._ids, self.vertices, self.vertices.xp
+        new = xp.asarray(np.flatnonzero(frame_positions < 0))
+        kinds = [other if kind == "empty" else kind for kind, other in zip(old.kinds, vertices.kinds, strict=True)]
+        old_positions = None
+        if kinds == ["integer"]:
+            frame_ids = _integers(ids, vertices.ids[0])
+            old_ids, new_ids = _in_one_type(self._integer_ids, frame_ids[new])
+            places = xp.searchsorted(old_ids, new_ids)
+            if int(places[0]) == len(old):
+                joined = xp.concatenate([old_ids, new_ids])
+            else:
+                is_new = xp.zeros(len(old) + new.size, np.bool_)
+                is_new[places + xp.arange(new.size)] = True
+                old_positions = xp.flatnonzero(~is_new).astype(index_dtype(is_new.size), copy=False)
+                joined = xp.empty(is_new.size, old_ids.dtype)
+                joined[is_new], joined[~is_new] = new_ids, old_ids
+            frame_positions = to_host(xp.searchsorted(joined, frame_ids.astype(joined.dtype, copy=False)))
+            like = vertices if old.kinds == ["empty"] else old
+            plain = type(like.ids[0]) is type(joined)  # CuPy's integers
+            columns = [joined if plain else ids.integers_like(joined, [_series(like.columns[0])])]
+        else:
+            frame_positions = frame_positions.copy()
+            frame_positions[frame_positions < 0] = np.arange(len(old), len(old) + new.size)
+            columns = [
+                _concat_ids(ids, column, old.library.take(added, new), kind)
+                for column, added, kind in zip(old.columns, vertices.columns, kinds, strict=True)
+            ]
+        index = VertexIndex(old.with_ids(columns, kinds))
+        if self._table and old_positions is None:
+            added_keys = _keys(ids, [column[len(old) :] for column in columns])
+            self._table.update(zip(added_keys, range(len(old), len(index)), strict=True))
+            index._table = self._table
+        return Extension(index, frame_positions, old_positions)
+
+    @cached_property
+    def _integer_ids(self) -> Integers:
+        return _integers(self._ids, self.vertices.ids[0])
+
+
+def _keys(ids: Any, columns: list[Any]) -> Any:
+    """Return ids as Python objects; those of several columns as tuples."""
+    import pyarrow as pa
+
+    try:
+        values = [np.asarray(_exact(ids.without_categories(column)), object).tolist() for column in columns]
+    except (UnicodeDecodeError, pa.ArrowException) as error:
+        raise InvalidEdgesError(f"a column of ids holds text that is not UTF-8: {error}. Cast it to binary.") from error
+    return values[0] if len(values) == 1 else list(zip(*values, strict=True))
+
+
+def _exact(column: Any) -> Any:
+    """Return times of day as integers, since Python's `datetime.time` has no nanoseconds; others unchanged."""
+    kind: Any = getattr(column.dtype, "pyarrow_dtype", None)
+    if not str(kind).startswith(("time32", "time64")):
+        return column
+    import pyarrow as pa
+
+    return pa.array(column).cast(f"int{kind.bit_width}")
+
+
+def _concat_ids(ids: Any, old: Any, new: Any, kind: str) -> Any:
+    """Return two columns of ids as one, of the type of `old` if it can hold both."""
+    if not len(old) or not len(new):
+        return old if len(old) else new
+    if kind == "integer":
+        integers = _in_one_type(_integers(ids, old), _integers(ids, new))
+        return ids.integers_like(namespace(integers[0]).concatenate(integers), [_series(old)])
+    joined = ids.concat_in_common_type([ids.without_categories(old), ids.without_categories(new)], "add")
+    categories = getattr(old.dtype, "categories", None)
+    if categories is None or not _series(joined).isin(categories).all():
+        return joined
+    return ids.like_categories(joined, [_series(old)])
+
+
+def _in_one_type(old: Integers, new: Integers) -> list[Integers]:
+    from prplugin.frames._pandas_ids import in_one_type  # imports pandas
+
+    return in_one_type([old, new], [True, True], ["add", "the graph"])
+
+
+def _integers(ids: Any, column: Any) -> Integers:
+    integers: Integers
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu" and not is_a(column, "cudf", "Series"):
+        integers = namespace(column).asarray(column)
+    else:
+        integers = ids.integers(_series(column), "")
+    return integers
+
+
+def _series(array: Any) -> Any:
+    if is_a(array, "cudf", "Series"):
+        return array
+    import pandas as pd
+
+    return pd.Series(array, dtype=array.dtype)
