@@ -89,8 +89,8 @@ def deduplicate_objects(column: pd.Series) -> pd.Series | ObjectColumn:
     from prplugin.cpu import factorize  # imports Numba
 
     threads = Threads(this_machine().threads)
-    objects = column.to_numpy()
-    addresses = np.asarray(_Addresses(objects))
+    objects = np.ascontiguousarray(column.to_numpy())
+    addresses: Integers = np.ndarray(objects.shape, np.intp, objects)  # a view
     some = addresses[: -(-addresses.size // SAMPLED)]
     if 2 * factorize.factorize_ids([some], threads)[1].size > some.size:
         return column
@@ -100,17 +100,3 @@ def deduplicate_objects(column: pd.Series) -> pd.Series | ObjectColumn:
     code = np.empty(order.size, codes.dtype)
     code[order] = np.arange(order.size)
     return ObjectColumn(column, code[codes], pd.Series(objects[first[order]], dtype=object))
-
-
-class _Addresses:
-    """View of an array of objects as their addresses."""
-
-    def __init__(self, objects: Any) -> None:
-        self._objects = objects  # keeps the addresses valid
-        self.__array_interface__ = {
-            "version": 3,
-            "typestr": np.dtype(np.intp).str,
-            "shape": objects.shape,
-            "strides": objects.strides,
-            "data": (objects.ctypes.data, True),
-        }

@@ -42,7 +42,7 @@ SEED = "seed"
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Labels of the k seeds in the result: the vertices at k positions, or a column of k labels."""
+    """Labels of the k seeds in the result: the vertices at k positions, or a column or an array of k labels."""
 
     rows: Integers | None = None
     column: Any = None
@@ -265,7 +265,7 @@ class Vertices:
             matrix = self.library.numbers_of_array(given, what, InvalidOptionError)
             seeds, rows = xp.nonzero(matrix)
             sizes = to_host(xp.bincount(seeds, minlength=len(matrix)))
-            return self._seed_values(sizes, rows, matrix[seeds, rows], Labels(column=self.library.arange(len(matrix))))
+            return self._seed_values(sizes, rows, matrix[seeds, rows], Labels(column=xp.arange(len(matrix))))
         if isinstance(given, self.types.frames):
             if SEED not in given.columns:
                 raise InvalidOptionError(
@@ -289,7 +289,7 @@ class Vertices:
         sizes = np.array([len(values) for _, values in parts])
         rows = self._known_positions(columns, what, sizes)
         values = xp.concatenate([values for _, values in parts])
-        return self._seed_values(sizes, rows, values, Labels(column=self.library.arange(len(parts))))
+        return self._seed_values(sizes, rows, values, Labels(column=xp.arange(len(parts))))
 
     def _read_seed_frame(self, frame: Any, what: str) -> SeedValues:
         weighted = "values" in frame.columns

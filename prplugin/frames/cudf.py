@@ -153,11 +153,6 @@ def factorize(column: cudf.Series) -> tuple[Integers, Integers]:
     return factorize_rows([column])
 
 
-def arange(count: int) -> cudf.Series:
-    """Return a column of the integers 0..count - 1."""
-    return cudf.Series(cupy.arange(count))
-
-
 def id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
     """Return a list, array, Series, Index or frame of ids as a list of Series, one per column.
 

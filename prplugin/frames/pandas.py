@@ -116,11 +116,6 @@ def factorize(column: pd.Series) -> tuple[Integers, Integers]:
     return codes, first_rows(codes, len(found))
 
 
-def arange(count: int) -> pd.Series:
-    """Return a column of the integers 0..count - 1."""
-    return pd.Series(np.arange(count))
-
-
 def frame_of(names: list[Hashable], columns: list[Any]) -> pd.DataFrame:
     """Return a frame of columns, without a copy."""
     if names == ["vertex", "pagerank"] and columns[0].dtype != object:
