@@ -28,6 +28,7 @@ from prplugin.frames._cudf_arrays import (
     is_decimal,
     missing_rows,
 )
+from prplugin.frames._pandas_ids import has_width, in_one_type
 from prplugin.gpu.edges import GivenWeights, edges_by_id, with_weights
 from prplugin.gpu.strings import factorize_strings
 from prplugin.types.arrays import copied, namespace
@@ -42,17 +43,17 @@ def encode(
     """Factorize sources, destinations and, optionally, additional vertices, which may be pandas Series.
 
     Return the edges with weights, grouped by target if `grouped` prefers it; the vertices as Series in the types of the
-    source columns, a single column of NumPy integers as an array; and the kind of ids in each column. `weights` is
-    called after the ids have been checked, so that errors about ids come first.
+    source columns, NumPy integers as arrays; and the kind of ids in each column. `weights` is called after the ids have
+    been checked, so that errors about ids come first.
     """
     parts = [list(part) for part in zip(*endpoints, strict=True)]
     named = [list(part) for part in zip(*labels, strict=True)]
     kinds = [host_kinds.common_kind(part, names, kind_of) for part, names in zip(parts, named, strict=True)]
     if kinds == ["integer"]:
-        edges, ids = edges_by_id(_common_integers(parts[0], named[0]), weights(), grouped=grouped)
-        return edges, [ids if isinstance(parts[0][0].dtype, np.dtype) else integers_like(ids, parts[0])], kinds
+        edges, ids = edges_by_id(common_integers(parts[0], named[0]), weights(), grouped=grouped)
+        return edges, [integers_like(ids, parts[0])], kinds
     factorized = [
-        [cudf.Series(ids) for ids in _common_integers(part, names)]
+        [cudf.Series(ids) for ids in common_integers(part, names)]
         if kind == "integer"
         else [on_device(column, name) for column, name in zip(part, names, strict=True)]
         for part, names, kind in zip(parts, named, kinds, strict=True)
@@ -149,14 +150,16 @@ def on_device(column: Any, label: str) -> cudf.Series:
 # --- integers -----------------------------------------------------------------------------------------------------
 
 
-def _common_integers(columns: list[Any], labels: list[str]) -> list[Integers]:
+def common_integers(columns: list[Any], labels: list[str]) -> list[Integers]:
     """Return integer ids in one type that holds all of them."""
     arrays = [integers(column, label) for column, label in zip(columns, labels, strict=True)]
-    return host.in_one_type(arrays, [has_width(column) for column in columns], labels)
+    return in_one_type(arrays, [has_width(column) for column in columns], labels)
 
 
 def integers(column: Any, label: str = "") -> Integers:
-    """Return integer ids as a CuPy array, without a copy from NumPy-typed columns on the GPU."""
+    """Return integer ids as a CuPy array, without a copy from CuPy arrays and NumPy-typed columns on the GPU."""
+    if namespace(column) is not np:
+        return column
     if isinstance(column, pd.Series):
         return cupy.asarray(host.integers(column, label))
     if not len(column):  # untyped, or float
@@ -169,16 +172,12 @@ def integers(column: Any, label: str = "") -> Integers:
 _NUMPY_INTEGERS = tuple(np.dtype(f"{sign}{size}") for sign in "iu" for size in (1, 2, 4, 8))
 
 
-def has_width(column: Any) -> bool:
-    return column.dtype.kind not in "Of" or isinstance(column.dtype, (cudf.CategoricalDtype, pd.CategoricalDtype))
-
-
-def integers_like(ids: Integers, columns: list[Any]) -> cudf.Series:
-    """Return integer ids in the type of the source column: NumPy, nullable, Arrow or categorical."""
+def integers_like(ids: Integers, columns: list[Any]) -> Any:
+    """Return integer ids in the type of the source column: NumPy (a CuPy array), nullable, Arrow or categorical."""
     like = columns[0].dtype
     if isinstance(like, cudf.CategoricalDtype):
         return like_categories(as_series(ids), columns)
-    return as_series(ids) if isinstance(like, np.dtype) else as_series(ids).astype(host.stored_like(ids.dtype, like))
+    return ids if isinstance(like, np.dtype) else as_series(ids).astype(host.stored_like(ids.dtype, like))
 
 
 # --- other ids, in the order of first appearance ------------------------------------------------------------------

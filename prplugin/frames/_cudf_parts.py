@@ -18,7 +18,7 @@ from prplugin.frames import _cudf_ids as ids
 from prplugin.frames import _pandas_parts as host
 from prplugin.frames import cudf as library
 from prplugin.frames._cudf_arrays import as_series
-from prplugin.frames._pandas_ids import places_of
+from prplugin.frames._pandas_ids import has_width, places_of
 from prplugin.frames._pandas_parts import (  # noqa: F401  # used as functions of this module
     common_type_of,
     concat_columns,
@@ -47,7 +47,7 @@ def column_info(column: Any, label: str) -> ColumnInfo:
             sample = np.array(extremes(as_kernel_ids([values]))[:2], values.dtype)
     else:
         sample = ids.without_categories(column.head(1)).to_pandas().array
-    return ColumnInfo(kind, len(column), TypeOnly(column.dtype), ids.has_width(column), sample)
+    return ColumnInfo(kind, len(column), TypeOnly(column.dtype), has_width(column), sample)
 
 
 def concat_column(columns: list[cudf.Series], shared: CommonType, label: str) -> cudf.Series:

@@ -41,7 +41,7 @@ def encode(
     names = [list(part) for part in zip(*labels, strict=True)]
     kinds = [common_kind(part, part_names, kind_of) for part, part_names in zip(parts, names, strict=True)]
     if kinds == ["integer"]:
-        columns = _common_integers(parts[0], names[0])
+        columns = common_integers(parts[0], names[0])
         edges, ids = edges_by_id(columns, grouped=grouped, lasting=lasting, dictionary=_dictionary)
         return edges, [integers_like(ids, parts[0])], kinds
     codes, arrays, _ = by_first_appearance(parts, names, kinds)
@@ -64,7 +64,7 @@ def by_first_appearance(
     per_column = []
     for columns, names, kind in zip(parts, labels, kinds, strict=True):
         # Integers in one NumPy type, since pandas would convert some of them to floats.
-        ids = [pd.Series(each) for each in _common_integers(columns, names)] if kind == "integer" else columns
+        ids = [pd.Series(each) for each in common_integers(columns, names)] if kind == "integer" else columns
         per_column.append(_by_first_appearance(ids, names[0], strings=kind == "string"))
     if len(parts) == 1:
         codes, array, places = per_column[0]
@@ -138,7 +138,7 @@ def positions_in(vertices: list[Any], columns: list[pd.Series], kinds: list[str]
     for array, column, kind in zip(vertices, columns, kinds, strict=True):
         ids, others = without_categories(array), without_categories(column.array)
         if kind == "integer":  # as NumPy arrays, since pandas would compare some types as floats
-            ids, others = integers(pd.Series(array)), integers(column)
+            ids, others = integers(array), integers(column)
         elif ids.dtype != others.dtype:
             ids, others = np.asarray(ids, object), np.asarray(others, object)
         pairs.append((ids, others))
@@ -164,7 +164,7 @@ def without_categories(array: Any) -> Any:
 # --- integers -----------------------------------------------------------------------------------------------------
 
 
-def _common_integers(columns: list[pd.Series], labels: list[str]) -> list[Integers]:
+def common_integers(columns: list[Any], labels: list[str]) -> list[Integers]:
     """Return integer ids in one type that holds all of them."""
     arrays = [integers(column, label) for column, label in zip(columns, labels, strict=True)]
     return in_one_type(arrays, [has_width(column) for column in columns], labels)
@@ -193,19 +193,22 @@ def in_one_type(arrays: list[Integers], widths: list[bool], labels: list[str]) -
     return [array.astype(dtype, copy=False) for array in arrays]
 
 
-def has_width(column: pd.Series | ObjectColumn) -> bool:
-    return not (types.is_object_dtype(column.dtype) or types.is_float_dtype(column.dtype))
+def has_width(column: Any) -> bool:
+    """Return whether the user chose the type of a column of integers, of pandas or cuDF."""
+    return column.dtype.kind not in "Of" or hasattr(column.dtype, "categories")
 
 
-def integers(column: pd.Series | ObjectColumn, label: str = "") -> Integers:
-    """Return integer ids as a NumPy array, without a copy if the column is NumPy-backed."""
+def integers(column: Any, label: str = "") -> Integers:
+    """Return integer ids, a Series or an array, as a NumPy array, without a copy if it is NumPy-backed."""
     if isinstance(column, ObjectColumn):
         return integers(column.objects, label)[column.codes]
+    if not isinstance(column, pd.Series):
+        column = pd.Series(column)
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         # Unused categories may be of any kind.
         used = column.cat.remove_unused_categories()
-        return integers(pd.Series(used.cat.categories), label)[used.cat.codes.to_numpy()]
+        return integers(used.cat.categories, label)[used.cat.codes.to_numpy()]
     if not len(column):  # untyped, or float as pandas infers for no ids
         return np.empty(0, dtype if isinstance(dtype, np.dtype) and dtype.kind in "iu" else np.int64)
     if types.is_object_dtype(dtype):
@@ -241,7 +244,7 @@ def _fits(array: Integers, dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "iu" and np.iinfo(dtype).min <= int(array.min()) and int(array.max()) <= np.iinfo(dtype).max
 
 
-def integers_like(ids: Integers, columns: list[pd.Series]) -> Any:
+def integers_like(ids: Integers, columns: list[Any]) -> Any:
     """Return integer ids in the type of the source column: NumPy, nullable, Arrow, categorical or object."""
     like = columns[0].dtype
     if isinstance(like, pd.CategoricalDtype):
@@ -341,7 +344,7 @@ def _values(column: pd.Series) -> Any:
     return column.to_numpy() if wrapped else column.array
 
 
-def like_categories(values: Any, columns: list[pd.Series]) -> Any:
+def like_categories(values: Any, columns: list[Any]) -> Any:
     """Return distinct values as a categorical if all columns have the same categorical type, else unchanged."""
     like = columns[0].dtype
     same = isinstance(like, pd.CategoricalDtype) and all(column.dtype == like for column in columns)

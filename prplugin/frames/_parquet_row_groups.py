@@ -107,7 +107,7 @@ class _Found:
         else:
             codes, found = _pandas_ids.distinct(columns, kinds)
         self.ids = [
-            _pandas_ids.integers_like(ids, [pd.Series(like)]) if kind == "integer" else ids
+            _pandas_ids.integers_like(ids, [like]) if kind == "integer" else ids
             for ids, like, kind in zip(found, self._like.ids, kinds, strict=True)
         ]
         self.degrees = np.zeros((2, len(found[0])), np.int64)
@@ -115,7 +115,7 @@ class _Found:
             np.add.at(sums, codes, np.concatenate(counts))
 
     def _integers(self, parts: list[Any]) -> Integers:
-        arrays = [_pandas_ids.integers(pd.Series(part)) for part in parts]
+        arrays = [_pandas_ids.integers(part) for part in parts]
         return np.concatenate(_pandas_ids.in_one_type(arrays, [True] * len(arrays), self._labels))
 
 

@@ -8,11 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.frames.base import Vertices, is_a
+from prplugin.frames.base import Vertices
 from prplugin.types.arrays import MemorySpace, namespace, to_host
 from prplugin.types.edges import Integers, index_dtype
 
 __all__ = ["Extension", "VertexIndex"]
+
+IN_MESSAGES = ["add", "the graph"]
+"""Names of the ids in messages."""
 
 
 class Extension(NamedTuple):
@@ -58,7 +61,7 @@ class VertexIndex:
             return np.full(len(vertices), -1)
         with self.vertices.active():
             if self.vertices.kinds == ["integer"]:
-                ids, wanted, xp = self._integer_ids, to_host(_integers(self._ids, vertices.ids[0])), self.vertices.xp
+                ids, wanted, xp = self._integer_ids, to_host(self._ids.integers(vertices.ids[0])), self.vertices.xp
                 cast = wanted.astype(ids.dtype, copy=False)
                 # An id outside the range of the graph's type is not in the graph.
                 in_range = (cast.astype(wanted.dtype, copy=False) == wanted) & ((cast < 0) == (wanted < 0))
@@ -81,8 +84,8 @@ class VertexIndex:
         kinds = [other if kind == "empty" else kind for kind, other in zip(old.kinds, vertices.kinds, strict=True)]
         old_positions = None
         if kinds == ["integer"]:
-            frame_ids = _integers(ids, vertices.ids[0])
-            old_ids, new_ids = _in_one_type(self._integer_ids, frame_ids[new])
+            frame_ids = ids.integers(vertices.ids[0])
+            old_ids, new_ids = ids.in_one_type([self._integer_ids, frame_ids[new]], [True, True], IN_MESSAGES)
             places = xp.searchsorted(old_ids, new_ids)
             if int(places[0]) == len(old):
                 joined = xp.concatenate([old_ids, new_ids])
@@ -94,8 +97,7 @@ class VertexIndex:
                 joined[is_new], joined[~is_new] = new_ids, old_ids
             frame_positions = to_host(xp.searchsorted(joined, frame_ids.astype(joined.dtype, copy=False)))
             like = vertices if old.kinds == ["empty"] else old
-            plain = type(like.ids[0]) is type(joined)  # CuPy's integers
-            columns = [joined if plain else ids.integers_like(joined, [_series(like.columns[0])])]
+            columns = [ids.integers_like(joined, [like.columns[0]])]
         else:
             frame_positions = frame_positions.copy()
             frame_positions[frame_positions < 0] = np.arange(len(old), len(old) + new.size)
@@ -112,7 +114,7 @@ class VertexIndex:
 
     @cached_property
     def _integer_ids(self) -> Integers:
-        return _integers(self._ids, self.vertices.ids[0])
+        return self._ids.integers(self.vertices.ids[0])
 
 
 def _keys(ids: Any, columns: list[Any]) -> Any:
@@ -141,33 +143,10 @@ def _concat_ids(ids: Any, old: Any, new: Any, kind: str) -> Any:
     if not len(old) or not len(new):
         return old if len(old) else new
     if kind == "integer":
-        integers = _in_one_type(_integers(ids, old), _integers(ids, new))
-        return ids.integers_like(namespace(integers[0]).concatenate(integers), [_series(old)])
+        integers = ids.in_one_type([ids.integers(old), ids.integers(new)], [True, True], IN_MESSAGES)
+        return ids.integers_like(namespace(integers[0]).concatenate(integers), [old])
     joined = ids.concat_in_common_type([ids.without_categories(old), ids.without_categories(new)], "add")
-    categories = getattr(old.dtype, "categories", None)
-    if categories is None or not _series(joined).isin(categories).all():
+    if not hasattr(old.dtype, "categories"):
         return joined
-    return ids.like_categories(joined, [_series(old)])
-
-
-def _in_one_type(old: Integers, new: Integers) -> list[Integers]:
-    from prplugin.frames._pandas_ids import in_one_type  # imports pandas
-
-    return in_one_type([old, new], [True, True], ["add", "the graph"])
-
-
-def _integers(ids: Any, column: Any) -> Integers:
-    integers: Integers
-    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu" and not is_a(column, "cudf", "Series"):
-        integers = namespace(column).asarray(column)
-    else:
-        integers = ids.integers(_series(column), "")
-    return integers
-
-
-def _series(array: Any) -> Any:
-    if is_a(array, "cudf", "Series"):
-        return array
-    import pandas as pd
-
-    return pd.Series(array, dtype=array.dtype)
+    cast = ids.like_categories(joined, [old])
+    return joined if bool(cast.isna().any()) else cast
