@@ -51,7 +51,7 @@ def encode(
     kinds = [host_kinds.common_kind(part, names, kind_of) for part, names in zip(parts, named, strict=True)]
     if kinds == ["integer"]:
         edges, ids = edges_by_id(common_integers(parts[0], named[0]), weights(), grouped=grouped)
-        return edges, [integers_like(ids, parts[0])], kinds
+        return edges, [integers_like(ids, [column.dtype for column in parts[0]])], kinds
     factorized = [
         [cudf.Series(ids) for ids in common_integers(part, names)]
         if kind == "integer"
@@ -60,10 +60,11 @@ def encode(
     ]
     codes, columns = factorize_by_first_appearance(factorized, labels[0], kinds)
     for part, kind in enumerate(kinds):
+        dtypes = [column.dtype for column in parts[part]]
         if kind == "integer":
-            columns[part] = integers_like(as_array(columns[part]), parts[part])
+            columns[part] = integers_like(as_array(columns[part]), dtypes)
         else:
-            columns[part] = like_categories(columns[part], parts[part])
+            columns[part] = like_categories(columns[part], dtypes)
     return with_weights(Edges(codes[0], codes[1], None, len(columns[0])), weights()), columns, kinds
 
 
@@ -172,11 +173,11 @@ def integers(column: Any, label: str = "") -> Integers:
 _NUMPY_INTEGERS = tuple(np.dtype(f"{sign}{size}") for sign in "iu" for size in (1, 2, 4, 8))
 
 
-def integers_like(ids: Integers, columns: list[Any]) -> Any:
-    """Return integer ids in the type of the source column: NumPy (a CuPy array), nullable, Arrow or categorical."""
-    like = columns[0].dtype
+def integers_like(ids: Integers, dtypes: list[Any]) -> Any:
+    """Return integer ids in the type of the source column, the first: NumPy, nullable, Arrow or categorical."""
+    like = dtypes[0]
     if isinstance(like, cudf.CategoricalDtype):
-        return like_categories(as_series(ids), columns)
+        return like_categories(as_series(ids), dtypes)
     return ids if isinstance(like, np.dtype) else as_series(ids).astype(host.stored_like(ids.dtype, like))
 
 
@@ -315,15 +316,10 @@ def _common_type(dtypes: list[Any]) -> Any:
     return first
 
 
-def like_categories(values: cudf.Series, columns: list[Any]) -> cudf.Series:
+def like_categories(values: cudf.Series, dtypes: list[Any]) -> cudf.Series:
     """Return distinct values as a categorical if all columns have the same categorical type, else unchanged."""
-    like = columns[0].dtype
+    like, *others = dtypes
     if not isinstance(like, cudf.CategoricalDtype):
         return values
-    dtypes = [
-        cudf.CategoricalDtype.from_pandas(column.dtype)
-        if isinstance(column.dtype, pd.CategoricalDtype)
-        else column.dtype
-        for column in columns
-    ]
-    return values.astype(like) if all(dtype == like for dtype in dtypes) else values
+    others = [cudf.CategoricalDtype.from_pandas(one) if isinstance(one, pd.CategoricalDtype) else one for one in others]
+    return values.astype(like) if all(dtype == like for dtype in others) else values

@@ -29,7 +29,7 @@ from prplugin.frames._pandas_parts import (  # noqa: F401  # used as functions o
     to_common_type,
 )
 from prplugin.frames.cudf import column_of, frame_of, memory_space, numbers, read  # noqa: F401
-from prplugin.frames.parts import ColumnInfo, CommonType, TypeOnly
+from prplugin.frames.parts import ColumnInfo, CommonType
 from prplugin.gpu.factorize import as_kernel_ids, extremes
 from prplugin.types.arrays import copied, to_device, to_host
 from prplugin.types.edges import Integers
@@ -47,7 +47,7 @@ def column_info(column: Any, label: str) -> ColumnInfo:
             sample = np.array(extremes(as_kernel_ids([values]))[:2], values.dtype)
     else:
         sample = ids.without_categories(column.head(1)).to_pandas().array
-    return ColumnInfo(kind, len(column), TypeOnly(column.dtype), has_width(column), sample)
+    return ColumnInfo(kind, len(column), column.dtype, has_width(column), sample)
 
 
 def concat_column(columns: list[cudf.Series], shared: CommonType, label: str) -> cudf.Series:
@@ -100,7 +100,7 @@ def in_edge_types(arrays: list[Any], shared: list[CommonType]) -> list[Any]:
 
 
 def _named(array: Any, shared: CommonType) -> Any:
-    like = shared.part_types[0].dtype
+    like = shared.part_types[0]
     if shared.kind == "integer":
         array = cupy.asarray(array)
         return array if isinstance(like, np.dtype) else ids.integers_like(copied(array), shared.part_types)
@@ -111,7 +111,7 @@ def _named(array: Any, shared: CommonType) -> Any:
     series = cudf.Series(given)
     if isinstance(like, cudf.CategoricalDtype):
         return ids.like_categories(series, shared.part_types)
-    same = all(one.dtype == like for one in shared.part_types)
+    same = all(dtype == like for dtype in shared.part_types)
     return series if series.dtype == like or not same else series.astype(like)
 
 

@@ -43,10 +43,10 @@ def encode(
     if kinds == ["integer"]:
         columns = common_integers(parts[0], names[0])
         edges, ids = edges_by_id(columns, grouped=grouped, lasting=lasting, dictionary=_dictionary)
-        return edges, [integers_like(ids, parts[0])], kinds
+        return edges, [integers_like(ids, [column.dtype for column in parts[0]])], kinds
     codes, arrays, _ = by_first_appearance(parts, names, kinds)
     arrays = [
-        integers_like(np.asarray(array), part) if kind == "integer" else array
+        integers_like(np.asarray(array), [column.dtype for column in part]) if kind == "integer" else array
         for array, part, kind in zip(arrays, parts, kinds, strict=True)
     ]
     return Edges(codes[0], codes[1], None, len(arrays[0])), arrays, kinds
@@ -244,11 +244,11 @@ def _fits(array: Integers, dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "iu" and np.iinfo(dtype).min <= int(array.min()) and int(array.max()) <= np.iinfo(dtype).max
 
 
-def integers_like(ids: Integers, columns: list[Any]) -> Any:
-    """Return integer ids in the type of the source column: NumPy, nullable, Arrow, categorical or object."""
-    like = columns[0].dtype
+def integers_like(ids: Integers, dtypes: list[Any]) -> Any:
+    """Return integer ids in the type of the source column, the first: NumPy, nullable, Arrow, categorical or object."""
+    like = dtypes[0]
     if isinstance(like, pd.CategoricalDtype):
-        return like_categories(pd.array(ids, dtype=ids.dtype), columns)
+        return like_categories(pd.array(ids, dtype=ids.dtype), dtypes)
     if types.is_object_dtype(like):
         return pd.array(ids.tolist(), dtype=object)
     if isinstance(like, np.dtype):
@@ -284,7 +284,7 @@ def _by_first_appearance(
     position = np.empty(order.size, index_dtype(order.size))
     position[order] = np.arange(order.size)
     codes = [take_in_place(position[number], codes) for number, (codes, _) in zip(numbers, each, strict=True)]
-    return codes, like_categories(values.take(order), columns), places[order]
+    return codes, like_categories(values.take(order), [column.dtype for column in columns]), places[order]
 
 
 def places_of(rows: list[Integers], m: int) -> list[Integers]:
@@ -344,8 +344,7 @@ def _values(column: pd.Series) -> Any:
     return column.to_numpy() if wrapped else column.array
 
 
-def like_categories(values: Any, columns: list[Any]) -> Any:
+def like_categories(values: Any, dtypes: list[Any]) -> Any:
     """Return distinct values as a categorical if all columns have the same categorical type, else unchanged."""
-    like = columns[0].dtype
-    same = isinstance(like, pd.CategoricalDtype) and all(column.dtype == like for column in columns)
-    return pd.Categorical(values, dtype=like) if same else values
+    same = isinstance(dtypes[0], pd.CategoricalDtype) and all(dtype == dtypes[0] for dtype in dtypes)
+    return pd.Categorical(values, dtype=dtypes[0]) if same else values

@@ -18,7 +18,7 @@ from prplugin.frames import pandas
 from prplugin.frames._pandas_objects import deduplicate_objects
 from prplugin.frames.base import format_ids, plain_ids
 from prplugin.frames.pandas import column_of, frame_of, memory_space, numbers, read  # noqa: F401
-from prplugin.frames.parts import ColumnInfo, CommonType, TypeOnly
+from prplugin.frames.parts import ColumnInfo, CommonType
 from prplugin.types.arrays import namespace, to_host
 from prplugin.types.edges import Integers
 
@@ -31,7 +31,7 @@ def column_info(column: pd.Series, label: str) -> ColumnInfo:
         sample = np.array([values.min(), values.max()], values.dtype) if values.size else values[:0]
     else:
         sample = ids.without_categories(column.iloc[:1].array)
-    return ColumnInfo(kind, len(column), TypeOnly(column.dtype), ids.has_width(column), sample)
+    return ColumnInfo(kind, len(column), column.dtype, ids.has_width(column), sample)
 
 
 # --- common types -------------------------------------------------------------------------------------------------
@@ -49,8 +49,8 @@ def common_type_of(endpoints: list[list[ColumnInfo]], labels: list[str]) -> Comm
         common: Any = ids.in_one_type(samples, widths, list(dict.fromkeys(label for _, label in filled)))[0][:0]
     else:
         common = ids.concat_in_common_type(samples, labels[0])[:1]
-    likes = [fact.like for end in endpoints for fact in ([fact for fact in end if fact.rows] or end[:1])]
-    return CommonType(kind, common, likes)
+    part_types = [fact.dtype for end in endpoints for fact in ([fact for fact in end if fact.rows] or end[:1])]
+    return CommonType(kind, common, part_types)
 
 
 def concat_column(columns: list[pd.Series], shared: CommonType, label: str) -> pd.Series:

@@ -107,7 +107,7 @@ class _Found:
         else:
             codes, found = _pandas_ids.distinct(columns, kinds)
         self.ids = [
-            _pandas_ids.integers_like(ids, [like]) if kind == "integer" else ids
+            _pandas_ids.integers_like(ids, [like.dtype]) if kind == "integer" else ids
             for ids, like, kind in zip(found, self._like.ids, kinds, strict=True)
         ]
         self.degrees = np.zeros((2, len(found[0])), np.int64)

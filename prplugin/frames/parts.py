@@ -19,7 +19,6 @@ from prplugin.types.edges import Floats
 __all__ = [
     "ColumnInfo",
     "CommonType",
-    "TypeOnly",
     "column_info_of_partitions",
     "concat_endpoints",
     "endpoints_of",
@@ -27,13 +26,6 @@ __all__ = [
     "frame_of_columns",
     "weights_of_partitions",
 ]
-
-
-@dataclass(frozen=True)
-class TypeOnly:
-    """Type of a column of another worker; stands in for the column."""
-
-    dtype: Any
 
 
 @dataclass(frozen=True)
@@ -47,14 +39,14 @@ class ColumnInfo:
 
     kind: str
     rows: int
-    like: TypeOnly
+    dtype: Any
     has_width: bool
     sample: Any
     where: str = ""
 
     def called(self, label: str) -> str:
         """Return the column label with part and type, for messages."""
-        return f"{label} of {self.where} ({self.like.dtype})" if self.where else label
+        return f"{label} of {self.where} ({self.dtype})" if self.where else label
 
 
 @dataclass(frozen=True)
@@ -67,7 +59,7 @@ class CommonType:
 
     kind: str
     dtype_sample: Any
-    part_types: list[TypeOnly]
+    part_types: list[Any]
 
 
 def _of_each(do: Callable[[Any], Any], items: list[Any], partitions: list[int], starts: list[int]) -> list[Any]:

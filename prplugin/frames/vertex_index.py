@@ -97,7 +97,7 @@ class VertexIndex:
                 joined[is_new], joined[~is_new] = new_ids, old_ids
             frame_positions = to_host(xp.searchsorted(joined, frame_ids.astype(joined.dtype, copy=False)))
             like = vertices if old.kinds == ["empty"] else old
-            columns = [ids.integers_like(joined, [like.columns[0]])]
+            columns = [ids.integers_like(joined, [like.columns[0].dtype])]
         else:
             frame_positions = frame_positions.copy()
             frame_positions[frame_positions < 0] = np.arange(len(old), len(old) + new.size)
@@ -144,9 +144,9 @@ def _concat_ids(ids: Any, old: Any, new: Any, kind: str) -> Any:
         return old if len(old) else new
     if kind == "integer":
         integers = ids.in_one_type([ids.integers(old), ids.integers(new)], [True, True], IN_MESSAGES)
-        return ids.integers_like(namespace(integers[0]).concatenate(integers), [old])
+        return ids.integers_like(namespace(integers[0]).concatenate(integers), [old.dtype])
     joined = ids.concat_in_common_type([ids.without_categories(old), ids.without_categories(new)], "add")
     if not hasattr(old.dtype, "categories"):
         return joined
-    cast = ids.like_categories(joined, [old])
+    cast = ids.like_categories(joined, [old.dtype])
     return joined if bool(cast.isna().any()) else cast
