@@ -15,7 +15,7 @@ import numpy as np
 from prplugin.cpu.sums import total
 from prplugin.errors import InvalidEdgesError, MethodUnavailableError, PageRankError, counted, listed
 from prplugin.frames.base import Vertices, format_ids
-from prplugin.frames.changes import EdgeSchema, FrameEdges, read_edges
+from prplugin.frames.changes import FrameEdges, read_edges
 from prplugin.frames.times import Clock
 from prplugin.frames.vertex_index import VertexIndex
 from prplugin.graph.adjacency import Adjacency, rows_of
@@ -24,7 +24,7 @@ from prplugin.graph.dedup import drop_duplicates
 from prplugin.graph.rebuild import RebuiltEdges
 from prplugin.graph.update import ChangeError, ChangingEdges, expand_values
 from prplugin.numerics.rounding import StepRounding
-from prplugin.options import Options
+from prplugin.options import EdgeOptions, Options
 from prplugin.solver.certificate import Certificate
 from prplugin.solver.loop import Outcome
 from prplugin.solver.residual import Residual
@@ -137,11 +137,11 @@ class ChangingGraph:
         self,
         adjacency: Adjacency,
         vertices: Vertices,
-        schema: EdgeSchema,
+        schema: EdgeOptions,
         aging: Aging | None,
         last: LastRanks | None,
     ) -> None:
-        if schema.windowed:
+        if schema.window is not None:
             raise MethodUnavailableError(
                 "update does not support a graph with window=: leave it out, and remove edges that are too old."
             )

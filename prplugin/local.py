@@ -14,7 +14,6 @@ from prplugin.changing import Access, Aging, ChangingGraph, LastRanks
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
 from prplugin.frames import adapter_for, igraph, matrices, nodes
 from prplugin.frames.base import Vertices, format_ids, seed_ids
-from prplugin.frames.changes import EdgeSchema
 from prplugin.frames.columns import resolve
 from prplugin.frames.times import Clock
 from prplugin.gpu import runtime
@@ -71,11 +70,11 @@ class LocalGraph:
 
     def __init__(
         self, adjacency: Adjacency, vertices: Vertices, weights: str, began: float, *, lasting: bool,
-        schema: EdgeSchema | None = None, aging: Aging | None = None,
+        schema: EdgeOptions | None = None, aging: Aging | None = None,
     ) -> None:  # fmt: skip
         self._adjacency, self._known, self._lasting, self._aging = adjacency, vertices, lasting, aging
         self.memory_space, self._weighted, self._weights = adjacency.memory_space, adjacency.weighted, weights
-        self._schema = schema or EdgeSchema(weight="weight" if adjacency.weighted else None)
+        self._schema = schema or EdgeOptions(weight="weight" if adjacency.weighted else None)
         self._changing: ChangingGraph | None = None
         self._last: LastRanks | None = None
         self._access = Access()
@@ -111,9 +110,9 @@ class LocalGraph:
                 aging = Aging(clock, references)
             graph = cls(
                 Adjacency(rows), vertices, f"column {how.weight!r}", began, lasting=lasting, aging=aging,
-                schema=EdgeSchema(
-                    columns.source_names, columns.destination_names, how.weight, how.time, how.directed, how.duplicates,
-                    how.window is not None,
+                schema=EdgeOptions(
+                    columns.source_names, columns.destination_names, how.weight, how.directed, None, how.duplicates,
+                    how.time, how.half_life, how.window, how.now,
                 ),
             )  # fmt: skip
         graph.unused_weight = columns.unused_weight if unused_weight is None else unused_weight
@@ -146,7 +145,7 @@ class LocalGraph:
     @classmethod
     def _of_nodes(cls, graph: nodes.NodeGraph, began: float) -> LocalGraph:
         adjacency, vertices = nodes.adjacency(graph)
-        schema = EdgeSchema(weight="weight" if adjacency.weighted else None, directed=graph.directed)
+        schema = EdgeOptions(weight="weight" if adjacency.weighted else None, directed=graph.directed)
         return cls(adjacency, vertices, graph.label, began, lasting=True, schema=schema)
 
     @property

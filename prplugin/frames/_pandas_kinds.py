@@ -184,6 +184,15 @@ def _format_rows(label: str, noun: str, remedy: str, rows: RefusedRows) -> str:
     )
 
 
+def format_values(label: str, noun: str, are: str, what_to_do: str, values: RefusedRows, *, what: str = "value") -> str:
+    """Return the message on invalid values of a column; `noun` is that of an entry, such as "row"."""
+    shown = [f"{held} in {noun} {row}" for held, row in zip(values.held, values.rows, strict=True)]
+    return (
+        f"{label} has {counted(values.count, what)} {are}: {listed(values.padded(shown), 3)} "
+        f"(counted from 0). {what_to_do}"
+    )
+
+
 def _mixed(label: str, mixed: RefusedRows) -> str:
     first = mixed.held[0]
     other = next(place for place, kind in enumerate(mixed.held) if kind != first)

@@ -3,36 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from prplugin.frames import adapter_for
 from prplugin.frames.base import Vertices, on_host
 from prplugin.frames.columns import positions, resolve
 from prplugin.frames.times import Clock
-from prplugin.options import Duplicates
+from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges
 
-__all__ = ["EdgeSchema", "FrameEdges", "read_edges"]
-
-
-@dataclass(frozen=True)
-class EdgeSchema:
-    """Names of the columns that a graph was read from, and the options that they were read with.
-
-    `source` and `destination` are None if the graph was not read from a frame: columns are then found by their usual
-    names. `windowed`: whether the graph has only the edges of a time window.
-    """
-
-    source: list[Hashable] | None = None
-    destination: list[Hashable] | None = None
-    weight: Hashable = None
-    time: Hashable = None
-    directed: bool = True
-    duplicates: Duplicates = "sum"
-    windowed: bool = False
+__all__ = ["FrameEdges", "read_edges"]
 
 
 class FrameEdges(NamedTuple):
@@ -43,10 +24,12 @@ class FrameEdges(NamedTuple):
 
 
 def read_edges(
-    frame: Any, schema: EdgeSchema, clock: Clock | None, memory_space: MemorySpace, *, removed: bool
+    frame: Any, schema: EdgeOptions, clock: Clock | None, memory_space: MemorySpace, *, removed: bool
 ) -> FrameEdges:
     """Read edges from the columns of the graph to the host; edges to remove may lack weights and times.
 
+    `schema`: The options that the graph was read with. Without `source` and `destination`, columns are found by their
+    usual names.
     `memory_space`: That of the graph, in which the ids of the vertices are.
     """
     if memory_space == "host":
@@ -60,8 +43,7 @@ def read_edges(
     weight, time = schema.weight, schema.time
     if removed and not any(positions(labels, name) for name in (weight, time) if name is not None):
         weight = time = None
-    source, destination = (None if names is None else list(names) for names in (schema.source, schema.destination))
-    columns = resolve(labels, source, destination, weight, time, None if time is None else clock)
+    columns = resolve(labels, schema.source, schema.destination, weight, time, None if time is None else clock)
     edges, vertices = adapter.read(opened, columns, None, edge_list=True, lasting=True)
     assert isinstance(edges, Edges)
     if edges.memory_space != memory_space:  # a frame of another library

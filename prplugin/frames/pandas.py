@@ -18,7 +18,7 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError
 from prplugin.frames import _pandas_ids as ids
 from prplugin.frames import base
 from prplugin.frames._pandas_ids import decode_storage, encode, one_column, positions_in
-from prplugin.frames._pandas_kinds import cast_to, check_kind, kind_of
+from prplugin.frames._pandas_kinds import cast_to, check_kind, format_values, kind_of
 from prplugin.frames._pandas_objects import first_rows
 from prplugin.frames.base import GivenTypes, endpoints_of, open_frame, to_python
 from prplugin.frames.columns import Columns, positions
@@ -266,17 +266,9 @@ def refusing(column: Any, label: str, noun: str, error: type[PageRankError]) -> 
     def refuse(rows: Integers, are: str, what_to_do: str) -> None:
         first = rows[:3].tolist()
         held = [repr(to_python(column.iloc[row])) for row in first]
-        raise refusal(error, RefusedRows(partial(_format_values, label, noun, are, what_to_do), rows.size, first, held))
+        raise refusal(error, RefusedRows(partial(format_values, label, noun, are, what_to_do), rows.size, first, held))
 
     return refuse
-
-
-def _format_values(label: str, noun: str, are: str, what_to_do: str, values: RefusedRows) -> str:
-    shown = [f"{held} in {noun} {row}" for held, row in zip(values.held, values.rows, strict=True)]
-    return (
-        f"{label} has {counted(values.count, 'value')} {are}: {listed(values.padded(shown), 3)} "
-        f"(counted from 0). {what_to_do}"
-    )
 
 
 def check_range(floats: Floats, refuse: Refuse) -> None:

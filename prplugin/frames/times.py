@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, RefusedRows, counted, listed, refusal
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, RefusedRows, refusal
 from prplugin.types.edges import Floats, Integers
 
 if TYPE_CHECKING:
@@ -57,8 +57,11 @@ class Clock:
         if self.now is not None:
             late = np.flatnonzero(times > self.latest)
             if late.size:
+                from prplugin.frames._pandas_kinds import format_values  # imports pandas
+
                 held = [str(column.iloc[row]) for row in late[:3].tolist()]
-                say = partial(_format_late, label, self.now)
+                are, what_to_do = f"after now={self.now!s}", "Pass a later now, or drop them."
+                say = partial(format_values, label, "row", are, what_to_do, what="time")
                 raise refusal(InvalidEdgesError, RefusedRows(say, late.size, late[:3].tolist(), held))
         elif times.size:
             self.latest = times.max() if self.latest is None else max(self.latest, times.max())
@@ -172,11 +175,3 @@ def _read_times(column: pd.Series, label: str) -> tuple[Any, str]:
 
 def _is_number(given: object) -> bool:
     return isinstance(given, Real) and not isinstance(given, (bool, np.bool_, np.timedelta64))
-
-
-def _format_late(label: str, now: Any, late: RefusedRows) -> str:
-    shown = [f"{held} in row {row}" for held, row in zip(late.held, late.rows, strict=True)]
-    return (
-        f"{label} has {counted(late.count, 'time')} after now={now!s}: {listed(late.padded(shown), 3)} "
-        "(counted from 0). Pass a later now, or drop them."
-    )
