@@ -123,16 +123,12 @@ def read(frame: Any, columns: Columns, vertices: object, **how: bool) -> tuple[E
     """Factorize the endpoints of a frame from `open_frame`: see `prplugin.frames.base.FrameAdapter.read`."""
     used, columns = columns.in_use()
     table, backend = _table(frame, used)
-    vertices, syntax = as_pandas(on_host(vertices), "vertices"), _library_of(frame)
+    vertices = as_pandas(on_host(vertices), "vertices")
+    syntax = "pyarrow" if isinstance(frame, pa.Table) else str(frame.implementation.value)
     with casts_of(syntax):
         edges, known = pandas.read(as_frame(table), columns, vertices, **how)
     fields = fields_of_vertices(table.schema, columns, vertices)
     return edges, Vertices(known.names, known.ids, known.kinds, fields, backend, syntax)
-
-
-def _library_of(frame: Any) -> str:
-    """Return the name of the library of the user's frame, from a frame returned by `open_frame`."""
-    return "pyarrow" if not hasattr(frame, "implementation") else str(frame.implementation.value)
 
 
 def _table(frame: Any, positions: Sequence[int]) -> tuple[pa.Table, Any]:
