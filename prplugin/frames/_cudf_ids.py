@@ -70,8 +70,7 @@ def encode(
 
 def find_positions(vertices: list[cudf.Series], columns: list[Any], kinds: list[str], what: str) -> Integers:
     """Return the position in `vertices` of each row of `columns`, or -1; `what` names the argument in messages."""
-    for column, kind in zip(columns, kinds, strict=True):
-        host_kinds.check_kind(column, kind, what, kind_of)
+    host_kinds.check_kinds(columns, kinds, what, kind_of)
     rows = cupy.full(len(columns[0]), -1, np.int64)
     if not len(vertices[0]):
         return rows

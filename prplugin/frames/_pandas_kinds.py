@@ -49,17 +49,15 @@ def cast_to(kind: Kind) -> str:
     return CASTS.get(_library.get(), CASTS["pandas"])[kind]
 
 
-def check_kind(column: Any, kind: str, what: str, find: Callable[[Any, str], str]) -> None:
-    """Raise unless ids are not null and of the kind of the graph's ids; `find` is `kind_of` of the column's library."""
-    try:
+def check_kinds(columns: list[Any], kinds: list[str], what: str, find: Callable[[Any, str], str]) -> None:
+    """Raise for ids that are null or not of the kinds of the graph's; `find` is `kind_of` of the columns' library."""
+    for column, kind in zip(columns, kinds, strict=True):
         found = find(column, what)
-    except InvalidEdgesError as error:
-        raise InvalidOptionError(str(error)) from error
-    if "empty" not in (found, kind) and found != kind:
-        raise InvalidOptionError(
-            f"{what} names vertices by ids of kind {found}, but the graph's are of kind {kind}: cast them, for "
-            f"instance with {cast_to('string' if kind == 'string' else 'integer')}."
-        )
+        if "empty" not in (found, kind) and found != kind:
+            raise InvalidOptionError(
+                f"{what} names vertices by ids of kind {found}, but the graph's are of kind {kind}: cast them, for "
+                f"instance with {cast_to('string' if kind == 'string' else 'integer')}."
+            )
 
 
 def common_kind(columns: list[Any], labels: list[str], find: Callable[[Any, str], str]) -> str:

@@ -18,7 +18,7 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError
 from prplugin.frames import _pandas_ids as ids
 from prplugin.frames import base
 from prplugin.frames._pandas_ids import decode_storage, encode, one_column, positions_in
-from prplugin.frames._pandas_kinds import cast_to, check_kind, format_values, kind_of
+from prplugin.frames._pandas_kinds import cast_to, check_kinds, format_values, kind_of
 from prplugin.frames._pandas_objects import first_rows
 from prplugin.frames.base import GivenTypes, endpoints_of, open_frame, to_python
 from prplugin.frames.columns import Columns, positions
@@ -92,8 +92,7 @@ def given_types() -> GivenTypes:
 
 def find_positions(vertices: list[Any], columns: list[pd.Series], kinds: list[str], what: str) -> Integers:
     """Return the position in `vertices` of each row of `columns`, or -1; `what` names the argument in messages."""
-    for column, kind in zip(columns, kinds, strict=True):
-        check_kind(column, kind, what, kind_of)
+    check_kinds(columns, kinds, what, kind_of)
     return positions_in(vertices, columns, kinds)
 
 

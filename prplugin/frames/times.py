@@ -145,19 +145,16 @@ def _read_times(column: pd.Series, label: str) -> tuple[Any, str]:
         "datetime", "datetime with a time zone", "date",
     ):  # fmt: skip
         column = pd.Series(pd.to_datetime(column))
-    dtype = column.dtype
-    times: Any = None
-    if isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith(("timestamp", "date")):
+    if isinstance(column.dtype, pd.ArrowDtype) and str(column.dtype).startswith(("timestamp", "date")):
         import pyarrow as pa  # lazy import; a column of an Arrow type implies that it is installed
 
-        array = pa.array(column.array)
-        if not pa.types.is_timestamp(array.type):
-            array = array.cast(pa.timestamp("ms"))
-        times, with_zone = array.to_numpy(zero_copy_only=False), array.type.tz is not None
-    elif types.is_datetime64_any_dtype(dtype):
+        array, kind = pa.array(column.array), column.dtype.pyarrow_dtype
+        plain = pa.timestamp(kind.unit, kind.tz and "UTC") if pa.types.is_timestamp(kind) else pa.timestamp("ms")
+        column = array.cast(plain).to_pandas()
+    dtype = column.dtype
+    if types.is_datetime64_any_dtype(dtype):
         with_zone = isinstance(dtype, pd.DatetimeTZDtype)
         times = column.to_numpy(f"datetime64[{dtype.unit}]" if with_zone else None)
-    if times is not None:
         return times, "timestamps with a time zone" if with_zone else "timestamps"
     if not types.is_numeric_dtype(dtype) or types.is_bool_dtype(dtype) or types.is_complex_dtype(dtype):
         raise InvalidEdgesError(
