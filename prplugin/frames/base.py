@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
-from prplugin.frames.columns import Columns
+from prplugin.frames.columns import Columns, columns_of
 from prplugin.graph.adjacency import group_sizes
 from prplugin.types.arrays import MemorySpace, copied, namespace, to_host, to_memory
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
@@ -25,7 +25,6 @@ __all__ = [
     "Labels",
     "SeedValues",
     "Vertices",
-    "endpoints_of",
     "format_ids",
     "full_name",
     "is_a",
@@ -293,7 +292,7 @@ class Vertices:
 
     def _read_seed_frame(self, frame: Any, what: str) -> SeedValues:
         weighted = "values" in frame.columns
-        seed, *columns = self.library.columns_of(frame, [SEED, *self.names, *(["values"] if weighted else [])], what)
+        seed, *columns = columns_of(self.library, frame, [SEED, *self.names, *(["values"] if weighted else [])], what)
         if (absent := self.library.missing_rows(seed)).size:
             raise InvalidOptionError(
                 f"{what} has {counted(absent.size, 'row')} without a seed: {listed(absent)} (counted from 0). Drop or "
@@ -350,7 +349,7 @@ class Vertices:
             return self.id_columns(given.index, what), given.reset_index(drop=True)
         names = [*self.names, "values"]
         if isinstance(given, self.types.frames):
-            *columns, values = self.library.columns_of(given, names, what)
+            *columns, values = columns_of(self.library, given, names, what)
             return columns, values
         raise InvalidOptionError(
             f"{what} must be a dict of vertex: value, a Series indexed by vertex, a frame with the columns "
@@ -419,16 +418,6 @@ class Vertices:
                 "it there."
             )
         return names
-
-
-def endpoints_of(library: Any, frame: Any, columns: Columns, vertices: object = None) -> list[list[Any]]:
-    """Return the columns of the sources, of the destinations and, if given, of additional vertices."""
-    both = (columns.source, columns.destination)
-    endpoints = [[library.column_of(frame, position) for position in end] for end in both]
-    if vertices is not None:
-        names = columns.source_names if len(columns.source) > 1 else None
-        endpoints.append(library.id_columns(vertices, names, "vertices"))
-    return endpoints
 
 
 def to_python(value: Any) -> Any:

@@ -14,7 +14,7 @@ from prplugin.suggestions import close_name, plain
 if TYPE_CHECKING:
     from prplugin.frames.times import Clock
 
-__all__ = ["KNOWN_PAIRS", "Columns", "positions", "resolve"]
+__all__ = ["KNOWN_PAIRS", "Columns", "columns_of", "endpoints_of", "positions", "resolve"]
 
 KNOWN_PAIRS = (("src", "dst"), ("source", "destination"), ("source", "target"), ("from", "to"))
 """Pairs of columns that are looked for in this order if none are named."""
@@ -256,3 +256,30 @@ def _present(labels: Sequence[Hashable]) -> str:
     if not labels:
         return "It has no columns."
     return f"Its columns are {_quoted(labels)}."
+
+
+def endpoints_of(library: Any, frame: Any, columns: Columns, vertices: object = None) -> list[list[Any]]:
+    """Return the columns of the sources, of the destinations and, if given, of additional vertices.
+
+    `library` is the adapter of pandas or cuDF.
+    """
+    both = (columns.source, columns.destination)
+    endpoints = [[library.column_of(frame, position) for position in end] for end in both]
+    if vertices is not None:
+        names = columns.source_names if len(columns.source) > 1 else None
+        endpoints.append(library.id_columns(vertices, names, "vertices"))
+    return endpoints
+
+
+def columns_of(library: Any, frame: Any, names: list[Hashable], what: str) -> list[Any]:
+    """Return columns of a frame by name; raise if one is absent or repeated. `what` names the frame in messages."""
+    labels = list(frame.columns)
+    found = [positions(labels, name) for name in names]
+    if absent := [name for name, places in zip(names, found, strict=True) if not places]:
+        raise InvalidOptionError(
+            f"{what} has no column {listed([repr(name) for name in absent])}: it needs the columns "
+            f"{listed([repr(name) for name in names])}."
+        )
+    if repeated := [name for name, places in zip(names, found, strict=True) if len(places) > 1]:
+        raise InvalidOptionError(f"{what} has column {repeated[0]!r} more than once. Rename or drop all but one.")
+    return [library.column_of(frame, places[0]) for places in found]

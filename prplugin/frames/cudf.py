@@ -20,7 +20,7 @@ from prplugin.frames import base, narwhals, pandas
 from prplugin.frames._cudf_arrays import as_series, frame_of, missing_rows, numbers, to_float64_unchecked
 from prplugin.frames._cudf_ids import encode, factorize_rows, find_positions, one_column, take
 from prplugin.frames.base import open_frame
-from prplugin.frames.columns import Columns
+from prplugin.frames.columns import Columns, columns_of, endpoints_of
 from prplugin.gpu import runtime
 from prplugin.gpu.edges import GivenWeights
 from prplugin.types.arrays import MemorySpace, to_device
@@ -113,7 +113,7 @@ def read(
 def _read_on_device(
     frame: cudf.DataFrame, columns: Columns, vertices: object, *, edge_list: bool
 ) -> tuple[Edges | GroupedEdges, Vertices]:
-    endpoints = base.endpoints_of(Vertices.library, frame, columns, vertices)
+    endpoints = endpoints_of(Vertices.library, frame, columns, vertices)
     labels = columns.id_labels(vertices=vertices is not None)
     edges, arrays, kinds = encode(endpoints, labels, lambda: _weights(frame, columns), grouped=not edge_list)
     return edges, Vertices(columns.vertex_names, arrays, kinds)
@@ -126,8 +126,10 @@ def _weights(frame: cudf.DataFrame, columns: Columns) -> GivenWeights | None:
     return to_float64_unchecked(column_of(frame, columns.weight), label, "row", InvalidEdgesError)
 
 
-def column_of(frame: cudf.DataFrame, position: int) -> cudf.Series:
-    """Return a column by position. Its index is arbitrary."""
+def column_of(frame: Any, position: int) -> Any:
+    """Return a column of a frame of cuDF or pandas by position. Its index is arbitrary."""
+    if not isinstance(frame, cudf.DataFrame):
+        return pandas.column_of(frame, position)
     label = list(frame)[position]  # `frame.columns` converts the labels to an index of pandas
     if isinstance(label, str) and isinstance(frame.index, cudf.RangeIndex):
         return frame[label]  # ten times faster
@@ -170,7 +172,7 @@ def id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[Any]
             return [column_of(given, 0)]
         return [cudf.Series(given).reset_index(drop=True)]
     if isinstance(given, cudf.DataFrame):
-        return columns_of(given, names, what)
+        return columns_of(Vertices.library, given, names, what)
     if isinstance(given, cudf.MultiIndex) and given.nlevels == len(names):
         return [cudf.Series(given.get_level_values(level)).reset_index(drop=True) for level in range(len(names))]
     levels = given.nlevels if isinstance(given, cudf.MultiIndex) else 1
@@ -178,10 +180,3 @@ def id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[Any]
         f"{what} must hold tuples of {len(names)} ids, one for each of {listed([repr(name) for name in names])}; "
         f"{counted(len(given), 'entry is', 'entries are')} not, but of {levels}."
     )
-
-
-def columns_of(frame: Any, names: list[Hashable], what: str) -> list[Any]:
-    """Return columns of a frame of cuDF or pandas by name; raise if one is absent or repeated."""
-    if not isinstance(frame, cudf.DataFrame):
-        return pandas.columns_of(frame, names, what)
-    return [column_of(frame, position) for position in pandas.positions_of(list(frame.columns), names, what)]

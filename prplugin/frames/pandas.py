@@ -20,8 +20,8 @@ from prplugin.frames import base
 from prplugin.frames._pandas_ids import decode_storage, encode, one_column, positions_in
 from prplugin.frames._pandas_kinds import cast_to, check_kinds, format_values, kind_of
 from prplugin.frames._pandas_objects import first_rows
-from prplugin.frames.base import GivenTypes, endpoints_of, open_frame, to_python
-from prplugin.frames.columns import Columns, positions
+from prplugin.frames.base import GivenTypes, open_frame, to_python
+from prplugin.frames.columns import Columns, columns_of, endpoints_of
 from prplugin.frames.times import with_frame_rows
 from prplugin.types.arrays import MemorySpace, memory_space_of, namespace, to_host, to_memory
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
@@ -30,7 +30,6 @@ __all__ = [
     "Vertices",
     "check_range",
     "column_of",
-    "columns_of",
     "id_columns",
     "ids",
     "memory_space",
@@ -38,7 +37,6 @@ __all__ = [
     "numbers_of_array",
     "one_column",
     "open_frame",
-    "positions_of",
     "read",
     "refusing",
     "require_one_column",
@@ -160,7 +158,7 @@ def id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[pd.S
         # As objects, since pandas would convert [1, None] to floats.
         return [_objects(list(given))]
     if isinstance(given, pd.DataFrame):
-        return columns_of(given, names, what)
+        return columns_of(Vertices.library, given, names, what)
     rows = list(given)
     odd = [row for row, item in enumerate(rows) if not isinstance(item, tuple) or len(item) != len(names)]
     if odd:
@@ -193,24 +191,6 @@ def column_of(frame: pd.DataFrame, position: int) -> pd.Series:
     # Selection by name takes half the time; it needs unambiguous labels.
     named = isinstance(label, str) and labels.nlevels == 1 and labels.is_unique
     return decode_storage(frame[label] if named else frame.iloc[:, position])
-
-
-def columns_of(frame: pd.DataFrame, names: list[Hashable], what: str) -> list[pd.Series]:
-    """Return columns of a frame by name; raise if one is absent or repeated."""
-    return [column_of(frame, position) for position in positions_of(list(frame.columns), names, what)]
-
-
-def positions_of(labels: list[Hashable], names: list[Hashable], what: str) -> list[int]:
-    """Return the positions of columns among `labels`; raise if one is absent or repeated."""
-    found = [positions(labels, name) for name in names]
-    if absent := [name for name, places in zip(names, found, strict=True) if not places]:
-        raise InvalidOptionError(
-            f"{what} has no column {listed([repr(name) for name in absent])}: it needs the columns "
-            f"{listed([repr(name) for name in names])}."
-        )
-    if repeated := [name for name, places in zip(names, found, strict=True) if len(places) > 1]:
-        raise InvalidOptionError(f"{what} has column {repeated[0]!r} more than once. Rename or drop all but one.")
-    return [places[0] for places in found]
 
 
 def _objects(items: list[Any]) -> pd.Series:

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from prplugin.errors import InvalidEdgesError, PageRankError, merged, refusal
-from prplugin.frames.base import endpoints_of
-from prplugin.frames.columns import Columns
+from prplugin.frames.columns import Columns, endpoints_of
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats
 
