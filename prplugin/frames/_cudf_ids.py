@@ -68,12 +68,9 @@ def encode(
     return with_weights(Edges(codes[0], codes[1], None, len(columns[0])), weights()), columns, kinds
 
 
-def find_positions(vertices: list[cudf.Series], columns: list[Any], kinds: list[str], what: str) -> Integers:
-    """Return the position in `vertices` of each row of `columns`, or -1; `what` names the argument in messages."""
-    host_kinds.check_kinds(columns, kinds, what, kind_of)
+def positions_in(vertices: list[cudf.Series], columns: list[Any], kinds: list[str], what: str) -> Integers:
+    """Return the position of each row of `columns` among `vertices`, or -1; `what` names the argument in messages."""
     rows = cupy.full(len(columns[0]), -1, np.int64)
-    if not len(vertices[0]):
-        return rows
     known, asked = [], []
     comparable = cupy.ones(rows.size, np.bool_)
     for vertex, column, kind in zip(vertices, columns, kinds, strict=True):

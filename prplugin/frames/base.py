@@ -25,6 +25,7 @@ __all__ = [
     "Labels",
     "SeedValues",
     "Vertices",
+    "find_integers",
     "format_ids",
     "full_name",
     "is_a",
@@ -169,7 +170,15 @@ class Vertices:
 
     def find_positions(self, columns: list[Any], what: str) -> Integers:
         """Return the position of each id, -1 for ids not in the graph; raise for ids of another kind."""
-        return self.library.find_positions(self.columns, columns, self.kinds, what)
+        from prplugin.frames._pandas_kinds import check_kinds  # imports pandas, which every library needs
+
+        ids = self.library.ids
+        check_kinds(columns, self.kinds, what, ids.kind_of)
+        if not len(self):
+            return self.xp.full(len(columns[0]), -1)
+        if self.kinds == ["integer"] and self.library.memory_space == "host":
+            return find_integers(ids.integers(self.ids[0]), ids.integers(columns[0], what))
+        return ids.positions_in(self.columns, columns, self.kinds, what)
 
     def write(self, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> Any:
         """Return a frame of vertices and ranks.
@@ -418,6 +427,16 @@ class Vertices:
                 "it there."
             )
         return names
+
+
+def find_integers(ids: Integers, wanted: Integers) -> Integers:
+    """Return, on the host, the position of each integer in ascending ids, of which there is at least one, or -1."""
+    xp, wanted = namespace(ids), to_host(wanted)
+    cast = wanted.astype(ids.dtype, copy=False)
+    # An id outside the range of the type of the ids is not among them.
+    in_range = (cast.astype(wanted.dtype, copy=False) == wanted) & ((cast < 0) == (wanted < 0))
+    found = np.minimum(to_host(xp.searchsorted(ids, xp.asarray(cast))), ids.size - 1)
+    return np.where(in_range & (to_host(ids[xp.asarray(found)]) == cast), found, -1)
 
 
 def to_python(value: Any) -> Any:

@@ -18,7 +18,7 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError
 from prplugin.frames import _cudf_ids as ids
 from prplugin.frames import base, narwhals, pandas
 from prplugin.frames._cudf_arrays import as_series, frame_of, missing_rows, numbers, to_float64_unchecked
-from prplugin.frames._cudf_ids import encode, factorize_rows, find_positions, one_column, take
+from prplugin.frames._cudf_ids import encode, factorize_rows, one_column, take
 from prplugin.frames.base import open_frame
 from prplugin.frames.columns import Columns, columns_of, endpoints_of
 from prplugin.gpu import runtime
@@ -29,7 +29,6 @@ from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 __all__ = [
     "Vertices",
     "column_of",
-    "find_positions",
     "frame_of",
     "ids",
     "memory_space",

@@ -17,8 +17,8 @@ from pandas.api import types
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, RefusedRows, counted, listed, refusal
 from prplugin.frames import _pandas_ids as ids
 from prplugin.frames import base
-from prplugin.frames._pandas_ids import decode_storage, encode, one_column, positions_in
-from prplugin.frames._pandas_kinds import cast_to, check_kinds, format_values, kind_of
+from prplugin.frames._pandas_ids import decode_storage, encode, one_column
+from prplugin.frames._pandas_kinds import cast_to, format_values
 from prplugin.frames._pandas_objects import first_rows
 from prplugin.frames.base import GivenTypes, open_frame, to_python
 from prplugin.frames.columns import Columns, columns_of, endpoints_of
@@ -86,12 +86,6 @@ def read(
 def given_types() -> GivenTypes:
     """Return the types of pandas that are accepted for arguments given by vertex."""
     return GivenTypes((pd.Index, pd.api.extensions.ExtensionArray), (pd.Series,), (pd.DataFrame,))
-
-
-def find_positions(vertices: list[Any], columns: list[pd.Series], kinds: list[str], what: str) -> Integers:
-    """Return the position in `vertices` of each row of `columns`, or -1; `what` names the argument in messages."""
-    check_kinds(columns, kinds, what, kind_of)
-    return positions_in(vertices, columns, kinds)
 
 
 def take(column: Any, rows: Integers | None) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.frames.base import Vertices
+from prplugin.frames.base import Vertices, find_integers
 from prplugin.types.arrays import MemorySpace, namespace, to_host
 from prplugin.types.edges import Integers, index_dtype
 
@@ -61,12 +61,7 @@ class VertexIndex:
             return np.full(len(vertices), -1)
         with self.vertices.active():
             if self.vertices.kinds == ["integer"]:
-                ids, wanted, xp = self._integer_ids, to_host(self._ids.integers(vertices.ids[0])), self.vertices.xp
-                cast = wanted.astype(ids.dtype, copy=False)
-                # An id outside the range of the graph's type is not in the graph.
-                in_range = (cast.astype(wanted.dtype, copy=False) == wanted) & ((cast < 0) == (wanted < 0))
-                found = np.minimum(to_host(xp.searchsorted(ids, xp.asarray(cast))), ids.size - 1)
-                return np.where(in_range & (to_host(ids[xp.asarray(found)]) == cast), found, -1)
+                return find_integers(self._integer_ids, self._ids.integers(vertices.ids[0]))
             if self.memory_space == "device":
                 return to_host(self.vertices.find_positions(vertices.columns, argument))
             if len(self._table) != len(self):
