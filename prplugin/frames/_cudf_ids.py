@@ -28,7 +28,7 @@ from prplugin.frames._cudf_arrays import (
     is_decimal,
     missing_rows,
 )
-from prplugin.frames._pandas_ids import has_width, in_one_type
+from prplugin.frames._pandas_ids import common_integers, in_one_type  # noqa: F401  # `VertexIndex` calls in_one_type
 from prplugin.gpu.edges import GivenWeights, edges_by_id, with_weights
 from prplugin.gpu.strings import factorize_strings
 from prplugin.types.arrays import copied, namespace
@@ -50,10 +50,10 @@ def encode(
     named = [list(part) for part in zip(*labels, strict=True)]
     kinds = [host_kinds.common_kind(part, names, kind_of) for part, names in zip(parts, named, strict=True)]
     if kinds == ["integer"]:
-        edges, ids = edges_by_id(common_integers(parts[0], named[0]), weights(), grouped=grouped)
+        edges, ids = edges_by_id(common_integers(parts[0], named[0], integers), weights(), grouped=grouped)
         return edges, [integers_like(ids, [column.dtype for column in parts[0]])], kinds
     factorized = [
-        [cudf.Series(ids) for ids in common_integers(part, names)]
+        [cudf.Series(ids) for ids in common_integers(part, names, integers)]
         if kind == "integer"
         else [on_device(column, name) for column, name in zip(part, names, strict=True)]
         for part, names, kind in zip(parts, named, kinds, strict=True)
@@ -145,12 +145,6 @@ def on_device(column: Any, label: str) -> cudf.Series:
 
 
 # --- integers -----------------------------------------------------------------------------------------------------
-
-
-def common_integers(columns: list[Any], labels: list[str]) -> list[Integers]:
-    """Return integer ids in one type that holds all of them."""
-    arrays = [integers(column, label) for column, label in zip(columns, labels, strict=True)]
-    return in_one_type(arrays, [has_width(column) for column in columns], labels)
 
 
 def integers(column: Any, label: str = "") -> Integers:

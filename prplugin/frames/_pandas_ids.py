@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
 
@@ -164,12 +165,6 @@ def without_categories(array: Any) -> Any:
 # --- integers -----------------------------------------------------------------------------------------------------
 
 
-def common_integers(columns: list[Any], labels: list[str]) -> list[Integers]:
-    """Return integer ids in one type that holds all of them."""
-    arrays = [integers(column, label) for column, label in zip(columns, labels, strict=True)]
-    return in_one_type(arrays, [has_width(column) for column in columns], labels)
-
-
 def in_one_type(arrays: list[Integers], widths: list[bool], labels: list[str]) -> list[Integers]:
     """Cast NumPy or CuPy arrays of integers to one type that holds all values.
 
@@ -224,6 +219,14 @@ def integers(column: Any, label: str = "") -> Integers:
     native = dtype if isinstance(dtype, np.dtype) else dtype.numpy_dtype
     array: Integers = column.to_numpy(native)
     return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def common_integers(
+    columns: list[Any], labels: list[str], read: Callable[[Any, str], Integers] = integers
+) -> list[Integers]:
+    """Return integer ids in one type that holds all of them; `read` is `integers` of the columns' library."""
+    arrays = [read(column, label) for column, label in zip(columns, labels, strict=True)]
+    return in_one_type(arrays, [has_width(column) for column in columns], labels)
 
 
 def _dictionary(columns: list[Integers]) -> tuple[list[Integers], Integers]:

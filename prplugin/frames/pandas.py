@@ -80,7 +80,7 @@ def read(
     return edges, Vertices(columns.vertex_names, arrays, kinds)
 
 
-# --- operations on columns: see `prplugin.frames.base.ColumnVertices` ------------------------------------------------
+# --- operations on columns: see `prplugin.frames.base.Vertices` ------------------------------------------------------
 
 
 def given_types() -> GivenTypes:
