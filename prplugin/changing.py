@@ -14,10 +14,10 @@ import numpy as np
 
 from prplugin.cpu.sums import total
 from prplugin.errors import InvalidEdgesError, MethodUnavailableError, PageRankError, counted, listed
-from prplugin.frames.base import Vertices, format_ids
 from prplugin.frames.changes import FrameEdges, read_edges
 from prplugin.frames.times import Clock
 from prplugin.frames.vertex_index import VertexIndex
+from prplugin.frames.vertices import Vertices, format_ids
 from prplugin.graph.adjacency import Adjacency, rows_of
 from prplugin.graph.decay import weights_at
 from prplugin.graph.dedup import drop_duplicates

@@ -13,9 +13,9 @@ import numpy as np
 from prplugin.changing import Access, Aging, ChangingGraph, LastRanks
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
 from prplugin.frames import adapter_for, igraph, matrices, nodes
-from prplugin.frames.base import Vertices, format_ids, seed_ids
 from prplugin.frames.columns import resolve
 from prplugin.frames.times import Clock
+from prplugin.frames.vertices import Vertices, format_ids, seed_ids
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.decay import decay_weights

@@ -6,9 +6,10 @@ import sys
 from typing import Any, NamedTuple
 
 from prplugin.frames import adapter_for
-from prplugin.frames.base import Vertices, on_host
+from prplugin.frames.base import on_host
 from prplugin.frames.columns import positions, resolve
 from prplugin.frames.times import Clock
+from prplugin.frames.vertices import Vertices
 from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges

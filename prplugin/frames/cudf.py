@@ -16,11 +16,13 @@ import pandas as pd
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
 from prplugin.frames import _cudf_ids as ids
-from prplugin.frames import base, narwhals, pandas
+from prplugin.frames import narwhals, pandas
 from prplugin.frames._cudf_arrays import as_series, frame_of, missing_rows, numbers, to_float64_unchecked
 from prplugin.frames._cudf_ids import encode, factorize_rows, one_column, take
 from prplugin.frames.base import open_frame
 from prplugin.frames.columns import Columns, columns_of, endpoints_of
+from prplugin.frames.vertices import GivenTypes, SeedValues
+from prplugin.frames.vertices import Vertices as BaseVertices
 from prplugin.gpu import runtime
 from prplugin.gpu.edges import GivenWeights
 from prplugin.types.arrays import MemorySpace, to_device
@@ -63,7 +65,7 @@ def on_cudf_stream() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Vertices(base.Vertices):
+class Vertices(BaseVertices):
     """Vertices as cuDF Series, or as a CuPy array of integers."""
 
     library: ClassVar[Any] = sys.modules[__name__]
@@ -76,7 +78,7 @@ class Vertices(base.Vertices):
 
     @classmethod
     @on_cudf_stream()
-    def of_host(cls, vertices: base.Vertices) -> Vertices:
+    def of_host(cls, vertices: BaseVertices) -> Vertices:
         """Copy vertices that are columns of pandas."""
         columns = [pd.Series(column, dtype=column.dtype) for column in vertices.columns]
         return cls(vertices.names, [ids.on_device(column, "the frame") for column in columns], vertices.kinds)
@@ -86,13 +88,13 @@ class Vertices(base.Vertices):
         with super().active(), on_cudf_stream():
             yield
 
-    def _seeds(self, given: Any, what: str) -> base.SeedValues:
+    def _seeds(self, given: Any, what: str) -> SeedValues:
         return super()._seeds(cudf.from_pandas(given) if isinstance(given, pd.DataFrame) else given, what)
 
 
 def read(
     frame: cudf.DataFrame, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
-) -> tuple[Edges | GroupedEdges, base.Vertices]:
+) -> tuple[Edges | GroupedEdges, BaseVertices]:
     """Factorize the endpoints: see `prplugin.frames.base.FrameAdapter.read`. Edges never alias the columns.
 
     If the edges do not fit in device memory, or have times, the columns are copied to the host as Arrow tables and
@@ -138,10 +140,10 @@ def column_of(frame: Any, position: int) -> Any:
 # --- operations on columns, as in `prplugin.frames.pandas` --------------------------------------------------------
 
 
-def given_types() -> base.GivenTypes:
+def given_types() -> GivenTypes:
     """Return the types of cuDF and pandas that are accepted for arguments given by vertex."""
     indexes = (cudf.Index, pd.Index, pd.api.extensions.ExtensionArray)
-    return base.GivenTypes(indexes, (cudf.Series, pd.Series), (cudf.DataFrame, pd.DataFrame))
+    return GivenTypes(indexes, (cudf.Series, pd.Series), (cudf.DataFrame, pd.DataFrame))
 
 
 def numbers_of_array(given: Any, label: str, error: type[PageRankError]) -> Floats:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError
-from prplugin.frames.base import Boundary, full_name, is_a, on_host, open_frame
+from prplugin.frames.base import full_name, is_a, on_host, open_frame
 from prplugin.frames.columns import Columns
 from prplugin.frames.parts import (
     column_info_of_partitions,
@@ -25,6 +25,7 @@ from prplugin.frames.parts import (
     frame_of_columns,
     weights_of_partitions,
 )
+from prplugin.frames.vertices import Boundary
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Floats
 

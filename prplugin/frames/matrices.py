@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, counted, listed
-from prplugin.frames import base
 from prplugin.frames.base import full_name
+from prplugin.frames.vertices import Boundary, Labels
+from prplugin.frames.vertices import Vertices as BaseVertices
 from prplugin.graph.adjacency import Adjacency
 from prplugin.types.arrays import MemorySpace, memory_space_of, namespace, to_host, to_memory
 from prplugin.types.compressed import Compressed
@@ -49,7 +50,7 @@ class Matrix:
 
 
 @dataclass(frozen=True)
-class _Moved(base.Boundary):
+class _Moved(Boundary):
     """Without cuDF, arguments of a graph in GPU memory are processed on the host."""
 
     memory_space: MemorySpace  # of the graph
@@ -62,7 +63,7 @@ class _Moved(base.Boundary):
 
 
 class Vertices:
-    """The vertices 0..n-1; `prplugin.frames.base.Vertices` whose ids and library are made and imported when needed."""
+    """The vertices 0..n-1: `BaseVertices` that are made, and pandas or cuDF imported, when they are needed."""
 
     def __init__(self, n: int, memory_space: MemorySpace, *, in_cudf: bool) -> None:
         self._n, self._memory_space, self._in_cudf = n, memory_space, in_cudf
@@ -78,8 +79,11 @@ class Vertices:
     def plain_ids(self, rows: Integers) -> list[Any]:
         return list(rows.tolist())
 
+    def write(self, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> Any:
+        return self._columns.write(ranks, rows, labels)
+
     @cached_property
-    def _columns(self) -> base.Vertices:
+    def _columns(self) -> BaseVertices:
         names: list[Hashable] = ["vertex"]
         if self._in_cudf:
             import cupy  # holds the graph
@@ -132,7 +136,7 @@ def read_matrix(offsets: Any, indices: Any, weights: Any) -> Matrix:
     return Matrix(matrix.format, offsets, indices, weights, int(matrix.shape[0]), names)
 
 
-def adjacency(matrix: Matrix) -> tuple[Adjacency, base.Vertices]:
+def adjacency(matrix: Matrix) -> tuple[Adjacency, BaseVertices]:
     """Check a matrix, and return a graph of copies of its arrays in the same memory space, and its vertices.
 
     Repeated entries are parallel edges, and entries of value 0 are edges of weight 0. The graph is unweighted if all

@@ -21,8 +21,9 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError, listed
 from prplugin.frames import pandas
 from prplugin.frames._pandas_ids import decode_arrow
 from prplugin.frames._pandas_kinds import casts_of
-from prplugin.frames.base import Labels, full_name, is_a, on_host
+from prplugin.frames.base import full_name, is_a, on_host
 from prplugin.frames.columns import Columns
+from prplugin.frames.vertices import Labels
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges, Integers
 

@@ -16,13 +16,14 @@ from pandas.api import types
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, RefusedRows, counted, listed, refusal
 from prplugin.frames import _pandas_ids as ids
-from prplugin.frames import base
 from prplugin.frames._pandas_ids import decode_storage, encode, one_column
 from prplugin.frames._pandas_kinds import cast_to, format_values
 from prplugin.frames._pandas_objects import first_rows
-from prplugin.frames.base import GivenTypes, open_frame, to_python
+from prplugin.frames.base import open_frame
 from prplugin.frames.columns import Columns, columns_of, endpoints_of
 from prplugin.frames.times import with_frame_rows
+from prplugin.frames.vertices import GivenTypes, to_python
+from prplugin.frames.vertices import Vertices as BaseVertices
 from prplugin.types.arrays import MemorySpace, memory_space_of, namespace, to_host, to_memory
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
@@ -49,7 +50,7 @@ Refuse: TypeAlias = Callable[[Integers, str, str], None]
 
 
 @dataclass(frozen=True)
-class Vertices(base.Vertices):
+class Vertices(BaseVertices):
     """Vertices as pandas arrays."""
 
     library: ClassVar[Any] = sys.modules[__name__]
@@ -80,7 +81,7 @@ def read(
     return edges, Vertices(columns.vertex_names, arrays, kinds)
 
 
-# --- operations on columns: see `prplugin.frames.base.Vertices` ------------------------------------------------------
+# --- operations on columns: see `prplugin.frames.vertices.Vertices`---------------------------------------------------
 
 
 def given_types() -> GivenTypes:

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from prplugin.frames import cudf, pandas
-from prplugin.frames.base import Boundary, Vertices, is_a, open_frame
+from prplugin.frames.base import is_a, open_frame
 from prplugin.frames.columns import Columns
+from prplugin.frames.vertices import Boundary, Vertices
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges
 

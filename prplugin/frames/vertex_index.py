@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.frames.base import Vertices, find_integers
+from prplugin.frames.vertices import Vertices, find_integers
 from prplugin.types.arrays import MemorySpace, namespace, to_host
 from prplugin.types.edges import Integers, index_dtype
 
