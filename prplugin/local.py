@@ -12,7 +12,7 @@ import numpy as np
 
 from prplugin.changing import Access, Aging, ChangingGraph, LastRanks
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
-from prplugin.frames import adapter_for, igraph, matrices, nodes
+from prplugin.frames import adapter_for, matrices, nodes
 from prplugin.frames.columns import resolve
 from prplugin.frames.times import Clock
 from prplugin.frames.vertices import Vertices, format_ids, seed_ids
@@ -140,7 +140,7 @@ class LocalGraph:
     def from_igraph(cls, graph: Any, weights: str | None) -> LocalGraph:
         """Read a graph of igraph."""
         began = time.perf_counter()
-        return cls._of_nodes(igraph.read(graph, weights), began)
+        return cls._of_nodes(nodes.read_igraph(graph, weights), began)
 
     @classmethod
     def _of_nodes(cls, graph: nodes.NodeGraph, began: float) -> LocalGraph:

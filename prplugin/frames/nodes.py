@@ -1,14 +1,15 @@
-"""Common part of the readers of graph libraries. Ranks are returned in a pandas frame."""
+"""Reader of igraph graphs, and the common part of the readers of graph libraries. Ranks are in a pandas frame."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prplugin.errors import InvalidEdgesError
+from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, listed
 from prplugin.frames.base import full_name, is_a
 from prplugin.frames.columns import resolve
 from prplugin.graph.adjacency import Adjacency
@@ -18,7 +19,10 @@ from prplugin.types.edges import Edges, Integers, index_dtype
 if TYPE_CHECKING:
     from prplugin.frames import pandas
 
-__all__ = ["NodeGraph", "adjacency", "check_type"]
+__all__ = ["NodeGraph", "adjacency", "check_type", "read_igraph"]
+
+DEFAULT = "weight"
+"""Edge attribute that is used as weight by default, if the graph has it."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,34 @@ def check_type(graph: object, library: str, constructor: str) -> None:
     """Raise unless this is a `Graph` of a library; the library is not imported for the test."""
     if not is_a(graph, library, "Graph"):
         raise InvalidEdgesError(f"{constructor} takes a graph of {library}, not {full_name(graph)}.")
+
+
+def read_igraph(graph: Any, weights: str | None) -> NodeGraph:
+    """Read an `igraph.Graph`; the edges may lack the attribute `weights` if it is the default.
+
+    Vertex ids are the names if these are hashable, complete and distinct, else 0..n-1.
+    """
+    check_type(graph, "igraph", "from_igraph")
+    if not (weights is None or isinstance(weights, str)):
+        raise InvalidOptionError(f"weights must be the name of an attribute of the edges, or None, not {weights!r}.")
+    present = graph.edge_attributes()
+    if weights not in (None, DEFAULT, *present):
+        attributes = listed([repr(name) for name in present], 20) or "none"
+        raise ColumnNotFoundError(
+            f"the edges of the graph have no attribute {weights!r}; they have: {attributes}. "
+            "Name one of those, or pass weights=None to count every edge 1."
+        )
+    names: list[Any] = graph.vs["name"] if "name" in graph.vertex_attributes() else []
+    ids = all(name is not None and isinstance(name, Hashable) for name in names) and len(set(names)) == len(names)
+    endpoints = np.fromiter(chain.from_iterable(graph.get_edgelist()), np.int64, 2 * graph.ecount())
+    return NodeGraph(
+        (ids and names) or list(range(graph.vcount())),
+        endpoints[::2],
+        endpoints[1::2],
+        graph.es[weights] if weights in present else None,
+        f"attribute {weights!r} of the edges",
+        graph.is_directed(),
+    )
 
 
 def adjacency(graph: NodeGraph) -> tuple[Adjacency, pandas.Vertices]:
