@@ -133,7 +133,7 @@ def decode_arrow(column: Any, label: str) -> Any:
     return column
 
 
-def positions_in(vertices: list[Any], columns: list[pd.Series], kinds: list[str], what: str = "") -> Integers:
+def positions_in(vertices: list[Any], columns: list[pd.Series], kinds: list[str], what: str) -> Integers:
     """Return the position of each row of `columns` among `vertices`, -1 where there is none."""
     pairs = []
     for array, column, kind in zip(vertices, columns, kinds, strict=True):
