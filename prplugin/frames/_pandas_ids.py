@@ -197,6 +197,10 @@ def integers(column: Any, label: str = "") -> Integers:
     """Return integer ids, a Series or an array, as a NumPy array, without a copy if it is NumPy-backed."""
     if isinstance(column, ObjectColumn):
         return integers(column.objects, label)[column.codes]
+    if isinstance(column, pd.arrays.NumpyExtensionArray):
+        column = column.to_numpy()  # takes less time than a Series
+        if column.dtype.kind in "iu":
+            return column
     if not isinstance(column, pd.Series):
         column = pd.Series(column)
     dtype = column.dtype
