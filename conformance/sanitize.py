@@ -26,6 +26,7 @@ from prplugin.gpu.runtime import ROOT, source, unavailable_reason
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import drop_duplicates
 from prplugin.graph.factorize import factorize_ids
+from prplugin.graph.rebuild import RebuiltEdges
 from prplugin.machine import this_machine
 from prplugin.methods.registry import methods
 from prplugin.types.edges import Edges
@@ -99,7 +100,7 @@ def _rank_seeds(graph: prplugin.Graph, vertices: list[Any], method: str) -> None
 
 
 def _build(frame: Any, weight: str | None) -> None:
-    """Build device graphs in every way, from the columns and from many copies of their rows."""
+    """Build and change device graphs in every way, from the columns and from many copies of their rows."""
     import cupy
 
     from prplugin.gpu.edges import GivenWeights, edges_by_id
@@ -124,6 +125,9 @@ def _build(frame: Any, weight: str | None) -> None:
                     found, [*expected.csc, expected.out_weight, expected.csr.offsets], strict=True
                 ):
                     assert wanted is None or np.allclose(array.get(), wanted, rtol=1e-15, atol=0)
+            part = expected.edges.take(slice(10))
+            changed = RebuiltEdges(built, ids.size).plan(part, part, "sum", directed=True)
+            assert np.array_equal(changed.csc.offsets.get(), expected.csc.offsets)
             kept = drop_duplicates(
                 Edges(edges.source, edges.destination, edges.weights, edges.n), "first", directed=True
             )
