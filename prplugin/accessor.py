@@ -1,4 +1,4 @@
-"""Make `pagerank` a method of the frames of libraries that are loaded or load later.
+"""Register `pagerank` as a method of the frame types of all supported libraries, whether imported now or later.
 
 Type checkers do not see methods that are added at run time: ``frame.pipe(prplugin.pagerank)`` is the same call, typed.
 """
@@ -16,7 +16,7 @@ import wrapt
 __all__ = ["register"]
 
 
-def _ignoring_case(relation: Any, name: str) -> bool:
+def _relation_has_column(relation: Any, name: str) -> bool:
     """Return whether a DuckDB relation has a column; names are case-insensitive."""
     return name in map(str.lower, relation.columns)
 
@@ -27,26 +27,25 @@ FRAME_TYPES: dict[str, Callable[[Any, str], bool] | None] = {
     "cudf.pandas._wrappers.pandas.DataFrame": operator.contains,
     "polars.DataFrame": None,
     "polars.LazyFrame": None,
-    "duckdb.DuckDBPyRelation": _ignoring_case,
+    "duckdb.DuckDBPyRelation": _relation_has_column,
     "dask.dataframe.DataFrame": operator.contains,
 }
-"""Frame types, and the function that tells if a frame has a column; None: columns are no attributes.
+"""Frame types, each with a function that tests whether a frame has a column, or None if columns are not attributes.
 
-`pyarrow.Table` takes none: ``prplugin.pagerank(table)``. The third is where cudf.pandas makes its proxy of
-pandas.DataFrame. Where prplugin was imported before cudf.pandas took over, the hook on pandas has run, on pandas' own
-type; a proxy without the method itself would still find those of cuDF and pandas, but try the second where the first
-raises. The frames of dask_cudf are of a subclass of Dask's.
+`pyarrow.Table` cannot get methods: use ``prplugin.pagerank(table)``. The third entry is the proxy of pandas.DataFrame
+that cudf.pandas creates. If prplugin is imported before cudf.pandas is installed, the hook on pandas runs for the
+original type. A proxy without its own method would then call that of cuDF and, if that raises, repeat the call with
+pandas. Frames of dask_cudf are instances of a subclass of Dask's.
 """
 
 
 class _Method:
-    """A method that a column of the same name hides.
+    """A method that is hidden by a column of the same name.
 
-    Where there is such a column, reading raises AttributeError. Python then asks the frame's `__getattr__`, which finds
-    the column; `__setattr__` of pandas, cuDF and Dask reads before it writes, and so writes the column.
+    If the frame has such a column, `__get__` raises AttributeError. Python then calls the frame's `__getattr__`, which
+    returns the column. `__setattr__` of pandas, cuDF and Dask reads an attribute first, and therefore sets the column.
 
-    It is a data descriptor only to warn, as pandas does where there is no such attribute, that an assignment adds no
-    column.
+    `__set__` exists only to warn that an assignment adds no column, as pandas does for new attributes.
     """
 
     def __init__(self, function: Callable[..., Any], has_column: Callable[[Any, str], bool]) -> None:
@@ -57,9 +56,9 @@ class _Method:
     def __get__(self, frame: Any, owner: type | None = None) -> Any:
         if frame is None:
             return self._function
-        own = getattr(frame, "__dict__", {})  # relations of DuckDB take no attributes
-        if self._name in own:
-            return own[self._name]
+        attributes = getattr(frame, "__dict__", {})  # DuckDB relations have no `__dict__`
+        if self._name in attributes:
+            return attributes[self._name]
         if self._has_column(frame, self._name):
             raise AttributeError(f"{self._name!r} is a column of this {type(frame).__name__}.")
         return MethodType(self._function, frame)
@@ -80,7 +79,7 @@ class _Method:
 
 
 def register(pagerank: Callable[..., Any]) -> None:
-    """Bind the function to every known frame type as a method, with its signature and docstring."""
+    """Add the function as a method, with its signature and docstring, to each of `FRAME_TYPES`."""
     for name, has_column in FRAME_TYPES.items():
         library, _, type_name = name.rpartition(".")
         method = pagerank if has_column is None else _Method(pagerank, has_column)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, Literal, Unpack
 
-from prplugin.calls import explained, keeps_frame
+from prplugin.calls import explain_unknown_arguments, preserves_frame_type
 from prplugin.constructors import Constructors
 from prplugin.errors import counted
 from prplugin.methods.estimates import Estimate
@@ -19,8 +19,8 @@ from prplugin.types.compressed import Compressed
 __all__ = ["Graph", "pagerank"]
 
 
-@keeps_frame
-@explained
+@preserves_frame_type
+@explain_unknown_arguments
 def pagerank(
     edges: Any,
     source: Hashable | list[Hashable] = None,
@@ -53,21 +53,21 @@ def pagerank(
 ) -> Any:
     """Rank the vertices of a graph given by its edges, to a proved accuracy.
 
-    The ranks x solve ``x = alpha * (P^T x + D * w) + (1 - alpha) * v`` and sum to 1. P: the normalized weights, each
-    weight divided by the out-weight of its source. D: the dangling mass, the ranks' sum over vertices of out-weight 0.
-    v: `personalization`, else uniform. w: `dangling`, else v.
+    The ranks x solve ``x = alpha * (P^T x + D * w) + (1 - alpha) * v`` and sum to 1. P holds the normalized weights:
+    each weight divided by the out-weight of its source. D is the dangling mass: the sum of the ranks of the vertices of
+    out-weight 0. v is `personalization`, by default uniform; w is `dangling`, by default v.
 
     Parameters
     ----------
     edges : DataFrame of cuDF, pandas, polars or Dask, another table, path, or graph
-        One row per edge; never altered. Tables of pyarrow and of whatever narwhals or Arrow's C interface knows are
-        read too; of a lazy one the columns in use are collected. A path or a `pyarrow.dataset.Dataset` of Parquet files
-        is read by row groups; the path of a text file as by `Graph.from_file`. Partitions of a Dask frame stay on the
-        workers of the `distributed.Client` in use. A graph of NetworkX or igraph, or a sparse matrix, is read as by
-        `Graph.from_networkx`, `Graph.from_igraph` or `Graph.from_csr`, and ranked in a pandas frame.
+        One row per edge; never altered. Every table that narwhals or Arrow's C interface supports is accepted; of a
+        lazy table only the required columns are collected. Parquet files (a path or a `pyarrow.dataset.Dataset`) are
+        read by row groups, text files as by `Graph.from_file`. Partitions of a Dask frame stay on the workers of the
+        active `distributed.Client`. A graph of NetworkX or igraph, or a sparse matrix, is read as by
+        `Graph.from_networkx`, `Graph.from_igraph` or `Graph.from_csr`, and the result is a pandas frame.
     source, destination : column label, or list of column labels, optional
-        The endpoints; lists where a vertex has several columns. Default: the first pair present of src/dst,
-        source/destination, source/target, from/to; else the only one that is present in another case.
+        Columns of the endpoints; lists if a vertex has several columns. Default: the first pair present of src/dst,
+        source/destination, source/target, from/to; if there is none, the only pair that matches without regard to case.
     weight : column label, optional
         Finite non-negative numbers. Default: every edge counts 1.
     time : column label, optional
@@ -80,75 +80,79 @@ def pagerank(
     now : timestamp or number, optional
         Reference time of `half_life` and `window`. Default: the latest time. Later times raise InvalidEdgesError.
     directed : bool, default True
-        False: each row is an edge both ways; a self-loop counts once.
+        If False, each row is an edge in both directions; a self-loop counts once.
     vertices : list, array, Series or frame, optional
-        More vertices, isolated ones included. For vertices of several columns a frame with the source's columns, or a
-        list of tuples.
+        Additional vertices, such as isolated ones. If a vertex has several columns: a frame with the source's columns,
+        or a list of tuples.
     duplicates : {"sum", "first", "last", "error"}
-        Rows with the same endpoints: "sum" counts each (weights add); "first" and "last" keep one; "error" refuses.
+        Treatment of rows with the same endpoints: "sum" counts each (weights add), "first" and "last" keep one, and
+        "error" raises InvalidEdgesError.
     alpha : float, default 0.85
         Damping factor, at least 0 and less than 1.
     personalization : dict, Series, frame, list, set or array, optional
-        The teleport distribution, divided by its sum. Values by vertex: a dict, a Series indexed by vertex, or a frame
-        with the columns `vertex` and `values`; other vertices have 0. A list, set, tuple or index of vertices: uniform
-        over them. An array of n numbers: a value per vertex, in the order of `Graph.vertices`.
+        The teleport distribution, divided by its sum. A dict, a Series indexed by vertex, or a frame with the columns
+        `vertex` and `values` holds values by vertex; other vertices have 0. A list, set, tuple or index of vertices is
+        the uniform distribution over them. An array of n numbers holds values in the order of `Graph.vertices`.
     seeds : list, frame or array, optional
-        Many rankings in one call, which takes much less time than one call each: a list of vertices, each a seed; a
-        list of what `personalization` takes, each a distribution; a frame with one more column `seed` (`values` may be
-        left out if all are 1); or an array of k x n numbers. Not together with `personalization`.
+        Compute one ranking per seed in one call, much faster than in separate calls. A list of vertices; a list of
+        distributions, each as for `personalization`; a frame with an additional column `seed` (`values` may be omitted
+        if all are 1); or a k x n array. Cannot be combined with `personalization`.
     among : list, Series, index or array of vertices, optional
-        Return the ranks of these alone, in this order, or with `top` the highest of them. Ranks are of the whole graph.
+        Return only the ranks of these vertices, in this order, or with `top` the highest of them. The ranks are those
+        of the whole graph.
     dangling, nstart : optional
-        As `personalization`: where the dangling mass goes; the ranks to start from.
+        As for `personalization`: the distribution of the dangling mass, and the initial ranks.
     tol : float, default 1e-6
         Threshold of the `stop` rule. 0, with `max_iter`: the `max_iter`-th iterate of the power method.
     max_iter : int, optional
-        Budget of iterations. Default: as many as the contraction by `alpha` needs for `tol`.
+        Maximum number of iterations. Default: the number that guarantees `tol` by contraction by `alpha`.
     stop : {"error", "delta", "vertex", "networkx"}
-        "error": the L1 distance to the exact PageRank is proved to be at most `tol`. "delta": an iteration's L1 change
-        is at most `tol`. "vertex": no vertex moves by more than `tol`. "networkx": the L1 change is below n * `tol`.
+        "error": the L1 distance to the exact PageRank is proved to be at most `tol`. "delta": the L1 change of an
+        iteration is at most `tol`. "vertex": no rank changes by more than `tol`. "networkx": the L1 change is below
+        n * `tol`.
     scale : {1, "n"}
         Sum of the ranks. `tol` and the error bound refer to ranks that sum to 1.
     dtype : {"float64", "float32"}
         Type of the ranks returned.
     method : str, default "auto"
-        A method by name (`prplugin methods` lists them); "auto" takes the one of least estimated cost; "measured" times
-        those that "auto" may choose on this graph and takes the fastest; a `Graph` stores the choice.
+        Name of a method (`prplugin methods` lists them). "auto" chooses the method of least estimated cost. "measured"
+        times the candidates of "auto" on this graph and chooses the fastest; a `Graph` stores the choice.
     top : int, optional
         Return only the `top` highest ranks, in descending order; ties in the order of the result.
     certified : bool, default False
         With `top`: stop as soon as the order of the highest ranks is proved, or at `tol`. Vertices with equal in-edges,
-        and others like them, are proved equal. `Ranking.ties` lists those, and vertices that cannot be told apart.
-        Weights are compared as float64: those that are equal only after rounding count as equal.
+        and some others, are proved to have equal ranks. `Ranking.ties` lists them, and vertices whose order is not
+        proved. Weights are compared as float64: weights that round to the same float64 are equal.
     progress : bool or function, default False
-        True: a progress bar after two seconds, on a terminal or in a notebook's cell. A function is called with a
+        If True, show a progress bar after two seconds, on a terminal or in a notebook. A function is called with a
         `prplugin.Progress` at each stage and iteration.
     **method_options
-        Options of the method, such as ``threads=`` of "numba"; "auto" and "measured" choose among those that take them.
+        Options of the method, such as ``threads=`` of "numba"; "auto" and "measured" choose a method that has them.
 
     Returns
     -------
     frame
-        Of the kind of `edges` (a `polars.DataFrame` for a LazyFrame; a `pyarrow.Table` for Parquet, a relation of
-        DuckDB and what has Arrow's C interface alone), one row per vertex: `vertex` (or the source's columns, where a
-        vertex has several) and `pagerank`. Integer ids ascend; others are in the order of first appearance, row by row,
-        source before destination, then `vertices`. With `seeds`, a row per seed and vertex, and a first column `seed`:
-        the vertex (of several columns: theirs, after "seed_"), the position in the list from 0 on, or the frame's.
+        Frame of the type of `edges` (a `polars.DataFrame` for a LazyFrame; a `pyarrow.Table` for Parquet, a DuckDB
+        relation and an object with only Arrow's C interface), with one row per vertex and the columns `vertex` (or the
+        source's columns if a vertex has several) and `pagerank`. Integer ids ascend; others are in the order of first
+        appearance, row by row, source before destination, then `vertices`. With `seeds`, one row per seed and vertex,
+        and a first column `seed`: the vertex (its columns with the prefix "seed_" if it has several), the position in
+        the list, counted from 0, or the value in the frame.
 
     Raises
     ------
     InvalidEdgesError, ColumnNotFoundError
         If the frame cannot be read as edges: nulls, ids of mixed kinds, negative weights, absent columns.
     InvalidOptionError
-        If an argument is invalid, or `tol` is below what rounding allows to prove.
+        If an argument is invalid, or rounding makes `tol` too small to prove.
     MethodUnavailableError, OutOfMemoryError, WorkerLostError
         If the named method cannot run here, memory runs out, or a worker of the Dask cluster is lost.
     NotConvergedError
-        If `max_iter` iterations were not enough; it carries the `Ranking` reached.
+        If `max_iter` iterations were not enough; its attribute `ranking` is the last `Ranking`.
 
     See Also
     --------
-    Graph : Prepare once, rank often; `Graph.rank` returns the error bound with the ranks.
+    Graph : A graph prepared for several rankings; `Graph.rank` returns the error bound with the ranks.
 
     References
     ----------
@@ -174,7 +178,7 @@ def pagerank(
 
 
 class Graph(Constructors, Displayed):
-    """A graph prepared for ranking: prepare once, rank often.
+    """A graph prepared for several rankings.
 
     Parameters
     ----------
@@ -185,7 +189,7 @@ class Graph(Constructors, Displayed):
     time, half_life, window, now : optional
         Weights that decay with age, as for `pagerank`.
     directed, vertices, duplicates : optional
-        Whether edges lead one way; additional vertices; treatment of rows that repeat a pair of vertices.
+        Whether edges are directed; additional vertices; treatment of rows with the same endpoints.
 
     Examples
     --------
@@ -196,7 +200,7 @@ class Graph(Constructors, Displayed):
     (True, True)
     """
 
-    @explained
+    @explain_unknown_arguments
     def __init__(
         self,
         edges: Any,
@@ -222,7 +226,7 @@ class Graph(Constructors, Displayed):
 
     @property
     def number_of_edges(self) -> int:
-        """Number of directed edges; parallel edges count each, and both ways of an undirected one."""
+        """Number of directed edges; each parallel edge counts, and so do both directions of an undirected edge."""
         return self._graph.m
 
     def _display(self) -> Display:
@@ -232,7 +236,7 @@ class Graph(Constructors, Displayed):
 
     @property
     def vertices(self) -> Any:
-        """Ids in the order of `Ranking.ranks`: a Series of the frame's library; of several columns, a frame."""
+        """Ids in the order of `Ranking.ranks`: a Series of the frame's library, or a frame of several columns."""
         return self._graph.vertices()
 
     def csr(self) -> Compressed:
@@ -255,7 +259,7 @@ class Graph(Constructors, Displayed):
         Returns
         -------
         Compressed
-            As of `csr`, for the in-edges of each vertex: `indices` holds the positions of the sources.
+            As returned by `csr`, but with the in-edges of each vertex: `indices` holds the positions of the sources.
         """
         return self._graph.csc()
 
@@ -269,8 +273,8 @@ class Graph(Constructors, Displayed):
         Parameters
         ----------
         add : frame, optional
-            Edges to add after the removals, with the columns that the graph was read from; src, dst and, in a weighted
-            graph, weight if it was not made from a frame. `duplicates` applies to edges that the graph has already.
+            Edges to add after the removals, with the same columns as the original frame; if the graph was not built
+            from a frame, with src, dst and, in a weighted graph, weight. `duplicates` also applies to existing edges.
         remove : frame, optional
             Edges to remove, one per row. If the frame has the columns of weights or times, these must match as well.
             An edge that the graph does not have raises InvalidEdgesError.
@@ -286,16 +290,16 @@ class Graph(Constructors, Displayed):
         self._graph.update(add, remove)
 
     def estimate(self) -> Estimate:
-        """Estimate bytes and seconds of each method on this graph, and the choice of "auto"; allocate nothing.
+        """Estimate memory and time of each method on this graph, and the choice of "auto"; allocate nothing.
 
         Returns
         -------
         Estimate
-            Prints as a table; ``estimate["numba"]`` has ``device`` and ``host`` bytes and ``seconds`` of a method.
+            Prints as a table; ``estimate["numba"]`` has the ``device`` and ``host`` bytes and ``seconds`` of a method.
         """
         return self._graph.estimate()
 
-    @explained
+    @explain_unknown_arguments
     def rank(
         self,
         *,
@@ -316,20 +320,20 @@ class Graph(Constructors, Displayed):
         progress: ProgressOption = False,
         **method_options: Unpack[MethodOptions],
     ) -> Ranking:
-        """Rank the vertices; errors are those of `pagerank`, which describes the parameters at length.
+        """Rank the vertices; see `pagerank` for details of the parameters and for the errors raised.
 
         Parameters
         ----------
         alpha, personalization : optional
-            Damping factor, and the teleport distribution.
+            Damping factor; teleport distribution.
         seeds, among : optional
-            Many personalizations: a ranking of each. Vertices whose ranks alone are returned.
+            Distributions to compute one ranking of each; vertices to return the ranks of.
         dangling, nstart : optional
-            As `personalization`: where the dangling mass goes; the ranks to start from.
+            As for `personalization`: the distribution of the dangling mass, and the initial ranks.
         tol, max_iter, stop : optional
-            Threshold, by default of the proved L1 error; budget of iterations; what `tol` bounds.
+            Threshold, by default of the proved L1 error; maximum number of iterations; quantity that `tol` bounds.
         scale, dtype, method : optional
-            Sum and type of the ranks; a method by name, "auto" or "measured".
+            Sum and type of the ranks; name of a method, "auto" or "measured".
         top, certified : optional
             Return only the highest ranks; stop as soon as their order is proved.
         progress : bool or function, default False
@@ -340,7 +344,8 @@ class Graph(Constructors, Displayed):
         Returns
         -------
         Ranking or Rankings
-            `frame`, `ranks`, `converged`, `iterations`, `error_bound`, `method`, `seconds`; with `seeds`, of each.
+            Has `frame`, `ranks`, `converged`, `iterations`, `error_bound`, `method`, `seconds`. `Rankings` if `seeds`
+            is given.
         """
         options = Options(
             alpha=alpha, tol=tol, max_iter=max_iter, stop=stop, scale=scale, dtype=dtype, method=method, top=top,

@@ -9,9 +9,9 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overloa
 
 from prplugin.errors import InvalidOptionError
 from prplugin.options import GRAPH_ARGUMENTS, RANK_ARGUMENTS, MethodOptions
-from prplugin.suggestions import meant_argument
+from prplugin.suggestions import suggest_argument
 
-__all__ = ["explained", "keeps_frame"]
+__all__ = ["explain_unknown_arguments", "preserves_frame_type"]
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -34,8 +34,8 @@ class _Columns(Protocol):
 Frame = TypeVar("Frame", bound=_Columns)
 
 
-class _OfFrames(Protocol[Arguments]):
-    """A function of a frame that returns one of the same library: of a lazy frame, what that is collected into."""
+class _FrameFunction(Protocol[Arguments]):
+    """A function that takes a frame and returns one of the same type; for a lazy frame, the type of its `collect`."""
 
     __name__: str
 
@@ -49,13 +49,13 @@ class _OfFrames(Protocol[Arguments]):
     def __call__(self, edges: Any, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Any: ...
 
 
-def keeps_frame(function: Callable[Concatenate[Any, Arguments], Any]) -> _OfFrames[Arguments]:
-    """Tell type checkers that the function returns a frame of the library of its first argument."""
-    return cast("_OfFrames[Arguments]", function)
+def preserves_frame_type(function: Callable[Concatenate[Any, Arguments], Any]) -> _FrameFunction[Arguments]:
+    """Declare to type checkers that the function returns a frame of the type of its first argument."""
+    return cast("_FrameFunction[Arguments]", function)
 
 
-def explained(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Make the function raise InvalidOptionError with the argument meant, where Python finds no such argument."""
+def explain_unknown_arguments(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Replace the TypeError for an unknown argument by an InvalidOptionError that suggests the intended argument."""
     signature = inspect.signature(function)
 
     @wraps(function)
@@ -63,8 +63,8 @@ def explained(function: Callable[Arguments, Result]) -> Callable[Arguments, Resu
         try:
             return function(*args, **kwargs)
         except TypeError as error:
-            inside = error.__traceback__ is not None and error.__traceback__.tb_next is not None
-            message = "" if inside else _explanation(function.__qualname__, signature, args, kwargs)
+            raised_inside = error.__traceback__ is not None and error.__traceback__.tb_next is not None
+            message = "" if raised_inside else _explanation(function.__qualname__, signature, args, kwargs)
             if not message:
                 raise
             raise InvalidOptionError(message) from None
@@ -73,23 +73,24 @@ def explained(function: Callable[Arguments, Result]) -> Callable[Arguments, Resu
 
 
 def _explanation(name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
-    """Return what is wrong with the arguments of a call, and what may be meant; "" where that is not known."""
+    """Return a message that names the invalid argument and suggests the intended one, or "" if there is none."""
     name = name.removesuffix(".__init__")
-    own = [argument for argument in signature.parameters if argument != "self"]
-    keywords = any(argument.kind is argument.VAR_KEYWORD for argument in signature.parameters.values())
+    parameters = [argument for argument in signature.parameters if argument != "self"]
+    has_var_keyword = any(argument.kind is argument.VAR_KEYWORD for argument in signature.parameters.values())
     by_position = [
         argument.name for argument in signature.parameters.values() if argument.kind is argument.POSITIONAL_OR_KEYWORD
     ]
     if len(args) > len(by_position):
         given = args[len(by_position)]
         example = f"alpha={given!r}" if isinstance(given, float) else "alpha=0.85"
-        taken = ", ".join(argument for argument in by_position if argument != "self")
-        return f"{name} takes {f'{taken} by position and the others' if taken else 'arguments'} by name: {example}."
+        positional = ", ".join(argument for argument in by_position if argument != "self")
+        accepted = f"{positional} by position and the others" if positional else "arguments"
+        return f"{name} takes {accepted} by name: {example}."
     for given in kwargs:
-        if given not in own and not keywords:
+        if given not in parameters and not has_var_keyword:
             owners = {
                 "Graph and pagerank": GRAPH_ARGUMENTS,
                 "Graph.rank and pagerank": (*RANK_ARGUMENTS, *MethodOptions.__annotations__),
             }
-            return f"{name} has no argument {given!r}.{meant_argument(given, own, owners)}"
+            return f"{name} has no argument {given!r}.{suggest_argument(given, parameters, owners)}"
     return ""

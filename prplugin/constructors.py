@@ -26,16 +26,16 @@ class Constructors:
 
     @classmethod
     def from_csr(cls, offsets: Any, indices: Any = None, weights: Any = None) -> Self:
-        """Build a graph on the vertices 0..n-1 from compressed rows or a sparse matrix, whose rows are sources.
+        """Build a graph on the vertices 0..n-1 from CSR arrays or a sparse matrix, whose rows are sources.
 
         Parallel entries are parallel edges; explicit zeros are edges of weight 0. Rankings have pandas frames. CuPy
-        arrays stay on the GPU, and rankings have cuDF frames where cuDF is loaded.
+        arrays stay on the GPU, and their rankings have cuDF frames if cuDF is loaded.
 
         Parameters
         ----------
         offsets : array of n + 1 integers, or sparse matrix
-            The out-edges of vertex i are the entries ``offsets[i]:offsets[i + 1]`` of `indices`. Or a square matrix of
-            `scipy.sparse` or `cupyx.scipy.sparse`, in CSR, CSC or COO format.
+            The out-edges of vertex i are the entries ``offsets[i]:offsets[i + 1]`` of `indices`. Alternatively, a
+            square matrix of `scipy.sparse` or `cupyx.scipy.sparse`, in CSR, CSC or COO format.
         indices : array of m integers
             Targets.
         weights : array of m numbers, optional
@@ -77,7 +77,7 @@ class Constructors:
             As for `pagerank`. Text without a header has the columns source, destination and weight. Values of a Matrix
             Market file are weights.
         directed : bool, default True
-            If False, each row is an edge both ways, as in a symmetric Matrix Market file.
+            If False, each row is an edge in both directions, as in a symmetric Matrix Market file.
         duplicates : {"sum", "first", "last", "error"}
             As for `pagerank`.
         **text
@@ -101,8 +101,8 @@ class Constructors:
     def from_cugraph(cls, graph: Any) -> Self:
         """Build a graph from a `cugraph.Graph` or `cugraph.MultiGraph` on one GPU, with the edges that cuGraph uses.
 
-        Edges of an undirected graph count both ways; of repeated pairs a `cugraph.Graph` keeps one. Rankings have cuDF
-        frames; ids that are not integers are in the order of the sorted edges.
+        Edges of an undirected graph count in both directions; a `cugraph.Graph` has one edge per pair. Rankings have
+        cuDF frames; ids that are not integers are in the order of the sorted edges.
 
         Parameters
         ----------
@@ -120,16 +120,15 @@ class Constructors:
 
     @classmethod
     def from_networkx(cls, graph: Any, weight: Hashable = "weight") -> Self:
-        """Build a graph from a NetworkX graph or view: all nodes, parallel edges, undirected edges both ways.
+        """Build a graph from a NetworkX graph or view, with all nodes, and undirected edges in both directions.
 
-        Rankings have pandas frames: nodes that are integers ascend, others are in the order of the graph. Nodes of
-        mixed kinds, which no column holds, raise InvalidEdgesError (``nx.pagerank(graph, backend="prplugin")`` accepts
-        them).
+        Rankings have pandas frames: integer nodes ascend, others are in the order of the graph. Nodes of mixed types,
+        which one column cannot hold, raise InvalidEdgesError (``nx.pagerank(graph, backend="prplugin")`` accepts them).
 
         Parameters
         ----------
         graph : networkx.Graph
-            Graph or view, directed or not, with parallel edges or not.
+            Graph or view; directed or undirected, with or without parallel edges.
         weight : attribute, optional
             Edge attribute of weights; edges without it count 1, as in NetworkX. With None, every edge counts 1.
 
@@ -142,7 +141,7 @@ class Constructors:
 
     @classmethod
     def from_igraph(cls, graph: Any, weights: str | None = "weight") -> Self:
-        """Build a graph from an `igraph.Graph`: all vertices, parallel edges, undirected edges both ways.
+        """Build a graph from an `igraph.Graph`, with all vertices, and undirected edges in both directions.
 
         Rankings have pandas frames. The ids are the vertex attribute "name" if all names differ, else igraph's indices
         0..n-1.

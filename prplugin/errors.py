@@ -32,64 +32,64 @@ class PageRankError(Exception):
     """Base of every error that prplugin raises on purpose."""
 
     refused: RefusedRows | None = None
-    """The rows that the message speaks of, where it speaks of rows."""
+    """Rows that the message lists, or None."""
 
 
 @dataclass(frozen=True)
 class RefusedRows:
-    """Rows of which a message names the first few; those of several parts of a frame can be merged.
+    """Rows that an error message lists; those of several parts of a frame can be merged.
 
-    `say`: returns the message.
-    `rows`: the first few of the `count` rows, counted from 0.
-    `held`: what they hold.
+    `format_message`: Returns the message.
+    `rows`: The first few of the `count` rows, counted from 0.
+    `held`: Values in these rows.
     """
 
-    say: Callable[[RefusedRows], str]
+    format_message: Callable[[RefusedRows], str]
     count: int
     rows: list[int]
     held: list[str]
 
     def padded(self, items: Sequence[object]) -> list[object]:
-        """Lengthen a list of the first few to the count of all, for `listed`."""
+        """Pad a list of the first few items to `count` items, for `listed`."""
         return [*items, *[""] * (self.count - len(items))]
 
 
 def refusal(error: type[PageRankError], refused: RefusedRows) -> PageRankError:
-    """Return an error about rows."""
-    made = error(refused.say(refused))
-    made.refused = refused
-    return made
+    """Return an error whose message lists rows."""
+    refusing = error(refused.format_message(refused))
+    refusing.refused = refused
+    return refusing
 
 
 def merged(errors: list[PageRankError]) -> PageRankError:
-    """Return one error for those of several parts: the first, about the rows of all parts if it is about rows."""
+    """Merge the errors of several parts: return the first one, with the rows of all parts if it lists rows."""
     first = errors[0].refused
     if first is None:
         return errors[0]
-    alike = [e.refused for e in errors if type(e) is type(errors[0]) and e.refused is not None]
-    alike = [refused for refused in alike if _saying(refused) == _saying(first)]
+    of_same_type = [e.refused for e in errors if type(e) is type(errors[0]) and e.refused is not None]
+    mergeable = [refused for refused in of_same_type if _format_of(refused) == _format_of(first)]
     rows: list[tuple[int, str]] = []
-    for refused in alike:
+    for refused in mergeable:
         rows += zip(refused.rows, refused.held or [""] * len(refused.rows), strict=True)
     rows.sort()
-    shown = rows if len(alike) == 1 else rows[:5]
-    count = sum(refused.count for refused in alike)
-    return refusal(
-        type(errors[0]), RefusedRows(first.say, count, [row for row, _ in shown], [what for _, what in shown])
-    )
+    shown = rows if len(mergeable) == 1 else rows[:5]
+    count = sum(refused.count for refused in mergeable)
+    numbers, values = [row for row, _ in shown], [value for _, value in shown]
+    return refusal(type(errors[0]), RefusedRows(first.format_message, count, numbers, values))
 
 
-def _saying(refused: RefusedRows) -> Any:
-    say: Any = refused.say
-    return getattr(say, "func", say), getattr(say, "args", ())
+def _format_of(refused: RefusedRows) -> Any:
+    """Return the function that formats the message and its arguments, for comparison."""
+    function: Any = refused.format_message
+    return getattr(function, "func", function), getattr(function, "args", ())
 
 
 class PageRankWarning(UserWarning):
-    """A ranking takes very long, and something can be done about it."""
+    """A ranking takes very long; the message says how to make it faster."""
 
 
 class InvalidEdgesError(PageRankError, ValueError):
-    """The edge frame, its columns or its vertices cannot be ranked as they are."""
+    """The edge frame, its columns or its vertices are invalid."""
 
 
 class InvalidOptionError(PageRankError, ValueError):
@@ -97,19 +97,19 @@ class InvalidOptionError(PageRankError, ValueError):
 
 
 class ColumnNotFoundError(PageRankError, KeyError):
-    """A named column is not in the frame, or no known pair of columns is."""
+    """The frame lacks a named column, or has no known pair of endpoint columns."""
 
     def __str__(self) -> str:
-        # KeyError prints the repr of its argument; a sentence should read as one.
+        # KeyError would return the repr of the message, in quotes.
         return str(self.args[0])
 
 
 class MethodUnavailableError(PageRankError):
-    """A method that was asked for by name cannot run on this graph or machine."""
+    """A method requested by name cannot run on this graph or machine."""
 
 
 class OutOfMemoryError(MethodUnavailableError, MemoryError):
-    """The memory of the GPU or of this machine does not suffice."""
+    """The GPU or this machine has too little memory."""
 
 
 class MissingLibraryError(PageRankError, ImportError):
@@ -117,11 +117,11 @@ class MissingLibraryError(PageRankError, ImportError):
 
 
 class WorkerLostError(PageRankError):
-    """A worker of a Dask cluster was lost during a call; the next call uses those that are left."""
+    """A worker of a Dask cluster was lost during a call; the next call uses the remaining workers."""
 
 
 class NotConvergedError(PageRankError):
-    """The budget of iterations ran out before the stopping rule was met.
+    """The maximum number of iterations was reached before the stopping rule was met.
 
     Attributes
     ----------

@@ -150,7 +150,7 @@ class LocalGraph:
 
     @property
     def adjacency(self) -> Adjacency:
-        """The graph in its present state, for methods."""
+        """Current graph, for methods."""
         return self._adjacency if self._changing is None else self._changing.adjacency
 
     @property
@@ -169,8 +169,8 @@ class LocalGraph:
 
     def update(self, add: Any, remove: Any) -> None:
         """Remove and add edges; on any error, change nothing."""
-        needs = "An update holds the old and the new edges at once. Nothing was changed."
-        with self._access.updating(), explain_oom(lambda: needs), self._allocating():
+        explanation = "An update holds the old and the new edges at the same time. Nothing was changed."
+        with self._access.updating(), explain_oom(lambda: explanation), self._allocating():
             if self._changing is None:
                 self._changing = ChangingGraph(self._adjacency, self._known, self._schema, self._aging, self._last)
                 del self._adjacency, self._last
@@ -272,8 +272,8 @@ class LocalGraph:
         """Compute one ranking per seed in batches, and keep only the ranks selected by `among` and `top`."""
         if options.certified:
             raise InvalidOptionError(
-                "certified=True proves the order of one ranking, and seeds are many: rank each by a call of its own, "
-                "or leave certified out."
+                "certified=True proves the order of one ranking, but seeds= requests several: rank each seed in a "
+                "separate call, or omit certified."
             )
         began, machine = time.perf_counter(), this_machine()
         adjacency = self.adjacency
@@ -300,7 +300,7 @@ class LocalGraph:
                 done.append(batch[1:])
             converged, iterations, bounds = (np.concatenate(each) for each in zip(*done, strict=True))
             least = f"the least estimate for {counted(seeds.count, 'seed')}"
-            considered = (Considered(method.name, None, least if options.method == "auto" else "asked for by name"),)
+            considered = (Considered(method.name, None, least if options.method == "auto" else "requested by name"),)
             return Rankings(
                 kept, bool(converged.all()), int(iterations.max()), float(bounds.max()), method.name,
                 time.perf_counter() - began, partial(self._vertices.write, labels=many.labels), options.top,
@@ -325,13 +325,13 @@ class LocalGraph:
             return None
         if options.certified:
             raise InvalidOptionError(
-                "certified=True proves the order of the highest of all vertices: leave out among, or certified."
+                "certified=True proves the order of the highest of all vertices: omit among, or certified."
             )
         rows: Integers = self._vertices.read_positions(given.among, "among")
         return to_memory(rows, self.memory_space)  # type: ignore[no-any-return]
 
     def _considered(self, method: Method, options: Options, machine: Machine) -> tuple[Considered, ...]:
-        """Return why this method was chosen and others were not; found once, since it takes as long as iterations."""
+        """Return why this method was chosen and others were not; cached, since this takes as long as iterations."""
         if options.method == "measured":
             timings = measured(machine, options, self._timings)
             return reasons(method, options.method, self.adjacency, machine, options.method_options, timings)
@@ -393,8 +393,8 @@ def _iterated(
     """
     adjacency = problem.adjacency
     if adjacency.n == 0:
-        none = adjacency.out_weight
-        return none, Outcome(False, True, 0, 0.0, order=None if equal is None else order_of(none, 1, 0.0, equal))
+        empty = adjacency.out_weight
+        return empty, Outcome(False, True, 0, 0.0, order=None if equal is None else order_of(empty, 1, 0.0, equal))
     step = method.prepare(problem, machine, **options.method_options)
     certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
     if options.tol > method_tol > certificate.provable:
@@ -410,5 +410,5 @@ def _iterated(
 
 
 def _requested(ranks: Floats, options: Options) -> Any:
-    """Return ranks in the scale and type that were asked for."""
+    """Return ranks in the requested scale and type."""
     return (ranks if options.scale == 1 else ranks * ranks.shape[-1]).astype(options.dtype, copy=False)

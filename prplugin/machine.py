@@ -11,19 +11,19 @@ __all__ = ["COMPILED_FROM", "Machine", "bytes_available", "count_processed_edges
 CGROUP = Path("/sys/fs/cgroup")
 
 COMPILED_FROM = 1 << 20
-"""Number of edges from which compiled kernels save more time than starting Numba, or once compiling them, takes.
+"""Number of edges from which compiled kernels save more time than the start of Numba or their first compilation takes.
 
 Measured in docs/decisions/0002-numpy-numba-threshold.md.
 """
 
 COMPILED_AFTER_EDGES = 4 * COMPILED_FROM
-"""Number of edges processed so far from which compiled kernels are also used for smaller frames."""
+"""Total number of processed edges from which compiled kernels are also used for smaller frames."""
 
 COMPILED_MIN_EDGES = 1 << 16
 """Number of edges below which NumPy factorizes and groups them as fast as compiled kernels."""
 
 MIN_THREADED_EDGES = 3 << 17
-"""Number of edges below which a pass over them ends before other threads would have started."""
+"""Number of edges below which one pass over the edges takes less time than the start of other threads."""
 
 _processed_edges = 0
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypedDict, get_args
 import numpy as np
 
 from prplugin.errors import InvalidOptionError
-from prplugin.suggestions import close_name, meant_argument
+from prplugin.suggestions import close_name, suggest_argument
 
 __all__ = [
     "GRAPH_ARGUMENTS",
@@ -31,12 +31,12 @@ __all__ = [
 Stop = Literal["error", "delta", "vertex", "networkx"]
 Duplicates = Literal["sum", "first", "last", "error"]
 FLOATS = {"d": "float64", "f": "float32"}
-"""Types of ranks by the character of the NumPy type."""
+"""Types of ranks by NumPy type character."""
 
 USUAL_ITERATIONS = 1 / 5
-"""Iterations of a ranking over those that contraction by alpha needs: 20 iterations at the defaults.
+"""Typical iterations of a ranking, as a fraction of those that contraction by alpha requires: 20 at the defaults.
 
-Social networks take less, web graphs up to three times as many.
+Social networks take fewer, web graphs up to three times as many.
 """
 
 
@@ -79,7 +79,7 @@ class EdgeOptions:
         if self.time is None and given:
             raise InvalidOptionError(f"{given[0]} is given without a column of times: name that column with time=.")
         if self.time is not None and self.half_life is None and self.window is None:
-            raise InvalidOptionError("time names a column that nothing uses: pass half_life=, window=, or both.")
+            raise InvalidOptionError("time= has no effect by itself: pass half_life=, window=, or both.")
         if not isinstance(self.directed, (bool, np.bool_)):
             raise InvalidOptionError(f"directed must be True or False, not {self.directed!r}.")
         check_choice("duplicates", self.duplicates, get_args(Duplicates))
@@ -118,44 +118,44 @@ class Options:
     method_options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        keep = object.__setattr__  # values are normalized here alone
-        keep(self, "alpha", _real("alpha", self.alpha))
+        assign = object.__setattr__  # values are normalized only here
+        assign(self, "alpha", _real("alpha", self.alpha))
         if not 0 <= self.alpha < 1:
             raise InvalidOptionError(
                 f"alpha must be at least 0 and less than 1, not {self.alpha!r}. The usual value is 0.85; "
                 "at 1 nothing teleports, and PageRank need not be unique."
             )
-        keep(self, "tol", _real("tol", self.tol))
+        assign(self, "tol", _real("tol", self.tol))
         if not 0 <= self.tol < math.inf:
             raise InvalidOptionError(f"tol must be a finite number of at least 0, not {self.tol!r}.")
         if self.max_iter is not None:
-            keep(self, "max_iter", validate_int("max_iter", self.max_iter, least=0))
+            assign(self, "max_iter", validate_int("max_iter", self.max_iter, least=0))
         elif self.tol == 0:
             raise InvalidOptionError(
-                "tol=0 never stops by itself: give max_iter=k as well to get the k-th power iterate, or a positive tol."
+                "tol=0 never stops by itself: pass max_iter=k as well for the k-th power iterate, or a positive tol."
             )
         if self.top is not None:
-            keep(self, "top", validate_int("top", self.top, least=1))
+            assign(self, "top", validate_int("top", self.top, least=1))
         check_choice("stop", self.stop, get_args(Stop))
         if not isinstance(self.certified, (bool, np.bool_)):
             raise InvalidOptionError(f"certified must be True or False, not {self.certified!r}.")
         if self.certified and (self.top is None or self.stop != "error" or self.tol == 0):
             raise InvalidOptionError(
-                "certified=True proves the order of the highest ranks: say of how many by top=k, and leave it "
-                "stop='error' and a tol greater than 0, at which it gives up."
+                "certified=True proves the order of the highest ranks: pass their number as top=k, and use "
+                "stop='error' with a positive tol, at which it ends if the order cannot be proved."
             )
         if not isinstance(self.scale, (int, str)) or isinstance(self.scale, bool) or self.scale not in (1, "n"):
             raise InvalidOptionError(
                 f"scale must be 1 (ranks sum to 1) or 'n' (they sum to the number of vertices), not {self.scale!r}."
             )
-        keep(self, "dtype", _float_name(self.dtype))
+        assign(self, "dtype", _float_name(self.dtype))
         if not isinstance(self.method, str):
             raise InvalidOptionError(f"method must be a name such as 'auto', not {self.method!r}.")
         for name in self.method_options:
             if name not in MethodOptions.__annotations__:
                 raise InvalidOptionError(
                     f"{name!r} is neither an argument of pagerank nor an option of any method."
-                    + meant_argument(
+                    + suggest_argument(
                         name, [*RANK_ARGUMENTS, *MethodOptions.__annotations__], {"Graph and pagerank": GRAPH_ARGUMENTS}
                     )
                 )
@@ -170,8 +170,8 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Raise unless `value` is one of the named choices."""
     if not isinstance(value, str) or value not in choices:
         close = close_name(value, choices) if isinstance(value, str) else None
-        meant = f" Did you mean {close!r}?" if close else ""
-        raise InvalidOptionError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}.{meant}")
+        suggestion = f" Did you mean {close!r}?" if close else ""
+        raise InvalidOptionError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}.{suggestion}")
 
 
 def _real(name: str, value: object) -> float:
@@ -180,7 +180,7 @@ def _real(name: str, value: object) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.inf if value > 0 else -math.inf  # type: ignore[operator]  # Real compares, its stub does not say so
+        return math.inf if value > 0 else -math.inf  # type: ignore[operator]  # the stub of Real has no comparisons
 
 
 def validate_int(name: str, value: object, *, least: int = 1, multiple_of: int = 1, at_most: int | None = None) -> int:
@@ -190,7 +190,7 @@ def validate_int(name: str, value: object, *, least: int = 1, multiple_of: int =
         if number >= least and number % multiple_of == 0 and (at_most is None or number <= at_most):
             return number
     kind = f"a whole number of at least {least}" if multiple_of == 1 else f"a positive multiple of {multiple_of}"
-    limit = "" if at_most is None else f", at most {at_most:,}"
+    limit = "" if at_most is None else f" and at most {at_most:,}"
     raise InvalidOptionError(f"{name} must be {kind}{limit}, not {value!r}.")
 
 
@@ -202,19 +202,20 @@ def _float_name(dtype: object) -> str:
 
 
 def proves(options: Options) -> bool:
+    """Return whether the stopping rule is a proved error bound."""
     return options.stop == "error" and options.tol > 0
 
 
 def likely_steps(options: Options) -> int:
-    """Estimate the iterations of a ranking before anything is known of the graph."""
+    """Estimate the number of iterations of a ranking on an unknown graph."""
     if options.tol == 0:
         assert options.max_iter is not None
         return max(1, options.max_iter)
     if options.alpha == 0:
         return 1
     # 2 * alpha**k / (1 - alpha) <= tol for a proved error, 2 * alpha**k <= tol for a change.
-    room = math.log((1 - options.alpha if proves(options) else 1.0) / 2)
-    contraction = (math.log(options.tol) + room) / math.log(options.alpha)
+    log_factor = math.log((1 - options.alpha if proves(options) else 1.0) / 2)
+    contraction = (math.log(options.tol) + log_factor) / math.log(options.alpha)
     likely = max(1, round(USUAL_ITERATIONS * contraction))
     return likely if options.max_iter is None else max(1, min(likely, options.max_iter))
 

@@ -1,4 +1,4 @@
-"""Read what `Graph` and `pagerank` take: into a graph in this process, or on the workers of a Dask cluster."""
+"""Read the input of `Graph` and `pagerank` into a graph in this process, or on the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ PreparedGraph: TypeAlias = "LocalGraph | DistributedGraph"
 
 
 def prepare(edges: Any, how: EdgeOptions, *, lasting: bool) -> PreparedGraph:
-    """Read edges: a Dask frame on the workers if a client is active, others in this process.
+    """Read a frame, a path, a graph of NetworkX or igraph, or a sparse matrix.
 
-    Accepted are frames, paths, graphs of NetworkX and igraph, and sparse matrices. `lasting`: Whether more than one
-    ranking may follow.
+    A Dask frame is read on the workers if a client is active, all other input in this process.
+    `lasting`: Whether more than one ranking may follow.
     """
     if dask.accepts(edges) and (client := dask.client()) is not None:
-        from prplugin.distributed.run import DistributedGraph  # imports distributed, which has a client
+        from prplugin.distributed.run import DistributedGraph  # imports distributed, as the client did
 
         return DistributedGraph(client, edges, how, lasting=lasting)
     if isinstance(edges, (str, os.PathLike)):
@@ -54,7 +54,7 @@ def read_file(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool, 
     """Read edges from a file; `text` holds the arguments of `prplugin.io.read_edges` about text formats."""
     from prplugin.io import read_edges  # imports pyarrow
 
-    source, destination = (_as_list(end) for end in (how.source, how.destination))
+    source, destination = (_as_list(labels) for labels in (how.source, how.destination))
     if how.time is not None:
         raise InvalidOptionError(
             f"time= supports frames and Parquet files only: read {os.fspath(path)} into a frame first."
@@ -63,23 +63,23 @@ def read_file(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool, 
     arguments = file.graph_arguments()
     if how.vertices is not None:
         if arguments["vertices"] is not None:
-            raise InvalidOptionError(f"{os.fspath(path)} names all vertices itself: leave out vertices=.")
+            raise InvalidOptionError(f"{os.fspath(path)} names all vertices itself: omit vertices=.")
         arguments["vertices"] = how.vertices
     arguments["directed"] &= how.directed
     options = EdgeOptions(**arguments, duplicates=how.duplicates)
     return LocalGraph.read(file.frame, options, lasting=lasting, unused_weight=file.unused_weight)
 
 
-def _as_list(end: Hashable | list[Hashable]) -> list[Hashable] | None:
-    return end if end is None or isinstance(end, list) else [end]
+def _as_list(labels: Hashable | list[Hashable]) -> list[Hashable] | None:
+    return labels if labels is None or isinstance(labels, list) else [labels]
 
 
 def _refuse_all_but(allowed: tuple[str, ...], graph: Any, how: EdgeOptions) -> None:
-    """Raise if options other than `allowed`, which apply to frames, are given for a graph or a matrix."""
+    """Raise if options other than `allowed` are given for a graph or a matrix; they apply to frames only."""
     for argument in fields(EdgeOptions):
         given = getattr(how, argument.name)
         default = given is argument.default or (isinstance(given, str) and given == argument.default)
         if argument.name not in allowed and not default:
             raise InvalidOptionError(
-                f"{argument.name}= is for the edges of a frame: {full_name(graph)} has edges of its own. Leave it out."
+                f"{argument.name}= applies to frames only, and the edges are given as a {full_name(graph)}: omit it."
             )

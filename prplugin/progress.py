@@ -15,28 +15,28 @@ from prplugin.errors import InvalidOptionError
 __all__ = ["ProgressOption", "Report", "State", "Watch", "watching"]
 
 QUIET_SECONDS = 2.0
-"""Seconds after which the bar is shown."""
+"""Delay in seconds before the bar is shown."""
 
 REDRAWN_SECONDS = 0.2
-"""Interval at which the bar in a notebook is drawn."""
+"""Interval in seconds at which the bar in a notebook is redrawn."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The state of the work.
+    """The state of a call of `pagerank` or `Graph.rank`.
 
     Attributes
     ----------
     stage : {"vertices", "edges", "iterations"}
-        Factorizing ids; sorting edges; iterating.
+        Current stage: factorization of ids, arrangement of edges, or iteration.
     iterations : int
-        Steps done.
+        Number of completed iterations.
     expected : int or None
-        Estimate of the steps in all, from how fast the bound falls; None before that can be seen.
+        Estimated total number of iterations, extrapolated from the error bounds; None until two bounds are known.
     error_bound : float
-        Proved for the ranks at this point; infinite before the first step.
+        Proved error bound of the current ranks; infinite before the first iteration.
     seconds : float
-        Since the work began.
+        Time in seconds since the call began.
     """
 
     stage: Literal["vertices", "edges", "iterations"]
@@ -51,10 +51,10 @@ Report: TypeAlias = Callable[[State], object]
 
 
 class Watch:
-    """The events of one ranking, as states for a report if there is one.
+    """Record of the stages and error bounds of one ranking, which passes each state to `report` if that is given.
 
-    `begun`: when each stage began, by `time.perf_counter`.
-    `bounds`: iterations and error bound after each step.
+    `begun`: Time by `time.perf_counter` at which each stage began.
+    `bounds`: Number of iterations and error bound, after each iteration.
     """
 
     def __init__(self, report: Report | None) -> None:
@@ -64,8 +64,8 @@ class Watch:
         self.bounds: list[tuple[int, float]] = []
 
     @property
-    def wanted(self) -> bool:
-        """Whether there is a report."""
+    def has_report(self) -> bool:
+        """Whether states are passed to a report."""
         return self._report is not None
 
     def stage(self, stage: Literal["vertices", "edges"]) -> None:
@@ -76,7 +76,7 @@ class Watch:
 
     def iterations(self, tol: float, budget: int) -> Callable[[int, float], None]:
         """Return the function that the loop calls after each step; with tol=0 the whole budget will be used."""
-        self.begun.setdefault("iterations", time.perf_counter())  # many seeds begin once for each batch
+        self.begun.setdefault("iterations", time.perf_counter())  # called once per batch of seeds
         first: tuple[int, float] | None = None
 
         def step_done(iterations: int, error_bound: float) -> None:
@@ -84,7 +84,7 @@ class Watch:
             self.bounds.append((iterations, error_bound))
             if self._report is None:
                 return
-            if first is None and error_bound < 1:  # until then it tells little: no ranking is further off than 2
+            if first is None and error_bound < 1:  # larger bounds tell little, since no error exceeds 2
                 first = (iterations, error_bound)
             expected = _expected(first, iterations, error_bound, tol, budget)
             seconds = time.perf_counter() - self._began
@@ -94,8 +94,8 @@ class Watch:
 
 
 def _expected(first: tuple[int, float] | None, now: int, bound: float, tol: float, budget: int) -> int | None:
-    """Extrapolate the geometric fall of the bound to the tolerance."""
-    budget = max(budget, now)  # steps in float32 are counted, too
+    """Extrapolate the geometric decrease of the bound to the tolerance."""
+    budget = max(budget, now)  # iterations in float32 are counted as well
     if tol <= 0:
         return budget
     if bound <= tol:
@@ -117,7 +117,7 @@ def watching(progress: ProgressOption) -> AbstractContextManager[Watch]:
 
 @contextmanager
 def _bar() -> Iterator[Watch]:
-    """Show a bar once the work has taken `QUIET_SECONDS`: in a notebook's cell, or on standard error, a terminal."""
+    """Show a bar after `QUIET_SECONDS`, in a notebook's cell, or on standard error if that is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -131,7 +131,7 @@ def _bar() -> Iterator[Watch]:
 
     def report(state: State) -> None:
         if state.stage != "iterations":
-            bar.update(task, description=f"sorting out {state.stage}")
+            bar.update(task, description=f"preparing {state.stage}")
         else:
             description = f"iteration {state.iterations}, error at most {state.error_bound:.1e}"
             completed = state.iterations if state.expected else 0
@@ -148,7 +148,7 @@ def _bar() -> Iterator[Watch]:
 
 
 def _show(bar: Any, done: threading.Event) -> None:
-    """Show a bar of rich after `QUIET_SECONDS`, until `done` is set; in a notebook's cell it stays."""
+    """Show a bar of rich after `QUIET_SECONDS`, until `done` is set; in a notebook's cell it remains visible."""
     if done.wait(QUIET_SECONDS):
         return
     if not bar.console.is_jupyter:

@@ -1,4 +1,4 @@
-"""Estimate of memory and time from counts or a frame, before a graph is made: `prplugin.estimate`."""
+"""Estimate of memory and time from counts or a frame, before a graph is built: `prplugin.estimate`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from numbers import Real
 from typing import Any
 
-from prplugin.calls import explained
+from prplugin.calls import explain_unknown_arguments
 from prplugin.errors import InvalidOptionError
 from prplugin.frames.sizes import sizes_of
 from prplugin.methods.estimates import Estimate, Ids, estimate_counts
@@ -15,7 +15,7 @@ from prplugin.types.arrays import MemorySpace
 __all__ = ["estimate"]
 
 
-@explained
+@explain_unknown_arguments
 def estimate(
     edges: Any,
     source: Hashable | list[Hashable] = None,
@@ -28,39 +28,40 @@ def estimate(
     id_bytes: int = 16,
     place: MemorySpace | None = None,
 ) -> Estimate:
-    """Bound what a graph and its rankings take, before the graph is made: from a frame, or from counts alone.
+    """Estimate memory and time of a graph and its rankings before the graph is built, from a frame or from counts.
 
-    It is for directed edges in two columns with ``duplicates="sum"``. What is counted is as for `Graph.estimate`.
+    The edges are directed, with one column per endpoint and ``duplicates="sum"``. Memory is counted as by
+    `Graph.estimate`.
 
     Parameters
     ----------
     edges : int, or frame or path as for `pagerank`
-        Rows of the frame, or the frame itself, of which only the number of rows and the types of the columns are read.
+        Number of rows, or a frame, of which only the number of rows and the types of the columns are read.
     source, destination, weight : column label, optional
-        With a frame, as for `pagerank`.
+        With a frame: as for `pagerank`.
     vertices : int, optional
-        Distinct ids. Not given: as many as there can be, two per edge.
+        Number of distinct ids. Default: the largest possible number, two per edge.
     weighted : bool, default False
-        Without a frame: whether the edges have weights.
+        With a number of rows: whether the edges have weights.
     ids : {"int64", "int32", "string"}
-        Without a frame: the type of the ids.
+        With a number of rows: the type of the ids.
     id_bytes : int, default 16
-        Of a string in UTF-8, on average.
+        Average number of bytes of a string id in UTF-8.
     place : {"host", "device"}
-        Without a frame: "host" for frames of pandas, polars and Arrow; "device" for those of cuDF.
+        With a number of rows: "host" for frames of pandas, polars and Arrow; "device" for cuDF frames.
 
     Returns
     -------
     Estimate
-        `ingest` and the bytes of every method are upper bounds, whether the graph holds its edges by row or by target.
-        Seconds are those of a graph whose vertices have equally many in-edges.
+        `ingest` and the bytes of every method are upper bounds, whether edges are stored by row or by target. Seconds
+        are estimates for equal in-degrees.
 
     Raises
     ------
     InvalidOptionError
-        If an argument has no meaning.
+        If an argument is invalid.
     InvalidEdgesError, ColumnNotFoundError
-        If the frame is none, or has no such columns.
+        If `edges` is not a frame, or lacks the columns.
 
     Examples
     --------
@@ -75,10 +76,10 @@ def estimate(
         columns = {"source": source, "destination": destination, "weight": weight}
         for name, given in columns.items():
             if given is not None:
-                raise InvalidOptionError(f"{name}= names a column of a frame, and edges is a count: leave it out.")
+                raise InvalidOptionError(f"{name}= names a column of a frame, but edges is a number of rows: omit it.")
         return estimate_counts(edges, vertices, bool(weighted), ids or "int64", id_bytes, place or "host")
     for name, given in {"weighted": weighted, "ids": ids, "place": place}.items():
         if given is not None:
-            raise InvalidOptionError(f"{name}= is for a count of edges: a frame tells it itself. Leave it out.")
+            raise InvalidOptionError(f"{name}= applies only if edges is a number of rows; here it is a frame: omit it.")
     sizes = sizes_of(edges, source, destination, weight)
     return estimate_counts(sizes.rows, vertices, weight is not None, sizes.ids, id_bytes, sizes.memory_space)

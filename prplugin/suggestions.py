@@ -1,4 +1,4 @@
-"""Suggestions for unknown names: the "did you mean" of messages."""
+"""Suggestions for unknown names, for messages such as "Did you mean alpha=?"."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 
-__all__ = ["close_name", "meant_argument", "plain"]
+__all__ = ["close_name", "plain", "suggest_argument"]
 
 SYNONYMS = {
     "alpha": "damping damping_factor damp damping_coefficient d",
@@ -30,7 +30,7 @@ SYNONYMS = {
     "vertices": "nodes node_list nodelist",
     "weight": "weights edge_weight edge_weights edge_attr relationship_weight_property weight_col weight_attr",
 }
-"""Arguments, and what NetworkX, igraph, cuGraph, scikit-network, graph-tool, NetworKit, GDS and others call them."""
+"""Names of each argument in NetworkX, igraph, cuGraph, scikit-network, graph-tool, NetworKit, GDS and others."""
 
 REMARKS = {
     "undirected": ("directed", "It is directed=False."),
@@ -39,11 +39,11 @@ REMARKS = {
     "teleport_probability": ("alpha", "It is 1 - alpha."),
     "restart_probability": ("alpha", "It is 1 - alpha."),
 }
-"""Names of what is not the argument itself but can be said by it."""
+"""Arguments of other libraries that correspond to another value of an argument here: the argument, and a remark."""
 
 
 def plain(name: str) -> str:
-    """Return a name without regard to case and punctuation: ``dampingFactor`` and ``damping_factor`` are one."""
+    """Return a name in lower case without punctuation: ``dampingFactor`` and ``damping_factor`` become equal."""
     return re.sub(r"[\W_]", "", name).casefold()
 
 
@@ -51,16 +51,16 @@ MEANT = {plain(name): (argument, "") for argument, names in SYNONYMS.items() for
 MEANT |= {plain(name): meant for name, meant in REMARKS.items()}
 
 
-def meant_argument(name: str, own: Collection[str], elsewhere: Mapping[str, Collection[str]]) -> str:
-    """Return the end of a message on an unknown argument: the one that is meant, or "" if none is like it.
+def suggest_argument(name: str, own: Collection[str], elsewhere: Mapping[str, Collection[str]]) -> str:
+    """Return a sentence that suggests an argument for an unknown one, to append to a message; "" if none is similar.
 
-    `own`: Arguments of the function that was called.
-    `elsewhere`: Arguments of other functions, by what these are called.
+    `own`: Arguments of the called function.
+    `elsewhere`: Arguments of other functions, by the names of these functions.
     """
-    everywhere = [*own, *(argument for arguments in elsewhere.values() for argument in arguments)]
+    known = [*own, *(argument for arguments in elsewhere.values() for argument in arguments)]
     argument, remark = MEANT.get(plain(name), ("", ""))
-    if argument not in everywhere:
-        argument, remark = close_name(name, everywhere) or "", ""
+    if argument not in known:
+        argument, remark = close_name(name, known) or "", ""
     if not argument:
         return ""
     if argument in own:
@@ -70,7 +70,7 @@ def meant_argument(name: str, own: Collection[str], elsewhere: Mapping[str, Coll
 
 
 def close_name(name: str, known: Collection[str]) -> str | None:
-    """Return the one of the known names that is spelled most like a name, if any is."""
-    if alike := [one for one in known if plain(one) == plain(name)]:
-        return alike[0] if len(alike) == 1 else None
+    """Return the known name whose spelling is most similar, or None."""
+    if equal := [other for other in known if plain(other) == plain(name)]:
+        return equal[0] if len(equal) == 1 else None
     return next(iter(get_close_matches(name, known, 1, 0.7)), None)

@@ -1,4 +1,4 @@
-"""Tables for people: on a console, as the text of a `repr`, and as HTML for notebooks."""
+"""Tables for consoles, for the text of a `repr`, and as HTML for notebooks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import IO, Any
 __all__ = ["Display", "Displayed", "console", "table", "upward"]
 
 UNLIMITED = 1 << 16
-"""Columns of what is no terminal: nothing is cut or wrapped."""
+"""Width in characters of output to files, large enough to avoid truncation and wrapping."""
 
 
 @dataclass(frozen=True)
 class Display:
     """Representation of an object: a title, a table, and a remark below it.
 
-    An empty `head` leaves out the line of names. The columns at the positions in `left` are aligned to the left.
+    The header is omitted if `head` is empty. The columns at the positions in `left` are aligned to the left.
     """
 
     title: str
@@ -30,7 +30,7 @@ class Display:
     remark: str = ""
 
     def text(self) -> str:
-        """Return it as plain text."""
+        """Return the representation as plain text."""
         lines = [self.title]
         if self.rows:
             file = io.StringIO()
@@ -39,23 +39,23 @@ class Display:
         return "\n".join([*lines, self.remark] if self.remark else lines)
 
     def html(self) -> str:
-        """Return it as HTML."""
+        """Return the representation as HTML."""
 
         def row(cells: list[str], tag: str) -> str:
             sides = ("left" if position in self.left else "right" for position in range(len(cells)))
             pairs = zip(cells, sides, strict=True)
             return "".join(f'<{tag} style="text-align: {side}">{escape(cell)}</{tag}>' for cell, side in pairs)
 
-        made = f"<p>{escape(self.title)}</p>"
+        content = f"<p>{escape(self.title)}</p>"
         if self.rows:
             body = "".join(f"<tr>{row(cells, 'td')}</tr>" for cells in self.rows)
             head = f"<thead><tr>{row(self.head, 'th')}</tr></thead>" if self.head else ""
-            made += f"<table>{head}<tbody>{body}</tbody></table>"
-        return f"<div>{made}<p>{escape(self.remark)}</p></div>" if self.remark else f"<div>{made}</div>"
+            content += f"<table>{head}<tbody>{body}</tbody></table>"
+        return f"<div>{content}<p>{escape(self.remark)}</p></div>" if self.remark else f"<div>{content}</div>"
 
 
 class Displayed:
-    """An object that shows what `_display` returns: as text, and in a notebook as HTML."""
+    """Base class of objects that `_display` represents, as text or, in a notebook, as HTML."""
 
     def _display(self) -> Display:
         raise NotImplementedError
@@ -68,11 +68,14 @@ class Displayed:
 
 
 def console(file: IO[str] | None) -> Any:
-    """Return a rich console, wide enough for any line where it is no terminal; None: standard output, or the cell."""
+    """Return a rich console that writes to a file, or if it is None to standard output or a notebook's cell.
+
+    Only on a terminal are lines wrapped.
+    """
     from rich.console import Console
 
     terminal = file is not None and file.isatty()
-    # Where there is a notebook, rich would show in it what is meant for a file.
+    # In a notebook, rich would otherwise display output for a file in the cell.
     return Console(
         file=file,
         width=None if terminal else UNLIMITED,
@@ -84,24 +87,24 @@ def console(file: IO[str] | None) -> Any:
 def table(head: list[str], rows: list[list[str]], left: Container[int], *, ruled: bool = True) -> Any:
     """Return a rich table; the columns at the positions in `left` are aligned to the left, the others to the right.
 
-    An empty `head` leaves out the line of names.
+    The header is omitted if `head` is empty.
     """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(
+    built = Table(
         box=box.SIMPLE_HEAD if ruled else None, show_header=bool(head), show_edge=False, pad_edge=False, padding=(0, 1)
     )
     for position, name in enumerate(head or [""] * len(rows[0])):
-        made.add_column(Text(name), justify="left" if position in left else "right", overflow="fold")
+        built.add_column(Text(name), justify="left" if position in left else "right", overflow="fold")
     for row in rows:
-        made.add_row(*map(Text, row))  # as Text, a name such as [red] is no markup
-    return made
+        built.add_row(*map(Text, row))  # rich would interpret a str such as [red] as markup
+    return built
 
 
 def upward(bound: float) -> str:
-    """Return a proved bound in two digits, rounded up."""
+    """Format a proved bound with two digits, rounded up."""
     if not math.isfinite(bound) or bound == 0:
         return f"{bound:g}"
     return f"{Context(prec=2, rounding=ROUND_CEILING).create_decimal(bound):.1e}"

@@ -87,7 +87,7 @@ def rank_shard(
     stages.done("write")
     seconds = shard.seconds | stages.seconds | {"communication": communicator.wait_seconds - waited}
     of_ranks = communicator.all_gather((len(frame), seconds, communicator.bytes_sent - sent))
-    reason = "asked for by name" if options.method != "auto" else "auto: by the size of the largest part of the graph"
+    reason = "requested by name" if options.method != "auto" else "auto: by the size of the largest part of the graph"
     history = History(
         shard.n, shard.m, shard.adjacency.weighted, options.alpha, options.tol, options.stop,
         (Considered(method, None, reason),),

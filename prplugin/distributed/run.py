@@ -171,7 +171,7 @@ def _not_in_one_memory(what: str) -> MethodUnavailableError:
 
 def _watched(client: Client, watch: Watch, options: Options) -> str | None:
     """Subscribe to the iterations of the first rank if progress is shown; return the topic, or None."""
-    if not watch.wanted:
+    if not watch.has_report:
         return None
     watch.stage("edges")
     watched = watch.iterations(options.tol if options.stop == "error" else 0.0, options.max_iter or 0)

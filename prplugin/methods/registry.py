@@ -241,7 +241,7 @@ def reasons(
     `asked` is the value of the argument `method`; `measured` maps methods to the seconds of their timed rankings.
     """
     if asked not in ("auto", "measured"):
-        return (Considered(chosen.name, None, "asked for by name"),)
+        return (Considered(chosen.name, None, "requested by name"),)
     short = _with_short_rows(adjacency)
     eligible, chosen_cost = candidates(adjacency), chosen.cost(short, machine)
 

@@ -190,5 +190,5 @@ def test_bad_among_is_refused(graph, given, message):
 
 
 def test_among_excludes_certified(graph):
-    with pytest.raises(InvalidOptionError, match="leave out among, or certified"):
+    with pytest.raises(InvalidOptionError, match="omit among, or certified"):
         graph.rank(among=["ann"], top=1, certified=True)

@@ -384,7 +384,7 @@ def test_not_converged_cugraph() -> None:
 
 
 def test_tol_0() -> None:
-    with pytest.raises(prplugin.InvalidOptionError, match="give max_iter=k"):
+    with pytest.raises(prplugin.InvalidOptionError, match="pass max_iter=k"):
         prplugin_ranks(SINK, tol=0)
     assert prplugin_ranks(SINK, tol=0, max_iter=0) == pytest.approx(dict.fromkeys(range(3), 1 / 3))
     second = networkx_ranks(digraph(SINK), nstart=networkx_ranks(digraph(SINK), tol=math.inf), tol=math.inf)

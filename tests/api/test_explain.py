@@ -196,4 +196,4 @@ def test_explanation_of_seeds():
     counts = ranking.each_iterations
     assert f"passes over the edges: {counts.min()} to {counts.max()} per seed" in text
     assert "the least estimate for 3 seeds" in text
-    assert "asked for by name" in explanation(prplugin.Graph(EDGES).rank(seeds=[1], method="numpy"))
+    assert "requested by name" in explanation(prplugin.Graph(EDGES).rank(seeds=[1], method="numpy"))

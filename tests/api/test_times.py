@@ -156,7 +156,7 @@ def with_now_before_the_latest(frame):
         (None, {"window": "soon"}, prplugin.InvalidOptionError, "window must be a string such as '7D'"),
         (None, {"half_life": "7"}, prplugin.InvalidOptionError, "half_life must be a string such as '7D'"),
         (None, {"half_life": "-7D"}, prplugin.InvalidOptionError, "half_life must be positive"),
-        (None, {}, prplugin.InvalidOptionError, "time names a column that nothing uses"),
+        (None, {}, prplugin.InvalidOptionError, "time= has no effect by itself"),
         (None, {"half_life": "7D", "now": 3}, prplugin.InvalidOptionError, "now must be a timestamp without a time zone"),
         (None, {"half_life": "7D", "now": pd.Timestamp("2030", tz="UTC")}, prplugin.InvalidOptionError, "without a time zone"),
         (None, with_now_before_the_latest, prplugin.InvalidEdgesError, "column 'at' has 1 time after now=2024-03"),

@@ -216,7 +216,7 @@ OPTION_CASES = {
     "tol below 0": ({"tol": -1e-6}, "tol must be a finite number of at least 0, not -1e-06."),
     "tol NaN": ({"tol": math.nan}, "tol must be a finite number of at least 0, not nan."),
     "tol infinite": ({"tol": math.inf}, "tol must be a finite number of at least 0, not inf."),
-    "tol 0": ({"tol": 0}, "tol=0 never stops by itself: give max_iter=k as well"),
+    "tol 0": ({"tol": 0}, "tol=0 never stops by itself: pass max_iter=k as well"),
     "tol below the provable in float64": ({"tol": 1e-18}, "tol=1e-18 cannot be proved for this graph in float64 at alpha=0.85, because of rounding: the smallest provable tol is"),
     "tol below the provable in float32": ({"tol": 1e-9, "dtype": "float32"}, "or for dtype='float64'."),
     "alpha next to 1": ({"alpha": 1 - 2**-53}, "cannot be proved for this graph in float64 at alpha=1, because of rounding: the smallest provable tol is inf"),

@@ -22,8 +22,8 @@ def test_networkx_graphs():
     expected = nx.pagerank(graph, tol=1e-9, max_iter=1000)
     assert ranks.set_index("vertex")["pagerank"].to_dict() == pytest.approx(expected, abs=1e-6)
     assert prplugin.Graph(nx.karate_club_graph(), weight=None).number_of_edges == 2 * 78
-    assert "directed= is for the edges of a frame" in error_message(lambda: prplugin.pagerank(graph, directed=False))
-    assert "source= is for the edges of a frame" in error_message(lambda: prplugin.Graph(graph, "src", "dst"))
+    assert "directed= applies to frames only" in error_message(lambda: prplugin.pagerank(graph, directed=False))
+    assert "source= applies to frames only" in error_message(lambda: prplugin.Graph(graph, "src", "dst"))
 
 
 def test_igraph_graphs():
@@ -41,7 +41,7 @@ def test_sparse_matrices():
     matrix = sparse.csr_array(np.array([[0, 1.0, 0], [2, 0, 0], [3, 0, 0]]))
     pd.testing.assert_frame_equal(prplugin.pagerank(matrix), prplugin.Graph.from_csr(matrix).rank().frame)
     pd.testing.assert_frame_equal(prplugin.pagerank(matrix.tocoo()), prplugin.Graph.from_csr(matrix).rank().frame)
-    assert "weight= is for the edges of a frame" in error_message(lambda: prplugin.pagerank(matrix, weight="w"))
+    assert "weight= applies to frames only" in error_message(lambda: prplugin.pagerank(matrix, weight="w"))
 
 
 @pytest.mark.parametrize("name", ["edges.csv", "edges.csv.gz", "edges.tsv"])

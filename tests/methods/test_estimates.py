@@ -188,7 +188,7 @@ def test_estimate_reads_counts_from_frame(library, dtype, ids, tmp_path):
 def test_options_that_frame_determines_raise():
     frame = EDGES_OF_COUNTS
     for options in ({"ids": "int32"}, {"place": "host"}, {"weighted": False}):
-        with pytest.raises(prplugin.InvalidOptionError, match="a frame tells it itself"):
+        with pytest.raises(prplugin.InvalidOptionError, match="applies only if edges is a number of rows"):
             prplugin.estimate(frame, **options)
     with pytest.raises(prplugin.InvalidOptionError, match="weight= names a column of a frame"):
         prplugin.estimate(3, weight="w")

@@ -124,12 +124,12 @@ def test_pieces_meet_requirements_of_kernels(in_degrees, offset):
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("piece_bytes", 100, "piece_bytes must be a positive multiple of 256, at most 32,768, not 100."),
-        ("piece_bytes", 65_536, "piece_bytes must be a positive multiple of 256, at most 32,768, not 65536."),
-        ("piece_bytes", 0, "piece_bytes must be a positive multiple of 256, at most 32,768, not 0."),
-        ("piece_bytes", "16 KB", "piece_bytes must be a positive multiple of 256, at most 32,768, not '16 KB'."),
-        ("threads", 48, "threads must be a positive multiple of 32, at most 1,024, not 48."),
-        ("threads", True, "threads must be a positive multiple of 32, at most 1,024, not True."),
+        ("piece_bytes", 100, "piece_bytes must be a positive multiple of 256 and at most 32,768, not 100."),
+        ("piece_bytes", 65_536, "piece_bytes must be a positive multiple of 256 and at most 32,768, not 65536."),
+        ("piece_bytes", 0, "piece_bytes must be a positive multiple of 256 and at most 32,768, not 0."),
+        ("piece_bytes", "16 KB", "piece_bytes must be a positive multiple of 256 and at most 32,768, not '16 KB'."),
+        ("threads", 48, "threads must be a positive multiple of 32 and at most 1,024, not 48."),
+        ("threads", True, "threads must be a positive multiple of 32 and at most 1,024, not True."),
     ],
 )
 def test_invalid_options_raise(option, value, message):

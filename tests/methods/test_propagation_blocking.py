@@ -59,10 +59,10 @@ def test_blocks_get_equal_numbers_of_pieces(monkeypatch, items, most):
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("tile", 48, "tile must be a positive multiple of 32, at most 24,000, not 48."),
-        ("tile", 32_000, "tile must be a positive multiple of 32, at most 24,000, not 32000."),
-        ("piece", 0, "piece must be a positive multiple of 32, at most 24,000, not 0."),
-        ("piece", True, "piece must be a positive multiple of 32, at most 24,000, not True."),
+        ("tile", 48, "tile must be a positive multiple of 32 and at most 24,000, not 48."),
+        ("tile", 32_000, "tile must be a positive multiple of 32 and at most 24,000, not 32000."),
+        ("piece", 0, "piece must be a positive multiple of 32 and at most 24,000, not 0."),
+        ("piece", True, "piece must be a positive multiple of 32 and at most 24,000, not True."),
     ],
 )
 def test_invalid_options_raise(monkeypatch, option, value, message):
