@@ -47,23 +47,23 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: 
     from prplugin.cli.tables import print_line, print_ranks, summary
     from prplugin.io import check_output, is_standard_output, write_frame
 
-    given_by = {name: given.pop(name) for name in ("personalization", "seeds", "dangling")}
+    by_vertex = {name: given.pop(name) for name in ("personalization", "seeds", "dangling")}
     options = {name: given.pop(name) for name in ("alpha", "tol", "max_iter", "stop", "dtype", "method", "certified")}
     options["scale"] = 1 if given.pop("scale") == "1" else "n"
-    own = method_options(given.pop("given_to_method"))
+    arguments = method_options(given.pop("method_option_pairs"))
     options["top"] = top or (SHOWN if output is None or options["certified"] else None)
     with _usage_errors():
-        _check(Options(**options, method_options=own))
-        GivenByVertex(**{name: items or None for name, items in given_by.items()})
+        _check_method(Options(**options, method_options=arguments))
+        GivenByVertex(**{name: items or None for name, items in by_vertex.items()})
         if output is not None:
             check_output(output)
 
     file, graph, began = _load(edges, quiet=quiet, **given)
-    if any(given_by.values()):
+    if any(by_vertex.values()):
         from prplugin.cli.by_vertex import given_by_vertex
 
-        own |= {name: given_by_vertex(f"--{name}", items, graph) for name, items in given_by.items()}
-    ranking = graph.rank(**options, **own, progress=not quiet)
+        arguments |= {name: given_by_vertex(f"--{name}", items, graph) for name, items in by_vertex.items()}
+    ranking = graph.rank(**options, **arguments, progress=not quiet)
     seconds = time.perf_counter() - began
 
     if output is not None:
@@ -90,7 +90,7 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: 
 def verify(edges: str, quiet: bool, alpha: float, tol: float, **given: Any) -> None:
     """Compare every method, NetworkX and cuGraph on the graph in EDGES.
 
-    The L1 distance of each to a reference must be at most the sum of both error bounds: else the exit status is 1.
+    The exit status is 1 if the L1 distance of any of them to a reference exceeds the sum of both error bounds.
     """
     from prplugin.cli.tables import print_reasons, print_table
     from prplugin.cli.verification import checks_of
@@ -109,17 +109,17 @@ def verify(edges: str, quiet: bool, alpha: float, tol: float, **given: Any) -> N
         print_table(["", "iterations", "seconds", "bound", "distance", "agrees"], rows, text=1)
         print_reasons({check.name: check.note for check in checks if check.note})
     if wrong := [check.name for check in checks if check.agrees is False]:
-        raise Failure(f"{edges}: further from the reference than the proved errors allow: {', '.join(wrong)}.")
+        raise Failure(f"{edges}: the distance to the reference exceeds the error bounds: {', '.join(wrong)}.")
 
 
 @main.command()
 @click.argument("edges", required=False)
-@click.option("--json", "as_json", is_flag=True, help="As a list of objects.")
+@click.option("--json", "as_json", is_flag=True, help="Print the methods as a JSON list of objects.")
 def methods(edges: str | None, as_json: bool) -> None:
-    """List every method, with whether it can run here and why not.
+    """List all methods, and the reason for each that cannot run here.
 
-    With EDGES, a file of edges that needs no options: whether it can run on that graph, its estimated seconds, and the
-    choice of --method auto.
+    With EDGES, a file of edges that needs no options, also print the estimated seconds of each method on that graph,
+    and the choice of --method auto.
     """
     from prplugin.cli.tables import print_line, print_reasons, print_table
     from prplugin.io.formats import check_standard_output
@@ -150,16 +150,16 @@ def methods(edges: str | None, as_json: bool) -> None:
     print_table(head, rows, text=len(head), wrapped=True)
     print_reasons({entry["name"]: entry["reason"] for entry in found if not entry["runs"]})
     if estimate is not None and estimate.chosen is not None:
-        print_line(f"auto takes {estimate.chosen.method}: the least estimate")
+        print_line(f"auto chooses {estimate.chosen.method}: the least estimate")
 
 
 @main.command()
 @click.option("--top", type=click.IntRange(min=1), default=SHOWN, help="Number of ranks to print.")
-@click.option("--edges", metavar="FILE", help="Also write the edges, as `prplugin rank` reads them.")
+@click.option("--edges", metavar="FILE", help="Also write the edges to a file that `prplugin rank` reads.")
 def demo(top: int, edges: str | None) -> None:
-    """Rank the modules of Python's standard library by who imports them.
+    """Rank the modules of Python's standard library by their imports.
 
-    An edge is a name that one module imports from another.
+    Each name that a module imports from another one is an edge.
     """
     from prplugin.cli.imports import imports
     from prplugin.cli.tables import print_line, print_ranks, summary
@@ -188,8 +188,8 @@ def _usage_errors() -> Iterator[None]:
         raise click.UsageError(str(error)) from error
 
 
-def _check(options: Options) -> None:
-    """Raise for a method or an option of a method that does not exist, before any file is read."""
+def _check_method(options: Options) -> None:
+    """Raise if the method or an option of it does not exist, before any file is read."""
     from prplugin.methods.registry import check_options
     from prplugin.methods.registry import methods as known
 
@@ -197,14 +197,14 @@ def _check(options: Options) -> None:
         return
     if options.method not in known():
         names = ", ".join(["auto", "measured", *known()])
-        raise InvalidOptionError(f"there is no method {options.method!r}: there are {names}.")
+        raise InvalidOptionError(f"there is no method {options.method!r}. Choose one of {names}.")
     check_options(known()[options.method], options.method_options)
 
 
 def _load(
     path: str, *, quiet: bool, undirected: bool, duplicates: Duplicates, source: Any, destination: Any, **how: Any
 ) -> tuple[EdgeFile, prplugin.Graph, float]:
-    """Read the edges and build the graph; also return when building began. Errors name the file."""
+    """Read the edges and build the graph; also return the time at which building began. Errors name the file."""
     from prplugin.io import read_edges
     from prplugin.io.formats import described
 

@@ -1,4 +1,4 @@
-"""Convert what is given by vertex on the command line to arguments of `Graph.rank`."""
+"""Convert vertices and values by vertex from the command line to arguments of `Graph.rank`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["given_by_vertex"]
 
 
 def given_by_vertex(option: str, items: Sequence[str], graph: Graph) -> Any:
-    """Return the argument for the items of an option: VERTEX=VALUE each, vertices for --seeds, or one file.
+    """Return the argument for the items of an option: VERTEX=VALUE pairs, vertices for --seeds, or one file.
 
-    A file has the columns `vertex` (the source's, where a vertex has several) and perhaps `values` and `seed`.
+    A file has the columns `vertex` (the source's columns if a vertex has several) and, optionally, `values` and `seed`.
     """
     if not items:
         return None
@@ -27,10 +27,10 @@ def given_by_vertex(option: str, items: Sequence[str], graph: Graph) -> Any:
     kinds = {name: _kind(ids[name].dtype) for name in ids.columns} if ids.ndim == 2 else {"vertex": _kind(ids.dtype)}
     if any(by_suffix(item, INPUT_FORMATS)[0] for item in items):
         if len(items) > 1:
-            raise click.UsageError(f"{option} takes one file, alone.")
+            raise click.UsageError(f"{option} takes one file and no further values.")
         return _from_file(option, items[0], kinds)
     if len(kinds) > 1:
-        raise click.UsageError(f"{option}: give vertices of several columns by a file with the columns {_and(kinds)}.")
+        raise click.UsageError(f"{option}: vertices have several columns. Pass a file with the columns {_and(kinds)}.")
     kind = kinds["vertex"]
     if option == "--seeds":
         return [_vertex(option, item, kind) for item in items]
@@ -56,9 +56,9 @@ def _vertex(option: str, text: str, kind: str) -> str | int:
     if kind == "string":
         return text
     if kind != "integer":
-        raise click.UsageError(f"{option}: ids are of type {kind}. Give them by a Parquet file.")
+        raise click.UsageError(f"{option}: ids are of type {kind}. Pass them in a Parquet file.")
     if not INTEGER.fullmatch(text):
-        raise InvalidOptionError(f"{option}: the ids of this graph are integers, and {text!r} is none.")
+        raise InvalidOptionError(f"{option}: the ids of this graph are integers without leading zeros, not {text!r}.")
     return int(text)
 
 

@@ -53,13 +53,13 @@ def _in_one_line() -> Iterator[None]:
         yield
     except click.exceptions.Exit as done:
         if done.exit_code == 0 and sys.stdout is None:
-            # --help and --version, which click has printed nowhere
+            # click has discarded the output of --help or --version
             raise Failure(f"{STANDARD_OUTPUT}: {os.strerror(errno.EBADF)}") from done
         raise
     except (PageRankError, OSError, MemoryError, KeyboardInterrupt) as error:
         _discard_unwritable_output()
         if isinstance(error, OSError) and error.errno == errno.EPIPE:
-            raise click.exceptions.Exit(1) from error  # the reader has gone, as that of `| head` does
+            raise click.exceptions.Exit(1) from error  # the reader has closed the pipe, as `head` does
         raise Failure(_explained(error)) from error
 
 
@@ -77,7 +77,7 @@ def _explained(error: BaseException) -> str:
 
 
 def _discard_unwritable_output() -> None:
-    """Discard what standard output still holds if it cannot be written: the interpreter would try again at exit."""
+    """Discard buffered standard output that cannot be written, since the interpreter would retry at exit."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""A real graph that every machine has: which module of Python's standard library imports which."""
+"""Import graph of Python's standard library: a real graph that is available on every machine."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 __all__ = ["imports"]
 
-LEFT_OUT = {"site-packages", "dist-packages", "test", "tests", "idle_test", "lib2to3"}
-"""Folders other than of the library itself: its tests import it, but nobody uses them."""
+EXCLUDED_FOLDERS = {"site-packages", "dist-packages", "test", "tests", "idle_test", "lib2to3"}
+"""Folders that are not part of the library, such as its tests."""
 
 
 def imports(root: str | None = None) -> tuple[pd.DataFrame, int, int]:
-    """Return a row for each name that an import statement imports, the number of files, and that of unreadable ones.
+    """Return one row per imported name, the number of parsed files, and the number of files that cannot be parsed.
 
-    The frame's columns are `source`, the importing module, and `destination`.
+    The frame has the columns `source`, the importing module, and `destination`.
     """
     import pandas as pd
 
@@ -44,15 +44,15 @@ def imports(root: str | None = None) -> tuple[pd.DataFrame, int, int]:
 
 
 def _modules(root: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the source files by the name of the module, sorted."""
+    """Yield the name and the source file of each module, in the order of the paths."""
     for path in sorted(root.rglob("*.py")):
         parts = path.relative_to(root).with_suffix("").parts
-        if not LEFT_OUT.intersection(parts) and all(map(str.isidentifier, parts)) and parts != ("__init__",):
+        if not EXCLUDED_FOLDERS.intersection(parts) and all(map(str.isidentifier, parts)) and parts != ("__init__",):
             yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
 
 
 def _targets(node: ast.AST, package: str, known: set[str]) -> list[str]:
-    """Return the module of each name that a statement imports; of a relative import above its package, none."""
+    """Return the module of each name that a statement imports; none if a relative import leaves the package."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if not isinstance(node, ast.ImportFrom):

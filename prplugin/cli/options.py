@@ -1,4 +1,4 @@
-"""The options that commands share, and their conversion to arguments of `pagerank`."""
+"""Options shared by the commands, and their conversion to arguments of `pagerank`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHOWN = 10
 
 
 def _together(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Join click options into one decorator; `--help` lists them in this order."""
+    """Combine click options into one decorator; `--help` lists them in this order."""
     return lambda command: reduce(lambda decorated, option: option(decorated), reversed(options), command)
 
 
@@ -37,45 +37,51 @@ def _by_vertex(name: str, metavar: str, meaning: str) -> Callable[[Any], Any]:
 
 graph_options = _together(
     click.argument("edges"),
-    _columns("-s", "--source", "Column of the sources, or several columns of a vertex."),
+    _columns("-s", "--source", "Column of the sources; several if a vertex has several columns."),
     _columns(
         "-d",
         "--destination",
-        "As --source. Default: src/dst, source/destination, source/target or from/to, in any case.",
+        "As --source, for the targets. Default of both: src/dst, source/destination, source/target or from/to, "
+        "without regard to case.",
     ),
     click.option(
         "-w",
         "--weight",
         metavar="COLUMN",
-        help="Weights of at least 0. Default: every edge counts 1; values in a Matrix Market file are weights.",
+        help="Column of non-negative weights. Default: every edge counts 1; values of a Matrix Market file are used.",
     ),
     click.option("--unweighted", is_flag=True, help="Ignore the values of a Matrix Market file."),
-    click.option("--undirected", is_flag=True, help="Each row is an edge both ways."),
-    _choice("--duplicates", get_args(Duplicates), "sum", "Rows with the same endpoints: count all, keep one, refuse."),
+    click.option("--undirected", is_flag=True, help="Each row is an edge in both directions."),
+    _choice(
+        "--duplicates",
+        get_args(Duplicates),
+        "sum",
+        "Rows with the same endpoints: count all, keep the first or the last, or fail.",
+    ),
     _choice("--format", list(INPUT_FORMATS), None, "Format of EDGES. Default: by suffix; standard input is TSV."),
     click.option(
         "--delimiter",
         metavar="CHAR",
         callback=lambda context, option, value: "\t" if value == r"\t" else value,
-        help=r"Character between fields of text. Default: in CSV a comma, or a semicolon if the first line has more of "
-        r"those; in TSV a tab (\t); in SNAP text spaces and tabs.",
+        help=r"Character between fields of text. Default: in CSV a comma, or a semicolon if the first line has more "
+        r"semicolons; in TSV a tab (\t); in SNAP text spaces and tabs.",
     ),
     click.option(
         "--header/--no-header",
         default=None,
-        help="Whether the first line of text names the columns. Default: unless it is all numbers. "
-        "Without, they are source, destination and, if it is a number, weight.",
+        help="Whether the first line of text is a header. Default: unless it is all numbers. "
+        "Without a header the columns are source, destination and, if numeric, weight.",
     ),
     _choice(
         "--ids",
         ["auto", "integer", "string"],
         "auto",
-        "Type of the ids in text. auto: integers if most of the first hundred lines have such. "
+        "Type of the ids in text. auto: integer if the ids of most of the first hundred lines are integers. "
         "integer: leading zeros are dropped.",
     ),
     click.option("--alpha", type=float, default=0.85, help="Damping factor."),
     click.option(
-        "--tol", type=float, default=1e-6, help="L1 error to prove; with --stop, the threshold of another rule."
+        "--tol", type=float, default=1e-6, help="L1 error to prove, or the threshold of the rule chosen by --stop."
     ),
     click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
 )
@@ -84,16 +90,16 @@ rank_options = _together(
     click.option(
         "--top",
         type=click.IntRange(min=1),
-        help=f"Number of the highest ranks to print, or with --output to write. Default: print {SHOWN}, write all.",
+        help=f"Number of highest ranks to print, or to write with --output. Default: print {SHOWN}, write all.",
     ),
     click.option(
         "--certified",
         is_flag=True,
-        help=f"Prove the order of the --top highest (default {SHOWN}), and stop as soon as it is.",
+        help=f"Prove the order of the --top highest ranks (default {SHOWN}), and stop as soon as it is proved.",
     ),
     _by_vertex("--personalization", "VERTEX=VALUE", "Teleport distribution. Default: uniform."),
-    _by_vertex("--seeds", "VERTEX", "One ranking per seed, which teleports to it alone."),
-    _by_vertex("--dangling", "VERTEX=VALUE", "Where dangling vertices lead. Default: as --personalization."),
+    _by_vertex("--seeds", "VERTEX", "Compute one ranking per seed, with teleports to that vertex only."),
+    _by_vertex("--dangling", "VERTEX=VALUE", "Distribution of the dangling mass. Default: as --personalization."),
     click.option(
         "-o",
         "--output",
@@ -105,40 +111,41 @@ rank_options = _together(
     click.option(
         "--method",
         default="auto",
-        help="Name in `prplugin methods`; auto: the least estimated cost; measured: the fastest on this graph.",
+        help="Name of a method (see `prplugin methods`), auto (least estimated cost) or measured (fastest on this "
+        "graph).",
     ),
     click.option(
         "--option",
-        "given_to_method",
+        "method_option_pairs",
         multiple=True,
         metavar="NAME=VALUE",
         help="Option of the method, such as threads=2. May be repeated.",
     ),
-    click.option("--max-iter", type=int, help="Budget of iterations. Default: as many as --tol needs."),
+    click.option("--max-iter", type=int, help="Maximum number of iterations. Default: as many as --tol needs."),
     _choice(
         "--stop",
         get_args(Stop),
         "error",
-        "What --tol bounds: the proved L1 error; the L1 change per iteration; each vertex's change; "
-        "the L1 change over the number of vertices.",
+        "Quantity that --tol bounds: the proved L1 error, the L1 change per iteration, the change of each rank, or "
+        "the L1 change divided by the number of vertices.",
     ),
     _choice("--scale", ["1", "n"], "1", "Sum of the ranks."),
     _choice("--dtype", ["float64", "float32"], "float64", "Type of the ranks."),
 )
 
 
-def method_options(given: Collection[str]) -> dict[str, Any]:
-    """Read options of the form NAME=VALUE: a number, true, false or null; anything else is a string.
+def method_options(pairs: Collection[str]) -> dict[str, Any]:
+    """Parse options of the form NAME=VALUE; VALUE is a number, true, false or null, and otherwise a string.
 
-    Raises click.UsageError: if one has another form, or is an option of the command itself.
+    Raises click.UsageError for another form, or an option of the command itself.
     """
     options: dict[str, Any] = {}
-    for pair in given:
+    for pair in pairs:
         name, equals, value = pair.partition("=")
         if not (name and equals):
             raise click.UsageError(f"--option takes NAME=VALUE, not {pair!r}.")
         if name in (*Options.__slots__, *GivenByVertex.__slots__, "progress"):
-            raise click.UsageError(f"{name} is no option of a method: see --help.")
+            raise click.UsageError(f"{name} is not an option of a method: see --help.")
         try:
             options[name] = json.loads(value)
         except ValueError:

@@ -19,31 +19,31 @@ if TYPE_CHECKING:
 __all__ = ["print_line", "print_ranks", "print_reasons", "print_table", "summary"]
 
 WIDTH = 80
-"""Columns to which text is wrapped where standard output is no terminal."""
+"""Width in characters of wrapped text if standard output is not a terminal."""
 
 
 def print_ranks(ranking: Ranking, shown: int) -> None:
-    """Print the highest ranks, of each seed if there are several, and what is proved of their order."""
+    """Print the highest ranks, per seed if there are several, and whether their order is proved."""
     frame = ranking.frame
     ranks = frame["pagerank"].to_numpy().reshape(len(ranking.ranks) if isinstance(ranking, Rankings) else 1, -1)
     rows = []
     for seed, of_seed in enumerate(ranks):
         chosen = frame.iloc[seed * ranks.shape[1] + highest(of_seed, shown)]
-        for place, (*ids, rank) in enumerate(chosen.itertuples(index=False, name=None), 1):
+        for position, (*ids, rank) in enumerate(chosen.itertuples(index=False, name=None), 1):
             names = [text if (text := str(name)).isprintable() else repr(text) for name in ids]
-            rows.append([str(place), *names, f"{rank:.6g}"])
+            rows.append([str(position), *names, f"{rank:.6g}"])
     print_table(["", *map(str, frame.columns)], rows, text=frame.shape[1] - 1, numbered=True)
     if ranking._order is not None:
         print_line(f"order of the {ranking._order.rows.size:,} highest: {'' if ranking.certified else 'not '}proved")
         for tie in ranking.ties:
-            how = "proved equal" if tie.equal else "not told apart"
-            print_line(f"places {tie.places.start + 1:,} to {tie.places.stop:,}: {how}")
+            status = "proved equal" if tie.equal else "order not proved"
+            print_line(f"places {tie.places.start + 1:,} to {tie.places.stop:,}: {status}")
 
 
 def print_table(
     head: list[str], rows: list[list[str]], *, text: int, numbered: bool = False, wrapped: bool = False
 ) -> None:
-    """Print a table; align the first `text` columns to the left, after that of the row number if there is one."""
+    """Print a table; align `text` columns to the left: the first ones, after the row number if `numbered`."""
     _print(table(head, rows, left=range(numbered, text + numbered)), wrapped=wrapped)
 
 
@@ -55,14 +55,14 @@ def print_line(line: str, *, wrapped: bool = False) -> None:
 
 
 def print_reasons(reasons: Mapping[str, str]) -> None:
-    """Print why some methods cannot run: each reason once, after the names that share it."""
+    """Print each reason once, after the names that it applies to."""
     for reason in dict.fromkeys(reasons.values()):
         names = [name for name, other in reasons.items() if other == reason]
         print_line(f"{', '.join(names)}: {reason}", wrapped=True)
 
 
 def summary(graph: Graph, ranking: Ranking, seconds: float, unused_weight: Hashable = None) -> str:
-    """Return one line on the graph, the method, the error bound, a column of weights that is not used, and the time."""
+    """Return one line about the graph, the method, the error bound, an unused column of weights, and the time."""
     unused = "" if unused_weight is None else f"column {unused_weight!r} is not used (--weight {unused_weight}); "
     n, m = graph.number_of_vertices, graph.number_of_edges
     rate = m / max(seconds, 1e-9)
@@ -74,7 +74,7 @@ def summary(graph: Graph, ranking: Ranking, seconds: float, unused_weight: Hasha
     )
 
 
-def _print(what: RenderableType, *, wrapped: bool = False) -> None:
+def _print(renderable: RenderableType, *, wrapped: bool = False) -> None:
     with errors_named(STANDARD_OUTPUT):
         check_standard_output()
-        console(sys.stdout).print(what, width=WIDTH if wrapped and not sys.stdout.isatty() else None)
+        console(sys.stdout).print(renderable, width=WIDTH if wrapped and not sys.stdout.isatty() else None)

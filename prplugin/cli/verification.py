@@ -1,8 +1,8 @@
-"""Compare every method with the others, with a plain step over the rows, and with NetworkX and cuGraph.
+"""Compare the ranks of all methods, of one step without prplugin's graph and kernels, of NetworkX and of cuGraph.
 
-Two vectors within b1 and b2 of the exact PageRank x* are within b1 + b2 of each other. A step G from the reference, of
-bound b, is within alpha * b of x*, and any ranks x are within ||x - G x|| / (1 - alpha) of it: (2) and (3) of
-`prplugin.solver.certificate`. Both increase by the rounding error of the step.
+Two vectors within b1 and b2 of the exact PageRank x* are within b1 + b2 of each other. If the reference x has the bound
+b, G x is within alpha * b of x*. Any ranks x are within ||x - G x|| / (1 - alpha) of x*. These are (2) and (3) of
+`prplugin.solver.certificate`. The rounding error of the step is added to both.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 __all__ = ["NETWORKX_EDGES", "Check", "checks_of"]
 
 NETWORKX_EDGES = 5_000_000
-"""Edges above which NetworkX is left out: it takes a minute and several gigabytes for as many."""
+"""Number of edges above which NetworkX is skipped; at this size it takes a minute and several gigabytes."""
 
 ROUNDING = 1e-12
-"""Relative; far above the rounding error of a measured distance."""
+"""Relative tolerance, far above the rounding error of a distance."""
 
 
 class _Ranks(NamedTuple):
-    """Ranks by any library, in the order of the result; iterations are None if it does not tell them."""
+    """Ranks by any library, in the order of the result; iterations are None if the library does not report them."""
 
     ranks: Floats
     iterations: int | None
@@ -48,7 +48,7 @@ class _Ranks(NamedTuple):
 class Check(NamedTuple):
     """One implementation, and whether its distance to the reference is at most the sum of the two bounds.
 
-    What did not run has a `note` that says why instead.
+    If it did not run, `note` is the reason.
     """
 
     name: str
@@ -68,7 +68,7 @@ def checks_of(
     *,
     progress: bool = False,
 ) -> list[Check]:
-    """Rank a graph made of `edges` by every method and library here; the reference has the smallest bound."""
+    """Rank the graph of `edges` by every available method and library; the reference has the smallest bound."""
     if graph.number_of_vertices == 0:
         return []
 
@@ -102,7 +102,7 @@ def checks_of(
 
 
 def _of_smallest_bound(rank: Callable[..., _Ranks]) -> _Ranks:
-    """Rank to the smallest power of ten that can be proved."""
+    """Rank with the smallest power of ten as tolerance that can be proved."""
     for exponent in range(14, 1, -1):
         try:
             return rank(tol=10.0**-exponent)
@@ -112,7 +112,7 @@ def _of_smallest_bound(rank: Callable[..., _Ranks]) -> _Ranks:
 
 
 class _Rows:
-    """The graph from the rows by pandas and `bincount`, without prplugin's factorization, graph and kernels."""
+    """Graph built from the rows by pandas and `bincount`, without prplugin's factorization, graph and kernels."""
 
     def __init__(self, edges: EdgeFile, vertices: Any, directed: bool, duplicates: Duplicates, alpha: float) -> None:
         import pandas as pd
@@ -131,7 +131,7 @@ class _Rows:
         out_weight = np.bincount(self.source, rows["weight"], minlength=self.n)
         self._dangling = np.flatnonzero(out_weight == 0)
         self._normalized_weight = rows["weight"].to_numpy() / np.where(out_weight > 0, out_weight, 1.0)[self.source]
-        # Roundings of any term of a step and of the norm of a change; a rounding is at most 2**-53 of the sum 1.
+        # Rounding depth of any term of a step and of the norm of a change; a rounding is at most 2**-53 of the sum 1.
         degrees = np.bincount(self.target, minlength=1).max() + np.bincount(self.source, minlength=1).max()
         self._rounding = 2.0**-52 * (int(degrees) + 3 * rounding_depth(self.n) + 20)
 
@@ -163,9 +163,9 @@ def _positions(ids: pd.DataFrame, vertices: Any) -> Integers:
     several = vertices.ndim == 2
     known = pd.MultiIndex.from_frame(vertices) if several else pd.Index(vertices)
     found: Integers = known.get_indexer(pd.MultiIndex.from_frame(ids) if several else pd.Index(ids.iloc[:, 0]))
-    if (lost := np.flatnonzero(found < 0)).size:
-        ends = ", ".join(map(repr, ids.iloc[int(lost[0])].tolist()))
-        raise PageRankError(f"vertex {ends} of the edges is not in the result: a bug of prplugin.")
+    if (absent := np.flatnonzero(found < 0)).size:
+        vertex = ", ".join(map(repr, ids.iloc[int(absent[0])].tolist()))
+        raise PageRankError(f"vertex {vertex} of the edges is not in the result: a bug of prplugin.")
     return found
 
 
@@ -173,12 +173,12 @@ def _by_networkx(rows: _Rows, tol: float) -> _Ranks:
     networkx = _imported("networkx")
     _imported("scipy")  # its pagerank needs it
     if rows.source.size > NETWORKX_EDGES:
-        raise MethodUnavailableError(f"left out: {rows.source.size:,} edges are more than {NETWORKX_EDGES:,}")
+        raise MethodUnavailableError(f"skipped: {rows.source.size:,} edges are more than {NETWORKX_EDGES:,}")
     graph = networkx.from_pandas_edgelist(rows.pairs(), "source", "target", "weight", networkx.DiGraph)
     graph.add_nodes_from(range(rows.n))
     began = time.perf_counter()
     try:
-        # It stops at a change of n * tol. `backend`: it must not hand the work to prplugin.
+        # It stops at a change of n * tol. `backend` prevents dispatch to prplugin.
         ranks = networkx.pagerank(graph, rows.alpha, tol=tol / rows.n, max_iter=10_000, backend="networkx")
     except networkx.PowerIterationFailedConvergence as error:
         raise MethodUnavailableError(str(error)) from error
@@ -189,7 +189,7 @@ def _by_networkx(rows: _Rows, tol: float) -> _Ranks:
 def _by_cugraph(rows: _Rows, tol: float) -> _Ranks:
     cugraph, cudf = _imported("cugraph"), _imported("cudf")
     if np.union1d(rows.source, rows.target).size < rows.n:
-        raise MethodUnavailableError("left out: it ranks no isolated vertices")
+        raise MethodUnavailableError("skipped: it does not rank isolated vertices")
     try:
         graph = cugraph.Graph(directed=True)
         pairs = cudf.from_pandas(rows.pairs())
@@ -197,7 +197,7 @@ def _by_cugraph(rows: _Rows, tol: float) -> _Ranks:
         began = time.perf_counter()
         ranks = cugraph.pagerank(graph, alpha=rows.alpha, tol=tol, max_iter=10_000)
         seconds = time.perf_counter() - began
-    except Exception as error:  # CUDA's errors have no common class but this
+    except Exception as error:  # CUDA's errors have no other common class
         raise MethodUnavailableError(f"{type(error).__name__}: {error}") from error
     x = np.zeros(rows.n)
     x[ranks["vertex"].to_numpy()] = ranks["pagerank"].to_numpy()
@@ -207,7 +207,7 @@ def _by_cugraph(rows: _Rows, tol: float) -> _Ranks:
 def _imported(name: str) -> Any:
     try:
         return importlib.import_module(name)
-    except Exception as error:  # cuGraph's, without a GPU, are of many classes
+    except Exception as error:  # without a GPU, cuGraph raises errors of many classes
         absent = isinstance(error, ImportError)
         raise MethodUnavailableError(
             f"{name} {'is not installed' if absent else f'does not import: {error}'}"

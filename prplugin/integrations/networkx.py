@@ -34,7 +34,7 @@ class ConvertedGraph:
     """A NetworkX graph as CSR arrays.
 
     `offsets`, `indices`: CSR by source: the neighbours of node i are ``indices[offsets[i]:offsets[i + 1]]``.
-    An undirected graph has each edge in both directions, and self-loops once.
+    An undirected graph has each edge in both directions, except that a self-loop occurs once.
     `weights`: Maps each requested attribute to its values per edge: an array of float64, a list if some are not
     numbers, or None if all are the default 1.
     """
@@ -58,7 +58,7 @@ class ConvertedGraph:
         return self.multigraph
 
     def graph(self, weight: Hashable) -> Graph:
-        """Return the graph weighted by an attribute, or unweighted for None; built at the first call, host or GPU."""
+        """Return the graph weighted by an attribute, or unweighted for None; built at the first call."""
         if weight not in self._graphs:
             weights = None if weight is None else self.weights[weight]
             if weights is not None:
@@ -80,7 +80,7 @@ class ConvertedGraph:
         with np.errstate(over="ignore", invalid="ignore"):
             total = values.sum()
         if total != 0 and not ((values >= 0).all() and total < np.inf):
-            raise NotImplementedError(f"{what} has values that prplugin refuses: negative, NaN or past the range.")
+            raise NotImplementedError(f"{what} has values that prplugin refuses: negative, NaN, or too large a sum.")
         return values
 
 
@@ -134,7 +134,7 @@ def pagerank(
     try:
         ranking = graph.rank(
             alpha=alpha,
-            tol=min(tol, 3 / n),  # no step changes more than 2; an infinite `tol` is met by the first
+            tol=min(tol, 3 / n),  # the L1 change of a step is at most 2, so the first one meets any larger `tol`
             max_iter=steps,
             stop="networkx",
             method=method,
@@ -196,9 +196,9 @@ def convert_to_nx(obj: Any, *, name: str | None = None) -> Any:
     sources = np.repeat(np.arange(len(obj.nodes)), np.diff(obj.offsets))
     once = np.flatnonzero(sources <= obj.indices) if not obj.is_directed() else np.arange(sources.size)
     columns = {name: values for name, values in obj.weights.items() if values is not None}
-    for place in once.tolist():
-        attributes = {name: values[place] for name, values in columns.items()}
-        graph.add_edges_from([(obj.nodes[sources[place]], obj.nodes[obj.indices[place]], attributes)])
+    for edge in once.tolist():
+        attributes = {name: values[edge] for name, values in columns.items()}
+        graph.add_edges_from([(obj.nodes[sources[edge]], obj.nodes[obj.indices[edge]], attributes)])
     return graph
 
 
@@ -210,7 +210,7 @@ def _values(edges: Callable[[], Iterable[Any]], name: Hashable, default: Any) ->
     try:
         return np.array(values, dtype=float)
     except (TypeError, ValueError):
-        return values  # the error belongs to each ranking, as in NetworkX, not to the cached conversion
+        return values  # as in NetworkX, each ranking raises the error, not the cached conversion
 
 
 def _use_gpu(m: int) -> bool:

@@ -173,7 +173,7 @@ def test_invalid_values_by_vertex_are_refused(edges, arguments, status, message)
 def test_integer_ids_with_leading_zeros_are_refused(tmp_path):
     path = tmp_path / "edges.csv"
     path.write_text("src,dst\n7,8\n8,9\n")
-    assert "'007' is none" in run("rank", path, "--seeds", "007").stderr
+    assert "integers without leading zeros, not '007'" in run("rank", path, "--seeds", "007").stderr
     (tmp_path / "p.csv").write_text("vertex,values\n7,1\n007,1\n")
     assert_fails(run("rank", path, "--personalization", tmp_path / "p.csv"), "p.csv, line 3: column 'vertex' has '007'")
 
@@ -292,7 +292,7 @@ def test_failures_are_reported_in_one_line(edges, arguments, message):
     [
         (["--alpha", "1"], "alpha must be"),
         (["--tol", "0"], "tol=0 never stops by itself"),
-        (["--method", "fastest"], "no method 'fastest': there are auto, measured, binned, "),
+        (["--method", "fastest"], "no method 'fastest'. Choose one of auto, measured, binned, "),
         (["--method", "numpy", "--option", "threads=2"], "'threads'"),
         (["--option", "speed=2"], "'speed' is neither an argument"),
         (["--method", "measured", "--option", "thread=2"], "Did you mean threads=?"),
@@ -468,7 +468,7 @@ def test_verify_fails_for_a_wrong_method(edges, monkeypatch):
     )
     result = run("verify", edges)
     assert result.exit_code == 1
-    assert "further from the reference than the proved errors allow" in result.stderr
+    assert "the distance to the reference exceeds the error bounds" in result.stderr
     assert "plain sums over the rows" in result.stderr
 
 
@@ -483,7 +483,7 @@ def test_verify_of_isolated_vertices_and_of_an_empty_graph(tmp_path):
 
 def test_verify_leaves_networkx_out_of_large_graphs(edges, monkeypatch):
     monkeypatch.setattr(verification, "NETWORKX_EDGES", 3)
-    assert "networkx: left out: 5 edges are more than 3" in run("verify", edges).stdout
+    assert "networkx: skipped: 5 edges are more than 3" in run("verify", edges).stdout
 
 
 def test_rank_with_method_measured(edges):
@@ -499,7 +499,7 @@ def test_methods_of_a_graph_has_the_choice_of_auto_and_its_reason(tmp_path):
     assert [name for name, entry in listed.items() if entry["chosen"]] == ["numpy"]
     assert 0 < listed["numpy"]["seconds"] < listed["numba"]["seconds"]
     assert listed["edge"]["seconds"] is None  # never chosen for a frame on the CPU
-    assert "auto takes numpy: the least estimate" in run("methods", str(tmp_path / "edges.csv")).stdout
+    assert "auto chooses numpy: the least estimate" in run("methods", str(tmp_path / "edges.csv")).stdout
 
 
 def test_methods_lists_all_methods(monkeypatch):
