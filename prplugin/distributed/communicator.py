@@ -15,8 +15,8 @@ T = TypeVar("T")
 class Communicator(Protocol):
     """Connects the ranks 0 .. size - 1 of a program. All ranks call the same operations in the same order.
 
-    `bytes_sent` is the approximate number of bytes that this rank has sent to others, and `wait_seconds` the time that
-    it has waited for others and for their data.
+    `bytes_sent` is the approximate number of bytes that this rank has sent to others, and `wait_seconds` the time for
+    which it has waited for others and for their data.
     """
 
     rank: int
@@ -35,10 +35,10 @@ class Communicator(Protocol):
         """
 
     def all_gather(self, value: Any) -> list[Any]:
-        """Return the values of all ranks, small objects in host memory, in the order of ranks, on every rank."""
+        """Return the values of all ranks on every rank, in the order of ranks. Values are small host objects."""
 
     def all_to_all_arrays(self, arrays: Sequence[Any]) -> list[Any]:
-        """Exchange arrays of one dtype, of one dimension each. Arrays in device memory stay there."""
+        """Exchange one-dimensional arrays of the same dtype. Arrays in device memory are not copied to the host."""
 
 
 def all_reduce_sum(communicator: Communicator, values: Any) -> Any:

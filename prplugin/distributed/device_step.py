@@ -41,23 +41,23 @@ def prepare(communicator: DeviceRanks, shard: Shard, problem: Problem, options: 
 
     Raise MethodUnavailableError if the requested method cannot run on the part of some rank.
     """
-    able = [
+    candidates = [
         method
         for method in PLANS
         if options.method in ("auto", method.name) and set(options.method_options) <= set(options_of(method))
     ]
     machine, adjacency = this_machine(), shard.adjacency
     of_ranks = communicator.all_gather(
-        [(method.unavailable_reason(adjacency, machine), method.cost(adjacency, machine)) for method in able]
+        [(method.unavailable_reason(adjacency, machine), method.cost(adjacency, machine)) for method in candidates]
     )
     costs, reasons = {}, []
-    for method, found in zip(able, zip(*of_ranks, strict=True), strict=True):
-        missing = [reason for reason, _ in found if reason is not None]
-        reasons += missing
-        if not missing:
+    for method, found in zip(candidates, zip(*of_ranks, strict=True), strict=True):
+        unavailable = [reason for reason, _ in found if reason is not None]
+        reasons += unavailable
+        if not unavailable:
             costs[method] = max(cost for _, cost in found)
     if not costs:
-        raise MethodUnavailableError(f"method {able[0].name!r} cannot run here: {reasons[0]}")
+        raise MethodUnavailableError(f"method {candidates[0].name!r} cannot run here: {reasons[0]}")
     method = min(costs, key=lambda method: costs[method])
     plan = PLANS[method](adjacency, rows=shard.rows, **options.method_options) if shard.rows else None
     return method.name, RowsStep(communicator, shard, problem, plan)
@@ -73,7 +73,7 @@ class RowsPlan(gpu_merge.Plan, Protocol):
 class RowsStep(gpu_merge.MergedRows):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v, for the vertices of this rank, one iteration per launch.
 
-    `plan` is that of the kernel; None if the rank owns no vertex.
+    `plan` is the plan of the kernel, or None if the rank owns no vertex.
     """
 
     def __init__(self, communicator: DeviceRanks, shard: Shard, problem: Problem, plan: RowsPlan | None) -> None:

@@ -1,4 +1,4 @@
-"""Distributed factorization: assigns each vertex a key, in the order of the result, and a rank that owns it.
+"""Distributed factorization: assign each vertex a key, in the order of the result, and a rank that owns it.
 
 No rank holds the ids of all vertices.
 
@@ -99,11 +99,10 @@ def keys_of_integers(communicator: Communicator, part: Part, endpoints: list[Int
             for begin, start, length in zip(np.cumsum([0, *part.lengths]), part.starts, part.lengths, strict=False)
         ]
     )
-    samples = [end[xp.asarray(rows)] for end in endpoints[:2]] + [
-        end[:: max(1, end.size // QUANTILES)] for end in endpoints[2:]
+    samples = [ids[xp.asarray(rows)] for ids in endpoints[:2]] + [
+        ids[:: max(1, ids.size // QUANTILES)] for ids in endpoints[2:]
     ]
-    mine = xp.concatenate(samples)
-    sample = np.sort(np.concatenate(communicator.all_gather(to_host(mine))))
+    sample = np.sort(np.concatenate(communicator.all_gather(to_host(xp.concatenate(samples)))))
     if not sample.size:
         return np.zeros(communicator.size - 1, sample.dtype)
     splitters: Integers = sample[sample.size * np.arange(1, communicator.size) // communicator.size]
@@ -150,7 +149,7 @@ def keys_by_appearance(
 
     # 3. Return the keys to the ranks that sent the ids.
     found = np.empty(order.size, np.int64)
-    found[order] = np.concatenate(communicator.all_to_all(split(first[numbers], [one.size for one in counts])))
+    found[order] = np.concatenate(communicator.all_to_all(split(first[numbers], [count.size for count in counts])))
     return [namespace(code).asarray(found)[code] for code in codes], splitters, owned
 
 
@@ -161,21 +160,21 @@ def split(array: Any, sizes: list[int]) -> list[Any]:
 
 
 def _weighted_splitters(communicator: Communicator, places: Integers, weights: Any) -> Integers:
-    """Choose splitters that divide the places of all ranks into ranges of about equal weight.
+    """Choose splitters that divide the places of all ranks into ranges of approximately equal weight.
 
     `places` are ascending on each rank.
     """
-    heavy = np.cumsum(weights)
-    total = float(heavy[-1]) if heavy.size else 0.0
-    at = np.searchsorted(heavy, total * (np.arange(QUANTILES) + 0.5) / QUANTILES)
-    mine = places[np.minimum(at, places.size - 1)] if places.size else places
-    samples, loads = zip(*communicator.all_gather((mine, total / QUANTILES)), strict=True)
-    everyone = np.concatenate(samples)
-    if not everyone.size:
+    cumulative = np.cumsum(weights)
+    total = float(cumulative[-1]) if cumulative.size else 0.0
+    positions = np.searchsorted(cumulative, total * (np.arange(QUANTILES) + 0.5) / QUANTILES)
+    quantiles = places[np.minimum(positions, places.size - 1)] if places.size else places
+    of_ranks, loads = zip(*communicator.all_gather((quantiles, total / QUANTILES)), strict=True)
+    samples = np.concatenate(of_ranks)
+    if not samples.size:
         return np.zeros(communicator.size - 1, np.int64)
-    each = np.repeat(loads, [sample.size for sample in samples])
-    order = np.argsort(everyone, kind="stable")
-    heavy = np.cumsum(each[order])
-    cuts = np.searchsorted(heavy, heavy[-1] * np.arange(1, communicator.size) / communicator.size)
-    splitters: Integers = everyone[order][np.minimum(cuts, everyone.size - 1)]
+    sample_weights = np.repeat(loads, [of_rank.size for of_rank in of_ranks])
+    order = np.argsort(samples, kind="stable")
+    cumulative = np.cumsum(sample_weights[order])
+    cuts = np.searchsorted(cumulative, cumulative[-1] * np.arange(1, communicator.size) / communicator.size)
+    splitters: Integers = samples[order][np.minimum(cuts, samples.size - 1)]
     return splitters

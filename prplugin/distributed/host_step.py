@@ -25,7 +25,7 @@ __all__ = ["CompiledStep", "NumpyStep"]
 class _DistributedStep(HostStep, ABC):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v, for the vertices of this rank.
 
-    Each iteration has one exchange, of the contributions of ghosts together with the sums of each rank.
+    Each iteration has one exchange, which carries the contributions of ghosts and the sums of each rank.
     """
 
     def __init__(self, communicator: Communicator, shard: Shard, problem: Problem) -> None:
@@ -113,8 +113,8 @@ class CompiledStep(_DistributedStep):
         self._threads = Threads(threads)
         self._pieces = equal_work(offsets, kernels.BLOCK, 8 * threads) if blocks else []
         self._fan_in = np.uint64(kernels.fan_in_for(shard.largest_in_degree))
-        most = shard.max_rows
-        sums = max(rounding_depth(most), kernels.block_depth() + rounding_depth(-(-most // kernels.BLOCK)))
+        rows = shard.max_rows
+        sums = max(rounding_depth(rows), kernels.block_depth() + rounding_depth(-(-rows // kernels.BLOCK)))
         row = kernels.group_sum_depth(shard.largest_in_degree)
         self.rounding = shard.step_rounding(row, sums + communicator.size)
 

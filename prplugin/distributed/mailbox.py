@@ -29,11 +29,11 @@ JOB_PREFIX = "prplugin-job-"
 ENDED_JOBS = 1000
 """Number of ended jobs that a worker remembers, to discard messages that arrive late."""
 
-CANCELLED = "the result of this worker's task is no longer wanted."
+CANCELLED = "Dask has cancelled the task of this worker."
 
 
 class MessagePlugin(WorkerPlugin):
-    """Worker plugin that holds the messages received; its methods run on the event loop of its worker."""
+    """Worker plugin that stores received messages; its methods run on the event loop of its worker."""
 
     name = "prplugin-messages"
     idempotent = True
@@ -90,7 +90,7 @@ class MessagePlugin(WorkerPlugin):
 class Mailbox:
     """A `Communicator` over Dask connections, for arrays and objects in host memory.
 
-    `job` is the unique name of the program on all its ranks; `addresses` are those of their workers.
+    `job` is the unique name of the program on all its ranks; `addresses` are the addresses of their workers.
     """
 
     def __init__(self, worker: Any, job: str, addresses: list[str], rank: int) -> None:
@@ -127,13 +127,13 @@ class Mailbox:
 
     async def _exchange(self, pieces: Sequence[Any]) -> list[Any]:
         others = [rank for rank in range(self.size) if rank != self.rank]
-        work = [asyncio.ensure_future(self._send(rank, pieces[rank])) for rank in others]
-        work += [asyncio.ensure_future(self._messages.receive(self._job, self._turn, rank)) for rank in others]
+        tasks = [asyncio.ensure_future(self._send(rank, pieces[rank])) for rank in others]
+        tasks += [asyncio.ensure_future(self._messages.receive(self._job, self._turn, rank)) for rank in others]
         try:
-            received = (await asyncio.gather(*work))[len(others) :]
+            received = (await asyncio.gather(*tasks))[len(others) :]
         finally:
-            for one in work:
-                one.cancel()
+            for task in tasks:
+                task.cancel()
         return [*received[: self.rank], pieces[self.rank], *received[self.rank :]]
 
     async def _send(self, rank: int, piece: Any) -> None:

@@ -1,8 +1,8 @@
 """Communication between ranks on GPUs through NCCL, of arrays in device memory and of small objects.
 
-Creating an NCCL communicator takes some tenths of a second, so a worker keeps the last one for the next job of the same
-workers. Jobs are serialized by a lock of the first rank, which the other ranks follow, so that all workers run them in
-the same order.
+Creating an NCCL communicator takes some tenths of a second, so a worker caches the last one for the next job of the
+same workers. Jobs are serialized by a lock of the first rank, which the other ranks follow, so that all workers run
+them in the same order.
 
 An NCCL kernel waits for its peers without a timeout. When Dask cancels the task of a rank, `mailbox` calls `abort`,
 which ends the kernel. Its output is then invalid, so each reader of the output checks for an abort.
@@ -93,7 +93,7 @@ def abort() -> None:
 
 
 class DeviceRanks(Mailbox):
-    """A `Communicator` that uses NCCL on the current stream. Host arrays and large objects travel as in a `Mailbox`."""
+    """A `Communicator` that uses NCCL on the current stream, and a `Mailbox` for host arrays and large objects."""
 
     _communicator: _Communicator
     _handle: Any = None
@@ -127,7 +127,7 @@ class DeviceRanks(Mailbox):
             workers_of.setdefault(gpu, []).append(address)
         if shared := next((workers for workers in workers_of.values() if len(workers) > 1), None):
             raise MethodUnavailableError(
-                f"workers {listed(shared)} have the same GPU, and NCCL needs one for each. Start one worker per GPU, "
+                f"workers {listed(shared)} have the same GPU, but NCCL needs one per worker. Start one worker per GPU, "
                 "for instance with dask_cuda.LocalCUDACluster()."
             )
         if cached is None or any(identity != cached for identity, _, _ in facts):
@@ -153,11 +153,11 @@ class DeviceRanks(Mailbox):
 
     def _gathered(self, message: Any, size: int) -> Any:
         """Gather messages of all ranks: a size x `size` array of bytes with zero padding, one row per rank."""
-        mine = cupy.asarray(np.pad(message, (0, size - message.size)))
-        everyone = cupy.empty((self.size, size), np.uint8)
+        padded = cupy.asarray(np.pad(message, (0, size - message.size)))
+        gathered = cupy.empty((self.size, size), np.uint8)
         with self.group() as calls:
-            calls.all(mine, everyone)
-        return self.to_host_checked(everyone)
+            calls.all(padded, gathered)
+        return self.to_host_checked(gathered)
 
     def all_to_all_arrays(self, arrays: Sequence[Any]) -> list[Any]:
         if self.size == 1:
@@ -196,10 +196,10 @@ class DeviceRanks(Mailbox):
         if array.nbytes:
             self._handle.recv(array.data.ptr, array.nbytes, BYTE, rank, self._stream)
 
-    def all(self, array: Any, everyone: Any) -> None:
-        """Gather the arrays of all ranks in `everyone`, on every rank."""
-        self._handle.allGather(array.data.ptr, everyone.data.ptr, array.nbytes, BYTE, self._stream)
-        self.bytes_sent += everyone.nbytes - array.nbytes
+    def all(self, array: Any, gathered: Any) -> None:
+        """Gather the arrays of all ranks in `gathered`, on every rank."""
+        self._handle.allGather(array.data.ptr, gathered.data.ptr, array.nbytes, BYTE, self._stream)
+        self.bytes_sent += gathered.nbytes - array.nbytes
 
     def to_host_checked(self, array: Any) -> Any:
         """Synchronize the current stream and copy an array to the host; raise if the communicator was aborted."""

@@ -29,7 +29,7 @@ __all__ = ["Report", "highest_rows", "rank_shard"]
 
 @dataclass(frozen=True)
 class Report:
-    """Results of a ranking other than the ranks, the same on all ranks.
+    """Results of a ranking other than the PageRank values; the same on all ranks of the program.
 
     `rows`, `bytes_sent`: rows of the result of each rank, and bytes that it has sent to others during the ranking.
     `like`: empty frame of the type of the result.
@@ -55,7 +55,7 @@ def rank_shard(
     """Compute the ranks of the vertices; collective. Return this rank's part of the result, and a report.
 
     `names` are the vertex columns of the result. `given` holds the id columns and the values of `personalization`,
-    `dangling` and `nstart`. After each error bound `watch`, if given, is called with the number of passes and that.
+    `dangling` and `nstart`. `watch`, if given, is called with the number of iterations and each error bound.
     """
     stages, sent, waited = Stages(), communicator.bytes_sent, communicator.wait_seconds
     bounds: list[tuple[int, float]] = []
@@ -105,7 +105,7 @@ class _Vertices(pandas.Vertices):
     communicator: Communicator
 
     def find_positions(self, columns: list[Any], what: str) -> Integers:
-        """Return the position of each id in the whole graph, -1 for ids not in it; all ranks ask for the same ids."""
+        """Return the position of each id in the whole graph, or -1; all ranks pass the same ids."""
         own = super().find_positions(columns, what)
         found = np.where(own < 0, -1, own + self.first)
         of_all: Integers = np.maximum.reduce(self.communicator.all_to_all([found] * self.communicator.size))
@@ -126,7 +126,7 @@ def _vector(
     """Return the values of the vertices that this rank owns, divided by the sum over all ranks; collective."""
     if given is None:
         return None
-    ids, kinds = [to_host(column) for column in shard.owned], [one.kind for one in shard.shared]
+    ids, kinds = [to_host(column) for column in shard.owned], [common.kind for common in shard.shared]
     vertices = _Vertices(names, ids, kinds, shard.offsets[communicator.rank], communicator)
 
     def sum_of(values: Floats) -> float:
@@ -141,14 +141,14 @@ def _vector(
 def _step(
     communicator: Communicator, shard: Shard, problem: Problem, options: Options, threads: int
 ) -> tuple[str, Step]:
-    """Choose and prepare the method: on the GPU if the graph is there, else by the size of the largest part.
+    """Choose and prepare the method: a GPU method if the graph is on GPUs, else by the size of the largest part.
 
     `problem` holds the vectors of the vertices of this rank.
     """
     if shard.adjacency.memory_space == "device":
         from prplugin.distributed import device_step  # imports CuPy, which holds the graph
 
-        device: Any = communicator  # one between GPUs
+        device: Any = communicator  # a `DeviceRanks`
         return device_step.prepare(device, shard, problem, options)
     from prplugin.distributed import host_step
 

@@ -1,8 +1,8 @@
 """Driver: runs the program on the workers of a Dask cluster, one task per worker, and monitors it until it ends.
 
 Dask computes and locates the partitions, starts the tasks, and keeps the parts of the graph and of the result on the
-workers as long as they are referenced. Dask does not know that these tasks wait for one another. When a task fails, or
-its worker is lost, the driver therefore cancels the others.
+workers while they are referenced. Dask does not know that these tasks wait for one another. When a task fails, or its
+worker is lost, the driver therefore cancels the other tasks.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ POLL_SECONDS = 0.5
 """Interval at which the driver checks for lost workers."""
 
 LOSS_SECONDS = 5.0
-"""Time in which the scheduler notices the loss of a worker that has made a task fail."""
+"""Maximum time in which the scheduler notices the loss of a worker that made a task fail."""
 
 SCATTER_BYTES = 1 << 20
 """Size in bytes above which an argument is scattered, not sent with each task."""
@@ -54,7 +54,7 @@ _with_plugin: WeakSet[Client] = WeakSet()
 class DistributedGraph:
     """A graph on the workers of a cluster: see `prplugin.prepared.PreparedGraph`.
 
-    If it is not `lasting`, one ranking follows, and the driver does not wait until the graph has been built.
+    If `lasting` is False, exactly one ranking follows, and the driver does not wait until the graph has been built.
     """
 
     n: int  # number of vertices; n and m exist only if the graph is lasting
@@ -80,11 +80,11 @@ class DistributedGraph:
             raise
         program = partial(build, directed=how.directed, duplicates=how.duplicates)
         additional = self._workers.scatter(additional)
-        # A worker that holds no partition gets an empty one, behind the others.
+        # A worker that holds no partition gets an empty one, which is last in the frame.
         partitions.append(like.iloc[:0])
         arguments = [
             (self._parts_name, [partitions[p] for p in mine], mine, columns_in_use, additional)
-            for mine in (some or [len(partitions) - 1] for some in assigned)
+            for mine in (numbers or [len(partitions) - 1] for numbers in assigned)
         ]
         self._building = self._shards = self._workers.start(program, self._parts_name, arguments)
         if lasting:
@@ -99,15 +99,15 @@ class DistributedGraph:
         return frame[self._names] if len(self._names) > 1 else frame[self._names[0]]
 
     def csr(self) -> Compressed:
-        raise _not_in_one_memory("holds its arrays")
+        raise _unsupported("the CSR and CSC arrays")
 
     csc = csr
 
     def update(self, add: Any, remove: Any) -> None:
-        raise _not_in_one_memory("can change its edges")
+        raise _unsupported("update()")
 
     def estimate(self) -> Estimate:
-        raise _not_in_one_memory("can estimate its methods")
+        raise _unsupported("estimate()")
 
     def facts(self) -> dict[str, str]:
         return {"edges are on": f"{counted(len(self._workers.addresses), 'worker')} of a Dask cluster"}
@@ -122,22 +122,22 @@ class DistributedGraph:
             ("certified=True", options.certified),
         ):
             if needed:
-                raise _not_in_one_memory(f"has all ranks, which {what} needs")
+                raise _unsupported(what)
         workers, size = self._workers, len(self._workers.addresses)
-        values = {
-            what: workers.scatter(dask.given_values(one, self._names, what))
+        vectors = {
+            what: workers.scatter(dask.given_values(values, self._names, what))
             for what in ("personalization", "dangling", "nstart")
-            if (one := getattr(given, what)) is not None
+            if (values := getattr(given, what)) is not None
         }
         workers.check()
         topic = _watched(workers.client, watch, options)
         log = None if topic is None else partial(_log_iteration, topic)
         arguments = [
-            (shard, self._names, options, values, threads, log if rank == 0 else None)
+            (shard, self._names, options, vectors, threads, log if rank == 0 else None)
             for rank, (shard, threads) in enumerate(zip(self._shards, workers.threads, strict=True))
         ]
         ranked = workers.start(rank_shard, self._parts_name, arguments)
-        frames = [workers.apply(itemgetter(0), one, rank) for rank, one in enumerate(ranked)]
+        frames = [workers.apply(itemgetter(0), result, rank) for rank, result in enumerate(ranked)]
         if options.top is not None:
             frames = [workers.apply(partial(highest_rows, self._parts_name, options.top), frames, 0)]
         report = workers.apply(itemgetter(1), ranked[0], 0)
@@ -162,10 +162,10 @@ class DistributedGraph:
         return require_converged(ranking, options)
 
 
-def _not_in_one_memory(what: str) -> MethodUnavailableError:
+def _unsupported(feature: str) -> MethodUnavailableError:
     return MethodUnavailableError(
-        f"the edges of this graph are on several workers, and no process {what}: make the graph of frame.compute(), if "
-        "its edges fit one memory."
+        f"{feature}: not available for a graph on the workers of a Dask cluster. If its edges fit into the memory of "
+        "one process, build the graph from frame.compute()."
     )
 
 
@@ -219,7 +219,7 @@ class _Workers:
         return assigned
 
     def scatter(self, argument: Any) -> Any:
-        """Send a large argument to all workers and return its future; return another unchanged."""
+        """Send a large argument to all workers and return its future; return a small argument unchanged."""
         if safe_sizeof(argument) <= SCATTER_BYTES:
             return argument
         return self.client.scatter([argument], workers=self.addresses, broadcast=True, hash=False)[0]
@@ -236,23 +236,23 @@ class _Workers:
         ]  # fmt: skip
 
     def apply(self, function: Any, results: Any, rank: int) -> Future:
-        """Apply a function to one or several results on the worker of a rank."""
+        """Apply a function to a result or a list of results on the worker of a rank."""
         return self.client.submit(function, results, workers=[self.addresses[rank]], pure=False)
 
     def result(self, futures: list[Future], wanted: Future) -> Any:
         """Wait for all tasks and return the result of one; if a task fails or loses its worker, cancel the others."""
-        left = set(futures)
+        pending = set(futures)
         try:
-            while left:
+            while pending:
                 try:
-                    done = distributed.wait(left, timeout=POLL_SECONDS, return_when="FIRST_COMPLETED").done
+                    done = distributed.wait(pending, timeout=POLL_SECONDS, return_when="FIRST_COMPLETED").done
                 except TimeoutError:
                     self.check()
                     continue
                 for future in done:
                     if future.status != "finished":
                         self._raise(future)
-                left -= done
+                pending -= done
             result = wanted.result()
             # Allow Dask to recompute lost results on any worker, where `_task` fails immediately. Otherwise Dask would
             # wait forever for the lost worker.
@@ -304,18 +304,18 @@ METHODS = {
 
 def _check_method(options: Options, parts_name: str) -> None:
     """Raise unless the method is available on several workers and has the given options."""
-    able = METHODS[parts_name]
-    if options.method in able:
+    available = METHODS[parts_name]
+    if options.method in available:
         check_options(methods()[options.method], options.method_options)
     elif options.method == "auto":
         for option in options.method_options:
-            if not any(option in options_of(methods()[name]) for name in able):
-                raise InvalidOptionError(f"{option!r} is not an option of {' or '.join(able)}.")
+            if not any(option in options_of(methods()[name]) for name in available):
+                raise InvalidOptionError(f"{option!r} is not an option of {' or '.join(available)}.")
     else:
         check_choice("method", options.method, ("auto", "measured", *methods()))
         raise MethodUnavailableError(
-            f"method {options.method!r} cannot rank frames of Dask on several workers: 'auto', "
-            f"{' and '.join(map(repr, able))} can."
+            f"method {options.method!r} cannot rank Dask frames on the workers of a cluster: choose 'auto', "
+            f"{' or '.join(map(repr, available))}."
         )
 
 

@@ -61,7 +61,7 @@ class Shard:
     offsets: list[int]  # first vertex of each rank in the whole graph, and n
     m: int  # number of edges of the whole graph
     max_edges: int  # largest number of edges of a rank
-    ghost_sources: list[Integers]  # for each rank, the vertices of this rank that are its ghosts, in their order there
+    ghost_sources: list[Integers]  # per rank: the vertices of this rank that are its ghosts, in the order of its ghosts
     ghost_counts: list[int]  # number of ghosts per owner
     parts: Any  # module of the operations on ids: `prplugin.frames._pandas_parts` or `_cudf_parts`
     shared: list[CommonType]  # common type of each column of the vertices
@@ -150,8 +150,8 @@ def build(
     if additional is not None:
         endpoints.append(additional)
     stages.done("read")
-    if [one.kind for one in shared] == ["integer"]:
-        keys = [parts.integers_of(end[0], label[0], shared[0]) for end, label in zip(endpoints, labels, strict=True)]
+    if [common.kind for common in shared] == ["integer"]:
+        keys = [parts.integers_of(ids[0], label[0], shared[0]) for ids, label in zip(endpoints, labels, strict=True)]
         splitters = keys_of_integers(communicator, part, keys)
         owned = None
     else:
@@ -245,9 +245,9 @@ def _edges_of_owned_targets(
 ) -> _Rows:
     """Send each edge to the owner of its target; return the edges received, in the order of the frame.
 
-    Apply `duplicates`. If not `directed`, add the reverse edges, behind the others.
+    Apply `duplicates`. If not `directed`, add the reverse edges after all others.
     """
-    source, target = keys.pop(0), keys.pop(0)  # the caller does not hold them meanwhile
+    source, target = keys.pop(0), keys.pop(0)  # so that the caller keeps no reference
     partitions: list[Any] = part.partitions
     lengths = part.lengths
     xp = namespace(source)
@@ -273,7 +273,7 @@ def _edges_of_owned_targets(
 
 
 def _counts_below(rows: Integers, lengths: list[int]) -> list[int]:
-    """Count ascending row numbers of this rank per partition; `lengths` are those of the partitions."""
+    """Count ascending row numbers of this rank per partition; `lengths` are the lengths of the partitions."""
     ends = namespace(rows).asarray(np.cumsum(lengths, dtype=np.int64).astype(rows.dtype))
     counts: list[int] = np.diff(to_host(namespace(rows).searchsorted(rows, ends)), prepend=0).tolist()
     return counts
@@ -293,9 +293,9 @@ def _shuffle(
     sizes = [piece.size for piece in pieces]
     of_ranks = communicator.all_gather((partitions, [_counts_below(piece, lengths) for piece in pieces]))
     received = []  # partition, rank that held it, begin and end of its rows in the data from that rank
-    for rank, (held, counts) in enumerate(of_ranks):
+    for rank, (sent_partitions, counts) in enumerate(of_ranks):
         ends = accumulate(counts[communicator.rank], initial=0)
-        received += [(partition, rank, *cut) for partition, cut in zip(held, pairwise(ends), strict=True)]
+        received += [(partition, rank, *cut) for partition, cut in zip(sent_partitions, pairwise(ends), strict=True)]
     received.sort()
 
     def shuffle(column: Any) -> Any:
@@ -337,15 +337,15 @@ def _factorize(
     runs = runs_of(sources, splitters)
     requested = communicator.all_to_all_arrays([sources[run] for run in runs])
     owner = owners_of(extra_keys, splitters)
-    extra = communicator.all_to_all_arrays([extra_keys[owner == one] for one in range(size)])
+    extra = communicator.all_to_all_arrays([extra_keys[owner == other] for other in range(size)])
     (targets, answers, _), keys = factorize_ids([rows.target, xp.concatenate(requested), xp.concatenate(extra)])
     ghost_sources = split(answers, [ids.size for ids in requested])
-    ghost_counts = [0 if one == rank else run.stop - run.start for one, run in enumerate(runs)]
+    ghost_counts = [0 if other == rank else run.stop - run.start for other, run in enumerate(runs)]
     # Positions of the sources in the graph of this rank: its own vertices, then the ghosts in the order of their keys.
     ghosts = list(accumulate(ghost_counts, initial=keys.size))
     n = ghosts[-1]
     slots = xp.concatenate(
-        [ghost_sources[rank] if one == rank else xp.arange(*cut) for one, cut in enumerate(pairwise(ghosts))]
+        [ghost_sources[rank] if other == rank else xp.arange(*cut) for other, cut in enumerate(pairwise(ghosts))]
     ).astype(index_dtype(n), copy=False)
     ghost_sources[rank] = ghost_sources[rank][:0]
     edges = Edges(slots[codes], targets.astype(slots.dtype, copy=False), rows.weights, n, _extent(rows.weights))
@@ -377,7 +377,7 @@ def _sum_out_weights(communicator: Communicator, shard: Shard, label: str) -> No
         first = shard.parts.format_vertices(shard.owned, overflowing[:5])
         counts, first_of_ranks = zip(*communicator.all_gather((overflowing.size, first)), strict=True)
         if count := sum(counts):
-            ids = [one for of_rank in first_of_ranks for one in of_rank]
+            ids = [vertex for of_rank in first_of_ranks for vertex in of_rank]
             raise InvalidEdgesError(
                 f"{label}: the weights that leave {counted(count, 'vertex', 'vertices')} "
                 f"({listed([*ids, *[''] * (count - len(ids))])}) sum to more than float64 holds. "
