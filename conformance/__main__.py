@@ -45,25 +45,25 @@ class _Part(click.ParamType):
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(__file__).with_name("results"),
-    help="Folder for the report; conformance/results if not given.",
+    help="Folder for the report. Default: conformance/results.",
 )
 @click.option("--jobs", type=click.IntRange(1), default=JOBS, show_default=True, help="Number of worker processes.")
-@click.option("--quick", is_flag=True, help="Run each case with some of the methods, and each graph with all of them.")
+@click.option("--quick", is_flag=True, help="Run each case with some methods only, but each graph with all methods.")
 @click.option(
     "--method", "only", multiple=True, type=click.Choice(sorted(methods())), help="Run only this method; repeatable."
 )
 @click.option(
     "--part",
     type=_Part(),
-    help="Run part K of N, and store its results in --output as they come, without a report. A part that was cut off "
-    "continues where it ended.",
+    help="Run part K of N, and store each result in --output immediately, without a report. An interrupted part is "
+    "continued.",
 )
-@click.option("--join", is_flag=True, help="Run nothing; write the report of the parts that are stored in --output.")
+@click.option("--join", is_flag=True, help="Run nothing, but write the report of the parts stored in --output.")
 def main(output: Path, jobs: int, quick: bool, only: tuple[str, ...], part: tuple[int, int] | None, join: bool) -> None:
     """Compare every method that can run here with independent references, and write a report.
 
-    GPU methods get cuDF frames if cuDF is installed, and are compared with cuGraph if that is installed. Exit with 1 if
-    a case fails.
+    GPU methods get cuDF frames if cuDF is installed, and are compared with cuGraph if cuGraph is installed. The exit
+    status is 1 if a case fails.
     """
     if join:
         try:
@@ -115,7 +115,7 @@ def main(output: Path, jobs: int, quick: bool, only: tuple[str, ...], part: tupl
 
 
 def _finish(output: Path, about: Mapping[str, Any], done: Mapping[int, UnitResult]) -> NoReturn:
-    """Write the report of the results by number of their unit, and exit."""
+    """Write the report of the results, given by number of the unit, and exit."""
     in_order = [done[number] for number in sorted(done)]
     results = [result for unit in in_order for result in unit.results]
     comparisons = [comparison for unit in in_order for comparison in unit.comparisons]

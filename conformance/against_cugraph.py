@@ -1,7 +1,7 @@
 """Comparison of every GPU method with `cugraph.pagerank`, called as its users call it, on shapes and real graphs.
 
-The graphs are read here independently of both libraries, by pandas. Where the ranks differ by more than `LIMIT`, a
-float64 reference, whose error is bounded by its residual, shows which of them are inexact.
+The graphs are read independently of both libraries, by pandas. If the ranks differ by more than `LIMIT`, a float64
+reference, whose error is bounded by its residual, determines which of them are inexact.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from prplugin.methods.registry import methods
 __all__ = ["CALLS", "LIMIT", "Call", "Comparison", "compare_with_cugraph", "graphs"]
 
 LIMIT = 1.1e-7
-"""Maximum difference of a rank from cuGraph's, for every vertex: a tenth of what cuGraph's own tests allow."""
+"""Maximum difference of a rank from cuGraph's rank of the vertex: a tenth of the tolerance of cuGraph's own tests."""
 
 ALPHA = 0.85
 
 TOL = {"float64": 1e-10, "float32": 1e-7}
-"""Tolerance of prplugin's rankings by dtype. cuGraph always gets that of float64, which it may not reach in float32."""
+"""Tolerance of prplugin's rankings by dtype. cuGraph always gets the tolerance of float64, which it may not attain."""
 
 MAX_ITER = 1_000
 
@@ -43,7 +43,7 @@ class Call(NamedTuple):
     Attributes
     ----------
     weight : str, optional
-        Dtype of the weights, in which cuGraph computes; it computes in float32 without weights.
+        Dtype of the weights, in which cuGraph computes; without weights it computes in float32.
     directed, multi : bool
         Class `Graph` or `MultiGraph`, and its argument.
     argument : str, optional
@@ -90,15 +90,15 @@ class Comparison:
     precision : str
         Dtype in which cuGraph computes.
     reason : str
-        Why there is nothing to compare, or empty.
+        Reason why there is nothing to compare; empty if there is a comparison.
     rankings : int
         Number of prplugin's rankings, by method and dtype.
     difference : float
         Largest difference of a rank of prplugin from cuGraph's rank of the vertex.
     cugraph_bound, cugraph_l1, cugraph_vertex : float
-        cuGraph's error: bounded by its residual; L1 distance to the reference; largest error of a rank.
+        cuGraph's error: bound from the residual; L1 distance to the reference; largest error of a rank.
     prplugin_bound, prplugin_l1, prplugin_vertex : float
-        The largest of all rankings: `error_bound`; L1 distance to the reference; error of a rank.
+        Maxima over all rankings: `error_bound`; L1 distance to the reference; error of a rank.
     verdict : str
     failures : list of str
     """
@@ -157,7 +157,7 @@ class _Problem(NamedTuple):
 
 
 def _problem_of(name: str, call: Call) -> _Problem | str:
-    """Return the problem, or a sentence if the weights are outside the range of the dtype."""
+    """Return the problem, or a message if the weights are outside the range of the dtype."""
     frame, names = _graph(name)
     endpoints = [
         names[endpoint] if isinstance(names[endpoint], list) else [names[endpoint]]
@@ -234,7 +234,7 @@ def compare_with_cugraph(graph: str, call: str, *, quick: bool = False, only: tu
     """Rank one graph by cuGraph and by every available GPU method, and compare the ranks.
 
     With `quick`, all methods rank real graphs in the calls of `CALLS_OF_ALL_METHODS`; in other calls, and on shapes,
-    one method does, which varies with call and graph. With `only`, methods of other names are skipped.
+    only one method runs, which depends on call and graph. With `only`, methods of other names are skipped.
     """
     found = Comparison(graph, call, precision=CALLS[call].weight or "float32")
     problem = _problem_of(graph, CALLS[call])
@@ -303,7 +303,7 @@ def _check(
 
 
 def _rank_by_cugraph(problem: _Problem, call: Call) -> np.ndarray | str:
-    """Return cuGraph's ranks by position, or a sentence if there are none."""
+    """Return cuGraph's ranks by position, or a message if there are none."""
     arguments: dict[str, Any] = {}
     try:
         if call.argument is not None:
@@ -326,7 +326,7 @@ def _rank_by_cugraph(problem: _Problem, call: Call) -> np.ndarray | str:
 def _rank_by_prplugin(
     problem: _Problem, call: Call, names: list[str]
 ) -> Iterator[tuple[str, str, prplugin.Ranking | str]]:
-    """Yield a ranking by each available method for each dtype, or a sentence if it raises."""
+    """Yield a ranking by each available method for each dtype, or a message if it raises."""
     arguments = {key: rapids.as_cudf(value) for key, value in problem.names.items() if key != "weight"}
     if call.weight is not None:
         arguments["weight"] = "weight"

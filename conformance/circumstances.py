@@ -45,7 +45,10 @@ def _distributions() -> Mapping[str, list[str]]:
 
 
 def _version(package: str, distributions: list[str]) -> str | None:
-    """Return a version: wheels for one CUDA have names like cudf-cu13, a copied folder has no metadata."""
+    """Return the version of a package from its metadata, or from the module if there is no metadata.
+
+    Distributions of RAPIDS have names such as cudf-cu13.
+    """
     for distribution in distributions:
         try:
             return version(distribution)
@@ -82,7 +85,7 @@ def _device() -> str | None:
         import cupy  # slow to import, and optional
 
         return str(cupy.cuda.runtime.getDeviceProperties(0)["name"].decode())
-    except Exception:  # missing CuPy, driver and device raise different classes
+    except Exception:  # the class depends on whether CuPy, the driver or the device is missing
         return None
 
 

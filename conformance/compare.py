@@ -87,8 +87,8 @@ class Result:
     options : str
         Options of the method that are forced; empty for its defaults.
     outcome : str
-        "ranked"; "refused" if the tolerance is below `required_tol`; "unavailable" if the method is; "unsupported" if
-        the library cannot represent the frame.
+        "ranked"; "refused" if the tolerance is below `required_tol`; "unavailable" if the method cannot rank the graph;
+        "unsupported" if the library cannot represent the frame.
     tol, bound, error, residual : float
         Requested error bound, if any; `error_bound`; distance to the most exact reference; ||G x - x||.
     errors : dict
@@ -96,7 +96,7 @@ class Result:
     failures : list of str
         A sentence per failure.
     note : str
-        Why the method is unavailable or the frame unsupported.
+        Reason of the outcome "unavailable" or "unsupported".
     """
 
     case: str
@@ -133,9 +133,9 @@ def available() -> dict[str, str | None]:
     return {name: method.unavailable_reason(None, machine) for name, method in methods().items()}
 
 
-def library_for(method: str, wanted: str = "cudf") -> str:
-    """Return the library of the frames for a method: the wanted one if it is available, else pandas."""
-    if methods()[method].runs_on == "gpu" and wanted == "cudf" and rapids.missing("cudf") is None:
+def library_for(method: str, preferred: str = "cudf") -> str:
+    """Return the library of the frames for a method: the preferred one if it is available, else pandas."""
+    if methods()[method].runs_on == "gpu" and preferred == "cudf" and rapids.missing("cudf") is None:
         return "cudf"
     return "pandas"
 
@@ -168,7 +168,7 @@ def prepare(choice: Choice) -> Case:
 
 
 def _vectors(choice: Choice, vertices: list[Hashable]) -> dict[str, dict[Hashable, float] | None]:
-    """Return values by vertex: of one vertex, of all at random, or of some, with zeros among them."""
+    """Return values by vertex: one value, random values of all vertices, or values of some, including zeros."""
     n = len(vertices)
     rng = np.random.default_rng(n)
     random = dict(zip(vertices, rng.lognormal(size=n).tolist(), strict=True))
@@ -183,7 +183,7 @@ def _vectors(choice: Choice, vertices: list[Hashable]) -> dict[str, dict[Hashabl
 
 
 def _as_argument(vector: Mapping[Hashable, float] | None, kind: str | None, names: list[str]) -> Any:
-    """Return values of one vertex as a frame, of all as a Series, of some as a dict: prplugin takes each."""
+    """Return values of one vertex as a frame, of all vertices as a Series, and of some vertices as a dict."""
     if vector is None or kind not in ("one", "random"):
         return vector
     if kind == "random":
@@ -225,7 +225,7 @@ def compare(case: Case, method: str, dtype: str, library: str = "pandas", forced
         else:
             result.failures.append(f"refused: {error}")
         return result
-    except Exception as error:  # whatever is raised is a failure of this case, and the next one runs
+    except Exception as error:  # every exception is a failure of this case; the next case still runs
         result.failures.append(f"raised {type(error).__name__}: {error}")
         return result
     result.iterations, result.bound = ranking.iterations, ranking.error_bound
@@ -252,11 +252,11 @@ def _in_library(case: Case, library: str) -> tuple[Any, dict[str, Any], dict[str
 
 
 def required_tol(equation: Equation, method: str, dtype: str, *, weighted: bool) -> float:
-    """Return the smallest tolerance that a method has to prove; it may refuse a smaller one.
+    """Return the smallest tolerance that a method has to prove; it may refuse smaller ones.
 
-    A float32 vector may be off by a unit roundoff. A method that adds in any order (`nondeterministic`) has to prove
-    what plain loops prove: with d the largest in-degree, a rank has at most k = d + 10 roundings (with weights, also
-    those of the sum over the out-edges of its source), noise = k * 2**-53, and `Certificate.provable` is
+    A float32 vector has a relative error of up to a unit roundoff. A method that adds in any order (`nondeterministic`)
+    has to prove the bound of plain loops: with d the largest in-degree, a rank has at most k = d + 10 roundings (with
+    weights, also those of the sum over the out-edges of its source), noise = k * 2**-53, and `Certificate.provable` is
     5 * noise / (1 - alpha).
     """
     if not getattr(methods()[method], "nondeterministic", False):

@@ -1,4 +1,4 @@
-"""The PageRank equation of a frame and options, read by plain Python in extended precision, without code of prplugin.
+"""The PageRank equation of a frame and options, in extended precision, read without code of prplugin.
 
 x = alpha * (P^T x + D(x) * w) + (1 - alpha) * v. P_uv is the weight from u to v divided by the out-weight of u, and
 D(x) the dangling mass.
@@ -19,7 +19,7 @@ __all__ = ["EPS", "Equation", "Extended", "equation", "normalized_weights", "wit
 Extended = NDArray[np.longdouble]
 
 EPS = float(np.finfo(np.longdouble).eps)
-"""Twice the unit roundoff of the references: 2**-63 where long doubles are the x87's, 2**-52 where they are doubles."""
+"""Twice the unit roundoff of the references: 2**-63 for the long doubles of the x87, 2**-52 if they are doubles."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +59,10 @@ class Equation:
     def rounding_depth(self) -> int:
         """Return the maximum number of roundings from x to ||G x - x||, if every sum is a plain loop.
 
-        A weight is rounded, scaled and summed over the out-edges of its source; divided, multiplied by x and summed
-        over the in-edges of its target; or a rank summed over dangling vertices and multiplied by w, itself divided by
-        a sum over all; then alpha, two additions, the difference, and the sum over all.
+        A weight is rounded, scaled and summed over the out-edges of its source; the quotient is multiplied by x and
+        summed over the in-edges of its target. Or a rank is summed over dangling vertices and multiplied by w, which is
+        divided by a sum over all vertices. Then follow the product with alpha, two additions, the difference, and the
+        sum over all vertices.
         """
         out_degree = np.bincount(self.source, minlength=1).max()
         in_degree = np.bincount(self.target, minlength=1).max()

@@ -1,7 +1,7 @@
-"""Options of the methods that `method="auto"` and the methods' own defaults seldom choose, to be run on every shape.
+"""Options of the methods that `method="auto"` and the defaults seldom choose; they run on every shape.
 
-Splits between GPU and CPU, segments of the host, saved schedules, thresholds, lanes, launch configurations, and the
-smallest pieces and chunks. To add one, add it to `FORCED`.
+They set splits between GPU and CPU, segments of the host, saved schedules, thresholds, lanes, launch configurations,
+and the smallest pieces and chunks. To add an option, add it to `FORCED`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ __all__ = ["FORCED", "Forced"]
 Options: TypeAlias = dict[str, Any]
 
 MANY = 1 << 40
-"""More in-edges than any row has."""
+"""Threshold that exceeds the in-degree of every vertex."""
 
 
 class Forced(NamedTuple):
-    """Options, as a text and as a function of the case and of a folder for files."""
+    """Options of a method: their text, and a function that returns them from a case and a folder for files."""
 
     text: str
     options: Callable[[Case, Path], Options]
@@ -41,7 +41,7 @@ def _fixed(**options: Any) -> Forced:
 
 @lru_cache(maxsize=1)
 def _schedule(case: Case) -> Schedule:
-    """Return the measured schedule of a case, of which others are derived."""
+    """Return the measured schedule of a case, from which others are derived."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "schedule.json"
         prplugin.Graph(case.frame, **case.graph).rank(alpha=0.85, method="segmented", save=path)
@@ -55,7 +55,7 @@ def _saved(case: Case, folder: Path) -> Options:
 
 
 def _on_the_host(segments: slice) -> Callable[[Case, Path], Options]:
-    """Return the measured schedule with these segments on the host."""
+    """Return a function that returns the measured schedule with these segments on the host."""
 
     def options(case: Case, folder: Path) -> Options:
         schedule = _schedule(case)

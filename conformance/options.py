@@ -1,4 +1,4 @@
-"""Options of a case, and a pairwise cover: every two values of any two factors occur together in a case."""
+"""Options of a case, and a pairwise cover: every pair of values of two factors occurs in a case."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Choice:
 
 
 def choices() -> list[Choice]:
-    """Return the defaults on each graph, then choices in which every two values of any two factors occur."""
+    """Return the defaults on each graph, then choices in which every pair of values of two factors occurs."""
     defaults = [Choice(shape) for shape in SHAPES]
     covered = [Choice(**row) for row in pairwise(FACTORS)]
     return list(dict.fromkeys([*defaults, *periodic(), *covered]))
@@ -75,7 +75,7 @@ def periodic() -> list[Choice]:
 
 
 def pairwise(factors: Mapping[str, Sequence[Any]], seed: int = 0) -> list[dict[str, Any]]:
-    """Return few rows in which every two values of any two factors occur together.
+    """Return few rows in which every pair of values of two factors occurs.
 
     Greedy (Cohen et al. 1997, "The AETG system"): start a row with an uncovered pair, then give each other factor, in
     random order, the value that covers the most new pairs.

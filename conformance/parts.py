@@ -1,6 +1,6 @@
-"""Results of a part of the suite, in a file with one line of JSON per unit, which is written as soon as it is done.
+"""Results of a part of the suite, in a file with one line of JSON per unit, written as soon as the unit is done.
 
-A part that was cut off keeps its lines and continues after them. `joined` reads the files of all parts.
+An interrupted part is continued after its last complete line. `joined` reads the files of all parts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PartFile:
     """
 
     def __init__(self, path: Path, about: Mapping[str, Any]) -> None:
-        """Create the file, or continue it if it is of the same command, commit, machine and units."""
+        """Create the file, or continue a file of the same command, commit, machine and units."""
         self.path = path
         self.done: dict[int, UnitResult] = {}
         if path.exists():
@@ -42,7 +42,7 @@ class PartFile:
             if differ := _differences(before, about):
                 raise PartError(f"{path} is of {differ}: delete it, or choose another --output.")
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Without a line that was cut off.
+        # An incomplete last line is omitted.
         path.write_text(_line(about) + "".join(_line(_plain(*item)) for item in self.done.items()), encoding="utf-8")
 
     def add(self, number: int, result: UnitResult) -> None:
@@ -52,7 +52,7 @@ class PartFile:
 
 
 def joined(folder: Path) -> tuple[dict[str, Any], dict[int, UnitResult]]:
-    """Return what the parts in a folder are about, and their results by number of the unit."""
+    """Return the circumstances of the parts in a folder, and their results by number of the unit."""
     paths = sorted(folder.glob("part-*.jsonl"))
     if not paths:
         raise PartError(f"{folder} has no part-*.jsonl.")
@@ -67,7 +67,7 @@ def joined(folder: Path) -> tuple[dict[str, Any], dict[int, UnitResult]]:
 
 
 def _differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """Name what differs between two parts, which then are not of one run."""
+    """Return the differences between two parts that prevent joining them, as text; empty if there are none."""
     names = [
         name for name in ("command", "commit", "machine") if one["environment"][name] != other["environment"][name]
     ]
@@ -76,7 +76,7 @@ def _differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[int, UnitResult]]:
-    """Read a file; a line without its end was cut off."""
+    """Read a file, except for an incomplete last line."""
     about, *lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines(True) if line[-1] == "\n"]
     return about, {line["unit"]: _result(line) for line in lines}
 

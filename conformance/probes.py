@@ -50,7 +50,7 @@ class _Probe(NamedTuple):
 
 
 def findings() -> list[Finding]:
-    """Run every probe; without cuGraph, its outcome is the reason."""
+    """Run every probe. If cuGraph is missing, its outcome is the reason."""
     reason = rapids.missing("cugraph")
     return [
         Finding(experiment, reason or _outcome(probe.cugraph), _outcome(probe.prplugin))

@@ -23,7 +23,7 @@ TOL = 1e-6
 
 
 def files() -> list[Path]:
-    """Return the files of cases in the folder `expected` of $PRPLUGIN_DATA or of the default folder; maybe none."""
+    """Return the files in the folder `expected` of $PRPLUGIN_DATA or of the default folder, if there are any."""
     return _find("expected/*.json")
 
 
@@ -41,7 +41,7 @@ def _find(pattern: str) -> list[Path]:
 
 
 def read(file: Path) -> Case:
-    """Return the case of a file, with positions as ids, because one file has nodes 3 and "3"."""
+    """Return the case of a file. Ids are positions, because one file has the nodes 3 and "3"."""
     content = json.loads(file.read_text(encoding="utf-8"))
     nodes = content["nodes"]
     position = {(type(node), node): index for index, node in enumerate(nodes)}
@@ -73,7 +73,7 @@ def read(file: Path) -> Case:
 
 
 def _vector(given: Any, nodes: list[Any]) -> dict[int, float] | None:
-    """Return a vector by position; a file has values by the text of a node, "uniform", or "v" for the default."""
+    """Return a vector by position; in a file it is a dict by the text of a node, "uniform", or "v" for the default."""
     if given is None or given == "v":
         return None
     if given == "uniform":

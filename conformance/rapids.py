@@ -1,4 +1,4 @@
-"""Access to cuDF and cuGraph: lazy imports, because they take seconds, and without warnings, which are many."""
+"""Access to cuDF and cuGraph by lazy imports, which take seconds, with their warnings suppressed."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def pagerank(graph: Any, **options: Any) -> tuple[pd.DataFrame, bool]:
 
 
 def by_position(ranks: pd.DataFrame, vertices: pd.Index) -> np.ndarray | str:
-    """Return ranks in the order of the vertices, or a sentence if their vertices differ."""
+    """Return ranks in the order of the vertices, or a message if their vertices differ."""
     positions = vertices.get_indexer(index_of(ranks.drop(columns="pagerank")))
     if (positions < 0).any() or (np.bincount(positions, minlength=len(vertices)) != 1).any():
         return f"ranks {len(ranks):,} vertices that are not the graph's {len(vertices):,}"

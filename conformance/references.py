@@ -1,7 +1,7 @@
-"""Solutions of the equation found without prplugin. To add a reference, add a function to `REFERENCES`.
+"""Solutions of the equation that are computed without prplugin. To add a reference, add a function to `REFERENCES`.
 
-Each takes an `Equation` and returns ranks in the order of its vertices, or a sentence that says why it cannot. The
-distance of a reference from the exact x* is bounded by `measured`.
+Each function takes an `Equation` and returns ranks in the order of its vertices, or the reason why it has none. The
+distance of a reference to the exact x* is bounded by `measured`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DENSE_UP_TO = 1_500
 """Maximum number of vertices of a dense system: 18 MB and a few tenths of a second."""
 
 SLOW_ALPHA = 0.999
-"""Alpha from which cuGraph is no reference: it takes many iterations, and each waits for the GPU."""
+"""Alpha from which cuGraph is not used as a reference: it takes many iterations, each of which waits for the GPU."""
 
 CHANGES = (1e-11, 1e-12, 1e-13, 1e-14, 1e-15)
 """L1 changes at which NetworkX stops in turn. Rounding of its plain sums may exceed the last of them."""
@@ -45,8 +45,8 @@ class Residual(NamedTuple):
 def dense(equation: Equation) -> np.ndarray | str:
     """Solve (I - alpha (P^T + w d^T)) x = (1 - alpha) v by Gaussian elimination, d marking dangling vertices.
 
-    The same equation as x = alpha (P^T x + D(x) w) + (1 - alpha) v, with D(x) = d^T x moved to the left. The matrix is
-    I minus one of norm alpha, hence of condition at most (1 + alpha) / (1 - alpha) in L1.
+    This is x = alpha (P^T x + D(x) w) + (1 - alpha) v with D(x) = d^T x moved to the left side. The matrix is the
+    difference of I and a matrix of norm alpha, so its condition number in L1 is at most (1 + alpha) / (1 - alpha).
     """
     if equation.n > DENSE_UP_TO:
         return f"more than {DENSE_UP_TO:,} vertices"
@@ -96,10 +96,10 @@ def networkx(equation: Equation) -> np.ndarray | str:
 
 
 def cugraph(equation: Equation) -> np.ndarray | str:
-    """Iterate with cuGraph in float64 until the change is below 1e-14, or as often as exact arithmetic needs.
+    """Iterate with cuGraph in float64 until the change is below 1e-14, or as often as exact arithmetic requires.
 
-    Like NetworkX it gets normalized weights, one edge per pair. It has no `dangling=`: the dangling mass goes to v. If
-    rounding keeps the change above 1e-14, `measured` bounds the error.
+    As for NetworkX, weights are normalized, with one edge per pair. cuGraph has no `dangling=`: the dangling mass goes
+    to v. If rounding keeps the change above 1e-14, `measured` bounds the error.
     """
     if reason := rapids.missing("cugraph"):
         return reason
@@ -176,7 +176,7 @@ def residual(equation: Equation, ranks: Extended) -> Residual:
 
 
 def iterate(equation: Equation, steps: int) -> Solution:
-    """Return the `steps`-th iterate of the power method, and a bound of its distance to one in float64.
+    """Return the `steps`-th iterate of the power method, and a bound of its distance to an iterate in float64.
 
     A step in float64 with plain loops has a relative error of k * 2**-52 (see `residual`); each later step shrinks it
     by alpha, and 1 + alpha + alpha**2 + ... <= 1 / (1 - alpha), as well as <= `steps`.

@@ -149,7 +149,7 @@ def _json(
     comparisons: Sequence[Comparison],
     experiments: Sequence[Finding],
 ) -> str:
-    """Return JSON with one case per line and numbers of four digits."""
+    """Return JSON with one case per line and numbers rounded to four significant digits."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):

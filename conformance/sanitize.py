@@ -54,7 +54,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "streamed": {"chunk_bytes": 4096},
     "expanded": {"piece_bytes": 256},
 }
-"""Options with which small shapes have tails, several pieces and several chunks."""
+"""Options that give small shapes tails, several pieces and several chunks."""
 
 
 def workload(seconds: float) -> None:
@@ -100,7 +100,7 @@ def _rank_seeds(graph: prplugin.Graph, vertices: list[Any], method: str) -> None
 
 
 def _build(frame: Any, weight: str | None) -> None:
-    """Build and change device graphs in every way, from the columns and from many copies of their rows."""
+    """Build and change device graphs with every kind of kernel, from the columns and from repeated columns."""
     import cupy
 
     from prplugin.gpu.edges import GivenWeights, edges_by_id
@@ -179,11 +179,11 @@ def _run(tool: str, seconds: float, logs: Path) -> tuple[str, int, Counter[str],
 
 @click.command()
 @click.option("--output", type=click.Path(path_type=Path), default=Path(__file__).with_name("results"))
-@click.option("--logs", type=click.Path(path_type=Path), help="Folder for the whole output of each tool.")
+@click.option("--logs", type=click.Path(path_type=Path), help="Folder for the complete output of each tool.")
 @click.option("--seconds", default=600.0, show_default=True, help="Time after which no further shape is started.")
 @click.option("--workload", "inner", is_flag=True, hidden=True)
 def main(output: Path, logs: Path | None, seconds: float, inner: bool) -> None:
-    """Run every tool and write results/sanitizer.md. Exit with 1 if a kernel of prplugin has a finding."""
+    """Run every tool and write results/sanitizer.md. The exit status is 1 if a kernel of prplugin has a finding."""
     if inner:
         workload(seconds)
         return

@@ -15,7 +15,7 @@ __all__ = ["SHAPES", "Shape", "shape"]
 
 
 class Shape(NamedTuple):
-    """A frame, and the arguments of `prplugin.Graph` that go with it."""
+    """A frame, and the arguments of `prplugin.Graph` for it."""
 
     frame: pd.DataFrame
     arguments: dict[str, Any]
@@ -26,10 +26,10 @@ SHAPES: dict[str, Callable[[], Shape]] = {}
 
 
 def shape(function: Callable[[], Shape]) -> Callable[[], Shape]:
-    """Register a function in `SHAPES`; its frame is built once, since nothing may alter it."""
-    kept = cache(function)
-    SHAPES[function.__name__.replace("_", "-")] = kept
-    return kept
+    """Register a function in `SHAPES`. Its frame is cached, since rankings do not alter it."""
+    cached = cache(function)
+    SHAPES[function.__name__.replace("_", "-")] = cached
+    return cached
 
 
 def _edges(source: Any, destination: Any, weight: Any = None, vertices: Any = None) -> Shape:
@@ -143,7 +143,7 @@ def all_dangling() -> Shape:
 
 @shape
 def hub_at_end_of_path() -> Shape:
-    """Return a path of 400 into a hub of in-degree 5,001: one row is long, all others are short."""
+    """Return a path of 400 vertices to a hub of in-degree 5,001: one row is long, all others are short."""
     path_vertices, spokes = np.arange(400), np.arange(1_000, 6_000)
     source = np.concatenate([path_vertices, spokes, np.repeat(400, 2)])
     return _edges(source, np.concatenate([path_vertices + 1, np.full(5_000, 400), [0, 1_000]]))
@@ -201,7 +201,7 @@ def random_weights() -> Shape:
 
 @shape
 def zero_weights() -> Shape:
-    """Return edges of which a third have weight 0 or -0; vertices without other edges are dangling."""
+    """Return edges, a third of which have weight 0 or -0; vertices without other out-edges are dangling."""
     source, destination, rng = _random(200, 800, seed=8)
     weight = np.where(rng.random(800) < 1 / 3, 0.0, rng.random(800))
     weight[source < 20] = 0.0
@@ -254,7 +254,7 @@ def negative_ids() -> Shape:
 
 @shape
 def sparse_64_bit_ids() -> Shape:
-    """Return ids over the whole range of int64, its limits, -1 and 0 included."""
+    """Return ids over the whole range of int64, including its limits, -1 and 0."""
     rng = np.random.default_rng(14)
     limits = np.iinfo(np.int64)
     some = rng.integers(limits.min, limits.max, 100, endpoint=True)
@@ -271,7 +271,7 @@ def uint64_ids() -> Shape:
 
 @shape
 def string_ids() -> Shape:
-    """Return ids that are empty, accented, non-Latin or long, or differ in case or blanks only."""
+    """Return ids that are empty, accented, non-Latin or long, or that differ only in case or blanks."""
     names = ["", " ", "a", "A", "a ", "é", "e\u0301", "頂点", "x" * 500, *(f"page-{i}" for i in range(60))]
     return _named(np.array(names, object), seed=17)
 

@@ -1,4 +1,4 @@
-"""The suite as units, which are spread over processes."""
+"""Units of the suite, and their distribution over processes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from prplugin.methods.registry import methods
 __all__ = ["JOBS", "Unit", "UnitResult", "run_units", "units"]
 
 JOBS = min(4, this_machine().threads)
-"""Default number of processes. A GPU runs one of them at a time, so more would only wait."""
+"""Default number of processes. A GPU runs one process at a time, so that additional ones would only wait."""
 
 QUICK_STRIDE = 4
-"""With ``quick``, a case runs with 1 / QUICK_STRIDE of the methods and dtypes, the next of its graph with the next."""
+"""With ``quick``, each case of a graph runs with another 1 / QUICK_STRIDE of the methods and dtypes, in turn."""
 
 SLOW_ALPHA = 0.999
-"""Alpha from which a case takes tens of thousands of iterations. Of the GPU methods only `REPRESENTATIVES` run
-there: all share the loop and the end of each step."""
+"""Alpha from which a case takes tens of thousands of iterations. Of the GPU methods only `REPRESENTATIVES` run with it,
+since all GPU methods share the loop and the end of each step."""
 
 REPRESENTATIVES = "warp", "persistent"
 
@@ -78,10 +78,10 @@ def units() -> list[Unit]:
 def run_units(
     units: list[Unit], jobs: int, quick: bool, only: tuple[str, ...] = ()
 ) -> Iterator[tuple[Unit, UnitResult]]:
-    """Run all units and yield their results, slow ones first, so that no process is left with one at the end.
+    """Run all units and yield their results. Slow units start first, so that no process runs one at the end.
 
-    With `quick`, each runs with a part of the methods and dtypes: see `QUICK_STRIDE` and `compare_with_cugraph`. With
-    `only`, methods of other names are skipped.
+    With `quick`, each unit runs with a part of the methods and dtypes: see `QUICK_STRIDE` and `compare_with_cugraph`.
+    With `only`, methods of other names are skipped.
     """
     run = partial(_run, quick=quick, only=only)
     if jobs == 1:
@@ -95,7 +95,7 @@ def run_units(
         futures = {pool.submit(run, unit): unit for unit in sorted(units, key=_priority)}
         for future in as_completed(futures):
             yield futures[future], future.result()
-    finally:  # also after an interrupt: pending units are cancelled, running ones are not awaited
+    finally:  # after an interrupt, pending units are cancelled, and running ones are not awaited
         pool.shutdown(wait=False, cancel_futures=True)
 
 
