@@ -62,7 +62,7 @@ LIST = click.option(
 )
 
 OPTIONS = {
-    "overlap": click.option("--split", type=click.IntRange(0), help="N of the timeline that is drawn."),
+    "overlap": click.option("--split", type=click.IntRange(0), help="Value of N whose timeline is drawn."),
     "cugraph": ONLY,
     "peers": lambda command: LIST(ONLY(command)),
     "seeds": ONLY,
@@ -84,7 +84,8 @@ def _running(names: tuple[str, ...]) -> Callable[..., None]:
         options = {name: value for name, value in options.items() if value not in (None, ())}
         words = ["--quick"] * quick + ["--data DIR"] * (data is not None)
         for name, value in options.items():
-            words += [f"--{name} {shlex.quote(str(one))}" for one in (value if isinstance(value, tuple) else (value,))]
+            values = value if isinstance(value, tuple) else (value,)
+            words += [f"--{name} {shlex.quote(str(item))}" for item in values]
         failed = []
         for name in names:
             line = " ".join(["python -m benchmarks", name, *words])
@@ -103,8 +104,8 @@ def _running(names: tuple[str, ...]) -> Callable[..., None]:
 
 def _real_graphs() -> Path | None:
     """Return the folder of real graphs, PRPLUGIN_DATA or else shared/data next to the repository, or None."""
-    places = [os.environ.get("PRPLUGIN_DATA"), Path(__file__).parents[2] / "shared" / "data"]
-    return next((Path(place) for place in places if place and (Path(place) / "graphs").is_dir()), None)
+    folders = [os.environ.get("PRPLUGIN_DATA"), Path(__file__).parents[2] / "shared" / "data"]
+    return next((Path(folder) for folder in folders if folder and (Path(folder) / "graphs").is_dir()), None)
 
 
 def _add(name: str, names: tuple[str, ...], help_: str) -> None:
@@ -156,7 +157,7 @@ def _compare(first: Path, second: Path, every: bool) -> None:
 @main.command("pages")
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def _pages(files: tuple[Path, ...]) -> None:
-    """Rewrite the page and the figures of runs from their JSON files, or the verdicts of a paper's page (.md)."""
+    """Rewrite the page and the figures of runs from their JSON files, or the verdicts in the page of a paper (.md)."""
     for file in files:
         if file.stem not in (PAPERS if file.suffix == ".md" else BENCHMARKS):
             raise click.ClickException(f"{file.name} is not named after any of {', '.join(BENCHMARKS)}.")

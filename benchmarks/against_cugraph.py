@@ -5,8 +5,8 @@ pool. cuGraph's `MultiGraph` counts every row, as prplugin does by default; its 
 prplugin does with ``duplicates="first"``. cuGraph runs with ``tol=1e-6``. prplugin's `tol` is halved until its error is
 no larger than cuGraph's. Errors are L1 distances to a power iteration in float64 by cuSPARSE. Without weights both
 compute in float32. "ratio" is cuGraph's time divided by prplugin's. "frame to frame" is a complete call; "iteration" is
-the time per iteration, as in `kernels`, and names the method; "(auto)" marks the choice of ``method="auto"``. Peak
-memory is what one call allocates in addition to the frame. ``--only NAME`` selects cases.
+the time per iteration of the method in the row, as in `kernels`; "(auto)" marks the choice of ``method="auto"``. Peak
+memory is the memory that one call allocates in addition to the frame. ``--only NAME`` selects cases.
 """
 
 from __future__ import annotations
@@ -91,14 +91,14 @@ class Case:
         """Options that differ from the default, as text."""
         return ", ".join(
             word
-            for word, said in (
+            for word, differs in (
                 (f"{self.ids} ids", self.ids != "int32"),
                 ("float64 weights", self.weight is not None),
                 ("undirected", not self.directed),
                 (f"alpha {self.alpha}", self.alpha != 0.85),
                 ("Graph", not self.multi),
             )
-            if said
+            if differs
         )
 
     @property
@@ -168,8 +168,8 @@ def _of_graph(name: str, make: Callable[[], Any], cases: list[Case]) -> Iterator
     edges = cache(lambda: make().astype("int32"))
     for case in cases:
         about = {"graph": _graph(name, case), "what": case.what}
-        ask = _iteration if case.what == "iteration" else _frame_to_frame
-        yield from _rows_or_reason(about, partial(ask, about, edges, case))
+        measure = _iteration if case.what == "iteration" else _frame_to_frame
+        yield from _rows_or_reason(about, partial(measure, about, edges, case))
         gc.collect()
 
 
@@ -226,8 +226,8 @@ def _frame_to_frame(about: dict[str, Any], edges: Callable[[], Any], case: Case)
     began = time.perf_counter()
     theirs()
     ours()
-    took = time.perf_counter() - began
-    runs = SLOW_RUNS if took > SLOW else min(max(RUNS[0], int(SLOW / took)), RUNS[1])
+    seconds = time.perf_counter() - began
+    runs = SLOW_RUNS if seconds > SLOW else min(max(RUNS[0], int(SLOW / seconds)), RUNS[1])
     peer, own = alternately(theirs, ours, runs=runs)
     yield _row(
         {
@@ -253,7 +253,7 @@ def _iteration(about: dict[str, Any], edges: Callable[[], Any], case: Case) -> I
     adjacency = prplugin.Graph(frame, weight=case.weight)._graph.adjacency
     auto = choose("auto", adjacency, this_machine(), {}).name
 
-    def one(method: str) -> Iterator[dict[str, Any]]:
+    def measure(method: str) -> Iterator[dict[str, Any]]:
         if reason := methods()[method].unavailable_reason(adjacency, this_machine()):
             raise MethodUnavailableError(reason)
         step = methods()[method].prepare(Problem(adjacency, case.alpha), this_machine())
@@ -262,7 +262,7 @@ def _iteration(about: dict[str, Any], edges: Callable[[], Any], case: Case) -> I
     for method in dict.fromkeys([auto, *NAMED]):
         if method in methods():
             named = {**about, "method": f"{method} (auto)" if method == auto else method}
-            yield from _rows_or_reason(named, partial(one, method))
+            yield from _rows_or_reason(named, partial(measure, method))
 
 
 def _times(theirs: list[float], ours: list[float]) -> dict[str, Any]:
@@ -344,10 +344,10 @@ def _measure_peak(do: Callable[[], Any]) -> tuple[Any, int]:
     import rmm
 
     upstream = rmm.mr.get_current_device_resource()
-    seen = rmm.mr.StatisticsResourceAdaptor(upstream)
-    rmm.mr.set_current_device_resource(seen)
+    statistics_resource = rmm.mr.StatisticsResourceAdaptor(upstream)
+    rmm.mr.set_current_device_resource(statistics_resource)
     try:
-        return do(), seen.allocation_counts.peak_bytes
+        return do(), statistics_resource.allocation_counts.peak_bytes
     finally:
         rmm.mr.set_current_device_resource(upstream)
 

@@ -1,9 +1,9 @@
 """Comparison of `nx.pagerank` with and without backends.
 
-The same call on the same graph object. "first" includes reading the graph from NetworkX's dicts; "again" uses
-NetworkX's cache of converted graphs. "ratio" is NetworkX's time divided by prplugin's. "L1 distance" is the L1 distance
-between the ranks of NetworkX and prplugin. nx-cugraph is measured where it is installed; then CuPy is loaded, and
-prplugin ranks on the GPU as well.
+All backends get the same call with the same graph object. "first" includes reading the graph from NetworkX's dicts;
+"again" uses NetworkX's cache of converted graphs. "ratio" is NetworkX's time divided by prplugin's. "L1 distance" is
+the L1 distance between the ranks of NetworkX and prplugin. nx-cugraph is measured where it is installed; then CuPy is
+loaded, and prplugin ranks on the GPU as well.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ COLUMNS = (
 
 def graphs(quick: bool) -> Iterator[tuple[str, Callable[[], nx.Graph]]]:
     """Yield name and constructor of each graph."""
-    yield "DiGraph, R-MAT 14", lambda: made(rmat(14), nx.DiGraph)
+    yield "DiGraph, R-MAT 14", lambda: build_graph(rmat(14), nx.DiGraph)
     if quick:
         return
     edges = uniform(100_000, 1_000_000)
-    yield "DiGraph, uniform", lambda: made(edges, nx.DiGraph)
-    yield "DiGraph, uniform, weights", lambda: made(weighted(edges), nx.DiGraph)
-    yield "DiGraph, uniform, names", lambda: made(edges.astype(str), nx.DiGraph)
-    yield "Graph, uniform", lambda: made(edges[:500_000], nx.Graph)
-    yield "MultiDiGraph, uniform", lambda: made(edges, nx.MultiDiGraph)
+    yield "DiGraph, uniform", lambda: build_graph(edges, nx.DiGraph)
+    yield "DiGraph, uniform, weights", lambda: build_graph(weighted(edges), nx.DiGraph)
+    yield "DiGraph, uniform, names", lambda: build_graph(edges.astype(str), nx.DiGraph)
+    yield "Graph, uniform", lambda: build_graph(edges[:500_000], nx.Graph)
+    yield "MultiDiGraph, uniform", lambda: build_graph(edges, nx.MultiDiGraph)
 
 
-def made(edges: pd.DataFrame, kind: type[nx.Graph]) -> nx.Graph:
+def build_graph(edges: pd.DataFrame, kind: type[nx.Graph]) -> nx.Graph:
     """Build a NetworkX graph from a frame."""
     return nx.from_pandas_edgelist(edges, "src", "dst", "weight" if "weight" in edges else None, create_using=kind)
 
@@ -63,7 +63,7 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
             calls[f"{backend} first"] = lambda first=first, backend=backend: first(backend)
             calls[f"{backend} again"] = lambda again=again, backend=backend: again(backend)
         timed = dict(zip(calls, alternately(*calls.values(), runs=3), strict=True))
-        theirs, ours = timed["networkx"].result, timed["prplugin again"].result
+        expected, ranks = timed["networkx"].result, timed["prplugin again"].result
         seconds = {name: record.median for name, record in timed.items()}
         yield {
             "graph": name,
@@ -76,6 +76,6 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
             "ratio again": seconds["networkx"] / seconds["prplugin again"],
             "nx-cugraph first s": seconds.get("cugraph first", "not installed"),
             "nx-cugraph again s": seconds.get("cugraph again", "not installed"),
-            "L1 distance": sum(abs(ours[node] - theirs[node]) for node in graph),
+            "L1 distance": sum(abs(ranks[node] - expected[node]) for node in graph),
             "samples": {name: record.seconds for name, record in timed.items()},
         }

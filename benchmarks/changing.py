@@ -2,7 +2,7 @@
 
 ``python -m benchmarks changing``. One graph takes successive batches of random edges. Half of a batch is added, with
 endpoints drawn from the endpoints of random edges, and half is removed; a batch of one edge is alternately removed and
-added. "update" is the time of ``graph.update(add=..., remove=...)``, and "rank" that of the subsequent
+added. "update" is the time of ``graph.update(add=..., remove=...)``, and "rank" the time of the subsequent
 ``graph.rank(top=10).frame``. "frame" is ``prplugin.pagerank(changed, top=10)``, and "fresh rank" the first
 ``rank(top=10).frame`` of a new `Graph` of the changed frame, without its construction. All four are timed in turn in
 one process, after two warm-up batches. Times are medians over the batches, and ratios are medians of the ratio of each
@@ -108,7 +108,7 @@ def _measure_graph(
     fractions = [round(fraction * len(edges)) for fraction in FRACTIONS]
     for size in (1, 10, *fractions[1:]) if space == "host" else fractions:
         samples = _sample(edges, max(size, 1), batches, space)
-        update, rank, frame, fresh = (np.array(one) for one in zip(*samples["seconds"], strict=True))
+        update, rank, frame, fresh = (np.array(column) for column in zip(*samples["seconds"], strict=True))
         yield {
             "graph": name,
             "batch": size,

@@ -2,7 +2,8 @@
 
 SciPy is the loop of `peers`: `pandas.factorize`, a sparse matrix, and iterations until the error is at most 1e-6 by its
 own stopping rule. "kernels on disk" tells whether Numba's kernels were compiled and cached by an earlier process.
-Imports are those after pandas. "ratio" is SciPy's time for import and first call divided by prplugin's.
+Import times exclude pandas, which is already loaded. "ratio" is SciPy's time for import and first call divided by
+prplugin's.
 """
 
 from __future__ import annotations

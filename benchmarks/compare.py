@@ -1,9 +1,9 @@
 """Changes between two runs that exceed the noise: ``python -m benchmarks compare A.json B.json``.
 
 Rows are matched by their key columns, samples by their names. The noise of a run is half the interquartile range of its
-samples relative to their median; of fewer than five samples, half their range. Medians differ beyond the noise if they
-differ by more than the sum of both runs' noise and by at least 3 %, since times vary by that much between processes,
-which samples of one process do not show. A single sample is not judged.
+samples relative to their median; with fewer than five samples, half their range. Medians differ beyond the noise if
+they differ by more than the sum of both runs' noise and by at least 3 %, since times vary by that much between
+processes, which samples of one process do not show. A single sample is not judged.
 """
 
 from __future__ import annotations
@@ -28,26 +28,27 @@ Samples = dict[tuple[str, str], list[float]]
 
 def compared(first: Path, second: Path) -> tuple[list[str], list[dict[str, Any]]]:
     """Return the differences of environment, and one row per measurement: changes first, largest first."""
-    one, other = (json.loads(path.read_text()) for path in (first, second))
-    here, there = _samples(one), _samples(other)
+    run_a, run_b = (json.loads(path.read_text()) for path in (first, second))
+    samples_a, samples_b = _samples(run_a), _samples(run_b)
     rows = []
-    for key in dict.fromkeys([*here, *there]):
+    for key in dict.fromkeys([*samples_a, *samples_b]):
         row: dict[str, Any] = dict.fromkeys(COLUMNS, "") | {"row": key[0], "what": key[1]}
-        medians = {side: statistics.median(of[key]) for side, of in (("A", here), ("B", there)) if key in of}
+        runs = {"A": samples_a, "B": samples_b}
+        medians = {run: statistics.median(samples[key]) for run, samples in runs.items() if key in samples}
         row |= medians
         if len(medians) == 1:
             row["verdict"] = f"only in {next(iter(medians))}"
         else:
             row["B / A"] = medians["B"] / medians["A"] if medians["A"] else math.inf
-            noise = beyond_noise(here[key], there[key])
-            row |= {"noise %": "" if noise[1] is None else 100 * noise[1], "verdict": noise[0]}
+            verdict, noise = beyond_noise(samples_a[key], samples_b[key])
+            row |= {"noise %": "" if noise is None else 100 * noise, "verdict": verdict}
         rows.append(row)
     rows.sort(key=lambda row: (VERDICTS.index(row["verdict"]), -abs(math.log(row["B / A"] or 1))))
-    return differences(one, other), rows
+    return differences(run_a, run_b), rows
 
 
 def beyond_noise(one: list[float], other: list[float]) -> tuple[str, float | None]:
-    """Return "changed", "same" or "not judged", and the least relative change that counts as one."""
+    """Return "changed", "same" or "not judged", and the smallest relative difference that counts as a change."""
     if min(len(one), len(other)) < 2:
         return "not judged", None
     noise = max(_noise(one) + _noise(other), LEAST_NOISE)
@@ -90,10 +91,10 @@ def _samples(run: dict[str, Any]) -> Samples:
         keys = run.get("keys") or [name for name, value in row.items() if isinstance(value, str) and name != "note"]
         title = ", ".join(str(row[key]) for key in ("table", *keys) if row.get(key, "") != "")
         for name, samples in _numbers(row.get("samples"), ""):
-            key, again = (title, name), 1
-            while key in found:  # rows with equal keys, in their order
-                again += 1
-                key = f"{title} ({again})", name
+            key, number = (title, name), 1
+            while key in found:  # rows with equal keys are numbered
+                number += 1
+                key = f"{title} ({number})", name
             found[key] = samples
     return found
 

@@ -1,12 +1,12 @@
 """Comparison with SciPy on frames of 78 to 3 million edges.
 
-Random edges with skewed sources between m / 5 vertices, ids scattered over 62 bits. SciPy is the loop of `peers`:
-`pandas.factorize`, a compressed matrix, and iterations until alpha / (1 - alpha) times the change of a step is at most
-1e-6; prplugin proves an error of 1e-6, rounding included. Columns without another name are a call from frame to frame,
-and "prepared" is a call on a graph or matrix that is already built; both are medians of alternating calls in one
-process per size; "minimum" is the smallest sample. "kernels" tells whether the process has processed enough edges for
-Numba's kernels to be used below a million edges; "no" prevents that. "first call" is a call in a new process without
-kernels on disk, imports after pandas included.
+The graphs have m random edges between m / 5 vertices, with skewed sources and ids scattered over 62 bits. "SciPy" is
+the loop of `peers`: `pandas.factorize`, a compressed matrix, and iterations until alpha / (1 - alpha) times the change
+of a step is at most 1e-6; prplugin proves an error of 1e-6, including rounding. "SciPy ms" and "prplugin ms" are calls
+from frame to frame, and "prepared" is a call on a graph or matrix that is already built; both are medians of
+alternating calls in one process per size. "minimum" is the smallest sample. "kernels" tells whether the process has
+processed enough edges for Numba's kernels to be used below a million edges; with "no" they are not used. "first call"
+is a call in a new process without kernels on disk, including all imports except pandas.
 """
 
 from __future__ import annotations
@@ -95,8 +95,7 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
                     first[library] += run_in_process(FIRST, str(m), library, NUMBA_CACHE_DIR=cache)
         runs = 60 if m <= 10_000 else 9 if m <= 100_000 else 5
         for kernels in ("no", "yes") if 1 << 15 <= m < COMPILED_FROM else ("no",) if m < COMPILED_FROM else ("yes",):
-            samples = _warm(m, kernels, runs)
-            theirs, ours, prepared_theirs, prepared = samples
+            theirs, ours, prepared_theirs, prepared = _warm(m, kernels, runs)
             yield {
                 "edges": m,
                 "kernels": kernels,

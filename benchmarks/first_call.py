@@ -35,33 +35,33 @@ print(json.dumps(seconds))
 """
 
 
-SIDES = "cuGraph", "ours"
+LIBRARIES = "cuGraph", "ours"
 
 
 def rows(quick: bool) -> Iterator[dict[str, Any]]:
     """Yield the first call without compiled kernels on disk, and with those of the previous process."""
     samples: dict[tuple[str, bool], list[list[float]]] = {}
     with tempfile.TemporaryDirectory() as bytecode:
-        for side in SIDES:
-            _run(side, bytecode, bytecode)  # writes the bytecode, which an installed package has as well
+        for library in LIBRARIES:
+            _run(library, bytecode, bytecode)  # writes the bytecode, which an installed package has as well
         for _ in range(1 if quick else 3):
-            for side in SIDES:
+            for library in LIBRARIES:
                 with tempfile.TemporaryDirectory() as kernels:
                     for cached in (False, True):
-                        samples.setdefault((side, cached), []).append(_run(side, kernels, bytecode))
+                        samples.setdefault((library, cached), []).append(_run(library, kernels, bytecode))
     for cached in (False, True):
-        theirs, ours = (statistics.median(first for first, _ in samples[side, cached]) for side in SIDES)
+        theirs, ours = (statistics.median(first for first, _ in samples[library, cached]) for library in LIBRARIES)
         yield {
             "graph": f"R-MAT 12, 3 edges per vertex, {'kernels on disk' if cached else 'no kernels on disk'}",
             "what": "first call",
             "cuGraph ms": theirs * 1e3,
             "prplugin ms": ours * 1e3,
             "ratio": theirs / ours,
-            "samples": {side: samples[side, cached] for side in SIDES},
+            "samples": {library: samples[library, cached] for library in LIBRARIES},
         }
 
 
-def _run(side: str, kernels: str, bytecode: str) -> list[float]:
+def _run(library: str, kernels: str, bytecode: str) -> list[float]:
     """Run the script in a new process with folders for the kernels of CuPy and the bytecode of Python."""
     folders = {"CUPY_CACHE_DIR": kernels, "PYTHONPYCACHEPREFIX": bytecode, "PYTHONDONTWRITEBYTECODE": ""}
-    return run_in_process(SCRIPT, side, **folders)
+    return run_in_process(SCRIPT, library, **folders)

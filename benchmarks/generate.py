@@ -1,11 +1,12 @@
 """Seeded graph generators: skewed, uniform and regular graphs with dense or scattered integer ids.
 
-R-MAT, which includes Kronecker graphs (`rmat`), uniformly random (`uniform`), with the degrees of a web graph (`web`)
-or of a retweet network (`retweets`), with degrees, dangling vertices and locality of a web crawl (`crawl`), with
-stronger locality (`local_web`), bipartite (`purchases`), and grids (`grid`, `cube`).
+The graphs are R-MAT graphs, which include Kronecker graphs (`rmat`); uniformly random graphs (`uniform`); graphs with
+the degrees of a web graph (`web`) or of a retweet network (`retweets`); graphs with the degrees, dangling vertices and
+locality of a web crawl (`crawl`) or with stronger locality (`local_web`); bipartite graphs (`purchases`); and grids
+(`grid`, `cube`).
 
 Random numbers are integer hashes of a counter and the seed, so that a pandas frame on the CPU and a cuDF frame on the
-GPU hold the same graph.
+GPU contain the same graph.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def uniform(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -
 def web(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -> Any:
     """Draw a graph of n < 2**32 vertices with the degrees of a web crawl, ids in random order, duplicates kept.
 
-    The frequency of in-degree k is about proportional to k**-2.3, that of out-degree k to k**-3.
+    The frequency of in-degree k is approximately proportional to k**-2.3, the frequency of out-degree k to k**-3.
     """
     xp = _array_module(memory_space)
     target = _tiered(xp, 0, m, n, seed, bits=2, shift=2, hubs=16)
@@ -69,8 +70,8 @@ def web(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -> An
 def retweets(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -> Any:
     """Draw a retweet network of n < 2**32 users, with the column `retweets` of weights.
 
-    An edge goes from the retweeting user to the author. The frequency of in-degree k is proportional to k**-2.5, that
-    of out-degree k to k**-3, and that of weight w to 2**-w.
+    An edge goes from the retweeting user to the author. The frequency of in-degree k is proportional to k**-2.5, the
+    frequency of out-degree k to k**-3, and the frequency of weight w to 2**-w.
     """
     xp = _array_module(memory_space)
     author = _tiered(xp, 0, m, n, seed, bits=1, shift=3, hubs=4)
@@ -88,14 +89,15 @@ def crawl(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -> 
     """Draw a graph of n < 2**32 vertices and m >= n edges like a web crawl in the order of its addresses.
 
     Degrees, dangling vertices and distances between the endpoints are fitted to cnr-2000 and web-NotreDame, and to the
-    statement of Wu and others 2010 that over half of the rows have less than two entries. Duplicates are kept.
+    statement of Wu et al. (2010) that over half of the rows have less than two entries. Duplicates are kept.
 
-    - Every vertex has an in-edge from a vertex nearby. Half of the vertices have no other.
-    - The others are in tiers, each an eighth of the one before it, spread evenly: a site has many pages, few of which
-      all others link to. Of the remaining edges 7/8 go to tier 1 or a later one, and 3/4 of those that go to a tier or
-      a later one go to a later one. 7/8 of the targets are near, by the scale of their tier, the others anywhere.
-    - Of four vertices one is dangling, one of the half with a single in-edge. Of four blocks of 64 vertices one has
-      3/4 of the out-edges, and a share of the others.
+    - Every vertex has an in-edge from a vertex nearby. Half of the vertices have no other in-edge.
+    - The other half is tier 0. Each further tier is a subset of the previous one, an eighth of its size and spread
+      evenly, since all pages of a site link to a few of them. 7/8 of the remaining edges go to tier 1 or later; of the
+      edges that go to tier k > 0 or later, 3/4 go to a later tier. 7/8 of the targets are near the source, at distances
+      scaled by the tier; the others are uniform in the tier.
+    - One of every four vertices is dangling; these have a single in-edge. One of every four blocks of 64 vertices gets
+      3/4 of their out-edges, and its part of the rest.
     """
     if m < n:
         raise ValueError(f"m={m:,} edges are fewer than the n={n:,} vertices.")
@@ -127,7 +129,8 @@ def crawl(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -> 
         later &= numbers.below(4, count) > 0
     del later
     sizes = xp.asarray([vertices.size for vertices in tiers])
-    widths = xp.asarray([2 * 8**number for number in range(len(tiers))])  # of the blocks with a vertex of the tier each
+    # Widths of the blocks of ids that contain one vertex of a tier each.
+    widths = xp.asarray([2 * 8**number for number in range(len(tiers))])
     size = sizes[tier]
     near = xp.minimum(source // widths[tier], size - 1) + numbers.distances(count)
     far = (near < 0) | (near >= size) | (numbers.below(8, count) == 0)
@@ -202,17 +205,17 @@ def _tiered(xp: Any, first: int, count: int, n: int, seed: int, bits: int, shift
     """Draw vertices with frequencies that decrease with their number; uses 2 * `count` random numbers.
 
     A draw starts with all n vertices and restricts them to the first 2**-shift of them with probability
-    q = 1 - 2**-bits, repeatedly, while at least `hubs` remain. The frequency of vertex i is then about proportional to
-    i**-s, s = 1 + log2(q) / shift, and that of degree k to k**-(1 + 1 / s).
+    q = 1 - 2**-bits, repeatedly, while at least `hubs` remain. The frequency of vertex i is then approximately
+    proportional to i**-s, s = 1 + log2(q) / shift, and the frequency of degree k to k**-(1 + 1 / s).
     """
     coins = _random(xp, first, count, seed)
-    size, on = xp.full(count, n, np.uint64), xp.ones(count, bool)
-    left = n >> shift
-    while left >= hubs:
-        on &= coins & np.uint64(2**bits - 1) != 0
+    size, active = xp.full(count, n, np.uint64), xp.ones(count, bool)
+    remaining = n >> shift
+    while remaining >= hubs:
+        active &= coins & np.uint64(2**bits - 1) != 0
         coins >>= np.uint64(bits)
-        size[on] = left
-        left >>= shift
+        size[active] = remaining
+        remaining >>= shift
     place = (_random(xp, first + count, count, seed) >> np.uint64(32)) * size
     return (place >> np.uint64(32)).astype(np.int64)
 

@@ -10,7 +10,7 @@ __all__ = ["cugraph_graph", "time_cugraph", "time_method"]
 REPEATS = 7
 
 STEPS = 40
-"""Iterations of prplugin per run, about as many as a ranking takes."""
+"""Iterations of prplugin per run, approximately the number that a ranking takes."""
 
 ADDITIONAL = 20
 """Iterations by which the longer of cuGraph's two runs exceeds the shorter."""

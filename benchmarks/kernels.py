@@ -1,13 +1,14 @@
 """Time per iteration of every method on one GPU.
 
 An iteration of prplugin includes row sums, new ranks, contributions, dangling mass, norms and their copy to the host.
-cuGraph's is the difference of two runs with different numbers of iterations on a `MultiGraph`, which counts every row
-as prplugin does. cuSPARSE's is its matrix-vector product alone, through CuPy. Unweighted, alpha 0.85. "x cuGraph" is
-cuGraph's time divided by the method's. The constants of each method's `cost` are fitted to these figures.
+The time of cuGraph is the difference of two runs with different numbers of iterations on a `MultiGraph`, which counts
+every row as prplugin does. The time of cuSPARSE is its matrix-vector product alone, through CuPy. Graphs are
+unweighted, and alpha is 0.85. "x cuGraph" is cuGraph's time divided by the method's. The constants of each method's
+`cost` are fitted to these figures.
 
-For the methods that "auto" may choose, the layout is timed as well, after compilation. The time of a ranking is taken
-as the layout plus 20 iterations in the initial precision, as in `cost`. The second table compares the choices of "auto"
-and "measured" with the fastest method for a ranking and for an iteration alone.
+For the methods that "auto" may choose, the construction of the layout is timed as well, after compilation. The time of
+a ranking is the layout plus 20 iterations in the initial precision, as in `cost`. The second table compares the choices
+of "auto" and "measured" with the fastest method for a ranking and for an iteration alone.
 """
 
 from __future__ import annotations
@@ -157,10 +158,10 @@ def summary(results: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
     """Compare the choices of "auto" and "measured" with the fastest method, per iteration and per ranking."""
     table = []
     for graph in dict.fromkeys(row["graph"] for row in results):
-        of_it = [row for row in results if row["graph"] == graph and row["ms layout"] != ""]
-        iteration = {row["what"]: row[f"ms {row['begins in']}"] for row in of_it}
-        ranking = {row["what"]: row["ms layout"] + ITERATIONS * iteration[row["what"]] for row in of_it}
-        chosen = {by: row["what"] for by in ("auto", "measured") for row in of_it if row[by]}
+        rows = [row for row in results if row["graph"] == graph and row["ms layout"] != ""]
+        iteration = {row["what"]: row[f"ms {row['begins in']}"] for row in rows}
+        ranking = {row["what"]: row["ms layout"] + ITERATIONS * iteration[row["what"]] for row in rows}
+        chosen = {by: row["what"] for by in ("auto", "measured") for row in rows if row[by]}
         if len(chosen) < 2:  # the graph is not finished
             continue
         line: dict[str, Any] = {"graph": graph}

@@ -35,9 +35,9 @@ class Timed:
 def alternately(
     *calls: Callable[[], Any], runs: int, warm: bool = False, before: Callable[[], object] | None = None
 ) -> list[Timed]:
-    """Time calls alternately, A B A B ..., after an uncounted warm-up round unless they are warm.
+    """Time calls alternately, A B A B ..., after an uncounted warm-up round unless `warm`.
 
-    `before` runs before each call and is not timed: it releases what the previous call left behind.
+    `before` runs before each call and is not timed; it can free the memory of the previous call.
     """
     timed = [Timed() for _ in calls]
     for run in range(warm, runs + 1):

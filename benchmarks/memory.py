@@ -10,7 +10,7 @@ __all__ = ["InsufficientMemoryError", "bytes_available", "require"]
 
 
 class InsufficientMemoryError(Exception):
-    """Not enough memory; the message has the bytes needed and available."""
+    """Too little memory is available; the message has the required and the available bytes."""
 
 
 def bytes_available(memory_space: MemorySpace) -> float:
@@ -21,7 +21,7 @@ def bytes_available(memory_space: MemorySpace) -> float:
 
 
 def require(needed: float, memory_space: MemorySpace, what: str) -> None:
-    """Raise InsufficientMemoryError if fewer bytes are available."""
+    """Raise InsufficientMemoryError if fewer bytes than `needed` are available."""
     if needed > (free := bytes_available(memory_space)):
         where = "the GPU" if memory_space == "device" else "this machine"
         raise InsufficientMemoryError(

@@ -1,4 +1,4 @@
-"""Nsight Compute (ncu): hardware counters of kernels, or the reason why there are none."""
+"""Nsight Compute (ncu): hardware counters of kernels, or the reason why they are unavailable."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _cuda_folders() -> list[str]:
 
 
 def command(ncu: str, log: Path, kernels: Iterable[str], child: list[str]) -> list[str]:
-    """Return the command that profiles kernels of these names where the child process enables profiling.
+    """Return the command that profiles kernels of these names while the child process enables profiling.
 
     Clocks are not locked and caches are not flushed, as in the run without a profiler.
     """

@@ -1,15 +1,15 @@
 """Concurrent work of GPU and CPU with ``method="cpu-split"``.
 
-The GPU sums the first N in-edges of each vertex, its head, and the CPU the others, its tail. "GPU ms" is the time of
-the heads, "CPU ms" that of the tails with both copies, from the beginning of the copy to the host to the end of the
-copy back. An iteration takes at least the longer of the two, and would take their sum without concurrency. "overlap" is
-the part of the CPU's time for tails in which the GPU was summing heads, on a common clock.
+The GPU sums the first N in-edges of each vertex (the head), and the CPU the other ones (the tail). "GPU ms" is the time
+of the heads, "CPU ms" the time of the tails including both copies, from the beginning of the copy to the host to the
+end of the copy back. An iteration takes at least the longer of the two, and would take their sum without concurrency.
+"overlap" is the fraction of the CPU's time for tails in which the GPU was summing heads, on a common clock.
 
-"auto" marks what ``split="auto"`` chose; of a list of N the distinct ones are shown. "balanced" is the N at which both
-sides take about equally long, found by bisection. Its timeline, or that of ``--split N``, is drawn for the graph on
-which both sides are closest. Contributions are in float32, sums in float64. "GPU ms, 64" is the time of the heads in
-blocks of 64 threads instead of 256: rows are in descending order of in-degree, so that long rows share few blocks, and
-therefore few multiprocessors.
+"auto" marks the choice of ``split="auto"``; if that is a list of N, the distinct values are shown. "balanced" is the N
+at which GPU and CPU take approximately the same time, found by bisection. The figure shows its timeline, or the one of
+``--split N``, on the graph on which both times are closest. Contributions are in float32, sums in float64. "GPU ms, 64"
+is the time of the heads in blocks of 64 threads instead of 256: rows are in descending order of in-degree, so that long
+rows share few blocks, and therefore few multiprocessors.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ STEPS, LIMIT = 51, 0.25
 RECORDED = 9
 
 BALANCED = 0.03
-"""Relative difference of both sides at which the bisection ends."""
+"""Relative difference between the times of GPU and CPU at which the bisection ends."""
 
 BISECTIONS = 8
 
@@ -74,7 +74,7 @@ COLOURS = {
 
 
 def graphs(data: Path | None, quick: bool) -> list[BenchmarkGraph]:
-    """Return R-MAT graphs, and cnr-2000 if its file is there."""
+    """Return R-MAT graphs, and cnr-2000 if its file exists."""
     made = [
         generated(f"R-MAT {scale}", 1 << scale, 16 << scale, partial(rmat, scale, 16, 1))
         for scale in ((18,) if quick else SCALES)
@@ -102,43 +102,43 @@ def _rows(graph: BenchmarkGraph, drawn: int | None) -> Iterator[Row]:
         return found | _measure(step, adjacency.n)
 
     chosen = tuple(cpu_split.prepare(problem, machine).split)
-    sides = []
+    swept = []
     for n in SWEEP:
         if n == "all" or n < longest:
             row = measured("auto" * (chosen == (n,)), n)
             if row["CPU ms"] != "":
-                sides.append((n, row["GPU ms"], row["CPU ms"]))
+                swept.append((n, row["GPU ms"], row["CPU ms"]))
             yield row | {"spans": []}
     if chosen not in {(n,) for n in SWEEP}:
         yield measured("auto", *chosen) | {"spans": []}
     if drawn is not None:
         yield measured("drawn", drawn)
-    elif sides:
-        yield measured("balanced", balanced(sides, longest, lambda n: measured("", n)))
+    elif swept:
+        yield measured("balanced", balanced(swept, longest, lambda n: measured("", n)))
 
 
-def balanced(sides: list[tuple[int, float, float]], longest: int, measure: Callable[[int], Row]) -> int:
-    """Return the N at which GPU and CPU take equally long, by bisection between neighbours of the sweep.
+def balanced(swept: list[tuple[int, float, float]], longest: int, measure: Callable[[int], Row]) -> int:
+    """Return the N at which GPU and CPU take the same time, by bisection between neighbours of the sweep.
 
     Parameters
     ----------
-    sides : list of tuple
+    swept : list of tuple
         N, time of the GPU and time of the CPU; the former increases with N, the latter decreases.
     longest : int
-        Largest in-degree, at which the CPU has nothing to do.
+        Largest in-degree, with which no edges remain for the CPU.
     measure : function
         Returns "GPU ms" and "CPU ms" for an N.
     """
-    low = max((n for n, gpu, cpu in sides if gpu < cpu), default=0)
-    high = min((n for n, gpu, cpu in sides if gpu >= cpu and n > low), default=longest)
-    best = min(sides, key=lambda side: _imbalance(*side[1:]))
+    low = max((n for n, gpu, cpu in swept if gpu < cpu), default=0)
+    high = min((n for n, gpu, cpu in swept if gpu >= cpu and n > low), default=longest)
+    best = min(swept, key=lambda times: _imbalance(*times[1:]))
     for _ in range(BISECTIONS):
         n = math.isqrt(max(low, 1) * high)
         if _imbalance(*best[1:]) < BALANCED or not low < n < high:
             break
         row = measure(n)
         gpu, cpu = row["GPU ms"], row["CPU ms"] or 0.0
-        best = min(best, (n, gpu, cpu), key=lambda side: _imbalance(*side[1:]))
+        best = min(best, (n, gpu, cpu), key=lambda times: _imbalance(*times[1:]))
         low, high = (n, high) if gpu < cpu else (low, n)
     return best[0]
 
@@ -148,7 +148,7 @@ def _imbalance(gpu: float, cpu: float) -> float:
 
 
 def _measure(step: cpu_split.SplitStep, n: int) -> Row:
-    """Return the time of iterations, and those of the operations of further, recorded iterations."""
+    """Time iterations, and then the operations of further, recorded iterations."""
     import cupy
 
     step.set_contribution_dtype("float32")  # as "auto" times it
@@ -294,14 +294,14 @@ def summary(results: list[Row]) -> tuple[str, list[Row]]:
     """Compare the choice of "auto" with the best N and with "all"; report the balanced timelines."""
     words, lines = [], []
     for name in dict.fromkeys(row["graph"] for row in results):
-        of_it = [row for row in results if row["graph"] == name]
-        drawn = [row for row in of_it if row["choice"] in ("balanced", "drawn")]
-        words += [f"{name}, N = {row['N']}: {_sides(row)}." for row in drawn]
-        chosen = [row for row in of_it if row["choice"] == "auto"]
-        alone = [row["ms per iteration"] for row in of_it if row["N"] == "all"]
+        of_graph = [row for row in results if row["graph"] == name]
+        drawn = [row for row in of_graph if row["choice"] in ("balanced", "drawn")]
+        words += [f"{name}, N = {row['N']}: {_format_times(row)}." for row in drawn]
+        chosen = [row for row in of_graph if row["choice"] == "auto"]
+        alone = [row["ms per iteration"] for row in of_graph if row["N"] == "all"]
         if not chosen or not alone:
             continue
-        best = min(of_it, key=lambda row: row["ms per iteration"])
+        best = min(of_graph, key=lambda row: row["ms per iteration"])
         auto = chosen[0]["ms per iteration"]
         lines.append(
             {
@@ -325,12 +325,12 @@ def summary(results: list[Row]) -> tuple[str, list[Row]]:
     return " ".join(words), lines
 
 
-def _sides(row: Row) -> str:
-    """Report both sides of an iteration, their sum, and the measured time."""
+def _format_times(row: Row) -> str:
+    """Return the times of GPU and CPU in an iteration, their sum, and the measured time as text."""
     if row["CPU ms"] == "":
         return f"an iteration takes {row['ms per iteration']:.3g} ms, on the GPU alone"
     return (
-        f"GPU {row['GPU ms']:.3g} ms, CPU {row['CPU ms']:.3g} ms; sum {row['sum ms']:.3g} ms, longer side "
+        f"GPU {row['GPU ms']:.3g} ms, CPU {row['CPU ms']:.3g} ms; sum {row['sum ms']:.3g} ms, maximum "
         f"{row['longer ms']:.3g} ms, measured {row['ms per iteration']:.3g} ms"
     )
 
@@ -338,7 +338,7 @@ def _sides(row: Row) -> str:
 def figure(results: list[dict[str, Any]]) -> Figure:
     """Draw the timeline of two iterations with enlarged sections, and the sweep over N.
 
-    Of the graphs with a timeline the one is drawn on which GPU and CPU take most nearly equally long.
+    The figure shows the graph on which the times of GPU and CPU are closest.
     """
     from matplotlib.figure import Figure
 
@@ -360,7 +360,7 @@ def _draw_timeline(timeline: Any, enlarged: Any, row: dict[str, Any]) -> None:
     whole = timeline.subplots()
     _draw_spans(whole, shown, zero, 1e3)
     whole.set_xlabel("ms")
-    whole.set_title(f"{row['graph']}, N = {row['N']}, two iterations\n{_sides(row)}", fontsize="small")
+    whole.set_title(f"{row['graph']}, N = {row['N']}, two iterations\n{_format_times(row)}", fontsize="small")
     timeline.legend(*whole.get_legend_handles_labels(), loc="outside right upper", fontsize="small")
     first, second = ({span["what"]: span for span in shown if span["iteration"] == nth} for nth in (1, 2))
     sections = {
@@ -381,11 +381,11 @@ def _draw_timeline(timeline: Any, enlarged: Any, row: dict[str, Any]) -> None:
 
 def _draw_spans(panel: Any, spans: list[dict[str, Any]], zero: float, scale: float) -> None:
     for what, colour in COLOURS.items():
-        of_it = [span for span in spans if span["what"] == what]
+        operations = [span for span in spans if span["what"] == what]
         panel.barh(
-            [list(LANES).index(span["lane"]) for span in of_it],
-            [(span["end"] - span["begin"]) * scale for span in of_it],
-            left=[(span["begin"] - zero) * scale for span in of_it],
+            [list(LANES).index(span["lane"]) for span in operations],
+            [(span["end"] - span["begin"]) * scale for span in operations],
+            left=[(span["begin"] - zero) * scale for span in operations],
             height=0.6, color=colour, label=what,
         )  # fmt: skip
     panel.set_yticks(range(len(LANES)), LANES.values())

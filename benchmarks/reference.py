@@ -12,7 +12,7 @@ from prplugin.types.arrays import namespace
 __all__ = ["reference"]
 
 TOL = 1e-13
-"""Bound of the L1 error at which the iteration ends, unless rounding in float64 prevents it."""
+"""Bound of the L1 error at which the iteration ends, if rounding in float64 permits it."""
 
 STEPS = 10
 """Iterations between checks of the change."""
@@ -24,7 +24,7 @@ def reference(edges: Any, *, multi: bool, weight: str | None, alpha: float) -> A
     Parameters
     ----------
     multi : bool
-        Whether every row counts; else one edge per pair, without weights.
+        Whether every row counts; otherwise the graph has one edge per pair, without weights.
 
     Returns
     -------

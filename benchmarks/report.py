@@ -71,8 +71,8 @@ def _markdown(benchmark: Any, about: dict[str, Any], results: list[dict[str, Any
         lines += ["", part] if part else []
     lines += [word for name in drawn for word in ("", f"![{name}]({name}.svg)")]
     for title, columns in _tables(benchmark).items():
-        if of_it := _rows_of(title, results):
-            lines += ["", *([f"## {title}", ""] if title else []), table(columns, of_it)]
+        if rows_of_table := _rows_of(title, results):
+            lines += ["", *([f"## {title}", ""] if title else []), table(columns, rows_of_table)]
     return "\n".join(lines) + "\n"
 
 
@@ -92,7 +92,7 @@ def _figures(benchmark: Any, results: list[dict[str, Any]]) -> dict[str, Figure]
 
 
 def _save_figures(drawn: dict[str, Figure], output: Path, name: str) -> None:
-    """Write each figure as SVG; the same rows give the same bytes."""
+    """Write each figure as SVG, with the same bytes for the same rows."""
     if not drawn:
         return
     from matplotlib import rc_context
@@ -105,7 +105,7 @@ def _save_figures(drawn: dict[str, Figure], output: Path, name: str) -> None:
 
 
 def compact_svg(text: str) -> str:
-    """Return an SVG of Matplotlib in about half the bytes: coordinates to 0.01 points, the font named once."""
+    """Return an SVG of Matplotlib in half the bytes: round coordinates to 0.01 points, and set the font once."""
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r"\s+", " ", text).replace("> <", "><").strip()
     text = re.sub(r" font-family: [^;\"]*;", "", text)
@@ -123,7 +123,7 @@ def keys(benchmark: Any, results: list[dict[str, Any]]) -> tuple[str, ...]:
     if hasattr(benchmark, "KEYS"):
         named: tuple[str, ...] = benchmark.KEYS
         return named
-    columns = dict.fromkeys(column for of_it in _tables(benchmark).values() for column in of_it)
+    columns = dict.fromkeys(column for of_table in _tables(benchmark).values() for column in of_table)
     return tuple(
         column
         for column in columns

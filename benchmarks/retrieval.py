@@ -1,17 +1,17 @@
-"""Comparison of personalized queries on prepared graphs, as retrieval over knowledge graphs asks them.
+"""Comparison of personalized queries on prepared graphs, as in retrieval over knowledge graphs.
 
-Undirected random graphs with skewed sources and weights between 0.1 and 1.1. Parallel edges add up; no vertex is
-isolated, and there are no self-loops, which igraph counts twice in an undirected graph. alpha is 0.5, and the reset
-distribution covers half of the vertices, given as an array by position. Graphs and matrices are built beforehand.
-prplugin proves an L1 error of 1e-6, rounding included, and its ranks are read from `ranking.ranks`. igraph is
+The graphs are undirected and random, with skewed sources and weights between 0.1 and 1.1. Parallel edges add up; no
+vertex is isolated, and there are no self-loops, which igraph counts twice in an undirected graph. alpha is 0.5, and the
+reset distribution covers half of the vertices, given as an array by position. Graphs and matrices are built beforehand.
+prplugin proves an L1 error of 1e-6, including rounding, and its ranks are read from `ranking.ranks`. igraph is
 `personalized_pagerank` with PRPACK, which has no tolerance; OMP_WAIT_POLICY is "passive" unless it is set. NetworkX
 reads its graph anew in every call and is measured on the smallest graph alone. SciPy is a loop on the normalized
 matrix, stopped once alpha / (1 - alpha) times the L1 change of a step is at most 1e-6. On the GPU, cuGraph ranks a
 `MultiGraph` of both directions, stored transposed, with ``tol=1e-6``. "prplugin, one by one" answers many queries in as
 many calls, and prplugin all of them in one call with ``seeds=``. "ratio" is the time of the library divided by that of
 prplugin; "minimum" is the smallest sample, and "minimum ratio" the ratio of both. All results are compared before any
-is timed; "L1 distance" is the largest L1 distance of the library's ranks to those of prplugin. The process counts as
-one that has processed enough edges for Numba's kernels to be used below a million edges.
+is timed; "L1 distance" is the largest L1 distance of the library's ranks to those of prplugin. As in a long-running
+process, Numba's kernels are used below a million edges.
 """
 
 from __future__ import annotations
@@ -90,12 +90,12 @@ def _single(n: int, m: int, space: MemorySpace, runs: int) -> Iterator[dict[str,
             libraries[name] = prepare(edges, n, reset)
         except ModuleNotFoundError as error:
             yield dict.fromkeys(COLUMNS, "") | known | {"library": name, "note": str(error)}
-    apart = check({name: library.ranks(library.query()) for name, library in libraries.items()})
+    distances = check({name: library.ranks(library.query()) for name, library in libraries.items()})
     ranking = graph.rank(alpha=ALPHA, tol=TOL, personalization=query)
     how = {"method": ranking.method, "iterations": ranking.iterations}
     own, *others = alternately(*(library.query for library in libraries.values()), runs=runs)
     for name, other in zip(list(libraries)[1:], others, strict=True):
-        yield _row({**known, **how, "library": name, "L1 distance": apart[name]}, other, own)
+        yield _row({**known, **how, "library": name, "L1 distance": distances[name]}, other, own)
 
 
 def _many(n: int, m: int, count: int, space: MemorySpace, runs: int) -> Iterator[dict[str, Any]]:
@@ -109,7 +109,7 @@ def _many(n: int, m: int, count: int, space: MemorySpace, runs: int) -> Iterator
         return _ranked(graph, seeds=resets)
 
     name = "prplugin, one by one"
-    apart = check({"prplugin": to_host(together()), name: np.stack([to_host(ranks) for ranks in one_by_one()])})
+    distances = check({"prplugin": to_host(together()), name: np.stack([to_host(ranks) for ranks in one_by_one()])})
     ranking = graph.rank(alpha=ALPHA, tol=TOL, seeds=resets)
     steps = ranking.each_iterations
     other, own = alternately(one_by_one, together, runs=runs, warm=True)
@@ -117,7 +117,7 @@ def _many(n: int, m: int, count: int, space: MemorySpace, runs: int) -> Iterator
         {
             "vertices": n, "edges": m, "processor": PROCESSORS[space], "queries": count,
             "library": name, "method": ranking.method, "iterations": f"{steps.min()} to {steps.max()}",
-            "L1 distance": apart[name],
+            "L1 distance": distances[name],
         },
         other,
         own,
@@ -125,7 +125,7 @@ def _many(n: int, m: int, count: int, space: MemorySpace, runs: int) -> Iterator
 
 
 def check(ranks: dict[str, np.ndarray]) -> dict[str, float]:
-    """Return the L1 distance of each result to the first one; of several rankings, the largest.
+    """Return the L1 distance of each result to the first one; if it has several rankings, the largest distance.
 
     Raises
     ------

@@ -4,8 +4,8 @@
 L2 are the bytes counted by ncu in a separate run. Percentages of memory are relative to the bandwidth of a copy of
 1 GiB in the same run, those of L2 to the peak reported by ncu. Times are ncu's where available, else measured between
 two events, which adds some microseconds. A row adds up all launches of a kernel in a case; an iteration is one launch
-of one step. Occupancy is the share of the warps that a multiprocessor can hold, and the limiter what prevents more
-blocks.
+of one step. Occupancy is the percentage of the resident warps that a multiprocessor supports, and the limiter is the
+resource that prevents more blocks.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ COLUMNS = (
 )  # fmt: skip
 
 TIME_LIMIT = 200
-"""Seconds after which a run is terminated; the cases reported by then are kept."""
+"""Seconds after which a run is terminated; the cases that it has reported are kept."""
 
 MIN_DRAWN = 1.0
 """Least required MB of the kernels in the figures."""
@@ -56,7 +56,7 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
 
 
 def _run_workload(before: list[str], arguments: list[str]) -> tuple[list[dict[str, Any]], str]:
-    """Run the workload, with a command in front of it if given; return its reports and the reason of a failure."""
+    """Run the workload, as arguments of a command if given; return its reports and the reason of a failure."""
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "reported"
         child = [sys.executable, "-m", "benchmarks.roofline_workload", "--output", str(output), *arguments]
@@ -82,8 +82,8 @@ def _run_command(command: list[str]) -> str:
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)  # including its child processes
-    said = (errors.strip() or output.strip() or "no output").splitlines()[-1]
-    return f"exit status {process.returncode}: {said}"[:200] if process.returncode else ""
+    last_line = (errors.strip() or output.strip() or "no output").splitlines()[-1]
+    return f"exit status {process.returncode}: {last_line}"[:200] if process.returncode else ""
 
 
 def _profiled(arguments: list[str]) -> tuple[dict[tuple[str, str], list[dict[str, Any]]], str]:
@@ -118,7 +118,7 @@ def _matched(
             waiting[profile["kernel"]].append(profile)
     return {
         (line["graph"], line["case"]): [
-            {**(of_it.popleft() if (of_it := waiting[_function(launch)]) else {}), "kernel": launch["kernel"]}
+            {**(queue.popleft() if (queue := waiting[_function(launch)]) else {}), "kernel": launch["kernel"]}
             for launch in line["launches"]
         ]
         for line in cases

@@ -36,13 +36,13 @@ PULLS = ("node", "edge", "warp", "block", "binned", "expanded")
 
 
 class Case(NamedTuple):
-    """Piece of work that is profiled.
+    """An operation that is profiled.
 
     Attributes
     ----------
     name : str
     ready : function
-        Prepares the work and returns a function that does it, which may be called repeatedly.
+        Prepares the operation and returns a function that performs it, which may be called repeatedly.
     """
 
     name: str

@@ -1,8 +1,8 @@
-"""Runner of benchmarks: progress bar, rows stored as they come, interrupted runs resumed.
+"""Runner of benchmarks, which shows progress, stores each row immediately, and resumes interrupted runs.
 
-A benchmark is a module with these attributes, where the last six are optional:
+A benchmark is a module with these attributes, the last six of which are optional:
 
-- `parts(data, quick)`, which returns its `Part`s, or `rows(data, quick)`, which is then its only part;
+- `parts(data, quick)`, which returns its `Part`s, or `rows(data, quick)` if it has only one part;
 - `COLUMNS` of its table, or `TABLES`, columns by title; a row then has the title of its table as "table";
 - `KEYS`: columns that identify a row; default: those with text;
 - `summary(results)`: a text and a table;
@@ -59,7 +59,7 @@ class Part:
 def run(
     name: str, benchmark: Any, data: Path | None, quick: bool, options: dict[str, Any], output: Path, command: str
 ) -> list[Row]:
-    """Run the parts that an interrupted run has not finished, store rows as they come, and write the report.
+    """Run the parts that an interrupted run has not finished, store each row immediately, and write the report.
 
     An interrupted run is resumed if machine, versions, code and command are the same.
 
@@ -78,9 +78,9 @@ def run(
     file = output / f"{name}.json"
     results, done = _interrupted(file, about)
     parts = _parts(benchmark, data, quick, options)
-    left = [part for part in parts if part.name not in done]
+    remaining = [part for part in parts if part.name not in done]
     if done:
-        console.log(f"{name}: {len(parts) - len(left)} of {len(parts)} parts were finished by an interrupted run")
+        console.log(f"{name}: {len(parts) - len(remaining)} of {len(parts)} parts were finished by an interrupted run")
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -91,8 +91,8 @@ def run(
     with ExitStack() as stack:
         bar = stack.enter_context(Progress(*columns, console=console, transient=True, speed_estimate_period=3600))
         stack.callback(getattr(benchmark, "end", lambda: None))
-        task = bar.add_task(name, total=sum(part.size for part in left))
-        for number, part in enumerate(left, len(parts) - len(left) + 1):
+        task = bar.add_task(name, total=sum(part.size for part in remaining))
+        for number, part in enumerate(remaining, len(parts) - len(remaining) + 1):
             bar.update(task, description=f"{name}, {number} of {len(parts)}: {part.name}")
             for row in part.rows():
                 results.append({**row, "part": part.name})
@@ -128,7 +128,7 @@ def _save(
     }
     temporary = file.with_suffix(".part")
     temporary.write_text(json.dumps(kept, indent=1) + "\n")
-    temporary.replace(file)  # atomic: an interrupt leaves the old or the new file
+    temporary.replace(file)  # atomic: after an interrupt, the file is the old or the new one
 
 
 def _interrupted(file: Path, about: dict[str, Any]) -> tuple[list[Row], list[str]]:

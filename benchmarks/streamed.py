@@ -4,9 +4,9 @@ The budget of GPU memory is a tenth of the bytes of the frame, two columns of in
 iteration needs: vectors, tables and both buffers. "GB/s" are the bytes that an iteration copies from the host divided
 by its time; the two chunks copied last are still on the GPU and not copied again. "copy GB/s" is a plain copy of
 page-locked memory in chunks of the same size in the same run, "share %" the ratio of both. "x 4 bytes" is the number of
-edges per second divided by what that copy would transfer at 4 bytes per edge. Under the budget the choice is left to
-`auto`. Ranks are compared with those of `persistent` in memory: "distance" is their L1 distance, "distance bound" the
-sum of both proved error bounds.
+edges per second divided by the number that this copy would transfer at 4 bytes per edge. Within the budget, `auto`
+chooses the method. Ranks are compared with those of `persistent` in memory: "distance" is their L1 distance, "distance
+bound" the sum of both proved error bounds.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _iterations(adjacency: Any, budget: int) -> Iterator[dict[str, Any]]:
                 began = time.perf_counter()
                 step()  # returns after its norms have been copied to the host
                 seconds.append(time.perf_counter() - began)
-            an_iteration = (stream.bytes_copied - before) / STEPS
+            bytes_per_iteration = (stream.bytes_copied - before) / STEPS
             chunk = max(sum(part.nbytes for part in parts) for parts in zip(*stream.columns, strict=True))
             del stream  # frees its memory before the next type
             copy = _copies(chunk)
@@ -133,11 +133,11 @@ def _iterations(adjacency: Any, budget: int) -> Iterator[dict[str, Any]]:
                 "order": "original" if pull.rows.order is None else "by out-degree",
                 "bytes per edge": sum(chunk.nbytes for chunk in pull.data) / adjacency.m,
                 "chunk MB": chunk / 1e6,
-                "MB per iteration": an_iteration / 1e6,
+                "MB per iteration": bytes_per_iteration / 1e6,
                 "ms per iteration": median * 1e3,
-                "GB/s": an_iteration / median / 1e9,
+                "GB/s": bytes_per_iteration / median / 1e9,
                 "copy GB/s": copy / 1e9,
-                "share %": 100 * an_iteration / median / copy,
+                "share %": 100 * bytes_per_iteration / median / copy,
                 "x 4 bytes": adjacency.m / median / (copy / 4),
                 "samples": seconds,
             }
