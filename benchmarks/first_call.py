@@ -39,7 +39,7 @@ LIBRARIES = "cuGraph", "ours"
 
 
 def rows(quick: bool) -> Iterator[dict[str, Any]]:
-    """Yield the first call without compiled kernels on disk, and with those of the previous process."""
+    """Yield the time of the first call without compiled kernels on disk, and with the kernels of a previous process."""
     samples: dict[tuple[str, bool], list[list[float]]] = {}
     with tempfile.TemporaryDirectory() as bytecode:
         for library in LIBRARIES:

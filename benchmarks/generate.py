@@ -176,7 +176,7 @@ def cube(side: int, memory_space: MemorySpace = "host") -> Any:
 
 
 def grid(side: int) -> pd.DataFrame:
-    """Return a square grid with edges both ways between neighbours."""
+    """Return a square grid with edges in both directions between neighbours."""
     places = np.arange(side * side).reshape(side, side)
     one = np.concatenate([places[:, :-1].ravel(), places[:-1].ravel()])
     other = np.concatenate([places[:, 1:].ravel(), places[1:].ravel()])

@@ -35,7 +35,7 @@ COLUMNS = (
 )  # fmt: skip
 
 WITHIN = 1.1
-"""Largest accepted ratio of the time of the choice of "auto" to that of the fastest method."""
+"""Largest accepted ratio between the times of the choice of "auto" and of the fastest method."""
 
 REPEATS = 7
 STEPS = 16

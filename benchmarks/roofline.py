@@ -2,8 +2,8 @@
 
 "required" is the least number of bytes that a kernel has to move, by the formulas in `benchmarks/traffic.py`. DRAM and
 L2 are the bytes counted by ncu in a separate run. Percentages of memory are relative to the bandwidth of a copy of
-1 GiB in the same run, those of L2 to the peak reported by ncu. Times are ncu's where available, else measured between
-two events, which adds some microseconds. A row adds up all launches of a kernel in a case; an iteration is one launch
+1 GiB in the same run, percentages of L2 to the peak reported by ncu. Times are ncu's if available, else measured by two
+events, which adds some microseconds. A row adds up all launches of a kernel in a case; an iteration is one launch
 of one step. Occupancy is the percentage of the resident warps that a multiprocessor supports, and the limiter is the
 resource that prevents more blocks.
 """

@@ -14,7 +14,7 @@ from conformance.shapes import SHAPES
 __all__ = ["FACTORS", "STEPS", "Choice", "choices", "pairwise", "periodic"]
 
 STEPS = 7
-"""Iterations of ``stop="iterate"``, which stands for ``tol=0, max_iter=STEPS`` here."""
+"""Number of iterations of ``stop="iterate"``, the name used here for ``tol=0, max_iter=STEPS``."""
 
 FACTORS: Mapping[str, Sequence[Any]] = {
     "shape": tuple(SHAPES),

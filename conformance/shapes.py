@@ -101,7 +101,7 @@ def out_star() -> Shape:
 
 @shape
 def complete() -> Shape:
-    """Return K_12 without self-loops, each edge both ways."""
+    """Return K_12 without self-loops, with each edge in both directions."""
     source, destination = np.divmod(np.arange(144), 12)
     kept = source != destination
     return _edges(source[kept], destination[kept])

@@ -34,8 +34,8 @@ FRAME_TYPES: dict[str, Callable[[Any, str], bool] | None] = {
 
 `pyarrow.Table` cannot get methods: use ``prplugin.pagerank(table)``. The third entry is the proxy of pandas.DataFrame
 that cudf.pandas creates. If prplugin is imported before cudf.pandas is installed, the hook on pandas runs for the
-original type. A proxy without its own method would then call that of cuDF and, if that raises, repeat the call with
-pandas. Frames of dask_cudf are instances of a subclass of Dask's.
+original type. A proxy without its own method would then call the method of cuDF and, if that raises, repeat the call
+with pandas. Frames of dask_cudf are instances of a subclass of Dask's.
 """
 
 

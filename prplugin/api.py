@@ -51,7 +51,7 @@ def pagerank(
     progress: ProgressOption = False,
     **method_options: Unpack[MethodOptions],
 ) -> Any:
-    """Rank the vertices of a graph given by its edges, to a proved accuracy.
+    """Rank the vertices of a graph given by its edges, with a proved error bound.
 
     The ranks x solve ``x = alpha * (P^T x + D * w) + (1 - alpha) * v`` and sum to 1. P holds the normalized weights:
     each weight divided by the out-weight of its source. D is the dangling mass: the sum of the ranks of the vertices of
@@ -98,14 +98,13 @@ def pagerank(
         distributions, each as for `personalization`; a frame with an additional column `seed` (`values` may be omitted
         if all are 1); or a k x n array. Cannot be combined with `personalization`.
     among : list, Series, index or array of vertices, optional
-        Return only the ranks of these vertices, in this order, or with `top` the highest of them. The ranks are those
-        of the whole graph.
+        Return only the ranks of these vertices in the whole graph, in this order, or with `top` the highest of them.
     dangling, nstart : optional
         As for `personalization`: the distribution of the dangling mass, and the initial ranks.
     tol : float, default 1e-6
         Threshold of the `stop` rule. 0, with `max_iter`: the `max_iter`-th iterate of the power method.
     max_iter : int, optional
-        Maximum number of iterations. Default: the number that guarantees `tol` by contraction by `alpha`.
+        Maximum number of iterations. Default: the number after which contraction by `alpha` guarantees `tol`.
     stop : {"error", "delta", "vertex", "networkx"}
         "error": the L1 distance to the exact PageRank is proved to be at most `tol`. "delta": the L1 change of an
         iteration is at most `tol`. "vertex": no rank changes by more than `tol`. "networkx": the L1 change is below

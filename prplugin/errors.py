@@ -41,13 +41,13 @@ class RefusedRows:
 
     `format_message`: Returns the message.
     `rows`: The first few of the `count` rows, counted from 0.
-    `held`: Values in these rows.
+    `contents`: Values in these rows.
     """
 
     format_message: Callable[[RefusedRows], str]
     count: int
     rows: list[int]
-    held: list[str]
+    contents: list[str]
 
     def padded(self, items: Sequence[object]) -> list[object]:
         """Pad a list of the first few items to `count` items, for `listed`."""
@@ -70,7 +70,7 @@ def merged(errors: list[PageRankError]) -> PageRankError:
     mergeable = [refused for refused in of_same_type if _format_of(refused) == _format_of(first)]
     rows: list[tuple[int, str]] = []
     for refused in mergeable:
-        rows += zip(refused.rows, refused.held or [""] * len(refused.rows), strict=True)
+        rows += zip(refused.rows, refused.contents or [""] * len(refused.rows), strict=True)
     rows.sort()
     shown = rows if len(mergeable) == 1 else rows[:5]
     count = sum(refused.count for refused in mergeable)

@@ -41,7 +41,7 @@ Social networks take fewer, web graphs up to three times as many.
 
 
 class MethodOptions(TypedDict, total=False):
-    """The options of all methods, for type checkers; each method has those that its `prepare` takes."""
+    """The options of all methods, for type checkers; each method has the options that its `prepare` takes."""
 
     threads: int | None
     blocks: int | None

@@ -30,7 +30,7 @@ class Failure(click.ClickException):
 
 
 class OneLineErrors(click.Group):
-    """Commands whose errors each become a `Failure`."""
+    """Group of commands that converts their errors to `Failure`."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         """Parse the command line."""

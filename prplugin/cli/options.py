@@ -28,21 +28,22 @@ def _choice(name: str, choices: Sequence[str], default: str | None, meaning: str
 
 
 def _columns(short: str, name: str, meaning: str) -> Callable[[Any], Any]:
-    return click.option(short, name, multiple=True, metavar="COLUMN", help=f"{meaning} May be repeated.")
+    help_ = f"{meaning} Repeat it if vertices have several columns."
+    return click.option(short, name, multiple=True, metavar="COLUMN", help=help_)
 
 
 def _by_vertex(name: str, metavar: str, meaning: str) -> Callable[[Any], Any]:
-    return click.option(name, multiple=True, metavar=metavar, help=f"{meaning} May be repeated; or a file.")
+    return click.option(name, multiple=True, metavar=metavar, help=f"{meaning} May be repeated, or name a file.")
 
 
 graph_options = _together(
     click.argument("edges"),
-    _columns("-s", "--source", "Column of the sources; several if a vertex has several columns."),
+    _columns("-s", "--source", "Column of the sources."),
     _columns(
         "-d",
         "--destination",
-        "As --source, for the targets. Default of both: src/dst, source/destination, source/target or from/to, "
-        "without regard to case.",
+        "Column of the targets. Default of both: src/dst, source/destination, source/target or from/to, without "
+        "regard to case.",
     ),
     click.option(
         "-w",

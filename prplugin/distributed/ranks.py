@@ -33,7 +33,7 @@ class Report:
 
     `rows`, `bytes_sent`: rows of the result of each rank, and bytes that it has sent to others during the ranking.
     `like`: empty frame of the type of the result.
-    The stages of `history` are those of the slowest rank. "communication" is included in the other stages.
+    `history` has the longest duration of each stage over all ranks. "communication" is included in the other stages.
     """
 
     outcome: Outcome
@@ -106,13 +106,13 @@ class _Vertices(pandas.Vertices):
 
     def find_positions(self, columns: list[Any], what: str) -> Integers:
         """Return the position of each id in the whole graph, or -1; all ranks pass the same ids."""
-        own = super().find_positions(columns, what)
-        found = np.where(own < 0, -1, own + self.first)
+        local = super().find_positions(columns, what)
+        found = np.where(local < 0, -1, local + self.first)
         of_all: Integers = np.maximum.reduce(self.communicator.all_to_all([found] * self.communicator.size))
         return of_all
 
     def values_of_owned(self, columns: list[Any], values: Floats, what: str) -> Floats:
-        """Return the given values of the vertices that this rank owns, 0 for those not given."""
+        """Return the given values of the vertices that this rank owns, 0 by default."""
         rows = self._known_positions(columns, what) - self.first
         owned = (rows >= 0) & (rows < len(self))
         vector = np.zeros(len(self))

@@ -52,8 +52,8 @@ __all__ = ["Shard", "Stages", "build"]
 class Shard:
     """A rank's part of a graph.
 
-    Vertices 0 .. rows - 1 of `adjacency` are those that the rank owns, in the order of the result. Its ghosts follow,
-    grouped by owner. The out-weights of `adjacency` are those of the whole graph.
+    Vertices 0 .. rows - 1 of `adjacency` are owned by the rank, in the order of the result. Its ghosts follow, grouped
+    by owner. The out-weights of `adjacency` are sums over the whole graph.
     """
 
     adjacency: Adjacency
@@ -81,7 +81,7 @@ class Shard:
         return int(np.diff(self.offsets).max())
 
     def step_rounding(self, row: int, sums: int) -> StepRounding:
-        """Return the rounding depths of a step, from those of a row sum and of a sum over all vertices."""
+        """Return the rounding depths of a step; `row` is the depth of a row sum, `sums` of a sum over all vertices."""
         return StepRounding(
             row=row,
             edge=self.out_weight_depth + 4 if self.adjacency.weighted else 2,

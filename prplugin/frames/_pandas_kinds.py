@@ -184,7 +184,7 @@ def _format_rows(label: str, noun: str, remedy: str, rows: RefusedRows) -> str:
 
 def format_values(label: str, noun: str, are: str, what_to_do: str, values: RefusedRows, *, what: str = "value") -> str:
     """Return the message on invalid values of a column; `noun` is that of an entry, such as "row"."""
-    shown = [f"{held} in {noun} {row}" for held, row in zip(values.held, values.rows, strict=True)]
+    shown = [f"{content} in {noun} {row}" for content, row in zip(values.contents, values.rows, strict=True)]
     return (
         f"{label} has {counted(values.count, what)} {are}: {listed(values.padded(shown), 3)} "
         f"(counted from 0). {what_to_do}"
@@ -192,9 +192,9 @@ def format_values(label: str, noun: str, are: str, what_to_do: str, values: Refu
 
 
 def _mixed(label: str, mixed: RefusedRows) -> str:
-    first = mixed.held[0]
-    other = next(place for place, kind in enumerate(mixed.held) if kind != first)
+    first = mixed.contents[0]
+    other = next(place for place, kind in enumerate(mixed.contents) if kind != first)
     return (
-        f"{label} mixes kinds of ids: {first} in row {mixed.rows[0]}, {mixed.held[other]} in row "
+        f"{label} mixes kinds of ids: {first} in row {mixed.rows[0]}, {mixed.contents[other]} in row "
         f"{mixed.rows[other]} (counted from 0). Cast it to one type, for instance with {cast_to('string')}."
     )

@@ -80,7 +80,7 @@ class ConvertedGraph:
         with np.errstate(over="ignore", invalid="ignore"):
             total = values.sum()
         if total != 0 and not ((values >= 0).all() and total < np.inf):
-            raise NotImplementedError(f"{what} has values that prplugin refuses: negative, NaN, or too large a sum.")
+            raise NotImplementedError(f"{what} has values that prplugin refuses: negative, NaN, or of infinite sum.")
         return values
 
 
