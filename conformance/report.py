@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 __all__ = ["ReferenceResult", "reference_results", "save"]
 
 ReferenceResult: TypeAlias = tuple[str, float | str]
-"""A reference, and its error or the reason why it has no solution."""
+"""Name of a reference, and its error or the reason why it has no solution."""
 
 ROOT = Path(__file__).parents[1]
 
 CASE = """\
-A case is a graph, options, a method and a dtype of the result; every two values of any two options and graphs occur
-together in a case. The error is the L1 distance to the most exact reference; error / tol is over the cases that request
-an error of at most tol. *Refused*: the tolerance is smaller than float32 or nondeterministic sums can prove, so the
-method has to refuse it. *Unavailable*: the method cannot rank the graph. *Unsupported*: the frame library cannot
-represent the frame. GPU methods get cuDF frames if cuDF is installed.
-With `--quick`, a case runs with a quarter of the methods and dtypes, and the next case of its graph with the next
-quarter, so that every graph gets all of them. At alpha = 0.999, `warp` and `persistent` are the only GPU methods: all
-share the loop and the end of each step."""
+A case consists of a graph, options, a method and a dtype of the result. Graph and options are varied so that every pair
+of their values occurs in a case. The error is the L1 distance to the most exact reference; error / tol includes only
+cases that request an error of at most tol. *Refused*: the tolerance is smaller than float32 or nondeterministic sums
+can prove, so the method has to refuse it. *Unavailable*: the method cannot rank the graph. *Unsupported*: the frame
+library cannot represent the frame. GPU methods get cuDF frames if cuDF is installed. With `--quick`, a case runs with a
+quarter of the methods and dtypes, and the next case of its graph with the next quarter, so that every graph runs with
+all of them. At alpha = 0.999, `warp` and `persistent` are the only GPU methods that run, since all GPU methods share
+the loop and the end of each step."""
 
 FORCED = """\
-The same checks on every shape, from random ranks, with options that the defaults seldom choose. The references include
-cuGraph if it is installed; the distance to its ranks is in the L1 norm, at a tolerance of 1e-6."""
+The same checks run on every shape, from random ranks, with options that the defaults seldom choose. The references
+include cuGraph if it is installed; the distance to its ranks is in the L1 norm, at a tolerance of 1e-6."""
 
 FIGURES = (
     "cases", "failures", "refused", "unavailable", "unsupported", "largest error / bound", "largest error / tol",

@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 __all__ = ["section"]
 
 TEXT = """\
-Every available GPU method, with default options and both dtypes of the result, compared with `cugraph.pagerank` on the
-same cuDF frame, called as its users call it: alpha 0.85, `tol=1e-10`, `max_iter=1000`, `store_transposed=True`. No rank
-may differ by more than 1.1e-7 from cuGraph's: a tenth of the 1.1e-6 that cuGraph's own tests allow, which also exempt
-1 % of the vertices. Where cuGraph computes in float32 (without weights, or with float32 weights) and has a larger error
-than prplugin, the verdict says so, and prplugin is compared with a float64 reference: within 1.1e-7 per vertex, and
-within its error bound. *Difference*: largest difference of a rank. *L1*: L1 distance to the reference. *Bound*: of that
-distance, from the residual for cuGraph, `error_bound` for prplugin. *Vertex*: largest error of a rank. The figures of
-prplugin are the largest of all methods."""
+Every available GPU method is compared with `cugraph.pagerank` on the same cuDF frame, with default options and both
+dtypes of the result. cuGraph is called with alpha 0.85, `tol=1e-10`, `max_iter=1000` and `store_transposed=True`. No
+rank may differ by more than 1.1e-7 from cuGraph's: a tenth of the 1.1e-6 that cuGraph's own tests allow, which also
+exempt 1 % of the vertices. If cuGraph computes in float32 (without weights, or with float32 weights) and has a larger
+error than prplugin, the verdict says so, and prplugin is compared with a float64 reference: within 1.1e-7 per vertex,
+and within its error bound. *Difference*: largest difference of a rank. *L1*: L1 distance to the reference. *Bound*:
+bound of that distance, from the residual for cuGraph, `error_bound` for prplugin. *Vertex*: largest error of a rank.
+The figures of prplugin are the maxima over all methods."""
 
 COLUMNS = ("difference", "cuGraph: L1", "bound", "vertex", "prplugin: L1", "bound", "vertex")
 
 PROBES = """\
-Outcome of each library on the same small graph in this run. The graph is 0 -> 1 -> 2 or, with weights, 0 -> 1, 0 -> 2,
-1 -> 0, 2 -> 0."""
+The table shows the outcome of each library on the same small graph in this run. The graph is 0 -> 1 -> 2 or, with
+weights, 0 -> 1, 0 -> 2, 1 -> 0, 2 -> 0."""
 
 
 def section(comparisons: Sequence[Comparison], shapes: Sequence[str], experiments: Sequence[Finding]) -> list[str]:

@@ -1,4 +1,4 @@
-"""``python -m prplugin`` is ``prplugin``."""
+"""Entry point of ``python -m prplugin``, the same command as ``prplugin``."""
 
 from prplugin.cli import main
 

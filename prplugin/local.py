@@ -61,8 +61,8 @@ class LocalGraph:
     `weights`: Name of the weights, for messages.
     `began`: Time by `time.perf_counter` at which reading started.
     `lasting`: Whether more than one ranking may follow. If not, no history of the ranking is recorded.
-    `schema`: Columns of the frame, and the options that they were read with.
-    `aging`: Given if weights decay with the age of the edges.
+    `schema`: Columns of the frame, and the options with which they were read.
+    `aging`: Decay of the weights with the age of the edges, or None.
     """
 
     unused_weight: Hashable = None

@@ -80,6 +80,4 @@ def _refuse_all_but(allowed: tuple[str, ...], graph: Any, how: EdgeOptions) -> N
         given = getattr(how, argument.name)
         default = given is argument.default or (isinstance(given, str) and given == argument.default)
         if argument.name not in allowed and not default:
-            raise InvalidOptionError(
-                f"{argument.name}= applies to frames only, and the edges are given as a {full_name(graph)}: omit it."
-            )
+            raise InvalidOptionError(f"{argument.name}= applies to frames only, not to {full_name(graph)}: omit it.")

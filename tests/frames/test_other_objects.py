@@ -33,7 +33,7 @@ def test_igraph_graphs():
         prplugin.pagerank(graph, weight="w"), prplugin.Graph.from_igraph(graph, "w").rank().frame
     )
     pd.testing.assert_frame_equal(prplugin.pagerank(graph), prplugin.Graph.from_igraph(graph).rank().frame)
-    assert "vertices= is for the edges" in error_message(lambda: prplugin.pagerank(graph, vertices=[7]))
+    assert "vertices= applies to frames only" in error_message(lambda: prplugin.pagerank(graph, vertices=[7]))
 
 
 def test_sparse_matrices():
