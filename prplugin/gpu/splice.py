@@ -38,7 +38,7 @@ def spliced(present: Compressed, removed: Integers, added: Edges) -> Compressed:
     source = cupy.asarray(added.source, present.indices.dtype)
     offsets, sources = cupy.empty(present.offsets.size, dtype), cupy.empty(m, present.indices.dtype)
     weights = None if present.weights is None else cupy.empty(m)
-    added_weights = None if weights is None else cupy.asarray(added.weights)
+    added_weights = None if weights is None or added.weights is None else cupy.asarray(added.weights)
     changes = removed.size, removed, added.m
     _kernel("splice_entries", present)(
         (runtime.blocks_for(present.indices.size + added.m, runtime.THREADS),),

@@ -497,7 +497,8 @@ def test_pass_may_be_interrupted_and_run_on_any_stream(method, directory, tmp_pa
     pull = StreamedPull(host, chunk_bytes=30_000, directory=tmp_path if directory else None)
     for stream in (cupy.cuda.Stream.null, cupy.cuda.Stream(non_blocking=True), cupy.cuda.Stream()):
         with stream:
-            chunks = iter(pull._chunk_stream_for(np.dtype(np.float64)))
+            pull.allocate(np.dtype(np.float64))
+            chunks = iter(pull.chunk_stream)
             next(chunks)
             next(chunks)
             chunks.close()
