@@ -49,7 +49,7 @@ extern "C" __global__ void find_edges(long long count, const offset_t *offsets, 
 }
 
 // Copies the entries but the removed ones. Added one k goes before old entry before[k]; both lists are ascending.
-// `weights` is null if the edges are unweighted.
+// `new_weights` is null if the edges are unweighted; `weights` is also null if there are no old entries.
 extern "C" __global__ void splice_entries(long long m, const index_t *sources, const double *weights,
                                           long long removed_count, const long long *removed, long long added_count,
                                           const long long *before, const index_t *added_sources,
@@ -59,12 +59,12 @@ extern "C" __global__ void splice_entries(long long m, const index_t *sources, c
         if (gone < removed_count && removed[gone] == entry) continue;
         long long place = entry - gone + count_below(before, added_count, entry + 1);
         new_sources[place] = sources[entry];
-        if (weights != nullptr) new_weights[place] = weights[entry];
+        if (new_weights != nullptr) new_weights[place] = weights[entry];
     }
     for (long long k = this_thread(); k < added_count; k += all_threads()) {
         long long place = before[k] - count_below(removed, removed_count, before[k]) + k;
         new_sources[place] = added_sources[k];
-        if (weights != nullptr) new_weights[place] = added_weights[k];
+        if (new_weights != nullptr) new_weights[place] = added_weights[k];
     }
 }
 

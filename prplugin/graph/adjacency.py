@@ -63,7 +63,7 @@ class Adjacency:
         source, destination, weights = (
             to_memory(array, memory_space) for array in (self.edges.source, self.edges.destination, self.edges.weights)
         )
-        copy = Adjacency(Edges(source, destination, weights, self.n))
+        copy = Adjacency(Edges(source, destination, weights, self.n, self.edges.extent))
         if self.weighted:
             # Copied, not recomputed: in another order of additions, a sum near the maximum of float64 may overflow.
             copy.set_out_weight(to_memory(self.out_weight, memory_space), self.out_weight_depth)
