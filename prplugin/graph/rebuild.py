@@ -79,11 +79,9 @@ class RebuiltEdges:
         if not directed:
             # If any of several parallel edges may be removed, the weight of the one that is found selects its reverse.
             for forth, found in zip(removals, tuple(entries), strict=True):
-                weights = (
-                    None
-                    if present.weights is None
-                    else to_host(present.weights[namespace(present.weights).asarray(found)])
-                )
+                weights = present.weights
+                if weights is not None:
+                    weights = to_host(weights[namespace(weights).asarray(found)])
                 back = reversed_edges(replace(forth, weights=weights))
                 entries.append(_find(present, back.take(back.source != back.destination)))
             added = with_reverse_edges(added)
