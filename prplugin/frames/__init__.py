@@ -1,4 +1,4 @@
-"""Adapters, one per dataframe or graph library: the only package that depends on these libraries.
+"""Adapters for dataframe and graph libraries. No other package depends on these libraries.
 
 `prplugin.frames.base` defines their protocols.
 """
@@ -17,23 +17,23 @@ __all__ = ["adapter_for"]
 
 
 def adapter_for(frame: object) -> FrameAdapter:
-    """Return the adapter of a frame: a module, imported for its first frame, or an object for a Dask frame.
+    """Return the adapter for a frame: a module, imported on first use, or an object for a Dask frame.
 
     Raises InvalidEdgesError: if no adapter supports the frame.
     """
     if dask.accepts(frame):
         return dask.ComputedFrame(frame)
-    of_cudf, of_pandas = is_a(frame, "cudf", "DataFrame"), is_a(frame, "pandas", "DataFrame")
-    if "cudf.pandas" in sys.modules and (of_cudf or of_pandas):
-        # Plain frames included, since other arguments may be proxies, and pandas objects of the adapters would be.
+    is_cudf, is_pandas = is_a(frame, "cudf", "DataFrame"), is_a(frame, "pandas", "DataFrame")
+    if "cudf.pandas" in sys.modules and (is_cudf or is_pandas):
+        # Also for plain frames: other arguments may be proxies, and pandas objects created by adapters would be.
         from prplugin.frames import proxies
 
         return proxies
-    if of_cudf:
+    if is_cudf:
         from prplugin.frames import cudf
 
         return cudf
-    if of_pandas:
+    if is_pandas:
         from prplugin.frames import pandas
 
         return pandas
@@ -47,12 +47,12 @@ def adapter_for(frame: object) -> FrameAdapter:
         return narwhals
     raise InvalidEdgesError(
         "edges must be a DataFrame of cuDF, pandas, polars or Dask, another table that narwhals or Arrow knows, or the "
-        f"path of a Parquet file, not {full_name(frame)}. {_frame_of(frame)}"
+        f"path of a Parquet file, not {full_name(frame)}. {_conversion_hint(frame)}"
     )
 
 
-def _frame_of(given: Any) -> str:
-    """Return the part of the message that tells how to make a frame or a graph from an object."""
+def _conversion_hint(given: Any) -> str:
+    """Return a hint for the error message on how to convert an object to a frame or a graph."""
     shape: tuple[int, ...] = getattr(given, "shape", ())
     if len(shape) == 2 and shape[0] == shape[1]:
         return "For an adjacency matrix use prplugin.Graph.from_csr(scipy.sparse.csr_array(matrix))."

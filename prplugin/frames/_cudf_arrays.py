@@ -25,7 +25,7 @@ from prplugin.types.edges import Floats, Integers
 DECIMALS = (cudf.Decimal32Dtype, cudf.Decimal64Dtype, cudf.Decimal128Dtype)
 
 OFFSETS: dict[Any, np.dtype[Any]] = {plc.TypeId.INT32: np.dtype(np.int32), plc.TypeId.INT64: np.dtype(np.int64)}
-"""Offset types of string columns; int64 from 2 GiB on."""
+"""Offset types of string columns; int64 for 2 GiB or more."""
 
 
 def as_array(column: cudf.Series) -> Any:
@@ -53,7 +53,7 @@ def is_decimal(dtype: Any) -> bool:
 def numbers(column: Any, label: str, noun: str, error: type[PageRankError]) -> Floats:
     """Return a cuDF or pandas column as float64 on the GPU; raise `error` unless all are finite and non-negative.
 
-    `label` is the name of the column in messages, and `noun` that of an entry, such as "row".
+    `label` names the column in messages, and `noun` an entry, such as "row".
     """
     if isinstance(column, pd.Series):
         return cupy.asarray(host.numbers(column, label, noun, error))

@@ -42,7 +42,7 @@ def encode(
 ) -> tuple[Edges | GroupedEdges, list[Any], list[str]]:
     """Factorize sources, destinations and, optionally, additional vertices, which may be pandas Series.
 
-    Return the edges with weights, grouped by target if `grouped` prefers it; the vertices as Series in the types of the
+    Return the edges with weights, possibly grouped by target if `grouped`; the vertices as Series in the types of the
     source columns, NumPy integers as arrays; and the kind of ids in each column. `weights` is called after the ids have
     been checked, so that errors about ids come first.
     """
@@ -69,7 +69,7 @@ def encode(
 
 
 def positions_in(vertices: list[cudf.Series], columns: list[Any], kinds: list[str], what: str) -> Integers:
-    """Return the position of each row of `columns` among `vertices`, or -1; `what` names the argument in messages."""
+    """Return the position of each row of `columns` in `vertices`, or -1; `what` names the argument in messages."""
     rows = cupy.full(len(columns[0]), -1, np.int64)
     known, asked = [], []
     comparable = cupy.ones(rows.size, np.bool_)
@@ -77,7 +77,7 @@ def positions_in(vertices: list[cudf.Series], columns: list[Any], kinds: list[st
         if kind == "integer":
             ids, others = integers(vertex), integers(column)
             cast = others.astype(ids.dtype)
-            # An id that the type of the vertices cannot hold is not a vertex.
+            # Ids outside the range of the type of the vertices are not in the graph.
             comparable &= (cast.astype(others.dtype) == others) & ((cast < 0) == (others < 0))
             pair = [cudf.Series(ids), cudf.Series(cast)]
         else:
@@ -91,7 +91,7 @@ def positions_in(vertices: list[cudf.Series], columns: list[Any], kinds: list[st
 
 
 def take(column: Any, rows: Integers | None) -> Any:
-    """Return a copy of the given rows of a Series or a CuPy array; None: of all rows."""
+    """Return a copy of the given rows of a Series or a CuPy array; of all rows for None."""
     if namespace(column) is not np:
         return copied(column) if rows is None else column[rows]
     return column.copy(deep=True) if rows is None else column.take(rows).reset_index(drop=True)
@@ -101,7 +101,7 @@ def take(column: Any, rows: Integers | None) -> Any:
 
 
 def kind_of(column: Any, label: str) -> str:
-    """Return the kind of ids in a column, "empty" for one without ids and type; raise for nulls and floats."""
+    """Return the kind of ids in a column, "empty" for an untyped column without ids; raise for nulls and floats."""
     if isinstance(column, pd.Series):
         return host_kinds.kind_of(column, label)
     dtype = column.dtype
@@ -115,7 +115,7 @@ def kind_of(column: Any, label: str) -> str:
         return "empty"  # cuDF infers float for an empty list
     _refuse_nulls(column, label)
     if not len(column) and dtype == np.dtype(object):
-        return "empty"  # type of the columns of a frame made from column names only
+        return "empty"  # frames created from column names only have this type
     arrow = getattr(dtype, "pyarrow_dtype", None)
     if isinstance(dtype, NESTED) or (arrow is not None and pa.types.is_nested(arrow)):
         raise host_kinds.unhashable_refused(dtype, label)
@@ -179,7 +179,7 @@ def factorize_by_first_appearance(
 ) -> tuple[list[Integers], list[cudf.Series]]:
     """Factorize vertices in the order of first appearance, source before destination; return codes and columns.
 
-    `parts` holds, for each column of a vertex, its Series in each endpoint; integers in one type. Each endpoint is
+    `parts` holds, for each vertex column, its Series in each endpoint; integers have one type. Each endpoint is
     factorized separately, then the distinct vertices of all endpoints.
     """
     if kinds == ["string"] and (strings := _strings_by_first_appearance(parts[0])) is not None:

@@ -12,14 +12,14 @@ import cudf
 import cupy
 import numpy as np
 import pandas as pd
-from cudf import concat  # noqa: F401  # used as a function of this module
+from cudf import concat  # noqa: F401  # re-exported
 
 from prplugin.frames import _cudf_ids as ids
 from prplugin.frames import _pandas_parts as host
 from prplugin.frames import cudf as library
 from prplugin.frames._cudf_arrays import as_series
 from prplugin.frames._pandas_ids import has_width, places_of
-from prplugin.frames._pandas_parts import (  # noqa: F401  # used as functions of this module
+from prplugin.frames._pandas_parts import (  # noqa: F401  # re-exported
     common_type_of,
     concat_columns,
     distinct,
@@ -36,7 +36,7 @@ from prplugin.types.edges import Integers
 
 
 def column_info(column: Any, label: str) -> ColumnInfo:
-    """Return the `ColumnInfo` of a column of ids; ids given by the user are a pandas Series."""
+    """Return the `ColumnInfo` of a column of ids. Ids from arguments are a pandas Series."""
     if isinstance(column, pd.Series):
         return host.column_info(column, label)
     kind = ids.kind_of(column, label)
@@ -83,7 +83,7 @@ def by_first_appearance(
     on_host = [ids.without_categories(column).to_pandas() for column in columns]
     arrays = [host.to_common_type(column, one) for column, one in zip(on_host, shared, strict=True)]
     places = np.full(len(arrays[0]), np.iinfo(np.int64).max)
-    # The sort of `cupy.unique` is stable, so that its indices are first rows.
+    # `cupy.unique` sorts stably, so its indices are the first rows.
     found = [cupy.unique(code, return_index=True) if code.size else (code, code) for code in codes]
     first_places = places_of([rows for _, rows in found], len(endpoints[0][0]))
     for code, place in zip([to_host(code) for code, _ in found], first_places, strict=True):
@@ -106,7 +106,7 @@ def _named(array: Any, shared: CommonType) -> Any:
         return array if isinstance(like, np.dtype) else ids.integers_like(copied(array), shared.part_types)
     given = pd.Series(array, dtype=array.dtype)
     if isinstance(like, pd.StringDtype):
-        # Such types may differ in their missing value, which cuDF ignores when it compares types.
+        # String types may differ in their missing value, which cuDF ignores when it compares types.
         given = given.astype(like)
     series = cudf.Series(given)
     if isinstance(like, cudf.CategoricalDtype):
@@ -116,5 +116,5 @@ def _named(array: Any, shared: CommonType) -> Any:
 
 
 def write(names: list[Any], columns: list[Any], ranks: Any, first: int, rows: Any = None) -> cudf.DataFrame:
-    """Return a frame of vertices and ranks, all or those at `rows`, with an index that starts at `first`."""
+    """Return a frame of vertices and ranks, at `rows` if given, with an index that starts at `first`."""
     return host.write_of(library, names, columns, ranks, first, to_device(rows))

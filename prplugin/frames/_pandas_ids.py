@@ -33,9 +33,9 @@ ARROW_FROM = 1 << 16
 def encode(
     endpoints: list[list[pd.Series]], labels: list[list[str]], *, grouped: bool, lasting: bool
 ) -> tuple[Edges | GroupedEdges, list[Any], list[str]]:
-    """Factorize sources, destinations and, optionally, additional vertices; `labels` are their columns' names.
+    """Factorize sources, destinations and, optionally, additional vertices; `labels` holds the column names.
 
-    Return the edges without weights, grouped by target if `grouped` prefers it; the vertices as pandas arrays in the
+    Return the edges without weights, possibly grouped by target if `grouped`; the vertices as pandas arrays in the
     types of the source columns; and the kind of ids in each. The edges may alias the columns unless `lasting`.
     """
     parts = [[deduplicate_objects(column) for column in part] for part in zip(*endpoints, strict=True)]
@@ -58,14 +58,14 @@ def by_first_appearance(
 ) -> tuple[list[Integers], list[Any], Integers]:
     """Factorize vertices of one or several columns in the order of first appearance, source before destination.
 
-    `parts` and `labels` hold, for each column of a vertex, its Series and its name in each endpoint. Return the codes
-    of each endpoint; the distinct vertices, column by column, integers in one NumPy type; and the place of the first
+    `parts` and `labels` hold, for each vertex column, its Series and its name in each endpoint. Return the codes
+    of each endpoint; the distinct vertices, column by column, integers in one NumPy type; and the position of the first
     appearance of each vertex: see `places_of`.
     """
     per_column = []
     for columns, names, kind in zip(parts, labels, kinds, strict=True):
         # Integers in one NumPy type, since pandas would convert some of them to floats.
-        ids = [pd.Series(each) for each in common_integers(columns, names)] if kind == "integer" else columns
+        ids = [pd.Series(array) for array in common_integers(columns, names)] if kind == "integer" else columns
         per_column.append(_by_first_appearance(ids, names[0], strings=kind == "string"))
     if len(parts) == 1:
         codes, array, places = per_column[0]
@@ -99,11 +99,11 @@ def decode_storage(column: pd.Series) -> pd.Series:
     if isinstance(dtype, pd.SparseDtype):
         return column.sparse.to_dense()
     if isinstance(dtype, pd.ArrowDtype):
-        held = pa.array(column.array)
-        held = held if isinstance(held, pa.ChunkedArray) else pa.chunked_array([held])
-        plain = decode_arrow(held, f"column {column.name!r}")
-        if plain is not held:
-            return pd.Series(pd.arrays.ArrowExtensionArray(plain), index=column.index, name=column.name)
+        array = pa.array(column.array)
+        chunked = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+        decoded = decode_arrow(chunked, f"column {column.name!r}")
+        if decoded is not chunked:
+            return pd.Series(pd.arrays.ArrowExtensionArray(decoded), index=column.index, name=column.name)
     return column
 
 
@@ -134,7 +134,7 @@ def decode_arrow(column: Any, label: str) -> Any:
 
 
 def positions_in(vertices: list[Any], columns: list[pd.Series], kinds: list[str], what: str) -> Integers:
-    """Return the position of each row of `columns` among `vertices`, -1 where there is none."""
+    """Return the position of each row of `columns` in `vertices`, or -1."""
     pairs = []
     for array, column, kind in zip(vertices, columns, kinds, strict=True):
         ids, others = without_categories(array), without_categories(column.array)
@@ -151,7 +151,7 @@ def positions_in(vertices: list[Any], columns: list[pd.Series], kinds: list[str]
 
 
 def one_column(columns: list[Any], what: str) -> pd.Series:
-    """Concatenate columns of ids: in their type if all have the same, else as objects."""
+    """Concatenate columns of ids, as objects if their types differ."""
     if any(column.dtype != columns[0].dtype for column in columns):
         columns = [np.asarray(without_categories(getattr(column, "array", column)), object) for column in columns]
     return pd.concat([pd.Series(column, dtype=column.dtype) for column in columns], ignore_index=True)
@@ -168,7 +168,7 @@ def without_categories(array: Any) -> Any:
 def in_one_type(arrays: list[Integers], widths: list[bool], labels: list[str]) -> list[Integers]:
     """Cast NumPy or CuPy arrays of integers to one type that holds all values.
 
-    `widths` is False for arrays of Python integers. Their type is arbitrary, so they widen the result only if needed.
+    Entries of `widths` are False for arrays of Python integers, which widen the result only if their values require it.
     """
     typed = {array.dtype for array, has_width in zip(arrays, widths, strict=True) if has_width}
     dtype = np.result_type(*(typed or {np.dtype(np.int64)}))
@@ -189,7 +189,7 @@ def in_one_type(arrays: list[Integers], widths: list[bool], labels: list[str]) -
 
 
 def has_width(column: Any) -> bool:
-    """Return whether the user chose the type of a column of integers, of pandas or cuDF."""
+    """Return whether a pandas or cuDF column of integers has a type chosen by the user."""
     return column.dtype.kind not in "Of" or hasattr(column.dtype, "categories")
 
 
@@ -208,7 +208,7 @@ def integers(column: Any, label: str = "") -> Integers:
         # Unused categories may be of any kind.
         used = column.cat.remove_unused_categories()
         return integers(used.cat.categories, label)[used.cat.codes.to_numpy()]
-    if not len(column):  # untyped, or float as pandas infers for no ids
+    if not len(column):  # untyped, or float, which pandas infers for an empty list
         return np.empty(0, dtype if isinstance(dtype, np.dtype) and dtype.kind in "iu" else np.int64)
     if types.is_object_dtype(dtype):
         for wide in (np.int64, np.uint64):
@@ -228,7 +228,7 @@ def integers(column: Any, label: str = "") -> Integers:
 def common_integers(
     columns: list[Any], labels: list[str], read: Callable[[Any, str], Integers] = integers
 ) -> list[Integers]:
-    """Return integer ids in one type that holds all of them; `read` is `integers` of the columns' library."""
+    """Return integer ids in one type that holds all of them; `read` is `integers` for the library of the columns."""
     arrays = [read(column, label) for column, label in zip(columns, labels, strict=True)]
     return in_one_type(arrays, [has_width(column) for column in columns], labels)
 
@@ -259,12 +259,12 @@ def integers_like(ids: Integers, dtypes: list[Any]) -> Any:
     if types.is_object_dtype(like):
         return pd.array(ids.tolist(), dtype=object)
     if isinstance(like, np.dtype):
-        return pd.arrays.NumpyExtensionArray(ids)  # as `pd.array`, which copies, in a tenth of the time
+        return pd.arrays.NumpyExtensionArray(ids)  # no copy, unlike `pd.array`, which takes ten times as long
     return pd.array(ids, dtype=stored_like(ids.dtype, like))
 
 
 def stored_like(dtype: np.dtype[Any], like: Any) -> Any:
-    """Return an integer type of NumPy as the type with the storage of `like`: nullable or Arrow."""
+    """Convert an integer type of NumPy to the storage of `like`: nullable or Arrow."""
     if isinstance(like, pd.ArrowDtype):
         return pd.ArrowDtype(pa.from_numpy_dtype(dtype))
     return dtype.name.replace("i", "I").replace("uI", "UI")
@@ -278,42 +278,42 @@ def _by_first_appearance(
 ) -> tuple[list[Integers], Any, Integers]:
     """Factorize one column of vertices: each endpoint separately, then the distinct values of all endpoints."""
     try:
-        each = _factorized(columns, strings=strings)
+        factorized = _factorized(columns, strings=strings)
     except TypeError as error:
         raise InvalidEdgesError(f"{label} holds ids that have no hash ({error}). Cast it to strings.") from error
-    merged, values = pd.factorize(concat_in_common_type([without_categories(ids) for _, ids in each], label))
-    numbers = np.split(merged, np.cumsum([len(ids) for _, ids in each])[:-1])
-    first_places = places_of([first_rows(codes, len(ids)) for codes, ids in each], len(columns[0]))
+    merged, values = pd.factorize(concat_in_common_type([without_categories(ids) for _, ids in factorized], label))
+    numbers = np.split(merged, np.cumsum([len(ids) for _, ids in factorized])[:-1])
+    first_places = places_of([first_rows(codes, len(ids)) for codes, ids in factorized], len(columns[0]))
     places = np.full(len(values), np.iinfo(np.int64).max)
     for number, place in zip(numbers, first_places, strict=True):
         places[number] = np.minimum(places[number], place)
     order = np.argsort(places)
     position = np.empty(order.size, index_dtype(order.size))
     position[order] = np.arange(order.size)
-    codes = [take_in_place(position[number], codes) for number, (codes, _) in zip(numbers, each, strict=True)]
+    codes = [take_in_place(position[number], codes) for number, (codes, _) in zip(numbers, factorized, strict=True)]
     return codes, like_categories(values.take(order), [column.dtype for column in columns]), places[order]
 
 
 def places_of(rows: list[Integers], m: int) -> list[Integers]:
-    """Return the order of rows of the sources, the destinations and the additional vertices of m edges.
+    """Return the positions of rows of sources, destinations and additional vertices in the order of first appearance.
 
-    It is 2 * row for a source, 2 * row + 1 for a destination, 2 * m + row for an additional vertex.
+    For m edges: 2 * row for a source, 2 * row + 1 for a destination, 2 * m + row for an additional vertex.
     """
     scales = ((2, 0), (2, 1), (1, 2 * m))
-    return [each.astype(np.int64) * scale + shift for each, (scale, shift) in zip(rows, scales, strict=False)]
+    return [row.astype(np.int64) * scale + shift for row, (scale, shift) in zip(rows, scales, strict=False)]
 
 
 def _factorized(columns: list[pd.Series | ObjectColumn], *, strings: bool) -> list[tuple[Integers, Any]]:
-    """Factorize each column; large ones on several threads, which Arrow's factorization allows to run in parallel."""
+    """Factorize each column; large columns in parallel threads, which Arrow's factorization permits."""
     found: list[tuple[Integers, Any]] = [(np.empty(0, np.int64), None)] * len(columns)
 
-    def factorize(nth: int, column: pd.Series | ObjectColumn) -> None:
+    def factorize(index: int, column: pd.Series | ObjectColumn) -> None:
         if isinstance(column, ObjectColumn):
-            found[nth] = column.factorize(strings=strings)
+            found[index] = column.factorize(strings=strings)
         elif large and types.is_object_dtype(column.dtype):
-            found[nth] = factorize_objects(column, strings=strings)
+            found[index] = factorize_objects(column, strings=strings)
         else:
-            found[nth] = pd.factorize(_values(column))
+            found[index] = pd.factorize(_values(column))
 
     large = len(columns[0]) >= COMPILED_FROM
     Threads(this_machine().threads if large else 1).for_each(list(enumerate(columns)), factorize)
@@ -346,7 +346,7 @@ def concat_in_common_type(arrays: list[Any], label: str) -> Any:
 
 
 def _values(column: pd.Series) -> Any:
-    """Return the array of a column: a NumPy array if pandas only wraps one."""
+    """Return the array of a column, unwrapped if it is a NumPy array."""
     wrapped = isinstance(column.dtype, np.dtype) and column.dtype.kind not in "mM"
     return column.to_numpy() if wrapped else column.array
 

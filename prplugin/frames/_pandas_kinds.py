@@ -29,14 +29,14 @@ CASTS = {
     "pyarrow": _casts(".cast(pyarrow.{}())", "int64", "float64", "string"),
     "duckdb": _casts("CAST(... AS {})", "BIGINT", "DOUBLE", "VARCHAR"),
 }
-"""Casts by library, for frames that the pandas adapter reads. Other libraries use the entry of pandas."""
+"""Syntax of casts by library, for frames that the pandas adapter reads; pandas syntax for other libraries."""
 
 _library: ContextVar[str] = ContextVar("library", default="pandas")
 
 
 @contextmanager
 def casts_of(library: str) -> Iterator[None]:
-    """Within this context, `cast_to` uses the syntax of a library: a key of `CASTS`."""
+    """Return a context manager in which `cast_to` uses the syntax of a library, a key of `CASTS`."""
     token = _library.set(library)
     try:
         yield
@@ -50,7 +50,7 @@ def cast_to(kind: Kind) -> str:
 
 
 def check_kinds(columns: list[Any], kinds: list[str], what: str, find: Callable[[Any, str], str]) -> None:
-    """Raise for ids that are null or not of the kinds of the graph's; `find` is `kind_of` of the columns' library."""
+    """Raise for ids that are null or of other kinds than the graph's; `find` is `kind_of` for their library."""
     for column, kind in zip(columns, kinds, strict=True):
         found = find(column, what)
         if "empty" not in (found, kind) and found != kind:
@@ -61,7 +61,7 @@ def check_kinds(columns: list[Any], kinds: list[str], what: str, find: Callable[
 
 
 def common_kind(columns: list[Any], labels: list[str], find: Callable[[Any, str], str]) -> str:
-    """Return the kind of ids that all columns have; raise if they differ. `find` is `kind_of` of their library."""
+    """Return the common kind of ids of all columns; raise if kinds differ. `find` is `kind_of` for their library."""
     kinds = [find(column, label) for column, label in zip(columns, labels, strict=True)]
     filled = [(kind, label) for kind, label in zip(kinds, labels, strict=True) if kind != "empty"]
     for kind, label in filled:
@@ -75,12 +75,12 @@ def common_kind(columns: list[Any], labels: list[str], find: Callable[[Any, str]
 
 
 def kind_of(column: pd.Series | ObjectColumn, label: str) -> str:
-    """Return the kind of ids in a column, "empty" for one without ids and type; raise for nulls and floats."""
+    """Return the kind of ids in a column, "empty" for an untyped column without ids; raise for nulls and floats."""
     if isinstance(column, ObjectColumn):
         try:
             return kind_of(column.objects, label)
         except InvalidEdgesError:
-            column = column.column  # so that the message has the rows
+            column = column.column  # for row numbers in the message
     dtype = column.dtype
     if isinstance(dtype, np.dtype) and dtype.kind in "iu":
         return "integer"  # cannot hold nulls
@@ -115,7 +115,7 @@ def kind_of(column: pd.Series | ObjectColumn, label: str) -> str:
 
 
 def _kind_of_arrow(dtype: pd.ArrowDtype, label: str) -> str:
-    """Return the kind of an Arrow type: that of the Python objects it holds."""
+    """Return the kind of the Python objects that an Arrow type converts to."""
     if "list" in str(dtype) or "struct" in str(dtype) or "map" in str(dtype):
         raise unhashable_refused(dtype, label)
     names = {"date": "date", "binary": "bytes", "large_binary": "bytes", "decimal": "decimal.Decimal"}
@@ -134,8 +134,8 @@ def _kind_of_objects(column: pd.Series, label: str) -> str:
     kinds = column.map(type)
     if kinds.nunique() > 1:
         rows = [0, int(np.flatnonzero(kinds != kinds.iloc[0])[0])]
-        held = [kinds.iloc[row].__name__ for row in rows]
-        raise refusal(InvalidEdgesError, RefusedRows(partial(_mixed, label), len(rows), rows, held))
+        type_names = [kinds.iloc[row].__name__ for row in rows]
+        raise refusal(InvalidEdgesError, RefusedRows(partial(_format_mixed_kinds, label), len(rows), rows, type_names))
     kind: type = kinds.iloc[0]
     if issubclass(kind, (float, complex, np.inexact)):
         raise floats_refused(kind.__name__, label)
@@ -171,8 +171,8 @@ def refuse_rows(
 ) -> None:
     """Raise for a column with nulls, or other invalid values, in these rows, unless there are none."""
     if rows.size:
-        say = partial(_format_rows, label, noun, remedy)
-        raise refusal(InvalidEdgesError, RefusedRows(say, rows.size, rows[:5].tolist(), []))
+        format_message = partial(_format_rows, label, noun, remedy)
+        raise refusal(InvalidEdgesError, RefusedRows(format_message, rows.size, rows[:5].tolist(), []))
 
 
 def _format_rows(label: str, noun: str, remedy: str, rows: RefusedRows) -> str:
@@ -182,16 +182,16 @@ def _format_rows(label: str, noun: str, remedy: str, rows: RefusedRows) -> str:
     )
 
 
-def format_values(label: str, noun: str, are: str, what_to_do: str, values: RefusedRows, *, what: str = "value") -> str:
-    """Return the message on invalid values of a column; `noun` is that of an entry, such as "row"."""
+def format_values(label: str, noun: str, fault: str, remedy: str, values: RefusedRows, *, what: str = "value") -> str:
+    """Return the message about invalid values of a column; `noun` names an entry, such as "row"."""
     shown = [f"{content} in {noun} {row}" for content, row in zip(values.contents, values.rows, strict=True)]
     return (
-        f"{label} has {counted(values.count, what)} {are}: {listed(values.padded(shown), 3)} "
-        f"(counted from 0). {what_to_do}"
+        f"{label} has {counted(values.count, what)} {fault}: {listed(values.padded(shown), 3)} "
+        f"(counted from 0). {remedy}"
     )
 
 
-def _mixed(label: str, mixed: RefusedRows) -> str:
+def _format_mixed_kinds(label: str, mixed: RefusedRows) -> str:
     first = mixed.contents[0]
     other = next(place for place, kind in enumerate(mixed.contents) if kind != first)
     return (

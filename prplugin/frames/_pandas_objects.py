@@ -15,10 +15,10 @@ from prplugin.machine import COMPILED_FROM, this_machine
 from prplugin.types.edges import Integers
 
 PIECE = 1 << 17
-"""Rows per pass, which bounds temporary memory."""
+"""Number of rows processed at a time, which bounds temporary memory."""
 
 SAMPLED = 8
-"""Ratio of rows to sampled rows, which decide whether objects repeat."""
+"""Ratio of rows to rows in the sample that decides whether objects repeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ class ObjectColumn:
         return self.column.dtype
 
     def factorize(self, *, strings: bool) -> tuple[Integers, Any]:
-        """Factorize as `pandas.factorize` does; `strings` tells whether all ids are strings. Overwrites `codes`."""
+        """Factorize as `pandas.factorize` does; `strings` is True if all ids are strings. Overwrites `codes`."""
         numbers, values = factorize_objects(self.objects, strings=strings)
         return take_in_place(numbers, self.codes), values
 
 
 def factorize_objects(column: pd.Series, *, strings: bool) -> tuple[Integers, Any]:
-    """Factorize a column of objects as `pandas.factorize` does; strings through Arrow, in half the time."""
+    """Factorize a column of objects as `pandas.factorize` does; strings with Arrow, in half the time."""
     objects = column.to_numpy()
     codes: Integers
     if strings:
@@ -64,7 +64,7 @@ def first_rows(codes: Integers, count: int) -> Integers:
     first = np.empty(count, np.int64)
     for begin in reversed(range(0, codes.size, PIECE)):
         rows = np.arange(begin, min(begin + PIECE, codes.size))
-        first[codes[rows[::-1]]] = rows[::-1]  # rows are written from last to first: the first remains
+        first[codes[rows[::-1]]] = rows[::-1]  # written in descending order, so that the first row remains
     return first
 
 
@@ -81,8 +81,8 @@ def take_in_place(table: Integers, codes: Integers) -> Integers:
 def deduplicate_objects(column: pd.Series) -> pd.Series | ObjectColumn:
     """Return a large column of repeated objects as `ObjectColumn`, and any other column unchanged.
 
-    Frames that were read, sorted or joined hold few objects many times. Comparing addresses is several times faster
-    than hashing the objects.
+    Frames that were read, sorted or joined often have few distinct objects in many rows. Comparing addresses is several
+    times faster than hashing the objects.
     """
     if not types.is_object_dtype(column.dtype) or len(column) < COMPILED_FROM:
         return column
@@ -91,11 +91,11 @@ def deduplicate_objects(column: pd.Series) -> pd.Series | ObjectColumn:
     threads = Threads(this_machine().threads)
     objects = np.ascontiguousarray(column.to_numpy())
     addresses: Integers = np.ndarray(objects.shape, np.intp, objects)  # a view
-    some = addresses[: -(-addresses.size // SAMPLED)]
-    if 2 * factorize.factorize_ids([some], threads)[1].size > some.size:
+    sample = addresses[: -(-addresses.size // SAMPLED)]
+    if 2 * factorize.factorize_ids([sample], threads)[1].size > sample.size:
         return column
-    (codes,), different = factorize.factorize_ids([addresses], threads)
-    first = first_rows(codes, different.size)
+    (codes,), distinct = factorize.factorize_ids([addresses], threads)
+    first = first_rows(codes, distinct.size)
     order = np.argsort(first)
     code = np.empty(order.size, codes.dtype)
     code[order] = np.arange(order.size)

@@ -39,17 +39,17 @@ def column_info(column: pd.Series, label: str) -> ColumnInfo:
 
 def common_type_of(endpoints: list[list[ColumnInfo]], labels: list[str]) -> CommonType:
     """Return the common kind and type of one column of the vertices, over all parts and both endpoints."""
-    named = [(fact, label) for end, label in zip(endpoints, labels, strict=True) for fact in end]
-    filled = [(fact, label) for fact, label in named if fact.rows] or named[:1]
-    spoken = [fact.called(label) for fact, label in filled]
-    kind = kinds.common_kind([fact.kind for fact, _ in filled], spoken, lambda kind, _: str(kind))
-    samples = [fact.sample for fact, _ in filled]
+    named = [(info, label) for end, label in zip(endpoints, labels, strict=True) for info in end]
+    filled = [(info, label) for info, label in named if info.rows] or named[:1]
+    part_labels = [info.label_with_part(label) for info, label in filled]
+    kind = kinds.common_kind([info.kind for info, _ in filled], part_labels, lambda kind, _: str(kind))
+    samples = [info.sample for info, _ in filled]
     if kind == "integer":
-        widths = [fact.has_width for fact, _ in filled]
+        widths = [info.has_width for info, _ in filled]
         common: Any = ids.in_one_type(samples, widths, list(dict.fromkeys(label for _, label in filled)))[0][:0]
     else:
         common = ids.concat_in_common_type(samples, labels[0])[:1]
-    part_types = [fact.dtype for end in endpoints for fact in ([fact for fact in end if fact.rows] or end[:1])]
+    part_types = [info.dtype for end in endpoints for info in ([info for info in end if info.rows] or end[:1])]
     return CommonType(kind, common, part_types)
 
 
@@ -74,14 +74,18 @@ def by_first_appearance(
 ) -> tuple[list[Integers], list[Any], Integers]:
     """Factorize the vertices of a part in the common types; see `prplugin.frames._pandas_ids.by_first_appearance`."""
     parts = [
-        [pd.Series(integers_of(column, label[part], one)) for column, label in zip(columns, labels, strict=True)]
-        if one.kind == "integer"
+        [
+            pd.Series(integers_of(column, label[part], common_type))
+            for column, label in zip(columns, labels, strict=True)
+        ]
+        if common_type.kind == "integer"
         else [deduplicate_objects(column) for column in columns]
-        for part, (columns, one) in enumerate(zip(zip(*endpoints, strict=True), shared, strict=True))
+        for part, (columns, common_type) in enumerate(zip(zip(*endpoints, strict=True), shared, strict=True))
     ]
     names = [list(part) for part in zip(*labels, strict=True)]
-    codes, arrays, places = ids.by_first_appearance(parts, names, [one.kind for one in shared])
-    return codes, [_cast(ids.without_categories(array), one) for array, one in zip(arrays, shared, strict=True)], places
+    codes, arrays, places = ids.by_first_appearance(parts, names, [common_type.kind for common_type in shared])
+    vertices = [_cast(ids.without_categories(array), like) for array, like in zip(arrays, shared, strict=True)]
+    return codes, vertices, places
 
 
 def to_common_type(column: pd.Series, shared: CommonType) -> Any:
@@ -108,14 +112,14 @@ def _series(array: Any) -> pd.Series:
 def concat_columns(pieces: list[list[Any]], shared: list[CommonType]) -> list[Any]:
     """Concatenate vertices, column by column, in the common types."""
     return [
-        np.concatenate(parts) if one.kind == "integer" else ids.concat_in_common_type(list(parts), "vertices")
-        for parts, one in zip(zip(*pieces, strict=True), shared, strict=True)
+        np.concatenate(parts) if common_type.kind == "integer" else ids.concat_in_common_type(list(parts), "vertices")
+        for parts, common_type in zip(zip(*pieces, strict=True), shared, strict=True)
     ]
 
 
 def distinct(arrays: list[Any], shared: list[CommonType]) -> tuple[Integers, list[Any]]:
     """Factorize vertices in the order of first appearance; return codes, and distinct vertices column by column."""
-    return ids.distinct([_series(array) for array in arrays], [one.kind for one in shared])
+    return ids.distinct([_series(array) for array in arrays], [common_type.kind for common_type in shared])
 
 
 def take(arrays: list[Any], rows: Integers) -> list[Any]:
@@ -125,8 +129,8 @@ def take(arrays: list[Any], rows: Integers) -> list[Any]:
 
 def format_vertices(arrays: list[Any], rows: Integers) -> list[str]:
     """Return the vertices at `rows`, of NumPy, pandas or CuPy arrays, as text, for messages."""
-    held = [to_host(array[namespace(array).asarray(rows)]) for array in arrays]
-    return format_ids(partial(plain_ids, held), np.arange(len(rows)))
+    ids_at_rows = [to_host(array[namespace(array).asarray(rows)]) for array in arrays]
+    return format_ids(partial(plain_ids, ids_at_rows), np.arange(len(rows)))
 
 
 # --- owners of vertices -------------------------------------------------------------------------------------------
@@ -135,7 +139,7 @@ PANDAS_HASHED = ("string", "bytes", "boolean", "datetime", "datetime with a time
 """Kinds of ids whose pandas hash is the same in every process."""
 
 PYTHON_HASHED = ("decimal.Decimal", "fractions.Fraction", "uuid.UUID")
-"""Kinds of ids whose Python hash is the same in every process. That of dates, for example, is salted."""
+"""Kinds of ids whose Python hash is the same in every process. The hash of dates, for example, is salted."""
 
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -143,8 +147,8 @@ MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 def hash_ranks(arrays: list[Any], shared: list[CommonType], size: int) -> Integers:
     """Return the worker, 0 .. size - 1, responsible for each vertex, from a hash that is the same on all workers."""
     mixed = np.zeros(len(arrays[0]), np.uint64)
-    for array, one in zip(arrays, shared, strict=True):
-        mixed = (mixed ^ _hashes(array, one.kind)) * MULTIPLIER
+    for array, common_type in zip(arrays, shared, strict=True):
+        mixed = (mixed ^ _hashes(array, common_type.kind)) * MULTIPLIER
         mixed ^= mixed >> np.uint64(32)
     return (mixed % np.uint64(size)).astype(np.int64)
 
@@ -172,17 +176,17 @@ def _hashes(array: Any, kind: str) -> Any:
 def in_edge_types(arrays: list[Any], shared: list[CommonType]) -> list[Any]:
     """Return distinct vertices in the types of the edge columns."""
     return [
-        ids.integers_like(np.asarray(array), one.part_types)
-        if one.kind == "integer"
-        else ids.like_categories(array, one.part_types)
-        for array, one in zip(arrays, shared, strict=True)
+        ids.integers_like(np.asarray(array), common_type.part_types)
+        if common_type.kind == "integer"
+        else ids.like_categories(array, common_type.part_types)
+        for array, common_type in zip(arrays, shared, strict=True)
     ]
 
 
 def write_of(
     library: Any, names: list[Any], columns: list[Any], ranks: Any, first: int, rows: Integers | None = None
 ) -> Any:
-    """Return a frame of vertices and ranks, all or those at `rows`, with an index that starts at `first`.
+    """Return a frame of vertices and ranks, at `rows` if given, with an index that starts at `first`.
 
     `library` is the adapter of pandas or cuDF.
     """

@@ -18,7 +18,7 @@ from prplugin.frames.columns import Columns
 
 @dataclass(frozen=True)
 class File:
-    """A Parquet file, with its schema of the columns in use."""
+    """A Parquet file, with the schema of the columns in use."""
 
     fragment: Any  # pyarrow.dataset.ParquetFileFragment
     schema: pa.Schema
@@ -71,13 +71,15 @@ def _errors_of(fragment: Any) -> Iterator[None]:
 
 
 def files_of(dataset: ds.Dataset, columns: Columns, used: list[int]) -> tuple[list[File], list[pa.Field | None]]:
-    """Return the files of a dataset, and for each column at `used` the field that its row groups are cast to.
+    """Return the files of a dataset, and the field to which row groups are cast for each column in `used`.
 
     The common type has the largest width of integers and floats, the finest unit of times and the most digits of
-    decimals, so that no value changes. Weights, and integers without a common type, keep their types: None.
+    decimals, so that no value changes. Weights, and integers without a common type, keep their
+    types, and their field is None.
 
-    ColumnNotFoundError: a file lacks a column. InvalidEdgesError: a file cannot be read, or has a column more than
-    once, or ids are of different kinds in different files.
+    Raises ColumnNotFoundError: if a file lacks a column.
+    Raises InvalidEdgesError: if a file cannot be read, or has a column more than once, or the kinds of ids differ
+    between files.
     """
     schema = [dataset.schema.field(position) for position in used]
     names = [field.name for field in schema]
@@ -91,10 +93,10 @@ def _file(dataset: ds.Dataset, fragment: Any, columns: Columns, names: list[str]
     keys = ds.get_partition_keys(fragment.partition_expression)
     folders = [key for key in keys if key not in schema.names]
     columns.within([*schema.names, *folders], f"file {fragment.path!r}")
-    if both := [name for name in names if name in keys and name in schema.names]:
+    if duplicated := [name for name in names if name in keys and name in schema.names]:
         if any(name in folders for name in names):
             raise InvalidEdgesError(
-                f"column {both[0]!r} is in file {fragment.path!r} and in the name of its folder, too: rename one."
+                f"column {duplicated[0]!r} is in file {fragment.path!r} and in the name of its folder, too: rename one."
             )
         # Without the partition expression Arrow reads these columns from the file, not from the folder name.
         fragment = dataset.format.make_fragment(fragment.path, fragment.filesystem)
@@ -126,8 +128,8 @@ def _common_field(files: list[File], position: int, field: pa.Field, columns: Co
     if not members or field.type != members[0][0]:  # a schema given by the user, not that of the first file
         members.append((field.type, "the dataset's schema", 1))
     members = [member for member in members if member[2]] or members[:1]
-    spoken = [f"{label} of {where} ({kind})" for kind, where, _ in members]
-    _pandas_kinds.common_kind(members, spoken, lambda member, spoken: _kind(member[0], spoken))
+    file_labels = [f"{label} of {where} ({kind})" for kind, where, _ in members]
+    _pandas_kinds.common_kind(members, file_labels, lambda member, file_label: _kind(member[0], file_label))
     common = _common_type([_plain(kind) for kind, _, _ in members])
     return None if common is None else field.with_type(common)
 

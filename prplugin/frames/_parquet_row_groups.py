@@ -1,8 +1,8 @@
-"""Vertices and edges of Parquet files of which one row group is in memory at a time. Imports pandas.
+"""Read Parquet files one row group at a time. Imports pandas.
 
-The first pass collects the vertices and their degrees, the second stores the edges. The host holds one row group, the
-degrees and the id of each vertex, and 4 bytes per edge (8 from 2**31 vertices on), 8 more with a weight, and another 4
-if edges are needed by row, for ``directed=False`` or `duplicates`.
+The first pass collects the vertices and their degrees, the second stores the edges. Host memory holds one row group,
+the degrees and the id of each vertex, and 4 bytes per edge (8 for 2**31 or more vertices), plus 8 for a weight, plus 4
+if an edge list is required, for ``directed=False`` or `duplicates`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 __all__ = ["read"]
 
 Group: TypeAlias = tuple[Any, Integers]
-"""Edges of a row group as positions among its own vertices, and the position of each of these in the result."""
+"""Edges of a row group as positions in its vertices, and the positions of these vertices in the result."""
 
 
 def read(
@@ -42,19 +42,19 @@ def read(
                 yield _factorize(table, columns, row)
                 row += table.num_rows
 
-    # An empty table of the common types; where a file keeps its own type (weights, some integers), int64 stands in.
+    # An empty table of the common types; int64 for columns whose files keep their types (weights, some integers).
     schema = [field or pa.field(str(position), pa.int64()) for position, field in enumerate(common)]
     no_edges, additional = narwhals.read(pa.schema(schema).empty_table(), columns, vertices, edge_list=True)
     labels = [f"column {name!r}" for name in (*columns.source_names, *columns.destination_names)]
-    found = _Found(additional, labels)
+    totals = _VertexDegrees(additional, labels)
     for edges, own in chain(groups(), [(no_edges, additional)]):
-        found.add(edges, own)
-    found.merge()
-    known = replace(additional, ids=found.ids, fields=narwhals.fields_of_vertices(common, columns, vertices))
+        totals.add(edges, own)
+    totals.merge()
+    known = replace(additional, ids=totals.ids, fields=narwhals.fields_of_vertices(common, columns, vertices))
     index = VertexIndex(known)
     placed = ((edges, index.positions_of(own, "")) for edges, own in groups())
-    put = _by_row if edge_list or found.m < COMPILED_FROM else _by_target
-    return put(placed, found, weighted=columns.weight is not None), known
+    build = _by_row if edge_list or totals.m < COMPILED_FROM else _by_target
+    return build(placed, totals, weighted=columns.weight is not None), known
 
 
 def _factorize(table: pa.Table, columns: Columns, first_row: int) -> tuple[Any, narwhals.Vertices]:
@@ -71,7 +71,7 @@ def _factorize(table: pa.Table, columns: Columns, first_row: int) -> tuple[Any, 
 # --- vertices of all row groups -----------------------------------------------------------------------------------
 
 
-class _Found:
+class _VertexDegrees:
     """Distinct vertices of the row groups, integers ascending, and their in- and out-degrees; complete after `merge`.
 
     `like`: Additional vertices, whose columns have the types of the result.
@@ -84,7 +84,7 @@ class _Found:
         self._unmerged: list[tuple[list[Any], list[Integers]]] = []
 
     def add(self, edges: Edges, vertices: narwhals.Vertices) -> None:
-        """Add the vertices of a row group; merge at most twice as many as are added."""
+        """Add the vertices of a row group; merge once unmerged vertices outnumber merged ones."""
         self.m += edges.m
         degrees = [np.bincount(ends, minlength=edges.n) for ends in (edges.destination, edges.source)]
         self._unmerged.append((vertices.ids, degrees))
@@ -92,7 +92,7 @@ class _Found:
             self.merge()
 
     def merge(self) -> None:
-        """Merge the row groups added since the last merge."""
+        """Merge the vertices of row groups added since the last merge."""
         ids, degrees = zip((self.ids, self.degrees), *self._unmerged, strict=True)
         self._unmerged = []
         kinds = self._like.kinds
@@ -122,11 +122,11 @@ class _Found:
 # --- edges --------------------------------------------------------------------------------------------------------
 
 
-def _by_row(groups: Iterator[Group], found: _Found, *, weighted: bool) -> Edges:
+def _by_row(groups: Iterator[Group], totals: _VertexDegrees, *, weighted: bool) -> Edges:
     """Return the edges in the order of the rows."""
-    n = found.degrees.shape[1]
-    source, destination = np.empty((2, found.m), index_dtype(n))
-    weights = np.empty(found.m) if weighted else None
+    n = totals.degrees.shape[1]
+    source, destination = np.empty((2, totals.m), index_dtype(n))
+    weights = np.empty(totals.m) if weighted else None
     begin = 0
     for edges, positions in groups:
         rows = slice(begin, begin + edges.m)
@@ -137,11 +137,11 @@ def _by_row(groups: Iterator[Group], found: _Found, *, weighted: bool) -> Edges:
     return Edges(source, destination, weights, n)
 
 
-def _by_target(groups: Iterator[Group], found: _Found, *, weighted: bool) -> GroupedEdges:
+def _by_target(groups: Iterator[Group], totals: _VertexDegrees, *, weighted: bool) -> GroupedEdges:
     """Return the edges grouped by target."""
     from prplugin.cpu.pieces import CscBuilder  # imports Numba
 
-    in_degrees, out_degrees = found.degrees
+    in_degrees, out_degrees = totals.degrees
     builder, index = CscBuilder(in_degrees, out_degrees, weighted=weighted), index_dtype(in_degrees.size)
     for edges, own in groups:
         positions = own.astype(index, copy=False)

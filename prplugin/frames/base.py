@@ -35,7 +35,7 @@ class FrameAdapter(Protocol):
         destination, then `vertices`.
 
         `vertices`: Additional vertices, or None.
-        `edge_list`: Whether `Edges` in the order of the rows are required, and not `GroupedEdges`.
+        `edge_list`: Whether `Edges` in the order of the rows are required instead of `GroupedEdges`.
         `lasting`: Whether the edges outlive the frame. If not, they may alias its columns.
 
         Raises InvalidEdgesError: if ids are null, floating-point or of mixed kinds, or weights are not finite and

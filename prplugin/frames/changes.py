@@ -27,11 +27,10 @@ class FrameEdges(NamedTuple):
 def read_edges(
     frame: Any, schema: EdgeOptions, clock: Clock | None, memory_space: MemorySpace, *, removed: bool
 ) -> FrameEdges:
-    """Read edges from the columns of the graph to the host; edges to remove may lack weights and times.
+    """Read edges to the host, from columns named as in the graph; edges to remove may lack weights and times.
 
-    `schema`: The options that the graph was read with. Without `source` and `destination`, columns are found by their
-    usual names.
-    `memory_space`: That of the graph, in which the ids of the vertices are.
+    `schema`: Options of the graph. Without `source` and `destination`, columns are found by default names.
+    `memory_space`: Memory space of the graph and of its vertex ids.
     """
     if memory_space == "host":
         if "cudf.pandas" in sys.modules:

@@ -1,4 +1,4 @@
-"""Columns of the endpoints and the weights: the same rules for every frame library."""
+"""Selection of the endpoint, weight and time columns, by the same rules for every frame library."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 __all__ = ["KNOWN_PAIRS", "Columns", "columns_of", "endpoints_of", "positions", "resolve"]
 
 KNOWN_PAIRS = (("src", "dst"), ("source", "destination"), ("source", "target"), ("from", "to"))
-"""Pairs of columns that are looked for in this order if none are named."""
+"""Default names of the endpoint columns, in order of precedence."""
 
 ENDPOINT_NAMES = (
     "src source from u origin start tail sender follower citing parent i a node1 id1 nodea",
     "dst dest destination target to v end head receiver followee cited child j b node2 id2 nodeb",
 )
-"""Plain names of columns that may be the sources, and the destinations: they are proposed, not taken."""
+"""Plain names of probable source and destination columns. Error messages suggest them; they are never selected."""
 
 WEIGHTS = frozenset(["weight", "weights", "wt", "wts", "wgt", "wgts", "w", "edgeweight", "edgeweights"])
-"""Plain names of columns that may be weights: they are mentioned where they are not used."""
+"""Plain names of probable weight columns, for `Columns.unused_weight`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Positions of the columns in the frame, and their names; several where a vertex has several columns."""
+    """Positions and names of the columns in a frame; lists with several entries if a vertex has several columns."""
 
     source: list[int]
     destination: list[int]
@@ -43,15 +43,15 @@ class Columns:
     time_name: Hashable = None
     clock: Clock | None = None
     unused_weight: Hashable = None
-    """A column that seems to hold weights, where none is named."""
+    """Name of a probable weight column, if no weight is named."""
 
     @property
     def vertex_names(self) -> list[Hashable]:
-        """Names of the vertex columns in the result: `vertex`, or the source's names where there are several."""
+        """Names of the vertex columns in the result: `vertex`, or the names of several source columns."""
         return ["vertex"] if len(self.source) == 1 else self.source_names
 
     def id_labels(self, *, vertices: bool = False) -> list[list[str]]:
-        """Return the names of the id columns in messages: of the source, of the destination, of additional vertices."""
+        """Return the labels of the source, destination and, optionally, additional vertex columns, for messages."""
         labels = [[f"column {name!r}" for name in names] for names in (self.source_names, self.destination_names)]
         if vertices:
             several = len(self.source) > 1
@@ -59,7 +59,7 @@ class Columns:
         return labels
 
     def in_use(self) -> tuple[list[int], Columns]:
-        """Return the positions of the columns in use, and where each is in a frame of those alone."""
+        """Return the positions of the columns in use, and the `Columns` of a frame of only these columns."""
         values = [position for position in (self.weight, self.time) if position is not None]
         used = sorted({*self.source, *self.destination, *values})
         return used, replace(
@@ -71,10 +71,10 @@ class Columns:
         )
 
     def within(self, labels: Sequence[Hashable], where: str) -> Columns:
-        """Return the positions of the columns, found by name, in one part of the frame; `where` names it in messages.
+        """Find the columns by name in one part of the frame, which `where` names in messages.
 
         Raises ColumnNotFoundError: if a column is absent.
-        Raises InvalidEdgesError: if a column is there more than once.
+        Raises InvalidEdgesError: if a column occurs more than once.
         """
         return replace(
             self,
@@ -96,8 +96,8 @@ def resolve(
     """Find the columns of a frame with these labels.
 
     Raises ColumnNotFoundError: if a named column is absent, or none is named and no known pair is present.
-    Raises InvalidEdgesError: if a named column is there more than once.
-    Raises InvalidOptionError: if the names do not go together.
+    Raises InvalidEdgesError: if a named column occurs more than once.
+    Raises InvalidOptionError: if the names are inconsistent.
     """
     if source is None and destination is None:
         source, destination = _known_pair(labels)
@@ -129,12 +129,12 @@ def resolve(
 
 
 def _known_pair(labels: Sequence[Hashable]) -> tuple[str, str]:
-    """Return the first known pair that is present, or the only one without regard to case."""
+    """Return the first known pair in the frame, or else the only case-insensitive match."""
     for pair in KNOWN_PAIRS:
         if all(positions(labels, name) for name in pair):
             return pair
-    alike = [[_in_any_case(labels, name) for name in pair] for pair in KNOWN_PAIRS]
-    present = [pair for pair in alike if all(pair)]
+    matches = [[_matching_labels(labels, name) for name in pair] for pair in KNOWN_PAIRS]
+    present = [pair for pair in matches if all(pair)]
     if len(present) == 1 and [len(names) for names in present[0]] == [1, 1]:
         (source,), (destination,) = present[0]
         return source, destination
@@ -147,20 +147,22 @@ def _known_pair(labels: Sequence[Hashable]) -> tuple[str, str]:
     pairs = ", ".join("/".join(pair) for pair in KNOWN_PAIRS)
     raise ColumnNotFoundError(
         f"none of the pairs of columns {pairs} is in the frame. {_present(labels)} "
-        f"Name the two columns: pagerank(edges, source, destination).{_proposed(labels)}"
+        f"Name the two columns: pagerank(edges, source, destination).{_suggested_call(labels)}"
     )
 
 
-def _in_any_case(labels: Sequence[Hashable], name: str) -> list[str]:
-    """Return the columns of a name: the one that is spelled so, or those that differ in case alone."""
+def _matching_labels(labels: Sequence[Hashable], name: str) -> list[str]:
+    """Return the exact match of a name, or else all case-insensitive matches."""
     if name in labels:
         return [name]
     return [label for label in labels if isinstance(label, str) and label.casefold() == name]
 
 
-def _proposed(labels: Sequence[Hashable]) -> str:
-    """Return the end of a message on a frame without known columns: the two that may be meant."""
-    sources, destinations = ([label for label in labels if _may_be(label, names.split())] for names in ENDPOINT_NAMES)
+def _suggested_call(labels: Sequence[Hashable]) -> str:
+    """Return a suggestion of endpoint columns for an error message; empty if no pair is probable."""
+    sources, destinations = (
+        [label for label in labels if _is_probable(label, names.split())] for names in ENDPOINT_NAMES
+    )
     if len(labels) == 2 and not (len(sources) == len(destinations) == 1):
         sources, destinations = [labels[0]], [labels[1]]
     if len(sources) == len(destinations) == 1 and sources != destinations:
@@ -168,8 +170,8 @@ def _proposed(labels: Sequence[Hashable]) -> str:
     return ""
 
 
-def _may_be(label: Hashable, names: list[str]) -> bool:
-    """Return whether a column may be one of those names, by itself or with "node" or "id" added: ``FromNodeId``."""
+def _is_probable(label: Hashable, names: list[str]) -> bool:
+    """Return whether a label is one of the names, optionally with "node" or "id" added, as in ``FromNodeId``."""
     if not isinstance(label, str):
         return False
     name = plain(label)
@@ -177,7 +179,7 @@ def _may_be(label: Hashable, names: list[str]) -> bool:
 
 
 def _check_name(labels: Sequence[Hashable], role: str, given: object) -> None:
-    """Raise for what names no column: values in place of a name, and a number that is meant for alpha."""
+    """Raise for values instead of a column name, and for a number that is probably meant as alpha."""
     if isinstance(given, float) and role == "source" and 0 <= given < 1 and not positions(labels, given):
         raise InvalidOptionError(
             f"source is {given!r}, which is no column. Did you mean alpha={given!r}? All arguments but the first four "
@@ -188,17 +190,17 @@ def _check_name(labels: Sequence[Hashable], role: str, given: object) -> None:
             continue
         try:
             hash(name)
-            bool(name == name)  # noqa: PLR0124  # neither an expression nor a column answers
+            bool(name == name)  # noqa: PLR0124  # raises for expressions and columns
         except (TypeError, ValueError):
             raise InvalidOptionError(
                 f"{role} must be a column name{'' if role == 'weight' else ' or a list of them'}, not "
-                f"{type(name).__module__.split('.')[0]}.{type(name).__qualname__}. {_as_name(labels, role, name)}"
+                f"{type(name).__module__.split('.')[0]}.{type(name).__qualname__}. {_name_hint(labels, role, name)}"
             ) from None
 
 
-def _as_name(labels: Sequence[Hashable], role: str, given: Any) -> str:
-    """Return the call to use where values are given in place of a column."""
-    meta: Any = getattr(given, "meta", None)  # of an expression of polars
+def _name_hint(labels: Sequence[Hashable], role: str, given: Any) -> str:
+    """Return a hint for an error message about values instead of a column name."""
+    meta: Any = getattr(given, "meta", None)  # attribute of polars expressions
     name = meta.output_name() if hasattr(meta, "output_name") else getattr(given, "name", None)
     if isinstance(name, Hashable) and name is not None and positions(labels, name):
         return f"Did you mean {role}={name!r}? Values that are no column yet go into the frame first."
@@ -215,7 +217,7 @@ def _names(role: str, names: object) -> list[Hashable]:
 
 
 def positions(labels: Sequence[Hashable], name: Hashable) -> list[int]:
-    """Return the positions at which a column name stands; NaN is a name, too, and equal to itself."""
+    """Return the positions of the columns with this name; NaN matches NaN."""
     return [position for position, label in enumerate(labels) if _same(label, name)]
 
 
@@ -226,7 +228,7 @@ def _same(label: Hashable, name: Hashable) -> bool:
         return math.isnan(name)
     try:
         return bool(label == name)
-    except TypeError:  # pandas.NA, of which nothing is known
+    except TypeError:  # the truth value of pandas.NA is undefined
         return False
 
 
@@ -259,7 +261,7 @@ def _present(labels: Sequence[Hashable]) -> str:
 
 
 def endpoints_of(library: Any, frame: Any, columns: Columns, vertices: object = None) -> list[list[Any]]:
-    """Return the columns of the sources, of the destinations and, if given, of additional vertices.
+    """Return the source columns, the destination columns and, if given, the additional vertex columns.
 
     `library` is the adapter of pandas or cuDF.
     """

@@ -79,7 +79,7 @@ class Vertices(BaseVertices):
     @classmethod
     @on_cudf_stream()
     def of_host(cls, vertices: BaseVertices) -> Vertices:
-        """Copy vertices that are columns of pandas."""
+        """Copy vertices from pandas columns to the GPU."""
         columns = [pd.Series(column, dtype=column.dtype) for column in vertices.columns]
         return cls(vertices.names, [ids.on_device(column, "the frame") for column in columns], vertices.kinds)
 
@@ -141,7 +141,7 @@ def column_of(frame: Any, position: int) -> Any:
 
 
 def given_types() -> GivenTypes:
-    """Return the types of cuDF and pandas that are accepted for arguments given by vertex."""
+    """Return the types of cuDF and pandas that are accepted for per-vertex arguments."""
     indexes = (cudf.Index, pd.Index, pd.api.extensions.ExtensionArray)
     return GivenTypes(indexes, (cudf.Series, pd.Series), (cudf.DataFrame, pd.DataFrame))
 
@@ -157,7 +157,7 @@ def factorize(column: cudf.Series) -> tuple[Integers, Integers]:
 
 
 def id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
-    """Return a list, array, Series, Index or frame of ids as a list of Series, one per column.
+    """Convert a list, array, Series, Index or frame of ids to a list of Series, one per column.
 
     `names` holds the column names of vertices with several columns; None for a single column. Ids in host memory stay
     there, as pandas Series.

@@ -47,7 +47,7 @@ def edges_of(graph: Any) -> dict[str, Any]:
 
 
 def _contains_edges(given: Any, edges: Any) -> bool:
-    """Return whether all edges are among the rows that the graph was made from. Both use cuGraph's vertex numbers."""
+    """Return whether all edges are in the rows from which the graph was created, both with renumbered vertices."""
     columns = ["src", "dst"]
     if "weight" in edges.columns:
         columns.append("weight")

@@ -71,7 +71,7 @@ def _in_use(frame: Any, columns: Columns) -> tuple[Any, Columns]:
 
 
 def refuse_times(time: Hashable) -> None:
-    """Raise if a column of times is named."""
+    """Raise if a time column is named."""
     if time is not None:
         raise InvalidOptionError("time= is for frames in one memory: pass edges.compute().")
 
@@ -121,12 +121,12 @@ def parts_name(frame: Any) -> str:
 
 
 def parts(name: str) -> Any:
-    """Import the module of that name, on a worker."""
+    """Import the module with a name from `parts_name`, on a worker."""
     return importlib.import_module(name)
 
 
 def given_ids(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
-    """Return ids given by the user as a list of pandas Series, one per column, after a check of their kinds."""
+    """Convert ids to a list of pandas Series, one per column, and check their kinds."""
     from prplugin.frames import pandas  # imports pandas
     from prplugin.frames._pandas_kinds import kind_of
 
@@ -137,7 +137,7 @@ def given_ids(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
 
 
 def given_values(given: Any, names: list[Hashable], what: str) -> tuple[list[Any], Floats]:
-    """Return values given by the user by vertex: id columns and float64 values."""
+    """Return the id columns and the float64 values of a per-vertex argument."""
     from prplugin.frames import pandas  # imports pandas
 
     given = on_host(_computed(given))
@@ -168,7 +168,7 @@ def frame_of(futures: list[Any], rows: list[int], like: Any) -> Any:
 
 
 class _OnePartition(Boundary):
-    """Results are Dask frames with one partition."""
+    """Compute arguments, and return results as Dask frames with one partition."""
 
     def convert(self, given: Any, what: str) -> Any:
         return _computed(given)
@@ -208,10 +208,10 @@ class ComputedFrame:
         partitions, starts = list(range(len(frames))), np.cumsum([0, *map(len, frames)])[:-1].tolist()
         pieces, part_columns = endpoints_of_partitions(self._parts, frames, partitions, columns)
         labels = columns.id_labels()
-        facts = column_info_of_partitions(self._parts, pieces, partitions, starts, labels)
+        infos = column_info_of_partitions(self._parts, pieces, partitions, starts, labels)
         shared = [
             self._parts.common_type_of(
-                [[one[end][column] for one in facts] for end in range(2)], [label[column] for label in labels]
+                [[info[end][column] for info in infos] for end in range(2)], [label[column] for label in labels]
             )
             for column in range(len(columns.source))
         ]

@@ -30,10 +30,10 @@ LIBRARIES = ("scipy.sparse", "cupyx.scipy.sparse")
 
 @dataclass(frozen=True)
 class Matrix:
-    """A sparse matrix as given by the user, before any check.
+    """A sparse matrix before validation.
 
-    `layout` is "csr", "csc" or "coo", which has `row` and `col` for offsets and indices; `n` is None if the offsets
-    determine it; `names` are those of the three arrays in messages.
+    `layout` is "csr", "csc" or "coo", whose `row` and `col` are in `offsets` and `indices`; `n` is None if the offsets
+    determine it; `names` are the names of the three arrays, for messages.
     """
 
     layout: str
@@ -50,8 +50,8 @@ class Matrix:
 
 
 @dataclass(frozen=True)
-class _Moved(Boundary):
-    """Without cuDF, arguments of a graph in GPU memory are processed on the host."""
+class _OnHost(Boundary):
+    """Process arguments of a graph in device memory on the host, without cuDF."""
 
     memory_space: MemorySpace  # of the graph
 
@@ -63,7 +63,7 @@ class _Moved(Boundary):
 
 
 class Vertices:
-    """The vertices 0..n-1: `BaseVertices` that are made, and pandas or cuDF imported, when they are needed."""
+    """The vertices 0..n-1. Creates `BaseVertices`, and imports pandas or cuDF, on first use."""
 
     def __init__(self, n: int, memory_space: MemorySpace, *, in_cudf: bool) -> None:
         self._n, self._memory_space, self._in_cudf = n, memory_space, in_cudf
@@ -72,7 +72,7 @@ class Vertices:
         return self._n
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # asked for by pickle, before the attributes are there
+        if name.startswith("_"):  # pickle accesses names before the attributes are set
             raise AttributeError(name)
         return getattr(self._columns, name)
 
@@ -86,7 +86,7 @@ class Vertices:
     def _columns(self) -> BaseVertices:
         names: list[Hashable] = ["vertex"]
         if self._in_cudf:
-            import cupy  # holds the graph
+            import cupy  # lazy import; the graph is in CuPy arrays
 
             from prplugin.frames import cudf
 
@@ -96,7 +96,7 @@ class Vertices:
         from prplugin.frames import pandas
 
         ids = pd.array(np.arange(self._n), dtype=np.dtype(np.int64))
-        return pandas.Vertices(names, [ids], ["integer"], boundary=_Moved(self._memory_space))
+        return pandas.Vertices(names, [ids], ["integer"], boundary=_OnHost(self._memory_space))
 
 
 def is_sparse(matrix: object) -> bool:
@@ -137,27 +137,29 @@ def read_matrix(offsets: Any, indices: Any, weights: Any) -> Matrix:
 
 
 def adjacency(matrix: Matrix) -> tuple[Adjacency, BaseVertices]:
-    """Check a matrix, and return a graph of copies of its arrays in the same memory space, and its vertices.
+    """Validate a matrix; return a graph with copies of its arrays in their memory space, and its vertices.
 
     Repeated entries are parallel edges, and entries of value 0 are edges of weight 0. The graph is unweighted if all
-    weights are 1. InvalidEdgesError: lengths do not agree, offsets decrease, indices are out of range, or weights are
-    not finite and non-negative.
+    weights are 1.
+
+    Raises InvalidEdgesError: if lengths differ, offsets decrease, indices are out of range, or weights are not finite
+    and non-negative.
     """
-    of_offsets, of_indices, of_weights = matrix.names
+    offsets_name, indices_name, weights_name = matrix.names
     if matrix.layout == "coo":
         n = matrix.n or 0
-        rows, columns = _positions(matrix.offsets, n, of_offsets), _positions(matrix.indices, n, of_indices)
+        rows, columns = _positions(matrix.offsets, n, offsets_name), _positions(matrix.indices, n, indices_name)
         if rows.size != columns.size:
-            raise InvalidEdgesError(f"{of_offsets} has {rows.size:,} entries, and {of_indices} {columns.size:,}.")
-        made = Adjacency(Edges(rows, columns, _weights(matrix.weights, rows.size, of_weights), n))
+            raise InvalidEdgesError(f"{offsets_name} has {rows.size:,} entries, and {indices_name} {columns.size:,}.")
+        graph = Adjacency(Edges(rows, columns, _weights(matrix.weights, rows.size, weights_name), n))
     else:
-        offsets = _offsets(matrix.offsets, int(matrix.indices.size), matrix.n, of_offsets, of_indices)
-        indices = _positions(matrix.indices, offsets.size - 1, of_indices)
-        weights = _weights(matrix.weights, indices.size, of_weights)
-        made = Adjacency.of(Compressed(offsets, indices, weights), by_target=matrix.layout == "csc")
+        offsets = _offsets(matrix.offsets, int(matrix.indices.size), matrix.n, offsets_name, indices_name)
+        indices = _positions(matrix.indices, offsets.size - 1, indices_name)
+        weights = _weights(matrix.weights, indices.size, weights_name)
+        graph = Adjacency.of(Compressed(offsets, indices, weights), by_target=matrix.layout == "csc")
     in_cudf = matrix.memory_space == "device" and "cudf" in sys.modules
-    vertices: Any = Vertices(made.n, made.memory_space, in_cudf=in_cudf)
-    return made, vertices
+    vertices: Any = Vertices(graph.n, graph.memory_space, in_cudf=in_cudf)
+    return graph, vertices
 
 
 def _offsets(given: Any, m: int, n: int | None, label: str, members: str) -> Integers:
@@ -172,10 +174,10 @@ def _offsets(given: Any, m: int, n: int | None, label: str, members: str) -> Int
             f"of {members}, {m:,}."
         )
     xp = namespace(given)
-    if (falling := xp.flatnonzero(given[1:] < given[:-1])).size:
+    if (decreases := xp.flatnonzero(given[1:] < given[:-1])).size:
         raise InvalidEdgesError(
-            f"{label} falls {counted(falling.size, 'time')}, after {'entry' if falling.size == 1 else 'entries'} "
-            f"{listed(falling)} (counted from 0): it says where each row begins, and rows come one after another."
+            f"{label} falls {counted(decreases.size, 'time')}, after {'entry' if decreases.size == 1 else 'entries'} "
+            f"{listed(decreases)} (counted from 0): the offsets of the rows must not decrease."
         )
     offsets: Integers = given.astype(np.int64 if xp is np else offset_dtype(m))
     return offsets

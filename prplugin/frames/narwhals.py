@@ -46,7 +46,7 @@ memory_space: MemorySpace = "host"
 class Vertices(pandas.Vertices):
     """Vertices as pandas arrays, written to frames of the library of the edges."""
 
-    fields: list[pa.Field | None]  # Arrow field of each vertex column; None stands for the common type in pandas
+    fields: list[pa.Field | None]  # Arrow field of each vertex column; None: the common type in pandas
     backend: Any  # narwhals.Implementation, the library of the result
     syntax: str  # library of the edges, whose syntax messages use for casts
 
@@ -169,8 +169,8 @@ def as_pandas(given: Any, what: str) -> Any:
 def as_frame(table: pa.Table) -> pd.DataFrame:
     """Return a table as a pandas frame with columns labelled by position."""
     columns = zip(table.columns, table.column_names, strict=True)
-    held = {place: series(column, f"column {name!r}") for place, (column, name) in enumerate(columns)}
-    return pd.DataFrame(held, copy=False)
+    by_position = {position: series(column, f"column {name!r}") for position, (column, name) in enumerate(columns)}
+    return pd.DataFrame(by_position, copy=False)
 
 
 def series(column: pa.ChunkedArray, label: str) -> pd.Series:
@@ -188,16 +188,16 @@ def series(column: pa.ChunkedArray, label: str) -> pd.Series:
 
 
 def fields_of_vertices(fields: Sequence[pa.Field | None], columns: Columns, vertices: object) -> list[pa.Field | None]:
-    """Return the field of each vertex column: that of both endpoints, or None if they differ or are unknown."""
+    """Return the common field of both endpoints per vertex column; None if they differ or are unknown."""
     pairs = zip(columns.source, columns.destination, strict=True)
-    return [None if vertices is not None else _common_field(fields[one], fields[other]) for one, other in pairs]
+    return [None if vertices is not None else _common_field(fields[source], fields[target]) for source, target in pairs]
 
 
-def _common_field(one: pa.Field | None, other: pa.Field | None) -> pa.Field | None:
-    """Return the field of two endpoints, without run-end encoding; None if they differ, or one is None."""
-    if one is None or other is None or one.type != other.type or one.metadata != other.metadata:
+def _common_field(source: pa.Field | None, target: pa.Field | None) -> pa.Field | None:
+    """Return the field of two endpoints, without run-end encoding; None if they differ or either is None."""
+    if source is None or target is None or source.type != target.type or source.metadata != target.metadata:
         return None
-    return one.with_type(one.type.value_type) if pa.types.is_run_end_encoded(one.type) else one
+    return source.with_type(source.type.value_type) if pa.types.is_run_end_encoded(source.type) else source
 
 
 def _like(column: Any, field: pa.Field | None) -> pa.ChunkedArray:

@@ -30,14 +30,14 @@ def read(graph: nx.Graph, weight: Hashable) -> NodeGraph:
     if weight is not None and any(edges()):
         weights = [attributes.get(weight, 1) for attributes in edges()]
     if not graph.is_directed():
-        once = sources <= targets
-        sources, targets = sources[once], targets[once]
-        weights = None if weights is None else list(compress(weights, once))
+        upper_triangle = sources <= targets
+        sources, targets = sources[upper_triangle], targets[upper_triangle]
+        weights = None if weights is None else list(compress(weights, upper_triangle))
     return NodeGraph(nodes, sources, targets, weights, f"attribute {weight!r} of the edges", graph.is_directed())
 
 
 def compressed(graph: nx.Graph) -> tuple[list[Hashable], Integers, Integers, Callable[[], Iterable[Any]]]:
-    """Return nodes, offsets and indices of the edges by source (CSR), and a function that iterates their attributes."""
+    """Return nodes, CSR offsets and indices of the edges, and a function that iterates over edge attributes."""
     if hasattr(graph, "_graph"):
         # A change of the graph does not clear the cache of a view, so the cache is disabled for views.
         graph.__networkx_cache__ = None

@@ -29,8 +29,8 @@ DEFAULT = "weight"
 class NodeGraph:
     """Nodes and edges of a graph of a graph library.
 
-    `sources` and `targets` are positions in `nodes`, of undirected edges in one direction; `weights` are not checked
-    yet, and are called `label` in messages.
+    `sources` and `targets` are positions in `nodes`, of undirected edges in one direction; `weights` are not
+    validated, and `label` names them in messages.
     """
 
     nodes: list[Hashable]
@@ -42,13 +42,13 @@ class NodeGraph:
 
 
 def check_type(graph: object, library: str, constructor: str) -> None:
-    """Raise unless this is a `Graph` of a library; the library is not imported for the test."""
+    """Raise unless an object is a `Graph` of a library, without importing the library."""
     if not is_a(graph, library, "Graph"):
         raise InvalidEdgesError(f"{constructor} takes a graph of {library}, not {full_name(graph)}.")
 
 
 def read_igraph(graph: Any, weights: str | None) -> NodeGraph:
-    """Read an `igraph.Graph`; the edges may lack the attribute `weights` if it is the default.
+    """Read an `igraph.Graph`; the attribute `weights` may be absent if it is the default.
 
     Vertex ids are the names if these are hashable, complete and distinct, else 0..n-1.
     """
@@ -63,10 +63,11 @@ def read_igraph(graph: Any, weights: str | None) -> NodeGraph:
             "Name one of those, or pass weights=None to count every edge 1."
         )
     names: list[Any] = graph.vs["name"] if "name" in graph.vertex_attributes() else []
-    ids = all(name is not None and isinstance(name, Hashable) for name in names) and len(set(names)) == len(names)
+    hashable = all(name is not None and isinstance(name, Hashable) for name in names)
+    use_names = hashable and len(set(names)) == len(names)
     endpoints = np.fromiter(chain.from_iterable(graph.get_edgelist()), np.int64, 2 * graph.ecount())
     return NodeGraph(
-        (ids and names) or list(range(graph.vcount())),
+        (use_names and names) or list(range(graph.vcount())),
         endpoints[::2],
         endpoints[1::2],
         graph.es[weights] if weights in present else None,
@@ -78,8 +79,8 @@ def read_igraph(graph: Any, weights: str | None) -> NodeGraph:
 def adjacency(graph: NodeGraph) -> tuple[Adjacency, pandas.Vertices]:
     """Return the graph, and its vertices in the order of the result: integers ascending, others in the order of nodes.
 
-    InvalidEdgesError: nodes cannot be the ids of one column, for example because they are of mixed kinds, or weights
-    are not finite and non-negative.
+    Raises InvalidEdgesError: if nodes cannot be the ids of one column, for example because they are of mixed kinds, or
+    weights are not finite and non-negative.
     """
     import pandas as pd  # required for ids and results
 
@@ -92,14 +93,15 @@ def adjacency(graph: NodeGraph) -> tuple[Adjacency, pandas.Vertices]:
         raise InvalidEdgesError(f"the nodes of the graph cannot be the ids of one column: {error}") from error
     weights = None
     if graph.weights is not None:
-        plain = {type(weight) for weight in graph.weights} <= {bool, int, float}
-        given = pd.Series(np.array(graph.weights) if plain else graph.weights, dtype=None if plain else object)
-        weights = pandas.numbers(given, graph.label, "edge", InvalidEdgesError)
+        builtin = {type(weight) for weight in graph.weights} <= {bool, int, float}
+        column = pd.Series(np.array(graph.weights) if builtin else graph.weights, dtype=None if builtin else object)
+        weights = pandas.numbers(column, graph.label, "edge", InvalidEdgesError)
         if (weights == 1).all():
             weights = None
     n = len(graph.nodes)
-    places = np.arange(n, dtype=index_dtype(n))
+    positions = np.arange(n, dtype=index_dtype(n))
     if vertices.kinds == ["integer"]:
-        places = vertices.find_positions(vertices.id_columns(graph.nodes, "vertices"), "vertices").astype(places.dtype)
-    edges = Edges(places[graph.sources], places[graph.targets], weights, n)
+        ids = vertices.id_columns(graph.nodes, "vertices")
+        positions = vertices.find_positions(ids, "vertices").astype(positions.dtype)
+    edges = Edges(positions[graph.sources], positions[graph.targets], weights, n)
     return Adjacency(edges if graph.directed else with_reverse_edges(edges)), vertices

@@ -46,7 +46,7 @@ __all__ = [
 memory_space: MemorySpace = "host"
 
 Refuse: TypeAlias = Callable[[Integers, str, str], None]
-"""Raises an error about rows. Arguments: the rows, what is wrong with them, and what the user can do."""
+"""Function that raises an error about rows, with the arguments rows, fault and remedy."""
 
 
 @dataclass(frozen=True)
@@ -81,16 +81,16 @@ def read(
     return edges, Vertices(columns.vertex_names, arrays, kinds)
 
 
-# --- operations on columns: see `prplugin.frames.vertices.Vertices`---------------------------------------------------
+# --- operations on columns: see `prplugin.frames.vertices.Vertices` ---------------------------------------------------
 
 
 def given_types() -> GivenTypes:
-    """Return the types of pandas that are accepted for arguments given by vertex."""
+    """Return the types of pandas that are accepted for per-vertex arguments."""
     return GivenTypes((pd.Index, pd.api.extensions.ExtensionArray), (pd.Series,), (pd.DataFrame,))
 
 
 def take(column: Any, rows: Integers | None) -> Any:
-    """Return a copy of the given rows of a Series or an array; None: of all rows."""
+    """Return a copy of the given rows of a Series or an array; of all rows for None."""
     if rows is None:
         return column.copy()
     taken = column.take(rows)
@@ -113,7 +113,7 @@ def frame_of(names: list[Hashable], columns: list[Any]) -> pd.DataFrame:
     if names == ["vertex", "pagerank"] and columns[0].dtype != object:
         # Setting the names afterwards takes a quarter of the time of a dict of Series.
         frame = pd.DataFrame(dict(enumerate(columns)), copy=False)
-        frame.columns = _names().view()  # a view, so that users may set its `name`
+        frame.columns = _result_columns().view()  # a view, so that users may set its `name`
         return frame
     # With an explicit dtype, since pandas infers its string type for objects that are all strings.
     named = zip(names, columns, strict=True)
@@ -121,7 +121,7 @@ def frame_of(names: list[Hashable], columns: list[Any]) -> pd.DataFrame:
 
 
 @cache
-def _names() -> pd.Index:
+def _result_columns() -> pd.Index:
     return pd.Index(["vertex", "pagerank"])  # not a constant: with cudf.pandas it would be a proxy
 
 
@@ -136,7 +136,7 @@ def numbers_of_array(given: Any, label: str, error: type[PageRankError]) -> Any:
 
 
 def id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[pd.Series]:
-    """Return a list, array, Series, Index or frame of ids as a list of Series, one per column.
+    """Convert a list, array, Series, Index or frame of ids to a list of Series, one per column.
 
     `names` holds the column names of vertices with several columns; None for a single column.
     """
@@ -155,11 +155,11 @@ def id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[pd.S
     if isinstance(given, pd.DataFrame):
         return columns_of(Vertices.library, given, names, what)
     rows = list(given)
-    odd = [row for row, item in enumerate(rows) if not isinstance(item, tuple) or len(item) != len(names)]
-    if odd:
+    invalid = [row for row, item in enumerate(rows) if not isinstance(item, tuple) or len(item) != len(names)]
+    if invalid:
         raise InvalidOptionError(
             f"{what} must hold tuples of {len(names)} ids, one for each of {listed([repr(n) for n in names])}; "
-            f"{counted(len(odd), 'entry is', 'entries are')} not: {listed([repr(rows[row]) for row in odd])}."
+            f"{counted(len(invalid), 'entry is', 'entries are')} not: {listed([repr(rows[row]) for row in invalid])}."
         )
     return [_objects([item[part] for item in rows]) for part in range(len(names))]
 
@@ -189,7 +189,7 @@ def column_of(frame: pd.DataFrame, position: int) -> pd.Series:
 
 
 def _objects(items: list[Any]) -> pd.Series:
-    """Return a Series of dtype object; of dates, times and intervals, in the type that pandas infers."""
+    """Return a Series of dtype object, or of the inferred dtype for dates, times and intervals."""
     objects = np.empty(len(items), object)
     objects[:] = items
     series = pd.Series(objects, dtype=object)
@@ -203,16 +203,17 @@ def _objects(items: list[Any]) -> pd.Series:
 def numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError]) -> Floats:
     """Return a column as float64; raise `error` unless all values are finite and non-negative.
 
-    `label` is the name of the column in messages, and `noun` that of an entry, such as "row".
+    `label` names the column in messages, and `noun` an entry, such as "row".
     """
     column = decode_storage(column)
     refuse = refusing(column, label, noun, error)
     dtype = column.dtype
     if types.is_object_dtype(dtype):
         values = column.tolist()
-        odd = np.flatnonzero([not _is_number(value) for value in values])
-        if odd.size:
-            refuse(odd, "that is not a number" if odd.size == 1 else "that are not numbers", "Cast or drop them.")
+        invalid = np.flatnonzero([not _is_number(value) for value in values])
+        if invalid.size:
+            fault = "that is not a number" if invalid.size == 1 else "that are not numbers"
+            refuse(invalid, fault, "Cast or drop them.")
         floats = np.array([_float(value) for value in values], np.float64)
     elif types.is_complex_dtype(dtype) or not (
         types.is_numeric_dtype(dtype) or types.is_bool_dtype(dtype) or str(dtype).startswith("decimal")
@@ -235,12 +236,12 @@ def numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError]
 
 
 def refusing(column: Any, label: str, noun: str, error: type[PageRankError]) -> Refuse:
-    """Return the function that raises `error` for given rows of a column; the message shows their values."""
+    """Return a function that raises `error` for rows of a column; the message shows their values."""
 
-    def refuse(rows: Integers, are: str, what_to_do: str) -> None:
+    def refuse(rows: Integers, fault: str, remedy: str) -> None:
         first = rows[:3].tolist()
-        held = [repr(to_python(column.iloc[row])) for row in first]
-        raise refusal(error, RefusedRows(partial(format_values, label, noun, are, what_to_do), rows.size, first, held))
+        shown = [repr(to_python(column.iloc[row])) for row in first]
+        raise refusal(error, RefusedRows(partial(format_values, label, noun, fault, remedy), rows.size, first, shown))
 
     return refuse
 

@@ -74,20 +74,20 @@ def read(
 def _table(files: list[File], common: list[pa.Field | None], *, at_once: bool) -> pa.Table | None:
     """Return all row groups as one table; None if memory does not suffice, or if their types differ.
 
-    With `at_once` memory is not asked for, and different types are an error.
+    With `at_once`, available memory is not checked, and different types raise InvalidEdgesError.
     """
-    most, rows = bytes_available() / PEAK, sum(file.rows for file in files)
+    max_bytes, rows = bytes_available() / PEAK, sum(file.rows for file in files)
     tables: list[pa.Table] = []
-    held = taken = 0
+    total_bytes = total_rows = 0
     for file in files:
         for table in file.tables(common):
             tables.append(table)
-            held, taken = held + table.nbytes, taken + table.num_rows
+            total_bytes, total_rows = total_bytes + table.nbytes, total_rows + table.num_rows
             if at_once and table.schema != tables[0].schema:
                 raise InvalidEdgesError(
                     f"{file.where} has other types than the files before it, which edges with times may not have: "
                     "cast the files to one type."
                 )
-            if not at_once and (table.schema != tables[0].schema or held * rows > most * taken):
+            if not at_once and (table.schema != tables[0].schema or total_bytes * rows > max_bytes * total_rows):
                 return None
     return pa.concat_tables(tables) if tables else None

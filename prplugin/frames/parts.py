@@ -29,7 +29,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ColumnInfo:
-    """Properties of a column of ids in one part of a frame, which `where` names in messages.
+    """Properties of a column of ids in one part of a frame; `where` names the part in messages.
 
     `kind` is "integer", "string", ...; "empty" for a column without ids and without type. `has_width`: whether integers
     are of a type chosen by the user, and not Python integers. `sample` holds the minimum and maximum of integers, and
@@ -43,7 +43,7 @@ class ColumnInfo:
     sample: Any
     where: str = ""
 
-    def called(self, label: str) -> str:
+    def label_with_part(self, label: str) -> str:
         """Return the column label with part and type, for messages."""
         return f"{label} of {self.where} ({self.dtype})" if self.where else label
 
@@ -61,16 +61,18 @@ class CommonType:
     part_types: list[Any]
 
 
-def _of_each(do: Callable[[Any], Any], items: list[Any], partitions: list[int], starts: list[int]) -> list[Any]:
-    """Call a function once per partition, and raise its errors with the partition or with the rows of the frame.
+def _map_partitions(
+    function: Callable[[Any], Any], items: list[Any], partitions: list[int], starts: list[int]
+) -> list[Any]:
+    """Apply a function to each partition; raise errors with the partition, or with rows counted in the frame.
 
-    `starts` holds the first row of each partition in the frame. Errors about rows are merged over all partitions; of
-    others, the first is raised.
+    `starts` holds the first row of each partition in the frame. The first error is raised, merged over all
+    partitions if it is about rows.
     """
-    done, errors = [], []
+    results, errors = [], []
     for item, partition, start in zip(items, partitions, starts, strict=True):
         try:
-            done.append(do(item))
+            results.append(function(item))
         except PageRankError as error:
             refused = error.refused
             errors.append(
@@ -80,7 +82,7 @@ def _of_each(do: Callable[[Any], Any], items: list[Any], partitions: list[int], 
             )
     if errors:
         raise merged(errors)
-    return done
+    return results
 
 
 def endpoints_of_partitions(
@@ -98,7 +100,7 @@ def column_info_of_partitions(
     parts: Any, endpoints: list[Any], partitions: list[int], starts: list[int], labels: list[list[str]]
 ) -> list[list[list[ColumnInfo]]]:
     """Return the `ColumnInfo` of the id columns of each partition."""
-    found = _of_each(
+    found = _map_partitions(
         lambda pair: [
             [parts.column_info(column, name) for column, name in zip(end, label, strict=True)]
             for end, label in zip(pair, labels, strict=False)  # no additional vertices here
@@ -108,8 +110,8 @@ def column_info_of_partitions(
         starts,
     )
     return [
-        [[replace(fact, where=f"partition {partition}") for fact in end] for end in facts]
-        for facts, partition in zip(found, partitions, strict=True)
+        [[replace(info, where=f"partition {partition}") for info in end] for end in infos]
+        for infos, partition in zip(found, partitions, strict=True)
     ]
 
 
@@ -119,8 +121,8 @@ def concat_endpoints(
     """Concatenate the columns from `endpoints_of_partitions`; return source columns and destination columns."""
     return [
         [
-            parts.concat_column([endpoints[end][column] for endpoints in pieces], one, labels[end][column])
-            for column, one in enumerate(shared)
+            parts.concat_column([endpoints[end][column] for endpoints in pieces], common_type, labels[end][column])
+            for column, common_type in enumerate(shared)
         ]
         for end in range(2)
     ]
@@ -139,11 +141,11 @@ def weights_of_partitions(
     if part_columns[0].weight is None:
         return None
     label = f"column {part_columns[0].weight_name!r}"
-    each: list[Floats] = _of_each(
+    weights: list[Floats] = _map_partitions(
         lambda pair: parts.numbers(parts.column_of(pair[0], pair[1].weight), label, "row", InvalidEdgesError),
         list(zip(frames, part_columns, strict=True)),
         partitions,
         starts,
     )
-    joined: Floats = each[0] if len(each) == 1 else namespace(each[0]).concatenate(each)
+    joined: Floats = weights[0] if len(weights) == 1 else namespace(weights[0]).concatenate(weights)
     return joined

@@ -72,7 +72,7 @@ def unwrap(given: Any, *, on_gpu: bool) -> Any:
 
 
 def _proxies_disabled() -> AbstractContextManager[Any]:
-    """Return the context manager in which pandas creates plain objects, not proxies."""
+    """Return a context manager in which pandas creates plain objects instead of proxies."""
     from cudf.pandas.module_accelerator import disable_module_accelerator  # loaded with cudf.pandas
 
     return disable_module_accelerator()

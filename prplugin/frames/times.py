@@ -25,10 +25,10 @@ __all__ = ["Clock", "with_frame_rows"]
 class Clock:
     """Time options of a graph, and the reference points of its times.
 
-    The first column that is read determines the kind of the times and the origin. `half_life`, `window` and `now` are
-    the options of `prplugin.pagerank`, as given until then, afterwards in the unit of the times. None: no decay, no
-    window, and `latest` instead of `now`. Times of edges are relative to `origin`, the latest one of the first column;
-    `latest` is `now`, or the latest time read so far.
+    `half_life`, `window` and `now` are the options of `prplugin.pagerank`; None: no decay, no window, and `latest`
+    instead of `now`. The first column that is read determines the kind of the times and the origin, and converts
+    `half_life` and `window` to the unit of the times. Times of edges are relative to `origin`, the latest time of the
+    first column; `latest` is `now`, or the latest time read so far.
     """
 
     half_life: Any = None
@@ -39,11 +39,11 @@ class Clock:
     latest: Any = None
 
     def read(self, column: pd.Series, label: str) -> tuple[Floats | None, Integers | None]:
-        """Read a column of times; return those within the window, in half-lives since the origin, and their rows.
+        """Return the times of a column within the window, in half-lives since the origin, and their rows.
 
         The times are None without a half-life, and the rows None if all are within the window.
         """
-        if not len(column) and column.dtype == object:  # the type of an empty column says nothing
+        if not len(column) and column.dtype == object:  # an untyped empty column
             return (None if self.half_life is None else np.empty(0)), None
         times, kind = _read_times(column, label)
         if self.kind is None:
@@ -59,14 +59,14 @@ class Clock:
             if late.size:
                 from prplugin.frames._pandas_kinds import format_values  # imports pandas
 
-                held = [str(column.iloc[row]) for row in late[:3].tolist()]
-                are, what_to_do = f"after now={self.now!s}", "Pass a later now, or drop them."
-                say = partial(format_values, label, "row", are, what_to_do, what="time")
-                raise refusal(InvalidEdgesError, RefusedRows(say, late.size, late[:3].tolist(), held))
+                shown = [str(column.iloc[row]) for row in late[:3].tolist()]
+                fault, remedy = f"after now={self.now!s}", "Pass a later now, or drop them."
+                format_message = partial(format_values, label, "row", fault, remedy, what="time")
+                raise refusal(InvalidEdgesError, RefusedRows(format_message, late.size, late[:3].tolist(), shown))
         elif times.size:
             self.latest = times.max() if self.latest is None else max(self.latest, times.max())
         if self.origin is None and times.size:
-            self.origin = times.max()  # not `now`, so that ranks do not depend on it, not even by rounding
+            self.origin = times.max()  # not `now`: ranks must not depend on it, even by rounding
         rows = None
         if self.window is not None and times.size:
             rows = np.flatnonzero(self.latest - times < self.window)
@@ -99,7 +99,7 @@ class Clock:
             raise InvalidOptionError(
                 f"{name} must be a string such as '7D' or a timedelta, as {label} holds {self.kind}, not {given!r}."
             ) from None
-        if not duration > pd.Timedelta(0):  # NaT is not, either
+        if not duration > pd.Timedelta(0):  # also raises for NaT
             raise InvalidOptionError(f"{name} must be positive, not {given!r}.")
         return duration.to_timedelta64()
 
@@ -125,7 +125,7 @@ class Clock:
 
 
 def with_frame_rows(error: PageRankError, rows: Integers) -> PageRankError:
-    """Return an error about the selected `rows` of a frame with its row numbers counted in the whole frame."""
+    """Convert the row numbers of an error from the selection `rows` to the whole frame."""
     if (refused := error.refused) is None:
         return error
     return refusal(type(error), replace(refused, rows=rows[refused.rows].tolist()))

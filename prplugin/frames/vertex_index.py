@@ -1,4 +1,4 @@
-"""Index of vertex ids that new vertices can be added to."""
+"""Extensible index of vertex ids."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from prplugin.types.edges import Integers, index_dtype
 
 __all__ = ["Extension", "VertexIndex"]
 
-IN_MESSAGES = ["add", "the graph"]
+ID_LABELS = ["add", "the graph"]
 """Names of the ids in messages."""
 
 
@@ -47,9 +47,9 @@ class VertexIndex:
         return len(self.vertices)
 
     def positions_of(self, vertices: Vertices, argument: str) -> Integers:
-        """Return the position of each vertex of a frame, on the host; -1 for vertices that the graph does not have.
+        """Return the position of each vertex of a frame, on the host; -1 for vertices not in the graph.
 
-        InvalidEdgesError, with the name of the argument: the ids are of another kind than those of the graph.
+        Raises InvalidEdgesError: if the kind of ids differs from the graph's; the message names `argument`.
         """
         for own_kind, kind in zip(self.vertices.kinds, vertices.kinds, strict=True):
             if "empty" not in (own_kind, kind) and own_kind != kind:
@@ -69,7 +69,7 @@ class VertexIndex:
             return np.array([self._table.get(key, -1) for key in _keys(self._ids, vertices.columns)], np.int64)
 
     def extend(self, vertices: Vertices, frame_positions: Integers) -> Extension:
-        """Return the index with the vertices of a frame whose position in `frame_positions` is -1 added."""
+        """Return the index extended by the vertices of a frame whose position in `frame_positions` is -1."""
         with self.vertices.active():
             return self._extend(vertices, frame_positions)
 
@@ -80,7 +80,7 @@ class VertexIndex:
         old_positions = None
         if kinds == ["integer"]:
             frame_ids = ids.integers(vertices.ids[0])
-            old_ids, new_ids = ids.in_one_type([self._integer_ids, frame_ids[new]], [True, True], IN_MESSAGES)
+            old_ids, new_ids = ids.in_one_type([self._integer_ids, frame_ids[new]], [True, True], ID_LABELS)
             places = xp.searchsorted(old_ids, new_ids)
             if int(places[0]) == len(old):
                 joined = xp.concatenate([old_ids, new_ids])
@@ -113,7 +113,7 @@ class VertexIndex:
 
 
 def _keys(ids: Any, columns: list[Any]) -> Any:
-    """Return ids as Python objects; those of several columns as tuples."""
+    """Return ids as Python objects, as tuples for several columns."""
     import pyarrow as pa
 
     try:
@@ -124,7 +124,7 @@ def _keys(ids: Any, columns: list[Any]) -> Any:
 
 
 def _exact(column: Any) -> Any:
-    """Return times of day as integers, since Python's `datetime.time` has no nanoseconds; others unchanged."""
+    """Convert times of day to integers, since `datetime.time` has no nanoseconds; return other columns unchanged."""
     kind: Any = getattr(column.dtype, "pyarrow_dtype", None)
     if not str(kind).startswith(("time32", "time64")):
         return column
@@ -134,11 +134,11 @@ def _exact(column: Any) -> Any:
 
 
 def _concat_ids(ids: Any, old: Any, new: Any, kind: str) -> Any:
-    """Return two columns of ids as one, of the type of `old` if it can hold both."""
+    """Concatenate two columns of ids, in the type of `old` if it can hold both."""
     if not len(old) or not len(new):
         return old if len(old) else new
     if kind == "integer":
-        integers = ids.in_one_type([ids.integers(old), ids.integers(new)], [True, True], IN_MESSAGES)
+        integers = ids.in_one_type([ids.integers(old), ids.integers(new)], [True, True], ID_LABELS)
         return ids.integers_like(namespace(integers[0]).concatenate(integers), [old.dtype])
     joined = ids.concat_in_common_type([ids.without_categories(old), ids.without_categories(new)], "add")
     if not hasattr(old.dtype, "categories"):

@@ -1,4 +1,4 @@
-"""Vertices of a graph, which read arguments given by vertex and write frames of ranks."""
+"""Vertices of a graph: conversion of per-vertex arguments, and frames of ranks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class SeedValues:
 
 
 class GivenTypes(NamedTuple):
-    """Types of one or several libraries that are accepted for arguments given by vertex."""
+    """Types of one or several libraries that are accepted for per-vertex arguments."""
 
     indexes: tuple[Any, ...]  # indexes and arrays of vertices, without values
     series: tuple[Any, ...]  # values, indexed by vertex
@@ -61,10 +61,10 @@ class GivenTypes(NamedTuple):
 
 
 class Boundary:
-    """Conversions by an adapter whose frames another adapter reads; here, none. Rankings are pickled with them."""
+    """Conversions between the libraries of the user and of the vertices; by default none. Pickled with each ranking."""
 
     def convert(self, given: Any, what: str) -> Any:
-        """Convert an argument given by vertex, or one of a list; `what` is its name in messages."""
+        """Convert a per-vertex argument, or an entry of a list of them; `what` names it in messages."""
         return given
 
     def values(self, array: Any) -> Any:
@@ -76,13 +76,13 @@ class Boundary:
         return frame
 
     def active(self) -> AbstractContextManager[Any]:
-        """Return the context manager in which the other adapter is called."""
+        """Return a context manager for calls of the library of the vertices."""
         return nullcontext()
 
 
 @dataclass(frozen=True)
 class Vertices:
-    """Vertices in the order of the result, as columns. Reads arguments given by vertex, and writes ranks to frames.
+    """Vertices in the order of the result, as columns. Reads per-vertex arguments, and writes ranks to frames.
 
     `library` is the adapter of the columns: `prplugin.frames.pandas`, whose functions document the operations on
     columns, or `prplugin.frames.cudf`. `xp` is NumPy or CuPy.
@@ -92,7 +92,7 @@ class Vertices:
     """
 
     names: list[Hashable]  # of the vertex columns in the result
-    ids: list[Any]  # one column per part of a vertex
+    ids: list[Any]  # one column per component of a vertex
     kinds: list[str]  # the kind of ids in each column, such as "integer"
     boundary: Boundary = field(default=Boundary(), kw_only=True)
 
@@ -113,15 +113,15 @@ class Vertices:
         return len(self.ids[0])
 
     def active(self) -> AbstractContextManager[Any]:
-        """Return the context manager in which the columns are processed."""
+        """Return a context manager for operations on the columns."""
         return self.boundary.active()
 
     def convert(self, given: Any, what: str) -> Any:
-        """Convert an argument given by vertex, or one of a list, to the types of the library."""
+        """Convert a per-vertex argument, or an entry of a list of them, to the types of the library."""
         return given
 
     def with_ids(self, ids: list[Any], kinds: list[str]) -> Self:
-        """Return other vertices, whose ranks are written in the same way."""
+        """Return vertices with other ids, written to the same kind of frame."""
         return replace(self, ids=ids, kinds=kinds)
 
     def plain_ids(self, rows: Integers) -> list[Any]:
@@ -130,7 +130,7 @@ class Vertices:
             return plain_ids(self.columns, rows)
 
     def id_columns(self, given: Any, what: str) -> list[Any]:
-        """Return ids as a list of columns, one per part of a vertex."""
+        """Return ids as a list of columns, one per component of a vertex."""
         return self.library.id_columns(given, self.names if len(self.names) > 1 else None, what)
 
     def find_positions(self, columns: list[Any], what: str) -> Integers:
@@ -148,7 +148,7 @@ class Vertices:
     def write(self, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> Any:
         """Return a frame of vertices and ranks.
 
-        `ranks`: Ranks of the vertices at `rows`; with `labels`, those of many seeds, a matrix with one row per seed.
+        `ranks`: Ranks of the vertices at `rows`; with `labels`, a matrix with one row per seed.
         `rows`: Positions, of the shape of `ranks`. None: all vertices.
         """
         memory_space = self.library.memory_space
@@ -161,7 +161,7 @@ class Vertices:
         return self.library.frame_of([*names, "pagerank"], [*columns, copied(ranks.reshape(-1))])
 
     def columns_of_result(self, ranks: Any, rows: Any, labels: Labels | None) -> tuple[list[Hashable], list[Any]]:
-        """Return names and copies of the columns of vertices, and of seeds if any, for the parameters of `write`."""
+        """Return names and copies of the seed columns, if any, and the vertex columns; parameters as of `write`."""
         take = self.library.take
         if labels is None:
             return self.names, [take(ids, rows) for ids in self.ids]
@@ -185,11 +185,11 @@ class Vertices:
         return frame if len(self.names) > 1 else frame[self.names[0]]
 
     def read_values(self, given: Any, what: str) -> Floats:
-        """Return a distribution given by vertex as an array of n float64, not normalized, 0 for vertices not given.
+        """Convert a distribution over vertices to an array of n float64, not normalized, 0 for absent vertices.
 
-        `given`: A dict, a Series indexed by vertex, or a frame with the columns `vertex` (or those of a vertex) and
-        `values`; a list, set, tuple or index of vertices, which get equal values; or an array of one value per vertex,
-        in the order of the result.
+        `given`: A dict, a Series indexed by vertex, or a frame with the columns `vertex` (or several) and `values`; a
+        list, set, tuple or index of vertices, which get equal values; or an array of one value per vertex, in the order
+        of the result.
         """
         given = self.boundary.convert(given, what)
         with self.active():
@@ -220,7 +220,7 @@ class Vertices:
         """Return the distributions of many seeds.
 
         `given`: A list of vertices, each a seed; a list of distributions as for `read_values`; a k x n array; or a
-        frame with the columns `seed`, `vertex` (or those of a vertex) and, optionally, `values`, by default 1.
+        frame with the columns `seed`, `vertex` (or several) and, optionally, `values`, by default 1.
         """
         given = _each(self.boundary.convert, given, what)
         with self.active():
@@ -257,7 +257,7 @@ class Vertices:
         if vertices_alone or not self._are_distributions(given, what):
             rows = self._known_positions(self.id_columns(given, what), what)
             return self._seed_values(np.ones(len(rows), np.int64), rows, xp.ones(len(rows)), Labels(rows=rows))
-        parts = [self._distribution(one, f"{what}[{at}]") for at, one in enumerate(given)]
+        parts = [self._distribution(entry, f"{what}[{at}]") for at, entry in enumerate(given)]
         columns = [self.library.one_column([ids[at] for ids, _ in parts], what) for at in range(len(self.names))]
         sizes = np.array([len(values) for _, values in parts])
         rows = self._known_positions(columns, what, sizes)
@@ -282,7 +282,7 @@ class Vertices:
         return self._seed_values(sizes, rows, values, Labels(column=self.library.take(seed, first)))
 
     def read_positions(self, given: Any, what: str) -> Integers:
-        """Return the positions of the given vertices, in the given order; raise for repeated ones."""
+        """Return the positions of vertices, in the given order; raise for repeated vertices."""
         given = self.boundary.convert(given, what)
         with self.active():
             return self._positions(self.convert(given, what), what)
@@ -299,9 +299,9 @@ class Vertices:
         """Return the id columns and the values of a distribution; values are 1 if only vertices are given."""
         values: Any
         if isinstance(given, (list, tuple, set, frozenset, *self.types.indexes)):
-            if isinstance(given, (list, tuple)) and (odd := sum(isinstance(one, Mapping) for one in given)):
+            if isinstance(given, (list, tuple)) and (dicts := sum(isinstance(entry, Mapping) for entry in given)):
                 raise InvalidOptionError(
-                    f"{what} is a list with {counted(odd, 'dict')}: a list names vertices. For many rankings pass it "
+                    f"{what} is a list with {counted(dicts, 'dict')}: a list names vertices. For many rankings pass it "
                     "as seeds=."
                 )
             columns = self.id_columns(list(given) if isinstance(given, (set, frozenset)) else given, what)
@@ -342,14 +342,14 @@ class Vertices:
     def _are_distributions(self, given: Any, what: str) -> bool:
         """Return True if all entries are distributions, False if all are vertices; raise if they are mixed."""
         kinds = (Mapping, list, set, frozenset, *self.types.series, *self.types.frames, *self.types.indexes)
-        odd = [at for at, one in enumerate(given) if not isinstance(one, kinds) and not _is_array(one)]
-        if 0 < len(odd) < len(given):
+        vertices = [at for at, entry in enumerate(given) if not isinstance(entry, kinds) and not _is_array(entry)]
+        if 0 < len(vertices) < len(given):
             raise InvalidOptionError(
-                f"{what} is a list of distributions, and {counted(len(odd), 'entry is', 'entries are')} not: "
-                f"{listed([repr(given[at]) for at in odd])}. Write {{vertex: 1}} for a seed that is a vertex, or list "
+                f"{what} is a list of distributions, and {counted(len(vertices), 'entry is', 'entries are')} not: "
+                f"{listed([repr(given[at]) for at in vertices])}. Write {{vertex: 1}} for a seed that is a vertex, or list "
                 "vertices alone."
             )
-        return not odd
+        return not vertices
 
     def _seed_values(self, sizes: Integers, rows: Integers, values: Floats, labels: Labels) -> SeedValues:
         self.seed_names(labels)  # raises for a name clash before the iteration
@@ -358,7 +358,7 @@ class Vertices:
     def _known_positions(self, columns: list[Any], what: str, sizes: Integers | None = None) -> Integers:
         """Return the positions of ids; raise for unknown ids, and for ids repeated within one distribution.
 
-        `sizes` holds the lengths of the consecutive distributions; None stands for a single one.
+        `sizes` holds the lengths of the consecutive distributions; None: a single distribution.
         """
         xp = self.xp
         try:
@@ -395,10 +395,10 @@ class Vertices:
 
 
 def find_integers(ids: Integers, wanted: Integers) -> Integers:
-    """Return, on the host, the position of each integer in ascending ids, of which there is at least one, or -1."""
+    """Return the position of each wanted integer in non-empty, ascending ids, or -1, on the host."""
     xp, wanted = namespace(ids), to_host(wanted)
     cast = wanted.astype(ids.dtype, copy=False)
-    # An id outside the range of the type of the ids is not among them.
+    # Integers outside the range of the type of the ids are absent.
     in_range = (cast.astype(wanted.dtype, copy=False) == wanted) & ((cast < 0) == (wanted < 0))
     found = np.minimum(to_host(xp.searchsorted(ids, xp.asarray(cast))), ids.size - 1)
     return np.where(in_range & (to_host(ids[xp.asarray(found)]) == cast), found, -1)
@@ -418,7 +418,7 @@ def plain_ids(columns: list[Any], rows: Integers) -> list[Any]:
 
 def format_ids(ids_at: Callable[[Integers], list[Any]], rows: Integers) -> list[str]:
     """Return the ids in the given rows as text, for `listed`: the first six, and "" for each of the others."""
-    shown = [repr(one) for one in ids_at(rows[:6])]
+    shown = [repr(vertex) for vertex in ids_at(rows[:6])]
     return shown + [""] * (rows.size - len(shown))
 
 
@@ -432,7 +432,7 @@ def seed_ids(vertices: Vertices, labels: Labels, count: int) -> list[Any]:
 def _each(convert: Callable[[Any, str], Any], given: Any, what: str) -> Any:
     """Convert an argument, or each entry of a list or a tuple."""
     several = type(given) in (list, tuple)
-    return type(given)(convert(one, what) for one in given) if several else convert(given, what)
+    return type(given)(convert(entry, what) for entry in given) if several else convert(given, what)
 
 
 def _is_array(given: object) -> bool:
