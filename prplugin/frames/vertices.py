@@ -345,9 +345,9 @@ class Vertices:
         vertices = [at for at, entry in enumerate(given) if not isinstance(entry, kinds) and not _is_array(entry)]
         if 0 < len(vertices) < len(given):
             raise InvalidOptionError(
-                f"{what} is a list of distributions, and {counted(len(vertices), 'entry is', 'entries are')} not: "
-                f"{listed([repr(given[at]) for at in vertices])}. Write {{vertex: 1}} for a seed that is a vertex, or list "
-                "vertices alone."
+                f"{what} is a list of distributions, and {counted(len(vertices), 'entry is', 'entries are')} "
+                f"not: {listed([repr(given[at]) for at in vertices])}. Write {{vertex: 1}} for a seed that is a vertex, "
+                "or list vertices alone."
             )
         return not vertices
 

@@ -30,15 +30,15 @@ def read_edges(
 ) -> EdgeFile:
     """Read the edges in a file: Parquet, CSV, TSV, SNAP text or Matrix Market, also compressed (.gz, .zst).
 
-    The path "-" is standard input, as TSV by default; other formats are by suffix. Text without a header has the
-    columns source, destination and weight; by default the first line is a header unless it is all numbers. With
-    `ids="auto"` ids are integers where most of the first lines have integers. Values of a Matrix Market file are the
-    weights, unless `unweighted`. `delimiter` is the character between the fields of text, by default a tab in TSV; in
-    CSV a comma, or a semicolon if the first line has more of those; in SNAP text spaces and tabs.
+    The path "-" is standard input, as TSV by default; for other paths the suffix determines the format. Text without a
+    header has the columns source, destination and weight; by default the first line is a header unless it is all
+    numbers. With `ids="auto"` ids are integers if most of the first lines have integers. Values of a Matrix Market file
+    are the weights, unless `unweighted`. `delimiter` is the character between the fields of text, by default a tab in
+    TSV; in CSV a comma, or a semicolon if the first line has more semicolons; in SNAP text any spaces and tabs.
 
-    Raises InvalidEdgesError, ColumnNotFoundError: if the file cannot be read as edges: the message names the file, and
-    of text the line.
-    Raises OSError: if it cannot be opened.
+    Raises InvalidEdgesError, ColumnNotFoundError: if the file cannot be read as edges. The message has the file name
+    and, for text, the line number.
+    Raises OSError: if the file cannot be opened.
     """
     name, compression = input_format(path, format)
     if delimiter is not None and (len(delimiter.encode()) != 1 or delimiter in '"\r\n' or name in ("parquet", "mtx")):
@@ -47,7 +47,7 @@ def read_edges(
             "for CSV, TSV or SNAP text."
         )
     selection = Selection(path, source, destination, weight, header, ids, unweighted, delimiter)
-    # Each reader imports pyarrow, so only the one that is needed.
+    # Lazy imports, since each reader imports pyarrow.
     if name == "parquet":
         from prplugin.io import parquet
 
@@ -62,10 +62,10 @@ def read_edges(
 
 
 def read_values(path: str, kinds: dict[str, str]) -> pd.DataFrame:
-    """Read what is given by vertex from Parquet, CSV, TSV or SNAP text: those of the named columns that the file has.
+    """Read per-vertex values from Parquet, CSV, TSV or SNAP text: the columns in `kinds` that the file has.
 
-    In text each is read as its kind: "integer", "string", or "weight" for a number of at least 0. Text without a header
-    has the columns of `kinds` in their order.
+    Columns of text are converted to their kind: "integer", "string", or "weight" for a number of at least 0. Text
+    without a header has the columns of `kinds` in their order.
     """
     name, compression = input_format(path)
     selection = Selection(path)

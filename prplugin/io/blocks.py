@@ -1,4 +1,4 @@
-"""Split text into blocks of whole records, which know their line in the file."""
+"""Split text into blocks of whole records with line numbers."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ MAGIC = {
 """First bytes of formats other than text."""
 
 COMMA_OR_SEMICOLON = ",;"
-"""Delimiter of CSV: the one that the first line has more of."""
+"""Candidates for the delimiter of CSV. The first line determines it by majority."""
 
 LONGEST_RECORD = 64 << 20
-"""Limit in bytes of one record."""
+"""Maximum size of a record in bytes."""
 
 BLANKS = bytes.maketrans(b"\t\v\f\r", b"   \n")
 UNBALANCED_QUOTES = "its quotes are not balanced."
@@ -42,9 +42,9 @@ UNBALANCED_QUOTES = "its quotes are not balanced."
 class Block:
     """Whole records of a text file.
 
-    `name`: the file in messages.
-    `delimiter`: None: runs of spaces and tabs; no quotes, and lines that begin with # or % are comments.
-    `line`: the number of its first line in the file, from 1.
+    `name`: Name of the file in messages.
+    `delimiter`: None for runs of spaces and tabs, without quotes, and with comments: lines that begin with # or %.
+    `line`: Number of its first line in the file, from 1.
     """
 
     name: str
@@ -65,23 +65,23 @@ class Block:
         raise InvalidEdgesError(f"{self.name}, line {self.line_at(position):,}: {what}")
 
     def fault_of(self, row: int, what: str) -> NoReturn:
-        """Raise InvalidEdgesError about a record, counted from 0."""
+        """Raise InvalidEdgesError about a record; `row` is counted from 0."""
         self.fault(next(islice(self.records(), row, None))[0], what)
 
     def end_of_records(self) -> int:
-        """Return the position after the last whole record; refuse text after a closing quote."""
+        """Return the position after the last whole record; raise for text after a closing quote."""
         if self.delimiter is None or b'"' not in self.text:
             return self.text.rfind(b"\n") + 1
         _, records, stray = _patterns(self.delimiter)
         end = 0
-        while (after := records.match(self.text, end).end()) > end:  # type: ignore[union-attr]  # no records match, too
+        while (after := records.match(self.text, end).end()) > end:  # type: ignore[union-attr]  # also matches zero records
             end = after
         if bad := stray.match(self.text, end):
             self.fault(bad.start(1), UNBALANCED_QUOTES)
         return end
 
     def records(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the start and the text of each record, without empty lines and comments."""
+        """Yield the start and the text of each record, except empty lines and comments."""
         for match in _patterns(self.delimiter)[0].finditer(self.text):
             bare = match[0].strip() if self.delimiter is None else match[0].strip(b"\r\n")
             if bare and not (self.delimiter is None and bare[:1] in b"#%"):
@@ -98,7 +98,7 @@ class Block:
     def table(self, width: int, columns: list[int]) -> pa.Table:
         """Parse some fields of every record as bytes; columns are named by their position.
 
-        Raises InvalidEdgesError: for the first record that has not `width` fields.
+        Raises InvalidEdgesError: for the first record that does not have `width` fields.
         """
         names = [str(position) for position in range(width)]
         try:
@@ -112,17 +112,17 @@ class Block:
             self.fault(start, f"it has {counted(int(ragged[2]), 'field')} where the first has {width}: {shown!r}.")
 
     def _parsed(self, names: list[str] | None, types: dict[str, pa.DataType]) -> pa.Table:
-        """Parse the columns that have a type; without names the first record has them."""
+        """Parse the columns in `types`; without `names` the first record is the header."""
         text = self.text if self.delimiter is not None else _single_spaced(self.text)
-        if not text.strip(b"\r\n"):  # which pyarrow refuses
+        if not text.strip(b"\r\n"):  # pyarrow raises for empty text
             return pa.schema(types).empty_table()
         quotes = self.delimiter is not None and b'"' in text
         return csv.read_csv(
             pa.BufferReader(text),
-            # One block, for a record of any length; one thread, which counts rows.
+            # A single block allows records of any length. A single thread provides row numbers in errors.
             csv.ReadOptions(column_names=names, block_size=len(text) + 1, use_threads=False),
             csv.ParseOptions(delimiter=self.delimiter or " ", quote_char=quotes and '"', newlines_in_values=quotes),
-            # Nothing is inferred, and no text is null.
+            # No type inference, and no text is null.
             csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=[]),
         )
 
@@ -145,7 +145,7 @@ def _patterns(delimiter: str | None) -> tuple[re.Pattern[bytes], ...]:
 
 
 def _single_spaced(text: bytes) -> bytes:
-    """Put one space between fields and none around them, and leave out comments."""
+    """Normalize whitespace to a single space between fields, and remove comments."""
     text = re.sub(rb"  +", b" ", text.translate(BLANKS))
     text = text.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" ")
     return re.sub(rb"(?m)^[#%].*\n?", b"", text) if b"#" in text or b"%" in text else text
@@ -154,8 +154,8 @@ def _single_spaced(text: bytes) -> bytes:
 def blocks(path: str, compression: str | None, delimiter: str | None) -> Iterator[Block]:
     """Read a file of text in blocks of whole records.
 
-    Raises InvalidEdgesError: if it is empty, damaged or not text, or its quotes are not balanced.
-    Raises OSError: if it cannot be opened.
+    Raises InvalidEdgesError: if the file is empty, damaged or not text, or its quotes are not balanced.
+    Raises OSError: if the file cannot be opened.
     """
     rest = Block(described(path), delimiter, 1, b"")
     for piece in chain(pieces(path, compression), [b"\n"]):
@@ -175,7 +175,7 @@ def blocks(path: str, compression: str | None, delimiter: str | None) -> Iterato
 
 
 def _first(rest: Block, piece: bytes) -> Block:
-    """Return the first block; refuse other formats."""
+    """Return the first block with its delimiter; raise for other formats."""
     for magic, what in MAGIC.items():
         if piece.startswith(magic):
             raise InvalidEdgesError(f"{rest.name} is not text but {what}.")

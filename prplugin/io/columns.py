@@ -1,4 +1,4 @@
-"""Convert blocks of text to columns of ids and weights; only what is spelled as a number becomes one."""
+"""Convert blocks of text to columns of ids and weights, with strict syntax of numbers."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ LEAST, MOST = -(2**63), 2**64 - 1
 TINY = np.finfo(np.float64).tiny
 
 GRAPH_BYTES = 24
-"""Bytes per edge that building the graph takes at least, beside the frame: see `prplugin.methods.estimates`."""
+"""Lower bound of the bytes per edge to build the graph, besides the frame: see `prplugin.methods.estimates`."""
 
 
 @dataclass
 class Column:
     """A column to read, and its values so far.
 
-    `position`: among the fields of a record, from 0.
+    `position`: Position of the field in a record, from 0.
     `kind`: "integer", "string" or "weight".
-    `zeros`: whether an integer may have leading zeros.
-    `largest`: ids must be from 1 up to this.
-    `parts`: the values of each block.
+    `zeros`: Whether integers may have leading zeros.
+    `largest`: Largest permitted id, if ids are limited to 1, 2, ..., `largest`.
+    `parts`: Values of each block.
     """
 
     position: int
@@ -46,63 +46,63 @@ class Column:
     parts: list[pa.Array] = field(default_factory=list)
 
     def append(self, text: pa.Array) -> None:
-        """Convert and keep values; raise pyarrow.ArrowInvalid for an invalid one, which `wrong` describes."""
-        text = text.cast(pa.string())  # raises for what is not UTF-8
+        """Convert and append values; raise pyarrow.ArrowInvalid if one is invalid: see `describe_fault`."""
+        text = text.cast(pa.string())  # raises unless the text is UTF-8
         if self.kind == "string":
-            values, odd = text, pc.equal(pc.utf8_trim_whitespace(text), "")
+            values, suspect = text, pc.equal(pc.utf8_trim_whitespace(text), "")
         else:
             text = pc.ascii_trim(text, " \t")
             if self.kind == "weight":
                 values = text.cast(pa.float64())
-                odd = pc.invert(pc.and_(pc.greater_equal(values, TINY), pc.less(values, np.inf)))
+                suspect = pc.invert(pc.and_(pc.greater_equal(values, TINY), pc.less(values, np.inf)))
             else:
                 try:
                     values = text.cast(pa.int64())
                 except pa.ArrowInvalid:
                     values = text.cast(pa.uint64())
-                odd = pc.not_equal(values.cast(pa.string()), text)  # pyarrow reads 0x1f as 31, and 007 as 7
+                suspect = pc.not_equal(values.cast(pa.string()), text)  # pyarrow reads 0x1f as 31, and 007 as 7
                 if self.largest is not None:
-                    odd = pc.or_(odd, pc.or_(pc.less(values, 1), pc.greater(values, self.largest)))
-        if any(map(self.wrong, text.filter(odd).unique().to_pylist())):
+                    suspect = pc.or_(suspect, pc.or_(pc.less(values, 1), pc.greater(values, self.largest)))
+        if any(map(self.describe_fault, text.filter(suspect).unique().to_pylist())):
             raise pa.ArrowInvalid(f"column {self.name!r}")
         self.parts.append(values)
 
-    def taken(self, integer: pa.DataType) -> pd.Series:
-        """Return all values, and keep none."""
+    def pop_values(self, integer: pa.DataType) -> pd.Series:
+        """Return all values, and remove them from the column."""
         dtype = {"string": pa.string(), "weight": pa.float64(), "integer": integer}[self.kind]
         parts, self.parts = [part.cast(dtype) for part in self.parts], []
         return pa.chunked_array(parts, dtype).to_pandas()
 
-    def wrong(self, raw: bytes | str) -> str:
-        """Return what is wrong with a value; empty if nothing is."""
+    def describe_fault(self, raw: bytes | str) -> str:
+        """Return a description of the fault of a value; empty for a valid value."""
         try:
             text = raw if isinstance(raw, str) else raw.decode()
         except UnicodeDecodeError:
             return f"column {self.name!r} has {raw[:60]!r}, which is not UTF-8 text. Convert the file to UTF-8."
         if not text.strip():
             return f"column {self.name!r} is empty."
-        what = f"column {self.name!r} has {(text if len(text) <= 60 else text[:60] + '...')!r}"
+        cell = f"column {self.name!r} has {(text if len(text) <= 60 else text[:60] + '...')!r}"
         text = text.strip(" \t")
         if self.kind == "integer":
             if not re.fullmatch("-?[0-9]+", text):
-                return f"{what}, which is no integer, though the ids are. Correct it, or pass --ids string."
+                return f"{cell}, which is no integer, though the ids are. Correct it, or pass --ids string."
             if not (self.zeros or INTEGER.fullmatch(text)):
-                return f"{what}, and an integer has no leading zeros. Pass --ids string, or --ids integer to drop them."
+                return f"{cell}, and an integer has no leading zeros. Pass --ids string, or --ids integer to drop them."
             if len(text) > 4000 or not LEAST <= int(text) <= MOST:
-                return f"{what}, which no 64-bit integer holds. Pass --ids string."
+                return f"{cell}, which no 64-bit integer holds. Pass --ids string."
             if self.largest is not None and not 1 <= int(text) <= self.largest:
-                return f"{what}, but the size line allows 1 to {self.largest}."
+                return f"{cell}, but the size line allows 1 to {self.largest}."
         if self.kind == "weight":
             if not NUMBER.fullmatch(text):
-                return f"{what}, which is no finite number."
+                return f"{cell}, which is no finite number."
             value, nonzero = float(text), re.search("[1-9]", re.split("[eE]", text)[0])
             if text[0] == "-" and nonzero:
-                return f"{what}, which is below 0. Values must be at least 0."
+                return f"{cell}, which is below 0. Values must be at least 0."
             if value == np.inf:
-                return f"{what}, which is past the range of float64. Scale the column."
-            # Below the normal range float64 may lose any part of a value, and the bound allows for a relative 2**-53.
+                return f"{cell}, which is past the range of float64. Scale the column."
+            # The error bound allows for a relative error of 2**-53, which a denormal float64 may exceed.
             if nonzero and value < TINY and Decimal(text, Context(traps=[])) != Decimal(value):
-                return f"{what}, which is too near to 0 for float64. Scale the column, or drop the edge."
+                return f"{cell}, which is too near to 0 for float64. Scale the column, or drop the edge."
         return ""
 
 
@@ -114,8 +114,8 @@ def read_columns(
     `check` is called after each block, and raises for an invalid record. Integers are int64, or uint64 if they need it;
     weights are float64.
 
-    Raises InvalidEdgesError: for the first invalid record of a block, by its line.
-    Raises OutOfMemoryError: before the edges take more memory than is available.
+    Raises InvalidEdgesError: for the first invalid record, with its line number.
+    Raises OutOfMemoryError: before the edges exceed the available memory.
     """
     rows, name = 0, ""
     for block in blocks:
@@ -125,13 +125,14 @@ def read_columns(
                 column.append(table[str(column.position)].combine_chunks())
         except pa.ArrowInvalid as error:
             for row, values in enumerate(zip(*(table[str(c.position)].to_pylist() for c in columns), strict=True)):
-                if what := next(filter(None, (c.wrong(value) for c, value in zip(columns, values, strict=True))), ""):
-                    block.fault_of(row, what)
+                faults = (column.describe_fault(value) for column, value in zip(columns, values, strict=True))
+                if fault := next(filter(None, faults), ""):
+                    block.fault_of(row, fault)
             block.fault(0, f"the text from here on cannot be converted: {error}.")
         if check is not None:
             check(block)
         rows += len(table)
-        # Still to come: the copy of a column, and the graph.
+        # Remaining allocations: the copy of a column, and the graph.
         largest = max(sum(int(part.nbytes) for part in column.parts) for column in columns)
         check_memory(
             WORKING_BYTES + max(largest, GRAPH_BYTES * rows),
@@ -140,7 +141,7 @@ def read_columns(
         )
     unsigned = any(part.type == pa.uint64() for column in columns for part in column.parts)
     try:
-        read = {column.name: column.taken(pa.uint64() if unsigned else pa.int64()) for column in columns}
+        read = {column.name: column.pop_values(pa.uint64() if unsigned else pa.int64()) for column in columns}
     except pa.ArrowInvalid as error:
         raise InvalidEdgesError(
             f"{name}: no integer type holds negative ids and those past 2**63: pass --ids string."

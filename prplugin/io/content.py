@@ -18,17 +18,17 @@ from prplugin.io.formats import STANDARD_STREAM, described, errors_named
 __all__ = ["check_memory", "content", "pieces"]
 
 PIECE_BYTES = 4 << 20
-"""Bytes that are read at a time."""
+"""Number of bytes per read."""
 
 WORKING_BYTES = 16 * PIECE_BYTES
-"""Memory for parsing a piece: its text several times, and its columns as text and as numbers."""
+"""Bytes to parse a piece: several copies of its text, and its columns as text and as numbers."""
 
 
 def pieces(path: str, compression: str | None) -> Iterator[bytes]:
     """Yield the bytes of a file piece by piece, decompressed.
 
-    Raises InvalidEdgesError: if it is empty, or the compressed data damaged or cut short.
-    Raises OSError: if it cannot be opened or read.
+    Raises InvalidEdgesError: if the file is empty, or its compressed data are damaged or truncated.
+    Raises OSError: if the file cannot be opened or read.
     """
     name = described(path)
     with errors_named(name):
@@ -44,7 +44,7 @@ def pieces(path: str, compression: str | None) -> Iterator[bytes]:
                     yield piece
                     piece = stream.read(PIECE_BYTES)
             except OSError as error:
-                if error.errno is None:  # of pyarrow
+                if error.errno is None:  # raised by pyarrow
                     raise InvalidEdgesError(f"{name}: damaged or cut short {compression} data ({error}).") from error
                 raise
 
@@ -55,12 +55,12 @@ def content(path: str, compression: str | None) -> bytes:
     for piece in pieces(path, compression):
         read.append(piece)
         size += len(piece)
-        check_memory(size, f"{described(path)}: {size:,} bytes have been read")  # joining copies them
+        check_memory(size, f"{described(path)}: {size:,} bytes have been read")  # `join` copies them
     return b"".join(read)
 
 
 def check_memory(needed: int, what: str, remedy: str = "") -> None:
-    """Raise OutOfMemoryError if fewer than `needed` bytes are free: the kernel ends a process that takes more."""
+    """Raise OutOfMemoryError if fewer than `needed` bytes are free, before the kernel kills the process."""
     if needed > (free := machine.bytes_available()):
         raise OutOfMemoryError(
             f"{what}, and {needed:,} more bytes of this machine's memory are needed, of which {int(free):,} are free. "

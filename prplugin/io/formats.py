@@ -30,17 +30,17 @@ TABLES = {"parquet": (".parquet", ".pq"), "csv": (".csv",), "tsv": (".tsv", ".ta
 INPUT_FORMATS = TABLES | {"snap": (".txt", ".snap", ".edges", ".edgelist", ".el"), "mtx": (".mtx",)}
 OUTPUT_FORMATS = TABLES | {"jsonl": (".jsonl", ".ndjson")}
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
-"""Names in pyarrow by suffix."""
+"""Compressions by suffix, as named by pyarrow."""
 
 
 def described(path: str) -> str:
-    """Return the name of a file of edges in messages."""
+    """Return the name of an input file for messages."""
     return STANDARD_INPUT if path == STANDARD_STREAM else path
 
 
 @contextmanager
 def errors_named(name: str) -> Iterator[None]:
-    """Name the file in errors of the operating system."""
+    """Add the name of the file to errors of the operating system."""
     try:
         yield
     except OSError as error:
@@ -50,12 +50,12 @@ def errors_named(name: str) -> Iterator[None]:
 
 
 def is_standard_output(path: str) -> bool:
-    """Return whether a path is this process's standard output."""
+    """Return whether a path is the standard output of this process."""
     return path in (STANDARD_STREAM, "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 
 
 def check_standard_output() -> None:
-    """Raise OSError if standard output is closed: print would do nothing."""
+    """Raise OSError if standard output is closed, since `print` would silently write nothing."""
     if sys.stdout is None:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF), STANDARD_OUTPUT)
 
@@ -72,7 +72,7 @@ def input_format(path: str, given: str | None = None) -> tuple[str, str | None]:
 
 
 def is_text(path: str) -> bool:
-    """Return whether the name of a file says that it holds edges as text or Matrix Market."""
+    """Return whether a file has the suffix of edges as text or Matrix Market."""
     return by_suffix(path, INPUT_FORMATS)[0] not in (None, "parquet")
 
 
@@ -93,7 +93,7 @@ def output_format(path: str) -> tuple[str, str | None]:
 
 
 def by_suffix(path: str, formats: Mapping[str, tuple[str, ...]]) -> tuple[str | None, str | None]:
-    """Return the format and the compression that the name of a file says."""
+    """Return the format and the compression of a file by its suffix, or None."""
     name = Path(path)
     compression = COMPRESSIONS.get(name.suffix.lower())
     suffix = (name.with_suffix("") if compression else name).suffix.lower()

@@ -1,4 +1,4 @@
-"""Matrix Market coordinate files: rows are sources, vertices are counted from 1, isolated ones included.
+"""Read Matrix Market coordinate files: rows are sources, and vertices are 1..n, including isolated vertices.
 
 R. F. Boisvert, R. Pozo and K. A. Remington, "The Matrix Market exchange formats: initial design", NIST IR 5935, 1996.
 """
@@ -19,10 +19,10 @@ from prplugin.io.selection import EdgeFile, Selection
 __all__ = ["read"]
 
 FIELDS = {"pattern": 2, "real": 3, "double": 3, "integer": 3}
-"""Number of fields of an entry, by the banner's name of the values."""
+"""Number of fields per entry, by the type of the values in the banner."""
 
 VERTEX_BYTES = 24
-"""Bytes per vertex: its id, its rank and its out-weight at least."""
+"""Lower bound of the bytes per vertex: id, rank and out-weight."""
 
 
 def read(selection: Selection, compression: str | None) -> EdgeFile:
@@ -48,9 +48,9 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
             entry = f"entry ({rows[upper[0]]}, {targets[upper[0]]}) is above the diagonal."
             what = "A symmetric matrix lists only its lower triangle. Drop it, or write 'general' in the banner."
             block.fault_of(upper[0], f"{entry} {what}")
-        if values == "integer" and weights and (broken := np.flatnonzero(weights[0] != np.floor(weights[0]))).size:
-            what = f"column 'weight' has {weights[0][broken[0]]}, and the banner announces integers."
-            block.fault_of(broken[0], f"{what} Write 'real' in it.")
+        if values == "integer" and weights and (fractional := np.flatnonzero(weights[0] != np.floor(weights[0]))).size:
+            what = f"column 'weight' has {weights[0][fractional[0]]}, and the banner announces integers."
+            block.fault_of(fractional[0], f"{what} Write 'real' in it.")
 
     frame = read_columns(chain([block.part(start + len(line))], text), len(names), columns, check)
     if len(frame) != entries:
@@ -59,7 +59,7 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
 
 
 def _banner(block: Block) -> tuple[str, bool]:
-    """Return the name of the values, and whether the matrix is symmetric."""
+    """Return the type of the values, and whether the matrix is symmetric."""
     banner = block.text[: block.text.find(b"\n")][:1024].decode("latin-1").lower().split()
     if len(banner) != 5 or banner[0] != "%%matrixmarket":
         block.fault(0, "it is not the banner of a Matrix Market file, %%MatrixMarket matrix coordinate ...")
@@ -79,7 +79,7 @@ def _size(block: Block, start: int, line: bytes) -> tuple[int, int]:
     if not re.fullmatch(rb"\d+\s+\d+\s+\d+", line):
         block.fault(start, f"it is not a size line, rows columns entries: {shown}.")
     if len(line) > 4000 or max(map(int, line.split())) >= 2**63:
-        block.fault(start, f"{shown} is more than 64 bits count.")
+        block.fault(start, f"{shown} has a number of more than 64 bits.")
     rows, columns, entries = map(int, line.split())
     if rows != columns:
         block.fault(start, f"the matrix is {rows:,} x {columns:,}; an adjacency matrix is square.")

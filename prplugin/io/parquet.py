@@ -1,4 +1,4 @@
-"""Parquet: only the columns that are needed are read."""
+"""Read the columns in use of Parquet files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
 
 
 def read_values(selection: Selection, compression: str | None, names: list[str]) -> pd.DataFrame:
-    """Read those of the named columns that a file has."""
+    """Read the named columns that a file has."""
     with _opened(selection, compression) as file:
         return _columns(file, [name for name in names if name in file.schema_arrow.names])
 
@@ -38,14 +38,14 @@ def _columns(file: Any, names: list[Any]) -> pd.DataFrame:
 
 @contextmanager
 def _opened(selection: Selection, compression: str | None) -> Iterator[Any]:
-    """Open a Parquet file; name it in errors of pyarrow."""
+    """Open a Parquet file; add its name to errors of pyarrow."""
     try:
         if compression or selection.path == STANDARD_STREAM:
             yield pq.ParquetFile(pa.BufferReader(content(selection.path, compression)))
         else:
-            with open(selection.path, "rb") as file:  # pyarrow's own errors for what cannot be opened lack the errno
+            with open(selection.path, "rb") as file:  # pyarrow's errors for such files lack the errno
                 yield pq.ParquetFile(file)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
-            raise  # the system's, which names the file
+            raise  # of the operating system, with the file name
         raise InvalidEdgesError(f"{selection.name} is no Parquet file that can be read: {error}") from error

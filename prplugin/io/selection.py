@@ -1,4 +1,4 @@
-"""The arguments and the result of reading a file of edges."""
+"""Arguments and result of `read_edges`."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ Ids: TypeAlias = Literal["auto", "integer", "string"]
 class EdgeFile:
     """Edges from a file, and the arguments of `prplugin.Graph` for them.
 
-    The frame has the columns of the endpoints and the weight alone. A Matrix Market file has `vertices`, and not
-    `directed` if each row is an edge both ways. `unused_weight` is a column that seems to hold weights, where none was
-    named.
+    The frame has only the endpoint and weight columns. `vertices` is None except for Matrix Market files. `directed` is
+    False if each row is an undirected edge. `unused_weight` is a probable weight column, if none was named.
     """
 
     frame: pd.DataFrame
@@ -49,8 +48,8 @@ class EdgeFile:
     def graph_arguments(self) -> dict[str, Any]:
         """Return the arguments of `prplugin.Graph`, without the frame."""
         source, destination = (ends if len(ends) > 1 else ends[0] for ends in (self.source, self.destination))
-        own = {"weight": self.weight, "vertices": self.vertices, "directed": self.directed}
-        return {"source": source, "destination": destination, **own}
+        options = {"weight": self.weight, "vertices": self.vertices, "directed": self.directed}
+        return {"source": source, "destination": destination, **options}
 
 
 @dataclass(frozen=True)
@@ -68,13 +67,13 @@ class Selection:
 
     @property
     def name(self) -> str:
-        """The file in messages."""
+        """Name of the file in messages."""
         return described(self.path)
 
     def resolved(self, labels: Sequence[Hashable], weight: Hashable = None, *, hint: str = "") -> Columns:
-        """Find the columns among those of the file; `weight` if none was named.
+        """Find the columns in the labels of the file; `weight` is the default weight column.
 
-        Errors are those of `prplugin.frames.columns.resolve`, with the name of the file before and the hint behind.
+        Raises the errors of `prplugin.frames.columns.resolve`, prefixed with the file name and followed by `hint`.
         """
         try:
             columns = resolve(labels, self.source, self.destination, weight if self.weight is None else self.weight)

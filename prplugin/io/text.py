@@ -1,4 +1,4 @@
-"""CSV, TSV and SNAP text."""
+"""Read CSV, TSV and SNAP text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from prplugin.io.selection import EdgeFile, Selection
 __all__ = ["DELIMITERS", "read", "read_values"]
 
 SAMPLE = 100
-"""Number of records that decide whether ids are integers."""
+"""Number of records in the sample that decides whether ids are integers."""
 
 DELIMITERS = {"csv": COMMA_OR_SEMICOLON, "tsv": "\t", "snap": None}
 
@@ -55,10 +55,10 @@ def read_values(selection: Selection, compression: str | None, name: str, kinds:
 def _open(
     selection: Selection, compression: str | None, name: str, named: set[Hashable], known: Sequence[str]
 ) -> tuple[list[str], str, Iterator[Block]]:
-    """Return the names of the fields, what else the header may be, and at least one block of the records after it.
+    """Return the names of the fields, a hint for errors about a detected header, and one or more blocks of records.
 
-    The first line is a header if it has a name that is asked for, or is not all numbers. Without one, fields have the
-    names `known`.
+    The first line is a header if it contains a name in `named`, or a field that is not a number. Without a header,
+    fields have the names `known`.
     """
     text = blocks(selection.path, compression, selection.delimiter or DELIMITERS[name])
     found = next(((block, *record) for block in text for record in block.records()), None)
@@ -67,10 +67,10 @@ def _open(
         raise InvalidEdgesError(f"{selection.name} holds no edges or values: all its lines are empty{comments}.")
     first, start, record = found
     labels = first.labels(start, record)
-    names, hint, headed = [label.strip() for label in labels], "", selection.header
-    if headed is None:
-        headed = not named.isdisjoint(names) or not all(map(NUMBER.fullmatch, names))
-    if headed:
+    names, hint, has_header = [label.strip() for label in labels], "", selection.header
+    if has_header is None:
+        has_header = not named.isdisjoint(names) or not all(map(NUMBER.fullmatch, names))
+    if has_header:
         hint = f" Line {first.line_at(start):,} was taken for a header: pass --no-header if it is an edge"
         if first.delimiter is not None and labels[0].startswith(("#", "%")):
             hint += ", or --format snap if it is a comment"
@@ -86,7 +86,7 @@ def _open(
 
     def body() -> Iterator[Block]:
         following = chain([first.part(start)], text)
-        # The first block is of use for a sample of the records, so it holds some if the file does.
+        # The first block is sampled, so it must contain records if the file does.
         yield next((block for block in following if any(block.records())), first.part(len(first.text)))
         yield from following
 
@@ -94,9 +94,9 @@ def _open(
 
 
 def _kind(endpoints: list[pa.ChunkedArray]) -> str:
-    """Tell integers from strings by majority, so that one malformed line cannot turn a column into the other kind.
+    """Return the kind of ids by majority, so that one malformed line does not change the kind of a column.
 
-    A leading zero speaks for strings: as integers 007 and 7 would be one vertex.
+    Ids with leading zeros count as strings, since the integers 007 and 7 would be one vertex.
     """
     ids = [text.decode(errors="replace").strip() for column in endpoints for text in column.to_pylist()]
     return "integer" if 2 * sum(bool(INTEGER.fullmatch(text)) for text in ids) > len(ids) or not ids else "string"

@@ -35,10 +35,10 @@ ROWS_AT_A_TIME = 1 << 16
 
 
 def check_output(path: str) -> None:
-    """Raise, before any computation, if a file of that name cannot be written.
+    """Raise if a file cannot be written; to be called before the computation.
 
-    Raises InvalidOptionError: if the name does not tell the format.
-    Raises OSError: if it is a directory, or its folder does not exist or may not be written.
+    Raises InvalidOptionError: if the suffix is unknown.
+    Raises OSError: if the path is a directory, or its folder does not exist or is not writable.
     """
     if is_standard_output(path):
         return
@@ -55,10 +55,10 @@ def check_output(path: str) -> None:
 def write_frame(frame: pd.DataFrame, path: str) -> None:
     """Write a frame as Parquet, CSV, TSV or JSON lines, by suffix.
 
-    An existing file is replaced once all is on the disk, and stays unchanged if anything fails before.
+    An existing file is replaced after all data are on disk, and remains unchanged on failure.
 
-    Raises InvalidOptionError: if the name does not tell the format, or the format cannot hold a column.
-    Raises OSError: if it cannot be written.
+    Raises InvalidOptionError: if the suffix is unknown, or the format does not support the type of a column.
+    Raises OSError: if the file cannot be written.
     """
     import pyarrow as pa
 
@@ -69,7 +69,7 @@ def write_frame(frame: pd.DataFrame, path: str) -> None:
             if compression is None:
                 _write(table, name, file)
             else:
-                # Into memory first: pyarrow complains on standard error if the file under a compressed stream fails.
+                # Compress in memory: pyarrow writes to standard error if the file of a compressed stream fails.
                 sink = pa.BufferOutputStream()
                 with pa.CompressedOutputStream(sink, compression) as stream:
                     _write(table, name, stream)
@@ -107,7 +107,7 @@ def _opened(path: str) -> Iterator[IO[bytes]]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    target = Path(os.path.realpath(path))  # a link stays one
+    target = Path(os.path.realpath(path))  # write to the target of a symbolic link
     if path.startswith(("/dev/", "/proc/")) or (target.exists() and not target.is_file()):
         with open(path, "wb") as file:
             yield file
