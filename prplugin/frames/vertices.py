@@ -346,8 +346,8 @@ class Vertices:
         if 0 < len(vertices) < len(given):
             raise InvalidOptionError(
                 f"{what} is a list of distributions, and {counted(len(vertices), 'entry is', 'entries are')} "
-                f"not: {listed([repr(given[at]) for at in vertices])}. Write {{vertex: 1}} for a seed that is a vertex, "
-                "or list vertices alone."
+                f"not: {listed([repr(given[at]) for at in vertices])}. Write {{vertex: 1}} for a seed that is a "
+                "vertex, or list vertices alone."
             )
         return not vertices
 

@@ -1,4 +1,4 @@
-"""The graph as arrays: CSR, CSC, in-degrees and out-weights, each built at its first use."""
+"""Graph arrays: CSR, CSC, in-degrees and out-weights, each built on first use."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Adjacency:
         return adjacency
 
     def on(self, memory_space: MemorySpace) -> Adjacency:
-        """Return the same graph in "host" or "device" memory; the copy is made once."""
+        """Return the same graph in "host" or "device" memory; a copy is cached."""
         return self if memory_space == self.memory_space else self._other_memory
 
     @property
@@ -65,7 +65,7 @@ class Adjacency:
         )
         copy = Adjacency(Edges(source, destination, weights, self.n, self.edges.extent))
         if self.weighted:
-            # Copied, not recomputed: in another order of additions, a sum near the maximum of float64 may overflow.
+            # Copied, since a sum near the maximum of float64 may overflow in another order of additions.
             copy.set_out_weight(to_memory(self.out_weight, memory_space), self.out_weight_depth)
         synchronize(memory_space)
         return copy
@@ -99,7 +99,7 @@ class Adjacency:
 
     @cached_property
     def normalized_weights(self) -> Floats | None:
-        """Weights w / W of the entries of the CSC on the host, W that of the source; None in unweighted graphs."""
+        """Normalized weights w / W of the CSC entries on the host; None for unweighted graphs."""
         _, sources, weights = self.csc
         return None if weights is None else normalized_weights(weights, sources, self.out_weight)
 
@@ -116,11 +116,11 @@ class Adjacency:
 
     @property
     def out_weight_depth(self) -> int:
-        """Rounding depth of an out-weight, and twice that of a weight: its own, and the sum's."""
+        """Rounding depth of an out-weight, plus twice the depth of a weight, for w and for W."""
         return self._out_weight[1] + 2 * self.edges.roundings
 
     def set_out_weight(self, out_weight: Floats, rounding_depth: int) -> None:
-        """Set out-weights that were computed elsewhere, and their rounding depth."""
+        """Set precomputed out-weights, and their rounding depth."""
         self._out_weight = out_weight, rounding_depth
 
     @cached_property

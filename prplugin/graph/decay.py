@@ -19,7 +19,7 @@ from prplugin.types.edges import ANY, Edges, Floats, Integers
 __all__ = ["ZERO_EXPONENT", "ScaledWeights", "decay_weights", "weights_at"]
 
 ZERO_EXPONENT = -(1 << 40)
-"""Exponent that stands for a weight of 0."""
+"""Exponent that represents a weight of 0."""
 
 
 class ScaledWeights(NamedTuple):

@@ -19,7 +19,7 @@ MOST_PAIRED = 1 << 32
 
 
 def drop_duplicates(edges: Edges, duplicates: Duplicates, *, directed: bool) -> Edges:
-    """Keep the first or the last row of each pair, in the order of the frame, or refuse repeated pairs.
+    """Keep the first or the last row of each pair, in the order of the frame, or raise for repeated pairs.
 
     "sum" keeps every row. If not `directed`, (a, b) and (b, a) are one pair.
 
@@ -69,7 +69,7 @@ def pair_keys(edges: Edges, n: int) -> Integers:
 
 
 def oriented(edges: Edges) -> Edges:
-    """Return each edge from the lower to the higher of its vertices."""
+    """Orient each edge from its lower to its higher vertex."""
     xp = namespace(edges.source)
     low, high = xp.minimum(edges.source, edges.destination), xp.maximum(edges.source, edges.destination)
     return replace(edges, source=low, destination=high)
@@ -81,7 +81,7 @@ def reversed_edges(edges: Edges) -> Edges:
 
 
 def concatenated(first: Edges, second: Edges) -> Edges:
-    """Return the edges of both, with weights if both have weights."""
+    """Concatenate edges, with weights if both have weights."""
     xp = namespace(first.source)
     source = xp.concatenate([first.source, second.source])
     destination = xp.concatenate([first.destination, second.destination])

@@ -32,7 +32,7 @@ PAIR_COST = 4_000
 """Fixed cost of testing a pair, in edges."""
 
 MIN_PAIRS = 5_000
-"""Minimum budget of pairs. The budget is the cost of one pass over the edges, or of this many pairs if that is more."""
+"""Minimum budget in pairs. The budget is the cost of one edge pass, or of this number of pairs if that is larger."""
 
 SEARCH_DIVISOR = 8
 """One search may spend the remaining budget divided by this number."""
@@ -41,10 +41,10 @@ SEARCH_DIVISOR = 8
 class EqualRanks:
     """Union-find of vertices proved to have equal PageRank.
 
-    A failed search is repeated when it is asked for again, since more accurate ranks may help. Weights and values are
+    Failed searches are not cached, since more accurate ranks may help. Weights and values are
     compared in float64.
 
-    `vectors` (sequence of arrays of n float64): v and w before normalization, without those that are uniform.
+    `vectors` (sequence of arrays of n float64): v and w before normalization, omitted if uniform.
     """
 
     def __init__(self, adjacency: Adjacency, vectors: Sequence[Floats]) -> None:
@@ -77,7 +77,7 @@ class EqualRanks:
         return vertex
 
     def _matched(self, a: int, b: int, ranks: Floats) -> list[tuple[int, int]] | None:
-        """Match the in-edges of two vertices; return the pairs of sources that must be equal, or None if it fails."""
+        """Match the in-edges of two vertices; return the pairs of sources that must be equal, or None on failure."""
         offsets, sources, weights = self._adjacency.csc
         *begins, end, other_end = self._at(offsets, [a, b, a + 1, b + 1])
         size = end - begins[0]
@@ -90,7 +90,7 @@ class EqualRanks:
             return [] if _same_edges(first, second, *(to_host(weights[run]) for run in runs)) else None
         # In-degrees are mostly small, where Python takes a tenth of NumPy's time.
         counts, others = Counter(first.tolist()), Counter(second.tolist())
-        differing = {vertex for vertex, _ in counts.items() ^ others.items()}  # faster than to subtract counters
+        differing = {vertex for vertex, _ in counts.items() ^ others.items()}  # faster than subtraction of counters
         left, right = (
             self._by_degree_and_rank([v for v in differing for _ in range(more[v] - fewer[v])], ranks)
             for more, fewer in ((counts, others), (others, counts))

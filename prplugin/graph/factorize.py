@@ -34,7 +34,7 @@ def edges_by_id(
     """Factorize the endpoints of edges on the host; return unweighted edges, and ids as `factorize_ids`.
 
     `columns`: Sources, destinations and, optionally, more vertices, in one integer type.
-    `grouped`: Whether edges grouped by target are preferred to edges by row.
+    `grouped`: Whether to prefer edges grouped by target to an edge list.
     `lasting`: Whether the graph outlives the columns. If not, it may alias them.
     """
     count_processed_edges(columns[0].size)

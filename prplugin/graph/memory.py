@@ -31,7 +31,7 @@ class Footprint(NamedTuple):
     host: Bytes = Bytes()
 
     def then(self, memory_space: MemorySpace, stays: float = 0, temporary: float = 0) -> Footprint:
-        """Add a stage that allocates `stays` bytes for good, and `temporary` more bytes temporarily."""
+        """Add a stage that allocates `stays` bytes permanently, and another `temporary` bytes temporarily."""
         held, peak = self.on(memory_space)
         held += int(stays)
         after = Bytes(held, max(peak, held + int(temporary)))
@@ -108,7 +108,7 @@ class Memory:
 class Counts:
     """Counts of a graph that the memory model needs. The graph itself need not exist.
 
-    `built`: Arrays that exist already, out of those of `Array`.
+    `built`: Arrays of the type `Array` that exist already.
     `other_memory`: Counts of the copy in the other memory space, if there is one.
     `longest`: Largest in-degree, if known.
     `spilled`: As in `Edges`.

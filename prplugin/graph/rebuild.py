@@ -1,4 +1,4 @@
-"""Edges in GPU memory that are added and removed by one copy of all edges. The changes are in host memory."""
+"""Addition and removal of edges in device memory by one copy of all edges. Changes are in host memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["RebuiltEdges"]
 
 @dataclass
 class RebuiltEdges:
-    """Edges with the operations of `prplugin.graph.update.ChangingEdges`, each update of which makes new arrays.
+    """Edges with the operations of `prplugin.graph.update.ChangingEdges`; each update allocates new arrays.
 
     The in-edges of a vertex are in the order in which they were added.
 
@@ -33,7 +33,7 @@ class RebuiltEdges:
     positions: Integers | None = None
     roundings: int = 0
     references: ClassVar[None] = None
-    """Weights that decay are on the host."""
+    """Decaying weights require the host."""
 
     @property
     def m(self) -> int:
@@ -46,17 +46,17 @@ class RebuiltEdges:
         return self._adjacency.gpu
 
     def adjacency(self) -> Adjacency:
-        """Return the graph in its present state."""
+        """Return the current graph."""
         return self._adjacency
 
     def with_vertices(self, n: int, positions: Integers | None) -> RebuiltEdges:
-        """Return the edges of a graph of n vertices, of which the new ones have no edges, to plan a change of them."""
+        """Return the edges of a graph extended to n vertices, to plan a change of them."""
         return replace(self, n=n, positions=positions)
 
     def plan(self, added: Edges, removed: Edges, duplicates: str, *, directed: bool) -> Adjacency:
         """Return the changed graph; raise ChangeError if the change is invalid.
 
-        Removed edges without weights may have any.
+        Removed edges without weights match any weight.
         """
         from prplugin.gpu import splice  # imports CuPy, which holds the edges
 
@@ -77,7 +77,7 @@ class RebuiltEdges:
         if (entries[0] < 0).any():
             raise ChangeError("missing", np.flatnonzero(entries[0] < 0))
         if not directed:
-            # If any of several parallel edges may be removed, the weight of the one that is found selects its reverse.
+            # If a removal matches any weight, the weight of the matched edge selects the reverse edge.
             for forth, found in zip(removals, tuple(entries), strict=True):
                 weights = present.weights
                 if weights is not None:
@@ -106,7 +106,7 @@ class RebuiltEdges:
 def _find(present: Compressed, wanted: Edges) -> Integers:
     """Return a different entry of a CSC for each wanted edge, or -1; without weights, any edge of its pair matches.
 
-    Of several entries that match, the first ones are found, and the last wanted edges are not.
+    The first matching entries are assigned; if there are too few, the last wanted edges get -1.
     """
     from prplugin.gpu import splice  # imports CuPy, which holds the edges
 
@@ -114,7 +114,7 @@ def _find(present: Compressed, wanted: Edges) -> Integers:
         return np.empty(0, np.int64)
     order = np.lexsort([keys for keys in (wanted.weights, wanted.source, wanted.destination) if keys is not None])
     ordered = wanted.take(order)
-    starts = np.ones(wanted.m, np.bool_)  # whether an edge differs from the one before
+    starts = np.ones(wanted.m, np.bool_)  # whether an edge differs from the previous edge
     starts[1:] = (np.diff(ordered.source) != 0) | (np.diff(ordered.destination) != 0)
     if ordered.weights is not None:
         starts[1:] |= np.diff(ordered.weights) != 0

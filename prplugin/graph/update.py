@@ -1,9 +1,9 @@
-"""Edges that are added and removed in place: compressed rows stored in any order in a buffer with spare capacity.
+"""Addition and removal of edges in place: compressed rows in any order in a buffer with spare capacity.
 
-A changed row is written anew after the last row of the buffer, and its old entries stay in place. The cost of a change
-is therefore proportional to the size of the rows that it touches, and the change becomes visible at once when the
-positions of those rows are replaced. The rows are copied to a new buffer, in order, when the buffer is full or CSR is
-needed. In-edges are not stored: a method that needs them groups the out-edges by target.
+A changed row is appended to the buffer, and its old entries remain. The cost of a change is therefore proportional to
+the size of the changed rows, and the change becomes visible at once when the positions of these rows are replaced. The
+rows are copied to a new buffer, in order, when the buffer is full or CSR is needed. In-edges are not stored: a method
+that needs them groups the out-edges by target.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _RowBuffer:
     """Rows of a sparse matrix in a buffer with spare capacity.
 
     Row v holds ``indices[begins[v]:ends[v]]`` and the weights at the same positions. The first `used` entries of the
-    buffer are in use, some of them by previous versions of rows.
+    buffer hold current and previous versions of rows.
     """
 
     begins: Integers
@@ -72,9 +72,9 @@ class _RowBuffer:
         return rows.with_capacity(0, dtype)
 
     def with_capacity(self, needed: int, dtype: Any = None) -> Self:
-        """Return rows that `needed` more entries can be appended to.
+        """Return rows with capacity for `needed` more entries.
 
-        The rows are copied to a new buffer, in order, if the capacity does not suffice or a type of indices is given.
+        The rows are copied to a new buffer, in order, if the capacity is insufficient or an index type is passed.
         """
         if dtype is None and self.used + needed <= self.indices.size:
             return self
@@ -106,7 +106,7 @@ class _RowBuffer:
         return rows, Compressed(offsets, rows.indices[: rows.used], weights)
 
     def with_vertices(self, n: int, positions: Integers | None) -> Self:
-        """Return rows for n vertices, of which the new ones have no edges; see `expand_values`."""
+        """Return rows extended to n vertices by vertices without edges; see `expand_values`."""
         rows = self if positions is None else self.with_capacity(0, index_dtype(n))
         if positions is not None:
             rows.indices[: rows.used] = positions.take(rows.indices[: rows.used])
@@ -115,7 +115,7 @@ class _RowBuffer:
 
 
 class RowChanges(NamedTuple):
-    """Edges that are removed from and added to some rows.
+    """Edges to remove from rows and to add to rows.
 
     Row ``rows[i]`` loses the entries ``removed_at[i]`` to ``removed_at[i + 1]`` of `removed`, a pair of targets and
     weights, and gains those of `added` likewise.
@@ -135,7 +135,7 @@ class Plan:
     `begins`, `ends`, `out_weight`, `references`: New positions, out-weights and reference exponents of the rows that
     change; `used`: number of buffer entries in use with them.
     `old_out_weight`: Out-weights before the change; NaN where the reference exponent changes.
-    `count_change`: Number of added edges less that of removed ones.
+    `count_change`: Number of added edges minus number of removed edges.
     """
 
     changes: RowChanges
@@ -153,7 +153,7 @@ class ChangingEdges:
     """Out-edges of a graph on the host.
 
     `weights_depth`: Rounding depth of an out-weight, without the roundings of the weights.
-    `roundings`: Relative rounding errors, each of 2**-53, that a weight carries at most.
+    `roundings`: Maximum number of relative rounding errors of 2**-53 in a weight.
     `count`: Number of edges; an array of one, so that one compiled call can change it together with the rows.
     `references`: Reference exponent of each vertex, if weights decay: see `prplugin.graph.decay`.
     `spilled`: As in `Edges`.
@@ -198,7 +198,7 @@ class ChangingEdges:
         return self.weights_depth + 2 * self.roundings + 5
 
     def adjacency(self) -> Adjacency:
-        """Return the graph in its present state."""
+        """Return the current graph."""
         self.out_edges, csr = self.out_edges.compressed()
         extent = ANY if self.references is None else (ANY[0], 2.0**MAX_EXPONENT * 4)
         adjacency = Adjacency.of(csr, by_target=False, extent=extent, spilled=self.spilled, roundings=self.roundings)
@@ -206,7 +206,7 @@ class ChangingEdges:
         return adjacency
 
     def with_vertices(self, n: int, positions: Integers | None) -> ChangingEdges:
-        """Return the edges of a graph of n vertices, of which the new ones have no edges; see `expand_values`."""
+        """Return the edges of a graph extended to n vertices by vertices without edges; see `expand_values`."""
         references = None if self.references is None else expand_values(self.references, n, positions, 0)
         return replace(
             self,
@@ -217,9 +217,9 @@ class ChangingEdges:
         )
 
     def plan(self, added: Edges, removed: Edges, duplicates: str, *, directed: bool) -> Plan:
-        """Write the new versions of the rows that change; raise ChangeError if the change is invalid.
+        """Write new versions of changed rows; raise ChangeError if the change is invalid.
 
-        Removed edges without weights and times may have any.
+        Removed edges without weights and times match any.
         """
         removed = removed if directed else oriented(removed)
         removed_count = removed.m
@@ -264,7 +264,7 @@ class ChangingEdges:
     def _apply_duplicates(
         self, added: Edges, removed: Edges, duplicates: str, *, directed: bool
     ) -> tuple[Edges, Edges]:
-        """Return the edges to add, and those to replace, if pairs of vertices have an edge that is not removed."""
+        """Return the edges to add, and the edges to replace, for pairs of vertices with a remaining edge."""
         from prplugin.cpu import row_kernels  # imports Numba
 
         pairs = added if directed else oriented(added)
@@ -279,7 +279,7 @@ class ChangingEdges:
         return added, replace(pairs.take(found), weights=None, times=None)
 
     def _stored(self, edges: Edges, references: Integers | None) -> Edges:
-        """Return edges with weights as the rows store them: NaN for any weight, None in an unweighted graph."""
+        """Return edges with stored weights: NaN to match any weight, None in an unweighted graph."""
         weights = None
         if self.out_edges.weights is not None:
             weights = np.full(edges.m, np.nan) if edges.weights is None else edges.weights
@@ -290,7 +290,7 @@ class ChangingEdges:
     def _with_reverse_removals(self, removals: Edges, removed_count: int) -> Edges:
         """Append the reverse of each edge to remove.
 
-        If any of several parallel edges may be removed, the weight of the one that is found selects its reverse.
+        If a removal matches any weight, the weight of the matched edge selects the reverse edge.
         """
         if removals.weights is not None:
             weights = np.empty(removals.m)
@@ -308,10 +308,10 @@ class ChangingEdges:
         return concatenated(removals, reverse)
 
     def _rewrite(self, removed: Edges, added: Edges, removed_count: int, powers: Integers | None = None) -> Plan:
-        """Write new versions of changed rows; return their plan, with the weights that were removed.
+        """Write new versions of changed rows; return their plan, and the removed weights.
 
         The weights of the old edges of vertex u are divided by ``2**powers[u]``. Raises ChangeError if one of the first
-        `removed_count` edges to remove does not exist; the others were derived from these.
+        `removed_count` edges to remove does not exist; the others are derived from them.
         """
         from prplugin.cpu import row_kernels  # imports Numba
 
@@ -338,7 +338,7 @@ class ChangingEdges:
     def _references_with(self, added: Edges) -> Integers | None:
         """Return the reference exponents after edges are added; None if weights do not decay.
 
-        First out-edges of a vertex set its reference to their largest exponent, and so do weights that exceed it by
+        The first out-edges of a vertex set its reference to their largest exponent, as do weights that exceed it by
         more than `MAX_EXPONENT`. All weights of the vertex are then divided by the same power of 2, which changes no
         normalized weight.
         """
@@ -365,7 +365,7 @@ def _targets(edges: Edges) -> tuple[Integers, Floats | None]:
 
 
 def expand_values(values: Any, n: int, positions: Integers | None, fill: Any) -> Any:
-    """Return an array for n vertices, with `values` for the old vertices and `fill` for the new ones.
+    """Return an array for n vertices, with `values` for the old vertices and `fill` for new vertices.
 
     `positions` has the new position of each old vertex; None means that the old vertices come first, in their order.
     """

@@ -1,10 +1,10 @@
 """Rankings of many seeds: seeds are iterated in batches, and an iteration reads each edge once for the whole batch.
 
-In NumPy that saves nothing, and for few seeds in Numba neither: these are ranked one by one.
+Batches save no time in NumPy, nor for few seeds in Numba. Such seeds are ranked individually.
 
 A batch runs in `prplugin.solver.loop` with one column per seed. Each seed has its own error bound, its own mixing
-weights and its own end; its result does not depend on the other seeds of the batch. With a proved tolerance, the
-iteration of a seed starts at its personalization, which is closer to the solution than uniform ranks.
+weights and its own last iteration; its result does not depend on the other seeds of the batch. With a proved tolerance,
+the iteration of a seed starts at its personalization, which is closer to the solution than uniform ranks.
 
 Seeds that have not converged when their batch ends, because they stagnate at rounding level, continue individually.
 """
@@ -30,7 +30,7 @@ from prplugin.types.edges import Floats
 __all__ = ["Batch", "batches"]
 
 AT_A_TIME = 32
-"""Seeds per `Batch` if they are ranked one by one."""
+"""Seeds per `Batch` if they are ranked individually."""
 
 
 class Batch(NamedTuple):
@@ -91,7 +91,7 @@ def _one_by_one(
     method: Any, problem: Problem, seeds: Seeds, start: Floats | None, options: Options, machine: Machine,
     watch: Callable[[float, int], Callable[[int, float], None]],
 ) -> Iterator[Batch]:  # fmt: skip
-    """Rank each seed by itself; yield one `Batch` for each `AT_A_TIME` seeds."""
+    """Rank each seed individually; yield one `Batch` for each `AT_A_TIME` seeds."""
     n = problem.adjacency.n
     for first in range(0, seeds.count, AT_A_TIME):
         part = seeds.slice(first, min(first + AT_A_TIME, seeds.count)).on("host")
@@ -107,7 +107,7 @@ def _rank_into(
     batch: Batch, place: int, method: Any, problem: Problem, start: Floats | float, options: Options, machine: Machine,
     watch: Callable[[float, int], Callable[[int, float], None]],
 ) -> None:  # fmt: skip
-    """Rank one seed of a batch by itself, after the iterations that the batch has made, and write its results."""
+    """Rank one seed of a batch individually, after the iterations that the batch has made, and write its results."""
     step, adjacency = method.prepare(problem, machine, **options.method_options), problem.adjacency
     certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
     made = int(batch.iterations[place])

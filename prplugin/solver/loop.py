@@ -86,7 +86,7 @@ class Loop:
     """Parameters of the iteration; `run` iterates until the stopping rule is met or the budget is spent.
 
     `certificate`: Error bounds of steps in float64.
-    `budget`: Maximum of passes. Those of the float32 phase count only if it is the user's `max_iter`.
+    `budget`: Maximum number of passes. Passes of the float32 phase count only if it is the user's `max_iter`.
     `watch`: Called after each error bound with the number of passes and the bound.
     `order`: Ends the loop once the order of the highest ranks is proved.
     """
@@ -101,7 +101,7 @@ class Loop:
     def run(self, step: Step, start: Floats | float | None) -> Outcome:
         """Iterate from `start`; afterwards `step.ranks()` returns the result.
 
-        `start`: Ranks of sum 1; a number stands for all of them. None: each seed starts at its personalization.
+        `start`: Ranks of sum 1; a number is the rank of every vertex. None: each seed starts at its personalization.
         """
         certificate, options, budget = self.certificate, self.options, self.budget
         live: Any = True if step.seeds is None else np.ones(step.seeds, np.bool_)

@@ -28,8 +28,8 @@ does not depend on c, and a change of c by -R changes r to r - R v, of sum 0: th
 As this changes all of r, it is done only after rounds that pushed a large part of the graph.
 
 The stored r differs from the exact residual of y in L1 by at most the sum of the rounding errors of all additions to it
-since it was last computed from y, and of the terms added; the kernels accumulate bounds of these. What rounding keeps
-from y_u stays in r_u.
+since it was last computed from y, and of the terms added; the kernels accumulate bounds of these. The part of
+r_u that rounding does not add to y_u remains in r_u.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ MAX_CANDIDATE_FRACTION = 1 / 8
 """Fraction of the vertices that are candidates above which all vertices are examined, in their order."""
 
 UNPUSHED_FRACTION = 0.9
-"""Maximum fraction of ||r|| that a round over all vertices leaves to those that are not pushed."""
+"""Maximum fraction of ||r|| that a round over all vertices leaves on vertices that are not pushed."""
 
 FIRST_UNPUSHED_FRACTION = 2.0
 """The same for the first of these rounds. It takes less time, and suffices if the bound is just above the tolerance."""
@@ -131,7 +131,7 @@ class Residual:
         )  # fmt: skip
 
     def apply(self, edges: ChangingEdges, plan: Plan) -> None:
-        """Change r by a plan that was committed to the edges."""
+        """Update r for a plan that was committed to the edges."""
         from prplugin.cpu import push_kernels  # imports Numba
 
         rows, removed_at, removed, added_at, added = plan.changes
@@ -142,7 +142,7 @@ class Residual:
         )  # fmt: skip
 
     def add_vertices(self, n: int, positions: Integers | None) -> None:
-        """Extend y and r to n vertices, of which the new ones have no edges yet; see `expand_values`."""
+        """Extend y and r to n vertices by vertices without edges; see `expand_values`."""
         from prplugin.cpu import push_kernels  # imports Numba
 
         new = self.c if self.v is None else 0.0

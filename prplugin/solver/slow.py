@@ -49,8 +49,8 @@ class SlowConvergence:
 
         Without a direct solver, issue a `PageRankWarning` if the estimated remaining time is long.
 
-        `last`: The maximum of passes.
-        `change`, `goal`: L1 change of the last step, and that at which the ranking ends.
+        `last`: Maximum number of passes.
+        `change`, `goal`: L1 change of the last step, and L1 change at which the ranking ends.
         """
         if self._solve is not None and passes >= DIRECT_AFTER:
             solution, self._solve = self._solve(), None

@@ -60,7 +60,7 @@ def goal_in_float32(options: Options, in_float32: Certificate, in_float64: Certi
 def step_budget(certificate: Certificate, options: Options) -> int:
     """Return the maximum number of passes: `max_iter`, or as many as contraction by alpha needs for the tolerance.
 
-    Raises InvalidOptionError if the tolerance is below what can be proved.
+    Raises InvalidOptionError if the tolerance is not provable.
     """
     if proves(options) and not options.tol >= certificate.provable:
         raise InvalidOptionError(
