@@ -1,1 +1,1 @@
-"""The methods: one module each; see `prplugin.methods.base` for what a method provides."""
+"""Methods, one module each; `prplugin.methods.base` defines their interface."""

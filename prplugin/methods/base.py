@@ -25,19 +25,19 @@ class Sums(NamedTuple):
     """Norms of y - x, measured by a step from x to y: numbers, or for many seeds arrays with one entry per seed."""
 
     change: Any  # ||y - x||, in L1
-    largest: Any  # the greatest |y_i - x_i|
+    largest: Any  # max |y_i - x_i|
 
 
 class Step(Protocol):
     """State of the iteration: holds the current ranks and their dangling mass; each call applies G once.
 
-    Where the ranks are distributed over several processes, each holds those of its own rows. All processes take the
+    If the ranks are distributed over several processes, each holds the ranks of its own rows. All processes take the
     same steps in the same order, and get the same sums.
     """
 
     rounding: StepRounding  # of the next step
     float32_is_faster: bool = False  # whether float32 contributions make a step faster
-    seeds: int | None = None  # number of columns of the ranks; None: they are a vector
+    seeds: int | None = None  # number of columns of the ranks; None for a vector
     final_goal: float = math.inf  # L1 change at which the iteration ends at the latest; that of `advance` may be larger
 
     def set_contribution_dtype(self, dtype: str) -> None:
@@ -51,7 +51,7 @@ class Step(Protocol):
         """Replace the ranks x by y = G x; write y - x to `moves`, float32 of the shape of the ranks, if given."""
 
     def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
-        """Get closer to the solution quickly, in any precision and order of updates; the result is not proved.
+        """Approach the solution quickly, in any precision and order of updates, without an error bound.
 
         End at an L1 change of `goal` per step, or after `budget` edge passes. Return the number of edge passes (0: not
         supported, or it would not pay now), and the measurements of the last pass if that was a plain step.
@@ -95,10 +95,10 @@ class SeedsStep(Step, Protocol):
     The result of a column does not depend on the other columns.
     """
 
-    width: int  # number of seeds per batch, at most
+    width: int  # maximum number of seeds per batch
 
     def seed(self, seeds: Seeds) -> None:
-        """Set the personalizations for the next `start`, `width` at most."""
+        """Set at most `width` personalizations for the next `start`."""
 
     def start(self, ranks: Any) -> None:
         """Set the ranks of all seeds to the same vector, or to a matrix; None: each seed's personalization."""

@@ -1,4 +1,4 @@
-"""Estimates of the memory and time of a graph and its rankings, before any of the work."""
+"""Estimates of the memory and time of a graph and its rankings, before any computation."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def explain_oom(plan: Callable[[], str]) -> Iterator[None]:
 
 
 def describe_method_memory(graph: Any, name: str, machine: Machine) -> str:
-    """Return a message about what a method needs on a graph, what is free, and which methods need less."""
+    """Return a message on the memory requirement of a method, the free memory, and methods that need less."""
     found = estimate_graph(graph, machine)
     needed = found[name]
     needs = [f"{needed.host_at_most:,} bytes of {SPACE['host']}, of which {_free('host')}"]
@@ -236,7 +236,7 @@ def describe_method_memory(graph: Any, name: str, machine: Machine) -> str:
 
 
 def describe_ingest_memory(frame: Any, weighted: bool, memory_space: MemorySpace) -> str:
-    """Return a message about what building a graph from a frame may need, and what is free."""
+    """Return a message on the memory to build a graph from a frame, and the free memory."""
     rows = len(frame)
     peak = _ingest(Counts(2 * rows, rows, weighted, memory_space), "int64", 0).on(memory_space).peak
     return (
@@ -247,7 +247,7 @@ def describe_ingest_memory(frame: Any, weighted: bool, memory_space: MemorySpace
 
 
 def describe_seeds_memory(seeds: int, n: int) -> str:
-    """Return a message about what the ranks of many seeds take, and what takes less."""
+    """Return a message on the memory for the ranks of many seeds, and on smaller alternatives."""
     return (
         f"The ranks of {counted(n, 'vertex', 'vertices')} from {counted(seeds, 'seed')} take {8 * seeds * n:,} bytes "
         "in float64. Rank fewer seeds at once, or keep only the highest ranks of each with top=."

@@ -41,10 +41,10 @@ MIN_SAMPLES, MAX_SAMPLES = 3, 25
 """Bounds of the number of samples of a step; short steps get as many as take `SAMPLE_SECONDS`."""
 
 SAMPLE_SECONDS = 0.02
-"""Seconds of samples that suffice."""
+"""Sufficient total time of samples in seconds."""
 
 STEPS_PER_SAMPLE = 20
-"""Steps per sample, at most."""
+"""Maximum number of steps per sample."""
 
 
 class Timing(NamedTuple):
@@ -116,7 +116,7 @@ def _worth_timing(problem: Problem, machine: Machine, options: Options) -> list[
 
 
 def _all_timed(candidates: list[Method], problem: Problem, machine: Machine, options: Options) -> dict[str, Timing]:
-    """Time the methods one by one; omit those that do not fit in memory, or reject an option's value."""
+    """Time the methods one by one; omit methods that do not fit in memory, or reject an option value."""
     timings: dict[str, Timing] = {}
     refusals: list[PageRankError] = []
     for method in candidates:
@@ -170,7 +170,7 @@ def timed(method: Method, problem: Problem, machine: Machine, options: Options, 
 
 
 def _take(step: Step, most_steps: int) -> int:
-    """Run passes as the solver does, `most_steps` at most, and wait for them; return their number."""
+    """Run at most `most_steps` passes as the solver does, and wait for them; return their number."""
     passes, sums = step.advance(0.0, most_steps)
     if sums is None:
         step()

@@ -74,7 +74,7 @@ def batch(problem: Problem, machine: Machine, seeds: int, *, threads: int | None
 
 
 def batch_from(adjacency: Adjacency) -> int:
-    """Return the number of seeds below which one after another takes less time, since its vectors fit in the cache."""
+    """Return the number of seeds below which individual rankings are faster, since their vectors fit in the cache."""
     return 8 if adjacency.n < 1 << 16 else 32
 
 
