@@ -65,7 +65,7 @@ class Watch:
 
     @property
     def has_report(self) -> bool:
-        """Whether states are passed to a report."""
+        """Return whether states are passed to a report."""
         return self._report is not None
 
     def stage(self, stage: Literal["vertices", "edges"]) -> None:

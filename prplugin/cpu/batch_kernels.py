@@ -32,7 +32,7 @@ ZERO, ONE = np.uint64(0), np.uint64(1)
 def _add_edges(contributions, sources, normalized_weights, edge, stop, sums):
     """Add the terms of the in-edges `edge` to `stop` to the sums of all columns.
 
-    Rows of contributions are prefetched, since the processor does not foresee the addresses of so many.
+    Rows of contributions are prefetched, since hardware prefetchers do not predict their addresses.
     """
     width, last = np.uint64(sums.size), np.uint64(sources.size - 1)
     line = np.uint64(LINE // contributions.itemsize)

@@ -122,7 +122,7 @@ class Ranking(Displayed):
 
     @property
     def certified(self) -> bool:
-        """Whether the order of the `frame` is proved, except between vertices that are proved equal: see `ties`."""
+        """Return whether the order of the `frame` is proved, except between vertices proved equal: see `ties`."""
         return self._order is not None and self._order.proved
 
     @property

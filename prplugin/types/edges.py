@@ -129,7 +129,7 @@ class GroupedEdges:
 
     @property
     def edge_list_is_there(self) -> bool:
-        """Whether `source` and `destination` have been computed."""
+        """Return whether `source` and `destination` have been computed."""
         return self._edge_list is None
 
     @property

@@ -38,5 +38,5 @@ class Order:
 
     @property
     def proved(self) -> bool:
-        """Whether all ties are between vertices that are proved equal."""
+        """Return whether all ties are between vertices that are proved equal."""
         return all(tie.equal for tie in self.ties)
