@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+from typing import Any
+
 import numpy as np
 
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Integers, index_dtype
 
-__all__ = ["offsets_of", "packs", "rows_of", "stable_order"]
+__all__ = ["offsets_of", "packs", "rows_of", "run_starts", "stable_order"]
 
 
 def offsets_of(counts: Integers) -> Integers:
@@ -47,3 +51,11 @@ def rows_of(offsets: Integers) -> Integers:
     n = offsets.size - 1
     rows: Integers = np.repeat(np.arange(n, dtype=index_dtype(n)), np.diff(offsets))
     return rows
+
+
+def run_starts(*columns: Any) -> Any:
+    """Return a mask of the rows that differ from the previous row in any column; it is True for the first row."""
+    xp = namespace(columns[0])
+    starts = xp.ones(columns[0].size, np.bool_)
+    starts[1:] = reduce(or_, (column[1:] != column[:-1] for column in columns))
+    return starts

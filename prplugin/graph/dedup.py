@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from prplugin.cpu.sorting import packs, stable_order
+from prplugin.cpu.sorting import packs, run_starts, stable_order
 from prplugin.errors import InvalidEdgesError, PageRankError, RefusedRows, counted, listed, refusal
 from prplugin.options import Duplicates
 from prplugin.types.arrays import namespace
@@ -107,12 +107,9 @@ def _pairs(repeated: RefusedRows) -> str:
 
 def _by_pair(tails: Integers, heads: Integers, n: int) -> tuple[Integers, Integers]:
     """Sort rows by pair, stably; return the permutation, and a mask of the sorted rows in which a pair starts."""
-    xp = namespace(tails)
     if packs(n * n, tails.size):
         order = stable_order(tails.astype(np.int64) * n + heads)
     else:
         order = stable_order(heads)
         order = order[stable_order(tails[order])]
-    starts = xp.ones(order.size, np.bool_)
-    starts[1:] = (xp.diff(tails[order]) != 0) | (xp.diff(heads[order]) != 0)
-    return order, starts
+    return order, run_starts(tails[order], heads[order])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from prplugin.cpu.sorting import run_starts
 from prplugin.cpu.threads import Threads
 from prplugin.machine import count_processed_edges, this_machine, use_compiled
 from prplugin.types.arrays import namespace
@@ -125,21 +125,14 @@ def _by_runs(columns: list[Integers]) -> tuple[list[Integers], Integers]:
     packed.sort()
     packed &= (np.uint64(1) << bits) - np.uint64(1)
     order = packed.view(np.int64)
-    first = np.flatnonzero(_changes(keys[order]))
+    first = np.flatnonzero(run_starts(keys[order]))
     runs = keys[order[first]]
     by_id = np.argsort(runs)
     ranked = runs[by_id]
-    new = _changes(ranked)
+    new = run_starts(ranked)
     ids = ranked[new]
     position = np.empty(runs.size, index_dtype(ids.size))
     position[by_id] = np.cumsum(new) - 1
     codes = np.empty(order.size, position.dtype)
     codes[order] = np.repeat(position, np.diff(first, append=order.size))
     return np.split(codes, np.cumsum([column.size for column in columns])[:-1].tolist()), ids
-
-
-def _changes(values: Integers) -> NDArray[np.bool_]:
-    """Return a mask of the values that differ from the previous one; it is True for the first value."""
-    changes = np.ones(values.size, np.bool_)
-    np.not_equal(values[1:], values[:-1], out=changes[1:])
-    return changes

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from prplugin.cpu.sorting import run_starts
 from prplugin.graph.adjacency import Adjacency, endpoints_by_target
 from prplugin.graph.dedup import concatenated, oriented, pair_keys, reversed_edges, with_reverse_edges
 from prplugin.graph.update import ChangeError
@@ -112,12 +113,9 @@ def _find(present: Compressed, wanted: Edges) -> Integers:
 
     if not wanted.m:
         return np.empty(0, np.int64)
-    order = np.lexsort([keys for keys in (wanted.weights, wanted.source, wanted.destination) if keys is not None])
-    ordered = wanted.take(order)
-    starts = np.ones(wanted.m, np.bool_)  # whether an edge differs from the previous edge
-    starts[1:] = (np.diff(ordered.source) != 0) | (np.diff(ordered.destination) != 0)
-    if ordered.weights is not None:
-        starts[1:] |= np.diff(ordered.weights) != 0
+    columns = [column for column in (wanted.weights, wanted.source, wanted.destination) if column is not None]
+    order = np.lexsort(columns)
+    starts = run_starts(*(column[order] for column in columns))
     nth = np.empty(wanted.m, np.int64)
     nth[order] = np.arange(wanted.m) - np.maximum.accumulate(np.where(starts, np.arange(wanted.m), 0))
     return splice.find_edges(present, wanted, nth)
