@@ -62,7 +62,8 @@ def joined(folder: Path) -> tuple[dict[str, Any], dict[int, UnitResult]]:
         if differ := _differences(about, other):
             raise PartError(f"{path} and {paths[0]} are of {differ}.")
         done |= results
-    about["environment"]["command"] += f", in {len(paths)} parts"
+    if len(paths) > 1:
+        about["environment"]["command"] += f", in {len(paths)} parts"
     return about, done
 
 

@@ -183,7 +183,7 @@ def _plot(results: list[Result]) -> Figure:
         for dtype, color in (("float64", "tab:blue"), ("float32", "tab:orange")):
             ranked = [r for r in results if (r.method, r.dtype) == (name, dtype) and r.error is not None]
             bounds, errors = [r.bound for r in ranked], [max(r.error or 0.0, 1e-19) for r in ranked]
-            panel.scatter(bounds, errors, s=9, alpha=0.5, color=color, label=dtype, linewidths=0)
+            panel.scatter(bounds, errors, s=9, alpha=0.5, color=color, label=dtype, linewidths=0, rasterized=True)
         panel.plot([1e-16, 4], [1e-16, 4], color="black", linewidth=0.8, label="error = bound")
         panel.set(xscale="log", yscale="log", title=name, xlabel="error_bound", ylabel="true error (L1)")
     panels[0].legend(loc="lower right", fontsize="small")

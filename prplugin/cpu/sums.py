@@ -22,16 +22,17 @@ __all__ = ["GroupSums", "fan_in_for", "group_sum_depth", "total", "totals"]
 def total(terms: Floats) -> float:
     """Sum a vector; each term goes through at most `rounding_depth(terms.size)` additions.
 
-    Each level adds `FAN_IN` contiguous rows, so that NumPy adds whole vectors.
+    Each level adds `FAN_IN` contiguous rows, so that NumPy adds whole vectors. Methods of the array add: when an
+    allocation on the device fails, `np.add.reduce` never releases its CuPy argument.
     """
     while terms.size > FAN_IN:
         width = -(-terms.size // FAN_IN)
         full = terms.size // width * width
-        folded = np.add.reduce(terms[:full].reshape(-1, width))
+        folded = terms[:full].reshape(-1, width).sum(axis=0)
         if full < terms.size:
             folded[: terms.size - full] += terms[full:]
         terms = folded
-    return float(np.add.reduce(terms))  # np.add.reduce avoids the Python overhead of ndarray.sum
+    return float(terms.sum())
 
 
 def totals(terms: Floats) -> Floats:

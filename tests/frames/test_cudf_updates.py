@@ -281,7 +281,7 @@ def test_lack_of_memory_changes_nothing(monkeypatch):
     graph = prplugin.Graph(rows)
     before = graph.rank(tol=1e-9).ranks.get()
     monkeypatch.setenv("PRPLUGIN_DEVICE_MEMORY", "200kB")
-    with pytest.raises(prplugin.OutOfMemoryError, match=r"the old and the new edges at once\. Nothing was changed"):
+    with pytest.raises(prplugin.OutOfMemoryError, match=r"old and the new edges at the same time\. Nothing"):
         graph.update(add=rows)
     monkeypatch.delenv("PRPLUGIN_DEVICE_MEMORY")
     assert graph.number_of_edges == 200_000

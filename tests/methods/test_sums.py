@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from fractions import Fraction
 
 import numpy as np
@@ -50,6 +51,28 @@ def test_total(size, seed):
 
 
 LENGTHS = st.lists(st.sampled_from([0, 1, 2, 31, 32, 33, 64, 65, 500, 1024, 1025, 3000]), max_size=6)
+
+
+class FailingArray:
+    """Array on a device without memory for the sum."""
+
+    size = 3
+
+    def __array_ufunc__(self, *arguments, **options):
+        raise MemoryError
+
+    def sum(self):
+        raise MemoryError
+
+
+def test_total_releases_its_argument_if_allocation_fails():
+    # NumPy's reductions never release an argument whose override raises.
+    terms = FailingArray()
+    reference = weakref.ref(terms)
+    with pytest.raises(MemoryError):
+        total(terms)
+    del terms
+    assert reference() is None
 
 
 @pytest.mark.parametrize("fan_in", [2, 7, 32])
