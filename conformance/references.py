@@ -27,6 +27,12 @@ SLOW_ALPHA = 0.999
 CHANGES = (1e-11, 1e-12, 1e-13, 1e-14, 1e-15)
 """L1 changes at which NetworkX stops in turn. Rounding of its plain sums may exceed the last of them."""
 
+ONE_CALL_FROM = 100_000
+"""Pairs from which NetworkX is called once, since each call reads the graph anew."""
+
+ONE_CHANGE = 1e-13
+"""L1 change at which a single call stops."""
+
 
 class Solution(NamedTuple):
     """Ranks of a reference, and a bound of their L1 distance to x*."""
@@ -76,7 +82,7 @@ def networkx(equation: Equation) -> np.ndarray | str:
         (a, b, normalized_weight) for (a, b), normalized_weight in _weights_by_pair(equation).items()
     )
     ranks, last = dict(enumerate(equation.start.tolist())), 2.0
-    for change in CHANGES:
+    for change in CHANGES if graph.size() < ONE_CALL_FROM else (ONE_CHANGE,):
         try:
             ranks = nx.pagerank(
                 graph,
