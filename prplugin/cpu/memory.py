@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-__all__ = ["OPTIONS", "compare_and_swap", "compiled", "prefetch", "read_only"]
+__all__ = ["OPTIONS", "compare_and_swap", "compiled", "prefetch", "read_only", "take"]
 
 OPTIONS: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 """Options of all kernels. Without a wrapper for calls from C, which nobody makes, they compile an eighth faster."""
@@ -37,6 +37,17 @@ def compare_and_swap(context, array, index, expected, value):
         return builder.extract_value(swapped, 0)
 
     return signature, generate
+
+
+@compiled
+def take(taken):
+    """Return ``taken[0]`` and increment it atomically: the next piece of work that no thread has taken."""
+    piece = taken[0]
+    while True:
+        held: int = compare_and_swap(taken, 0, piece, piece + 1)  # type: ignore[call-arg]
+        if held == piece:
+            return piece
+        piece = held
 
 
 @intrinsic

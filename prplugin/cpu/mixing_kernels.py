@@ -7,10 +7,13 @@ import numpy as np
 
 from prplugin.cpu.memory import OPTIONS
 
-__all__ = ["CHUNK", "combine", "products"]
+__all__ = ["CHUNK", "PIECE", "combine", "mix", "piece_products", "products"]
 
 CHUNK = 128
 """Columns per chunk, so that a chunk of all rows stays in the L1 cache."""
+
+PIECE = 1 << 14
+"""Columns per piece of `piece_products` and `mix`. Each has its own sums: any number of threads gives the same bits."""
 
 ZERO = np.uint64(0)
 
@@ -31,6 +34,37 @@ def products(first, last, rows, of, sums):
                     product += np.float64(rows[left, begin + column]) * rows[right, begin + column]
                 sums[i, j] += product
         begin += width
+
+
+@vectorized
+def piece_products(first, last, rows, of, sums):
+    """Add the dot products over each piece of the columns `first` to `last` to the entry of the piece in `sums`.
+
+    `first` is a multiple of `PIECE`.
+    """
+    for begin in range(first, last, PIECE):
+        products(begin, min(begin + PIECE, last), rows, of, sums[begin // PIECE])
+
+
+@vectorized
+def mix(first, last, rows, of, weights, buffer, ranks, jump, sums):
+    """Replace the ranks x by z = max(x - s, 0), where s is the sum of the rows `of`, times their weights.
+
+    Write z - x to `jump`, which may alias one of the rows, and the sum of z in each piece to its entry in `sums`.
+    `buffer` holds `CHUNK` float64, and `first` is a multiple of `PIECE`.
+    """
+    for piece in range(first, last, PIECE):
+        sum_ = 0.0
+        for begin in range(piece, min(piece + PIECE, last), CHUNK):
+            end = min(begin + CHUNK, last)
+            combine(begin, end, rows, of, weights, buffer, jump)
+            for i in range(np.uint64(begin), np.uint64(end)):
+                before = ranks[i]
+                mixed = max(before - jump[i], 0.0)
+                jump[i] = mixed - before
+                ranks[i] = mixed
+                sum_ += mixed
+        sums[piece // PIECE] = sum_
 
 
 @vectorized

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from prplugin.cpu.memory import compiled
+from prplugin.cpu.memory import compiled, take
 from prplugin.cpu.sums import fan_in_for, group_sum_depth
 from prplugin.types.edges import Integers
 
@@ -19,6 +19,7 @@ __all__ = [
     "GROUP",
     "NO_MOVES",
     "as_unsigned",
+    "begin",
     "block_depth",
     "fan_in_for",
     "group_sum_depth",
@@ -49,13 +50,30 @@ def as_unsigned(offsets: Integers, sources: Integers) -> tuple[Integers, Integer
 
 
 @compiled
+def begin(first, last, norm, inverse_out_weight, ranks, contributions, sums):
+    """Divide the ranks of the rows from `first` to `last` by `norm`, and compute their contributions.
+
+    `first` is a multiple of `BLOCK`. Block b writes D(x) to `sums[b, 2]`.
+    """
+    for group in range(first, last, GROUP):
+        dangling = 0.0 if group % BLOCK == 0 else sums[group // BLOCK, 2]
+        group_dangling = 0.0
+        for i in range(np.uint64(group), np.uint64(min(group + GROUP, last))):
+            rank, inverse_weight = ranks[i] / norm, inverse_out_weight[i]
+            ranks[i] = rank
+            contributions[i] = rank * inverse_weight
+            group_dangling += rank if inverse_weight == 0.0 else 0.0
+        sums[group // BLOCK, 2] = dangling + group_dangling
+
+
+@compiled
 def step(
-    first_block, last_block, offsets, sources, normalized_weights, fan_in, inverse_out_weight, contributions, alpha,
+    pieces, taken, offsets, sources, normalized_weights, fan_in, inverse_out_weight, contributions, alpha,
     mass, target,
     teleport,
     ranks, next_contributions, moves, skip_dangling, sums,
 ):  # fmt: skip
-    """Compute one iteration over the rows of some blocks.
+    """Compute one iteration over the rows of the pieces that this thread takes: ranges of blocks.
 
     y_i = alpha * (sum of c over the in-edges of i) + mass * w_i + t_i, where mass = alpha * D and t = (1 - alpha) * v;
     then c_i = y_i * inverse_out_weight_i for the next iteration, where inverse_out_weight is 0 for dangling rows.
@@ -68,46 +86,49 @@ def step(
     n = ranks.size
     target_step = ONE if target.size == n else ZERO
     teleport_step = ONE if teleport.size == n else ZERO
-    for block in range(first_block, last_block):
-        change, largest, dangling = 0.0, 0.0, 0.0
-        for group in range(block * BLOCK, min(block * BLOCK + BLOCK, n), GROUP):
-            group_change, group_dangling = 0.0, 0.0
-            for i in range(np.uint64(group), np.uint64(min(group + GROUP, n))):
-                edge, end = offsets[i], offsets[i + ONE]
-                row_sum, groups_sum, groups = 0.0, 0.0, 0
-                while True:
-                    stop = edge + fan_in if end - edge > fan_in else end
-                    term = 0.0
-                    while edge < stop:
-                        if normalized_weights is None:
-                            term += contributions[sources[edge]]
-                        else:
-                            term += contributions[sources[edge]] * normalized_weights[edge]
-                        edge += ONE
-                    groups_sum += term
-                    if edge == end:
-                        break
-                    groups += 1
-                    if groups == fan_in:
-                        row_sum += groups_sum
-                        groups_sum, groups = 0.0, 0
-                row_sum += groups_sum
-                rank = alpha * row_sum + (mass * target[i * target_step] + teleport[i * teleport_step])
-                move = rank - ranks[i]
-                if moves.size > 0:
-                    moves[i] = move
-                move = abs(move)
-                inverse_weight = inverse_out_weight[i]
-                group_change += 0.0 if skip_dangling and inverse_weight == 0.0 else move
-                largest = max(largest, move)
-                group_dangling += rank if inverse_weight == 0.0 else 0.0
-                next_contributions[i] = rank * inverse_weight
-                ranks[i] = rank
-            change += group_change
-            dangling += group_dangling
-        sums[block, 0] = change
-        sums[block, 1] = largest
-        sums[block, 2] = dangling
+    piece = take(taken)
+    while piece < len(pieces):
+        for block in range(pieces[piece, 0], pieces[piece, 1]):
+            change, largest, dangling = 0.0, 0.0, 0.0
+            for group in range(block * BLOCK, min(block * BLOCK + BLOCK, n), GROUP):
+                group_change, group_dangling = 0.0, 0.0
+                for i in range(np.uint64(group), np.uint64(min(group + GROUP, n))):
+                    edge, end = offsets[i], offsets[i + ONE]
+                    row_sum, groups_sum, groups = 0.0, 0.0, 0
+                    while True:
+                        stop = edge + fan_in if end - edge > fan_in else end
+                        term = 0.0
+                        while edge < stop:
+                            if normalized_weights is None:
+                                term += contributions[sources[edge]]
+                            else:
+                                term += contributions[sources[edge]] * normalized_weights[edge]
+                            edge += ONE
+                        groups_sum += term
+                        if edge == end:
+                            break
+                        groups += 1
+                        if groups == fan_in:
+                            row_sum += groups_sum
+                            groups_sum, groups = 0.0, 0
+                    row_sum += groups_sum
+                    rank = alpha * row_sum + (mass * target[i * target_step] + teleport[i * teleport_step])
+                    move = rank - ranks[i]
+                    if moves.size > 0:
+                        moves[i] = move
+                    move = abs(move)
+                    inverse_weight = inverse_out_weight[i]
+                    group_change += 0.0 if skip_dangling and inverse_weight == 0.0 else move
+                    largest = max(largest, move)
+                    group_dangling += rank if inverse_weight == 0.0 else 0.0
+                    next_contributions[i] = rank * inverse_weight
+                    ranks[i] = rank
+                change += group_change
+                dangling += group_dangling
+            sums[block, 0] = change
+            sums[block, 1] = largest
+            sums[block, 2] = dangling
+        piece = take(taken)
 
 
 @compiled

@@ -53,6 +53,15 @@ class Threads:
         for helper in helpers:
             helper.result()
 
+    def share(self, count: int, do: Callable[[Any], object]) -> None:
+        """Call ``do(taken)`` once per thread, to take `count` pieces of work; return when all calls are done.
+
+        A kernel takes pieces by `prplugin.cpu.memory.take` without the interpreter's lock, which threads would have to
+        wait for at each call.
+        """
+        taken = np.zeros(1, np.int64)
+        self.for_each([(taken,)] * min(self.count, count), do)
+
     def for_each_in_order(self, pieces: Iterable[tuple[Any, ...]], do: Callable[..., object], lag: int) -> None:
         """Call ``do(*piece)`` for each piece as `for_each` does; piece k waits for the pieces 0 to k - `lag`."""
         changed, done = Condition(), set[int]()

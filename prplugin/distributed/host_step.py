@@ -111,7 +111,7 @@ class CompiledStep(_DistributedStep):
         blocks = -(-self._rows // kernels.BLOCK)
         self._sums = np.zeros((blocks, 3))
         self._threads = Threads(threads)
-        self._pieces = equal_work(offsets, kernels.BLOCK, 8 * threads) if blocks else []
+        self._pieces = np.array(equal_work(offsets, kernels.BLOCK, 8 * threads) if blocks else [], np.int64)
         self._fan_in = np.uint64(kernels.fan_in_for(shard.largest_in_degree))
         rows = shard.max_rows
         sums = max(rounding_depth(rows), kernels.block_depth() + rounding_depth(-(-rows // kernels.BLOCK)))
@@ -119,14 +119,14 @@ class CompiledStep(_DistributedStep):
         self.rounding = shard.step_rounding(row, sums + communicator.size)
 
     def _step(self, moves: Any) -> tuple[float, float, float]:
-        def step(first: int, last: int) -> None:
+        def step(taken: Any) -> None:
             self._kernels.step(
-                first, last, self._offsets, self._sources, self._normalized_weights, self._fan_in,
+                self._pieces, taken, self._offsets, self._sources, self._normalized_weights, self._fan_in,
                 self._inverse_out_weight,
                 self._contributions, self._alpha, self._alpha * self._mass, self._target, self._teleport,
                 self._ranks, self._next, self._kernels.NO_MOVES if moves is None else moves, False, self._sums,
             )  # fmt: skip
 
-        self._threads.for_each(self._pieces, step)
+        self._threads.share(len(self._pieces), step)
         change, largest, dangling = self._sums.T
         return total(change), float(largest.max(initial=0.0)), total(dangling)

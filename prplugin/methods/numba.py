@@ -34,9 +34,6 @@ memory = Memory(
     many_vertex=Size(1.5 * 4 + 4 * 4 + 12 * 4, weight=1.5 * 0.5),
 )
 
-PIECE = 1 << 14
-"""Rows per piece of operations on vectors. Each piece has its own sums: any number of threads gives the same bits."""
-
 
 def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Return None: Numba is a dependency of prplugin."""
@@ -59,7 +56,7 @@ def prepare(problem: Problem, machine: Machine, *, threads: int | None = None) -
         any number.
     """
     threads = machine.threads_for(problem.adjacency.m) if threads is None else validate_int("threads", threads)
-    # Sweeps use at most four threads. The machine decides, not the option, so that `threads` does not change the bits.
+    # Sweeps use at most `STREAMS` threads. The machine decides, so that the option does not change the bits.
     return _ThreadedPull(problem.on("host"), threads, sweeps=machine.threads <= STREAMS)
 
 
@@ -110,8 +107,10 @@ class _ThreadedPull(HostStep):
         self._least_steps = least_steps_for_sweeps(adjacency) if sweeps else math.inf
         self._sweeps: Sweeps | None = None
         self._changes: list[float] = []
-        self._block_ranges = equal_work(offsets, pull_kernels.BLOCK, 8 * threads)
-        self._pieces = [(nth, *piece) for nth, piece in enumerate(cut(n, PIECE))]
+        self._pieces = np.array(equal_work(offsets, pull_kernels.BLOCK, 8 * threads))
+        pieces = -(-n // mixing_kernels.PIECE)
+        self._rows = cut(n, mixing_kernels.PIECE * -(-pieces // threads))
+        self._sums_of_pieces = np.empty(pieces)
         self._fan_in = np.uint64(fan_in_for(adjacency.largest_in_degree))
         self.rounding = compiled_rounding(problem)
 
@@ -125,30 +124,25 @@ class _ThreadedPull(HostStep):
         if self._contributions is None:
             self._contributions, self._next = np.empty_like(self._ranks), np.empty_like(self._ranks)
         self._changes, self._moves, self._swept = [], None, False
-        dangling = np.empty(len(self._pieces))
-
-        def begin(piece: int, first: int, last: int) -> None:
-            own, inverse = self._ranks[first:last], self._inverse_out_weight[first:last]
-            own /= norm
-            np.multiply(own, inverse, out=self._contributions[first:last])
-            dangling[piece] = np.add.reduce(own[inverse == 0.0])
-
-        self._threads.for_each(self._pieces, begin)
-        self._mass = total(dangling)
+        inverse, contributions, sums = self._inverse_out_weight, self._contributions, self._sums
+        self._threads.for_each(
+            self._rows, lambda *own: self._kernels.begin(*own, norm, inverse, self._ranks, contributions, sums)
+        )
+        self._mass = total(sums[:, 2])
 
     def __call__(self, moves: Any = None) -> Sums:
         before = self._mass
         self._moves = moves
 
-        def step(first: int, last: int) -> None:
+        def step(taken: Any) -> None:
             self._kernels.step(
-                first, last, self._offsets, self._sources, self._normalized_weights, self._fan_in,
+                self._pieces, taken, self._offsets, self._sources, self._normalized_weights, self._fan_in,
                 self._inverse_out_weight,
                 self._contributions, self._alpha, self._alpha * before, self._target, self._teleport,
                 self._ranks, self._next, self._kernels.NO_MOVES if moves is None else moves, self._swept, self._sums,
             )  # fmt: skip
 
-        self._threads.for_each(self._block_ranges, step)
+        self._threads.share(len(self._pieces), step)
         self._contributions, self._next = self._next, self._contributions
         change, largest, dangling = self._sums.T
         self._mass = total(dangling)
@@ -207,20 +201,17 @@ class _ThreadedPull(HostStep):
 
     def products(self, moves: Any, rows: list[int]) -> Floats:
         of = np.array(rows)
-        sums = np.zeros((len(self._pieces), of.size, of.size))
-        self._threads.for_each(self._pieces, lambda piece, *own: self._mixing.products(*own, moves, of, sums[piece]))
+        sums = np.zeros((self._sums_of_pieces.size, of.size, of.size))
+        self._threads.for_each(self._rows, lambda *own: self._mixing.piece_products(*own, moves, of, sums))
         return symmetric(sums.sum(axis=0))
 
     def mix(self, moves: Any, weights: Floats, jump: Any) -> None:
         of = np.flatnonzero(weights)
-        used = weights[of]
+        used, sums = weights[of], self._sums_of_pieces
 
-        def mix(_: int, first: int, last: int) -> None:
-            self._mixing.combine(first, last, moves, of, used, np.empty(self._mixing.CHUNK), jump)
-            own = self._ranks[first:last]
-            mixed = np.maximum(own - jump[first:last], 0.0)
-            np.subtract(mixed, own, out=jump[first:last], casting="same_kind")
-            own[:] = mixed
+        def mix(first: int, last: int) -> None:
+            buffer = np.empty(self._mixing.CHUNK)
+            self._mixing.mix(first, last, moves, of, used, buffer, self._ranks, jump, sums)
 
-        self._threads.for_each(self._pieces, mix)
-        self._begin(total(self._ranks))
+        self._threads.for_each(self._rows, mix)
+        self._begin(total(sums))

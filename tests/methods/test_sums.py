@@ -90,7 +90,7 @@ def test_row_sums_of_both_methods(fan_in, lengths, seed):
     kernel_sums, one = np.zeros(n), np.ones(1)
     if n:
         kernels.step(
-            0, -(-n // kernels.BLOCK), offsets.astype(np.uint64), np.arange(offsets[-1]).astype(np.uint32), None,
+            np.array([[0, -(-n // kernels.BLOCK)]]), np.zeros(1, np.int64), offsets.astype(np.uint64), np.arange(offsets[-1]).astype(np.uint32), None,
             np.uint64(fan_in), np.ones(n), terms, 1.0, 0.0, 0 * one, 0 * one, kernel_sums, np.empty(n), kernels.NO_MOVES,
             False, np.empty((-(-n // kernels.BLOCK), 3)),
         )  # fmt: skip
