@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,18 +19,21 @@ from prplugin.frames.times import Clock
 from prplugin.frames.vertex_index import VertexIndex
 from prplugin.frames.vertices import Vertices, format_ids
 from prplugin.graph.adjacency import Adjacency, rows_of
+from prplugin.graph.changes import ChangeError, expand_values
 from prplugin.graph.decay import weights_at
 from prplugin.graph.dedup import drop_duplicates
 from prplugin.graph.rebuild import RebuiltEdges
-from prplugin.graph.update import ChangeError, ChangingEdges, expand_values
 from prplugin.numerics.rounding import StepRounding
 from prplugin.options import EdgeOptions, Options
 from prplugin.solver.certificate import Certificate
 from prplugin.solver.loop import Outcome
-from prplugin.solver.residual import Residual
 from prplugin.types.arrays import namespace, to_host
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, Integers
+
+if TYPE_CHECKING:
+    from prplugin.graph.update import ChangingEdges
+    from prplugin.solver.residual import Residual
 
 __all__ = ["Access", "Aging", "ChangingGraph", "LastRanks"]
 
@@ -87,14 +90,15 @@ Equation: TypeAlias = tuple[float, Floats | None, Floats | None]
 
 
 class LastRanks(NamedTuple):
-    """Solution of an equation that a ranking found: n ranks of sum 1, or a residual if it can follow updates.
+    """Solution of an equation that a ranking found: n ranks of sum 1, or instead a residual, which follows updates.
 
     `passes`: Passes over the edges that a method takes to find it without a start vector; 0 if unknown.
     """
 
     equation: Equation
-    solution: Floats | Residual
-    passes: int
+    ranks: Any
+    passes: int = 0
+    residual: Residual | None = None
 
     def is_of(self, equation: Equation) -> bool:
         """Return whether an equation has the same alpha, v and w."""
@@ -111,85 +115,93 @@ class Aging(NamedTuple):
     clock: Clock
     references: Integers
 
-    def with_current_weights(self, edges: Compressed, *, by_target: bool) -> Compressed:
-        """Return the edges with their weights at the latest time of the clock."""
-        assert edges.weights is not None
-        sources = edges.indices if by_target else rows_of(edges.offsets, edges.indices.size)
-        return edges._replace(weights=weights_at(edges.weights, self.references.take(sources), self.clock.shift()))
-
 
 class _State(NamedTuple):
-    """State of a graph that an update replaces in one assignment."""
+    """State of a graph that an update replaces in one assignment.
 
-    edges: ChangingEdges | RebuiltEdges  # on the host, or in GPU memory
-    vertex_index: VertexIndex
-    clock: Clock | None
+    `edges`: The graph itself until the first update, then its edges on the host or in GPU memory.
+    `vertex_index`: None until the first update.
+    """
+
+    edges: Adjacency | ChangingEdges | RebuiltEdges
+    vertices: Vertices
+    vertex_index: VertexIndex | None
+    aging: Aging | None
 
 
 class ChangingGraph:
-    """The edges and vertices of a graph, and its last ranks.
+    """The edges and vertices of a graph, and its last ranks, from which the first ranking after an update starts.
 
-    `adjacency` and `vertices` are the graph before the first update, and `schema` the columns of the frames of edges to
-    add and to remove. `aging` is given if weights decay. The next ranking starts from `last`.
+    `schema` holds the columns of the frames of edges to add and to remove. `aging` is given if weights decay.
     """
 
-    def __init__(
-        self,
-        adjacency: Adjacency,
-        vertices: Vertices,
-        schema: EdgeOptions,
-        aging: Aging | None,
-        last: LastRanks | None,
-    ) -> None:
-        if schema.window is not None:
-            raise MethodUnavailableError(
-                "update does not support a graph with window=: leave it out, and remove edges that are too old."
-            )
-        index = VertexIndex(vertices)
-        if index.memory_space != adjacency.memory_space:
-            raise MethodUnavailableError(
-                "update needs cuDF for the vertices of a graph in GPU memory: import cudf before you make the graph."
-            )
-        clock, references = (None, None) if aging is None else aging
-        on_gpu = adjacency.memory_space == "device"
-        edges = RebuiltEdges(adjacency, adjacency.n) if on_gpu else ChangingEdges.of(adjacency, references)
-        self._state = _State(edges, index, clock)
+    def __init__(self, adjacency: Adjacency, vertices: Vertices, schema: EdgeOptions, aging: Aging | None) -> None:
+        self._state = _State(adjacency, vertices, None, aging)
         self._schema = schema
-        self._adjacency: Adjacency | None = None
+        self._adjacency: Adjacency | None = adjacency
         self._lock = threading.Lock()
         self._last: LastRanks | None = None
         self._passes = 0
-        if last is not None:
-            self.keep(last)
 
     @property
-    def edges(self) -> ChangingEdges | RebuiltEdges:
+    def edges(self) -> Adjacency | ChangingEdges | RebuiltEdges:
         """The edges."""
         return self._state.edges
 
     @property
     def vertices(self) -> Vertices:
         """The vertices."""
-        return self._state.vertex_index.vertices
-
-    @property
-    def aging(self) -> Aging | None:
-        """The clock and the reference exponents, if weights decay."""
-        clock, references = self._state.clock, self.edges.references
-        return None if clock is None or references is None else Aging(clock, references)
+        return self._state.vertices
 
     @property
     def adjacency(self) -> Adjacency:
         """The graph in its present state, for methods."""
         with self._lock:
             if self._adjacency is None:
-                self._adjacency = self.edges.adjacency()
+                edges: Any = self._state.edges
+                self._adjacency = edges.adjacency()
             return self._adjacency
+
+    def with_current_weights(self, edges: Compressed, *, by_target: bool) -> Compressed:
+        """Return the edges of the graph; if weights decay, with their weights at the latest time of the clock."""
+        if (aging := self._state.aging) is None:
+            return edges
+        assert edges.weights is not None
+        sources = edges.indices if by_target else rows_of(edges.offsets, edges.indices.size)
+        return edges._replace(weights=weights_at(edges.weights, aging.references.take(sources), aging.clock.shift()))
+
+    def _index(self) -> VertexIndex:
+        """Return the index of the vertices; at the first update, copy the edges to a form that can be changed."""
+        adjacency, vertices, index, aging = self._state
+        if index is not None:
+            return index
+        if self._schema.window is not None:
+            raise MethodUnavailableError(
+                "update does not support a graph with window=: leave it out, and remove edges that are too old."
+            )
+        index = VertexIndex(vertices)
+        assert isinstance(adjacency, Adjacency)
+        if index.memory_space != adjacency.memory_space:
+            raise MethodUnavailableError(
+                "update needs cuDF for the vertices of a graph in GPU memory: import cudf before you make the graph."
+            )
+        edges: ChangingEdges | RebuiltEdges
+        if adjacency.memory_space == "device":
+            edges = RebuiltEdges(adjacency, adjacency.n)
+        else:
+            from prplugin.graph.update import ChangingEdges  # imports Numba
+
+            edges = ChangingEdges.of(adjacency, None if aging is None else aging.references)
+        self._state, self._adjacency = _State(edges, vertices, index, aging), None
+        if self._last is not None:
+            self.keep(self._last)
+        return index
 
     def update(self, add: Any, remove: Any) -> None:
         """Remove and add edges; on any error, change nothing."""
-        edges, index, clock = self._state
-        clock, schema = copy(clock), self._schema
+        index, schema = self._index(), self._schema
+        edges: Any = self.edges
+        clock = None if self._state.aging is None else copy(self._state.aging.clock)
         removed = None if remove is None else read_edges(remove, schema, clock, index.memory_space, removed=True)
         added = None if add is None else read_edges(add, schema, clock, index.memory_space, removed=False)
         removals, additions, old_positions = _NO_EDGES, _NO_EDGES, None
@@ -209,7 +221,6 @@ class ChangingGraph:
                     removals = _moved(removed.edges, index.positions_of(removed.vertices, "remove"))
             additions = _moved(added.edges, positions)
             edges.roundings = max(edges.roundings, added.edges.roundings)
-        plan: Any  # as `edges.commit` takes it
         try:
             plan = edges.plan(additions, removals, schema.duplicates, directed=schema.directed)
         except ChangeError as error:
@@ -219,13 +230,13 @@ class ChangingGraph:
         n = edges.n
         if self.edges.n == 0:
             last = None
-        residual: Any = last.solution if last is not None and isinstance(last.solution, Residual) else None
+        residual = None if last is None else last.residual
         if n > self.edges.n and residual is not None:
             residual.add_vertices(n, old_positions)
         elif n > self.edges.n and last is not None:
-            last = last._replace(solution=expand_values(last.solution, n, old_positions, 0.0))
+            last = last._replace(ranks=expand_values(last.ranks, n, old_positions, 0.0))
         edges.commit(plan)
-        self._state = _State(edges, index, clock)
+        self._state = _State(edges, index.vertices, index, None if clock is None else Aging(clock, edges.references))
         if residual is not None:
             residual.apply(edges, plan)
         self._last = last
@@ -233,9 +244,10 @@ class ChangingGraph:
     def keep(self, last: LastRanks) -> None:
         """Store ranks for the next ranking to start from."""
         with self._lock:
-            self._passes = max(self._passes, last.passes)
-            solution: Any = last.solution
-            self._last = last._replace(solution=solution / solution.sum())  # the user may alter the ranks
+            if self._state.vertex_index is not None:
+                self._passes = max(self._passes, last.passes)
+                last = last._replace(ranks=last.ranks / last.ranks.sum())  # the user may alter the ranks
+            self._last = last
 
     def try_push(self, equation: Equation, options: Options) -> tuple[Outcome | None, Floats | None, float]:
         """Rank by pushes alone, unless a method is expected to take less time; return outcome, ranks and tolerance.
@@ -245,17 +257,18 @@ class ChangingGraph:
         """
         with self._lock:
             last, edges, tol, passes = self._last, self.edges, options.tol, 0
-            if edges.n == 0 or last is None or not last.is_of(equation):
+            if isinstance(edges, Adjacency) or edges.n == 0 or last is None or not last.is_of(equation):
                 return None, None, tol
-            residual = last.solution
             if isinstance(edges, RebuiltEdges):
-                return None, residual, tol  # type: ignore[return-value]  # a residual has edges on the host
+                return None, last.ranks, tol  # a residual has edges on the host
             default = options.method == "auto" and options.max_iter is None and not options.certified
             may_push = default and equation[2] is None
-            if not isinstance(residual, Residual):
+            if (residual := last.residual) is None:
                 if not may_push:
-                    return None, residual, tol
-                residual, passes = Residual.of(edges, *equation[:2], residual), 1
+                    return None, last.ranks, tol
+                from prplugin.solver.residual import Residual  # imports Numba
+
+                residual, passes = Residual.of(edges, *equation[:2], last.ranks), 1
             self._last = None  # until the pushes are complete
             bound, rounding, sum_y = residual.bounds()
             if rounding > MAX_ROUNDING_FRACTION * tol:
@@ -270,9 +283,9 @@ class ChangingGraph:
             ranks = residual.ranks(sum_y)
             if not bound + cast_error <= tol or not may_push:
                 start = _normalized_start(ranks)
-                self._last = LastRanks(equation, start, 0)
+                self._last = LastRanks(equation, start)
                 return None, start, tol * TOL_FRACTION if may_push else tol
-            self._last = LastRanks(equation, residual, 0)
+            self._last = LastRanks(equation, None, residual=residual)
             return Outcome(live=False, converged=True, iterations=passes, error_bound=bound + cast_error), ranks, tol
 
     def _max_pushes(self, error: float, tol: float) -> float:

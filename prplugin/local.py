@@ -72,12 +72,10 @@ class LocalGraph:
         self, adjacency: Adjacency, vertices: Vertices, weights: str, began: float, *, lasting: bool,
         schema: EdgeOptions | None = None, aging: Aging | None = None,
     ) -> None:  # fmt: skip
-        self._adjacency, self._known, self._lasting, self._aging = adjacency, vertices, lasting, aging
+        schema = schema or EdgeOptions(weight="weight" if adjacency.weighted else None)
+        self._graph = ChangingGraph(adjacency, vertices, schema, aging)
         self.memory_space, self._weighted, self._weights = adjacency.memory_space, adjacency.weighted, weights
-        self._schema = schema or EdgeOptions(weight="weight" if adjacency.weighted else None)
-        self._changing: ChangingGraph | None = None
-        self._last: LastRanks | None = None
-        self._access = Access()
+        self._lasting, self._access = lasting, Access()
         self._timings: TimingCache = {}
         self._cheapest: ChoiceCache = {}
         self._reasons: dict[tuple[str, ...], tuple[Considered, ...]] = {}
@@ -151,30 +149,27 @@ class LocalGraph:
     @property
     def adjacency(self) -> Adjacency:
         """Current graph, for methods."""
-        return self._adjacency if self._changing is None else self._changing.adjacency
+        return self._graph.adjacency
 
     @property
     def _vertices(self) -> Vertices:
-        return self._known if self._changing is None else self._changing.vertices
+        return self._graph.vertices
 
     @property
     def n(self) -> int:
         """Number of vertices."""
-        return self._adjacency.n if self._changing is None else self._changing.edges.n
+        return self._graph.edges.n
 
     @property
     def m(self) -> int:
         """Number of directed edges."""
-        return self._adjacency.m if self._changing is None else self._changing.edges.m
+        return self._graph.edges.m
 
     def update(self, add: Any, remove: Any) -> None:
         """Remove and add edges; on any error, change nothing."""
         explanation = "An update holds the old and the new edges at the same time. Nothing was changed."
         with self._access.updating(), explain_oom(lambda: explanation), self._allocating():
-            if self._changing is None:
-                self._changing = ChangingGraph(self._adjacency, self._known, self._schema, self._aging, self._last)
-                del self._adjacency, self._last
-            self._changing.update(add, remove)
+            self._graph.update(add, remove)
             self._timings.clear()
             self._cheapest.clear()
             self._reasons.clear()
@@ -187,16 +182,12 @@ class LocalGraph:
     def csr(self) -> Compressed:
         """Return the out-edges by source."""
         with self._allocating():
-            return self._with_current_weights(self.adjacency.csr, by_target=False).read_only()
+            return self._graph.with_current_weights(self.adjacency.csr, by_target=False).read_only()
 
     def csc(self) -> Compressed:
         """Return the in-edges by target."""
         with self._allocating():
-            return self._with_current_weights(self.adjacency.csc, by_target=True).read_only()
-
-    def _with_current_weights(self, edges: Compressed, *, by_target: bool) -> Compressed:
-        aging = self._aging if self._changing is None else self._changing.aging
-        return edges if aging is None else aging.with_current_weights(edges, by_target=by_target)
+            return self._graph.with_current_weights(self.adjacency.csc, by_target=True).read_only()
 
     def estimate(self) -> Estimate:
         """Estimate memory and time of a ranking by each method."""
@@ -226,8 +217,8 @@ class LocalGraph:
             among = self._positions(given, options)
             watch.stage("edges")
             equation, method_tol = (options.alpha, v, w), options.tol
-            if self._changing is not None and proves(options) and start is None:
-                outcome, start, method_tol = self._changing.try_push(equation, options)
+            if proves(options) and start is None:
+                outcome, start, method_tol = self._graph.try_push(equation, options)
                 if outcome is not None and start is not None:
                     considered = (Considered("push", None, "the ranks have changed little since the last ranking"),)
                     stages = (("residuals pushed", time.perf_counter() - began),)
@@ -247,10 +238,7 @@ class LocalGraph:
             ranks, outcome = _iterated(method, problem, start, options, watch, equal, method_tol, machine)
             if self._lasting and outcome.converged and proves(options):
                 last = LastRanks(equation, to_memory(ranks, self.memory_space), int(outcome.iterations))
-                if self._changing is None:
-                    self._last = last
-                else:
-                    self._changing.keep(last)
+                self._graph.keep(last)
             ranks = to_memory(_requested(ranks, options), adjacency.memory_space)
         if self._lasting or not outcome.converged:  # the history of a one-shot graph is visible only through an error
             why = self._considered(method, options, machine)
@@ -310,8 +298,7 @@ class LocalGraph:
             )  # fmt: skip
 
     def _allocating(self, *, wait: bool = True) -> Any:
-        graph = self._adjacency if self._changing is None else self._changing.edges
-        return runtime.device_allocation(self.memory_space, graph.gpu, wait=wait)
+        return runtime.device_allocation(self.memory_space, self._graph.edges.gpu, wait=wait)
 
     def _vector(self, what: str, given: Any) -> Floats | None:
         """Return a distribution given by vertex as n float64 with sum 1, or None."""
@@ -332,12 +319,12 @@ class LocalGraph:
 
     def _considered(self, method: Method, options: Options, machine: Machine) -> tuple[Considered, ...]:
         """Return why this method was chosen and others were not; cached, since this takes as long as iterations."""
+        request = method, options.method, self.adjacency, machine, options.method_options
         if options.method == "measured":
-            timings = measured(machine, options, self._timings)
-            return reasons(method, options.method, self.adjacency, machine, options.method_options, timings)
+            return reasons(*request, measured(machine, options, self._timings))
         key = method.name, options.method, *options.method_options
         if key not in self._reasons:
-            self._reasons[key] = reasons(method, options.method, self.adjacency, machine, options.method_options, {})
+            self._reasons[key] = reasons(*request, {})
         return self._reasons[key]
 
     def _stages(self, watch: Watch) -> tuple[tuple[str, float], ...]:

@@ -10,8 +10,8 @@ import numpy as np
 
 from prplugin.cpu.sorting import run_starts
 from prplugin.graph.adjacency import Adjacency, endpoints_by_target
-from prplugin.graph.dedup import concatenated, oriented, pair_keys, reversed_edges, with_reverse_edges
-from prplugin.graph.update import ChangeError
+from prplugin.graph.changes import ChangeError, apply_duplicates
+from prplugin.graph.dedup import concatenated, oriented, reversed_edges, with_reverse_edges
 from prplugin.types.arrays import namespace, to_host
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
@@ -63,17 +63,12 @@ class RebuiltEdges:
 
         present = self._with_positions()
         removed = removed if directed else oriented(removed)
-        removals = [removed]
-        if duplicates != "sum" and added.m:
-            pairs = added if directed else oriented(added)
-            others = np.flatnonzero(~np.isin(pair_keys(pairs, self.n), pair_keys(removed, self.n)))
-            repeated = others[_find(present, replace(pairs.take(others), weights=None)) >= 0]
-            if duplicates == "error" and repeated.size:
-                raise ChangeError("repeated", repeated)
-            if duplicates == "first":
-                added = added.take(np.delete(np.arange(added.m), repeated))
-            else:
-                removals.append(replace(pairs.take(repeated), weights=None))
+
+        def have_edge(pairs: Edges) -> Any:
+            return _find(present, replace(pairs, weights=None)) >= 0
+
+        added, replaced = apply_duplicates(added, removed, duplicates, self.n, have_edge, directed=directed)
+        removals = [removed, replace(replaced, weights=None)]
         entries = [_find(present, each) for each in removals]
         if (entries[0] < 0).any():
             raise ChangeError("missing", np.flatnonzero(entries[0] < 0))

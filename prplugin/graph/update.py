@@ -3,28 +3,30 @@
 A changed row is appended to the buffer, and its old entries remain. The cost of a change is therefore proportional to
 the size of the changed rows, and the change becomes visible at once when the positions of these rows are replaced. The
 rows are copied to a new buffer, in order, when the buffer is full or CSR is needed. In-edges are not stored: a method
-that needs them groups the out-edges by target.
+that needs them groups the out-edges by target. This module imports Numba.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from prplugin.cpu import row_kernels
+from prplugin.cpu.group import cut
 from prplugin.cpu.sorting import offsets_of
 from prplugin.cpu.threads import Threads
 from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.changes import ChangeError, apply_duplicates, expand_values
 from prplugin.graph.decay import ZERO_EXPONENT, ScaledWeights
-from prplugin.graph.dedup import concatenated, oriented, pair_keys, reversed_edges, with_reverse_edges
+from prplugin.graph.dedup import concatenated, oriented, reversed_edges, with_reverse_edges
 from prplugin.machine import COMPILED_AFTER_EDGES, count_processed_edges, this_machine
 from prplugin.numerics.rounding import compensated_depth
-from prplugin.types.arrays import namespace
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import ANY, Edges, Floats, Integers, index_dtype
 
-__all__ = ["ChangeError", "ChangingEdges", "Plan", "expand_values"]
+__all__ = ["ChangingEdges", "Plan"]
 
 SPARE_FRACTION = 1 / 2
 """Spare capacity of a buffer for changed rows, as a fraction of its entries."""
@@ -34,20 +36,6 @@ MIN_OUT_WEIGHT = 2.0**-900
 
 MAX_EXPONENT = 500
 """Exponent of a weight, relative to the reference exponent of its source, above which that reference is raised."""
-
-
-class ChangeError(Exception):
-    """Invalid change.
-
-    `kind`: "missing": edges to remove do not exist. "repeated": edges to add have a pair of vertices that has an edge.
-    "underflow": the remaining edges of vertices are so much older than the removed ones that their weights underflow.
-    "overflow": out-weights overflow float64.
-    `positions`: Positions of the edges in the change, or of the vertices.
-    """
-
-    def __init__(self, kind: Literal["missing", "repeated", "underflow", "overflow"], positions: Integers) -> None:
-        super().__init__(kind, positions)
-        self.kind, self.positions = kind, positions
 
 
 @dataclass
@@ -78,9 +66,6 @@ class _RowBuffer:
         """
         if dtype is None and self.used + needed <= self.indices.size:
             return self
-        from prplugin.cpu import row_kernels  # imports Numba
-        from prplugin.cpu.group import cut  # imports Numba
-
         n = self.begins.size
         offsets = offsets_of(self.ends - self.begins)
         m = int(offsets[-1])
@@ -223,9 +208,7 @@ class ChangingEdges:
         """
         removed = removed if directed else oriented(removed)
         removed_count = removed.m
-        replaced = added.take(slice(0))
-        if duplicates != "sum" and added.m:
-            added, replaced = self._apply_duplicates(added, removed, duplicates, directed=directed)
+        added, replaced = apply_duplicates(added, removed, duplicates, self.n, self._have_edge, directed=directed)
         added = added if directed else with_reverse_edges(added)
         references = self._references_with(added)
         additions = self._stored(added, references)
@@ -234,8 +217,6 @@ class ChangingEdges:
             removals = self._with_reverse_removals(removals, removed_count)
         powers = None if self.references is None or references is None else references - self.references
         plan = self._rewrite(removals, additions, removed_count, powers)
-        from prplugin.cpu import row_kernels  # imports Numba
-
         rows = plan.changes.rows
         row_kernels.sum_rows(plan.begins, plan.ends, self.out_edges.weights, plan.out_weight)
         if references is not None and powers is not None:
@@ -251,8 +232,6 @@ class ChangingEdges:
 
     def commit(self, plan: Plan) -> None:
         """Make a planned change visible."""
-        from prplugin.cpu import row_kernels  # imports Numba
-
         if self.out_edges.weights is not None:
             self.weights_depth = max(self.weights_depth, compensated_depth(self.m + plan.count_change))
         self.out_edges.used = plan.used
@@ -261,22 +240,11 @@ class ChangingEdges:
             self.out_weight, plan.out_weight, self.references, plan.references, self.count, plan.count_change,
         )  # fmt: skip
 
-    def _apply_duplicates(
-        self, added: Edges, removed: Edges, duplicates: str, *, directed: bool
-    ) -> tuple[Edges, Edges]:
-        """Return the edges to add, and the edges to replace, for pairs of vertices with a remaining edge."""
-        from prplugin.cpu import row_kernels  # imports Numba
-
-        pairs = added if directed else oriented(added)
+    def _have_edge(self, pairs: Edges) -> Any:
+        """Return a mask of the pairs of vertices that have an edge."""
         rows, found = self.out_edges, np.empty(pairs.m, np.bool_)
         row_kernels.find_pairs(pairs.source, pairs.destination, rows.begins, rows.ends, rows.indices, found)
-        keys = [pair_keys(each, self.n) for each in (pairs, removed)]
-        found &= ~np.isin(keys[0], keys[1])
-        if duplicates == "error" and found.any():
-            raise ChangeError("repeated", np.flatnonzero(found))
-        if duplicates == "first":
-            return added.take(~found), pairs.take(slice(0))
-        return added, replace(pairs.take(found), weights=None, times=None)
+        return found
 
     def _stored(self, edges: Edges, references: Integers | None) -> Edges:
         """Return edges with stored weights: NaN to match any weight, None in an unweighted graph."""
@@ -313,8 +281,6 @@ class ChangingEdges:
         The weights of the old edges of vertex u are divided by ``2**powers[u]``. Raises ChangeError if one of the first
         `removed_count` edges to remove does not exist; the others are derived from them.
         """
-        from prplugin.cpu import row_kernels  # imports Numba
-
         rows = np.unique(np.concatenate([removed.source, added.source]))
         buffer = self.out_edges.with_capacity(
             int((self.out_edges.ends[rows] - self.out_edges.begins[rows]).sum()) + added.m
@@ -362,13 +328,3 @@ def _by_source(edges: Edges) -> Integers:
 
 def _targets(edges: Edges) -> tuple[Integers, Floats | None]:
     return edges.destination, edges.weights
-
-
-def expand_values(values: Any, n: int, positions: Integers | None, fill: Any) -> Any:
-    """Return an array for n vertices, with `values` for the old vertices and `fill` for new vertices.
-
-    `positions` has the new position of each old vertex; None means that the old vertices come first, in their order.
-    """
-    expanded = namespace(values).full(n, fill, values.dtype)
-    expanded[slice(values.size) if positions is None else positions] = values
-    return expanded

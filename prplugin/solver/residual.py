@@ -29,7 +29,7 @@ As this changes all of r, it is done only after rounds that pushed a large part 
 
 The stored r differs from the exact residual of y in L1 by at most the sum of the rounding errors of all additions to it
 since it was last computed from y, and of the terms added; the kernels accumulate bounds of these. The part of
-r_u that rounding does not add to y_u remains in r_u.
+r_u that rounding does not add to y_u remains in r_u. This module imports Numba.
 """
 
 from __future__ import annotations
@@ -40,8 +40,10 @@ from typing import Any
 
 import numpy as np
 
+from prplugin.cpu import push_kernels
 from prplugin.cpu.sums import total
-from prplugin.graph.update import ChangingEdges, Plan, expand_values
+from prplugin.graph.changes import expand_values
+from prplugin.graph.update import ChangingEdges, Plan
 from prplugin.numerics.rounding import rounding_depth
 from prplugin.types.edges import Floats, Integers
 
@@ -121,8 +123,6 @@ class Residual:
         self.r = (self.c if self.v is None else self.c * self.v) - self.y
         # The subtraction rounds once, and so does c v if v is given.
         self.rounding_error = np.array([total(np.abs(self.r)) + (self._depth_of_v + 1) * self.c])
-        from prplugin.cpu import push_kernels  # imports Numba
-
         out = edges.out_edges
         self.costs = (out.ends - out.begins + push_kernels.PUSH_COST).astype(np.float32)
         push_kernels.add_contributions(
@@ -132,8 +132,6 @@ class Residual:
 
     def apply(self, edges: ChangingEdges, plan: Plan) -> None:
         """Update r for a plan that was committed to the edges."""
-        from prplugin.cpu import push_kernels  # imports Numba
-
         rows, removed_at, removed, added_at, added = plan.changes
         self.costs[rows] = plan.ends - plan.begins + push_kernels.PUSH_COST
         push_kernels.change_rows(
@@ -143,8 +141,6 @@ class Residual:
 
     def add_vertices(self, n: int, positions: Integers | None) -> None:
         """Extend y and r to n vertices by vertices without edges; see `expand_values`."""
-        from prplugin.cpu import push_kernels  # imports Numba
-
         new = self.c if self.v is None else 0.0
         self.costs = expand_values(self.costs, n, positions, push_kernels.PUSH_COST)
         self.y, self.r = expand_values(self.y, n, positions, new), expand_values(self.r, n, positions, 0.0)
@@ -159,8 +155,6 @@ class Residual:
         `bound` and `sum_y` are the first and the last value of `bounds`. Return their new values, and the number of
         edges spent.
         """
-        from prplugin.cpu import push_kernels  # imports Numba
-
         out, spent, n = edges.out_edges, 0, edges.n
         scale = sum_y * (1 - self.alpha)
         candidates = np.empty(n, out.indices.dtype)
@@ -219,8 +213,6 @@ class Residual:
 
         If `center`, change c afterwards, so that R is about 0.
         """
-        from prplugin.cpu import push_kernels  # imports Numba
-
         sums = np.empty(4)
         push_kernels.norms(self.y, self.r, self.v, self.c, center, self.rounding_error, sums)
         self.c, sum_y, norm_r, norm_step = sums.tolist()
