@@ -108,9 +108,8 @@ class LocalGraph:
                 aging = Aging(clock, references)
             graph = cls(
                 Adjacency(rows), vertices, f"column {how.weight!r}", began, lasting=lasting, aging=aging,
-                schema=EdgeOptions(
-                    columns.source_names, columns.destination_names, how.weight, how.directed, None, how.duplicates,
-                    how.time, how.half_life, how.window, how.now,
+                schema=replace(
+                    how, source=columns.source_names, destination=columns.destination_names, vertices=None
                 ),
             )  # fmt: skip
         graph.unused_weight = columns.unused_weight if unused_weight is None else unused_weight
@@ -387,11 +386,10 @@ def _iterated(
     if options.tol > method_tol > certificate.provable:
         options = replace(options, tol=method_tol)
     budget = step_budget(certificate, options)
-    watched = watch.iterations(options.tol if options.stop == "error" else 0.0, budget)
     order = None if equal is None or options.top is None else OrderProof(options.top, equal)
     # tol=0 asks for exactly `max_iter` plain steps. Only a proved error bound allows a direct solution as an iterate.
     slow = SlowConvergence(direct_solver(problem) if proves(options) else None) if options.tol > 0 else None
-    loop = Loop(certificate, options, budget, watched, order, slow)
+    loop = Loop(certificate, options, budget, watch.iterations(options, budget), order, slow)
     outcome = loop.run(step, 1.0 / adjacency.n if start is None else start)
     return step.ranks(), outcome
 

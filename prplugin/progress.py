@@ -8,9 +8,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from prplugin.errors import InvalidOptionError
+
+if TYPE_CHECKING:
+    from prplugin.options import Options
 
 __all__ = ["ProgressOption", "Report", "State", "Watch", "watching"]
 
@@ -74,8 +77,9 @@ class Watch:
         if self._report is not None:
             self._report(State(stage, 0, None, math.inf, time.perf_counter() - self._began))
 
-    def iterations(self, tol: float, budget: int) -> Callable[[int, float], None]:
-        """Return the function that the loop calls after each step; with tol=0 the whole budget will be used."""
+    def iterations(self, options: Options, budget: int) -> Callable[[int, float], None]:
+        """Return the function that the loop calls after each step; without a tolerance it uses the whole budget."""
+        tol = options.tol if options.stop == "error" else 0.0
         self.begun.setdefault("iterations", time.perf_counter())  # called once per batch of seeds
         first: tuple[int, float] | None = None
 

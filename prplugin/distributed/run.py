@@ -174,7 +174,7 @@ def _watched(client: Client, watch: Watch, options: Options) -> str | None:
     if not watch.has_report:
         return None
     watch.stage("edges")
-    watched = watch.iterations(options.tol if options.stop == "error" else 0.0, options.max_iter or 0)
+    watched = watch.iterations(options, options.max_iter or 0)
     topic = f"prplugin-{uuid.uuid4().hex}"
     client.subscribe_topic(topic, lambda event: watched(*event[1]))
     return topic
