@@ -7,10 +7,9 @@ from typing import Any, Literal, Unpack
 
 from prplugin.calls import explain_unknown_arguments, preserves_frame_type
 from prplugin.constructors import Constructors
-from prplugin.errors import counted
 from prplugin.methods.estimates import Estimate
 from prplugin.options import Duplicates, EdgeOptions, GivenByVertex, MethodOptions, Options, Stop
-from prplugin.prepared import prepare
+from prplugin.prepared import display, prepare
 from prplugin.progress import ProgressOption, watching
 from prplugin.result.ranking import Ranking
 from prplugin.tables import Display, Displayed
@@ -165,10 +164,7 @@ def pagerank(
       vertex  pagerank
     0      a  0.486486
     """
-    options = Options(
-        alpha=alpha, tol=tol, max_iter=max_iter, stop=stop, scale=scale, dtype=dtype, method=method, top=top,
-        certified=certified, method_options=method_options,
-    )  # fmt: skip
+    options = Options(alpha, tol, max_iter, stop, scale, dtype, method, top, certified, method_options)
     given = GivenByVertex(personalization, seeds, among, dangling, nstart)
     how = EdgeOptions(source, destination, weight, directed, vertices, duplicates, time, half_life, window, now)
     with watching(progress) as watch:
@@ -229,9 +225,7 @@ class Graph(Constructors, Displayed):
         return self._graph.m
 
     def _display(self) -> Display:
-        n, m = self.number_of_vertices, self.number_of_edges
-        title = f"Graph of {counted(n, 'vertex', 'vertices')} and {counted(m, 'directed edge')}"
-        return Display(title, [], [list(fact) for fact in self._graph.facts().items()], left=[0, 1])
+        return display(self._graph)
 
     @property
     def vertices(self) -> Any:
@@ -346,9 +340,6 @@ class Graph(Constructors, Displayed):
             Has `frame`, `ranks`, `converged`, `iterations`, `error_bound`, `method`, `seconds`. `Rankings` if `seeds`
             is given.
         """
-        options = Options(
-            alpha=alpha, tol=tol, max_iter=max_iter, stop=stop, scale=scale, dtype=dtype, method=method, top=top,
-            certified=certified, method_options=method_options,
-        )  # fmt: skip
+        options = Options(alpha, tol, max_iter, stop, scale, dtype, method, top, certified, method_options)
         with watching(progress) as watch:
             return self._graph.rank(options, GivenByVertex(personalization, seeds, among, dangling, nstart), watch)

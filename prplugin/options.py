@@ -102,7 +102,7 @@ class GivenByVertex:
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Options:
     """The options of a ranking that do not depend on the graph; the constructor raises InvalidOptionError."""
 

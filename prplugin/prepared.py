@@ -7,16 +7,17 @@ from collections.abc import Hashable
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from prplugin.errors import InvalidOptionError
+from prplugin.errors import InvalidOptionError, counted
 from prplugin.frames import dask, matrices
 from prplugin.frames.base import full_name, is_a
 from prplugin.local import LocalGraph
 from prplugin.options import EdgeOptions
+from prplugin.tables import Display
 
 if TYPE_CHECKING:
     from prplugin.distributed.run import DistributedGraph
 
-__all__ = ["PreparedGraph", "prepare", "read_file"]
+__all__ = ["PreparedGraph", "display", "prepare", "read_file"]
 
 PreparedGraph: TypeAlias = "LocalGraph | DistributedGraph"
 """Implementation of `prplugin.Graph`."""
@@ -48,6 +49,12 @@ def prepare(edges: Any, how: EdgeOptions, *, lasting: bool) -> PreparedGraph:
         _refuse_all_but((), edges, how)
         return LocalGraph.from_csr(edges, None, None)
     return LocalGraph.read(edges, how, lasting=lasting)
+
+
+def display(graph: PreparedGraph) -> Display:
+    """Return the representation of a `prplugin.Graph`."""
+    title = f"Graph of {counted(graph.n, 'vertex', 'vertices')} and {counted(graph.m, 'directed edge')}"
+    return Display(title, [], [list(fact) for fact in graph.facts().items()], left=[0, 1])
 
 
 def read_file(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool, **text: Any) -> LocalGraph:
