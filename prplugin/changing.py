@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -13,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from prplugin.cpu.sums import total
-from prplugin.errors import InvalidEdgesError, MethodUnavailableError, PageRankError, counted, listed
+from prplugin.errors import InvalidEdgesError, MethodUnavailableError, counted, listed
 from prplugin.frames.changes import FrameEdges, read_edges
 from prplugin.frames.times import Clock
 from prplugin.frames.vertex_index import VertexIndex
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
     from prplugin.graph.update import ChangingEdges
     from prplugin.solver.residual import Residual
 
-__all__ = ["Access", "Aging", "ChangingGraph", "LastRanks"]
+__all__ = ["Aging", "ChangingGraph", "LastRanks"]
 
 VERTEX_COST = 8
 """Approximate time per vertex of an iteration of a method, which mixes iterates, relative to the time per edge."""
@@ -54,35 +52,6 @@ TOL_FRACTION = 1 / 2
 
 MAX_ROUNDING_FRACTION = 1 / 10
 """Fraction of the tolerance that the rounding errors of a residual may take before it is computed anew."""
-
-
-class Access:
-    """Lock that admits either any number of rankings or one update.
-
-    An update does not wait for rankings to end, but is refused: its caller may be a callback of the ranking.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._rankings = threading.Lock(), 0
-
-    @contextmanager
-    def ranking(self) -> Iterator[None]:
-        """Enter a ranking, once no update is running."""
-        with self._lock:
-            self._rankings += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._rankings -= 1
-
-    @contextmanager
-    def updating(self) -> Iterator[None]:
-        """Enter an update; raise PageRankError if a ranking is running."""
-        with self._lock:
-            if self._rankings:
-                raise PageRankError("this graph is being ranked: update it after the ranking has ended.")
-            yield
 
 
 Equation: TypeAlias = tuple[float, Floats | None, Floats | None]
@@ -275,7 +244,9 @@ class ChangingGraph:
                 residual.recompute(edges)
                 passes += 1
                 bound, _, sum_y = residual.bounds()
-            cast_error = _cast_error(options, edges.n)
+            # Of scaling and casting the result: the steps' own rounding errors do not count.
+            exact = StepRounding(row=0, edge=0, dangling=0, vectors=0, norm=0)
+            cast_error = Certificate(options.alpha, edges.n, 0, exact, options.dtype, options.scale).cast
             if bound + cast_error > tol and may_push:
                 max_edges = self._max_pushes(bound, tol)
                 bound, sum_y, spent = residual.push(edges, tol - cast_error, max_edges, bound, sum_y)
@@ -306,12 +277,6 @@ def _normalized_start(ranks: Any) -> Floats:
     sum_ranks = total(ranks)
     start: Floats = ranks / sum_ranks if sum_ranks > 0 else xp.full(ranks.size, 1 / max(ranks.size, 1))
     return start
-
-
-def _cast_error(options: Options, n: int) -> float:
-    """Return a bound on the error of scaling and casting a result: see `prplugin.solver.certificate`."""
-    rounding = StepRounding(row=0, edge=0, dangling=0, vectors=0, norm=0)
-    return Certificate(options.alpha, n, 0, rounding, options.dtype, options.scale).cast
 
 
 def _moved(edges: Edges, positions: Integers) -> Edges:

@@ -24,6 +24,7 @@ __all__ = [
     "RefusedRows",
     "WorkerLostError",
     "merged",
+    "overflow_error",
     "refusal",
 ]
 
@@ -135,6 +136,14 @@ class NotConvergedError(PageRankError):
 
     def __reduce__(self) -> tuple[type[NotConvergedError], tuple[str, Ranking]]:
         return type(self), (self.args[0], self.ranking)
+
+
+def overflow_error(label: str, vertices: Sequence[object]) -> InvalidEdgesError:
+    """Return the error for vertices whose out-weight overflows float64; `label` names the weights."""
+    return InvalidEdgesError(
+        f"{label}: the weights that leave {counted(len(vertices), 'vertex', 'vertices')} ({listed(vertices)}) sum to "
+        f"more than float64 holds. Divide {label} by its greatest value."
+    )
 
 
 def listed(items: Sequence[object] | NDArray[Any], shown: int = 5) -> str:

@@ -6,12 +6,13 @@ import time
 from collections.abc import Hashable
 from dataclasses import replace
 from functools import cache, partial
+from threading import Lock
 from typing import Any
 
 import numpy as np
 
-from prplugin.changing import Access, Aging, ChangingGraph, LastRanks
-from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
+from prplugin.changing import Aging, ChangingGraph, LastRanks
+from prplugin.errors import InvalidOptionError, PageRankError, counted, overflow_error
 from prplugin.frames import adapter_for, matrices, nodes
 from prplugin.frames.columns import resolve
 from prplugin.frames.times import Clock
@@ -75,7 +76,7 @@ class LocalGraph:
         schema = schema or EdgeOptions(weight="weight" if adjacency.weighted else None)
         self._graph = ChangingGraph(adjacency, vertices, schema, aging)
         self.memory_space, self._weighted, self._weights = adjacency.memory_space, adjacency.weighted, weights
-        self._lasting, self._access = lasting, Access()
+        self._lasting, self._access, self._rankings = lasting, Lock(), 0
         self._timings: TimingCache = {}
         self._cheapest: ChoiceCache = {}
         self._reasons: dict[tuple[str, ...], tuple[Considered, ...]] = {}
@@ -167,7 +168,9 @@ class LocalGraph:
     def update(self, add: Any, remove: Any) -> None:
         """Remove and add edges; on any error, change nothing."""
         explanation = "An update holds the old and the new edges at the same time. Nothing was changed."
-        with self._access.updating(), explain_oom(lambda: explanation), self._allocating():
+        with self._access, explain_oom(lambda: explanation), self._allocating():
+            if self._rankings:  # not waited for, since the caller may be a callback of the ranking
+                raise PageRankError("this graph is being ranked: update it after the ranking has ended.")
             self._graph.update(add, remove)
             self._timings.clear()
             self._cheapest.clear()
@@ -204,8 +207,13 @@ class LocalGraph:
     def rank(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
         """Compute one ranking, or one per seed; raise `NotConvergedError` if it did not converge."""
         rank = self._rank_one if given.seeds is None else self._rank_many
-        with self._access.ranking():
+        with self._access:  # no update is running
+            self._rankings += 1
+        try:
             return require_converged(rank(options, given, watch), options)
+        finally:
+            with self._access:
+                self._rankings -= 1
 
     def _rank_one(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
         began, machine = time.perf_counter(), this_machine()
@@ -362,11 +370,7 @@ class LocalGraph:
     def _check_out_weights(self, weights: str) -> None:
         rows = self.adjacency.overflowing_vertices()
         if rows.size:
-            raise InvalidEdgesError(
-                f"{weights}: the weights that leave {counted(rows.size, 'vertex', 'vertices')} "
-                f"({listed(format_ids(self._vertices.plain_ids, rows))}) sum to more than float64 holds. "
-                f"Divide {weights} by its greatest value."
-            )
+            raise overflow_error(weights, format_ids(self._vertices.plain_ids, rows))
 
 
 def _iterated(

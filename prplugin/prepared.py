@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -38,13 +37,12 @@ def prepare(edges: Any, how: EdgeOptions, *, lasting: bool) -> PreparedGraph:
 
         if is_text(os.fspath(edges)):
             return read_file(edges, how, lasting=lasting)
-    if is_a(edges, "networkx", "Graph"):
-        _refuse_all_but(("weight",), edges, how)
-        return LocalGraph.from_networkx(edges, "weight" if how.weight is None else how.weight)
-    if is_a(edges, "igraph", "Graph"):
-        _refuse_all_but(("weight",), edges, how)
-        weights: Any = "weight" if how.weight is None else how.weight
-        return LocalGraph.from_igraph(edges, weights)
+    readers: dict[str, Any] = {"networkx": LocalGraph.from_networkx, "igraph": LocalGraph.from_igraph}
+    for library, read in readers.items():
+        if is_a(edges, library, "Graph"):
+            _refuse_all_but(("weight",), edges, how)
+            graph: LocalGraph = read(edges, "weight" if how.weight is None else how.weight)
+            return graph
     if matrices.is_sparse(edges):
         _refuse_all_but((), edges, how)
         return LocalGraph.from_csr(edges, None, None)
@@ -61,7 +59,9 @@ def read_file(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool, 
     """Read edges from a file; `text` holds the arguments of `prplugin.io.read_edges` about text formats."""
     from prplugin.io import read_edges  # imports pyarrow
 
-    source, destination = (_as_list(labels) for labels in (how.source, how.destination))
+    source, destination = (
+        labels if labels is None or isinstance(labels, list) else [labels] for labels in (how.source, how.destination)
+    )
     if how.time is not None:
         raise InvalidOptionError(
             f"time= supports frames and Parquet files only: read {os.fspath(path)} into a frame first."
@@ -75,10 +75,6 @@ def read_file(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool, 
     arguments["directed"] &= how.directed
     options = EdgeOptions(**arguments, duplicates=how.duplicates)
     return LocalGraph.read(file.frame, options, lasting=lasting, unused_weight=file.unused_weight)
-
-
-def _as_list(labels: Hashable | list[Hashable]) -> list[Hashable] | None:
-    return labels if labels is None or isinstance(labels, list) else [labels]
 
 
 def _refuse_all_but(allowed: tuple[str, ...], graph: Any, how: EdgeOptions) -> None:

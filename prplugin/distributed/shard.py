@@ -27,7 +27,7 @@ from prplugin.distributed.factorize import (
     runs_of,
     split,
 )
-from prplugin.errors import InvalidEdgesError, counted, listed, refusal
+from prplugin.errors import InvalidEdgesError, overflow_error, refusal
 from prplugin.frames import dask
 from prplugin.frames.columns import Columns
 from prplugin.frames.parts import (
@@ -378,11 +378,7 @@ def _sum_out_weights(communicator: Communicator, shard: Shard, label: str) -> No
         counts, first_of_ranks = zip(*communicator.all_gather((overflowing.size, first)), strict=True)
         if count := sum(counts):
             ids = [vertex for of_rank in first_of_ranks for vertex in of_rank]
-            raise InvalidEdgesError(
-                f"{label}: the weights that leave {counted(count, 'vertex', 'vertices')} "
-                f"({listed([*ids, *[''] * (count - len(ids))])}) sum to more than float64 holds. "
-                f"Divide {label} by its greatest value."
-            )
+            raise overflow_error(label, [*ids, *[""] * (count - len(ids))])
         ghosts = communicator.all_to_all_arrays([owned[vertices] for vertices in shard.ghost_sources])
         out_weight[rows:] = xp.concatenate(ghosts)
     adjacency.set_out_weight(out_weight, shard.out_weight_depth)

@@ -140,21 +140,16 @@ class Adjacency:
     def _out_weight(self) -> tuple[Floats, int]:
         if isinstance(self.edges, GroupedEdges):
             return self.edges.out_weight, self.edges.out_weight_depth
+        if self.edges.weights is None:
+            out_degree = group_sizes(self.edges.source, self.n).astype(np.float64)
+            synchronize(self.memory_space)
+            return out_degree, 0
         if self.memory_space == "device":
             from prplugin.gpu import group  # imports CuPy, which holds the edges
 
-            if self.edges.weights is None:
-                found = group_sizes(self.edges.source, self.n).astype(np.float64), 0
-            else:
-                found = group.sums_by(self.edges.source, self.edges.weights, self.n, self.edges.extent)
+            found = group.sums_by(self.edges.source, self.edges.weights, self.n, self.edges.extent)
             synchronize("device")
             return found
-        if self.edges.weights is None and self.m < COMPILED_FROM:
-            return group_sizes(self.edges.source, self.n).astype(np.float64), 0  # the out-degree
-        if self.edges.weights is None:
-            from prplugin.cpu.group import degrees  # imports Numba
-
-            return degrees(self.edges.source, self.n, Threads(this_machine().threads)).astype(np.float64), 0
         if self.m >= COMPILED_FROM:
             from prplugin.cpu import compensated  # imports Numba
 
@@ -181,12 +176,16 @@ def _compress(rows: Integers, columns: Integers, weights: Floats | None, n: int)
 
 
 def group_sizes(groups: Integers, n: int) -> Integers:
-    """Count the entries of each of n groups: int64, or on the GPU `offset_dtype` of the number of entries.
+    """Count the entries of each of n groups, in an integer type that holds the number of entries.
 
     `cupy.bincount` is not used: it takes about 3 kB per group, for a histogram per multiprocessor.
     """
     if namespace(groups) is np:
-        return np.bincount(groups, minlength=n)
+        if groups.size < COMPILED_FROM:
+            return np.bincount(groups, minlength=n)
+        from prplugin.cpu.group import degrees  # imports Numba
+
+        return degrees(groups, n, Threads(this_machine().threads))
     from prplugin.gpu import group  # imports CuPy, which holds the groups
 
     return group.degrees(groups, n)

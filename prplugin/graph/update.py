@@ -9,7 +9,7 @@ that needs them groups the out-edges by target. This module imports Numba.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -99,31 +99,21 @@ class _RowBuffer:
         return replace(rows, begins=begins, ends=ends)
 
 
-class RowChanges(NamedTuple):
-    """Edges to remove from rows and to add to rows.
-
-    Row ``rows[i]`` loses the entries ``removed_at[i]`` to ``removed_at[i + 1]`` of `removed`, a pair of targets and
-    weights, and gains those of `added` likewise.
-    """
-
-    rows: Integers
-    removed_at: Integers
-    removed: tuple[Integers, Floats | None]
-    added_at: Integers
-    added: tuple[Integers, Floats | None]
-
-
 @dataclass
 class Plan:
     """A change whose rows have been written to the buffer, but which is not visible before `ChangingEdges.commit`.
 
+    `rows`: The vertices whose out-edges change.
+    `removed`, `added`: Edges to remove from each of these rows and to add to it; `indices` are targets.
     `begins`, `ends`, `out_weight`, `references`: New positions, out-weights and reference exponents of the rows that
     change; `used`: number of buffer entries in use with them.
     `old_out_weight`: Out-weights before the change; NaN where the reference exponent changes.
     `count_change`: Number of added edges minus number of removed edges.
     """
 
-    changes: RowChanges
+    rows: Integers
+    removed: Compressed
+    added: Compressed
     begins: Integers
     ends: Integers
     used: int
@@ -217,7 +207,7 @@ class ChangingEdges:
             removals = self._with_reverse_removals(removals, removed_count)
         powers = None if self.references is None or references is None else references - self.references
         plan = self._rewrite(removals, additions, removed_count, powers)
-        rows = plan.changes.rows
+        rows = plan.rows
         row_kernels.sum_rows(plan.begins, plan.ends, self.out_edges.weights, plan.out_weight)
         if references is not None and powers is not None:
             plan.references = references[rows]
@@ -236,7 +226,7 @@ class ChangingEdges:
             self.weights_depth = max(self.weights_depth, compensated_depth(self.m + plan.count_change))
         self.out_edges.used = plan.used
         row_kernels.commit(
-            plan.changes.rows, plan.begins, plan.ends, self.out_edges.begins, self.out_edges.ends,
+            plan.rows, plan.begins, plan.ends, self.out_edges.begins, self.out_edges.ends,
             self.out_weight, plan.out_weight, self.references, plan.references, self.count, plan.count_change,
         )  # fmt: skip
 
@@ -262,9 +252,8 @@ class ChangingEdges:
         """
         if removals.weights is not None:
             weights = np.empty(removals.m)
-            weights[_by_source(removals)] = self._rewrite(
-                removals, removals.take(slice(0)), removed_count
-            ).changes.removed[1]
+            plan = self._rewrite(removals, removals.take(slice(0)), removed_count)
+            weights[_by_source(removals)] = plan.removed.weights
             removals = replace(removals, weights=weights)
         reverse = reversed_edges(removals.take(removals.source != removals.destination))
         if self.references is not None:
@@ -287,19 +276,21 @@ class ChangingEdges:
         )
         self.out_edges = buffer
         order = _by_source(removed)
-        edges = removed.take(order), added.take(np.argsort(added.source, kind="stable"))
-        removed_at, added_at = (np.append(np.searchsorted(each.source, rows), each.m) for each in edges)
-        changes = RowChanges(rows, removed_at, _targets(edges[0]), added_at, _targets(edges[1]))
+        removals, additions = (
+            Compressed(np.append(np.searchsorted(edges.source, rows), edges.m), edges.destination, edges.weights)
+            for edges in (removed.take(order), added.take(np.argsort(added.source, kind="stable")))
+        )
         found = np.zeros(removed.m, np.bool_)
         begins, ends, sums = np.empty(rows.size, np.int64), np.empty(rows.size, np.int64), np.empty(rows.size)
         used = row_kernels.rewrite(
             rows, buffer.begins, buffer.ends, buffer.indices, buffer.weights, powers,
-            removed_at, *changes.removed, found, added_at, *changes.added, buffer.used, begins, ends,
+            *removals, found, *additions, buffer.used, begins, ends,
         )  # fmt: skip
         if not found.all():
             missing = np.unique(order[~found])
             raise ChangeError("missing", missing[missing < removed_count])
-        return Plan(changes, begins, ends, used, self.out_weight[rows], sums, None, added.m - removed.m)
+        old_out_weight, count_change = self.out_weight[rows], added.m - removed.m
+        return Plan(rows, removals, additions, begins, ends, used, old_out_weight, sums, None, count_change)
 
     def _references_with(self, added: Edges) -> Integers | None:
         """Return the reference exponents after edges are added; None if weights do not decay.
@@ -324,7 +315,3 @@ class ChangingEdges:
 def _by_source(edges: Edges) -> Integers:
     """Return the order of edges by source, then target."""
     return np.lexsort((edges.destination, edges.source))
-
-
-def _targets(edges: Edges) -> tuple[Integers, Floats | None]:
-    return edges.destination, edges.weights

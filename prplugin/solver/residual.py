@@ -132,10 +132,9 @@ class Residual:
 
     def apply(self, edges: ChangingEdges, plan: Plan) -> None:
         """Update r for a plan that was committed to the edges."""
-        rows, removed_at, removed, added_at, added = plan.changes
-        self.costs[rows] = plan.ends - plan.begins + push_kernels.PUSH_COST
+        self.costs[plan.rows] = plan.ends - plan.begins + push_kernels.PUSH_COST
         push_kernels.change_rows(
-            rows, removed_at, *removed, added_at, *added, plan.old_out_weight, plan.out_weight,
+            plan.rows, *plan.removed, *plan.added, plan.old_out_weight, plan.out_weight,
             self.y, self.alpha, self.r, edges.depth, self.rounding_error,
         )  # fmt: skip
 
