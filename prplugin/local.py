@@ -42,7 +42,7 @@ from prplugin.result.ranking import Ranking, Rankings, require_converged, select
 from prplugin.solver.batch import batches
 from prplugin.solver.certificate import Certificate
 from prplugin.solver.loop import Loop, Outcome
-from prplugin.solver.slow import SlowConvergence, direct_solver
+from prplugin.solver.slow import SlowConvergence
 from prplugin.solver.stopping import step_budget
 from prplugin.solver.top_k import Equal, OrderProof, order_of
 from prplugin.types.arrays import MemorySpace, gpu_of, to_memory
@@ -392,7 +392,7 @@ def _iterated(
     budget = step_budget(certificate, options)
     order = None if equal is None or options.top is None else OrderProof(options.top, equal)
     # tol=0 asks for exactly `max_iter` plain steps. Only a proved error bound allows a direct solution as an iterate.
-    slow = SlowConvergence(direct_solver(problem) if proves(options) else None) if options.tol > 0 else None
+    slow = SlowConvergence(problem if proves(options) else None) if options.tol > 0 else None
     loop = Loop(certificate, options, budget, watch.iterations(options, budget), order, slow)
     outcome = loop.run(step, 1.0 / adjacency.n if start is None else start)
     return step.ranks(), outcome

@@ -61,21 +61,16 @@ class Watch:
     """
 
     def __init__(self, report: Report | None) -> None:
-        self._report = report
+        self.report = report
         self._began = time.perf_counter()
         self.begun: dict[str, float] = {}
         self.bounds: list[tuple[int, float]] = []
 
-    @property
-    def has_report(self) -> bool:
-        """Return whether states are passed to a report."""
-        return self._report is not None
-
     def stage(self, stage: Literal["vertices", "edges"]) -> None:
         """Record that a stage begins."""
         self.begun[stage] = time.perf_counter()
-        if self._report is not None:
-            self._report(State(stage, 0, None, math.inf, time.perf_counter() - self._began))
+        if self.report is not None:
+            self.report(State(stage, 0, None, math.inf, time.perf_counter() - self._began))
 
     def iterations(self, options: Options, budget: int) -> Callable[[int, float], None]:
         """Return the function that the loop calls after each step; without a tolerance it uses the whole budget."""
@@ -86,13 +81,13 @@ class Watch:
         def step_done(iterations: int, error_bound: float) -> None:
             nonlocal first
             self.bounds.append((iterations, error_bound))
-            if self._report is None:
+            if self.report is None:
                 return
             if first is None and error_bound < 1:  # larger bounds tell little, since no error exceeds 2
                 first = (iterations, error_bound)
             expected = _expected(first, iterations, error_bound, tol, budget)
             seconds = time.perf_counter() - self._began
-            self._report(State("iterations", iterations, expected, error_bound, seconds))
+            self.report(State("iterations", iterations, expected, error_bound, seconds))
 
         return step_done
 

@@ -21,12 +21,8 @@ class Communicator(Protocol):
 
     rank: int
     size: int
-
-    @property
-    def bytes_sent(self) -> int: ...
-
-    @property
-    def wait_seconds(self) -> float: ...
+    bytes_sent: int
+    wait_seconds: float
 
     def all_to_all(self, pieces: Sequence[Any]) -> list[Any]:
         """Send piece r to rank r, and return the pieces received, by rank.

@@ -171,7 +171,7 @@ def _unsupported(feature: str) -> MethodUnavailableError:
 
 def _watched(client: Client, watch: Watch, options: Options) -> str | None:
     """Subscribe to the iterations of the first rank if progress is shown; return the topic, or None."""
-    if not watch.has_report:
+    if watch.report is None:
         return None
     watch.stage("edges")
     watched = watch.iterations(options, options.max_iter or 0)

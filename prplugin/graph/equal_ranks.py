@@ -81,7 +81,7 @@ class EqualRanks:
         offsets, sources, weights = self._adjacency.csc
         *begins, end, other_end = self._at(offsets, [a, b, a + 1, b + 1])
         size = end - begins[0]
-        if other_end - begins[1] != size or not self._equal_in_vectors(a, b):
+        if other_end - begins[1] != size or not all(float(v[a]) == float(v[b]) <= EXACT for v in self._vectors):
             return None
         self._budget -= size + PAIR_COST
         runs = [slice(begin, begin + size) for begin in begins]
@@ -106,9 +106,6 @@ class EqualRanks:
         return sorted(
             zip(self._at(self._adjacency.out_weight, vertices), self._at(ranks, vertices), vertices, strict=True)
         )
-
-    def _equal_in_vectors(self, a: int, b: int) -> bool:
-        return all(float(v[a]) == float(v[b]) <= EXACT for v in self._vectors)
 
     @staticmethod
     def _at(array: Any, rows: list[int]) -> list[Any]:

@@ -34,8 +34,7 @@ class Footprint(NamedTuple):
         """Add a stage that allocates `stays` bytes permanently, and another `temporary` bytes temporarily."""
         held, peak = self.on(memory_space)
         held += int(stays)
-        after = Bytes(held, max(peak, held + int(temporary)))
-        return self._replace(device=after) if memory_space == "device" else self._replace(host=after)
+        return self._replace(**{memory_space: Bytes(held, max(peak, held + int(temporary)))})
 
     def on(self, memory_space: MemorySpace) -> Bytes:
         """Return the bytes in one memory space."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Self, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from prplugin.cpu.sums import GroupSums, group_sum_depth
 from prplugin.cpu.threads import Threads, equal_work
 from prplugin.graph.adjacency import Adjacency
 from prplugin.machine import this_machine, use_compiled
-from prplugin.types.edges import Floats, GroupedEdges, Integers
+from prplugin.types.edges import Floats, GroupedEdges
 
 __all__ = ["Product", "product_of"]
 
@@ -33,30 +33,25 @@ def product_of(adjacency: Adjacency) -> Product:
     """
     kind: type[Product] = _CompiledProduct if use_compiled(adjacency.m, MIN_COMPILED_EDGES) else _NumpyProduct
     if not isinstance(adjacency.product, kind):
-        adjacency.product = kind.of(adjacency)
+        adjacency.product = kind(adjacency)
     return copy(adjacency.product)
 
 
 class _NumpyProduct:
     """Product in NumPy: gather one term per edge, and sum the terms by target with `numpy.bincount`, without a sort."""
 
-    def __init__(self, sources: Integers, targets: Integers, weights: Floats | None, n: int) -> None:
-        self._sources = sources.astype(np.intp, copy=False)  # else each `take` would convert them
-        self._weights = weights
-        self._sums = GroupSums(targets, n)
-        self._terms: Floats | None = None
-        self.depth = self._sums.depth
-
-    @classmethod
-    def of(cls, adjacency: Adjacency) -> Self:
+    def __init__(self, adjacency: Adjacency) -> None:
         if isinstance(adjacency.edges, GroupedEdges) or "csc" in adjacency.__dict__:
             offsets, sources, weights = adjacency.csc
             targets = rows_of(offsets)
         else:  # in-edges of a target have the same order as in the CSC, so sums have the same bits
             sources, targets, weights = adjacency.edges.source, adjacency.edges.destination, adjacency.edges.weights
         # Ranks are not divided by W instead: rank / W may overflow if weights are denormal.
-        normalized = None if weights is None else normalized_weights(weights, sources, adjacency.out_weight)
-        return cls(sources, targets, normalized, adjacency.n)
+        self._weights = None if weights is None else normalized_weights(weights, sources, adjacency.out_weight)
+        self._sources = sources.astype(np.intp, copy=False)  # else each `take` would convert them
+        self._sums = GroupSums(targets, adjacency.n)
+        self._terms: Floats | None = None
+        self.depth = self._sums.depth
 
     def __call__(self, vector: Floats) -> Floats:
         if self._terms is None:
@@ -75,34 +70,29 @@ class _CompiledProduct:
     rows take half the time.
     """
 
-    def __init__(
-        self, offsets: Integers, sources: Integers, weights: Floats | None, vertices: Integers, longest: int
-    ) -> None:
+    def __init__(self, adjacency: Adjacency) -> None:
         from prplugin.cpu import pull_kernels  # imports Numba
 
+        offsets, sources, weights = adjacency.csc
+        if sources.size > MAX_SORTED_EDGES:
+            vertices, self._weights = np.arange(adjacency.n), adjacency.normalized_weights
+        else:
+            begins, lengths = offsets, np.diff(offsets)
+            vertices = stable_order(lengths)
+            lengths = lengths[vertices]
+            offsets = offsets_of(lengths)
+            edges = np.repeat(begins[vertices] - offsets[:-1], lengths)
+            edges += np.arange(edges.size)
+            sources = sources[edges]
+            out_weight = adjacency.out_weight
+            self._weights = None if weights is None else normalized_weights(weights[edges], sources, out_weight)
         self._kernel = pull_kernels.row_sums
         self._offsets, self._sources = pull_kernels.as_unsigned(offsets, sources)
-        self._weights, self._vertices = weights, vertices.view(np.uint64)
-        self._fan_in = np.uint64(pull_kernels.fan_in_for(longest))
-        self.depth = group_sum_depth(longest)
+        self._vertices = vertices.view(np.uint64)
+        self._fan_in = np.uint64(pull_kernels.fan_in_for(adjacency.largest_in_degree))
+        self.depth = group_sum_depth(adjacency.largest_in_degree)
         self._threads = this_machine().threads_for(sources.size)
         self._pool: Threads | None = None
-
-    @classmethod
-    def of(cls, adjacency: Adjacency) -> Self:
-        begins, sources, weights = adjacency.csc
-        longest = adjacency.largest_in_degree
-        if sources.size > MAX_SORTED_EDGES:
-            return cls(begins, sources, adjacency.normalized_weights, np.arange(adjacency.n), longest)
-        lengths = np.diff(begins)
-        vertices = stable_order(lengths)
-        lengths = lengths[vertices]
-        offsets = offsets_of(lengths)
-        edges = np.repeat(begins[vertices] - offsets[:-1], lengths)
-        edges += np.arange(edges.size)
-        sources = sources[edges]
-        normalized = None if weights is None else normalized_weights(weights[edges], sources, adjacency.out_weight)
-        return cls(offsets, sources, normalized, vertices, longest)
 
     def __call__(self, vector: Floats) -> Floats:
         n = self._offsets.size - 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from prplugin.graph.problem import Problem
 from prplugin.methods.base import Step
 from prplugin.types.edges import Floats
 
-__all__ = ["SlowConvergence", "direct_solver"]
+__all__ = ["SlowConvergence"]
 
 DIRECT_AFTER = 2000
 """Number of passes after which a small problem is solved directly: a few hundredths of a second. It is a count and not
@@ -36,24 +35,24 @@ WARN_PASSES = 1000
 class SlowConvergence:
     """Reacts to very slow convergence: restarts from a direct solution, or warns once.
 
-    `solve`: Returns the solution in floating point, without an error bound, or None on failure.
+    `problem`: Solved directly if it has at most `MAX_DIRECT_VERTICES` vertices. None: only warn.
     """
 
-    def __init__(self, solve: Callable[[], Floats | None] | None = None) -> None:
-        self._solve = solve
+    def __init__(self, problem: Problem | None) -> None:
+        self._small = problem if problem is not None and problem.adjacency.n <= MAX_DIRECT_VERTICES else None
         self._began: tuple[float, int, float] | None = None
         self._warned = False
 
     def restart_or_warn(self, step: Step, passes: int, last: int, change: float, goal: float) -> bool:
         """Restart the step from a direct solution after `DIRECT_AFTER` passes; return whether it did.
 
-        Without a direct solver, issue a `PageRankWarning` if the estimated remaining time is long.
+        For other problems, issue a `PageRankWarning` if the estimated remaining time is long.
 
         `last`: Maximum number of passes.
         `change`, `goal`: L1 change of the last step, and L1 change at which the ranking ends.
         """
-        if self._solve is not None and passes >= DIRECT_AFTER:
-            solution, self._solve = self._solve(), None
+        if self._small is not None and passes >= DIRECT_AFTER:
+            solution, self._small = _solve_by_lu(self._small.on("host")), None
             if solution is not None:
                 step.start(solution)
                 return True
@@ -61,7 +60,7 @@ class SlowConvergence:
         if self._began is None:
             self._began = now, passes, change  # not earlier: the first pass compiles kernels
         began, first, before = self._began
-        if not self._warned and self._solve is None and now - began > RATE_SECONDS and passes > first:
+        if not self._warned and self._small is None and now - began > RATE_SECONDS and passes > first:
             self._began = now, passes, change
             left = last - passes
             if 0 < goal < change < before:
@@ -76,11 +75,6 @@ class SlowConvergence:
                     stacklevel=2,
                 )
         return False
-
-
-def direct_solver(problem: Problem) -> Callable[[], Floats | None] | None:
-    """Return a function that solves the problem directly, or None above `MAX_DIRECT_VERTICES` vertices."""
-    return (lambda: _solve_by_lu(problem.on("host"))) if problem.adjacency.n <= MAX_DIRECT_VERTICES else None
 
 
 def _solve_by_lu(problem: Problem) -> Floats | None:
