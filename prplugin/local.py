@@ -219,47 +219,40 @@ class LocalGraph:
         began, machine = time.perf_counter(), this_machine()
         record: History | None = None
         with self._allocating(wait=False):  # only this call reads the vectors, on this stream
-            v, w = (self._vector(what, getattr(given, what)) for what in ("personalization", "dangling"))
-            start = self._vector("nstart", given.nstart)
+            v, w, start = (self._vector(given, what) for what in ("personalization", "dangling", "nstart"))
             among = self._positions(given, options)
             watch.stage("edges")
-            equation, method_tol = (options.alpha, v, w), options.tol
+            equation, method_tol, pushed = (options.alpha, v, w), options.tol, None
             if proves(options) and start is None:
-                outcome, start, method_tol = self._graph.try_push(equation, options)
-                if outcome is not None and start is not None:
-                    considered = (Considered("push", None, "the ranks have changed little since the last ranking"),)
-                    stages = (("residuals pushed", time.perf_counter() - began),)
-                    bounds = [(outcome.iterations, outcome.error_bound)]
-                    record = self._history(options, considered, stages, bounds)
-                    return self._ranking(_requested(start, options), outcome, "push", options, began, record, among)
-            adjacency = self.adjacency
-            problem = Problem(adjacency, *equation)
-            if options.method == "measured":
-                method = fastest(problem, machine, options, self._timings)
-            else:
-                method = choose(options.method, adjacency, machine, options.method_options, self._cheapest)
-        memory_space: MemorySpace = "device" if method.runs_on == "gpu" else adjacency.memory_space
-        planned = partial(describe_method_memory, adjacency, method.name, machine)
-        with explain_oom(planned), runtime.device_allocation(memory_space, adjacency.gpu):
-            equal = self._equal(given) if options.certified else None
-            ranks, outcome = _iterated(method, problem, start, options, watch, equal, method_tol, machine)
-            if self._lasting and outcome.converged and proves(options):
-                last = LastRanks(equation, to_memory(ranks, self.memory_space), int(outcome.iterations))
-                self._graph.keep(last)
-            ranks = to_memory(_requested(ranks, options), adjacency.memory_space)
-        if self._lasting or not outcome.converged:  # the history of a one-shot graph is visible only through an error
-            why = self._considered(method, options, machine)
-            record = self._history(options, why, self._stages(watch), watch.bounds)
-        return self._ranking(ranks, outcome, method.name, options, began, record, among)
-
-    def _ranking(
-        self, ranks: Floats, outcome: Outcome, method: str, options: Options, began: float, history: History | None,
-        among: Integers | None,
-    ) -> Ranking:  # fmt: skip
-        """Return the ranks of one ranking that began at the time `began` of `time.perf_counter`."""
+                pushed, start, method_tol = self._graph.try_push(equation, options)
+            if pushed is None:
+                adjacency = self.adjacency
+                problem = Problem(adjacency, *equation)
+                if options.method == "measured":
+                    method = fastest(problem, machine, options, self._timings)
+                else:
+                    method = choose(options.method, adjacency, machine, options.method_options, self._cheapest)
+        if pushed is not None and start is not None:
+            name, ranks, outcome = "push", _requested(start, options), pushed
+            considered = (Considered(name, None, "the ranks have changed little since the last ranking"),)
+            stages = (("residuals pushed", time.perf_counter() - began),)
+            record = self._history(options, considered, stages, [(outcome.iterations, outcome.error_bound)])
+        else:
+            name, memory_space = method.name, "device" if method.runs_on == "gpu" else adjacency.memory_space
+            planned = partial(describe_method_memory, adjacency, name, machine)
+            with explain_oom(planned), runtime.device_allocation(memory_space, adjacency.gpu):
+                equal = self._equal(given) if options.certified else None
+                ranks, outcome = _iterated(method, problem, start, options, watch, equal, method_tol, machine)
+                if self._lasting and outcome.converged and proves(options):
+                    last = LastRanks(equation, to_memory(ranks, self.memory_space), int(outcome.iterations))
+                    self._graph.keep(last)
+                ranks = to_memory(_requested(ranks, options), adjacency.memory_space)
+            if self._lasting or not outcome.converged:  # otherwise nobody sees the history
+                why = self._considered(method, options, machine)
+                record = self._history(options, why, self._stages(watch), watch.bounds)
         return Ranking(
-            ranks, bool(outcome.converged), int(outcome.iterations), float(outcome.error_bound), method,
-            time.perf_counter() - began, self._vertices.write, options.top, outcome.order, history, among,
+            ranks, bool(outcome.converged), int(outcome.iterations), float(outcome.error_bound), name,
+            time.perf_counter() - began, self._vertices.write, options.top, outcome.order, record, among,
             self._vertices.plain_ids,
         )  # fmt: skip
 
@@ -275,8 +268,8 @@ class LocalGraph:
         with self._allocating():
             many = self._vertices.read_seeds(given.seeds, "seeds")
             seeds = Seeds.normalized(many.bounds, many.rows, many.values)
-            problem = Problem(adjacency, options.alpha, None, self._vector("dangling", given.dangling))
-            start = self._vector("nstart", given.nstart)
+            problem = Problem(adjacency, options.alpha, None, self._vector(given, "dangling"))
+            start = self._vector(given, "nstart")
             among = self._positions(given, options)
             watch.stage("edges")
             method = choose_batch(options.method, adjacency, machine, options.method_options, seeds.count)
@@ -307,11 +300,10 @@ class LocalGraph:
     def _allocating(self, *, wait: bool = True) -> Any:
         return runtime.device_allocation(self.memory_space, self._graph.edges.gpu, wait=wait)
 
-    def _vector(self, what: str, given: Any) -> Floats | None:
+    def _vector(self, given: GivenByVertex, what: str) -> Floats | None:
         """Return a distribution given by vertex as n float64 with sum 1, or None."""
-        if given is None:
-            return None
-        return normalised(self._vertices.read_values(given, what), what)
+        values = getattr(given, what)
+        return None if values is None else normalised(self._vertices.read_values(values, what), what)
 
     def _positions(self, given: GivenByVertex, options: Options) -> Integers | None:
         """Return the positions of the vertices in `among`, or None."""

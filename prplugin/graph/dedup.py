@@ -27,8 +27,7 @@ def drop_duplicates(edges: Edges, duplicates: Duplicates, *, directed: bool) -> 
     """
     if duplicates == "sum":
         return edges
-    tails, heads = edges.source, edges.destination
-    xp = namespace(tails)
+    xp = namespace(edges.source)
     if xp is not np and edges.n <= MOST_PAIRED:
         from prplugin.gpu import dedup  # imports CuPy, which holds the edges
 
@@ -36,9 +35,7 @@ def drop_duplicates(edges: Edges, duplicates: Duplicates, *, directed: bool) -> 
         if duplicates == "error" and count:
             raise _repeated(xp.flatnonzero(marks))
         return dedup.drop_marked(edges, marks, count) if count else edges
-    if not directed:
-        tails, heads = xp.minimum(tails, heads), xp.maximum(tails, heads)
-    order, starts = _by_pair(tails, heads, edges.n)
+    order, starts = _by_pair(edges if directed else oriented(edges))
     if duplicates == "error" and not starts.all():
         raise _repeated(xp.sort(order[~starts]))
     if duplicates == "last":
@@ -105,11 +102,11 @@ def _pairs(repeated: RefusedRows) -> str:
     )
 
 
-def _by_pair(tails: Integers, heads: Integers, n: int) -> tuple[Integers, Integers]:
+def _by_pair(edges: Edges) -> tuple[Integers, Integers]:
     """Sort rows by pair, stably; return the permutation, and a mask of the sorted rows in which a pair starts."""
-    if packs(n * n, tails.size):
-        order = stable_order(tails.astype(np.int64) * n + heads)
+    if packs(edges.n * edges.n, edges.m):
+        order = stable_order(pair_keys(edges, edges.n))
     else:
-        order = stable_order(heads)
-        order = order[stable_order(tails[order])]
-    return order, run_starts(tails[order], heads[order])
+        order = stable_order(edges.destination)
+        order = order[stable_order(edges.source[order])]
+    return order, run_starts(edges.source[order], edges.destination[order])

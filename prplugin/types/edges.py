@@ -114,7 +114,7 @@ class GroupedEdges:
         self.n = out_weight.size
         self.m = in_edges[1].size
         self.memory_space: MemorySpace = memory_space_of(out_weight)
-        self._edge_list: Callable[[], tuple[Integers, ...]] | None = edge_list
+        self._edge_list: Callable[[], tuple[Integers, ...]] | tuple[Integers, ...] = edge_list
         self._lock = Lock()
 
     @property
@@ -130,7 +130,7 @@ class GroupedEdges:
     @property
     def edge_list_is_there(self) -> bool:
         """Return whether `source` and `destination` have been computed."""
-        return self._edge_list is None
+        return isinstance(self._edge_list, tuple)
 
     @property
     def source(self) -> Integers:
@@ -144,11 +144,11 @@ class GroupedEdges:
 
     def _endpoints(self) -> tuple[Integers, ...]:
         with self._lock:
-            if self._edge_list is not None:
-                self._rows = self._edge_list()
+            if not isinstance(self._edge_list, tuple):
+                edge_list = tuple(self._edge_list())
                 synchronize(self.memory_space)
-                self._edge_list = None
-        return self._rows
+                self._edge_list = edge_list
+            return self._edge_list
 
 
 def index_dtype(n: int) -> np.dtype[Any]:
