@@ -85,7 +85,7 @@ class Aging(NamedTuple):
     references: Integers
 
 
-class _State(NamedTuple):
+class State(NamedTuple):
     """State of a graph that an update replaces in one assignment.
 
     `edges`: The graph itself until the first update, then its edges on the host or in GPU memory.
@@ -99,13 +99,13 @@ class _State(NamedTuple):
 
 
 class ChangingGraph:
-    """The edges and vertices of a graph, and its last ranks, from which the first ranking after an update starts.
+    """The `state` of a graph, and its last ranks, from which the first ranking after an update starts.
 
     `schema` holds the columns of the frames of edges to add and to remove. `aging` is given if weights decay.
     """
 
     def __init__(self, adjacency: Adjacency, vertices: Vertices, schema: EdgeOptions, aging: Aging | None) -> None:
-        self._state = _State(adjacency, vertices, None, aging)
+        self.state = State(adjacency, vertices, None, aging)
         self._schema = schema
         self._adjacency: Adjacency | None = adjacency
         self._lock = threading.Lock()
@@ -113,27 +113,19 @@ class ChangingGraph:
         self._passes = 0
 
     @property
-    def edges(self) -> Adjacency | ChangingEdges | RebuiltEdges:
-        """The edges."""
-        return self._state.edges
-
-    @property
-    def vertices(self) -> Vertices:
-        """The vertices."""
-        return self._state.vertices
-
-    @property
     def adjacency(self) -> Adjacency:
         """The graph in its present state, for methods."""
+        if (adjacency := self._adjacency) is not None:
+            return adjacency
         with self._lock:
             if self._adjacency is None:
-                edges: Any = self._state.edges
+                edges: Any = self.state.edges
                 self._adjacency = edges.adjacency()
             return self._adjacency
 
     def with_current_weights(self, edges: Compressed, *, by_target: bool) -> Compressed:
         """Return the edges of the graph; if weights decay, with their weights at the latest time of the clock."""
-        if (aging := self._state.aging) is None:
+        if (aging := self.state.aging) is None:
             return edges
         assert edges.weights is not None
         sources = edges.indices if by_target else rows_of(edges.offsets, edges.indices.size)
@@ -141,7 +133,7 @@ class ChangingGraph:
 
     def _index(self) -> VertexIndex:
         """Return the index of the vertices; at the first update, copy the edges to a form that can be changed."""
-        adjacency, vertices, index, aging = self._state
+        adjacency, vertices, index, aging = self.state
         if index is not None:
             return index
         if self._schema.window is not None:
@@ -161,7 +153,7 @@ class ChangingGraph:
             from prplugin.graph.update import ChangingEdges  # imports Numba
 
             edges = ChangingEdges.of(adjacency, None if aging is None else aging.references)
-        self._state, self._adjacency = _State(edges, vertices, index, aging), None
+        self.state, self._adjacency = State(edges, vertices, index, aging), None
         if self._last is not None:
             self.keep(self._last)
         return index
@@ -169,8 +161,9 @@ class ChangingGraph:
     def update(self, add: Any, remove: Any) -> None:
         """Remove and add edges; on any error, change nothing."""
         index, schema = self._index(), self._schema
-        edges: Any = self.edges
-        clock = None if self._state.aging is None else copy(self._state.aging.clock)
+        before = self.state
+        edges: Any = before.edges
+        clock = None if before.aging is None else copy(before.aging.clock)
         removed = None if remove is None else read_edges(remove, schema, clock, index.memory_space, removed=True)
         added = None if add is None else read_edges(add, schema, clock, index.memory_space, removed=False)
         removals, additions, old_positions = _NO_EDGES, _NO_EDGES, None
@@ -178,7 +171,7 @@ class ChangingGraph:
             positions = index.positions_of(removed.vertices, "remove")
             missing = (positions[removed.edges.source] < 0) | (positions[removed.edges.destination] < 0)
             if missing.any():
-                raise _invalid_edges_error(ChangeError("missing", missing.nonzero()[0]), None, removed, self.vertices)
+                raise _invalid_edges_error(ChangeError("missing", missing.nonzero()[0]), None, removed, before.vertices)
             removals = _moved(removed.edges, positions)
         if added is not None:
             added = added._replace(edges=drop_duplicates(added.edges, schema.duplicates, directed=schema.directed))
@@ -197,15 +190,15 @@ class ChangingGraph:
         # From here on nothing raises an error. A KeyboardInterrupt loses no more than the last ranks.
         self._adjacency, last, self._last = None, self._last, None
         n = edges.n
-        if self.edges.n == 0:
+        if before.edges.n == 0:
             last = None
         residual = None if last is None else last.residual
-        if n > self.edges.n and residual is not None:
+        if n > before.edges.n and residual is not None:
             residual.add_vertices(n, old_positions)
-        elif n > self.edges.n and last is not None:
+        elif n > before.edges.n and last is not None:
             last = last._replace(ranks=expand_values(last.ranks, n, old_positions, 0.0))
         edges.commit(plan)
-        self._state = _State(edges, index.vertices, index, None if clock is None else Aging(clock, edges.references))
+        self.state = State(edges, index.vertices, index, None if clock is None else Aging(clock, edges.references))
         if residual is not None:
             residual.apply(edges, plan)
         self._last = last
@@ -213,7 +206,7 @@ class ChangingGraph:
     def keep(self, last: LastRanks) -> None:
         """Store ranks for the next ranking to start from."""
         with self._lock:
-            if self._state.vertex_index is not None:
+            if self.state.vertex_index is not None:
                 self._passes = max(self._passes, last.passes)
                 last = last._replace(ranks=last.ranks / last.ranks.sum())  # the user may alter the ranks
             self._last = last
@@ -225,7 +218,7 @@ class ChangingGraph:
         the tolerance is the error bound that it is to attain.
         """
         with self._lock:
-            last, edges, tol, passes = self._last, self.edges, options.tol, 0
+            last, edges, tol, passes = self._last, self.state.edges, options.tol, 0
             if isinstance(edges, Adjacency) or edges.n == 0 or last is None or not last.is_of(equation):
                 return None, None, tol
             if isinstance(edges, RebuiltEdges):
@@ -267,7 +260,7 @@ class ChangingGraph:
         error = min(error, 2.0)
         fraction = math.log(error / tol) / math.log(2 / tol) if error > tol else 0.0
         passes = PREPARATION_PASSES + self._passes * fraction
-        return CALL_COST + passes * (self.edges.m + VERTEX_COST * self.edges.n) / PUSH_SLOWDOWN
+        return CALL_COST + passes * (self.state.edges.m + VERTEX_COST * self.state.edges.n) / PUSH_SLOWDOWN
 
 
 def _normalized_start(ranks: Any) -> Floats:

@@ -107,12 +107,12 @@ class LocalGraph:
             if clock is not None and how.half_life is not None:
                 rows, references = decay_weights(rows)
                 aging = Aging(clock, references)
-            graph = cls(
-                Adjacency(rows), vertices, f"column {how.weight!r}", began, lasting=lasting, aging=aging,
-                schema=replace(
-                    how, source=columns.source_names, destination=columns.destination_names, vertices=None
-                ),
-            )  # fmt: skip
+            schema = how
+            if lasting:  # else no update follows
+                names = columns.source_names, columns.destination_names
+                schema = replace(how, source=names[0], destination=names[1], vertices=None)
+            label = f"column {how.weight!r}"
+            graph = cls(Adjacency(rows), vertices, label, began, lasting=lasting, schema=schema, aging=aging)
         graph.unused_weight = columns.unused_weight if unused_weight is None else unused_weight
         return graph
 
@@ -153,17 +153,17 @@ class LocalGraph:
 
     @property
     def _vertices(self) -> Vertices:
-        return self._graph.vertices
+        return self._graph.state.vertices
 
     @property
     def n(self) -> int:
         """Number of vertices."""
-        return self._graph.edges.n
+        return self._graph.state.edges.n
 
     @property
     def m(self) -> int:
         """Number of directed edges."""
-        return self._graph.edges.m
+        return self._graph.state.edges.m
 
     def update(self, add: Any, remove: Any) -> None:
         """Remove and add edges; on any error, change nothing."""
@@ -298,7 +298,7 @@ class LocalGraph:
             )  # fmt: skip
 
     def _allocating(self, *, wait: bool = True) -> Any:
-        return runtime.device_allocation(self.memory_space, self._graph.edges.gpu, wait=wait)
+        return runtime.device_allocation(self.memory_space, self._graph.state.edges.gpu, wait=wait)
 
     def _vector(self, given: GivenByVertex, what: str) -> Floats | None:
         """Return a distribution given by vertex as n float64 with sum 1, or None."""

@@ -30,6 +30,9 @@ __all__ = [
 
 Stop = Literal["error", "delta", "vertex", "networkx"]
 Duplicates = Literal["sum", "first", "last", "error"]
+FLOATS = {"d": "float64", "f": "float32"}
+"""Types of ranks by NumPy type character."""
+
 USUAL_ITERATIONS = 1 / 5
 """Typical iterations of a ranking, as a fraction of those that contraction by alpha requires: 20 at the defaults.
 
@@ -193,8 +196,8 @@ def validate_int(name: str, value: object, *, least: int = 1, multiple_of: int =
 
 def _float_name(dtype: object) -> str:
     with suppress(TypeError):
-        if dtype is not None and np.dtype(dtype).name in ("float64", "float32"):  # type: ignore[call-overload]
-            return str(np.dtype(dtype).name)  # type: ignore[call-overload]
+        if dtype is not None and (name := FLOATS.get(np.dtype(dtype).char)):  # type: ignore[call-overload]
+            return name
     raise InvalidOptionError(f"dtype must be 'float64' or 'float32', not {dtype!r}.")
 
 
