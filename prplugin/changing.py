@@ -230,7 +230,7 @@ class ChangingGraph:
                     return None, last.ranks, tol
                 from prplugin.solver.residual import Residual  # imports Numba
 
-                residual, passes = Residual.of(edges, *equation[:2], last.ranks), 1
+                residual, passes = Residual(edges, *equation[:2], last.ranks), 1
             self._last = None  # until the pushes are complete
             bound, rounding, sum_y = residual.bounds()
             if rounding > MAX_ROUNDING_FRACTION * tol:

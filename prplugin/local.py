@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Hashable
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -343,21 +343,12 @@ class LocalGraph:
         )  # fmt: skip
 
     def _equal(self, given: GivenByVertex) -> Equal:
-        """Return the function that proves vertices equal. It compares v and w before normalization.
-
-        Normalization could round different values to equal ones.
-        """
-
-        @cache
-        def equal_ranks() -> EqualRanks:
-            vectors = [
-                self._vertices.read_values(values, what)
-                for what in ("personalization", "dangling")
-                if (values := getattr(given, what)) is not None
-            ]
-            return EqualRanks(self.adjacency, vectors)
-
-        return lambda a, b, ranks: equal_ranks().equal(a, b, ranks)
+        """Return the function that proves vertices equal."""
+        vectors = {what: getattr(given, what) for what in ("personalization", "dangling")}
+        read = self._vertices.read_values
+        return EqualRanks(
+            self.adjacency, lambda: [read(values, what) for what, values in vectors.items() if values is not None]
+        ).equal
 
     def _check_out_weights(self, weights: str) -> None:
         rows = self.adjacency.overflowing_vertices()

@@ -58,32 +58,26 @@ class Adjacency:
     @cached_property
     def _other_memory(self) -> Adjacency:
         memory_space: MemorySpace = "device" if self.memory_space == "host" else "host"
-        if isinstance(self.edges, GroupedEdges):
-            return self._grouped_in_other_memory(memory_space)
-        source, destination, weights = (
-            to_memory(array, memory_space) for array in (self.edges.source, self.edges.destination, self.edges.weights)
-        )
-        copy = Adjacency(Edges(source, destination, weights, self.n, self.edges.extent))
-        if self.weighted:
-            # Copied, since a sum near the maximum of float64 may overflow in another order of additions.
-            copy.set_out_weight(to_memory(self.out_weight, memory_space), self.out_weight_depth)
+        edges = self.edges
+        if isinstance(edges, GroupedEdges):
+            offsets, sources, weights = edges.in_edges
+            dtype = np.dtype(np.int64) if memory_space == "host" else offset_dtype(self.m)
+            offsets, sources, weights, out_weight = (
+                to_memory(array, memory_space)
+                for array in (offsets.astype(dtype, copy=False), sources, weights, self.out_weight)
+            )
+            in_edges, edge_list = (offsets, sources, weights), partial(endpoints_by_target, offsets, sources)
+            copy = Adjacency(GroupedEdges(in_edges, out_weight, edge_list, self.out_weight_depth, edges.extent))
+        else:
+            source, destination, weights = (
+                to_memory(array, memory_space) for array in (edges.source, edges.destination, edges.weights)
+            )
+            copy = Adjacency(Edges(source, destination, weights, self.n, edges.extent))
+            if self.weighted:
+                # Copied, since a sum near the maximum of float64 may overflow in another order of additions.
+                copy.set_out_weight(to_memory(self.out_weight, memory_space), self.out_weight_depth)
         synchronize(memory_space)
         return copy
-
-    def _grouped_in_other_memory(self, memory_space: MemorySpace) -> Adjacency:
-        """Copy a graph of `GroupedEdges`: its CSC and out-weights."""
-        offsets, sources, weights = self.edges.in_edges  # type: ignore[union-attr]  # of grouped edges
-        dtype = np.dtype(np.int64) if memory_space == "host" else offset_dtype(self.m)
-        offsets, sources, weights, out_weight = (
-            to_memory(array, memory_space)
-            for array in (offsets.astype(dtype, copy=False), sources, weights, self.out_weight)
-        )
-        edge_list = partial(endpoints_by_target, offsets, sources)
-        copy = GroupedEdges(
-            (offsets, sources, weights), out_weight, edge_list, self.out_weight_depth, self.edges.extent
-        )
-        synchronize(memory_space)
-        return Adjacency(copy)
 
     @cached_property
     def csr(self) -> Compressed:

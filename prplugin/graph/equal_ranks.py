@@ -14,7 +14,8 @@ The search is sound but not complete.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,11 +45,12 @@ class EqualRanks:
     Failed searches are not cached, since more accurate ranks may help. Weights and values are
     compared in float64.
 
-    `vectors` (sequence of arrays of n float64): v and w before normalization, omitted if uniform.
+    `read_vectors`: Called before the first search; returns v and w as n float64 each before normalization, which could
+    round different values to equal ones. Omits uniform ones.
     """
 
-    def __init__(self, adjacency: Adjacency, vectors: Sequence[Floats]) -> None:
-        self._adjacency, self._vectors = adjacency, vectors
+    def __init__(self, adjacency: Adjacency, read_vectors: Callable[[], Sequence[Floats]]) -> None:
+        self._adjacency, self._read_vectors = adjacency, read_vectors
         self._parents: dict[int, int] = {}
         self._budget = max(adjacency.m, MIN_PAIRS * PAIR_COST)
 
@@ -70,6 +72,10 @@ class EqualRanks:
                 return False
             pending.extend(further)
         return True
+
+    @cached_property
+    def _vectors(self) -> Sequence[Floats]:
+        return self._read_vectors()
 
     def _root(self, vertex: int) -> int:
         while vertex in self._parents:

@@ -35,7 +35,6 @@ r_u that rounding does not add to y_u remains in r_u. This module imports Numba.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -82,7 +81,6 @@ ROUNDING_MARGIN = 1 + 2.0**-20
 """Factor that covers the rounding errors of the bounds computed here and accumulated in the kernels."""
 
 
-@dataclass
 class Residual:
     """An approximate solution y of (1) and its residual.
 
@@ -93,38 +91,25 @@ class Residual:
     `costs`: Cost of a push of each vertex in edges; float32.
     """
 
-    alpha: float
-    v: Floats | None
-    y: Floats
-    r: Floats
-    rounding_error: Floats
-    c: float
-    costs: Any = None
+    def __init__(self, edges: ChangingEdges, alpha: float, personalization: Floats | None, ranks: Floats) -> None:
+        """Compute the residual of ranks of sum 1 with one pass over the edges."""
+        self.alpha, self.v = alpha, personalization
+        self.c = 1.0 if personalization is None else float(edges.n)
+        self.y: Floats = ranks * (edges.n / (1 - alpha + alpha * total(ranks[edges.out_weight == 0])))
+        self.recompute(edges)
 
     @property
     def _depth_of_v(self) -> int:
         """Upper bound of the roundings in an entry of v: those of the sum of the given values and of a division."""
         return 0 if self.v is None else rounding_depth(self.y.size) + 3
 
-    @classmethod
-    def of(cls, edges: ChangingEdges, alpha: float, personalization: Floats | None, ranks: Floats) -> Residual:
-        """Return the residual of ranks of sum 1, computed with one pass over the edges."""
-        n = edges.n
-        dangling = total(ranks[edges.out_weight == 0])
-        y = ranks * (n / (1 - alpha + alpha * dangling))
-        residual = cls(
-            alpha, personalization, y, np.empty(n), np.zeros(1), 1.0 if personalization is None else float(n)
-        )
-        residual.recompute(edges)
-        return residual
-
     def recompute(self, edges: ChangingEdges) -> None:
         """Compute r from y, with one pass over the edges."""
-        self.r = (self.c if self.v is None else self.c * self.v) - self.y
+        self.r: Floats = (self.c if self.v is None else self.c * self.v) - self.y
         # The subtraction rounds once, and so does c v if v is given.
         self.rounding_error = np.array([total(np.abs(self.r)) + (self._depth_of_v + 1) * self.c])
         out = edges.out_edges
-        self.costs = (out.ends - out.begins + push_kernels.PUSH_COST).astype(np.float32)
+        self.costs: Any = (out.ends - out.begins + push_kernels.PUSH_COST).astype(np.float32)
         push_kernels.add_contributions(
             out.begins, out.ends, out.indices, out.weights, edges.out_weight, self.y, self.alpha, self.r, edges.depth,
             self.rounding_error,

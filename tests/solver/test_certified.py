@@ -95,7 +95,7 @@ def test_equal_ranks_have_equal_exact_ranks(graph, personalization):
     exact = solve(n, [(u, v, Fraction(w)) for u, v, w in rows], 0.85, values)
     endpoints = np.array([(u, v) for u, v, _ in rows], np.int32).reshape(-1, 2)
     adjacency = Adjacency(Edges(endpoints[:, 0], endpoints[:, 1], np.array([w for _, _, w in rows]), n))
-    equal_ranks = EqualRanks(adjacency, vector)
+    equal_ranks = EqualRanks(adjacency, lambda: vector)
     ranks = np.array([float(x) for x in exact])
     for i in range(n):
         for j in range(n):
@@ -109,7 +109,7 @@ def test_float32_steps_prove_order(name, k):
     adjacency, options = graph._graph.adjacency, Options(tol=1e-11, top=k, certified=True)
     step = Float32Step(Problem(adjacency, options.alpha))
     certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
-    order = OrderProof(k, EqualRanks(adjacency, []).equal)
+    order = OrderProof(k, EqualRanks(adjacency, list).equal)
     loop = Loop(certificate, options, step_budget(certificate, options), lambda *_: None, order)
     outcome = loop.run(step, 1 / adjacency.n)
     assert outcome.converged
