@@ -152,7 +152,7 @@ class ChangingGraph:
         else:
             from prplugin.graph.update import ChangingEdges  # imports Numba
 
-            edges = ChangingEdges.of(adjacency, None if aging is None else aging.references)
+            edges = ChangingEdges(adjacency, None if aging is None else aging.references)
         self.state, self._adjacency = State(edges, vertices, index, aging), None
         if self._last is not None:
             self.keep(self._last)

@@ -8,8 +8,9 @@ that needs them groups the out-edges by target. This module imports Numba.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -52,13 +53,6 @@ class _RowBuffer:
     weights: Floats | None
     used: int
 
-    @classmethod
-    def of(cls, compressed: Compressed, dtype: Any) -> Self:
-        """Copy CSR or CSC arrays to a buffer with spare capacity, with indices of the given type."""
-        offsets, indices, weights = compressed
-        rows = cls(offsets[:-1], offsets[1:], indices, weights, indices.size)
-        return rows.with_capacity(0, dtype)
-
     def with_capacity(self, needed: int, dtype: Any = None) -> Self:
         """Return rows with capacity for `needed` more entries.
 
@@ -73,22 +67,15 @@ class _RowBuffer:
         indices = np.empty(size, self.indices.dtype if dtype is None else dtype)
         weights = None if self.weights is None else np.empty(size)
 
-        def copy(first: int, last: int) -> None:
+        def compact(first: int, last: int) -> None:
             row_kernels.compact(
                 first, last, self.begins, self.ends, self.indices, self.weights, offsets, indices, weights
             )
 
-        Threads(this_machine().threads).for_each(cut(n), copy)
+        Threads(this_machine().threads).for_each(cut(n), compact)
         return replace(
             self, begins=offsets[:-1].copy(), ends=offsets[1:].copy(), indices=indices, weights=weights, used=m
         )
-
-    def compressed(self) -> tuple[Self, Compressed]:
-        """Copy the rows to a new buffer, in order; return them and CSR or CSC views that later changes do not alter."""
-        rows = self.with_capacity(0, self.indices.dtype)
-        offsets = np.append(rows.begins, rows.used)
-        weights = None if rows.weights is None else rows.weights[: rows.used]
-        return rows, Compressed(offsets, rows.indices[: rows.used], weights)
 
     def with_vertices(self, n: int, positions: Integers | None) -> Self:
         """Return rows extended to n vertices by vertices without edges; see `expand_values`."""
@@ -123,7 +110,6 @@ class Plan:
     count_change: int
 
 
-@dataclass
 class ChangingEdges:
     """Out-edges of a graph on the host.
 
@@ -134,28 +120,18 @@ class ChangingEdges:
     `spilled`: As in `Edges`.
     """
 
-    out_edges: _RowBuffer
-    out_weight: Floats
-    weights_depth: int
-    roundings: int
-    count: Integers
-    references: Integers | None
-    spilled: bool
-    gpu: ClassVar[None] = None
+    gpu = None
 
-    @classmethod
-    def of(cls, adjacency: Adjacency, references: Integers | None) -> ChangingEdges:
+    def __init__(self, adjacency: Adjacency, references: Integers | None) -> None:
         """Copy the edges of a graph."""
         count_processed_edges(COMPILED_AFTER_EDGES)  # updates import Numba in any case, so that other code may use it
-        return cls(
-            _RowBuffer.of(adjacency.csr, index_dtype(adjacency.n)),
-            adjacency.out_weight.copy(),
-            adjacency.out_weight_depth - 2 * adjacency.edges.roundings,
-            adjacency.edges.roundings,
-            np.array([adjacency.m]),
-            references,
-            adjacency.spilled,
-        )
+        offsets, indices, weights = adjacency.csr
+        rows = _RowBuffer(offsets[:-1], offsets[1:], indices, weights, indices.size)
+        self.out_edges = rows.with_capacity(0, index_dtype(adjacency.n))
+        self.out_weight: Floats = adjacency.out_weight.copy()
+        self.weights_depth = adjacency.out_weight_depth - 2 * adjacency.edges.roundings
+        self.roundings, self.spilled = adjacency.edges.roundings, adjacency.spilled
+        self.count, self.references = np.array([adjacency.m]), references
 
     @property
     def m(self) -> int:
@@ -174,7 +150,10 @@ class ChangingEdges:
 
     def adjacency(self) -> Adjacency:
         """Return the current graph."""
-        self.out_edges, csr = self.out_edges.compressed()
+        rows = self.out_edges = self.out_edges.with_capacity(0, self.out_edges.indices.dtype)
+        weights = None if rows.weights is None else rows.weights[: rows.used]
+        # Views that later changes do not alter, since these write behind them.
+        csr = Compressed(np.append(rows.begins, rows.used), rows.indices[: rows.used], weights)
         extent = ANY if self.references is None else (ANY[0], 2.0**MAX_EXPONENT * 4)
         adjacency = Adjacency.of(csr, by_target=False, extent=extent, spilled=self.spilled, roundings=self.roundings)
         adjacency.set_out_weight(self.out_weight, self.weights_depth)
@@ -182,14 +161,12 @@ class ChangingEdges:
 
     def with_vertices(self, n: int, positions: Integers | None) -> ChangingEdges:
         """Return the edges of a graph extended to n vertices by vertices without edges; see `expand_values`."""
-        references = None if self.references is None else expand_values(self.references, n, positions, 0)
-        return replace(
-            self,
-            out_edges=self.out_edges.with_vertices(n, positions),
-            out_weight=expand_values(self.out_weight, n, positions, 0.0),
-            references=references,
-            count=self.count.copy(),
-        )
+        extended = copy(self)
+        extended.out_edges = self.out_edges.with_vertices(n, positions)
+        extended.out_weight = expand_values(self.out_weight, n, positions, 0.0)
+        extended.references = None if self.references is None else expand_values(self.references, n, positions, 0)
+        extended.count = self.count.copy()
+        return extended
 
     def plan(self, added: Edges, removed: Edges, duplicates: str, *, directed: bool) -> Plan:
         """Write new versions of changed rows; raise ChangeError if the change is invalid.

@@ -105,7 +105,7 @@ def test_copied_edges_equal_those_changed_in_place(duplicates, directed, weighte
         n = int(rng.integers(1, 9))
         edges = drop_duplicates(random_edges(rng, int(rng.integers(0, 15)), n, weighted), unique, directed=directed)
         adjacency = Adjacency(edges if directed else with_reverse_edges(edges))
-        graphs = [ChangingEdges.of(adjacency, None), rebuilt(adjacency, n)]
+        graphs = [ChangingEdges(adjacency, None), rebuilt(adjacency, n)]
         for _ in range(6):
             present, positions, changed = triples(graphs[0].adjacency()), None, graphs
             if rng.random() < 0.3:
