@@ -26,7 +26,7 @@ from prplugin.gpu.runtime import ROOT, source, unavailable_reason
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import drop_duplicates
 from prplugin.graph.factorize import factorize_ids
-from prplugin.graph.rebuild import RebuiltEdges
+from prplugin.graph.rebuild import rebuilt
 from prplugin.machine import this_machine
 from prplugin.methods.registry import methods
 from prplugin.types.edges import Edges
@@ -126,7 +126,7 @@ def _build(frame: Any, weight: str | None) -> None:
                 ):
                     assert wanted is None or np.allclose(array.get(), wanted, rtol=1e-15, atol=0)
             part = expected.edges.take(slice(10))
-            changed = RebuiltEdges(built, ids.size).plan(part, part, "sum", directed=True)
+            changed = rebuilt(built, ids.size, None, part, part, "sum", directed=True)
             assert np.array_equal(changed.csc.offsets.get(), expected.csc.offsets)
             kept = drop_duplicates(
                 Edges(edges.source, edges.destination, edges.weights, edges.n), "first", directed=True

@@ -20,7 +20,7 @@ from prplugin.graph.adjacency import Adjacency, rows_of
 from prplugin.graph.changes import ChangeError, expand_values
 from prplugin.graph.decay import weights_at
 from prplugin.graph.dedup import drop_duplicates
-from prplugin.graph.rebuild import RebuiltEdges
+from prplugin.graph.rebuild import rebuilt
 from prplugin.numerics.rounding import StepRounding
 from prplugin.options import EdgeOptions, Options
 from prplugin.solver.certificate import Certificate
@@ -88,11 +88,11 @@ class Aging(NamedTuple):
 class State(NamedTuple):
     """State of a graph that an update replaces in one assignment.
 
-    `edges`: The graph itself until the first update, then its edges on the host or in GPU memory.
+    `edges`: The graph itself; if it is on the host, from the first update on its edges in a form that can be changed.
     `vertex_index`: None until the first update.
     """
 
-    edges: Adjacency | ChangingEdges | RebuiltEdges
+    edges: Adjacency | ChangingEdges
     vertices: Vertices
     vertex_index: VertexIndex | None
     aging: Aging | None
@@ -119,8 +119,8 @@ class ChangingGraph:
             return adjacency
         with self._lock:
             if self._adjacency is None:
-                edges: Any = self.state.edges
-                self._adjacency = edges.adjacency()
+                edges = self.state.edges
+                self._adjacency = edges if isinstance(edges, Adjacency) else edges.adjacency()
             return self._adjacency
 
     def with_current_weights(self, edges: Compressed, *, by_target: bool) -> Compressed:
@@ -146,14 +146,12 @@ class ChangingGraph:
             raise MethodUnavailableError(
                 "update needs cuDF for the vertices of a graph in GPU memory: import cudf before you make the graph."
             )
-        edges: ChangingEdges | RebuiltEdges
-        if adjacency.memory_space == "device":
-            edges = RebuiltEdges(adjacency, adjacency.n)
-        else:
+        edges: Adjacency | ChangingEdges = adjacency
+        if adjacency.memory_space == "host":
             from prplugin.graph.update import ChangingEdges  # imports Numba
 
-            edges = ChangingEdges(adjacency, None if aging is None else aging.references)
-        self.state, self._adjacency = State(edges, vertices, index, aging), None
+            edges, self._adjacency = ChangingEdges(adjacency, None if aging is None else aging.references), None
+        self.state = State(edges, vertices, index, aging)
         if self._last is not None:
             self.keep(self._last)
         return index
@@ -162,7 +160,7 @@ class ChangingGraph:
         """Remove and add edges; on any error, change nothing."""
         index, schema = self._index(), self._schema
         before = self.state
-        edges: Any = before.edges
+        n, on_gpu = before.edges.n, isinstance(before.edges, Adjacency)
         clock = None if before.aging is None else copy(before.aging.clock)
         removed = None if remove is None else read_edges(remove, schema, clock, index.memory_space, removed=True)
         added = None if add is None else read_edges(add, schema, clock, index.memory_space, removed=False)
@@ -178,18 +176,23 @@ class ChangingGraph:
             positions = index.positions_of(added.vertices, "add")
             if (positions < 0).any():
                 index, positions, old_positions = index.extend(added.vertices, positions)
-                edges = edges.with_vertices(len(index), old_positions)
+                n = len(index)
                 if old_positions is not None and removed is not None:
                     removals = _moved(removed.edges, index.positions_of(removed.vertices, "remove"))
             additions = _moved(added.edges, positions)
-            edges.roundings = max(edges.roundings, added.edges.roundings)
+        edges: Any = before.edges
+        change: Any = additions, removals, schema.duplicates
         try:
-            plan = edges.plan(additions, removals, schema.duplicates, directed=schema.directed)
+            if on_gpu:
+                edges = rebuilt(edges, n, old_positions, *change, directed=schema.directed)
+            else:
+                edges = edges.with_vertices(n, old_positions) if n > edges.n else edges
+                edges.roundings = max(edges.roundings, additions.roundings)
+                plan = edges.plan(*change, directed=schema.directed)
         except ChangeError as error:
             raise _invalid_edges_error(error, added, removed, index.vertices) from None
         # From here on nothing raises an error. A KeyboardInterrupt loses no more than the last ranks.
         self._adjacency, last, self._last = None, self._last, None
-        n = edges.n
         if before.edges.n == 0:
             last = None
         residual = None if last is None else last.residual
@@ -197,7 +200,8 @@ class ChangingGraph:
             residual.add_vertices(n, old_positions)
         elif n > before.edges.n and last is not None:
             last = last._replace(ranks=expand_values(last.ranks, n, old_positions, 0.0))
-        edges.commit(plan)
+        if not on_gpu:
+            edges.commit(plan)
         self.state = State(edges, index.vertices, index, None if clock is None else Aging(clock, edges.references))
         if residual is not None:
             residual.apply(edges, plan)
@@ -219,9 +223,9 @@ class ChangingGraph:
         """
         with self._lock:
             last, edges, tol, passes = self._last, self.state.edges, options.tol, 0
-            if isinstance(edges, Adjacency) or edges.n == 0 or last is None or not last.is_of(equation):
+            if self.state.vertex_index is None or edges.n == 0 or last is None or not last.is_of(equation):
                 return None, None, tol
-            if isinstance(edges, RebuiltEdges):
+            if isinstance(edges, Adjacency):
                 return None, last.ranks, tol  # a residual has edges on the host
             default = options.method == "auto" and options.max_iter is None and not options.certified
             may_push = default and equation[2] is None

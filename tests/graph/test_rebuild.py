@@ -14,7 +14,7 @@ from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.changes import ChangeError
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
-from prplugin.graph.rebuild import RebuiltEdges
+from prplugin.graph.rebuild import rebuilt
 from prplugin.graph.update import ChangingEdges
 from prplugin.types.arrays import to_host, to_memory
 from prplugin.types.compressed import Compressed
@@ -49,14 +49,34 @@ def spliced(present, removed, added):
     return Compressed(offsets_of(counts), joined[0].astype(present.indices.dtype), joined[1])
 
 
+class RebuiltEdges:
+    """A graph that `rebuilt` changes, with the operations of `ChangingEdges`."""
+
+    def __init__(self, adjacency, n=None, positions=None):
+        self._adjacency, self._positions = adjacency, positions
+        self.n, self.m = adjacency.n if n is None else n, adjacency.m
+
+    def adjacency(self):
+        return self._adjacency
+
+    def with_vertices(self, n, positions):
+        return RebuiltEdges(self._adjacency, n, positions)
+
+    def plan(self, *change, directed):
+        return rebuilt(self._adjacency, self.n, self._positions, *change, directed=directed)
+
+    def commit(self, plan):
+        self.__init__(plan)
+
+
 @pytest.fixture(params=MEMORY_SPACES)
-def rebuilt(request, monkeypatch):
+def changeable(request, monkeypatch):
     """Return a function that prepares a graph on the host for updates by copies, in host or device memory."""
     if request.param == "host":
         splice = SimpleNamespace(find_edges=find_edges, spliced=spliced)
         monkeypatch.setitem(sys.modules, "prplugin.gpu.splice", splice)
         monkeypatch.setattr("prplugin.gpu.splice", splice, raising=False)
-    return lambda adjacency, n: RebuiltEdges(adjacency.on(request.param), n)
+    return lambda adjacency: RebuiltEdges(adjacency.on(request.param))
 
 
 def random_edges(rng, m, n, weighted):
@@ -97,7 +117,7 @@ def planned(edges, *change, directed):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("duplicates", ["sum", "first", "last", "error"])
-def test_copied_edges_equal_those_changed_in_place(duplicates, directed, weighted, rebuilt):
+def test_copied_edges_equal_those_changed_in_place(duplicates, directed, weighted, changeable):
     outcomes: Counter[str] = Counter()
     unique = "first" if duplicates == "error" else duplicates
     for seed in range(40):
@@ -105,7 +125,7 @@ def test_copied_edges_equal_those_changed_in_place(duplicates, directed, weighte
         n = int(rng.integers(1, 9))
         edges = drop_duplicates(random_edges(rng, int(rng.integers(0, 15)), n, weighted), unique, directed=directed)
         adjacency = Adjacency(edges if directed else with_reverse_edges(edges))
-        graphs = [ChangingEdges(adjacency, None), rebuilt(adjacency, n)]
+        graphs = [ChangingEdges(adjacency, None), changeable(adjacency)]
         for _ in range(6):
             present, positions, changed = triples(graphs[0].adjacency()), None, graphs
             if rng.random() < 0.3:
@@ -137,20 +157,20 @@ def test_copied_edges_equal_those_changed_in_place(duplicates, directed, weighte
     assert (outcomes["repeated"] > 10) == (duplicates == "error")
 
 
-def test_overflow_leaves_the_edges_unchanged(rebuilt):
+def test_overflow_leaves_the_edges_unchanged(changeable):
     ends = np.array([0, 1], np.int32)
     edges = Edges(ends, ends[::-1].copy(), np.array([1e308, 1.0]), 2)
-    graph = rebuilt(Adjacency(edges), 2)
+    graph = changeable(Adjacency(edges))
     with pytest.raises(ChangeError) as caught:
         graph.plan(edges, edges.take(slice(0)), "sum", directed=True)
     assert (caught.value.kind, caught.value.positions.tolist()) == ("overflow", [0])
     assert graph.m == 2
 
 
-def test_bounds_of_weights_cover_added_edges(rebuilt):
+def test_bounds_of_weights_cover_added_edges(changeable):
     ends = np.array([0], np.int32)
     edges = [Edges(ends, ends, np.array([weight]), 1, (weight, weight)) for weight in (0.0, 4.0, 0.25)]
-    graph = rebuilt(Adjacency(edges[0]), 1)
+    graph = changeable(Adjacency(edges[0]))
     for added, extent in ((edges[1], (4.0, 4.0)), (edges[0], (4.0, 4.0)), (edges[2], (0.25, 4.0))):
         graph.commit(graph.plan(added, added.take(slice(0)), "sum", directed=True))
         assert graph.adjacency().edges.extent == extent
