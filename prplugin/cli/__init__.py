@@ -141,12 +141,11 @@ def methods(edges: str | None, as_json: bool) -> None:
         check_standard_output()
         click.echo(json.dumps(found, indent=2))
         return
-    head = ["method", "here", "summary"]
-    rows = [[entry["name"], "yes" if entry["runs"] else "no", entry["summary"]] for entry in found]
-    if estimate is not None:
-        head.insert(2, "estimate s")
-        for row, entry in zip(rows, found, strict=True):
-            row.insert(2, "" if entry["seconds"] is None else f"{entry['seconds']:.2g}")
+    head = ["method", "here", *([] if estimate is None else ["estimate s"]), "summary"]
+    rows = []
+    for entry in found:
+        seconds = ["" if entry["seconds"] is None else f"{entry['seconds']:.2g}"] if "seconds" in entry else []
+        rows.append([entry["name"], "yes" if entry["runs"] else "no", *seconds, entry["summary"]])
     print_table(head, rows, text=len(head), wrapped=True)
     print_reasons({entry["name"]: entry["reason"] for entry in found if not entry["runs"]})
     if estimate is not None and estimate.chosen is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ from prplugin.graph.problem import Problem, normalised
 from prplugin.machine import COMPILED_FROM
 from prplugin.methods.base import Step
 from prplugin.options import Options
+from prplugin.progress import Report as StateReport
+from prplugin.progress import Watch
 from prplugin.result.ranking import highest
 from prplugin.solver.certificate import Certificate
 from prplugin.solver.loop import Loop, Outcome
@@ -50,21 +52,15 @@ def rank_shard(
     options: Options,
     given: Mapping[str, tuple[list[Any], Floats]],
     threads: int,
-    watch: Callable[[int, float], object] | None = None,
+    report: StateReport | None = None,
 ) -> tuple[Any, Report]:
     """Compute the ranks of the vertices; collective. Return this rank's part of the result, and a report.
 
     `names` are the vertex columns of the result. `given` holds the id columns and the values of `personalization`,
-    `dangling` and `nstart`. `watch`, if given, is called with the number of iterations and each error bound.
+    `dangling` and `nstart`. `report`, if given, is called with the state after each error bound.
     """
     stages, sent, waited = Stages(), communicator.bytes_sent, communicator.wait_seconds
-    bounds: list[tuple[int, float]] = []
-
-    def watched(iterations: int, bound: float) -> None:
-        bounds.append((iterations, float(bound)))
-        if watch is not None:
-            watch(iterations, bound)
-
+    watch = Watch(report)
     v, w, start = (
         _vector(communicator, shard, names, what, given.get(what)) for what in ("personalization", "dangling", "nstart")
     )
@@ -77,7 +73,8 @@ def rank_shard(
         stages.done("plan")
         certificate = Certificate(options.alpha, shard.n, shard.m, step.rounding, options.dtype, options.scale)
         budget = step_budget(certificate, options)
-        outcome = Loop(certificate, options, budget, watched).run(step, 1.0 / shard.n if start is None else start)
+        loop = Loop(certificate, options, budget, watch.iterations(options, budget))
+        outcome = loop.run(step, 1.0 / shard.n if start is None else start)
         ranks = step.ranks()
         del step
     stages.done("iterations")
@@ -91,7 +88,7 @@ def rank_shard(
     history = History(
         shard.n, shard.m, shard.adjacency.weighted, options.alpha, options.tol, options.stop,
         (Considered(method, None, reason),),
-        tuple((stage, max(each[stage] for _, each, _ in of_ranks)) for stage in seconds), tuple(bounds),
+        tuple((stage, max(each[stage] for _, each, _ in of_ranks)) for stage in seconds), tuple(watch.bounds),
     )  # fmt: skip
     rows, _, bytes_sent = zip(*of_ranks, strict=True)
     return frame, Report(outcome, history, list(rows), frame.iloc[:0], list(bytes_sent))

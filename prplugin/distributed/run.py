@@ -31,7 +31,7 @@ from prplugin.gpu import runtime
 from prplugin.methods.estimates import Estimate
 from prplugin.methods.registry import check_options, methods, options_of
 from prplugin.options import EdgeOptions, GivenByVertex, Options, check_choice
-from prplugin.progress import Watch, watching
+from prplugin.progress import State, Watch, watching
 from prplugin.result.ranking import DistributedRanking, Ranking, require_converged
 from prplugin.types.compressed import Compressed
 
@@ -360,5 +360,5 @@ def _task(program: Any, parts_name: str, job: str, addresses: list[str], rank: i
         return program(communicator, *arguments)
 
 
-def _log_iteration(topic: str, iterations: int, bound: float) -> None:
-    get_worker().log_event(topic, [iterations, float(bound)])
+def _log_iteration(topic: str, state: State) -> None:
+    get_worker().log_event(topic, [state.iterations, state.error_bound])

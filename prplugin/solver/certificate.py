@@ -116,11 +116,6 @@ class Certificate:
         return least((least(proved, 1 + self._mass) + self.cast) * ROUND_UP, 2.0)
 
     @property
-    def floor(self) -> float:
-        """Error bound after a step with change 0."""
-        return (self.noise / (1 - self.alpha) + self.cast) * ROUND_UP
-
-    @property
     def provable(self) -> float:
         """Smallest tolerance that the loop proves on every graph: see `prplugin.solver.acceleration.MeanRestart`."""
         return (5 * self.noise / (1 - self.alpha) + self.cast) * ROUND_UP
@@ -129,9 +124,9 @@ class Certificate:
         """Return the number of steps, at least 1, after which the bound is at most `tol`, for any start of sum 1.
 
         ||x_1 - x_0|| <= 2 and, rounding aside, each change is at most alpha times the previous one: the k-th bound is
-        at most 2 * alpha**k / (1 - alpha) + floor.
+        at most 2 * alpha**k / (1 - alpha) + floor, where floor is the bound after a step of change 0.
         """
-        room = tol - self.floor
+        room = tol - (self.noise / (1 - self.alpha) + self.cast) * ROUND_UP
         if room <= 0:
             raise ValueError("tol is below the floor")
         return max(1, _least_exponent(self.alpha, room * (1 - self.alpha) / 2))
