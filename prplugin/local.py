@@ -74,7 +74,7 @@ class LocalGraph:
         schema: EdgeOptions | None = None, aging: Aging | None = None,
     ) -> None:  # fmt: skip
         schema = schema or EdgeOptions(weight="weight" if adjacency.weighted else None)
-        self._graph = ChangingGraph(adjacency, vertices, schema, aging)
+        self._changing = ChangingGraph(adjacency, vertices, schema, aging)
         self.memory_space, self._weighted, self._weights = adjacency.memory_space, adjacency.weighted, weights
         self._lasting, self._access, self._rankings = lasting, Lock(), 0
         self._timings: TimingCache = {}
@@ -149,21 +149,21 @@ class LocalGraph:
     @property
     def adjacency(self) -> Adjacency:
         """Current graph, for methods."""
-        return self._graph.adjacency
+        return self._changing.adjacency
 
     @property
     def _vertices(self) -> Vertices:
-        return self._graph.state.vertices
+        return self._changing.state.vertices
 
     @property
     def n(self) -> int:
         """Number of vertices."""
-        return self._graph.state.edges.n
+        return self._changing.state.edges.n
 
     @property
     def m(self) -> int:
         """Number of directed edges."""
-        return self._graph.state.edges.m
+        return self._changing.state.edges.m
 
     def update(self, add: Any, remove: Any) -> None:
         """Remove and add edges; on any error, change nothing."""
@@ -171,7 +171,7 @@ class LocalGraph:
         with self._access, explain_oom(lambda: explanation), self._allocating():
             if self._rankings:  # not waited for, since the caller may be a callback of the ranking
                 raise PageRankError("this graph is being ranked: update it after the ranking has ended.")
-            self._graph.update(add, remove)
+            self._changing.update(add, remove)
             self._timings.clear()
             self._cheapest.clear()
             self._reasons.clear()
@@ -184,12 +184,12 @@ class LocalGraph:
     def csr(self) -> Compressed:
         """Return the out-edges by source."""
         with self._allocating():
-            return self._graph.with_current_weights(self.adjacency.csr, by_target=False).read_only()
+            return self._changing.with_current_weights(self.adjacency.csr, by_target=False).read_only()
 
     def csc(self) -> Compressed:
         """Return the in-edges by target."""
         with self._allocating():
-            return self._graph.with_current_weights(self.adjacency.csc, by_target=True).read_only()
+            return self._changing.with_current_weights(self.adjacency.csc, by_target=True).read_only()
 
     def estimate(self) -> Estimate:
         """Estimate memory and time of a ranking by each method."""
@@ -224,7 +224,7 @@ class LocalGraph:
             watch.stage("edges")
             equation, method_tol, pushed = (options.alpha, v, w), options.tol, None
             if proves(options) and start is None:
-                pushed, start, method_tol = self._graph.try_push(equation, options)
+                pushed, start, method_tol = self._changing.try_push(equation, options)
             if pushed is None:
                 adjacency = self.adjacency
                 problem = Problem(adjacency, *equation)
@@ -245,7 +245,7 @@ class LocalGraph:
                 ranks, outcome = _iterated(method, problem, start, options, watch, equal, method_tol, machine)
                 if self._lasting and outcome.converged and proves(options):
                     last = LastRanks(equation, to_memory(ranks, self.memory_space), int(outcome.iterations))
-                    self._graph.keep(last)
+                    self._changing.keep(last)
                 ranks = to_memory(_requested(ranks, options), adjacency.memory_space)
             if self._lasting or not outcome.converged:  # otherwise nobody sees the history
                 why = self._considered(method, options, machine)
@@ -298,7 +298,7 @@ class LocalGraph:
             )  # fmt: skip
 
     def _allocating(self, *, wait: bool = True) -> Any:
-        return runtime.device_allocation(self.memory_space, self._graph.state.edges.gpu, wait=wait)
+        return runtime.device_allocation(self.memory_space, self._changing.state.edges.gpu, wait=wait)
 
     def _vector(self, given: GivenByVertex, what: str) -> Floats | None:
         """Return a distribution given by vertex as n float64 with sum 1, or None."""

@@ -116,12 +116,9 @@ class DistributedGraph:
         """Compute one ranking, as `prplugin.Graph.rank` does; the ranks stay on the workers."""
         began = time.perf_counter()
         _check_method(options, self._parts_name)
-        for what, needed in (
-            ("seeds", given.seeds is not None),
-            ("among", given.among is not None),
-            ("certified=True", options.certified),
-        ):
-            if needed:
+        certified = options.certified or None
+        for what, asked in {"seeds": given.seeds, "among": given.among, "certified=True": certified}.items():
+            if asked is not None:
                 raise _unsupported(what)
         workers, size = self._workers, len(self._workers.addresses)
         vectors = {

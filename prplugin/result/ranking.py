@@ -11,14 +11,13 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from prplugin.errors import InvalidOptionError, MissingLibraryError, NotConvergedError, PageRankError, counted
+from prplugin.errors import InvalidOptionError, MissingLibraryError, NotConvergedError, counted
 from prplugin.gpu import runtime
 from prplugin.options import Options
 from prplugin.result.explain import explain, of_order, of_passes
 from prplugin.tables import Display, Displayed, upward
 from prplugin.types.arrays import gpu_of, memory_space_of, namespace, to_host, to_memory
 from prplugin.types.edges import Integers
-from prplugin.types.history import History
 from prplugin.types.order import Order
 
 __all__ = [
@@ -88,12 +87,12 @@ class Ranking(Displayed):
     error_bound: float
     method: str
     seconds: float
-    _write: Callable[[NDArray[np.floating[Any]], Integers | None], Any] = field(repr=False)
-    _top: int | None = field(default=None, repr=False)
-    _order: Order | None = field(default=None, repr=False)
-    _history: History | None = field(default=None, repr=False)
-    _among: Integers | None = field(default=None, repr=False)
-    _ids: Callable[[Integers], list[Any]] | None = field(default=None, repr=False)
+    _write: Callable[[NDArray[np.floating[Any]], Integers | None], Any]
+    _top: int | None = None
+    _order: Order | None = None
+    _history: Any = None  # a History; None for the ranking of a one-shot graph, of which only the frame is returned
+    _among: Integers | None = None
+    _ids: Callable[[Integers], list[Any]] | None = None
 
     @cached_property
     def frame(self) -> Any:
@@ -161,11 +160,11 @@ class Ranking(Displayed):
             File to print to. Default: standard output, or the cell of a notebook. Files other than terminals get plain
             text.
         """
-        explain(str(self), self._details(), self._record, self.__dict__.get("_writing"), file)
+        explain(str(self), self._details(), self._history, self.__dict__.get("_writing"), file)
 
     def _details(self) -> Iterator[str]:
         """Return lines for `explain` that only this kind of ranking has."""
-        yield from of_passes(self.iterations, self._record)
+        yield from of_passes(self.iterations, self._history)
         if self._order is not None:
             yield from of_order(self._order)
 
@@ -192,7 +191,7 @@ class Ranking(Displayed):
         return self._figure(plot)
 
     def _figure(self, plot: Any) -> Any:
-        return plot.plot_ranking(to_host(self.ranks), self._record, self._highest())
+        return plot.plot_ranking(to_host(self.ranks), self._history, self._highest())
 
     def _highest(self) -> list[tuple[str, float]]:
         """Return the names and the ranks of the ten highest vertices of the frame."""
@@ -210,12 +209,6 @@ class Ranking(Displayed):
         shown = self._highest()
         rows = [[name, f"{rank:#.6g}"] for name, rank in shown]
         return Display(str(self), ["vertex", "pagerank"], rows, left=[0])
-
-    @property
-    def _record(self) -> History:
-        if self._history is None:
-            raise PageRankError("this ranking keeps no record of how it was computed.")
-        return self._history
 
     def _written(self, rows: Integers) -> Any:
         rows = to_memory(rows, memory_space_of(self.ranks))
@@ -268,7 +261,7 @@ class DistributedRanking(Ranking):
         yield f"bytes sent by each worker while it ranked, about: {', '.join(f'{one:,}' for one in self.bytes_sent)}"
 
     def _figure(self, plot: Any) -> Any:
-        return plot.plot_ranking(None, self._record, self._highest())
+        return plot.plot_ranking(None, self._history, self._highest())
 
     def _highest(self) -> list[tuple[str, float]]:
         found = self.frame.nlargest(SHOWN, "pagerank").compute()
@@ -325,7 +318,7 @@ class Rankings(Ranking):
         yield f"error bounds: {upward(bounds.min())} to {upward(bounds.max())}"
 
     def _figure(self, plot: Any) -> Any:
-        return plot.plot_seeds(self.each_iterations, self.each_error_bound, self._record, self._highest())
+        return plot.plot_seeds(self.each_iterations, self.each_error_bound, self._history, self._highest())
 
     def _highest(self) -> list[tuple[str, float]]:
         """Return the names and the mean ranks of the ten vertices that are highest on average over the seeds."""
