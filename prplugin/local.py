@@ -80,7 +80,8 @@ class LocalGraph:
         self._timings: TimingCache = {}
         self._cheapest: ChoiceCache = {}
         self._reasons: dict[tuple[str, ...], tuple[Considered, ...]] = {}
-        self._check_out_weights(weights)
+        if (overflowing := adjacency.overflowing_vertices()).size:
+            raise overflow_error(weights, format_ids(vertices.plain_ids, overflowing))
         self._reading = time.perf_counter() - began
 
     @classmethod
@@ -349,11 +350,6 @@ class LocalGraph:
         return EqualRanks(
             self.adjacency, lambda: [read(values, what) for what, values in vectors.items() if values is not None]
         ).equal
-
-    def _check_out_weights(self, weights: str) -> None:
-        rows = self.adjacency.overflowing_vertices()
-        if rows.size:
-            raise overflow_error(weights, format_ids(self._vertices.plain_ids, rows))
 
 
 def _iterated(
