@@ -13,8 +13,6 @@ from typing import Any
 
 import wrapt
 
-__all__ = ["register"]
-
 
 def _relation_has_column(relation: Any, name: str) -> bool:
     """Return whether a DuckDB relation has a column; names are case-insensitive."""

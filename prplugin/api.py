@@ -15,8 +15,6 @@ from prplugin.result.ranking import Ranking
 from prplugin.tables import Display, Displayed
 from prplugin.types.compressed import Compressed
 
-__all__ = ["Graph", "pagerank"]
-
 
 @preserves_frame_type
 @explain_unknown_arguments

@@ -11,8 +11,6 @@ from prplugin.errors import InvalidOptionError
 from prplugin.options import GRAPH_ARGUMENTS, RANK_ARGUMENTS, MethodOptions
 from prplugin.suggestions import suggest_argument
 
-__all__ = ["explain_unknown_arguments", "preserves_frame_type"]
-
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 Collected_co = TypeVar("Collected_co", covariant=True)

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from prplugin.graph.update import ChangingEdges
     from prplugin.solver.residual import Residual
 
-__all__ = ["Aging", "ChangingGraph", "LastRanks"]
-
 VERTEX_COST = 8
 """Approximate time per vertex of an iteration of a method, which mixes iterates, relative to the time per edge."""
 

@@ -10,8 +10,6 @@ from prplugin.local import LocalGraph
 from prplugin.options import Duplicates, EdgeOptions
 from prplugin.prepared import PreparedGraph, read_file
 
-__all__ = ["Constructors"]
-
 
 class Constructors:
     """The constructors of `prplugin.Graph` that take files, arrays and graphs of other libraries."""

@@ -11,23 +11,6 @@ if TYPE_CHECKING:
 
     from prplugin.result.ranking import Ranking
 
-__all__ = [
-    "ColumnNotFoundError",
-    "InvalidEdgesError",
-    "InvalidOptionError",
-    "MethodUnavailableError",
-    "MissingLibraryError",
-    "NotConvergedError",
-    "OutOfMemoryError",
-    "PageRankError",
-    "PageRankWarning",
-    "RefusedRows",
-    "WorkerLostError",
-    "merged",
-    "overflow_error",
-    "refusal",
-]
-
 
 class PageRankError(Exception):
     """Base of every error that prplugin raises on purpose."""

@@ -50,8 +50,6 @@ from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.history import Considered, History
 
-__all__ = ["LocalGraph"]
-
 STAGES = "frame read, ids factorized", "method chosen, edges arranged", "iterations"
 """Names of the stages of a ranking, in order."""
 

@@ -6,8 +6,6 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["COMPILED_FROM", "Machine", "bytes_available", "count_processed_edges", "this_machine", "use_compiled"]
-
 CGROUP = Path("/sys/fs/cgroup")
 
 COMPILED_FROM = 1 << 20

@@ -15,19 +15,6 @@ import numpy as np
 from prplugin.errors import InvalidOptionError
 from prplugin.suggestions import close_name, suggest_argument
 
-__all__ = [
-    "GRAPH_ARGUMENTS",
-    "RANK_ARGUMENTS",
-    "Duplicates",
-    "EdgeOptions",
-    "GivenByVertex",
-    "MethodOptions",
-    "Options",
-    "Stop",
-    "check_choice",
-    "validate_int",
-]
-
 Stop = Literal["error", "delta", "vertex", "networkx"]
 Duplicates = Literal["sum", "first", "last", "error"]
 FLOATS = {"d": "float64", "f": "float32"}

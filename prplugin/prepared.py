@@ -16,8 +16,6 @@ from prplugin.tables import Display
 if TYPE_CHECKING:
     from prplugin.distributed.run import DistributedGraph
 
-__all__ = ["PreparedGraph", "display", "prepare", "read_file"]
-
 PreparedGraph: TypeAlias = "LocalGraph | DistributedGraph"
 """Implementation of `prplugin.Graph`."""
 

@@ -15,8 +15,6 @@ from prplugin.errors import InvalidOptionError
 if TYPE_CHECKING:
     from prplugin.options import Options
 
-__all__ = ["ProgressOption", "Report", "State", "Watch", "watching"]
-
 QUIET_SECONDS = 2.0
 """Delay in seconds before the bar is shown."""
 

@@ -12,8 +12,6 @@ from prplugin.frames.sizes import sizes_of
 from prplugin.methods.estimates import Estimate, Ids, estimate_counts
 from prplugin.types.arrays import MemorySpace
 
-__all__ = ["estimate"]
-
 
 @explain_unknown_arguments
 def estimate(

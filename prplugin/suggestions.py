@@ -6,8 +6,6 @@ import re
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 
-__all__ = ["close_name", "plain", "suggest_argument"]
-
 SYNONYMS = {
     "alpha": "damping damping_factor damp damping_coefficient d",
     "certified": "certify exact",

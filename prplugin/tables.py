@@ -10,8 +10,6 @@ from decimal import ROUND_CEILING, Context
 from html import escape
 from typing import IO, Any
 
-__all__ = ["Display", "Displayed", "console", "table", "upward"]
-
 UNLIMITED = 1 << 16
 """Width in characters of output to files, large enough to avoid truncation and wrapping."""
 

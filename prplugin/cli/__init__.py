@@ -25,8 +25,6 @@ from prplugin.tables import upward
 if TYPE_CHECKING:
     from prplugin.io import EdgeFile
 
-__all__ = ["main"]
-
 
 @click.group(cls=OneLineErrors, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(prplugin.__version__, prog_name="prplugin")

@@ -13,8 +13,6 @@ from prplugin.io import read_values
 from prplugin.io.columns import INTEGER
 from prplugin.io.formats import INPUT_FORMATS, by_suffix
 
-__all__ = ["given_by_vertex"]
-
 
 def given_by_vertex(option: str, items: Sequence[str], graph: Graph) -> Any:
     """Return the argument for the items of an option: VERTEX=VALUE pairs, vertices for --seeds, or one file.

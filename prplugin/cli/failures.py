@@ -15,8 +15,6 @@ from prplugin.errors import NotConvergedError, PageRankError, counted
 from prplugin.io.formats import STANDARD_OUTPUT, errors_named
 from prplugin.tables import upward
 
-__all__ = ["Failure", "OneLineErrors"]
-
 
 class Failure(click.ClickException):
     """An error that ends the command with one line on standard error and exit status 1."""

@@ -12,8 +12,6 @@ import click
 from prplugin.io.formats import INPUT_FORMATS
 from prplugin.options import Duplicates, GivenByVertex, Options, Stop
 
-__all__ = ["SHOWN", "graph_options", "method_options", "rank_options"]
-
 SHOWN = 10
 """Number of the highest ranks that are printed."""
 

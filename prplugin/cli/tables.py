@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from prplugin import Graph, Ranking
 
-__all__ = ["print_line", "print_ranks", "print_reasons", "print_table", "summary"]
-
 WIDTH = 80
 """Width in characters of wrapped text if standard output is not a terminal."""
 

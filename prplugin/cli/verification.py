@@ -27,8 +27,6 @@ from prplugin.types.edges import Floats, Integers
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["NETWORKX_EDGES", "Check", "checks_of"]
-
 NETWORKX_EDGES = 5_000_000
 """Number of edges above which NetworkX is skipped; at this size it takes a minute and several gigabytes."""
 

@@ -7,8 +7,6 @@ from typing import Any, Protocol, TypeVar
 
 from prplugin.errors import PageRankError, merged
 
-__all__ = ["Communicator", "all_reduce_sum", "call_on_all", "gather_results"]
-
 T = TypeVar("T")
 
 

@@ -28,8 +28,6 @@ from prplugin.types.edges import Floats
 if TYPE_CHECKING:
     from prplugin.distributed.nccl import DeviceRanks
 
-__all__ = ["RowsStep", "prepare"]
-
 PLANS: dict[Any, Any] = {
     persistent: persistent.PersistentPlan,
     propagation_blocking: propagation_blocking.BlockedPlan,

@@ -25,8 +25,6 @@ from prplugin.graph.adjacency import group_sizes
 from prplugin.types.arrays import namespace, to_host
 from prplugin.types.edges import Integers
 
-__all__ = ["Part", "keys_by_appearance", "keys_of_integers", "owners_of", "pieces_of", "runs_of", "split"]
-
 SAMPLES = 1 << 16
 """Number of rows of the frame, over all ranks, that are sampled for splitters of ids."""
 

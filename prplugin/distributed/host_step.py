@@ -19,8 +19,6 @@ from prplugin.methods.engines.host_step import HostStep
 from prplugin.numerics.rounding import rounding_depth
 from prplugin.types.edges import Floats
 
-__all__ = ["CompiledStep", "NumpyStep"]
-
 
 class _DistributedStep(HostStep, ABC):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v, for the vertices of this rank.

@@ -21,8 +21,6 @@ from distributed.sizeof import safe_sizeof
 
 from prplugin.errors import WorkerLostError
 
-__all__ = ["JOB_PREFIX", "Mailbox", "MessagePlugin"]
-
 JOB_PREFIX = "prplugin-job-"
 """Prefix of the names of jobs. The task of a rank has the key ``f"{job}-{rank}"``."""
 

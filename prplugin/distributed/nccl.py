@@ -25,8 +25,6 @@ from prplugin.distributed.mailbox import Mailbox
 from prplugin.errors import MethodUnavailableError, WorkerLostError, listed
 from prplugin.gpu import runtime
 
-__all__ = ["DeviceRanks", "abort"]
-
 SLOT = 4096
 """Bytes per rank of the first message of `all_gather`. Longer values need a second message."""
 

@@ -26,8 +26,6 @@ from prplugin.types.arrays import to_host, to_memory
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.history import Considered, History
 
-__all__ = ["Report", "highest_rows", "rank_shard"]
-
 
 @dataclass(frozen=True)
 class Report:

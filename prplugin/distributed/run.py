@@ -35,8 +35,6 @@ from prplugin.progress import State, Watch, watching
 from prplugin.result.ranking import DistributedRanking, Ranking, require_converged
 from prplugin.types.compressed import Compressed
 
-__all__ = ["DistributedGraph"]
-
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.5

@@ -45,8 +45,6 @@ from prplugin.options import Duplicates
 from prplugin.types.arrays import namespace, to_host
 from prplugin.types.edges import ANY, Edges, Floats, Integers, index_dtype
 
-__all__ = ["Shard", "Stages", "build"]
-
 
 @dataclass(frozen=True)
 class Shard:

@@ -17,8 +17,6 @@ from prplugin.types.arrays import MemorySpace, namespace, synchronize, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers, index_dtype, offset_dtype
 
-__all__ = ["Adjacency", "endpoints_by_target", "group_sizes", "rows_of"]
-
 
 class Adjacency:
     """A directed multigraph on vertices 0..n-1."""

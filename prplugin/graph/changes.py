@@ -12,8 +12,6 @@ from prplugin.graph.dedup import oriented, pair_keys
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Edges, Integers
 
-__all__ = ["ChangeError", "apply_duplicates", "expand_values"]
-
 
 class ChangeError(Exception):
     """Invalid change.

@@ -16,8 +16,6 @@ import numpy as np
 
 from prplugin.types.edges import ANY, Edges, Floats, Integers
 
-__all__ = ["ZERO_EXPONENT", "ScaledWeights", "decay_weights", "weights_at"]
-
 ZERO_EXPONENT = -(1 << 40)
 """Exponent that represents a weight of 0."""
 

@@ -12,8 +12,6 @@ from prplugin.options import Duplicates
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import ANY, Edges, Integers
 
-__all__ = ["concatenated", "drop_duplicates", "oriented", "pair_keys", "reversed_edges", "with_reverse_edges"]
-
 MOST_PAIRED = 1 << 32
 """Number of vertices up to which a pair of positions fits in 64 bits."""
 

@@ -24,8 +24,6 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.types.arrays import namespace, to_host
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["EqualRanks"]
-
 EXACT = 2.0**53
 """Above 2**53, float64 rounding makes equality inconclusive."""
 

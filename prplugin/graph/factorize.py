@@ -12,8 +12,6 @@ from prplugin.machine import count_processed_edges, this_machine, use_compiled
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
-__all__ = ["edges_by_id", "factorize_ids"]
-
 DENSE = 4
 """Ids are dense if their range is less than this many times their count. Dense ids are factorized with a bitmap."""
 

@@ -12,8 +12,6 @@ from prplugin.machine import COMPILED_FROM
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import GroupedEdges, index_dtype, offset_dtype
 
-__all__ = ["NOTHING", "Bytes", "Counts", "Footprint", "Memory", "Size", "footprint"]
-
 Array = Literal["rows", "csr", "csc", "product", "out_weight", "normalized_weights"]
 
 

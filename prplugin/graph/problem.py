@@ -16,8 +16,6 @@ from prplugin.numerics.rounding import rounding_depth
 from prplugin.types.arrays import MemorySpace, namespace, to_host, to_memory
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["Problem", "Seeds", "normalised", "sums_of_runs"]
-
 
 @dataclass(frozen=True, slots=True)
 class Problem:

@@ -15,8 +15,6 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.machine import this_machine, use_compiled
 from prplugin.types.edges import Floats, GroupedEdges
 
-__all__ = ["Product", "product_of"]
-
 MIN_COMPILED_EDGES = 1 << 13
 """Number of edges below which NumPy is as fast as the compiled product."""
 

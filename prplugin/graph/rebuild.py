@@ -16,8 +16,6 @@ from prplugin.types.arrays import namespace, to_host
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
-__all__ = ["rebuilt"]
-
 
 def rebuilt(
     adjacency: Adjacency, n: int, positions: Integers | None, added: Edges, removed: Edges, duplicates: str,

@@ -27,8 +27,6 @@ from prplugin.numerics.rounding import compensated_depth
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import ANY, Edges, Floats, Integers, index_dtype
 
-__all__ = ["ChangingEdges", "Plan"]
-
 SPARE_FRACTION = 1 / 2
 """Spare capacity of a buffer for changed rows, as a fraction of its entries."""
 

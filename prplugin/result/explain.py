@@ -11,8 +11,6 @@ from prplugin.tables import console, table
 from prplugin.types.history import History
 from prplugin.types.order import Order
 
-__all__ = ["explain", "of_order", "of_passes"]
-
 NUMBERS = ("seconds", "passes", "error bound")
 """Columns that are aligned to the right."""
 

@@ -14,8 +14,6 @@ from matplotlib.ticker import MaxNLocator, NullFormatter
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.history import History
 
-__all__ = ["RankingFigure", "plot_ranking", "plot_seeds"]
-
 POINTS = 2000
 """Maximum number of points of the curve of ranks; more would not be visible."""
 

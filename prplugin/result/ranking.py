@@ -20,18 +20,6 @@ from prplugin.types.arrays import gpu_of, memory_space_of, namespace, to_host, t
 from prplugin.types.edges import Integers
 from prplugin.types.order import Order
 
-__all__ = [
-    "DistributedRanking",
-    "Ranking",
-    "Rankings",
-    "Tie",
-    "highest",
-    "highest_of_each",
-    "require_converged",
-    "select_ranks",
-    "store_rows",
-]
-
 
 class Tie(NamedTuple):
     """Vertices among the highest whose order is not proved, or that are proved equal.

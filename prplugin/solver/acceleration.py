@@ -12,8 +12,6 @@ from prplugin.methods.base import Step
 from prplugin.numerics.extrapolation import depth_for, mixing_weights
 from prplugin.types.edges import Floats
 
-__all__ = ["MeanRestart", "Mixing"]
-
 MIN_STEPS_LEFT = 4
 """Minimum number of plain steps left for a mix to be faster than these steps."""
 

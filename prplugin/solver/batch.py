@@ -27,8 +27,6 @@ from prplugin.solver.loop import Loop
 from prplugin.solver.stopping import step_budget
 from prplugin.types.edges import Floats
 
-__all__ = ["Batch", "batches"]
-
 AT_A_TIME = 32
 """Seeds per `Batch` if they are ranked individually."""
 

@@ -38,8 +38,6 @@ import numpy as np
 
 from prplugin.numerics.rounding import StepRounding, rounding_depth
 
-__all__ = ["Certificate"]
-
 U = 2.0**-53
 """Unit roundoff of float64."""
 

@@ -54,8 +54,6 @@ from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats
 from prplugin.types.order import Order
 
-__all__ = ["Loop", "Outcome"]
-
 MAX_PASSES_BETWEEN_BOUNDS = 128
 """Maximum number of passes over the edges between two error bounds."""
 

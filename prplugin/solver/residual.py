@@ -46,8 +46,6 @@ from prplugin.graph.update import ChangingEdges, Plan
 from prplugin.numerics.rounding import rounding_depth
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["Residual"]
-
 UNIT_ROUNDOFF = 2.0**-53
 
 THRESHOLD_FACTOR = 0.4

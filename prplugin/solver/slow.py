@@ -13,8 +13,6 @@ from prplugin.graph.problem import Problem
 from prplugin.methods.base import Step
 from prplugin.types.edges import Floats
 
-__all__ = ["SlowConvergence"]
-
 DIRECT_AFTER = 2000
 """Number of passes after which a small problem is solved directly: a few hundredths of a second. It is a count and not
 a time, so that the ranks are the same in every run."""

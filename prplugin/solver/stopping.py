@@ -12,8 +12,6 @@ from prplugin.methods.base import Sums
 from prplugin.options import Options, proves
 from prplugin.solver.certificate import Certificate
 
-__all__ = ["goal_in_float32", "goal_of", "is_met", "step_budget", "steps_left"]
-
 FLOAT32_CHANGE_FRACTION = 1 / 4
 """Largest L1 change that float32 rounding is expected to cause, as a fraction of its proved bound."""
 

@@ -21,8 +21,6 @@ from prplugin.types.arrays import namespace, to_host
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.order import Order, TieRows
 
-__all__ = ["Equal", "OrderProof", "order_of"]
-
 MAX_EQUALITY_TESTS = 1000
 """Number of vertices below the k highest that are tested for equality with the k-th."""
 

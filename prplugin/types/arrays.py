@@ -7,18 +7,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-__all__ = [
-    "MemorySpace",
-    "copied",
-    "gpu_of",
-    "memory_space_of",
-    "namespace",
-    "synchronize",
-    "to_device",
-    "to_host",
-    "to_memory",
-]
-
 MemorySpace: TypeAlias = Literal["host", "device"]
 """Memory of the host, or of the current GPU."""
 

@@ -9,8 +9,6 @@ import numpy as np
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["Compressed"]
-
 
 class Compressed(NamedTuple):
     """A sparse matrix by rows (CSR) or by columns (CSC).

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from prplugin.types.arrays import MemorySpace, gpu_of, memory_space_of, synchronize, to_host
 
-__all__ = ["ANY", "Edges", "Floats", "GroupedEdges", "Integers", "index_dtype", "offset_dtype"]
-
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[Any]
 """Arrays of an integer type: `index_dtype(n)` for positions; int64, on the GPU `offset_dtype(m)`, for offsets.

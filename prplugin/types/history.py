@@ -6,8 +6,6 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["Considered", "History"]
-
 
 class Considered(NamedTuple):
     """A candidate method, its estimated or measured seconds (None: not estimated), and why it was chosen or not."""

@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from prplugin.types.edges import Integers
 
-__all__ = ["Order", "TieRows"]
-
 
 class TieRows(NamedTuple):
     """Vertices whose order is not proved, or that are proved equal.
