@@ -15,8 +15,6 @@ from prplugin.cpu.sorting import offsets_of
 from prplugin.cpu.threads import Threads
 from prplugin.types.edges import Floats, Integers, index_dtype
 
-__all__ = ["AHEAD", "PIECE", "as_int64", "cut", "degrees", "grouped"]
-
 PIECE = 1 << 17
 """Rows per piece of work."""
 

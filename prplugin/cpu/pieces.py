@@ -9,8 +9,6 @@ from prplugin.cpu.memory import compiled, read_only
 from prplugin.cpu.sorting import offsets_of, rows_of
 from prplugin.types.edges import Floats, GroupedEdges, Integers, index_dtype
 
-__all__ = ["CscBuilder"]
-
 
 class CscBuilder:
     """Builder of a CSC layout from parts of the edge list, given the degrees of the whole list.

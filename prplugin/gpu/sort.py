@@ -10,8 +10,6 @@ import numpy as np
 from prplugin.gpu import runtime
 from prplugin.types.edges import Integers, index_dtype
 
-__all__ = ["Column", "bits_for", "distances", "order_of", "padded", "partitioned", "sorted_by", "state_type"]
-
 SORTING = 256
 """Threads per block of the sort."""
 

@@ -22,8 +22,6 @@ import numpy as np
 
 from prplugin.types.edges import Floats
 
-__all__ = ["Depth", "depth_for", "mixing_weights", "symmetric"]
-
 RIDGE = 1e-12
 """Relative ridge: this times the trace is added to the diagonal, since residuals may be nearly dependent."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["FAN_IN", "StepRounding", "compensated_depth", "rounding_depth"]
-
 FAN_IN = 32
 """Terms added per group. A larger value is slightly faster and gives a slightly larger bound."""
 

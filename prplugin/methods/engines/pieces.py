@@ -10,8 +10,6 @@ import numpy as np
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Integers
 
-__all__ = ["BYTES", "COLLECTORS", "SIZE", "Pieces", "cut"]
-
 SIZE = 2048
 """Edges per piece: 16 KB of terms, the size of a DMA transfer to a local store of the Cell processor."""
 

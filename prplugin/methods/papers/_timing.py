@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-__all__ = ["best_seconds"]
-
 LIMIT = 0.1
 """Total seconds after which the work is not repeated."""
 
