@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.errors import InvalidOptionError, OutOfMemoryError
+from prplugin.gpu.lazy import cupy
 from prplugin.types.arrays import MemorySpace, synchronize
 
 MOST_BLOCKS = 2**31 - 1
@@ -107,8 +108,6 @@ def _allocator() -> Iterator[None]:
     if allocate is None and limit is None:
         yield
         return
-    import cupy
-
     if limit is not None:
         allocate = _within(limit, allocate or cupy.cuda.get_allocator())
     with cupy.cuda.using_allocator(allocate):
@@ -120,8 +119,6 @@ def _from_rmm() -> Callable[[int], Any] | None:
     rmm = sys.modules.get("rmm")
     if rmm is None:
         return None
-    import cupy
-
     current, pointer, memory = cupy.cuda.get_current_stream, cupy.cuda.MemoryPointer, cupy.cuda.UnownedMemory
     resource, gpu = rmm.mr.get_current_device_resource(), device()
     streams: dict[int, Any] = {}
@@ -185,8 +182,6 @@ def _within(limit: int, allocate: Callable[[int], Any]) -> Callable[[int], Any]:
     """Wrap an allocator so that at most `limit` bytes are in use at a time."""
     if hasattr(allocate, "beneath"):  # already limited; the new limit replaces it
         allocate = allocate.beneath
-    import cupy
-
     gpu = device()
 
     def limited(size: int) -> Any:
@@ -216,15 +211,11 @@ def attribute(name: str) -> int:
 
 def device() -> int:
     """Return the number of the current GPU."""
-    import cupy
-
     return int(cupy.cuda.runtime.getDevice())
 
 
 @cache
 def _attribute(name: str, device: int) -> int:
-    import cupy
-
     runtime = cupy.cuda.runtime
     return int(runtime.deviceGetAttribute(getattr(runtime, f"cudaDevAttr{name}"), device))
 
@@ -235,8 +226,6 @@ def available_bytes() -> int:
     RMM's pools do not report their use, so all of a pool counts, and an allocation may still fail. A budget limits the
     result to what is left of it.
     """
-    import cupy
-
     free = _free_to_the_driver()
     rmm = sys.modules.get("rmm")
     if rmm is None:
@@ -259,8 +248,6 @@ def fits(needed: int) -> bool:
 
 
 def _free_to_the_driver() -> int:
-    import cupy
-
     return int(cupy.cuda.runtime.memGetInfo()[0])
 
 
@@ -306,8 +293,6 @@ _compiling: defaultdict[tuple[Any, ...], Lock] = defaultdict(Lock)
 
 
 def _compiled(path: str, name: str, macros: Mapping[str, str | int]) -> Any:
-    import cupy
-
     # Macros are not passed as options: CuPy queries the compiler's version for each new set of options, even for a
     # kernel on disk.
     defined = "".join(f"#define {macro} {value}\n" for macro, value in sorted(macros.items()))
@@ -318,8 +303,6 @@ def compile_ahead(path: str, name: str, /, **macros: str | int) -> None:
     """Start to compile a kernel on a new thread, unless it has been compiled."""
     if (path, name, *sorted(macros.items())) in _kernels:
         return
-    import cupy
-
     gpu = cupy.cuda.Device(device())
 
     def begin() -> None:

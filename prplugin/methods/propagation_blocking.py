@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.gpu import runtime
+from prplugin.gpu.lazy import cupy
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
@@ -106,8 +107,6 @@ class BlockedPlan:
         tile = most if tile is None else validate_int("tile", tile, multiple_of=32, at_most=most)
         grid = runtime.multiprocessors() * BLOCKS
         size = _even(items, most) if piece is None else validate_int("piece", piece, multiple_of=32, at_most=most)
-        import cupy  # lazy import; availability was checked by `unavailable_reason`
-
         self._adjacency = adjacency
         csc = adjacency.csc
         self.pieces = gpu_merge.cut(offsets, adjacency.m, size, csc.indices.dtype)
@@ -135,8 +134,6 @@ class BlockedPlan:
         return max(self._blocks.tile * real, (self.pieces.size + 2) * (8 if self._adjacency.weighted else real))
 
     def edges(self, dtype: Any) -> tuple[Any, ...]:
-        import cupy
-
         blocks, normalized_weights = self._blocks, None
         self._values = None  # frees its memory first
         self._values = cupy.empty(blocks.piece_edges.size, dtype)
@@ -195,8 +192,6 @@ class Blocks:
 
     def arranged(self, normalized_weights: Floats) -> Floats:
         """Permute normalized weights from the order of rows to the order of chunks within each piece."""
-        import cupy  # loaded already: device arrays exist
-
         pieces = self.pieces
         arranged: Floats = cupy.empty(self.piece_edges.size, normalized_weights.dtype)
         launch = _layout_kernel(
@@ -218,8 +213,6 @@ def lay_out(
 
     `columns`: number of vertices that may be sources; the number of rows if not given.
     """
-    import cupy  # loaded already: device arrays exist
-
     count = pieces.count
     tiles = -(-(pieces.n if columns is None else columns) // tile)
     common = pieces.n + pieces.m, pieces.size, count, np.int32(tiles), pieces.cuts, sources

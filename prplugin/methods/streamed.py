@@ -18,6 +18,7 @@ import numpy as np
 from prplugin.cpu.threads import Threads
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
 from prplugin.gpu import runtime
+from prplugin.gpu.lazy import cupy
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Counts, Memory, Size, footprint
 from prplugin.graph.problem import Problem
@@ -164,8 +165,6 @@ class StreamedPull:
     ) -> None:
         chunk_bytes = validate_int("chunk_bytes", chunk_bytes)
         self._directory = _folder(directory)
-        import cupy  # lazy import; availability was checked by `unavailable_reason`
-
         threads = Threads(this_machine().threads)
         self.rows = packed.choose_order(packed.Rows(*adjacency.csc), threads)
         self.out_weight = adjacency.out_weight
@@ -326,8 +325,6 @@ def _split(joined: Any, sizes: list[int]) -> list[Any]:
 
 def page_locked(count: int, dtype: Any) -> Any:
     """Allocate page-locked host memory, which allows asynchronous copies; freed with the array."""
-    import cupy
-
     size = count * np.dtype(dtype).itemsize
     try:
         memory = cupy.cuda.PinnedMemory(size)  # not from CuPy's pool, which would keep it
@@ -356,8 +353,6 @@ class _ChunkStream:
     """
 
     def __init__(self, columns: list[list[Any]], *, staged: bool) -> None:
-        import cupy
-
         self.columns = columns
         self._chunks = list(zip(*columns, strict=True))
         self._order = range(len(self._chunks))
@@ -370,8 +365,6 @@ class _ChunkStream:
 
     def __iter__(self) -> Iterator[tuple[int, list[Any]]]:
         """Yield the number and the device arrays of each chunk; the caller launches its kernels before the next one."""
-        import cupy
-
         kernels = cupy.cuda.get_current_stream()
         order, self._order = self._order, self._order[::-1]
         for chunk in order:
@@ -385,8 +378,6 @@ class _ChunkStream:
                 buffer.read.record(kernels)
 
     def _copy(self, chunk: int, buffer: _Buffer) -> None:
-        import cupy
-
         buffer.chunk = None  # invalid until the copy is enqueued
         parts = self._chunks[chunk]
         if buffer.staging:
@@ -413,8 +404,6 @@ class _Buffer:
     """
 
     def __init__(self, sizes: list[tuple[int, Any]], staged: bool) -> None:
-        import cupy
-
         self.columns = [cupy.empty(size, dtype) for size, dtype in sizes]
         self.staging = [page_locked(size, dtype) for size, dtype in sizes] if staged else []
         self.chunk: int | None = None

@@ -7,7 +7,6 @@ import gc
 import math
 import os
 import random
-import sys
 import tracemalloc
 from collections import deque
 from functools import partial
@@ -365,7 +364,7 @@ def test_buffers_are_read_before_they_are_overwritten(monkeypatch, staged, lengt
     chunks = [[part.tolist() for part in parts] for parts in zip(*columns, strict=True)]
     for seed in range(40):
         streams = SimulatedStreams(seed)
-        monkeypatch.setitem(sys.modules, "cupy", streams)
+        monkeypatch.setattr(streamed, "cupy", streams)
         chunk_stream = streamed._ChunkStream(columns, staged=staged)
         seen = []
 
@@ -386,7 +385,7 @@ def test_buffers_are_read_before_they_are_overwritten(monkeypatch, staged, lengt
 
 @pytest.mark.parametrize(("length", "copied"), [(10, 1), (20, 2), (30, 4), (100, 18)])
 def test_chunks_still_in_buffers_are_not_copied_again(monkeypatch, length, copied):
-    monkeypatch.setitem(sys.modules, "cupy", SimulatedStreams(0))
+    monkeypatch.setattr(streamed, "cupy", SimulatedStreams(0))
     chunk_stream = streamed._ChunkStream([np.split(np.arange(length), length // 10)], staged=False)
     copies = []
     original = chunk_stream._copy

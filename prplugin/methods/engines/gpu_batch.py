@@ -9,6 +9,7 @@ import numpy as np
 
 from prplugin.errors import MethodUnavailableError
 from prplugin.gpu import runtime
+from prplugin.gpu.lazy import cupy
 from prplugin.graph.memory import Counts, Memory, Size, footprint
 from prplugin.graph.problem import Problem, Seeds
 from prplugin.methods.base import SeedsStep, Sums
@@ -55,8 +56,6 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v for several v at once, on the current stream."""
 
     def __init__(self, problem: Problem, seeds: int) -> None:
-        import cupy  # lazy import; availability was checked by `unavailable_reason`
-
         adjacency = problem.adjacency
         self._n, self._m, self._alpha, self._target = adjacency.n, adjacency.m, problem.alpha, problem.dangling
         of_graph = footprint(Memory(edge=Size(normalized_weight=1)), Counts.of(adjacency), real=8)
@@ -84,8 +83,6 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
         self.rounding = gpu_pull.rounding_in(self._rounding, dtype, weighted=self._weighted)
 
     def seed(self, seeds: Seeds) -> None:
-        import cupy
-
         self.seeds = seeds.count
         rows, columns, values = seeds.on("device").entries_by_vertex()
         cuts = cupy.searchsorted(rows, self._pieces.cuts.astype(np.int64))
@@ -93,8 +90,6 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
         self._live = np.arange(self.width) < seeds.count
 
     def start(self, ranks: Any) -> None:
-        import cupy
-
         if ranks is not self._ranks:
             self._ranks.fill(0.0)
             if ranks is None:
@@ -107,8 +102,6 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
         self._begin()
 
     def set_live(self, live: Any) -> None:
-        import cupy
-
         if (live == self._live[: live.size]).all():
             return
         self._live[: live.size] = live
@@ -117,8 +110,6 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
 
     def _begin(self) -> None:
         """Compute contributions and D of the ranks."""
-        import cupy
-
         if self._contributions is None or self._contributions[0].dtype != self._dtype:
             self._contributions = None  # frees their memory first
             self._contributions = [cupy.empty((self._n + 1, self.width), self._dtype) for _ in range(2)]
@@ -195,8 +186,6 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
         return ranks
 
     def transposed(self) -> Floats:
-        import cupy
-
         transposed: Floats = cupy.ascontiguousarray(self._ranks[:, : self.seeds].T)
         return transposed
 
@@ -217,8 +206,6 @@ def _crossing(pieces: gpu_merge.Pieces) -> tuple[Integers, int]:
 
     The pieces of rows with many partial sums come first.
     """
-    import cupy
-
     first, last = pieces.cuts[:-1].astype(np.int64), pieces.cuts[1:]
     begins = cupy.arange(pieces.count) * pieces.size - first
     offsets = pieces.offsets[first].astype(np.int64)

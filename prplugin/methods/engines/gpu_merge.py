@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from prplugin.gpu import runtime
+from prplugin.gpu.lazy import cupy
 from prplugin.graph.memory import Size
 from prplugin.graph.problem import Problem
 from prplugin.methods.base import Sums
@@ -110,8 +111,6 @@ def even_size(items: int, blocks: int, least: int, most: int) -> int:
 
 def cut(offsets: Integers, m: int, size: int, index: Any) -> Pieces:
     """Partition compressed rows into pieces of `size` rows and edges; row positions are of type `index`."""
-    import cupy  # loaded already: device arrays exist
-
     n = offsets.size - 1
     count = -(-(n + m) // size)
     cuts = cupy.empty(count + 1, index)
@@ -153,8 +152,6 @@ class MergedRows(MixedOnDevice):
 
         The first of these is cleared by the first `start`, whose grid has the given number of blocks.
         """
-        import cupy  # lazy import; availability was checked by `unavailable_reason`
-
         adjacency, totals = problem.adjacency, gpu_pull.TOTALS
         self._plan, self._rows, self._n, self._starting = plan, rows, adjacency.n, blocks
         self._weighted, self._out_weight = adjacency.weighted, adjacency.out_weight
@@ -198,8 +195,6 @@ class MergedRows(MixedOnDevice):
             self._edges = self._plan.edges(dtype)
 
     def start(self, ranks: Floats | float) -> None:
-        import cupy
-
         if not self._contributions:
             self.set_contribution_dtype("float64")
         given, uniform = (None, ranks) if isinstance(ranks, float) else (cupy.asarray(ranks, np.float64), 0.0)
@@ -284,8 +279,6 @@ class MergeStep(MergedRows):
 
     def _allocate_history(self, goal: float, change: float) -> None:
         """Allocate the history for mixing, if it fits, for the iterations from an L1 change to the goal."""
-        import cupy
-
         # The first iterations are faster than later ones; alpha bounds the rate of all.
         left = math.log(goal / change) / math.log(self._alpha) if goal > 0 and self._alpha > 0 else math.inf
         blocks = min(self._plan.pieces.count, most_blocks_of(self._plan))
@@ -332,8 +325,6 @@ def blocks_of(plan: Plan, launch: Any, smem: int) -> int:
 @cache
 def _most_blocks(launch: Any, threads: int, smem: int, device: int) -> int:
     """Return the number of blocks that the current GPU holds at once."""
-    import cupy
-
     return runtime.multiprocessors() * int(
         cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(launch.ptr, threads, smem)
     )

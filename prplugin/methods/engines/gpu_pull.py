@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from prplugin.gpu import runtime
+from prplugin.gpu.lazy import cupy
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Counts, Memory, Size, footprint
 from prplugin.graph.problem import Problem
@@ -67,8 +68,6 @@ class DeviceStep(MixedOnDevice):
     float32_is_faster = True
 
     def __init__(self, problem: Problem, pull: Pull) -> None:
-        import cupy  # lazy import; availability was checked by `unavailable_reason`
-
         adjacency = problem.adjacency
         n = adjacency.n
         self._pull = pull
@@ -85,8 +84,6 @@ class DeviceStep(MixedOnDevice):
         self.set_contribution_dtype("float64")
 
     def set_contribution_dtype(self, dtype: str) -> None:
-        import cupy
-
         self._contributions: Any = None  # frees their memory first
         self._contributions = cupy.empty(self._n, dtype)
         self.rounding = rounding_in(self._rounding, dtype, weighted=self._weighted)
@@ -94,8 +91,6 @@ class DeviceStep(MixedOnDevice):
         self._total = _of_finish("total", dtype)
 
     def start(self, ranks: Floats | float) -> None:
-        import cupy
-
         if ranks is not self._ranks:
             self._ranks[:] = ranks if isinstance(ranks, float) else cupy.asarray(ranks)
         contributions = self._contributions
@@ -133,8 +128,6 @@ def inverse_out_weight(adjacency: Adjacency) -> Floats:
     For weighted graphs it returns 1 instead of 1 / W: edges carry normalized weights w / W, as 1 / W overflows for
     subnormal W.
     """
-    import cupy
-
     out_weight = cupy.asarray(adjacency.out_weight)
     flow: Floats = cupy.empty(adjacency.n)
     grid = min(runtime.blocks_for(adjacency.n, THREADS), BLOCKS)
@@ -148,8 +141,6 @@ def vectors(problem: Problem) -> tuple[Any, int, Any, int]:
 
     Each is an array of n entries, or of one for all vertices, followed by its stride: 1, or 0.
     """
-    import cupy
-
     n, rest = problem.adjacency.n, 1 - problem.alpha
     if problem.personalization is None and problem.dangling is None:
         both = cupy.asarray(np.array([1.0 / n, rest * (1.0 / n)]))
@@ -198,8 +189,6 @@ class NormalizedWeights:
         if self._weights is None:
             return None
         if self._held is None or self._held.dtype != dtype:
-            import cupy  # loaded already: device arrays exist
-
             self._held = None  # frees their memory first
             m = self._sources.size
             held = cupy.empty(m, dtype)

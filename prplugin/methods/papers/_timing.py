@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from prplugin.gpu.lazy import cupy
+
 __all__ = ["best_seconds"]
 
 LIMIT = 0.1
@@ -13,8 +15,6 @@ LIMIT = 0.1
 
 def best_seconds(work: Callable[[], object], times: int = 3, of: Callable[[list[float]], float] = min) -> float:
     """Return the least, or another statistic, of the seconds of several runs on GPU or host after a warm-up run."""
-    import cupy  # lazy import: callers run on the GPU
-
     wait = cupy.cuda.get_current_stream().synchronize
 
     def run() -> float:

@@ -23,6 +23,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from prplugin.errors import InvalidOptionError
+from prplugin.gpu.lazy import cupy
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Size
 from prplugin.graph.problem import Problem
@@ -128,8 +129,6 @@ def _is_n(block: Any) -> bool:
 
 def _timed(layout: gpu_pull.Layout, n: int, longest: int, threads: int) -> dict[Split, float]:
     """Time iterations on this graph, with one split in memory at a time."""
-    import cupy  # lazy import: availability was checked by `unavailable_reason`
-
     contributions, row_sums = cupy.full(n, 1 / n, np.float32), cupy.empty(n)
 
     def seconds(split: Split) -> float:
@@ -224,8 +223,6 @@ class SplitPull:
             self.tails = HostPull(tails, n, threads)
 
     def __call__(self, contributions: Floats, row_sums: Floats) -> None:
-        import cupy  # lazy import: availability was checked by `unavailable_reason`
-
         # The heads are launched after the gather, on which the tails depend, and before the host waits for anything.
         if self.tails is not None:
             self.tails.enqueue_gather(contributions, self.span)

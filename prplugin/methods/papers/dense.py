@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from prplugin.gpu import runtime
+from prplugin.gpu.lazy import cupy
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Size
 from prplugin.graph.problem import Problem
@@ -75,8 +76,6 @@ class DensePull:
 
 def _matrix(adjacency: Adjacency, dtype: Any) -> Any:
     """Add up the edges of each pair in the order of the frame; atomic additions would have no fixed order."""
-    import cupy
-
     from prplugin.gpu import group
 
     n, edges = adjacency.n, adjacency.edges

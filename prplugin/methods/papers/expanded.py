@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from prplugin.gpu import runtime
+from prplugin.gpu.lazy import cupy
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Size
 from prplugin.graph.problem import Problem
@@ -67,16 +68,12 @@ class ExpandedPull:
     def __init__(self, adjacency: Adjacency, *, piece_bytes: int = pieces.SIZE * TERM, threads: int = 128) -> None:
         size = validate_int("piece_bytes", piece_bytes, multiple_of=LEAST, at_most=MOST) // TERM
         self.threads = validate_int("threads", threads, multiple_of=32, at_most=1024)
-        import cupy  # lazy import; availability was checked by `unavailable_reason`
-
         self._layout = gpu_pull.csc_layout(adjacency)
         self._pieces = pieces.cut(adjacency.csc.offsets, size, self._layout.sources.dtype)
         self._partials = cupy.empty((self._pieces.count, 4))
         self._expanded: Any = None
 
     def __call__(self, contributions: Floats, row_sums: Floats) -> None:
-        import cupy
-
         row_sums.fill(0.0)  # rows without edges are in no piece
         cut = self._pieces
         if not cut.count:

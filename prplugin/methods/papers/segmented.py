@@ -18,6 +18,7 @@ import numpy as np
 
 from prplugin.cpu.sorting import stable_order
 from prplugin.errors import InvalidOptionError, listed
+from prplugin.gpu.lazy import cupy, cupyx
 from prplugin.graph.adjacency import Adjacency, group_sizes
 from prplugin.graph.memory import Size
 from prplugin.graph.problem import Problem
@@ -305,8 +306,6 @@ class SegmentedPull:
 
     def enqueue_segments(self, contributions: Floats, row_sums: Floats) -> None:
         """Enqueue the segments of the GPU."""
-        import cupy  # lazy import: availability was checked by `unavailable_reason`
-
         if self.host is not None:
             row_sums.fill(0.0)  # the host's sums are added to it
         # A launch from Python takes longer than a small segment; replaying a CUDA graph costs one launch for all
@@ -331,8 +330,6 @@ def _recorded(pulls: list[RowsPull], contributions: Any, row_sums: Any) -> Any:
 
     They run once before the capture, since compilation and allocation cannot be captured.
     """
-    import cupy  # lazy import: availability was checked by `unavailable_reason`
-
     for pull in pulls:
         pull(contributions, row_sums)
     stream = cupy.cuda.Stream(non_blocking=True)
@@ -351,9 +348,6 @@ def _recorded(pulls: list[RowsPull], contributions: Any, row_sums: Any) -> Any:
 
 def _measured(rows: SortedRows, threads: int) -> Schedule:
     """Time every candidate on every segment; with `threads`, move segments to the host if that is faster."""
-    import cupy  # lazy import: availability was checked by `unavailable_reason`
-    import cupyx
-
     contributions, row_sums = cupy.full(rows.n, 1.0 / rows.n), cupy.empty(rows.n)
     segments = [_fastest(rows, span, contributions, row_sums) for span in rows.spans]
     copy_ms = 0.0
