@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -44,6 +44,9 @@ BUDGET = "PRPLUGIN_DEVICE_MEMORY"
 UNITS = {"": 1, "b": 1}
 UNITS |= {f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)}
 UNITS |= {f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", 1)}
+
+Macro: TypeAlias = str | int | np.dtype[Any]
+"""Value of a macro of a kernel; a type of NumPy stands for that of CUDA C++."""
 
 ROOT = Path(__file__).parents[1]
 """Folder of the package; paths of kernels are relative to it."""
@@ -271,14 +274,14 @@ def _joined(path: Path, seen: set[Path]) -> str:
     return re.sub(r'^#include "(.+)"$', insert, path.read_text(encoding="utf-8"), flags=re.MULTILINE)
 
 
-def kernel(path: str, name: str, /, **macros: str | int) -> Any:
+def kernel(path: str, name: str, /, **macros: Macro) -> Any:
     """Compile a kernel of a .cu file for the given macros; cached in the process and on disk.
 
     `path`: .cu file, relative to the folder of this package.
     `name`: name of the `extern "C" __global__` function.
-    `**macros`: ``real_t="float"``, ``offset_t="long long"``, ``LANES=16`` and the like.
+    `**macros`: ``real_t=contributions.dtype``, ``LANES=16`` and the like.
 
-    Returns `cupy.RawKernel`: call ``kernel(grid, block, arguments)`` to launch it on the current stream.
+    Returns `cupy.RawKernel`: see `launch`.
     """
     known = path, name, *sorted(macros.items())
     if (found := _kernels.get(known)) is None:
@@ -292,14 +295,15 @@ _kernels: dict[tuple[Any, ...], Any] = {}
 _compiling: defaultdict[tuple[Any, ...], Lock] = defaultdict(Lock)
 
 
-def _compiled(path: str, name: str, macros: Mapping[str, str | int]) -> Any:
+def _compiled(path: str, name: str, macros: Mapping[str, Macro]) -> Any:
     # Macros are not passed as options: CuPy queries the compiler's version for each new set of options, even for a
     # kernel on disk.
-    defined = "".join(f"#define {macro} {value}\n" for macro, value in sorted(macros.items()))
+    texts = {macro: ctype(value) if isinstance(value, np.dtype) else value for macro, value in macros.items()}
+    defined = "".join(f"#define {macro} {text}\n" for macro, text in sorted(texts.items()))
     return cupy.RawModule(code=defined + source(path), options=("-std=c++17",)).get_function(name)
 
 
-def compile_ahead(path: str, name: str, /, **macros: str | int) -> None:
+def compile_ahead(path: str, name: str, /, **macros: Macro) -> None:
     """Start to compile a kernel on a new thread, unless it has been compiled."""
     if (path, name, *sorted(macros.items())) in _kernels:
         return
@@ -312,6 +316,11 @@ def compile_ahead(path: str, name: str, /, **macros: str | int) -> None:
     Thread(target=begin, name=f"prplugin-{name}").start()  # not a daemon: the process waits for it at exit
 
 
+def launch(kernel: Any, blocks: int, threads: int, *arguments: Any, smem: int = 0) -> None:
+    """Launch a kernel on the current stream, with `smem` bytes of dynamic shared memory per block."""
+    kernel((blocks,), (threads,), arguments, shared_mem=smem)
+
+
 def with_dynamic_smem(kernel: Any, smem: int) -> Any:
     """Allow a kernel to use `smem` bytes of dynamic shared memory, which is opt-in above 48 KB."""
     kernel.max_dynamic_shared_size_bytes = max(kernel.max_dynamic_shared_size_bytes, smem)
@@ -319,7 +328,7 @@ def with_dynamic_smem(kernel: Any, smem: int) -> Any:
 
 
 def ctype(dtype: Any) -> str:
-    """Return the CUDA C++ name of a NumPy type, for a macro of `kernel`."""
+    """Return the CUDA C++ name of a NumPy type."""
     return CTYPES[np.dtype(dtype).str[1:]]
 
 

@@ -46,8 +46,8 @@ def factorize_strings(columns: list[Strings]) -> tuple[list[Integers], Strings] 
     index = index_dtype(capacity)
     state = state_type(bytes_at_most)
 
-    def launch(name: str, threads: int, *arguments: Any) -> None:
-        _kernel(name, columns[0], index, state)((threads,), (THREADS,), arguments)
+    def launch(name: str, blocks: int, *arguments: Any) -> None:
+        runtime.launch(_kernel(name, columns[0], index, state), blocks, THREADS, *arguments)
 
     table: Any = cupy.empty(2 * (capacity + 1), np.uint64)
     table.data.memset_async(0xFF, table.nbytes)
@@ -89,8 +89,8 @@ def _of_one_width(columns: list[Strings], least: np.dtype[Any]) -> list[Strings]
 def _hashed(column: Strings) -> Integers:
     """Return a 64-bit hash of each string."""
     hashes: Integers = cupy.empty(column.rows, np.uint64)
-    launch = _kernel("hash_strings", column)
-    launch((runtime.blocks_for(column.rows, THREADS),), (THREADS,), (*_arguments([column])[:3], hashes))
+    blocks = runtime.blocks_for(column.rows, THREADS)
+    runtime.launch(_kernel("hash_strings", column), blocks, THREADS, *_arguments([column])[:3], hashes)
     return hashes
 
 
@@ -105,5 +105,4 @@ def _offsets(columns: list[Strings]) -> list[Any]:
 
 
 def _kernel(name: str, column: Strings, index: np.dtype[Any] = INDEX, state: np.dtype[Any] = STATE) -> Any:
-    offset_t, index_t, state_t = (runtime.ctype(dtype) for dtype in (column.offsets.dtype, index, state))
-    return runtime.kernel("gpu/strings.cu", name, offset_t=offset_t, index_t=index_t, state_t=state_t)
+    return runtime.kernel("gpu/strings.cu", name, offset_t=column.offsets.dtype, index_t=index, state_t=state)
