@@ -189,27 +189,21 @@ class StreamedPull:
         self.allocate(contributions.dtype)
         if self.chunk_stream is None:
             return
-        types: dict[str, str | int] = {
-            "real_t": runtime.ctype(contributions.dtype),
-            "WEIGHTED": int(self.rows.weights is not None),
-        }
-        sum_pieces = runtime.with_dynamic_smem(
-            runtime.kernel("methods/streamed.cu", "sum_streamed", **types), self._smem
+        sum_pieces, collect = (
+            runtime.kernel(
+                "methods/streamed.cu", name, real_t=contributions.dtype, WEIGHTED=int(self.rows.weights is not None)
+            )
+            for name in ("sum_streamed", "collect")
         )
+        runtime.with_dynamic_smem(sum_pieces, self._smem)
         for chunk, (data, *normalized_weights) in self.chunk_stream:
             first, last = self._chunks[chunk : chunk + 2]
-            sum_pieces(
-                (last - first,),
-                (packed.PIECE // packed.GROUP,),
-                (
-                    first, np.int32(self._bits), self._pieces, data,
-                    normalized_weights[0] if normalized_weights else None, contributions,
-                    row_sums, self._partials,
-                ),
-                shared_mem=self._smem,
+            runtime.launch(
+                sum_pieces, last - first, packed.PIECE // packed.GROUP, first, np.int32(self._bits), self._pieces, data,
+                normalized_weights[0] if normalized_weights else None, contributions, row_sums, self._partials,
+                smem=self._smem,
             )  # fmt: skip
-        collect = runtime.kernel("methods/streamed.cu", "collect", **types)
-        collect((self._count,), (pieces.COLLECTORS,), (self._pieces, self._partials, row_sums))
+        runtime.launch(collect, self._count, pieces.COLLECTORS, self._pieces, self._partials, row_sums)
 
     def allocate(self, dtype: Any) -> None:
         """Allocate the buffers, and normalize the weights in this type; one type is stored at a time."""

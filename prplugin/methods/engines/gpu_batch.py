@@ -117,13 +117,9 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
                 contributions[-1] = 0  # the row of zeros for missing edges: see batch.cu
         self._states[:, -1] = cupy.asarray(self._live)
         grid = min(runtime.blocks_for(self._n, GROUPS), BLOCKS)
-        self._kernel("begin")(
-            (grid,),
-            (GROUPS * self.width,),
-            (
-                self._n, cupy.ones(self.width), self._inverse_out_weight, self._ranks, self._contributions[0],
-                self._measured,
-            ),
+        self._launch(
+            "begin", grid, GROUPS, self._n, cupy.ones(self.width), self._inverse_out_weight, self._ranks,
+            self._contributions[0], self._measured,
         )  # fmt: skip
         self._total(grid, starting=True)
 
@@ -133,23 +129,15 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
         crossing_grid = min(self._long_crossings - (self._long_crossings - crossings) // GROUPS, CROSSING_BLOCKS)
         before, after = self._contributions
         ends = *self._entries, self._alpha, self._columns, self._target, self._inverse_out_weight, self._ranks
-        self._kernel("step")(
-            (grid,),
-            (GROUPS * self.width,),
-            (
-                self._n, self._m, pieces.size, pieces.count, pieces.cuts, pieces.offsets, self._sources,
-                self._normalized_weights.of(self._dtype), *ends, before, after, moves, self._fronts, self._tails,
-                self._measured,
-            ),
+        self._launch(
+            "step", grid, GROUPS, self._n, self._m, pieces.size, pieces.count, pieces.cuts, pieces.offsets,
+            self._sources, self._normalized_weights.of(self._dtype), *ends, before, after, moves, self._fronts,
+            self._tails, self._measured,
         )  # fmt: skip
         if crossings:
-            self._kernel("cross")(
-                (crossing_grid,),
-                (GROUPS * self.width,),
-                (
-                    pieces.size, crossings, self._long_crossings, self._crossing, pieces.cuts, pieces.offsets, *ends,
-                    after, moves, self._fronts, self._tails, self._measured[grid:],
-                ),
+            self._launch(
+                "cross", crossing_grid, GROUPS, pieces.size, crossings, self._long_crossings, self._crossing,
+                pieces.cuts, pieces.offsets, *ends, after, moves, self._fronts, self._tails, self._measured[grid:],
             )  # fmt: skip
         self._total(grid + (crossing_grid if crossings else 0))
         self._contributions.reverse()
@@ -165,21 +153,17 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
         super().mix(moves, padded, jump)
 
     def _total(self, blocks: int, *, starting: bool = False) -> None:
-        self._kernel("total")(
-            (1,),
-            (TOTAL_GROUPS * self.width,),
-            (
-                blocks, self._measured, np.int32(starting), self._alpha, np.int32(self._target is not None),
-                self._states, self._columns, self._norms,
-            ),
+        self._launch(
+            "total", 1, TOTAL_GROUPS, blocks, self._measured, np.int32(starting), self._alpha,
+            np.int32(self._target is not None), self._states, self._columns, self._norms,
         )  # fmt: skip
 
-    def _kernel(self, name: str) -> Any:
-        return runtime.kernel(
-            "gpu/batch.cu", f"batch_{name}", SEEDS=self.width, WEIGHTED=int(self._weighted),
-            real_t=runtime.ctype(self._dtype),
-            index_t=runtime.ctype(self._sources.dtype), offset_t=runtime.ctype(self._pieces.offsets.dtype),
+    def _launch(self, name: str, blocks: int, groups: int, *arguments: Any) -> None:
+        kernel = runtime.kernel(
+            "gpu/batch.cu", f"batch_{name}", SEEDS=self.width, WEIGHTED=int(self._weighted), real_t=self._dtype,
+            index_t=self._sources.dtype, offset_t=self._pieces.offsets.dtype,
         )  # fmt: skip
+        runtime.launch(kernel, blocks, groups * self.width, *arguments)
 
     def ranks(self) -> Floats:
         ranks: Floats = self._ranks[:, : self.seeds]

@@ -114,8 +114,8 @@ def cut(offsets: Integers, m: int, size: int, index: Any) -> Pieces:
     n = offsets.size - 1
     count = -(-(n + m) // size)
     cuts = cupy.empty(count + 1, index)
-    launch = runtime.kernel("gpu/cut.cu", "cut", index_t=runtime.ctype(index), offset_t=runtime.ctype(offsets.dtype))
-    launch((runtime.blocks_for(count + 1, THREADS),), (THREADS,), (n, m, size, count, offsets, cuts))
+    kernel = runtime.kernel("gpu/cut.cu", "cut", index_t=cuts.dtype, offset_t=offsets.dtype)
+    runtime.launch(kernel, runtime.blocks_for(count + 1, THREADS), THREADS, n, m, size, count, offsets, cuts)
     return Pieces(n, m, size, cuts, offsets)
 
 
@@ -187,26 +187,22 @@ class MergedRows(MixedOnDevice):
         self.rounding = gpu_pull.rounding_in(self._rounding, dtype, weighted=self._weighted)
         both = self._both.view(dtype)
         self._contributions = [both[: self._n], both[self._n : 2 * self._n]]
-        self._begin = runtime.kernel("gpu/merge_start.cu", "merge_start", real_t=runtime.ctype(dtype))
+        self._begin = runtime.kernel("gpu/merge_start.cu", "merge_start", real_t=both.dtype)
         if self._plan is not None:
-            self._launch = self._plan.kernel(dtype).kernel
-            self._smem = max(self._plan.smem(dtype), MIXING_SMEM)
+            self._launch = self._plan.kernel(both.dtype).kernel
+            self._smem = max(self._plan.smem(both.dtype), MIXING_SMEM)
             self._blocks = blocks_of(self._plan, self._launch, self._smem)
-            self._edges = self._plan.edges(dtype)
+            self._edges = self._plan.edges(both.dtype)
 
     def start(self, ranks: Floats | float) -> None:
         if not self._contributions:
             self.set_contribution_dtype("float64")
         given, uniform = (None, ranks) if isinstance(ranks, float) else (cupy.asarray(ranks, np.float64), 0.0)
         self._ranks: Floats = cupy.empty(self._rows)
-        self._begin(
-            (self._starting,),
-            (THREADS,),
-            (
-                self._rows, np.int32(self._weighted), self._out_weight, given, uniform, *self._uniform,
-                self._tails.size, self._tails, self._to_clear.size, self._to_clear, self._arrived, self._constants,
-                self._ranks, self._inverse_out_weight, self._contributions[0], self._begun,
-            ),
+        runtime.launch(
+            self._begin, self._starting, THREADS, self._rows, np.int32(self._weighted), self._out_weight, given,
+            uniform, *self._uniform, self._tails.size, self._tails, self._to_clear.size, self._to_clear, self._arrived,
+            self._constants, self._ranks, self._inverse_out_weight, self._contributions[0], self._begun,
         )  # fmt: skip
         self._to_clear = self._to_clear[:0]
 

@@ -87,31 +87,24 @@ class DeviceStep(MixedOnDevice):
         self._contributions: Any = None  # frees their memory first
         self._contributions = cupy.empty(self._n, dtype)
         self.rounding = rounding_in(self._rounding, dtype, weighted=self._weighted)
-        self._finish = _of_finish("finish", dtype)
-        self._total = _of_finish("total", dtype)
+        self._begin, self._finish, self._total = (
+            _of_finish(name, self._contributions.dtype) for name in ("begin", "finish", "total")
+        )
 
     def start(self, ranks: Floats | float) -> None:
         if ranks is not self._ranks:
             self._ranks[:] = ranks if isinstance(ranks, float) else cupy.asarray(ranks)
-        contributions = self._contributions
-        _of_finish("begin", contributions.dtype)(
-            (self._blocks,),
-            (THREADS,),
-            (self._n, self._ranks, self._inverse_out_weight, contributions, self._partials),
-        )
-        self._total((1,), (BLOCKS,), (self._blocks, self._partials, self._totals))
+        arrays = self._ranks, self._inverse_out_weight, self._contributions, self._partials
+        runtime.launch(self._begin, self._blocks, THREADS, self._n, *arrays)
+        runtime.launch(self._total, 1, BLOCKS, self._blocks, self._partials, self._totals)
 
     def __call__(self, moves: Any = None) -> Sums:
         self._pull(self._contributions, self._row_sums)
-        self._finish(
-            (self._blocks,),
-            (THREADS,),
-            (
-                self._n, self._alpha, self._row_sums, *self._vectors, self._inverse_out_weight, self._totals,
-                self._ranks, self._contributions, moves, self._partials,
-            ),
+        runtime.launch(
+            self._finish, self._blocks, THREADS, self._n, self._alpha, self._row_sums, *self._vectors,
+            self._inverse_out_weight, self._totals, self._ranks, self._contributions, moves, self._partials,
         )  # fmt: skip
-        self._total((1,), (BLOCKS,), (self._blocks, self._partials, self._totals))
+        runtime.launch(self._total, 1, BLOCKS, self._blocks, self._partials, self._totals)
         change, largest, _ = self._totals.get().tolist()
         return Sums(change, largest)
 
@@ -131,8 +124,8 @@ def inverse_out_weight(adjacency: Adjacency) -> Floats:
     out_weight = cupy.asarray(adjacency.out_weight)
     flow: Floats = cupy.empty(adjacency.n)
     grid = min(runtime.blocks_for(adjacency.n, THREADS), BLOCKS)
-    launch = _of_finish("inverse_out_weight", "float64")
-    launch((grid,), (THREADS,), (adjacency.n, np.int32(adjacency.weighted), out_weight, flow))
+    kernel = _of_finish("inverse_out_weight", flow.dtype)
+    runtime.launch(kernel, grid, THREADS, adjacency.n, np.int32(adjacency.weighted), out_weight, flow)
     return flow
 
 
@@ -170,8 +163,8 @@ def rounding_in(rounding: StepRounding, dtype: str, *, weighted: bool) -> StepRo
     return replace(rounding, single=0 if dtype == "float64" else 1 + weighted)
 
 
-def _of_finish(name: str, dtype: Any) -> Any:
-    return runtime.kernel("gpu/finish.cu", name, real_t=runtime.ctype(dtype))
+def _of_finish(name: str, dtype: np.dtype[Any]) -> Any:
+    return runtime.kernel("gpu/finish.cu", name, real_t=dtype)
 
 
 # --- edges in runs ------------------------------------------------------------------------------------------------
@@ -193,17 +186,10 @@ class NormalizedWeights:
             m = self._sources.size
             held = cupy.empty(m, dtype)
             if m:
-                launch = runtime.kernel(
-                    "gpu/normalized_weights.cu",
-                    "normalized_weights",
-                    index_t=runtime.ctype(self._sources.dtype),
-                    real_t=runtime.ctype(dtype),
-                )
-                launch(
-                    (runtime.blocks_for_each(m),),
-                    (runtime.THREADS,),
-                    (m, self._sources, self._weights, self._adjacency.out_weight, held),
-                )
+                types = {"index_t": self._sources.dtype, "real_t": held.dtype}
+                kernel = runtime.kernel("gpu/normalized_weights.cu", "normalized_weights", **types)
+                arrays = self._sources, self._weights, self._adjacency.out_weight, held
+                runtime.launch(kernel, runtime.blocks_for_each(m), runtime.THREADS, m, *arrays)
             self._held = held
         return self._held
 
@@ -229,12 +215,12 @@ def csc_layout(adjacency: Adjacency) -> Layout:
     return Layout(None, offsets[:-1], offsets[1:], sources, NormalizedWeights(weights, adjacency, sources))
 
 
-def pull_types(layout: Layout, dtype: Any) -> dict[str, str | int]:
+def pull_types(layout: Layout, dtype: np.dtype[Any]) -> dict[str, runtime.Macro]:
     """Return the macros of a kernel that pulls over a layout, with contributions of this type."""
     return {
-        "index_t": runtime.ctype(layout.sources.dtype),
-        "offset_t": runtime.ctype(layout.begins.dtype),
-        "real_t": runtime.ctype(dtype),
+        "index_t": layout.sources.dtype,
+        "offset_t": layout.begins.dtype,
+        "real_t": dtype,
         "WEIGHTED": int(layout.normalized_weights.of(dtype) is not None),
     }
 

@@ -142,7 +142,7 @@ class HostPull:
         self._gathered = cupy.empty(self.sources, dtype)
         self._contributions = cupyx.empty_pinned(max(1, self.sources), dtype)[: self.sources]
         self._weights = None if self._exact_weights is None else self._exact_weights.astype(dtype, copy=False)
-        types = {"index_t": runtime.ctype(self._sources.dtype), "real_t": runtime.ctype(dtype)}
+        types = {"index_t": self._sources.dtype, "real_t": dtype}
         self._gather, self._add = (runtime.kernel(FILE, name, **types) for name in ("gather", "add_sums"))
 
     def enqueue_gather(self, contributions: Any, span: Recorder = unrecorded) -> None:
@@ -152,7 +152,8 @@ class HostPull:
             self._allocate(contributions.dtype)
         with span("gather", "GPU", main):
             grid = runtime.blocks_for(self.sources, THREADS)
-            self._gather((grid,), (THREADS,), (self.sources, self._sources, contributions, self._gathered))
+            arrays = self._sources, contributions, self._gathered
+            runtime.launch(self._gather, grid, THREADS, self.sources, *arrays)
         self._stream.wait_event(main.record())
         with span("down", "copy", self._stream):
             self._gathered.get(stream=self._stream, out=self._contributions, blocking=False)
@@ -168,4 +169,4 @@ class HostPull:
         main.wait_event(self._stream.record())
         with span("add", "GPU", main):
             grid = runtime.blocks_for(self.vertices, THREADS)
-            self._add((grid,), (THREADS,), (self.vertices, self._rows, self._device_sums, row_sums))
+            runtime.launch(self._add, grid, THREADS, self.vertices, self._rows, self._device_sums, row_sums)

@@ -74,12 +74,8 @@ class RowsPull:
         if self._first == self._last:
             return
         layout = self._layout
-        launch = runtime.kernel(*self._kernel, **gpu_pull.pull_types(layout, contributions.dtype), **self._macros)
-        launch(
-            (self.blocks,),
-            (self.threads,),
-            (
-                self._first, self._last, layout.rows, layout.begins, layout.ends, layout.sources,
-                layout.normalized_weights.of(contributions.dtype), contributions, row_sums,
-            ),
+        kernel = runtime.kernel(*self._kernel, **gpu_pull.pull_types(layout, contributions.dtype), **self._macros)
+        runtime.launch(
+            kernel, self.blocks, self.threads, self._first, self._last, layout.rows, layout.begins, layout.ends,
+            layout.sources, layout.normalized_weights.of(contributions.dtype), contributions, row_sums,
         )  # fmt: skip

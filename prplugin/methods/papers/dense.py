@@ -6,6 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
 from prplugin.graph.adjacency import Adjacency
@@ -60,18 +62,13 @@ class DensePull:
         self.rounding_depth = gpu_pull.ROW_DEPTH + (compensated_depth(adjacency.m) if adjacency.weighted else 1)
 
     def __call__(self, contributions: Floats, row_sums: Any) -> None:
-        entry = contributions.dtype if self._adjacency.weighted else "int32"
+        entry = contributions.dtype if self._adjacency.weighted else np.dtype(np.int32)
         if self._matrix is None or self._matrix.dtype != entry:
             self._matrix = None  # frees its memory first
             self._matrix = _matrix(self._adjacency, entry)
-        launch = runtime.kernel(
-            "methods/papers/dense.cu",
-            "dense_pull",
-            real_t=runtime.ctype(contributions.dtype),
-            entry_t=runtime.ctype(entry),
-        )
+        kernel = runtime.kernel("methods/papers/dense.cu", "dense_pull", real_t=contributions.dtype, entry_t=entry)
         n = self._adjacency.n
-        launch((runtime.blocks_for(n, 1),), (self.threads,), (n, self._matrix, contributions, row_sums))
+        runtime.launch(kernel, runtime.blocks_for(n, 1), self.threads, n, self._matrix, contributions, row_sums)
 
 
 def _matrix(adjacency: Adjacency, dtype: Any) -> Any:

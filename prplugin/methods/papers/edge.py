@@ -54,13 +54,10 @@ class EdgePush:
 
     def __call__(self, contributions: Floats, row_sums: Any) -> None:
         edges, normalized_weights = self._edges, self._normalized_weights.of(contributions.dtype)
-        launch = runtime.kernel(
-            "methods/papers/edge.cu", "edge_push", index_t=runtime.ctype(edges.source.dtype),
-            real_t=runtime.ctype(contributions.dtype), WEIGHTED=int(normalized_weights is not None),
+        kernel = runtime.kernel(
+            "methods/papers/edge.cu", "edge_push", index_t=edges.source.dtype, real_t=contributions.dtype,
+            WEIGHTED=int(normalized_weights is not None),
         )  # fmt: skip
         row_sums.fill(0.0)
-        launch(
-            (self.blocks,),
-            (self.threads,),
-            (edges.m, edges.source, edges.destination, normalized_weights, contributions, row_sums),
-        )
+        arrays = edges.source, edges.destination, normalized_weights, contributions, row_sums
+        runtime.launch(kernel, self.blocks, self.threads, edges.m, *arrays)

@@ -84,15 +84,14 @@ class ExpandedPull:
             self._expanded = cupy.empty(self._layout.sources.size, contributions.dtype)
         expanded = self._expanded
         m, layout, types = expanded.size, self._layout, gpu_pull.pull_types(self._layout, contributions.dtype)
-        expand = runtime.kernel("methods/papers/expanded.cu", "expand", **types)
-        expand((runtime.blocks_for(m, 256),), (256,), (m, layout.sources, contributions, expanded))
-        normalized_weights = layout.normalized_weights.of(contributions.dtype)
-        sum_pieces = runtime.kernel("methods/papers/expanded.cu", "sum_expanded", **types)
-        sum_pieces(
-            (cut.count,),
-            (self.threads,),
-            (m, size, rows, starts, heads, expanded, normalized_weights, row_sums, self._partials),
-            shared_mem=size * TERM,
+        expand, sum_pieces, collect = (
+            runtime.kernel("methods/papers/expanded.cu", name, **types)
+            for name in ("expand", "sum_expanded", "collect")
         )
-        collect = runtime.kernel("methods/papers/expanded.cu", "collect", **types)
-        collect((cut.count,), (pieces.COLLECTORS,), (size, rows, starts, heads, self._partials, row_sums))
+        runtime.launch(expand, runtime.blocks_for(m, 256), 256, m, layout.sources, contributions, expanded)
+        terms = expanded, layout.normalized_weights.of(contributions.dtype)
+        runtime.launch(
+            sum_pieces, cut.count, self.threads, m, size, rows, starts, heads, *terms, row_sums, self._partials,
+            smem=size * TERM,
+        )  # fmt: skip
+        runtime.launch(collect, cut.count, pieces.COLLECTORS, size, rows, starts, heads, self._partials, row_sums)
