@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from prplugin.cpu.compensated import two_sum
 from prplugin.cpu.memory import compiled
 
 __all__ = ["commit", "compact", "find_pairs", "rewrite", "sum_rows"]
@@ -82,20 +83,16 @@ def rewrite(
 
 @compiled
 def sum_rows(begins, ends, weights, sums):
-    """Sum the weights of each row with Neumaier's compensation; without weights, count the entries."""
+    """Compute the compensated sum of the weights of each row; without weights, count the entries."""
     for i in range(begins.size):
         if weights is None:
             sums[i] = ends[i] - begins[i]
             continue
-        partial_sum, error = 0.0, 0.0
+        total, errors = 0.0, 0.0
         for edge in range(begins[i], ends[i]):
-            after = partial_sum + weights[edge]
-            if partial_sum >= weights[edge]:
-                error += (partial_sum - after) + weights[edge]
-            else:
-                error += (weights[edge] - after) + partial_sum
-            partial_sum = after
-        sums[i] = partial_sum + error
+            total, error = two_sum(total, weights[edge])
+            errors += error
+        sums[i] = total + errors
 
 
 @compiled

@@ -12,7 +12,7 @@ from method_params import param
 
 import prplugin
 from benchmarks.overlap import recorded
-from prplugin.cpu import tail_kernels
+from prplugin.cpu import compensated
 from prplugin.errors import InvalidOptionError
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
@@ -159,7 +159,7 @@ def test_heads_and_tails_partition_in_edges(split, monkeypatch):
 @pytest.fixture
 def short_runs(monkeypatch):
     """Cut tails into runs of a few edges, so that small ones have several."""
-    monkeypatch.setattr(tail_kernels, "RUN", 8)
+    monkeypatch.setattr(compensated, "RUN", 8)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

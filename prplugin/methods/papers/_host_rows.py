@@ -84,7 +84,7 @@ class ThreadedSums:
     """Row sums by several threads, in pieces of about equal work; the bits do not depend on their number."""
 
     def __init__(self, bounds: Integers, places: Integers, threads: int) -> None:
-        from prplugin.cpu import tail_kernels as kernels  # imports Numba
+        from prplugin.cpu import compensated as kernels  # imports Numba
 
         self._kernels, self._places = kernels, places
         lengths = np.diff(bounds)
