@@ -101,45 +101,40 @@ def prepare(
     problem = problem.on("host")
     if chunk_bytes is None:
         chunk_bytes = chunk_bytes_for(problem)
-    return step_of(problem, StreamedPull(problem.adjacency, chunk_bytes=chunk_bytes, directory=directory))
+    return StreamedStep(problem, StreamedPull(problem.adjacency, chunk_bytes=chunk_bytes, directory=directory))
 
 
-def step_of(problem: Problem, pull: StreamedPull) -> gpu_pull.DeviceStep:
-    """Return the step around the row sums of `pull`, for a problem in host memory."""
-    return _Reordered(problem, pull) if pull.rows.order is not None else _StreamedStep(problem, pull)
+class StreamedStep(gpu_pull.DeviceStep):
+    """A step on the edges of `pull`, for a problem in host memory.
 
-
-class _StreamedStep(gpu_pull.DeviceStep):
-    """A step whose buffers for chunks are allocated at the start, before acceleration takes what memory is left."""
+    Ranks of vertices that are renumbered are permuted on the host, where the GPU would need one more vector.
+    """
 
     _pull: StreamedPull
 
-    def start(self, ranks: Floats | float) -> None:
-        self._pull.allocate(self._contributions.dtype)
-        super().start(ranks)
-
-
-class _Reordered(_StreamedStep):
-    """A step on renumbered vertices; ranks are permuted on the host, where the GPU would need one more vector."""
-
     def __init__(self, problem: Problem, pull: StreamedPull) -> None:
-        assert pull.rows.order is not None
         self._order, self._position = pull.rows.order, pull.rows.position
-        v, w = (
-            None if vector is None else vector[self._order] for vector in (problem.personalization, problem.dangling)
-        )
-        adjacency = problem.adjacency
-        reordered: Any = SimpleNamespace(  # the attributes that `DeviceStep` reads
-            n=adjacency.n, weighted=adjacency.weighted, out_weight=pull.out_weight,
-            out_weight_depth=adjacency.out_weight_depth,
-        )  # fmt: skip
-        super().__init__(Problem(reordered, problem.alpha, v, w), pull)
+        if self._order is not None:
+            v, w = (
+                None if vector is None else vector[self._order]
+                for vector in (problem.personalization, problem.dangling)
+            )
+            adjacency = problem.adjacency
+            reordered: Any = SimpleNamespace(  # the attributes that `DeviceStep` reads
+                n=adjacency.n, weighted=adjacency.weighted, out_weight=pull.out_weight,
+                out_weight_depth=adjacency.out_weight_depth,
+            )  # fmt: skip
+            problem = Problem(reordered, problem.alpha, v, w)
+        super().__init__(problem, pull)
 
     def start(self, ranks: Floats | float) -> None:
-        super().start(ranks if isinstance(ranks, float) else to_host(ranks)[self._order])
+        self._pull.allocate(self._contributions.dtype)  # before acceleration takes what memory is left
+        # A mix starts from `self._ranks`, which are in the order of the edges already.
+        as_given = self._order is None or isinstance(ranks, float) or ranks is self._ranks
+        super().start(ranks if as_given else to_host(ranks)[self._order])
 
     def ranks(self) -> Floats:
-        ranks: Floats = to_host(self._ranks)[self._position]
+        ranks: Floats = self._ranks if self._position is None else to_host(self._ranks)[self._position]
         return ranks
 
 

@@ -135,14 +135,13 @@ def _sorted(rows: Rows, first: int, last: int) -> tuple[Any, Any, Integers]:
     from prplugin.cpu.memory import read_only  # imports Numba
 
     chosen, starts = rows.some(first, last)
-    offsets, given = read_only(rows.offsets), read_only(rows.sources)
-    position = None if rows.position is None else read_only(rows.position)
+    given = (
+        None if array is None else read_only(array)
+        for array in (rows.offsets, rows.sources, rows.position, rows.weights)
+    )
     sources = np.empty(int(starts[-1]), rows.sources.dtype)
-    if rows.weights is None:
-        kernels.sort_rows(offsets, given, position, chosen, sources)
-        return sources, None, starts
-    weights = np.empty(sources.size)
-    kernels.sort_weighted_rows(offsets, given, position, read_only(rows.weights), chosen, sources, weights)
+    weights = None if rows.weights is None else np.empty(sources.size)
+    kernels.sort_rows(*given, chosen, sources, weights)
     return sources, weights, starts
 
 
