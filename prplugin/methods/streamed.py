@@ -24,7 +24,7 @@ from prplugin.graph.memory import Counts, Memory, Size, footprint
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.base import Step
-from prplugin.methods.engines import gpu_pull, packed, pieces
+from prplugin.methods.engines import gpu_pull, packed
 from prplugin.options import validate_int
 from prplugin.types.arrays import to_host
 from prplugin.types.edges import Floats
@@ -198,7 +198,7 @@ class StreamedPull:
                 normalized_weights[0] if normalized_weights else None, contributions, row_sums, self._partials,
                 smem=self._smem,
             )  # fmt: skip
-        runtime.launch(collect, self._count, pieces.COLLECTORS, self._pieces, self._partials, row_sums)
+        runtime.launch(collect, self._count, gpu_pull.COLLECTORS, self._pieces, self._partials, row_sums)
 
     def allocate(self, dtype: Any) -> None:
         """Allocate the buffers, and normalize the weights in this type; one type is stored at a time."""

@@ -35,6 +35,9 @@ TOTALS_DEPTH = 12
 ROW_DEPTH = 2
 """Rounding depth of a compensated sum of up to 2**26 terms: see sums.cuh."""
 
+COLLECTORS = 128
+"""Threads per block of the kernels that collect partial sums of rows; most rows have only a few."""
+
 SMALL = runtime.FEW_BYTES >> 8
 """Vertices and edges that fit on any GPU: no method needs 256 bytes for each, unless it stores pairs."""
 
