@@ -1,4 +1,4 @@
-"""Anderson mixing compiled by Numba: see `prplugin.cpu.mixing`. The kernels release the GIL and are cached on disk."""
+"""Anderson mixing compiled by Numba: see `prplugin.numerics.extrapolation`; the kernels release the GIL."""
 
 from __future__ import annotations
 

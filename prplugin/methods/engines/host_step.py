@@ -1,4 +1,4 @@
-"""Anderson mixing in NumPy, shared by all steps on the host."""
+"""Anderson mixing in NumPy, shared by steps on the host: see `prplugin.numerics.extrapolation`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.cpu import mixing
 from prplugin.cpu.sums import total
 from prplugin.methods.base import Step
+from prplugin.numerics.extrapolation import symmetric
 from prplugin.types.edges import Floats
 
 __all__ = ["HostStep"]
+
+CHUNK = 8192
+"""Entries per chunk of a vector: few enough that no BLAS splits a dot product among threads, and that all rows stay in
+the cache."""
 
 
 class HostStep(Step):
@@ -21,10 +25,32 @@ class HostStep(Step):
         return np.empty((rows, *self.ranks().shape), np.float32)
 
     def products(self, moves: Any, rows: list[int]) -> Floats:
-        found: Floats = self.add(mixing.products(moves, rows))
-        return found
+        n, k = moves.shape[1], len(rows)
+        found = np.zeros((k, k))
+        for first in range(0, n, CHUNK):
+            part = [moves[row, first : first + CHUNK].astype(np.float64) for row in rows]
+            for i in range(k):
+                for j in range(i + 1):
+                    found[i, j] += part[i].dot(part[j])
+        products: Floats = self.add(symmetric(found))
+        return products
 
     def mix(self, moves: Any, weights: Floats, jump: Any) -> None:
-        ranks = mixing.mixed(self.ranks(), moves, weights, jump)
-        ranks /= self.add(total(ranks))
-        self.start(ranks)
+        # weights @ moves is a correction of the ranks, so float32 suffices for it. Each chunk is read before it is
+        # written, since `jump` may alias one of `moves`.
+        ranks = self.ranks()
+        mixed = np.empty_like(ranks)
+        used = [(weight, row) for weight, row in zip(weights.astype(np.float32), moves, strict=True) if weight]
+        correction = np.empty(min(CHUNK, len(ranks)), np.float32)
+        term = np.empty_like(correction)
+        for first in range(0, len(ranks), CHUNK):
+            here = slice(first, first + CHUNK)
+            part = mixed[here]
+            correction[:] = 0
+            for weight, row in used:
+                correction[: len(part)] += np.multiply(weight, row[here], out=term[: len(part)])
+            np.subtract(ranks[here], correction[: len(part)], out=part)
+            np.maximum(part, 0.0, out=part)
+            np.subtract(part, ranks[here], out=jump[here], casting="same_kind")
+        mixed /= self.add(total(mixed))
+        self.start(mixed)
