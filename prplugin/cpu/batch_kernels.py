@@ -10,14 +10,9 @@ import numpy as np
 
 from prplugin.cpu.memory import compiled, prefetch
 from prplugin.cpu.mixing_kernels import vectorized
+from prplugin.cpu.pull_kernels import BLOCK, GROUP
 
-__all__ = ["BLOCK", "GROUP", "LINE", "mix", "products", "step", "transpose"]
-
-GROUP = 32
-"""Rows whose norms are added in one plain loop; the group sums are then added per block."""
-
-BLOCK = GROUP * GROUP
-"""Rows per block; each block adds up its norms on its own, so results do not depend on the number of threads."""
+__all__ = ["BLOCK", "LINE", "mix", "products", "step", "transpose"]
 
 AHEAD = np.uint64(16)
 """Edges ahead of the current one whose contributions are prefetched."""

@@ -28,12 +28,9 @@ __all__ = ["edges_by_id"]
 def edges_by_id(columns: list[Integers], *, lasting: bool) -> tuple[GroupedEdges, Integers]:
     """Factorize the endpoints of edges in ascending order of id, and group the edges by target.
 
-    `columns` (list of arrays of ids): sources and destinations, at least one, of one integer type.
-    `lasting`: False: a one-shot graph; may alias the columns.
-
-    `lasting`: whether `edge_list` must return codes after the caller has changed the columns; if False (a one-shot
-    graph), the result may alias the columns.
-    Returns `ids` (array): The distinct ids, ascending, in the type of the columns.
+    `columns` are sources and destinations, at least one of each, of one integer type. `lasting`: whether `edge_list`
+    must return codes after the caller has changed the columns; a one-shot graph may alias them. Return the edges, and
+    the distinct ids, ascending, in the type of the columns.
     """
     threads = Threads(this_machine().threads_for(columns[0].size))
     dtype = columns[0].dtype

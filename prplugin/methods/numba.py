@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu.normalization import inverse_out_weight
-from prplugin.cpu.sums import total
+from prplugin.cpu.sums import fan_in_for, total
 from prplugin.cpu.threads import Threads, equal_work
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import COMPILED_FROM, Machine
 from prplugin.methods.base import SeedsStep, Step, Sums
-from prplugin.methods.engines.host_step import HostStep
+from prplugin.methods.engines.host_step import HostStep, compiled_rounding
 from prplugin.methods.engines.sweeps import STREAMS, Sweeps, iterates_size, least_steps_for_sweeps
 from prplugin.numerics.extrapolation import depth_for, symmetric
-from prplugin.numerics.rounding import StepRounding, rounding_depth
 from prplugin.options import validate_int
 from prplugin.types.arrays import to_host
 from prplugin.types.edges import Floats
@@ -102,8 +101,7 @@ class _ThreadedPull(HostStep):
         v = np.array([1.0 / n]) if problem.personalization is None else problem.personalization
         self._target = v if problem.dangling is None else problem.dangling
         self._teleport = (1 - problem.alpha) * v
-        blocks = -(-n // pull_kernels.BLOCK)
-        self._sums = np.empty((blocks, 3))
+        self._sums = np.empty((-(-n // pull_kernels.BLOCK), 3))
         self._problem, self._threads = problem, Threads(threads)
         self._ranks: Floats = np.empty(0)
         self._contributions: Any = None
@@ -115,15 +113,8 @@ class _ThreadedPull(HostStep):
         self._changes: list[float] = []
         self._block_ranges = equal_work(offsets, pull_kernels.BLOCK, 8 * threads)
         self._pieces = [(nth, *piece) for nth, piece in enumerate(cut(n, PIECE))]
-        largest = adjacency.largest_in_degree
-        self._fan_in = np.uint64(pull_kernels.fan_in_for(largest))
-        self.rounding = StepRounding(
-            row=pull_kernels.group_sum_depth(largest),
-            edge=adjacency.out_weight_depth + 4 if adjacency.weighted else 2,
-            dangling=max(rounding_depth(n), pull_kernels.block_depth() + rounding_depth(blocks)),
-            vectors=problem.vector_depth,
-            norm=pull_kernels.block_depth() + rounding_depth(blocks) + 1,
-        )
+        self._fan_in = np.uint64(fan_in_for(adjacency.largest_in_degree))
+        self.rounding = compiled_rounding(problem)
 
     def start(self, ranks: Floats | float) -> None:
         self._ranks = np.empty(self._inverse_out_weight.size)

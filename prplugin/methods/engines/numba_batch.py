@@ -10,13 +10,13 @@ import numpy as np
 
 from prplugin.cpu import batch_kernels as kernels
 from prplugin.cpu.normalization import inverse_out_weight
-from prplugin.cpu.pull_kernels import NO_MOVES, as_unsigned, fan_in_for, group_sum_depth
-from prplugin.cpu.sums import totals
+from prplugin.cpu.pull_kernels import NO_MOVES, as_unsigned
+from prplugin.cpu.sums import fan_in_for, totals
 from prplugin.cpu.threads import Threads, equal_work
 from prplugin.graph.problem import Problem, Seeds
 from prplugin.methods.base import SeedsStep, Sums
+from prplugin.methods.engines.host_step import compiled_rounding
 from prplugin.numerics.extrapolation import depth_for, symmetric
-from prplugin.numerics.rounding import StepRounding, rounding_depth
 from prplugin.types.arrays import to_host
 from prplugin.types.edges import Floats, Integers
 
@@ -72,16 +72,8 @@ class NumbaBatch(SeedsStep):
         self._bounds = np.minimum(np.arange(self._blocks + 1) * kernels.BLOCK, n)
         self._threads, self._pieces = Threads(threads), equal_work(offsets, kernels.BLOCK, 8 * threads)
         self._kernel_target = np.empty(0) if problem.dangling is None else problem.dangling
-        largest = adjacency.largest_in_degree
-        self._fan_in = np.uint64(fan_in_for(largest))
-        block_depth = 2 * kernels.GROUP
-        self._in_float64 = StepRounding(
-            row=group_sum_depth(largest),
-            edge=adjacency.out_weight_depth + 4 if adjacency.weighted else 2,
-            dangling=max(rounding_depth(n), block_depth + rounding_depth(self._blocks)),
-            vectors=problem.vector_depth,
-            norm=block_depth + rounding_depth(self._blocks) + 1,
-        )
+        self._fan_in = np.uint64(fan_in_for(adjacency.largest_in_degree))
+        self._in_float64 = compiled_rounding(problem)
         self.set_contribution_dtype("float64")
 
     def set_contribution_dtype(self, dtype: str) -> None:

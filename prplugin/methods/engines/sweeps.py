@@ -289,31 +289,13 @@ def _layout_of(adjacency: Adjacency, threads: int, kernels: Any) -> _Layout:
         np.add(own, begins[turn], out=own)
         new_below = pieces[turn - STREAMS][1] if turn >= STREAMS else 0
         kernels.index_sources(
-            first,
-            last,
-            new_below,
-            begins[turn],
-            swept,
-            position,
-            offsets,
-            sources,
-            weights,
-            out_weight,
-            source_indices,
-            normalized_weights,
-            loop_fractions,
-        )
+            first, last, new_below, begins[turn], swept, position, offsets, sources, weights, out_weight,
+            source_indices, normalized_weights, loop_fractions,
+        )  # fmt: skip
 
     pool.for_each(turns, index_sources)
     loop_positions = np.flatnonzero(loop_fractions).astype(np.uint32)
     return _Layout(
-        swept,
-        pieces,
-        ends,
-        source_indices,
-        normalized_weights,
-        value_factor,
-        dangling_fraction,
-        loop_positions,
+        swept, pieces, ends, source_indices, normalized_weights, value_factor, dangling_fraction, loop_positions,
         loop_fractions[loop_positions],
-    )
+    )  # fmt: skip
