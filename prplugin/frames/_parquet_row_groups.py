@@ -139,7 +139,7 @@ def _by_row(groups: Iterator[Group], totals: _VertexDegrees, *, weighted: bool) 
 
 def _by_target(groups: Iterator[Group], totals: _VertexDegrees, *, weighted: bool) -> GroupedEdges:
     """Return the edges grouped by target."""
-    from prplugin.cpu.pieces import CscBuilder  # imports Numba
+    from prplugin.cpu.group import CscBuilder  # imports Numba
 
     in_degrees, out_degrees = totals.degrees
     builder, index = CscBuilder(in_degrees, out_degrees, weighted=weighted), index_dtype(in_degrees.size)

@@ -120,8 +120,9 @@ def cut(offsets: Integers, m: int, size: int, index: Any) -> Pieces:
 
 
 def most_blocks_of(plan: Plan) -> int:
-    """Return the most blocks that the GPU can hold at once for the plan's block size, whatever registers they need."""
-    return runtime.multiprocessors() * (runtime.attribute("MaxThreadsPerMultiProcessor") // plan.threads)
+    """Return the largest grid of the plan's block size, whatever registers it needs: resident blocks, one per piece."""
+    resident = runtime.multiprocessors() * (runtime.attribute("MaxThreadsPerMultiProcessor") // plan.threads)
+    return min(plan.pieces.count, resident)
 
 
 class Plan(Protocol):
@@ -156,7 +157,7 @@ class MergedRows(MixedOnDevice):
         self._plan, self._rows, self._n, self._starting = plan, rows, adjacency.n, blocks
         self._weighted, self._out_weight = adjacency.weighted, adjacency.out_weight
         count = 0 if plan is None else plan.pieces.count
-        most = 0 if plan is None else min(count, most_blocks_of(plan))
+        most = 0 if plan is None else most_blocks_of(plan)
         own_sizes = (count, count, totals * blocks, 2, rows, 2 * self._n, 2 * totals * max(1, most), 1)
         # One allocation: each costs as much as a kernel launch.
         ends = list(accumulate((*own_sizes, *sizes)))
@@ -191,7 +192,9 @@ class MergedRows(MixedOnDevice):
         if self._plan is not None:
             self._launch = self._plan.kernel(both.dtype).kernel
             self._smem = max(self._plan.smem(both.dtype), MIXING_SMEM)
-            self._blocks = blocks_of(self._plan, self._launch, self._smem)
+            # As many blocks as are resident at once, as grid barriers need, or one per piece.
+            resident = _resident_blocks(self._launch, self._plan.threads, self._smem, runtime.device())
+            self._blocks = min(self._plan.pieces.count, resident)
             self._edges = self._plan.edges(both.dtype)
 
     def start(self, ranks: Floats | float) -> None:
@@ -277,7 +280,7 @@ class MergeStep(MergedRows):
         """Allocate the history for mixing, if it fits, for the iterations from an L1 change to the goal."""
         # The first iterations are faster than later ones; alpha bounds the rate of all.
         left = math.log(goal / change) / math.log(self._alpha) if goal > 0 and self._alpha > 0 else math.inf
-        blocks = min(self._plan.pieces.count, most_blocks_of(self._plan))
+        blocks = most_blocks_of(self._plan)
         for window, period in WINDOWS[::-1] if left > LONG_WINDOW_FROM else WINDOWS[:1]:
             if runtime.fits(history_bytes(self._n, window, period)):
                 vectors = cupy.empty((window + 1 + window // period, self._n), np.float32)
@@ -313,13 +316,8 @@ def history_bytes(n: int, window: int, period: int) -> int:
     return 4 * n * (window + 1 + window // period)
 
 
-def blocks_of(plan: Plan, launch: Any, smem: int) -> int:
-    """Return the grid size: as many blocks as are resident at once, as grid barriers need, or one per piece."""
-    return min(plan.pieces.count, _most_blocks(launch, plan.threads, smem, runtime.device()))
-
-
 @cache
-def _most_blocks(launch: Any, threads: int, smem: int, device: int) -> int:
+def _resident_blocks(launch: Any, threads: int, smem: int, device: int) -> int:
     """Return the number of blocks that the current GPU holds at once."""
     return runtime.multiprocessors() * int(
         cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(launch.ptr, threads, smem)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
@@ -228,7 +229,7 @@ def pull_types(layout: Layout, dtype: np.dtype[Any]) -> dict[str, runtime.Macro]
     }
 
 
-# --- what methods check -------------------------------------------------------------------------------------------
+# --- what methods check, and their costs --------------------------------------------------------------------------
 
 
 def unavailable_reason(
@@ -246,3 +247,18 @@ def unavailable_reason(
         return None
     available = runtime.available_bytes()
     return f"it needs about {needed:,} bytes of GPU memory for this graph, and {available:,} are free. {remedy}"
+
+
+def cost_of(
+    iteration: float, *, edge: float, vertex: float = 0.0, longest: float = 0.0, layout: float = 0.0
+) -> Callable[[Adjacency, Machine], float]:
+    """Return the function `cost` of a method, given its seconds for the layout and per iteration.
+
+    `edge`, `vertex`, `longest`: Seconds per iteration for each edge, each vertex, and each edge of the longest row.
+    """
+
+    def cost(adjacency: Adjacency, machine: Machine) -> float:
+        of_longest = longest * adjacency.largest_in_degree if longest else 0.0
+        return layout + ITERATIONS * (iteration + edge * adjacency.m + vertex * adjacency.n + of_longest)
+
+    return cost

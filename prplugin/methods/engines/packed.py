@@ -44,11 +44,6 @@ class Rows(NamedTuple):
         """Number of rows."""
         return self.offsets.size - 1
 
-    def some(self, first: int, last: int) -> tuple[Any, Integers]:
-        """Return the rows renumbered first..last, and their offsets within the edges of these rows."""
-        rows = np.arange(first, last) if self.order is None else self.order[first:last].astype(np.int64)
-        return rows, offsets_of(self.offsets[rows + 1] - self.offsets[rows])
-
     def by_out_degree(self, out_degree: Integers) -> Rows:
         """Renumber vertices by descending out-degree: most sources, and their differences, are then small."""
         order = np.argsort(-out_degree, kind="stable").astype(index_dtype(self.n))
@@ -134,7 +129,8 @@ def _sorted(rows: Rows, first: int, last: int) -> tuple[Any, Any, Integers]:
     from prplugin.cpu import packed_kernels as kernels
     from prplugin.cpu.memory import read_only  # imports Numba
 
-    chosen, starts = rows.some(first, last)
+    chosen = np.arange(first, last) if rows.order is None else rows.order[first:last].astype(np.int64)
+    starts = offsets_of(rows.offsets[chosen + 1] - rows.offsets[chosen])
     given = (
         None if array is None else read_only(array)
         for array in (rows.offsets, rows.sources, rows.position, rows.weights)

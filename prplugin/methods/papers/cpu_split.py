@@ -24,7 +24,6 @@ import numpy as np
 
 from prplugin.errors import InvalidOptionError
 from prplugin.gpu.lazy import cupy
-from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
@@ -62,11 +61,8 @@ memory = replace(
     preparing_bytes=24 * CHUNK,  # copies of tails to the host for timing
 )
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
-
-
-def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate a ranking, fitted to benchmarks/results/kernels.md; the longest head dominates."""
-    return gpu_pull.ITERATIONS * (68e-6 + 3.3e-11 * adjacency.m + 2.2e-8 * adjacency.largest_in_degree)
+cost = gpu_pull.cost_of(68e-6, edge=3.3e-11, longest=2.2e-8)
+"""Fitted to benchmarks/results/kernels.md; the longest head dominates."""
 
 
 def prepare(

@@ -20,11 +20,8 @@ runs_on = "gpu"
 nondeterministic = True  # the order of atomic additions varies
 memory = replace(gpu_pull.MEMORY, arrays=("csc", "rows", "out_weight"))
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
-
-
-def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate a ranking, fitted to benchmarks/results/kernels.md."""
-    return gpu_pull.ITERATIONS * (61e-6 + 2.4e-11 * adjacency.m + 4.3e-11 * adjacency.n)
+cost = gpu_pull.cost_of(61e-6, edge=2.4e-11, vertex=4.3e-11)
+"""Fitted to benchmarks/results/kernels.md."""
 
 
 def prepare(problem: Problem, machine: Machine, *, threads: int = 256, blocks: int | None = None) -> Step:

@@ -44,11 +44,8 @@ memory = replace(
     vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=1),  # runs of edges
 )
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
-
-
-def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate a ranking, fitted to benchmarks/results/kernels.md."""
-    return gpu_pull.ITERATIONS * (83e-6 + 1.2e-11 * adjacency.m + 5.3e-11 * adjacency.n)
+cost = gpu_pull.cost_of(83e-6, edge=1.2e-11, vertex=5.3e-11)
+"""Fitted to benchmarks/results/kernels.md."""
 
 
 def prepare(problem: Problem, machine: Machine, *, piece_bytes: int = SIZE * TERM, threads: int = 128) -> Step:

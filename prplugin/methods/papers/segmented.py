@@ -176,11 +176,8 @@ memory = replace(
     preparing_vertex=Size(2 * 8, index=1),
 )
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
-
-
-def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate the measurement and a ranking, fitted to benchmarks/results/kernels.md."""
-    return 0.2 + gpu_pull.ITERATIONS * (75e-6 + 1.2e-11 * adjacency.m + 6.5e-11 * adjacency.n)
+cost = gpu_pull.cost_of(75e-6, edge=1.2e-11, vertex=6.5e-11, layout=0.2)
+"""Fitted to benchmarks/results/kernels.md; most of the layout is the measurement."""
 
 
 def prepare(
