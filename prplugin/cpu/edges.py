@@ -53,7 +53,7 @@ def _by_range(
     """Group edges by id - low, then remove ids of the range that have no edges."""
     dtype, least = columns[0].dtype, low
     if lasting:
-        endpoints, least = [shifted(end, low, span, threads) for end in endpoints], 0
+        endpoints, least = [shifted(ids, low, span, threads) for ids in endpoints], 0
     source, destination = endpoints
     out_degrees = degrees(source, span, threads, least)
     offsets, indices, _ = grouped(destination, source, None, span, threads, least)

@@ -24,12 +24,14 @@ def mark_repeated(edges: Edges, *, last: bool, directed: bool) -> tuple[Integers
     if not m:
         return cupy.zeros(0, np.uint8), 0
     blocks = blocks_for_each(m)
-    ends, way = (edges.source, edges.destination), (np.int32(directed), np.int32(bits))
+    endpoints, way = (edges.source, edges.destination), (np.int32(directed), np.int32(bits))
     keys: Any = cupy.empty(m, np.uint32)
-    launch(_kernel("pair_keys", edges), blocks, THREADS, m, *ends, *way, keys)
+    launch(_kernel("pair_keys", edges), blocks, THREADS, m, *endpoints, *way, keys)
     keys, rows = order_of(keys, min(2 * bits, 32), owned=True)
     marks, count = cupy.zeros(m, np.uint8), cupy.zeros(1, np.uint64)
-    launch(_kernel("mark_repeated", edges), blocks, THREADS, m, keys, rows, *ends, *way, np.int32(last), marks, count)
+    launch(
+        _kernel("mark_repeated", edges), blocks, THREADS, m, keys, rows, *endpoints, *way, np.int32(last), marks, count
+    )
     return marks, int(count[0])
 
 

@@ -54,9 +54,9 @@ def factorize_strings(columns: list[Strings]) -> tuple[list[Integers], Strings] 
     found = cupy.zeros(5, np.uint64)
     listed, outcome = found[2:], found[3:]
     codes = [cupy.empty(column.rows, index) for column in columns]
-    for end, (column, slots) in enumerate(zip(hashes, codes, strict=True)):
+    for nth, (column, slots) in enumerate(zip(hashes, codes, strict=True)):
         blocks = min(blocks_for_each(column.size), 8 * runtime.multiprocessors())
-        launch("insert", blocks, m, np.int32(end), column, column.size, capacity, table, slots, found)
+        launch("insert", blocks, m, np.int32(nth), column, column.size, capacity, table, slots, found)
     del hashes, column
     n, failures = found[:2].get().tolist()
     if failures:
@@ -69,9 +69,9 @@ def factorize_strings(columns: list[Strings]) -> tuple[list[Integers], Strings] 
     states = cupy.zeros(tiles + 1, state)
     begins = cupy.empty(n + 1, columns[0].offsets.dtype)
     launch("place", tiles, n, first, slots, *_offsets(columns), states[tiles:], states, table, begins, outcome)
-    for end, column in enumerate(codes):
+    for nth, column in enumerate(codes):
         blocks = runtime.blocks_for(column.size, THREADS)
-        launch("recode", blocks, *_arguments(columns), np.int32(end), column.size, table, column, outcome)
+        launch("recode", blocks, *_arguments(columns), np.int32(nth), column.size, table, column, outcome)
     size, collisions = outcome.get().tolist()
     if collisions:
         return None

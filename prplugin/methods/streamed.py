@@ -107,7 +107,7 @@ def prepare(
 class StreamedStep(gpu_pull.DeviceStep):
     """A step on the edges of `pull`, for a problem in host memory.
 
-    Ranks of vertices that are renumbered are permuted on the host, where the GPU would need one more vector.
+    Where the vertices are reordered, ranks are permuted on the host: the GPU would need one more vector.
     """
 
     _pull: StreamedPull

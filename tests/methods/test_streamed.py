@@ -396,10 +396,10 @@ def test_chunks_still_in_buffers_are_not_copied_again(monkeypatch, length, copie
     assert len(copies) == copied
 
 
-# --- renumbered vertices --------------------------------------------------------------------------------------------
+# --- reordered vertices ---------------------------------------------------------------------------------------------
 
 
-def test_ranks_are_renumbered_unless_a_mix_starts_from_those_of_the_step(monkeypatch):
+def test_ranks_are_reordered_unless_a_mix_starts_from_those_of_the_step(monkeypatch):
     started = []
     monkeypatch.setattr(gpu_pull.DeviceStep, "__init__", lambda self, problem, pull: None)
     monkeypatch.setattr(gpu_pull.DeviceStep, "start", lambda self, ranks: started.append(ranks))

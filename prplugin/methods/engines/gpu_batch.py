@@ -128,16 +128,16 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
         grid = min(runtime.blocks_for(pieces.count, GROUPS), BLOCKS)
         crossing_grid = min(self._long_crossings - (self._long_crossings - crossings) // GROUPS, CROSSING_BLOCKS)
         before, after = self._contributions
-        ends = *self._entries, self._alpha, self._columns, self._target, self._inverse_out_weight, self._ranks
+        equation = *self._entries, self._alpha, self._columns, self._target, self._inverse_out_weight, self._ranks
         self._launch(
             "step", grid, GROUPS, self._n, self._m, pieces.size, pieces.count, pieces.cuts, pieces.offsets,
-            self._sources, self._normalized_weights.of(self._dtype), *ends, before, after, moves, self._fronts,
+            self._sources, self._normalized_weights.of(self._dtype), *equation, before, after, moves, self._fronts,
             self._tails, self._measured,
         )  # fmt: skip
         if crossings:
             self._launch(
                 "cross", crossing_grid, GROUPS, pieces.size, crossings, self._long_crossings, self._crossing,
-                pieces.cuts, pieces.offsets, *ends, after, moves, self._fronts, self._tails, self._measured[grid:],
+                pieces.cuts, pieces.offsets, *equation, after, moves, self._fronts, self._tails, self._measured[grid:],
             )  # fmt: skip
         self._total(grid + (crossing_grid if crossings else 0))
         self._contributions.reverse()

@@ -89,7 +89,7 @@ def prepare(
         seconds = _timed(layout, adjacency.n, adjacency.largest_in_degree, threads)
         best = choose(seconds)
         logger.info(
-            "cpu-split: %s for %d vertices and %d edges; ms an iteration by N: %s",
+            "cpu-split: %s for %d vertices and %d edges; ms per iteration by N: %s",
             "everything on the GPU (split='all')" if best == ("all",) else f"split={split_text(best)}",
             adjacency.n, adjacency.m,
             ", ".join(f"{split_text(split)} {taken * 1e3:.3g}" for split, taken in seconds.items()),

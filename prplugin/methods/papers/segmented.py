@@ -238,7 +238,7 @@ class SortedRows:
         order = stable_order(degrees.max() - degrees)
         place = xp.empty(self.n, source.dtype)
         place[order] = xp.arange(self.n, dtype=source.dtype)
-        # The graph with its targets, not its sources, renumbered in that order.
+        # The graph with its targets, but not its sources, in that order.
         sorted_graph = Adjacency(Edges(source, place[target], adjacency.edges.weights, self.n))
         offsets, sources, weights = sorted_graph.csc
         self.order = order.astype(sources.dtype)
@@ -349,8 +349,8 @@ def _measured(rows: SortedRows, threads: int) -> Schedule:
     segments = [_fastest(rows, span, contributions, row_sums) for span in rows.spans]
     copy_ms = 0.0
     if threads:
-        here = cupyx.empty_pinned(rows.n)
-        copy_ms = 1e3 * best_seconds(lambda: contributions.get(out=here))
+        page_locked = cupyx.empty_pinned(rows.n)
+        copy_ms = 1e3 * best_seconds(lambda: contributions.get(out=page_locked))
         on_host = [
             host_ms(rows, span, threads) + copy_ms * (span[1] - span[0]) / rows.n  # the sums are copied back as fast
             for span in rows.spans
