@@ -117,19 +117,10 @@ class Sweeps:
         float32, and may overlap `moves`. Return the sum of d - r over the vertices that are not swept, and the number
         of sweeps.
         """
-        left = np.empty(self.swept.size, np.float32)
-        self._for_each(lambda _, *own: np.take(moves, self.swept[slice(*own)], out=left[slice(*own)]))
-        dangling_change, count = self._solve(left, dangling, goal, limit, buffer)
-
-        def add(_: int, first: int, last: int) -> None:
-            ranks[self.swept[first:last]] += left[first:last]
-
-        self._for_each(add)
-        return dangling_change, count
-
-    def _solve(self, left: Any, of_dangling: float, goal: float, limit: int, buffer: Any) -> tuple[float, int]:
-        """Replace r of the swept vertices by d - r; `of_dangling` is the sum of r over the others."""
         layout, n, depth = self._layout, self.swept.size, self._depth
+        left = np.empty(n, np.float32)
+        # All of `moves` is read before the iterates, which may overlap it, are written.
+        self._for_each(lambda _, *own: np.take(moves, self.swept[slice(*own)], out=left[slice(*own)]))
         # Per cycle, its start and its sweeps.
         iterates = buffer[: iterates_size(n, depth)].reshape(depth.cycles, depth.period + 1, n + 1)
         iterates[:, :, n] = 0
@@ -144,7 +135,7 @@ class Sweeps:
         mass, norm = (float(column.sum()) for column in sums.T)
         # Per iterate, the sum of its values, and the sum over dangling vertices.
         table = np.empty((depth.cycles, depth.period + 1, 2))
-        table[0, 0] = mass, of_dangling
+        table[0, 0] = mass, dangling
         # Float32 limits the digits per call: split the goal into stages of equally many digits, and solve the first.
         # Rounding is relative to d, whose ratio to its residual grows as alpha approaches 1.
         most = FLOAT32_DIGITS + math.log10(1 - self._alpha) / 2
@@ -154,9 +145,9 @@ class Sweeps:
         cycles, count = [0], 0
         while count < limit:
             count += 1
-            change, mass, dangling = self._sweep(iterates[cycle, at : at + 2].reshape(-1), left, *table[cycle, at])
+            change, mass, to_dangling = self._sweep(iterates[cycle, at : at + 2].reshape(-1), left, *table[cycle, at])
             at += 1
-            table[cycle, at] = mass, dangling + of_dangling
+            table[cycle, at] = mass, to_dangling + dangling
             # The next change is expected to shrink by the same ratio; after a mix, by alpha at least.
             ratio = min(change / before, 1.0) if before > 0 else self._alpha
             if change * ratio <= goal:
@@ -171,12 +162,12 @@ class Sweeps:
                 cycles = [*cycles[max(0, len(cycles) + 1 - depth.cycles) :], next_cycle]
                 cycle, at, before = next_cycle, 0, 0.0
 
-        def end(_: int, first: int, last: int) -> None:
-            own = left[first:last]
-            np.subtract(iterates[cycle, at, first:last] * layout.value_factor[first:last], own, out=own)
+        def add(_: int, first: int, last: int) -> None:
+            correction = iterates[cycle, at, first:last] * layout.value_factor[first:last]
+            ranks[self.swept[first:last]] += np.subtract(correction, left[first:last], out=correction)
 
-        self._for_each(end)
-        return float(table[cycle, at, 1]) - of_dangling, count
+        self._for_each(add)
+        return float(table[cycle, at, 1]) - dangling, count
 
     def _mix(self, iterates: Any, table: Any, cycles: list[int], next_cycle: int) -> None:
         """Write the Anderson mix of the sweeps of `cycles`, the latest last, as the start of cycle `next_cycle`."""
