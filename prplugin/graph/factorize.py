@@ -39,9 +39,9 @@ def edges_by_id(
     """
     count_processed_edges(columns[0].size)
     if grouped and len(columns) == 2 and use_compiled(columns[0].size):
-        from prplugin.cpu import edges  # imports Numba
+        from prplugin.cpu import factorize  # imports Numba
 
-        return edges.edges_by_id(columns, lasting=lasting)
+        return factorize.edges_by_id(columns, lasting=lasting)
     codes, ids = factorize_ids(columns, dictionary)
     return Edges(codes[0], codes[1], None, ids.size), ids
 

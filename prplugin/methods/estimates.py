@@ -12,7 +12,6 @@ from prplugin.errors import MethodUnavailableError, OutOfMemoryError, counted
 from prplugin.gpu import runtime
 from prplugin.graph.memory import NOTHING, Counts, Footprint, footprint
 from prplugin.machine import COMPILED_FROM, Machine, bytes_available, this_machine
-from prplugin.methods.base import Method
 from prplugin.methods.registry import contenders, methods
 from prplugin.options import check_choice, validate_int
 from prplugin.tables import Display, Displayed
@@ -134,16 +133,15 @@ def estimate_graph(graph: Any, machine: Machine) -> Estimate:
         chosen = next(contenders(counts, machine, {})).name
     except MethodUnavailableError:
         chosen = None
-    estimates = tuple(_estimate_method(method, counts, machine, chosen) for method in methods().values())
-    return Estimate(counts.n, counts.m, counts.memory_space, None, estimates)
-
-
-def _estimate_method(method: Method, counts: Any, machine: Machine, chosen: str | None) -> MethodEstimate:
-    few, many = footprint(method.memory, counts), footprint(method.memory, counts, real=8, many=True)
-    return MethodEstimate(
-        method.name, method.name == chosen, method.unavailable_reason(counts, machine), few.device.peak, few.host.peak,
-        many.device.peak, many.host.peak, method.cost(counts, machine),
-    )  # fmt: skip
+    estimates = []
+    for name, method in methods().items():
+        few, many = footprint(method.memory, counts), footprint(method.memory, counts, real=8, many=True)
+        estimate = MethodEstimate(
+            name, name == chosen, method.unavailable_reason(counts, machine), few.device.peak, few.host.peak,
+            many.device.peak, many.host.peak, method.cost(counts, machine),
+        )  # fmt: skip
+        estimates.append(estimate)
+    return Estimate(counts.n, counts.m, counts.memory_space, None, tuple(estimates))
 
 
 # --- from counts alone --------------------------------------------------------------------------------------------

@@ -142,7 +142,10 @@ class NumbaBatch(SeedsStep):
 
     def __call__(self, moves: Any = None) -> Sums:
         self._has_moves = moves is not None
-        teleport_factor = self._teleport_factor
+        # Factor of each column's values v: 1 - alpha, plus alpha * D where w = v.
+        teleport_factor = np.full(self._columns.size, 1 - self._alpha)
+        if self._target is None:
+            teleport_factor += self._mass
         flat_moves = NO_MOVES if moves is None else _flat(moves)
 
         def step(first: int, last: int) -> None:
@@ -200,12 +203,6 @@ class NumbaBatch(SeedsStep):
         spread = np.zeros((self.width, *values.shape[1:]))
         spread[self._columns] = values
         return spread
-
-    @property
-    def _teleport_factor(self) -> Floats:
-        """Factor of each column's values v: 1 - alpha, plus alpha * D where w = v."""
-        rest = np.full(self._columns.size, 1 - self._alpha)
-        return rest + self._mass if self._target is None else rest
 
     def ranks(self) -> Floats:
         if self._all_ranks is None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from numbers import Integral
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.methods.papers._rows import RowsPull
 from prplugin.numerics.rounding import compensated_depth
+from prplugin.options import validate_int
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats
 
@@ -77,11 +78,8 @@ class BinnedPull:
 
 def _checked(thresholds: Sequence[int]) -> list[int]:
     """Validate two integers 0 <= a <= b."""
-    good = (
-        isinstance(thresholds, Sequence)
-        and len(thresholds) == 2
-        and all(isinstance(value, Integral) and not isinstance(value, (bool, np.bool_)) for value in thresholds)
-    )
-    if not good or not 0 <= thresholds[0] <= thresholds[1]:
-        raise InvalidOptionError(f"thresholds must be two whole numbers (a, b) with 0 <= a <= b, not {thresholds!r}.")
-    return [int(value) for value in thresholds]
+    if isinstance(thresholds, Sequence) and len(thresholds) == 2:
+        with suppress(InvalidOptionError):
+            low = validate_int("thresholds", thresholds[0], least=0)
+            return [low, validate_int("thresholds", thresholds[1], least=low)]
+    raise InvalidOptionError(f"thresholds must be two whole numbers (a, b) with 0 <= a <= b, not {thresholds!r}.")
