@@ -15,9 +15,9 @@ from __future__ import annotations
 import logging
 import statistics
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from numbers import Integral
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -29,8 +29,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.engines import gpu_pull
 from prplugin.methods.papers._host_rows import CHUNK, HostPull, Recorder, unrecorded
-from prplugin.methods.papers._rows import RowsPull
-from prplugin.methods.papers._timing import best_seconds
+from prplugin.methods.papers._rows import RowsPull, best_seconds
 from prplugin.options import validate_int
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats, Integers
@@ -106,18 +105,16 @@ def split_option(split: object) -> list[N] | None:
     if isinstance(split, str) and split == "auto":
         return None
     blocks: list[Any] = list(split) if isinstance(split, (list, tuple)) else [split]
-    if blocks and all(map(_is_n, blocks)):
-        return ["all" if block == "all" else int(block) for block in blocks]
+    with suppress(InvalidOptionError):
+        if blocks:
+            return [
+                "all" if isinstance(block, str) and block == "all" else validate_int("split", block, least=0)
+                for block in blocks
+            ]
     raise InvalidOptionError(
         "split must be 'auto', 'all', a whole number of at least 0, or a list of such numbers and 'all', "
         f"not {split!r}."
     )
-
-
-def _is_n(block: Any) -> bool:
-    if isinstance(block, str):
-        return block == "all"
-    return isinstance(block, Integral) and not isinstance(block, (bool, np.bool_)) and int(block) >= 0
 
 
 # --- choosing N ---------------------------------------------------------------------------------------------------

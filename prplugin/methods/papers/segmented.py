@@ -26,8 +26,7 @@ from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.methods.papers._host_rows import HostPull, Recorder, ThreadedSums, host_rows, unrecorded
-from prplugin.methods.papers._rows import LANES, RowsPull, check_launch
-from prplugin.methods.papers._timing import best_seconds
+from prplugin.methods.papers._rows import LANES, RowsPull, best_seconds, check_launch
 from prplugin.numerics.rounding import compensated_depth
 from prplugin.options import validate_int
 from prplugin.types.arrays import namespace
