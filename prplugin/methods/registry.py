@@ -42,10 +42,6 @@ PACKAGES = "prplugin.methods", "prplugin.methods.papers"
 ChoiceCache: TypeAlias = dict[tuple[Any, ...], Method]
 """Methods of least cost on one graph, by what they depend on."""
 
-RUNS_ON = {"host": "cpu", "device": "gpu"}
-"""Methods available for each memory space."""
-
-NONDETERMINISTIC = "its last bits vary from run to run"
 OTHER_PROCESSOR = {
     "cpu": "runs on the CPU; this frame is ranked on the GPU",
     "gpu": "runs on the GPU; this frame is ranked on the CPU",
@@ -214,15 +210,15 @@ def candidates(adjacency: Adjacency) -> Mapping[str, Method]:
 
     With a budget of GPU memory set by the user, and a GPU present, frames in host memory are ranked on the GPU, too.
     """
-    runs_on = RUNS_ON[adjacency.memory_space]
-    if runs_on == "cpu" and (
-        adjacency.spilled or (runtime.budget() is not None and runtime.unavailable_reason() is None)
-    ):
-        runs_on = "gpu"
+    on_gpu = (
+        adjacency.memory_space == "device"
+        or adjacency.spilled
+        or (runtime.budget() is not None and runtime.unavailable_reason() is None)
+    )
     return {
         name: method
         for name, method in methods().items()
-        if method.runs_on == runs_on and not getattr(method, "nondeterministic", False)
+        if (method.runs_on == "gpu") == on_gpu and not getattr(method, "nondeterministic", False)
     }
 
 
@@ -246,7 +242,9 @@ def reasons(
     def reason_against(name: str, method: Method) -> Considered:
         if name not in eligible:
             here = method.runs_on == chosen.runs_on and getattr(method, "nondeterministic", False)
-            return Considered(name, None, NONDETERMINISTIC if here else OTHER_PROCESSOR[method.runs_on])
+            return Considered(
+                name, None, "its last bits vary from run to run" if here else OTHER_PROCESSOR[method.runs_on]
+            )
         if unknown := set(options) - set(options_of(method)):
             return Considered(name, None, f"takes no option {', '.join(sorted(unknown))}")
         if name in measured:

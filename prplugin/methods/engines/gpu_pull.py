@@ -139,12 +139,9 @@ def vectors(problem: Problem) -> tuple[Any, int, Any, int]:
     Each is an array of n entries, or of one for all vertices, followed by its stride: 1, or 0.
     """
     n, rest = problem.adjacency.n, 1 - problem.alpha
-    if problem.personalization is None and problem.dangling is None:
-        both = cupy.asarray(np.array([1.0 / n, rest * (1.0 / n)]))
-        target, teleport = both[:1], both[1:]
-    else:
-        v = cupy.full(1, 1.0 / n) if problem.personalization is None else cupy.asarray(problem.personalization)
-        target, teleport = v if problem.dangling is None else cupy.asarray(problem.dangling), rest * v
+    v = np.full(1, 1.0 / n) if problem.personalization is None else problem.personalization
+    w = v if problem.dangling is None else problem.dangling
+    target, teleport = cupy.asarray(w), cupy.asarray(rest * v)
     return target, target.size // n, teleport, teleport.size // n
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from prplugin.cpu import normalization
 from prplugin.cpu.sorting import offsets_of
 from prplugin.cpu.threads import Threads
 from prplugin.types.edges import Floats, Integers, index_dtype
@@ -84,9 +85,7 @@ def normalized_weights(rows: Rows, out_weight: Floats, dtype: Any) -> Iterator[F
     """
     for first, last in _parts(rows):
         sources, weights, _ = _sorted(rows, first, last)
-        of_source = out_weight[sources]
-        exact = np.divide(weights, of_source, out=np.zeros(of_source.size), where=of_source > 0)
-        yield exact.astype(dtype, copy=False)
+        yield normalization.normalized_weights(weights, sources, out_weight).astype(dtype, copy=False)
 
 
 def bits_of(n: int) -> int:
