@@ -63,12 +63,8 @@ def grouped(
 ) -> tuple[Integers, Integers, Floats | None]:
     """Group edges by row, in the order of the frame within each row.
 
-    `rows`, `columns` (arrays of m int32 or int64): endpoints of each edge, as ids from `low` to low + n - 1.
-    `weights`: array of m float64, or None.
-
-    Returns `offsets` (array of n + 1 int64).
-    Returns `indices` (array of m positions): The columns, less `low`, by row.
-    Returns `weights` (array of m float64, or None).
+    `rows` and `columns` are ids from `low` to low + n - 1. Return the offsets of the rows, the columns less `low`, and
+    the weights.
     """
     bits = max(n - 1, 1).bit_length()
     shift = max(bits - BUCKET_BITS, 0)
@@ -92,12 +88,10 @@ def grouped(
 def _by_bucket(
     rows: Any, columns: Any, weights: Any, n: int, low: Any, shift: int, bits: int, threads: Threads
 ) -> tuple[Integers, Any, Any]:
-    """Partition edges into buckets of 2**shift rows.
+    """Partition edges into buckets of 2**shift rows; return the offsets of the buckets, edges and weights.
 
-    Returns `bounds` (array of int64): offsets of the buckets.
-    Returns `pairs` (array of m int64): the row within its bucket in the upper bits, the column in the lower; 64 bits
-    are enough for any n that fits in memory.
-    Returns `weights`: array of m float64, or None.
+    An edge is an int64 with the row within its bucket in the upper bits and the column in the lower `bits`, which
+    suffices for any n that fits in memory.
     """
     pieces = [(nth, *piece) for nth, piece in enumerate(cut(rows.size))]
     counts = np.zeros((len(pieces), ((n - 1) >> shift) + 1), np.int32)

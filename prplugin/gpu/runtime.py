@@ -277,11 +277,8 @@ def _joined(path: Path, seen: set[Path]) -> str:
 def kernel(path: str, name: str, /, **macros: Macro) -> Any:
     """Compile a kernel of a .cu file for the given macros; cached in the process and on disk.
 
-    `path`: .cu file, relative to the folder of this package.
-    `name`: name of the `extern "C" __global__` function.
-    `**macros`: ``real_t=contributions.dtype``, ``LANES=16`` and the like.
-
-    Returns `cupy.RawKernel`: see `launch`.
+    `path` is relative to the folder of this package; macros are ``real_t=contributions.dtype``, ``LANES=16`` and the
+    like. Return a `cupy.RawKernel` for `launch`.
     """
     known = path, name, *sorted(macros.items())
     if (found := _kernels.get(known)) is None:

@@ -225,10 +225,7 @@ def lay_out(
 
 
 def spans(chunks: Integers, most: int) -> Integers:
-    """Split the chunks of each tile into spans of about equal length, at most `most` chunks.
-
-    Returns `array of spans x 3 int64`: Tile, first chunk and end of each.
-    """
+    """Split each tile's chunks into equal spans of at most `most`; return tile, first chunk and end of each span."""
     parts = -(-chunks // most)
     length = -(-chunks // np.maximum(parts, 1))
     parts = -(-chunks // np.maximum(length, 1))  # rounding up may leave fewer parts

@@ -46,8 +46,8 @@ LONG_ROW = 32
 MIXING_FROM = 10.0
 """Iterations left, at the convergence rate of the last one, from which mixing is worth its history and another launch.
 
-On an H100 those cost 0.12 ms, as long as four iterations over a graph of a million edges. A kernel argument: CuPy
-passes a Python integer as 64-bit integer.
+On an H100 those cost 0.12 ms, as long as four iterations over a graph of a million edges. A float, since CuPy passes a
+Python integer to a kernel as a 64-bit integer.
 """
 
 LONG_WINDOW_FROM = 250

@@ -120,11 +120,7 @@ class DeviceStep(MixedOnDevice):
 
 
 def inverse_out_weight(adjacency: Adjacency) -> Floats:
-    """Return 1 / W of each vertex, 0 for dangling ones.
-
-    For weighted graphs it returns 1 instead of 1 / W: edges carry normalized weights w / W, as 1 / W overflows for
-    subnormal W.
-    """
+    """Do the same as `prplugin.cpu.normalization.inverse_out_weight` on the GPU."""
     out_weight = cupy.asarray(adjacency.out_weight)
     flow: Floats = cupy.empty(adjacency.n)
     grid = min(runtime.blocks_for(adjacency.n, THREADS), BLOCKS)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from prplugin.cpu.sorting import run_starts
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
 from prplugin.graph.adjacency import Adjacency
@@ -82,7 +83,7 @@ def _matrix(adjacency: Adjacency, dtype: Any) -> Any:
     pairs = edges.destination.astype("int64") * n + edges.source
     order = cupy.argsort(pairs)
     pairs = pairs[order]
-    starts = cupy.flatnonzero(cupy.concatenate([cupy.ones(1, bool), pairs[1:] != pairs[:-1]]))
+    starts = cupy.flatnonzero(run_starts(pairs))
     bounds = cupy.append(starts, edges.m)
     if adjacency.weighted:
         normalized_weights = gpu_pull.NormalizedWeights(edges.weights, adjacency, edges.source).of("float64")
