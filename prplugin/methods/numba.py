@@ -34,7 +34,6 @@ memory = Memory(
     many_vertex=Size(1.5 * 4 + 4 * 4 + 12 * 4, weight=1.5 * 0.5),
 )
 
-
 PIECE = 1 << 14
 """Rows per piece of operations on vectors. Each piece has its own sums: any number of threads gives the same bits."""
 

@@ -242,9 +242,8 @@ def reasons(
     def reason_against(name: str, method: Method) -> Considered:
         if name not in eligible:
             here = method.runs_on == chosen.runs_on and getattr(method, "nondeterministic", False)
-            return Considered(
-                name, None, "its last bits vary from run to run" if here else OTHER_PROCESSOR[method.runs_on]
-            )
+            reason = "its last bits vary from run to run" if here else OTHER_PROCESSOR[method.runs_on]
+            return Considered(name, None, reason)
         if unknown := set(options) - set(options_of(method)):
             return Considered(name, None, f"takes no option {', '.join(sorted(unknown))}")
         if name in measured:
