@@ -147,24 +147,26 @@ def _sparse(columns: list[Integers], low: int, high: int) -> tuple[list[Integers
     least = np.uint64(low % 2**64)
     capacity = slots_needed(columns)
     index = index_dtype(capacity)
+
+    def launch_kernel(name: str, blocks: int, *arguments: Any) -> None:
+        launch(_sparse_kernel(name, dtype, index), blocks, THREADS, *arguments)
+
     table: Any = cupy.empty(capacity + 1, np.uint64)
     table.data.memset_async(0xFF, table.nbytes)
     found = cupy.zeros(3, np.uint64)
     codes = [cupy.empty(column.size, index) for column in columns]
-    blocks, insert = min(_blocks(columns), 8 * runtime.multiprocessors()), _sparse_kernel("insert", dtype, index)
-    launch(insert, blocks, THREADS, *_columns(columns), least, capacity, table, *padded(codes, 3), found)
+    blocks = min(_blocks(columns), 8 * runtime.multiprocessors())
+    launch_kernel("insert", blocks, *_columns(columns), least, capacity, table, *padded(codes, 3), found)
     n, failures, _ = found.get().tolist()
     if failures:
         return _by_sort(columns)
     keys, slots = cupy.empty(n, np.uint64), cupy.empty(n, index)
-    blocks, collect = blocks_for_each(capacity + 1), _sparse_kernel("collect", dtype, index)
-    launch(collect, blocks, THREADS, capacity, table, found[2:], keys, slots)
+    launch_kernel("collect", blocks_for_each(capacity + 1), capacity, table, found[2:], keys, slots)
     keys, slots = sorted_by(keys, (high - low).bit_length(), slots)
     positions = table  # reuses the memory of the keys
     ids = cupy.empty(n, dtype)
-    place, recode = (_sparse_kernel(name, dtype, index) for name in ("place", "recode"))
-    launch(place, blocks_for_each(n), THREADS, n, keys, slots, least, positions, ids)
-    launch(recode, _blocks(columns), THREADS, *_columns(codes), positions)
+    launch_kernel("place", blocks_for_each(n), n, keys, slots, least, positions, ids)
+    launch_kernel("recode", _blocks(columns), *_columns(codes), positions)
     return [code.astype(index_dtype(n), copy=False) for code in codes], ids
 
 

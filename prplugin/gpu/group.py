@@ -93,7 +93,7 @@ def degrees(groups: Integers, n: int) -> Integers:
     if n in BINNED and m >= MIN_ROWS_PER_GROUP * n and groups.itemsize == counts.itemsize == 4:
         _count_binned(groups, counts)
     elif m:
-        launch(_offsets_kernel("group_sizes", groups, counts), blocks_for_each(m), THREADS, m, groups, counts)
+        _launch_offsets("group_sizes", groups, counts, blocks_for_each(m), m, groups, counts)
     return counts
 
 
@@ -176,8 +176,8 @@ def groups_of(offsets: Integers, m: int, dtype: Any) -> Integers:
     """Return the group of each of m rows that are sorted by group."""
     groups: Integers = cupy.empty(m, dtype)
     if m:
-        kernel, blocks = _offsets_kernel("group_of_rows", groups, offsets), runtime.blocks_for(m, OFFSETS_PIECE)
-        launch(kernel, blocks, THREADS, m, offsets.size - 1, offsets, groups)
+        blocks = runtime.blocks_for(m, OFFSETS_PIECE)
+        _launch_offsets("group_of_rows", groups, offsets, blocks, m, offsets.size - 1, offsets, groups)
     return groups
 
 
@@ -185,13 +185,13 @@ def offsets_of(groups: Integers, n: int) -> Integers:
     """Return the offsets of n groups in rows sorted by group."""
     m = groups.size
     offsets: Integers = cupy.empty(n + 1, offset_dtype(m))
-    kernel = _offsets_kernel("offsets", groups, offsets)
-    launch(kernel, runtime.blocks_for(m + n + 1, SPAN), THREADS, m, groups, n, offsets)
+    _launch_offsets("offsets", groups, offsets, runtime.blocks_for(m + n + 1, SPAN), m, groups, n, offsets)
     return offsets
 
 
-def _offsets_kernel(name: str, groups: Integers, counts: Integers) -> Any:
-    return runtime.kernel("gpu/offsets.cu", name, key_t=np.dtype(f"u{groups.itemsize}"), offset_t=counts.dtype)
+def _launch_offsets(name: str, groups: Integers, counts: Integers, blocks: int, *arguments: Any) -> None:
+    kernel = runtime.kernel("gpu/offsets.cu", name, key_t=np.dtype(f"u{groups.itemsize}"), offset_t=counts.dtype)
+    launch(kernel, blocks, THREADS, *arguments)
 
 
 def _words_of_sums(m: int, n: int, itemsize: int, extent: tuple[float, float]) -> int:
