@@ -162,9 +162,8 @@ class StreamedPull:
         self._directory = _folder(directory)
         threads = Threads(this_machine().threads)
         self.rows = packed.choose_order(packed.Rows(*adjacency.csc), threads)
-        self.out_weight = adjacency.out_weight
-        if self.rows.order is not None:
-            self.out_weight = self.out_weight[self.rows.order]
+        order, out_weight = self.rows.order, adjacency.out_weight
+        self.out_weight = out_weight if order is None else out_weight[order]
         chunker = _Chunker(chunk_bytes, 8 if adjacency.weighted else 0)
         chunks = chunker.chunks(packed.packed(self.rows, threads))
         if self._directory is None:
@@ -202,9 +201,8 @@ class StreamedPull:
 
     def allocate(self, dtype: Any) -> None:
         """Allocate the buffers, and normalize the weights in this type; one type is stored at a time."""
-        if not self._count:
-            return
-        if self.chunk_stream is None or (self.rows.weights is not None and self._normalized_weights_dtype != dtype):
+        stale = self.rows.weights is not None and self._normalized_weights_dtype != dtype
+        if self._count and (self.chunk_stream is None or stale):
             self.chunk_stream = None  # frees its memory first
             columns = [self.data]
             if self.rows.weights is not None:
@@ -249,21 +247,21 @@ class _Chunker:
             columns = part.edges.tolist(), part.rows.tolist(), part.continued.tolist()
             for piece, its_edges, row, continued in zip(pieces, *columns, strict=True):
                 if held and (size + piece.size > self._limit or edges + its_edges > self._most_edges):
-                    self._end(len(held), edges, size)
-                    yield held
+                    yield self._ended(held, edges, size)
                     held, size, edges = [], 0, 0
                 # `table` replaces the last one by the piece in which the row begins.
                 self._table.extend((size, piece.size, edges, row, continued))
                 held.append(piece)
                 size, edges, self.largest = size + piece.size, edges + its_edges, max(self.largest, piece.size)
         if held:
-            self._end(len(held), edges, size)
-            yield held
+            yield self._ended(held, edges, size)
 
-    def _end(self, pieces: int, edges: int, size: int) -> None:
-        self.first_pieces.append(self.first_pieces[-1] + pieces)
+    def _ended(self, held: list[Any], edges: int, size: int) -> list[Any]:
+        """Return the pieces of a chunk, which has these numbers of edges and bytes."""
+        self.first_pieces.append(self.first_pieces[-1] + len(held))
         self.edges.append(edges)
         self.sizes.append(size)
+        return held
 
     def table(self) -> Any:
         """Return the table of the pieces, and of one more at the end: see streamed.cu."""
