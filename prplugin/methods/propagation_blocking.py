@@ -110,7 +110,7 @@ class BlockedPlan:
         self._adjacency = adjacency
         csc = adjacency.csc
         self.pieces = gpu_merge.cut(offsets, adjacency.m, size, csc.indices.dtype)
-        self._blocks = lay_out(self.pieces, csc.indices, tile, grid, adjacency.n)
+        self._blocks = build_blocks(self.pieces, csc.indices, tile, grid, adjacency.n)
         self._values: Any = None
         self._row_spans = 0 if rows is None else self._blocks.row_spans
         self._next = cupy.full(1, self._row_spans, np.uint32)
@@ -191,10 +191,10 @@ class Blocks:
         return arranged
 
 
-def lay_out(
+def build_blocks(
     pieces: gpu_merge.Pieces, sources: Integers, tile: int, blocks: int = 1, columns: int | None = None
 ) -> Blocks:
-    """Lay out edges that are sorted by row, for a grid of at most `blocks` blocks.
+    """Return the edges of pieces in both orders, for a grid of at most `blocks` thread blocks.
 
     `columns`: number of vertices that may be sources; the number of rows if not given.
     """
