@@ -78,7 +78,11 @@ class DeviceStep(MixedOnDevice):
         self._n, self._alpha = n, problem.alpha
         self._weighted = adjacency.weighted
         self._inverse_out_weight = inverse_out_weight(adjacency)
-        self._vectors = vectors(problem)
+        # w and (1 - alpha) * v: arrays of n entries, or of one for all vertices, and their strides, 1 or 0.
+        v = np.full(1, 1.0 / n) if problem.personalization is None else problem.personalization
+        w = v if problem.dangling is None else problem.dangling
+        target, teleport = cupy.asarray(w), cupy.asarray((1 - problem.alpha) * v)
+        self._vectors = target, target.size // n, teleport, teleport.size // n
         self._ranks: Floats = cupy.empty(n)
         self._row_sums: Floats = cupy.empty(n)
         self._blocks = min(runtime.blocks_for(n, THREADS), BLOCKS)
@@ -127,18 +131,6 @@ def inverse_out_weight(adjacency: Adjacency) -> Floats:
     kernel = _of_finish("inverse_out_weight", flow.dtype)
     runtime.launch(kernel, grid, THREADS, adjacency.n, np.int32(adjacency.weighted), out_weight, flow)
     return flow
-
-
-def vectors(problem: Problem) -> tuple[Any, int, Any, int]:
-    """Return w and (1 - alpha) * v as kernel arguments.
-
-    Each is an array of n entries, or of one for all vertices, followed by its stride: 1, or 0.
-    """
-    n, rest = problem.adjacency.n, 1 - problem.alpha
-    v = np.full(1, 1.0 / n) if problem.personalization is None else problem.personalization
-    w = v if problem.dangling is None else problem.dangling
-    target, teleport = cupy.asarray(w), cupy.asarray(rest * v)
-    return target, target.size // n, teleport, teleport.size // n
 
 
 def step_rounding(problem: Problem, row: int) -> StepRounding:
