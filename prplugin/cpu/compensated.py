@@ -12,8 +12,6 @@ from prplugin.cpu.memory import compiled, read_only
 from prplugin.numerics.rounding import compensated_depth
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["RUN", "CompensatedSums", "compensated_sums", "join_runs", "sum_runs", "two_sum"]
-
 RUN = 1 << 14
 """Edges per run, at most: about ten microseconds of work."""
 

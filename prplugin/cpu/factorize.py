@@ -19,8 +19,6 @@ from prplugin.cpu.threads import Threads
 from prplugin.machine import this_machine
 from prplugin.types.edges import GroupedEdges, Integers, index_dtype
 
-__all__ = ["edges_by_id", "factorize_ids"]
-
 _Rows: TypeAlias = tuple[int, int, int]
 """A column, and the first and last + 1 of some of its rows."""
 

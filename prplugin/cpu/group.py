@@ -16,8 +16,6 @@ from prplugin.cpu.sorting import offsets_of, rows_of
 from prplugin.cpu.threads import Threads
 from prplugin.types.edges import Floats, GroupedEdges, Integers, index_dtype
 
-__all__ = ["AHEAD", "PIECE", "CscBuilder", "as_int64", "cut", "degrees", "grouped"]
-
 PIECE = 1 << 17
 """Rows per piece of work."""
 

@@ -9,8 +9,6 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-__all__ = ["OPTIONS", "compare_and_swap", "compiled", "prefetch", "read_only"]
-
 OPTIONS: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 """Options of all kernels. Without a wrapper for calls from C, which nobody makes, they compile an eighth faster."""
 

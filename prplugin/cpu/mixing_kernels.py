@@ -7,8 +7,6 @@ import numpy as np
 
 from prplugin.cpu.memory import OPTIONS
 
-__all__ = ["CHUNK", "combine", "products"]
-
 CHUNK = 128
 """Columns per chunk, so that a chunk of all rows stays in the L1 cache."""
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["inverse_out_weight", "normalized_weights"]
-
 CHUNK = 1 << 16
 """Edges at a time, so that temporary arrays stay in the cache."""
 

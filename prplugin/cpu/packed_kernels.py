@@ -6,8 +6,6 @@ import numpy as np
 
 from prplugin.cpu.memory import compiled
 
-__all__ = ["pack", "sort_rows"]
-
 
 @compiled
 def sort_rows(offsets, sources, position, weights, rows, sorted_sources, sorted_weights):

@@ -7,8 +7,6 @@ import numpy as np
 
 from prplugin.cpu.memory import OPTIONS, compiled, prefetch
 
-__all__ = ["BLOCK_TERMS", "PUSH_COST", "add_contributions", "change_rows", "find_candidates", "norms", "push", "select"]
-
 BLOCK_TERMS = 1024
 """Number of terms per block of a blocked sum."""
 

@@ -13,8 +13,6 @@ import numpy as np
 from prplugin.cpu.compensated import two_sum
 from prplugin.cpu.memory import compiled
 
-__all__ = ["commit", "compact", "find_pairs", "rewrite", "sum_rows"]
-
 FILTER_SIZE = 1 << 12
 """Number of flags by which edges to remove are searched for: they fit in the L1 cache."""
 

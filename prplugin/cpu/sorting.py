@@ -11,8 +11,6 @@ import numpy as np
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Integers, index_dtype
 
-__all__ = ["offsets_of", "packs", "rows_of", "run_starts", "stable_order"]
-
 
 def offsets_of(counts: Integers) -> Integers:
     """Return the n + 1 offsets of n groups, as int64: the number of entries may exceed 2**31 where n does not."""

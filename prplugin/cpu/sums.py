@@ -16,8 +16,6 @@ from prplugin.cpu.sorting import stable_order
 from prplugin.numerics.rounding import FAN_IN
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["GroupSums", "fan_in_for", "group_sum_depth", "total", "totals"]
-
 
 def total(terms: Floats) -> float:
     """Sum a vector; each term goes through at most `rounding_depth(terms.size)` additions.

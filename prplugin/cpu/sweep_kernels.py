@@ -8,8 +8,6 @@ import numpy as np
 
 from prplugin.cpu.memory import compiled
 
-__all__ = ["GROUP", "RED_BLACK_GROUP", "index_sources", "sum_dangling_fractions", "sweep"]
-
 GROUP = 4
 """Edges added with independent accumulators; the edges of each vertex are padded to a multiple of this."""
 

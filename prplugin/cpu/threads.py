@@ -14,8 +14,6 @@ import numpy as np
 
 from prplugin.types.edges import Integers
 
-__all__ = ["Piece", "Threads", "equal_work"]
-
 Piece: TypeAlias = tuple[int, int]
 """First and last + 1 of a range of rows, blocks or pieces."""
 

@@ -12,8 +12,6 @@ from prplugin.gpu.runtime import THREADS, blocks_for_each, launch
 from prplugin.gpu.sort import bits_for, order_of, state_type
 from prplugin.types.edges import Edges, Integers, index_dtype
 
-__all__ = ["drop_marked", "mark_repeated"]
-
 
 def mark_repeated(edges: Edges, *, last: bool, directed: bool) -> tuple[Integers, int]:
     """Mark all rows of each pair but the first, or the last, with a byte of 1 per row; also return their number.

@@ -16,8 +16,6 @@ from prplugin.gpu.runtime import THREADS, blocks_for_each, launch
 from prplugin.gpu.sort import bits_for, distances, sorted_by
 from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, index_dtype, offset_dtype
 
-__all__ = ["GivenWeights", "edges_by_id", "with_weights"]
-
 EDGE_BYTES, WEIGHTED_EDGE_BYTES, ID_BYTES = 17, 33, 24
 """Peak memory of `_grouped` in bytes per edge, per weighted edge, and per id of the range."""
 

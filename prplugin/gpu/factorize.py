@@ -15,18 +15,6 @@ from prplugin.gpu.runtime import THREADS, blocks_for_each, launch
 from prplugin.gpu.sort import SORTING, TILE, TILED, padded, sorted_by, state_type
 from prplugin.types.edges import Floats, Integers, index_dtype
 
-__all__ = [
-    "INDEX",
-    "ONE_BLOCK",
-    "STATE",
-    "as_kernel_ids",
-    "counted_marks",
-    "extremes",
-    "factorize_ids",
-    "ids_kernel",
-    "slots_needed",
-]
-
 DENSE = 16
 """Ids are dense if their range is below this many times their number: its bitmap then takes at most 6 bytes per id."""
 

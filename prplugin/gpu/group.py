@@ -14,8 +14,6 @@ from prplugin.gpu.sort import BINS, SORTING, TILE, TILED, Column, bits_for, part
 from prplugin.numerics.rounding import compensated_depth
 from prplugin.types.edges import Floats, Integers, offset_dtype
 
-__all__ = ["degrees", "grouped", "groups_of", "offsets_of", "run_sums", "sums_by"]
-
 FEW_GROUPS = 1 << 16
 """Number of groups up to which one block groups `TILE` rows."""
 

@@ -11,8 +11,6 @@ from prplugin.gpu import runtime
 from prplugin.gpu.runtime import launch
 from prplugin.types.edges import Integers, index_dtype
 
-__all__ = ["Column", "bits_for", "distances", "order_of", "padded", "partitioned", "sorted_by", "state_type"]
-
 SORTING = 256
 """Threads per block of the sort."""
 

@@ -11,8 +11,6 @@ from prplugin.gpu import runtime
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Integers, offset_dtype
 
-__all__ = ["find_edges", "spliced"]
-
 
 def find_edges(present: Compressed, wanted: Edges, nth: Integers) -> Integers:
     """Return the entry of each wanted edge, number `nth` of those that match it, or -1; without weights, any match."""

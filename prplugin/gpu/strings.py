@@ -13,8 +13,6 @@ from prplugin.gpu.runtime import THREADS, blocks_for_each
 from prplugin.gpu.sort import bits_for, padded, sorted_by, state_type
 from prplugin.types.edges import Integers, index_dtype, offset_dtype
 
-__all__ = ["Strings", "factorize_strings"]
-
 WARP = 32
 
 

@@ -18,8 +18,6 @@ from prplugin.numerics.rounding import StepRounding
 from prplugin.options import Options, allows_float32
 from prplugin.types.edges import Floats
 
-__all__ = ["Method", "SeedsStep", "Step", "Sums", "starts_in_float32"]
-
 
 class Sums(NamedTuple):
     """Norms of y - x, measured by a step from x to y: numbers, or for many seeds arrays with one entry per seed."""

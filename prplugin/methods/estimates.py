@@ -18,18 +18,6 @@ from prplugin.tables import Display, Displayed
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import index_dtype
 
-__all__ = [
-    "Estimate",
-    "Ids",
-    "MethodEstimate",
-    "describe_ingest_memory",
-    "describe_method_memory",
-    "describe_seeds_memory",
-    "estimate_counts",
-    "estimate_graph",
-    "explain_oom",
-]
-
 Ids = Literal["int32", "int64", "string"]
 
 SPACE = {"device": "the GPU's memory", "host": "this machine's memory"}

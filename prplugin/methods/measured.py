@@ -30,8 +30,6 @@ from prplugin.methods.registry import contenders
 from prplugin.options import Options, allows_float32, likely_steps
 from prplugin.types.arrays import synchronize
 
-__all__ = ["Timing", "TimingCache", "fastest", "measured", "timed"]
-
 logger = logging.getLogger(__name__)
 
 SKIP_RATIO = 20

@@ -21,19 +21,6 @@ from prplugin.methods.base import Method, Step
 from prplugin.options import check_choice
 from prplugin.types.history import Considered
 
-__all__ = [
-    "ChoiceCache",
-    "candidates",
-    "check_options",
-    "choose",
-    "choose_batch",
-    "compile_ahead",
-    "contenders",
-    "methods",
-    "options_of",
-    "reasons",
-]
-
 logger = logging.getLogger(__name__)
 
 PACKAGES = "prplugin.methods", "prplugin.methods.papers"

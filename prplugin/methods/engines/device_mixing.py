@@ -12,8 +12,6 @@ from prplugin.methods.base import Step
 from prplugin.numerics.extrapolation import symmetric
 from prplugin.types.edges import Floats
 
-__all__ = ["MixedOnDevice"]
-
 THREADS = 256
 """Threads per block: at least one per pair of moves."""
 

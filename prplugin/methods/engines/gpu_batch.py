@@ -18,8 +18,6 @@ from prplugin.methods.engines.device_mixing import MixedOnDevice
 from prplugin.numerics.extrapolation import depth_for
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["DeviceBatch"]
-
 WIDTHS = (8, 32)
 """Seeds per batch: 32 lanes are a warp, and 32 float32 are a cache line."""
 

@@ -13,8 +13,6 @@ from prplugin.numerics.extrapolation import symmetric
 from prplugin.numerics.rounding import StepRounding, rounding_depth
 from prplugin.types.edges import Floats
 
-__all__ = ["HostStep", "compiled_rounding"]
-
 CHUNK = 8192
 """Entries per chunk of a vector: few enough that no BLAS splits a dot product among threads, and that all rows stay in
 the cache."""

@@ -20,8 +20,6 @@ from prplugin.numerics.extrapolation import depth_for, symmetric
 from prplugin.types.arrays import to_host
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["NumbaBatch"]
-
 WIDEST = 64
 """Largest number of seeds per batch. More seeds share the work per edge and per row: docs/decisions/0016."""
 

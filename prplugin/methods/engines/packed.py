@@ -13,8 +13,6 @@ from prplugin.cpu.sorting import offsets_of
 from prplugin.cpu.threads import Threads
 from prplugin.types.edges import Floats, Integers, index_dtype
 
-__all__ = ["GROUP", "PART", "PIECE", "Packed", "Rows", "bits_of", "choose_order", "normalized_weights", "packed"]
-
 PIECE = 2048
 """Edges per piece, as in streamed.cu; the last piece of a part may have fewer."""
 

@@ -38,8 +38,6 @@ from prplugin.graph.problem import Problem
 from prplugin.numerics.extrapolation import Depth, depth_for, mixing_weights, symmetric
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["Sweeps", "iterates_size", "least_steps_for_sweeps"]
-
 STREAMS = 2
 TURNS = 16
 FLOAT32_DIGITS = 7.2

@@ -16,8 +16,6 @@ from prplugin.methods.engines.gpu_pull import Layout
 from prplugin.types.arrays import namespace, to_host
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["HostPull", "HostRows", "Recorder", "ThreadedSums", "host_rows", "unrecorded"]
-
 FILE = "methods/papers/cpu_split.cu"
 THREADS = 256
 

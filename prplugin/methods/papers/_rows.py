@@ -17,8 +17,6 @@ from prplugin.numerics.rounding import compensated_depth
 from prplugin.options import validate_int
 from prplugin.types.edges import Floats
 
-__all__ = ["LANES", "RowsPull", "best_seconds", "check_launch", "pull_step"]
-
 LANES = (4, 8, 16, 32)
 """Valid numbers of threads per row for `warp`."""
 
