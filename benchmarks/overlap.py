@@ -35,8 +35,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods.papers import cpu_split
 from prplugin.methods.papers._host_rows import unrecorded
-from prplugin.methods.papers._rows import RowsPull
-from prplugin.methods.papers._timing import best_seconds
+from prplugin.methods.papers._rows import RowsPull, best_seconds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

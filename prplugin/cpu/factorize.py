@@ -156,7 +156,7 @@ def replace_codes(columns: list[Any], position: Any, threads: Threads) -> list[A
 
 
 def _rows_of(columns: Sequence[Any]) -> list[_Rows]:
-    return [(end, *piece) for end, column in enumerate(columns) for piece in cut(column.size)]
+    return [(nth, *piece) for nth, column in enumerate(columns) for piece in cut(column.size)]
 
 
 def _place_rows(columns: list[Any], rows: list[_Rows], position: Any, threads: Threads) -> None:
@@ -226,16 +226,16 @@ class _Table:
         left: list[_Rows] = []
         lock = Lock()
 
-        def insert(end: int, first: int, last: int) -> None:
+        def insert(column: int, first: int, last: int) -> None:
             limit = ((self.slots.size >> 1) - self._count) // threads.count
             stop, count = first, 0
             if limit > 0:
-                stop, count = _insert(columns[end], first, last, self.slots, self._shift, codes[end], limit)
+                stop, count = _insert(columns[column], first, last, self.slots, self._shift, codes[column], limit)
             with lock:
                 self._count += count
-            done.append((end, first, stop))
+            done.append((column, first, stop))
             if stop < last:
-                left.append((end, stop, last))
+                left.append((column, stop, last))
 
         threads.for_each(pieces, insert)
         return done, left

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from prplugin.cpu.compensated import CompensatedSums
 from prplugin.cpu.memory import compiled, prefetch, read_only
-from prplugin.cpu.sorting import offsets_of
+from prplugin.cpu.sorting import offsets_of, rows_of
 from prplugin.cpu.threads import Threads
-from prplugin.types.edges import Floats, Integers, index_dtype
+from prplugin.types.edges import Floats, GroupedEdges, Integers, index_dtype
 
 PIECE = 1 << 17
 """Rows per piece of work."""
@@ -60,12 +61,8 @@ def grouped(
 ) -> tuple[Integers, Integers, Floats | None]:
     """Group edges by row, in the order of the frame within each row.
 
-    `rows`, `columns` (arrays of m int32 or int64): endpoints of each edge, as ids from `low` to low + n - 1.
-    `weights`: array of m float64, or None.
-
-    Returns `offsets` (array of n + 1 int64).
-    Returns `indices` (array of m positions): The columns, less `low`, by row.
-    Returns `weights` (array of m float64, or None).
+    `rows` and `columns` are ids from `low` to low + n - 1. Return the offsets of the rows, the columns less `low`, and
+    the weights.
     """
     bits = max(n - 1, 1).bit_length()
     shift = max(bits - BUCKET_BITS, 0)
@@ -89,12 +86,10 @@ def grouped(
 def _by_bucket(
     rows: Any, columns: Any, weights: Any, n: int, low: Any, shift: int, bits: int, threads: Threads
 ) -> tuple[Integers, Any, Any]:
-    """Partition edges into buckets of 2**shift rows.
+    """Partition edges into buckets of 2**shift rows; return the offsets of the buckets, edges and weights.
 
-    Returns `bounds` (array of int64): offsets of the buckets.
-    Returns `pairs` (array of m int64): the row within its bucket in the upper bits, the column in the lower; 64 bits
-    are enough for any n that fits in memory.
-    Returns `weights`: array of m float64, or None.
+    An edge is an int64 with the row within its bucket in the upper bits and the column in the lower `bits`, which
+    suffices for any n that fits in memory.
     """
     pieces = [(nth, *piece) for nth, piece in enumerate(cut(rows.size))]
     counts = np.zeros((len(pieces), ((n - 1) >> shift) + 1), np.int32)
@@ -111,6 +106,41 @@ def _by_bucket(
 
     threads.for_each(pieces, fill)
     return bounds, pairs, bucket_weights
+
+
+class CscBuilder:
+    """Builder of a CSC layout from parts of the edge list, given the degrees of the whole list.
+
+    Beside the result it holds a few numbers per vertex.
+    """
+
+    def __init__(self, in_degrees: Integers, out_degrees: Integers, *, weighted: bool) -> None:
+        self._offsets = offsets_of(in_degrees)
+        self._next = self._offsets[:-1].copy()
+        n, m = in_degrees.size, int(self._offsets[-1])
+        self._out_degrees = out_degrees
+        self._sources = np.empty(m, index_dtype(n))
+        self._weights: Floats | None = np.empty(m) if weighted else None
+        self._sums = CompensatedSums(n) if weighted else None
+
+    def add(self, source: Integers, destination: Integers, weights: Floats | None) -> None:
+        """Add some edges, after those added before."""
+        source, destination = read_only(source), read_only(destination)
+        if self._sums is not None:
+            assert weights is not None
+            self._sums.add(source, weights)
+            weights = read_only(weights)
+        _scatter(source, destination, weights, self._next, self._sources, self._weights)
+
+    def edges(self) -> GroupedEdges:
+        """Return the grouped edges, once all have been added."""
+        offsets, sources = self._offsets, self._sources
+        out_weight, rounding_depth = (
+            (self._out_degrees.astype(np.float64), 0) if self._sums is None else self._sums.values()
+        )
+        return GroupedEdges(
+            (offsets, sources, self._weights), out_weight, lambda: (sources, rows_of(offsets)), rounding_depth
+        )
 
 
 # Indices are cast to unsigned integers: Numba checks signed ones for negative values at each access.
@@ -158,3 +188,15 @@ def _sort(begin, end, bits, pairs, bucket_weights, ends, indices, weights):
         indices[place] = pairs[edge] & mask
         if bucket_weights is not None:
             weights[place] = bucket_weights[edge]
+
+
+@compiled
+def _scatter(source, destination, weights, places, sources, placed_weights):
+    """Write the source of each edge (and its weight, unless None) to the next free entry of its target."""
+    for edge in range(source.size):
+        target = np.uint64(destination[edge])
+        place = np.uint64(places[target])
+        places[target] += 1
+        sources[place] = source[edge]
+        if weights is not None:
+            placed_weights[place] = weights[edge]

@@ -8,30 +8,26 @@ from prplugin.cpu.memory import compiled
 
 
 @compiled
-def sort_rows(offsets, sources, position, rows, sorted_sources):
-    """Write the sources of `rows`, sorted within each row, mapped through `position` first unless that is None."""
+def sort_rows(offsets, sources, position, weights, rows, sorted_sources, sorted_weights):
+    """Write the sources of `rows`, sorted within each row, and their weights, unless None.
+
+    Sources are mapped through `position` first, unless that is None. Parallel edges keep their order.
+    """
     at = 0
     for row in rows:
         begin = at
         for edge in range(offsets[row], offsets[row + 1]):
             sorted_sources[at] = sources[edge] if position is None else position[sources[edge]]
             at += 1
-        sorted_sources[begin:at].sort()
-
-
-@compiled
-def sort_weighted_rows(offsets, sources, position, weights, rows, sorted_sources, sorted_weights):
-    """Sort sources as `sort_rows` does, and weights with them; parallel edges keep their order."""
-    at = 0
-    for row in rows:
-        begin, end = offsets[row], offsets[row + 1]
-        row_sources = np.empty(end - begin, sorted_sources.dtype)
-        for edge in range(begin, end):
-            row_sources[edge - begin] = sources[edge] if position is None else position[sources[edge]]
-        for place in np.argsort(row_sources, kind="mergesort"):
-            sorted_sources[at] = row_sources[place]
-            sorted_weights[at] = weights[begin + place]
-            at += 1
+        row_sources = sorted_sources[begin:at]
+        if weights is None:
+            row_sources.sort()
+        else:
+            unsorted = row_sources.copy()
+            for place in np.argsort(unsorted, kind="mergesort"):
+                sorted_sources[begin] = unsorted[place]
+                sorted_weights[begin] = weights[offsets[row] + place]
+                begin += 1
 
 
 @compiled

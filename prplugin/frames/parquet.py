@@ -300,7 +300,7 @@ def _read_row_groups(
     if edge_list or totals.m < COMPILED_FROM:
         builder = _EdgeList(totals.m, len(known), weighted=weighted)
     else:
-        from prplugin.cpu.pieces import CscBuilder  # imports Numba
+        from prplugin.cpu.group import CscBuilder  # imports Numba
 
         builder = CscBuilder(*degrees, weighted=weighted)
     for edges, own in groups():
@@ -321,7 +321,7 @@ def _factorize(table: pa.Table, columns: Columns, first_row: int) -> tuple[Any, 
 
 
 class _EdgeList:
-    """Edges in the order of the rows, with the methods of `prplugin.cpu.pieces.CscBuilder`."""
+    """Edges in the order of the rows, with the methods of `prplugin.cpu.group.CscBuilder`."""
 
     def __init__(self, m: int, n: int, *, weighted: bool) -> None:
         source, destination = np.empty((2, m), index_dtype(n))

@@ -8,7 +8,7 @@ import cupy
 import numpy as np
 
 from prplugin.gpu import runtime
-from prplugin.gpu.runtime import THREADS, blocks_for_each
+from prplugin.gpu.runtime import THREADS, blocks_for_each, launch
 from prplugin.gpu.sort import bits_for, order_of, state_type
 from prplugin.types.edges import Edges, Integers, index_dtype
 
@@ -21,17 +21,12 @@ def mark_repeated(edges: Edges, *, last: bool, directed: bool) -> tuple[Integers
     m, bits = edges.m, bits_for(edges.n)
     if not m:
         return cupy.zeros(0, np.uint8), 0
-    blocks = (blocks_for_each(m),)
-    way = np.int32(directed), np.int32(bits)
+    endpoints, way = (edges.source, edges.destination), (np.int32(directed), np.int32(bits))
     keys: Any = cupy.empty(m, np.uint32)
-    _kernel("pair_keys", edges)(blocks, (THREADS,), (m, edges.source, edges.destination, *way, keys))
+    _launch("pair_keys", edges, m, *endpoints, *way, keys)
     keys, rows = order_of(keys, min(2 * bits, 32), owned=True)
     marks, count = cupy.zeros(m, np.uint8), cupy.zeros(1, np.uint64)
-    _kernel("mark_repeated", edges)(
-        blocks,
-        (THREADS,),
-        (m, keys, rows, edges.source, edges.destination, *way, np.int32(last), marks, count),
-    )
+    _launch("mark_repeated", edges, m, keys, rows, *endpoints, *way, np.int32(last), marks, count)
     return marks, int(count[0])
 
 
@@ -41,23 +36,16 @@ def drop_marked(edges: Edges, marks: Integers, count: int) -> Edges:
     states = cupy.zeros(blocks + 1, state_type(edges.m))
     source, destination = (cupy.empty(kept, edges.source.dtype) for _ in range(2))
     weights = None if edges.weights is None else cupy.empty(kept)
-    _kernel("keep_rows", edges)(
-        (blocks,),
-        (THREADS,),
-        (
-            edges.m, marks, states[blocks:], states, edges.source, edges.destination,
-            0 if edges.weights is None else edges.weights, source, destination, 0 if weights is None else weights,
-        ),
+    _launch(
+        "keep_rows", edges, edges.m, marks, states[blocks:], states, edges.source, edges.destination,
+        0 if edges.weights is None else edges.weights, source, destination, 0 if weights is None else weights,
     )  # fmt: skip
     return Edges(source, destination, weights, edges.n, edges.extent)
 
 
-def _kernel(name: str, edges: Edges) -> Any:
-    return runtime.kernel(
-        "gpu/pairs.cu",
-        name,
-        index_t=runtime.ctype(edges.source.dtype),
-        order_t=runtime.ctype(index_dtype(edges.m)),
-        state_t=runtime.ctype(state_type(edges.m)),
+def _launch(name: str, edges: Edges, *arguments: Any) -> None:
+    kernel = runtime.kernel(
+        "gpu/pairs.cu", name, index_t=edges.source.dtype, order_t=index_dtype(edges.m), state_t=state_type(edges.m),
         WEIGHTED=int(edges.weights is not None),
-    )
+    )  # fmt: skip
+    launch(kernel, blocks_for_each(edges.m), THREADS, *arguments)

@@ -12,7 +12,7 @@ import numpy as np
 
 from prplugin.gpu import group, runtime
 from prplugin.gpu.factorize import ONE_BLOCK, as_kernel_ids, counted_marks, extremes, factorize_ids
-from prplugin.gpu.runtime import THREADS, blocks_for_each
+from prplugin.gpu.runtime import THREADS, blocks_for_each, launch
 from prplugin.gpu.sort import bits_for, distances, sorted_by
 from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, index_dtype, offset_dtype
 
@@ -79,24 +79,21 @@ def _grouped(
     del targets
     if weights is None:
         outs, rounding_depth, extent = group.degrees(sources, span), 0, ANY
-    kernels: dict[str, Any] = {"id_t": runtime.ctype(dtype), "WEIGHTED": int(weights is not None)}
-    range_blocks = (runtime.blocks_for(span + 1, THREADS),)
+    range_blocks = runtime.blocks_for(span + 1, THREADS)
+
+    def launch_kernel(name: str, blocks: int, *arguments: Any) -> None:
+        kernel = runtime.kernel("gpu/grouped.cu", name, id_t=dtype, WEIGHTED=int(weights is not None))
+        launch(kernel, blocks, THREADS, *arguments)
 
     def mark(bits: Integers) -> None:
-        runtime.kernel("gpu/grouped.cu", "mark_endpoints", **kernels)(
-            range_blocks, (THREADS,), (span, begins, outs, bits)
-        )
+        launch_kernel("mark_endpoints", range_blocks, span, begins, outs, bits)
 
     marks, n = counted_marks(mark, span, dtype)
     ids, offsets, out_weight = cupy.empty(n, dtype), cupy.empty(n + 1, np.int32), cupy.empty(n, np.float64)
-    runtime.kernel("gpu/grouped.cu", "compact", **kernels)(
-        range_blocks,
-        (THREADS,),
-        (span, n, np.uint64(low % 2**64), marks, begins, outs, ids, offsets, out_weight),
-    )
+    least = np.uint64(low % 2**64)
+    launch_kernel("compact", range_blocks, span, n, least, marks, begins, outs, ids, offsets, out_weight)
     if n < span:
-        compact_codes = runtime.kernel("gpu/grouped.cu", "compact_codes", **kernels)
-        compact_codes((blocks_for_each(sources.size),), (THREADS,), (sources.size, sources, marks))
+        launch_kernel("compact_codes", blocks_for_each(sources.size), sources.size, sources, marks)
 
     def edge_list() -> tuple[Integers, Integers]:
         """Return source and destination of each edge, ordered by target."""

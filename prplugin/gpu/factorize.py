@@ -11,8 +11,8 @@ import cupy
 import numpy as np
 
 from prplugin.gpu import runtime
-from prplugin.gpu.runtime import THREADS, blocks_for_each
-from prplugin.gpu.sort import ITEMS, SORTING, TILE, padded, sorted_by, state_type
+from prplugin.gpu.runtime import THREADS, blocks_for_each, launch
+from prplugin.gpu.sort import SORTING, TILE, TILED, padded, sorted_by, state_type
 from prplugin.types.edges import Floats, Integers, index_dtype
 
 DENSE = 16
@@ -62,15 +62,8 @@ def _factorize_one_block(columns: list[Integers], count: int) -> tuple[list[Inte
     """Factorize all ids in one launch."""
     codes = cupy.empty(count + 1, np.int32)
     ids = cupy.empty(count, columns[0].dtype)
-    launch = runtime.kernel(
-        "gpu/one_block.cu",
-        "factorize_one_block",
-        id_t=runtime.ctype(ids.dtype),
-        value_t="int",
-        THREADS=SORTING,
-        ITEMS=ITEMS,
-    )
-    launch((1,), (SORTING,), (*_columns(columns), codes, ids))
+    kernel = runtime.kernel("gpu/one_block.cu", "factorize_one_block", id_t=ids.dtype, value_t=INDEX, **TILED)
+    launch(kernel, 1, SORTING, *_columns(columns), codes, ids)
     ends = np.cumsum([0, *(column.size for column in columns)]).tolist()
     parts = [codes[start:end] for start, end in pairwise(ends)]
     return parts, ids[: int(codes[count])]
@@ -85,11 +78,8 @@ def extremes(columns: list[Integers], weights: Floats | None = None) -> tuple[in
     found = cupy.zeros(4, np.uint64)
     dtype = columns[0].dtype if columns else np.dtype(np.int64)
     blocks = min(_blocks([*columns, *([] if weights is None else [weights])]), 8 * runtime.multiprocessors())
-    ids_kernel("extremes", dtype)(
-        (blocks,),
-        (THREADS,),
-        (*_columns(columns), *((0, 0) if weights is None else (weights, weights.size)), found),
-    )
+    weighed = (0, 0) if weights is None else (weights, weights.size)
+    launch(ids_kernel("extremes", dtype), blocks, THREADS, *_columns(columns), *weighed, found)
     bits = found.get()
     bits[[0, 2]] ^= np.uint64(2**64 - 1)  # stored as complements
     low, high = bits[:2].tolist()
@@ -106,7 +96,7 @@ def _dense(columns: list[Integers], low: int, high: int) -> tuple[list[Integers]
     blocks = _blocks(columns)
 
     def mark(bits: Integers) -> None:
-        ids_kernel("mark", dtype)((blocks,), (THREADS,), (*_columns(columns), least, bits))
+        launch(ids_kernel("mark", dtype), blocks, THREADS, *_columns(columns), least, bits)
 
     marks, n = counted_marks(mark, span, dtype)
     words = marks.size
@@ -114,11 +104,9 @@ def _dense(columns: list[Integers], low: int, high: int) -> tuple[list[Integers]
         words, marks = n, 0
     codes = [cupy.empty(column.size, index_dtype(n)) for column in columns]
     ids = cupy.empty(n, dtype)
-    ids_kernel("encode", dtype, index_dtype(n))(
-        (max(blocks, runtime.blocks_for(words, THREADS)),),
-        (THREADS,),
-        (*_columns(columns), least, words, marks, *padded(codes, 3), ids),
-    )
+    blocks = max(blocks, runtime.blocks_for(words, THREADS))
+    encode = ids_kernel("encode", dtype, index_dtype(n))
+    launch(encode, blocks, THREADS, *_columns(columns), least, words, marks, *padded(codes, 3), ids)
     return codes, ids
 
 
@@ -137,7 +125,7 @@ def counted_marks(mark: Callable[[Integers], None], span: int, dtype: np.dtype[A
     total, states, ticket, bits = cleared[:8], cleared[8:], cleared[ticketed:], cleared[ticketed + 4 :]
     mark(bits)
     marks: Any = cupy.empty(words, np.uint64)
-    ids_kernel("count_marks", dtype, state=state)((tiles,), (THREADS,), (words, bits, marks, ticket, states, total))
+    launch(ids_kernel("count_marks", dtype, state=state), tiles, THREADS, words, bits, marks, ticket, states, total)
     return marks, int(total.view(np.int64)[0])
 
 
@@ -147,26 +135,26 @@ def _sparse(columns: list[Integers], low: int, high: int) -> tuple[list[Integers
     least = np.uint64(low % 2**64)
     capacity = slots_needed(columns)
     index = index_dtype(capacity)
+
+    def launch_kernel(name: str, blocks: int, *arguments: Any) -> None:
+        launch(_sparse_kernel(name, dtype, index), blocks, THREADS, *arguments)
+
     table: Any = cupy.empty(capacity + 1, np.uint64)
     table.data.memset_async(0xFF, table.nbytes)
     found = cupy.zeros(3, np.uint64)
     codes = [cupy.empty(column.size, index) for column in columns]
-    _sparse_kernel("insert", dtype, index)(
-        (min(_blocks(columns), 8 * runtime.multiprocessors()),),
-        (THREADS,),
-        (*_columns(columns), least, capacity, table, *padded(codes, 3), found),
-    )
+    blocks = min(_blocks(columns), 8 * runtime.multiprocessors())
+    launch_kernel("insert", blocks, *_columns(columns), least, capacity, table, *padded(codes, 3), found)
     n, failures, _ = found.get().tolist()
     if failures:
         return _by_sort(columns)
     keys, slots = cupy.empty(n, np.uint64), cupy.empty(n, index)
-    blocks = blocks_for_each(capacity + 1)
-    _sparse_kernel("collect", dtype, index)((blocks,), (THREADS,), (capacity, table, found[2:], keys, slots))
+    launch_kernel("collect", blocks_for_each(capacity + 1), capacity, table, found[2:], keys, slots)
     keys, slots = sorted_by(keys, (high - low).bit_length(), slots)
     positions = table  # reuses the memory of the keys
     ids = cupy.empty(n, dtype)
-    _sparse_kernel("place", dtype, index)((blocks_for_each(n),), (THREADS,), (n, keys, slots, least, positions, ids))
-    _sparse_kernel("recode", dtype, index)((_blocks(columns),), (THREADS,), (*_columns(codes), positions))
+    launch_kernel("place", blocks_for_each(n), n, keys, slots, least, positions, ids)
+    launch_kernel("recode", _blocks(columns), *_columns(codes), positions)
     return [code.astype(index_dtype(n), copy=False) for code in codes], ids
 
 
@@ -180,7 +168,7 @@ def _estimate(columns: list[Integers]) -> int:
     """Estimate the number of distinct ids by HyperLogLog, plus three standard deviations."""
     ranks = cupy.zeros(REGISTERS, np.uint32)
     blocks = min(_blocks(columns), 4 * runtime.multiprocessors())
-    _sparse_kernel("sketch", columns[0].dtype)((blocks,), (THREADS,), (*_columns(columns), ranks))
+    launch(_sparse_kernel("sketch", columns[0].dtype), blocks, THREADS, *_columns(columns), ranks)
     found = ranks.get()
     estimate = 0.7213 / (1 + 1.079 / REGISTERS) * REGISTERS**2 / (0.5**found).sum()
     empty = REGISTERS - np.count_nonzero(found)
@@ -200,12 +188,11 @@ def _columns(columns: list[Integers]) -> list[Any]:
 
 def ids_kernel(name: str, ids: np.dtype[Any], index: np.dtype[Any] = INDEX, *, state: np.dtype[Any] = STATE) -> Any:
     """Return a kernel of dense_ids.cu."""
-    types = {"id_t": runtime.ctype(ids), "index_t": runtime.ctype(index), "state_t": runtime.ctype(state)}
-    return runtime.kernel("gpu/dense_ids.cu", name, **types)
+    return runtime.kernel("gpu/dense_ids.cu", name, id_t=ids, index_t=index, state_t=state)
 
 
 def _sparse_kernel(name: str, ids: np.dtype[Any], index: np.dtype[Any] = INDEX) -> Any:
-    return runtime.kernel("gpu/sparse_ids.cu", name, id_t=runtime.ctype(ids), index_t=runtime.ctype(index))
+    return runtime.kernel("gpu/sparse_ids.cu", name, id_t=ids, index_t=index)
 
 
 def _by_sort(columns: list[Integers]) -> tuple[list[Integers], Integers]:

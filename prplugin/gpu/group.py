@@ -9,8 +9,8 @@ import cupy
 import numpy as np
 
 from prplugin.gpu import runtime
-from prplugin.gpu.runtime import THREADS, blocks_for_each
-from prplugin.gpu.sort import BINS, ITEMS, SORTING, TILE, Column, bits_for, partitioned, sorted_by
+from prplugin.gpu.runtime import THREADS, blocks_for_each, launch
+from prplugin.gpu.sort import BINS, SORTING, TILE, TILED, Column, bits_for, partitioned, sorted_by
 from prplugin.numerics.rounding import compensated_depth
 from prplugin.types.edges import Floats, Integers, offset_dtype
 
@@ -75,21 +75,11 @@ def _grouped_one_block(
     offsets = cupy.empty(n + 1, np.int32)
     grouped_members = cupy.empty_like(members)
     grouped_weights = None if weights is None else cupy.empty_like(weights)
-    launch = runtime.kernel(
-        "gpu/one_block.cu",
-        "group_one_block",
-        id_t="int",
-        value_t=runtime.ctype(f"i{members.itemsize}"),
-        THREADS=SORTING,
-        ITEMS=ITEMS,
-    )
+    value_t = np.dtype(f"i{members.itemsize}")
+    kernel = runtime.kernel("gpu/one_block.cu", "group_one_block", id_t=offsets.dtype, value_t=value_t, **TILED)
     launch(
-        (1,),
-        (SORTING,),
-        (
-            groups.size, groups, members, 0 if weights is None else weights, n, np.int32(bits_for(n)),
-            offsets, grouped_members, 0 if grouped_weights is None else grouped_weights,
-        ),
+        kernel, 1, SORTING, groups.size, groups, members, 0 if weights is None else weights, n, np.int32(bits_for(n)),
+        offsets, grouped_members, 0 if grouped_weights is None else grouped_weights,
     )  # fmt: skip
     return offsets, grouped_members, grouped_weights
 
@@ -101,8 +91,7 @@ def degrees(groups: Integers, n: int) -> Integers:
     if n in BINNED and m >= MIN_ROWS_PER_GROUP * n and groups.itemsize == counts.itemsize == 4:
         _count_binned(groups, counts)
     elif m:
-        launch = runtime.kernel("gpu/offsets.cu", "group_sizes", **_types(groups, counts))
-        launch((blocks_for_each(m),), (THREADS,), (m, groups, counts))
+        _launch_offsets("group_sizes", groups, counts, blocks_for_each(m), m, groups, counts)
     return counts
 
 
@@ -113,12 +102,9 @@ def _count_binned(groups: Integers, counts: Integers) -> None:
     width = 1 << shift
     parts = -(-width // COUNTED)
     piece = max(PIECE, ROWS_PER_GROUP * width)
-    launch = runtime.kernel("gpu/binned_sizes.cu", "binned_sizes", state_t=runtime.ctype(starts.dtype))
-    launch(
-        (_pieces(m, n, width, piece) * parts,),
-        (COUNTING,),
-        (m, rows, starts, np.int32(shift), np.int32(parts), np.int32(-(-width // parts)), np.int32(piece), counts),
-    )
+    sizes = (np.int32(size) for size in (shift, parts, -(-width // parts), piece))
+    kernel = runtime.kernel("gpu/binned_sizes.cu", "binned_sizes", state_t=starts.dtype)
+    launch(kernel, _pieces(m, n, width, piece) * parts, COUNTING, m, rows, starts, *sizes, counts)
 
 
 def _pieces(m: int, n: int, width: int, piece: int) -> int:
@@ -156,20 +142,17 @@ def _exact_sums(groups: Integers | Column, terms: Floats, n: int, least: int, wo
     part = -(-width // parts)
     piece = max(PIECE, ROWS_PER_GROUP * width)
     sums = cupy.zeros((2, n), np.uint64)
-    macros: dict[str, Any] = {"state_t": runtime.ctype(starts.dtype), "WORDS": words}
-    add = runtime.with_dynamic_smem(runtime.kernel("gpu/exact_sums.cu", "add_exactly", **macros), sum_bytes * part)
-    add(
-        (_pieces(m, n, width, piece) * parts,),
-        (SUMMING,),
-        (
-            m, rows, terms, starts, np.int32(shift), np.int32(parts), np.int32(part), np.int32(piece), np.int32(least),
-            n, sums,
-        ),
-        shared_mem=sum_bytes * part,
-    )  # fmt: skip
+    add, rounded = (
+        runtime.kernel("gpu/exact_sums.cu", name, state_t=starts.dtype, WORDS=words)
+        for name in ("add_exactly", "rounded")
+    )
+    runtime.with_dynamic_smem(add, sum_bytes * part)
+    sizes = (np.int32(size) for size in (shift, parts, part, piece, least))
+    blocks = _pieces(m, n, width, piece) * parts
+    launch(add, blocks, SUMMING, m, rows, terms, starts, *sizes, n, sums, smem=sum_bytes * part)
     values: Floats = cupy.empty(n, np.float64)
-    rounded = runtime.kernel("gpu/exact_sums.cu", "rounded", **macros)
-    rounded((runtime.blocks_for(n, THREADS),), (THREADS,), (n, sums, np.int32(least - LAST_PLACE), absent, values))
+    blocks = runtime.blocks_for(n, THREADS)
+    launch(rounded, blocks, THREADS, n, sums, np.int32(least - LAST_PLACE), absent, values)
     return values
 
 
@@ -179,12 +162,11 @@ def run_sums(terms: Floats, offsets: Integers, *, absent: float = 0.0) -> Floats
     sums: Floats = cupy.empty(runs, np.float64)
     spans = runtime.blocks_for(terms.size + runs, RUNS_SPAN)
     partials = cupy.empty((spans, PARTIALS), np.float64)
-    offset_t = runtime.ctype(offsets.dtype)
-    launch = runtime.kernel("gpu/run_sums.cu", "run_sums", offset_t=offset_t)
-    launch((spans,), (THREADS,), (runs, offsets, terms, absent, sums, partials))
+    kernel = runtime.kernel("gpu/run_sums.cu", "run_sums", offset_t=offsets.dtype)
+    launch(kernel, spans, THREADS, runs, offsets, terms, absent, sums, partials)
     if spans > 1:
-        launch = runtime.kernel("gpu/run_sums.cu", "crossing_sums", offset_t=offset_t)
-        launch((runtime.blocks_for(spans * 32, THREADS),), (THREADS,), (spans, offsets, partials, sums))
+        kernel = runtime.kernel("gpu/run_sums.cu", "crossing_sums", offset_t=offsets.dtype)
+        launch(kernel, runtime.blocks_for(spans * 32, THREADS), THREADS, spans, offsets, partials, sums)
     return sums
 
 
@@ -192,8 +174,8 @@ def groups_of(offsets: Integers, m: int, dtype: Any) -> Integers:
     """Return the group of each of m rows that are sorted by group."""
     groups: Integers = cupy.empty(m, dtype)
     if m:
-        launch = runtime.kernel("gpu/offsets.cu", "group_of_rows", **_types(groups, offsets))
-        launch((runtime.blocks_for(m, OFFSETS_PIECE),), (THREADS,), (m, offsets.size - 1, offsets, groups))
+        blocks = runtime.blocks_for(m, OFFSETS_PIECE)
+        _launch_offsets("group_of_rows", groups, offsets, blocks, m, offsets.size - 1, offsets, groups)
     return groups
 
 
@@ -201,13 +183,13 @@ def offsets_of(groups: Integers, n: int) -> Integers:
     """Return the offsets of n groups in rows sorted by group."""
     m = groups.size
     offsets: Integers = cupy.empty(n + 1, offset_dtype(m))
-    launch = runtime.kernel("gpu/offsets.cu", "offsets", **_types(groups, offsets))
-    launch((runtime.blocks_for(m + n + 1, SPAN),), (THREADS,), (m, groups, n, offsets))
+    _launch_offsets("offsets", groups, offsets, runtime.blocks_for(m + n + 1, SPAN), m, groups, n, offsets)
     return offsets
 
 
-def _types(groups: Integers, counts: Integers) -> dict[str, str]:
-    return {"key_t": runtime.ctype(f"u{groups.itemsize}"), "offset_t": runtime.ctype(counts.dtype)}
+def _launch_offsets(name: str, groups: Integers, counts: Integers, blocks: int, *arguments: Any) -> None:
+    kernel = runtime.kernel("gpu/offsets.cu", name, key_t=np.dtype(f"u{groups.itemsize}"), offset_t=counts.dtype)
+    launch(kernel, blocks, THREADS, *arguments)
 
 
 def _words_of_sums(m: int, n: int, itemsize: int, extent: tuple[float, float]) -> int:

@@ -12,11 +12,12 @@ from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from prplugin.errors import InvalidOptionError, OutOfMemoryError
+from prplugin.gpu.lazy import cupy
 from prplugin.types.arrays import MemorySpace, synchronize
 
 MOST_BLOCKS = 2**31 - 1
@@ -43,6 +44,9 @@ BUDGET = "PRPLUGIN_DEVICE_MEMORY"
 UNITS = {"": 1, "b": 1}
 UNITS |= {f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)}
 UNITS |= {f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", 1)}
+
+Macro: TypeAlias = str | int | np.dtype[Any]
+"""Value of a macro of a kernel; a type of NumPy stands for that of CUDA C++."""
 
 ROOT = Path(__file__).parents[1]
 """Folder of the package; paths of kernels are relative to it."""
@@ -107,8 +111,6 @@ def _allocator() -> Iterator[None]:
     if allocate is None and limit is None:
         yield
         return
-    import cupy
-
     if limit is not None:
         allocate = _within(limit, allocate or cupy.cuda.get_allocator())
     with cupy.cuda.using_allocator(allocate):
@@ -120,8 +122,6 @@ def _from_rmm() -> Callable[[int], Any] | None:
     rmm = sys.modules.get("rmm")
     if rmm is None:
         return None
-    import cupy
-
     current, pointer, memory = cupy.cuda.get_current_stream, cupy.cuda.MemoryPointer, cupy.cuda.UnownedMemory
     resource, gpu = rmm.mr.get_current_device_resource(), device()
     streams: dict[int, Any] = {}
@@ -185,8 +185,6 @@ def _within(limit: int, allocate: Callable[[int], Any]) -> Callable[[int], Any]:
     """Wrap an allocator so that at most `limit` bytes are in use at a time."""
     if hasattr(allocate, "beneath"):  # already limited; the new limit replaces it
         allocate = allocate.beneath
-    import cupy
-
     gpu = device()
 
     def limited(size: int) -> Any:
@@ -216,15 +214,11 @@ def attribute(name: str) -> int:
 
 def device() -> int:
     """Return the number of the current GPU."""
-    import cupy
-
     return int(cupy.cuda.runtime.getDevice())
 
 
 @cache
 def _attribute(name: str, device: int) -> int:
-    import cupy
-
     runtime = cupy.cuda.runtime
     return int(runtime.deviceGetAttribute(getattr(runtime, f"cudaDevAttr{name}"), device))
 
@@ -235,8 +229,6 @@ def available_bytes() -> int:
     RMM's pools do not report their use, so all of a pool counts, and an allocation may still fail. A budget limits the
     result to what is left of it.
     """
-    import cupy
-
     free = _free_to_the_driver()
     rmm = sys.modules.get("rmm")
     if rmm is None:
@@ -259,8 +251,6 @@ def fits(needed: int) -> bool:
 
 
 def _free_to_the_driver() -> int:
-    import cupy
-
     return int(cupy.cuda.runtime.memGetInfo()[0])
 
 
@@ -284,14 +274,11 @@ def _joined(path: Path, seen: set[Path]) -> str:
     return re.sub(r'^#include "(.+)"$', insert, path.read_text(encoding="utf-8"), flags=re.MULTILINE)
 
 
-def kernel(path: str, name: str, /, **macros: str | int) -> Any:
+def kernel(path: str, name: str, /, **macros: Macro) -> Any:
     """Compile a kernel of a .cu file for the given macros; cached in the process and on disk.
 
-    `path`: .cu file, relative to the folder of this package.
-    `name`: name of the `extern "C" __global__` function.
-    `**macros`: ``real_t="float"``, ``offset_t="long long"``, ``LANES=16`` and the like.
-
-    Returns `cupy.RawKernel`: call ``kernel(grid, block, arguments)`` to launch it on the current stream.
+    `path` is relative to the folder of this package; macros are ``real_t=contributions.dtype``, ``LANES=16`` and the
+    like. Return a `cupy.RawKernel` for `launch`.
     """
     known = path, name, *sorted(macros.items())
     if (found := _kernels.get(known)) is None:
@@ -305,21 +292,18 @@ _kernels: dict[tuple[Any, ...], Any] = {}
 _compiling: defaultdict[tuple[Any, ...], Lock] = defaultdict(Lock)
 
 
-def _compiled(path: str, name: str, macros: Mapping[str, str | int]) -> Any:
-    import cupy
-
+def _compiled(path: str, name: str, macros: Mapping[str, Macro]) -> Any:
     # Macros are not passed as options: CuPy queries the compiler's version for each new set of options, even for a
     # kernel on disk.
-    defined = "".join(f"#define {macro} {value}\n" for macro, value in sorted(macros.items()))
+    texts = {macro: ctype(value) if isinstance(value, np.dtype) else value for macro, value in macros.items()}
+    defined = "".join(f"#define {macro} {text}\n" for macro, text in sorted(texts.items()))
     return cupy.RawModule(code=defined + source(path), options=("-std=c++17",)).get_function(name)
 
 
-def compile_ahead(path: str, name: str, /, **macros: str | int) -> None:
+def compile_ahead(path: str, name: str, /, **macros: Macro) -> None:
     """Start to compile a kernel on a new thread, unless it has been compiled."""
     if (path, name, *sorted(macros.items())) in _kernels:
         return
-    import cupy
-
     gpu = cupy.cuda.Device(device())
 
     def begin() -> None:
@@ -329,6 +313,11 @@ def compile_ahead(path: str, name: str, /, **macros: str | int) -> None:
     Thread(target=begin, name=f"prplugin-{name}").start()  # not a daemon: the process waits for it at exit
 
 
+def launch(kernel: Any, blocks: int, threads: int, *arguments: Any, smem: int = 0) -> None:
+    """Launch a kernel on the current stream, with `smem` bytes of dynamic shared memory per block."""
+    kernel((blocks,), (threads,), arguments, shared_mem=smem)
+
+
 def with_dynamic_smem(kernel: Any, smem: int) -> Any:
     """Allow a kernel to use `smem` bytes of dynamic shared memory, which is opt-in above 48 KB."""
     kernel.max_dynamic_shared_size_bytes = max(kernel.max_dynamic_shared_size_bytes, smem)
@@ -336,7 +325,7 @@ def with_dynamic_smem(kernel: Any, smem: int) -> Any:
 
 
 def ctype(dtype: Any) -> str:
-    """Return the CUDA C++ name of a NumPy type, for a macro of `kernel`."""
+    """Return the CUDA C++ name of a NumPy type."""
     return CTYPES[np.dtype(dtype).str[1:]]
 
 

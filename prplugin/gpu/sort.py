@@ -8,6 +8,7 @@ import cupy
 import numpy as np
 
 from prplugin.gpu import runtime
+from prplugin.gpu.runtime import launch
 from prplugin.types.edges import Integers, index_dtype
 
 SORTING = 256
@@ -16,6 +17,9 @@ SORTING = 256
 ITEMS = 16
 TILE = SORTING * ITEMS
 """Keys per block, 16 per thread."""
+
+TILED = {"THREADS": SORTING, "ITEMS": ITEMS}
+"""Macros of the kernels that sort tiles."""
 
 DIGIT_BITS = 8
 BINS = 1 << DIGIT_BITS
@@ -94,14 +98,9 @@ def _passes(columns: list[Column], bits: int, *, skipped: int = 0, owned: bool =
     count = keys.array.size
     passes = max(1, -(-(bits - skipped) // DIGIT_BITS))
     state = state_type(count)
-    macros: dict[str, Any] = {
-        "key_t": runtime.ctype(f"u{keys.dtype.itemsize}"),
-        "value_t": runtime.ctype(f"i{payloads[0].dtype.itemsize}") if payloads else "int",
-        "state_t": runtime.ctype(state),
-        "PAYLOADS": len(payloads),
-        "THREADS": SORTING,
-        "ITEMS": ITEMS,
-    }
+    key_t, value_t = np.dtype(f"u{keys.dtype.itemsize}"), np.dtype(f"i{payloads[0].dtype.itemsize if payloads else 4}")
+    macros: dict[str, Any] = {"key_t": key_t, "value_t": value_t, "state_t": state, "PAYLOADS": len(payloads), **TILED}
+    digit_counts, sort_pass = (runtime.kernel("gpu/sort.cu", name, **macros) for name in ("digit_counts", "sort_pass"))
     tiles = max(1, -(-count // TILE))
     starts = cupy.zeros(passes * (BINS + 1) + 1, state)  # begins of digits, tickets, number of finished blocks
     tickets, done = starts[passes * BINS : -1], starts[-1:]
@@ -109,21 +108,15 @@ def _passes(columns: list[Column], bits: int, *, skipped: int = 0, owned: bool =
     blocks = min(runtime.blocks_for(count, COUNTING), 2 * runtime.multiprocessors())
     digits = np.int32(skipped), np.int32(bits), np.int32(passes)
     reading = [(np.int32(column.step), np.uint32(column.low)) for column in (keys, (payloads or columns)[0])]
-    runtime.kernel("gpu/sort.cu", "digit_counts", **macros)(
-        (blocks,), (COUNTING,), (count, *digits, keys.array, *reading[0], starts, done, states[0].size, states[0])
-    )
-    launch = runtime.kernel("gpu/sort.cu", "sort_pass", **macros)
+    cleared = states[0].size, states[0]
+    launch(digit_counts, blocks, COUNTING, count, *digits, keys.array, *reading[0], starts, done, *cleared)
     arrays: list[Any] = [column.array for column in columns]
     spare: list[Any] = [None] * len(columns)
     for number in range(passes):
         to = [cupy.empty(count, c.dtype) if array is None else array for array, c in zip(spare, columns, strict=True)]
         launch(
-            (tiles,),
-            (SORTING,),
-            (
-                count, *digits, np.int32(number), *padded(arrays, 3), *padded(to, 3), *reading[0], *reading[1],
-                starts[number * BINS :], tickets, states[number % 2], states[1 - number % 2],
-            ),
+            sort_pass, tiles, SORTING, count, *digits, np.int32(number), *padded(arrays, 3), *padded(to, 3),
+            *reading[0], *reading[1], starts[number * BINS :], tickets, states[number % 2], states[1 - number % 2],
         )  # fmt: skip
         if number or owned:
             spare = [None if isinstance(array, int) else array for array in arrays]

@@ -17,10 +17,7 @@ def find_edges(present: Compressed, wanted: Edges, nth: Integers) -> Integers:
     found = cupy.empty(wanted.m, np.int64)
     source, target, nth = (cupy.asarray(array, np.int64) for array in (wanted.source, wanted.destination, nth))
     weights = None if present.weights is None or wanted.weights is None else cupy.asarray(wanted.weights)
-    blocks = runtime.blocks_for(32 * wanted.m, runtime.THREADS)
-    _kernel("find_edges", present)(
-        (blocks,), (runtime.THREADS,), (wanted.m, *present, source, target, weights, nth, found)
-    )
+    _launch("find_edges", present, 32 * wanted.m, wanted.m, *present, source, target, weights, nth, found)
     return found.get()  # type: ignore[no-any-return]
 
 
@@ -38,23 +35,12 @@ def spliced(present: Compressed, removed: Integers, added: Edges) -> Compressed:
     weights = None if present.weights is None else cupy.empty(m)
     added_weights = None if weights is None or added.weights is None else cupy.asarray(added.weights)
     changes = removed.size, removed, added.m
-    _kernel("splice_entries", present)(
-        (runtime.blocks_for(present.indices.size + added.m, runtime.THREADS),),
-        (runtime.THREADS,),
-        (present.indices.size, *present[1:], *changes, before, source, added_weights, sources, weights),
-    )
-    _kernel("splice_offsets", present)(
-        (runtime.blocks_for(offsets.size, runtime.THREADS),),
-        (runtime.THREADS,),
-        (offsets.size - 1, present.offsets, *changes, target, offsets),
-    )
+    size, additions = present.indices.size, (before, source, added_weights)
+    _launch("splice_entries", present, size + added.m, size, *present[1:], *changes, *additions, sources, weights)
+    _launch("splice_offsets", present, offsets.size, offsets.size - 1, present.offsets, *changes, target, offsets)
     return Compressed(offsets, sources, weights)
 
 
-def _kernel(name: str, present: Compressed) -> Any:
-    return runtime.kernel(
-        "gpu/splice.cu",
-        name,
-        index_t=runtime.ctype(present.indices.dtype),
-        offset_t=runtime.ctype(present.offsets.dtype),
-    )
+def _launch(name: str, present: Compressed, threads: int, *arguments: Any) -> None:
+    kernel = runtime.kernel("gpu/splice.cu", name, index_t=present.indices.dtype, offset_t=present.offsets.dtype)
+    runtime.launch(kernel, runtime.blocks_for(threads, runtime.THREADS), runtime.THREADS, *arguments)

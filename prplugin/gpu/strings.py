@@ -44,17 +44,17 @@ def factorize_strings(columns: list[Strings]) -> tuple[list[Integers], Strings] 
     index = index_dtype(capacity)
     state = state_type(bytes_at_most)
 
-    def launch(name: str, threads: int, *arguments: Any) -> None:
-        _kernel(name, columns[0], index, state)((threads,), (THREADS,), arguments)
+    def launch(name: str, blocks: int, *arguments: Any) -> None:
+        runtime.launch(_kernel(name, columns[0], index, state), blocks, THREADS, *arguments)
 
     table: Any = cupy.empty(2 * (capacity + 1), np.uint64)
     table.data.memset_async(0xFF, table.nbytes)
     found = cupy.zeros(5, np.uint64)
     listed, outcome = found[2:], found[3:]
     codes = [cupy.empty(column.rows, index) for column in columns]
-    for end, (column, slots) in enumerate(zip(hashes, codes, strict=True)):
+    for nth, (column, slots) in enumerate(zip(hashes, codes, strict=True)):
         blocks = min(blocks_for_each(column.size), 8 * runtime.multiprocessors())
-        launch("insert", blocks, m, np.int32(end), column, column.size, capacity, table, slots, found)
+        launch("insert", blocks, m, np.int32(nth), column, column.size, capacity, table, slots, found)
     del hashes, column
     n, failures = found[:2].get().tolist()
     if failures:
@@ -67,9 +67,9 @@ def factorize_strings(columns: list[Strings]) -> tuple[list[Integers], Strings] 
     states = cupy.zeros(tiles + 1, state)
     begins = cupy.empty(n + 1, columns[0].offsets.dtype)
     launch("place", tiles, n, first, slots, *_offsets(columns), states[tiles:], states, table, begins, outcome)
-    for end, column in enumerate(codes):
+    for nth, column in enumerate(codes):
         blocks = runtime.blocks_for(column.size, THREADS)
-        launch("recode", blocks, *_arguments(columns), np.int32(end), column.size, table, column, outcome)
+        launch("recode", blocks, *_arguments(columns), np.int32(nth), column.size, table, column, outcome)
     size, collisions = outcome.get().tolist()
     if collisions:
         return None
@@ -87,8 +87,8 @@ def _of_one_width(columns: list[Strings], least: np.dtype[Any]) -> list[Strings]
 def _hashed(column: Strings) -> Integers:
     """Return a 64-bit hash of each string."""
     hashes: Integers = cupy.empty(column.rows, np.uint64)
-    launch = _kernel("hash_strings", column)
-    launch((runtime.blocks_for(column.rows, THREADS),), (THREADS,), (*_arguments([column])[:3], hashes))
+    blocks = runtime.blocks_for(column.rows, THREADS)
+    runtime.launch(_kernel("hash_strings", column), blocks, THREADS, *_arguments([column])[:3], hashes)
     return hashes
 
 
@@ -103,5 +103,4 @@ def _offsets(columns: list[Strings]) -> list[Any]:
 
 
 def _kernel(name: str, column: Strings, index: np.dtype[Any] = INDEX, state: np.dtype[Any] = STATE) -> Any:
-    offset_t, index_t, state_t = (runtime.ctype(dtype) for dtype in (column.offsets.dtype, index, state))
-    return runtime.kernel("gpu/strings.cu", name, offset_t=offset_t, index_t=index_t, state_t=state_t)
+    return runtime.kernel("gpu/strings.cu", name, offset_t=column.offsets.dtype, index_t=index, state_t=state)

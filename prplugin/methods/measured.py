@@ -6,8 +6,8 @@ step, by ascending estimate, one in memory at a time. A first plan compiles kern
 methods share, and is discarded; a second one is timed, then its steps, in the initial precision of a ranking and in
 batches as large as the solver requests.
 
-Slow methods are cut short: a method whose estimate is `SKIP_RATIO` times the least is not timed, and others only until
-they have taken as long as the fastest ranking so far.
+A method whose estimate is `SKIP_RATIO` times the least is not timed; the samples of others end once they have taken as
+long as the fastest ranking so far.
 
 Timings are kept for later rankings: neither alpha nor tol changes the time of a step, only the number of steps.
 """

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Memory, Size
@@ -71,9 +73,9 @@ def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
 
 def compile_ahead(weighted: bool) -> None:
     """Start to compile the kernels that most graphs need."""
-    types: dict[str, str | int] = {"index_t": "int", "offset_t": "int", "real_t": "double", "WEIGHTED": int(weighted)}
-    runtime.compile_ahead("methods/persistent.cu", "persist", **types)
-    runtime.compile_ahead("gpu/merge_start.cu", "merge_start", real_t="double")
+    index, real, file = np.dtype(np.int32), np.dtype(np.float64), "methods/persistent.cu"
+    runtime.compile_ahead(file, "persist", index_t=index, offset_t=index, real_t=real, WEIGHTED=int(weighted))
+    runtime.compile_ahead("gpu/merge_start.cu", "merge_start", real_t=real)
 
 
 class PersistentPlan:

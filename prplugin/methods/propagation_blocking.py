@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.gpu import runtime
+from prplugin.gpu.lazy import cupy
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
@@ -106,12 +107,10 @@ class BlockedPlan:
         tile = most if tile is None else validate_int("tile", tile, multiple_of=32, at_most=most)
         grid = runtime.multiprocessors() * BLOCKS
         size = _even(items, most) if piece is None else validate_int("piece", piece, multiple_of=32, at_most=most)
-        import cupy  # lazy import; availability was checked by `unavailable_reason`
-
         self._adjacency = adjacency
         csc = adjacency.csc
         self.pieces = gpu_merge.cut(offsets, adjacency.m, size, csc.indices.dtype)
-        self._blocks = lay_out(self.pieces, csc.indices, tile, grid, adjacency.n)
+        self._blocks = build_blocks(self.pieces, csc.indices, tile, grid, adjacency.n)
         self._values: Any = None
         self._row_spans = 0 if rows is None else self._blocks.row_spans
         self._next = cupy.full(1, self._row_spans, np.uint32)
@@ -121,13 +120,9 @@ class BlockedPlan:
 
     def _kernel(self, name: str, dtype: Any) -> Any:
         return runtime.kernel(
-            "methods/propagation_blocking.cu",
-            name,
-            index_t=runtime.ctype(self.pieces.cuts.dtype),
-            offset_t=runtime.ctype(self.pieces.offsets.dtype),
-            real_t=runtime.ctype(dtype),
-            WEIGHTED=int(self._adjacency.weighted),
-        )
+            "methods/propagation_blocking.cu", name, index_t=self.pieces.cuts.dtype,
+            offset_t=self.pieces.offsets.dtype, real_t=dtype, WEIGHTED=int(self._adjacency.weighted),
+        )  # fmt: skip
 
     def smem(self, dtype: Any) -> int:
         real = int(np.dtype(dtype).itemsize)
@@ -135,8 +130,6 @@ class BlockedPlan:
         return max(self._blocks.tile * real, (self.pieces.size + 2) * (8 if self._adjacency.weighted else real))
 
     def edges(self, dtype: Any) -> tuple[Any, ...]:
-        import cupy
-
         blocks, normalized_weights = self._blocks, None
         self._values = None  # frees its memory first
         self._values = cupy.empty(blocks.piece_edges.size, dtype)
@@ -152,17 +145,12 @@ class BlockedPlan:
         """Start the part of an iteration that needs only the contributions of rows; others may not have arrived yet."""
         if not self._row_spans:
             return
-        blocks = self._blocks
-        launch = self._kernel("scatter_row_spans", contributions.dtype)
+        blocks, grid = self._blocks, min(self._row_spans, BLOCKS * runtime.multiprocessors())
         smem = blocks.tile * contributions.itemsize
-        runtime.with_dynamic_smem(launch, smem)(
-            (min(self._row_spans, BLOCKS * runtime.multiprocessors()),),
-            (self.threads,),
-            (
-                self._adjacency.n, np.int32(blocks.tile), np.uint32(self._row_spans), blocks.bounds,
-                blocks.tile_sources, blocks.chunk_by_piece, self._values, contributions,
-            ),
-            shared_mem=smem,
+        kernel = runtime.with_dynamic_smem(self._kernel("scatter_row_spans", contributions.dtype), smem)
+        runtime.launch(
+            kernel, grid, self.threads, self._adjacency.n, np.int32(blocks.tile), np.uint32(self._row_spans),
+            blocks.bounds, blocks.tile_sources, blocks.chunk_by_piece, self._values, contributions, smem=smem,
         )  # fmt: skip
 
 
@@ -195,38 +183,27 @@ class Blocks:
 
     def arranged(self, normalized_weights: Floats) -> Floats:
         """Permute normalized weights from the order of rows to the order of chunks within each piece."""
-        import cupy  # loaded already: device arrays exist
-
         pieces = self.pieces
         arranged: Floats = cupy.empty(self.piece_edges.size, normalized_weights.dtype)
-        launch = _layout_kernel(
-            "arrange_normalized_weights", pieces, self.tile, real_t=runtime.ctype(normalized_weights.dtype)
-        )
-        items = pieces.n + pieces.m
-        launch(
-            (pieces.count,),
-            (1024,),
-            (items, pieces.size, pieces.cuts, self.begins, self.piece_edges, normalized_weights, arranged),
-        )
+        kernel = _layout_kernel("arrange_normalized_weights", pieces, self.tile, arranged.dtype)
+        arrays = pieces.cuts, self.begins, self.piece_edges, normalized_weights, arranged
+        runtime.launch(kernel, pieces.count, 1024, pieces.n + pieces.m, pieces.size, *arrays)
         return arranged
 
 
-def lay_out(
+def build_blocks(
     pieces: gpu_merge.Pieces, sources: Integers, tile: int, blocks: int = 1, columns: int | None = None
 ) -> Blocks:
-    """Lay out edges that are sorted by row, for a grid of at most `blocks` blocks.
+    """Return the edges of pieces in both orders, for a grid of at most `blocks` thread blocks.
 
     `columns`: number of vertices that may be sources; the number of rows if not given.
     """
-    import cupy  # loaded already: device arrays exist
-
     count = pieces.count
     tiles = -(-(pieces.n if columns is None else columns) // tile)
     common = pieces.n + pieces.m, pieces.size, count, np.int32(tiles), pieces.cuts, sources
     chunks = cupy.empty((tiles, count), np.uint16)
-    runtime.with_dynamic_smem(_layout_kernel("count", pieces, tile), 4 * tiles)(
-        (count,), (1024,), (*common, chunks), shared_mem=4 * tiles
-    )
+    kernel = runtime.with_dynamic_smem(_layout_kernel("count", pieces, tile), 4 * tiles)
+    runtime.launch(kernel, count, 1024, *common, chunks, smem=4 * tiles)
     ends = cupy.cumsum(chunks, dtype=np.uint32).reshape(chunks.shape)
     begins = cupy.zeros(count + 1, np.uint32)
     cupy.cumsum(chunks.sum(axis=0, dtype=np.uint32), dtype=np.uint32, out=begins[1:])
@@ -237,8 +214,9 @@ def lay_out(
     piece_edges = cupy.empty(of_tiles[-1] * CHUNK, np.uint16)
     chunk_by_piece = cupy.empty(of_tiles[-1], np.uint32)
     smem = 4 * (longest * CHUNK + tiles)
-    arrange = runtime.with_dynamic_smem(_layout_kernel("arrange", pieces, tile), smem)
-    arrange((count,), (1024,), (*common, chunks, ends, begins, of_tile, chunk_by_piece, piece_edges), shared_mem=smem)
+    kernel = runtime.with_dynamic_smem(_layout_kernel("arrange", pieces, tile), smem)
+    orders = of_tile, chunk_by_piece, piece_edges
+    runtime.launch(kernel, count, 1024, *common, chunks, ends, begins, *orders, smem=smem)
     # With few chunks, one span per block.
     most = min(SPAN * tile // CHUNK, max(LEAST_SPAN, of_tiles[-1] // max(1, blocks - tiles)))
     bounds = spans(np.diff(np.array(of_tiles, np.int64), prepend=0), most)
@@ -247,10 +225,7 @@ def lay_out(
 
 
 def spans(chunks: Integers, most: int) -> Integers:
-    """Split the chunks of each tile into spans of about equal length, at most `most` chunks.
-
-    Returns `array of spans x 3 int64`: Tile, first chunk and end of each.
-    """
+    """Split each tile's chunks into equal spans of at most `most`; return tile, first chunk and end of each span."""
     parts = -(-chunks // most)
     length = -(-chunks // np.maximum(parts, 1))
     parts = -(-chunks // np.maximum(length, 1))  # rounding up may leave fewer parts
@@ -267,6 +242,6 @@ def _shared_memory() -> int:
     return runtime.attribute("MaxSharedMemoryPerBlockOptin") - STATIC
 
 
-def _layout_kernel(name: str, pieces: gpu_merge.Pieces, tile: int, real_t: str = "float") -> Any:
-    index = runtime.ctype(pieces.cuts.dtype)
-    return runtime.kernel("methods/propagation_blocking_layout.cu", name, index_t=index, real_t=real_t, TILE=tile)
+def _layout_kernel(name: str, pieces: gpu_merge.Pieces, tile: int, real: Any = np.float32) -> Any:
+    types = {"index_t": pieces.cuts.dtype, "real_t": np.dtype(real)}
+    return runtime.kernel("methods/propagation_blocking_layout.cu", name, **types, TILE=tile)

@@ -170,10 +170,8 @@ def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Map
             f"no method that ranks many personalizations at once takes {', '.join(map(repr, options))}: "
             f"there are {', '.join(map(repr, with_batch))}."
         )
-    chosen: Any = min(eligible, key=lambda method: with_batch[method.name].batch_cost(adjacency, machine, seeds))
-    if reason := chosen.unavailable_reason(adjacency, machine):
-        raise MethodUnavailableError(f"method {chosen.name!r} cannot run here: {reason}")
-    return chosen
+    chosen = min(eligible, key=lambda method: with_batch[method.name].batch_cost(adjacency, machine, seeds))
+    return choose(chosen.name, adjacency, machine, options)
 
 
 def _with_short_rows(graph: Adjacency) -> Any:

@@ -18,12 +18,13 @@ import numpy as np
 from prplugin.cpu.threads import Threads
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
 from prplugin.gpu import runtime
+from prplugin.gpu.lazy import cupy
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Counts, Memory, Size, footprint
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.base import Step
-from prplugin.methods.engines import gpu_pull, packed, pieces
+from prplugin.methods.engines import gpu_pull, packed
 from prplugin.options import validate_int
 from prplugin.types.arrays import to_host
 from prplugin.types.edges import Floats
@@ -100,45 +101,40 @@ def prepare(
     problem = problem.on("host")
     if chunk_bytes is None:
         chunk_bytes = chunk_bytes_for(problem)
-    return step_of(problem, StreamedPull(problem.adjacency, chunk_bytes=chunk_bytes, directory=directory))
+    return StreamedStep(problem, StreamedPull(problem.adjacency, chunk_bytes=chunk_bytes, directory=directory))
 
 
-def step_of(problem: Problem, pull: StreamedPull) -> gpu_pull.DeviceStep:
-    """Return the step around the row sums of `pull`, for a problem in host memory."""
-    return _Reordered(problem, pull) if pull.rows.order is not None else _StreamedStep(problem, pull)
+class StreamedStep(gpu_pull.DeviceStep):
+    """A step on the edges of `pull`, for a problem in host memory.
 
-
-class _StreamedStep(gpu_pull.DeviceStep):
-    """A step whose buffers for chunks are allocated at the start, before acceleration takes what memory is left."""
+    Where the vertices are reordered, ranks are permuted on the host: the GPU would need one more vector.
+    """
 
     _pull: StreamedPull
 
-    def start(self, ranks: Floats | float) -> None:
-        self._pull.allocate(self._contributions.dtype)
-        super().start(ranks)
-
-
-class _Reordered(_StreamedStep):
-    """A step on renumbered vertices; ranks are permuted on the host, where the GPU would need one more vector."""
-
     def __init__(self, problem: Problem, pull: StreamedPull) -> None:
-        assert pull.rows.order is not None
         self._order, self._position = pull.rows.order, pull.rows.position
-        v, w = (
-            None if vector is None else vector[self._order] for vector in (problem.personalization, problem.dangling)
-        )
-        adjacency = problem.adjacency
-        reordered: Any = SimpleNamespace(  # the attributes that `DeviceStep` reads
-            n=adjacency.n, weighted=adjacency.weighted, out_weight=pull.out_weight,
-            out_weight_depth=adjacency.out_weight_depth,
-        )  # fmt: skip
-        super().__init__(Problem(reordered, problem.alpha, v, w), pull)
+        if self._order is not None:
+            v, w = (
+                None if vector is None else vector[self._order]
+                for vector in (problem.personalization, problem.dangling)
+            )
+            adjacency = problem.adjacency
+            reordered: Any = SimpleNamespace(  # the attributes that `DeviceStep` reads
+                n=adjacency.n, weighted=adjacency.weighted, out_weight=pull.out_weight,
+                out_weight_depth=adjacency.out_weight_depth,
+            )  # fmt: skip
+            problem = Problem(reordered, problem.alpha, v, w)
+        super().__init__(problem, pull)
 
     def start(self, ranks: Floats | float) -> None:
-        super().start(ranks if isinstance(ranks, float) else to_host(ranks)[self._order])
+        self._pull.allocate(self._contributions.dtype)  # before acceleration takes what memory is left
+        # A mix starts from `self._ranks`, which are in the order of the edges already.
+        as_given = self._order is None or isinstance(ranks, float) or ranks is self._ranks
+        super().start(ranks if as_given else to_host(ranks)[self._order])
 
     def ranks(self) -> Floats:
-        ranks: Floats = to_host(self._ranks)[self._position]
+        ranks: Floats = self._ranks if self._position is None else to_host(self._ranks)[self._position]
         return ranks
 
 
@@ -164,13 +160,10 @@ class StreamedPull:
     ) -> None:
         chunk_bytes = validate_int("chunk_bytes", chunk_bytes)
         self._directory = _folder(directory)
-        import cupy  # lazy import; availability was checked by `unavailable_reason`
-
         threads = Threads(this_machine().threads)
         self.rows = packed.choose_order(packed.Rows(*adjacency.csc), threads)
-        self.out_weight = adjacency.out_weight
-        if self.rows.order is not None:
-            self.out_weight = self.out_weight[self.rows.order]
+        order, out_weight = self.rows.order, adjacency.out_weight
+        self.out_weight = out_weight if order is None else out_weight[order]
         chunker = _Chunker(chunk_bytes, 8 if adjacency.weighted else 0)
         chunks = chunker.chunks(packed.packed(self.rows, threads))
         if self._directory is None:
@@ -190,33 +183,26 @@ class StreamedPull:
         self.allocate(contributions.dtype)
         if self.chunk_stream is None:
             return
-        types: dict[str, str | int] = {
-            "real_t": runtime.ctype(contributions.dtype),
-            "WEIGHTED": int(self.rows.weights is not None),
-        }
-        sum_pieces = runtime.with_dynamic_smem(
-            runtime.kernel("methods/streamed.cu", "sum_streamed", **types), self._smem
+        sum_pieces, collect = (
+            runtime.kernel(
+                "methods/streamed.cu", name, real_t=contributions.dtype, WEIGHTED=int(self.rows.weights is not None)
+            )
+            for name in ("sum_streamed", "collect")
         )
+        runtime.with_dynamic_smem(sum_pieces, self._smem)
         for chunk, (data, *normalized_weights) in self.chunk_stream:
             first, last = self._chunks[chunk : chunk + 2]
-            sum_pieces(
-                (last - first,),
-                (packed.PIECE // packed.GROUP,),
-                (
-                    first, np.int32(self._bits), self._pieces, data,
-                    normalized_weights[0] if normalized_weights else None, contributions,
-                    row_sums, self._partials,
-                ),
-                shared_mem=self._smem,
+            runtime.launch(
+                sum_pieces, last - first, packed.PIECE // packed.GROUP, first, np.int32(self._bits), self._pieces, data,
+                normalized_weights[0] if normalized_weights else None, contributions, row_sums, self._partials,
+                smem=self._smem,
             )  # fmt: skip
-        collect = runtime.kernel("methods/streamed.cu", "collect", **types)
-        collect((self._count,), (pieces.COLLECTORS,), (self._pieces, self._partials, row_sums))
+        runtime.launch(collect, self._count, gpu_pull.COLLECTORS, self._pieces, self._partials, row_sums)
 
     def allocate(self, dtype: Any) -> None:
         """Allocate the buffers, and normalize the weights in this type; one type is stored at a time."""
-        if not self._count:
-            return
-        if self.chunk_stream is None or (self.rows.weights is not None and self._normalized_weights_dtype != dtype):
+        stale = self.rows.weights is not None and self._normalized_weights_dtype != dtype
+        if self._count and (self.chunk_stream is None or stale):
             self.chunk_stream = None  # frees its memory first
             columns = [self.data]
             if self.rows.weights is not None:
@@ -261,21 +247,21 @@ class _Chunker:
             columns = part.edges.tolist(), part.rows.tolist(), part.continued.tolist()
             for piece, its_edges, row, continued in zip(pieces, *columns, strict=True):
                 if held and (size + piece.size > self._limit or edges + its_edges > self._most_edges):
-                    self._end(len(held), edges, size)
-                    yield held
+                    yield self._ended(held, edges, size)
                     held, size, edges = [], 0, 0
                 # `table` replaces the last one by the piece in which the row begins.
                 self._table.extend((size, piece.size, edges, row, continued))
                 held.append(piece)
                 size, edges, self.largest = size + piece.size, edges + its_edges, max(self.largest, piece.size)
         if held:
-            self._end(len(held), edges, size)
-            yield held
+            yield self._ended(held, edges, size)
 
-    def _end(self, pieces: int, edges: int, size: int) -> None:
-        self.first_pieces.append(self.first_pieces[-1] + pieces)
+    def _ended(self, held: list[Any], edges: int, size: int) -> list[Any]:
+        """Return the pieces of a chunk, which has these numbers of edges and bytes."""
+        self.first_pieces.append(self.first_pieces[-1] + len(held))
         self.edges.append(edges)
         self.sizes.append(size)
+        return held
 
     def table(self) -> Any:
         """Return the table of the pieces, and of one more at the end: see streamed.cu."""
@@ -326,8 +312,6 @@ def _split(joined: Any, sizes: list[int]) -> list[Any]:
 
 def page_locked(count: int, dtype: Any) -> Any:
     """Allocate page-locked host memory, which allows asynchronous copies; freed with the array."""
-    import cupy
-
     size = count * np.dtype(dtype).itemsize
     try:
         memory = cupy.cuda.PinnedMemory(size)  # not from CuPy's pool, which would keep it
@@ -356,8 +340,6 @@ class _ChunkStream:
     """
 
     def __init__(self, columns: list[list[Any]], *, staged: bool) -> None:
-        import cupy
-
         self.columns = columns
         self._chunks = list(zip(*columns, strict=True))
         self._order = range(len(self._chunks))
@@ -370,8 +352,6 @@ class _ChunkStream:
 
     def __iter__(self) -> Iterator[tuple[int, list[Any]]]:
         """Yield the number and the device arrays of each chunk; the caller launches its kernels before the next one."""
-        import cupy
-
         kernels = cupy.cuda.get_current_stream()
         order, self._order = self._order, self._order[::-1]
         for chunk in order:
@@ -385,8 +365,6 @@ class _ChunkStream:
                 buffer.read.record(kernels)
 
     def _copy(self, chunk: int, buffer: _Buffer) -> None:
-        import cupy
-
         buffer.chunk = None  # invalid until the copy is enqueued
         parts = self._chunks[chunk]
         if buffer.staging:
@@ -413,8 +391,6 @@ class _Buffer:
     """
 
     def __init__(self, sizes: list[tuple[int, Any]], staged: bool) -> None:
-        import cupy
-
         self.columns = [cupy.empty(size, dtype) for size, dtype in sizes]
         self.staging = [page_locked(size, dtype) for size, dtype in sizes] if staged else []
         self.chunk: int | None = None

@@ -15,8 +15,7 @@ from method_params import param
 import prplugin
 from prplugin.cpu.sorting import offsets_of
 from prplugin.graph.adjacency import Adjacency
-from prplugin.methods.engines.pieces import cut
-from prplugin.methods.papers.expanded import ExpandedPull
+from prplugin.methods.papers.expanded import ExpandedPull, cut
 from prplugin.types.edges import Edges
 
 EXPANDED = [param("expanded")]
@@ -75,7 +74,7 @@ def reference_row_sums(offsets: np.ndarray, size: int, terms: np.ndarray) -> lis
         assert sums[pieces.rows[run]] is None
         sums[pieces.rows[run]] = value
 
-    for piece in range(pieces.count):
+    for piece in range(pieces.heads.size - 1):
         begin, end = piece * size, min((piece + 1) * size, terms.size)
         first, last = pieces.heads[piece], pieces.heads[piece + 1]
         front = tail = 0
@@ -89,7 +88,7 @@ def reference_row_sums(offsets: np.ndarray, size: int, terms: np.ndarray) -> lis
             else:
                 write(run, value)
         partials += [front, tail]
-    for piece in range(pieces.count):
+    for piece in range(pieces.heads.size - 1):
         run = pieces.heads[piece]
         first_piece = int(pieces.starts[run]) // size
         if run != pieces.heads[piece + 1] and first_piece != piece:
@@ -113,7 +112,7 @@ def test_every_row_with_edges_is_written_once(in_degrees, size):
 def test_pieces_meet_requirements_of_kernels(in_degrees, offset):
     offsets = offsets_of(np.array(in_degrees)).astype(offset)
     pieces = cut(offsets, 32, np.int32)
-    assert pieces.count == -(-sum(in_degrees) // 32)
+    assert pieces.heads.size - 1 == -(-sum(in_degrees) // 32)
     assert (pieces.rows.dtype, pieces.starts.dtype, pieces.heads.dtype) == (np.int32, offset, np.int64)
     assert pieces.starts.size == pieces.rows.size + 2
     assert pieces.starts[-1] == pieces.starts[-2] == sum(in_degrees)

@@ -93,7 +93,7 @@ GRAPHS = {"no edges": (5, 0), "one tile": (30, 500), "hubs": (2_000, 30_000), "f
 def test_layout_has_every_edge_in_both_orders(method, shape, sizes):
     (tile, size), adjacency = sizes, skewed(*shape).on("device")
     pieces = gpu_merge.cut(adjacency.csc.offsets, adjacency.m, size, np.int32)
-    layouts = [propagation_blocking.lay_out(pieces, adjacency.csc.indices, tile) for _ in range(2)]
+    layouts = [propagation_blocking.build_blocks(pieces, adjacency.csc.indices, tile) for _ in range(2)]
     names = ("bounds", "tile_sources", "chunk_by_piece", "begins", "piece_edges")
     bounds, local, goals, begins, spots = (getattr(layouts[0], name).get() for name in names)
     cuts, sources = pieces.cuts.get().astype(np.int64), adjacency.csc.indices.get()

@@ -7,7 +7,6 @@ import gc
 import math
 import os
 import random
-import sys
 import tracemalloc
 from collections import deque
 from functools import partial
@@ -28,6 +27,7 @@ from prplugin.graph.memory import Counts
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods import streamed
+from prplugin.methods.engines import gpu_pull
 from prplugin.methods.engines import packed as packing
 from prplugin.methods.papers import expanded
 from prplugin.methods.streamed import StreamedPull
@@ -365,7 +365,7 @@ def test_buffers_are_read_before_they_are_overwritten(monkeypatch, staged, lengt
     chunks = [[part.tolist() for part in parts] for parts in zip(*columns, strict=True)]
     for seed in range(40):
         streams = SimulatedStreams(seed)
-        monkeypatch.setitem(sys.modules, "cupy", streams)
+        monkeypatch.setattr(streamed, "cupy", streams)
         chunk_stream = streamed._ChunkStream(columns, staged=staged)
         seen = []
 
@@ -386,7 +386,7 @@ def test_buffers_are_read_before_they_are_overwritten(monkeypatch, staged, lengt
 
 @pytest.mark.parametrize(("length", "copied"), [(10, 1), (20, 2), (30, 4), (100, 18)])
 def test_chunks_still_in_buffers_are_not_copied_again(monkeypatch, length, copied):
-    monkeypatch.setitem(sys.modules, "cupy", SimulatedStreams(0))
+    monkeypatch.setattr(streamed, "cupy", SimulatedStreams(0))
     chunk_stream = streamed._ChunkStream([np.split(np.arange(length), length // 10)], staged=False)
     copies = []
     original = chunk_stream._copy
@@ -394,6 +394,26 @@ def test_chunks_still_in_buffers_are_not_copied_again(monkeypatch, length, copie
     forward, backward = ([chunk for chunk, _ in chunk_stream] for _ in range(2))
     assert forward == backward[::-1] == list(range(length // 10))
     assert len(copies) == copied
+
+
+# --- reordered vertices ---------------------------------------------------------------------------------------------
+
+
+def test_ranks_are_reordered_unless_a_mix_starts_from_those_of_the_step(monkeypatch):
+    started = []
+    monkeypatch.setattr(gpu_pull.DeviceStep, "__init__", lambda self, problem, pull: None)
+    monkeypatch.setattr(gpu_pull.DeviceStep, "start", lambda self, ranks: started.append(ranks))
+    adjacency = graph([1, 2, 0], False)
+    rows = packing.Rows(*adjacency.csc).by_out_degree(np.array([1, 0, 2]))
+    pull = SimpleNamespace(rows=rows, out_weight=None, allocate=lambda dtype: None)
+    step = streamed.StreamedStep(Problem(adjacency, 0.85), pull)
+    step._pull, step._contributions, step._ranks = pull, np.empty(3), np.array([0.5, 0.3, 0.2])
+    assert step.ranks().tolist() == [0.3, 0.2, 0.5]
+    for ranks in (step.ranks(), step._ranks, 0.25):
+        step.start(ranks)
+    assert started[0].tolist() == [0.5, 0.3, 0.2]
+    assert started[1] is step._ranks
+    assert started[2] == 0.25
 
 
 # --- on the GPU ---------------------------------------------------------------------------------------------------

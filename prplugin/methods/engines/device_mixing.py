@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.gpu import runtime
+from prplugin.gpu.lazy import cupy
 from prplugin.methods.base import Step
 from prplugin.numerics.extrapolation import symmetric
 from prplugin.types.edges import Floats
@@ -26,16 +27,12 @@ class MixedOnDevice(Step):
     _ranks: Any  # n float64, or n x seeds
 
     def history(self, rows: int) -> Any:
-        import cupy  # loaded already: device arrays exist
-
         # Temporary vectors beside the history: of a mix, of its division by the sum, and of the start from it.
         if not runtime.fits((4 * rows + 4 * 8) * self._ranks.size):
             return None
         return cupy.empty((rows, *self._ranks.shape), np.float32)
 
     def products(self, moves: Any, rows: list[int]) -> Floats:
-        import cupy
-
         count, n, *seeds = moves.shape
         shape, threads = self._shape(seeds)
         partials = cupy.empty((shape, count * (count + 1) // 2, *seeds))
@@ -46,8 +43,6 @@ class MixedOnDevice(Step):
         return products[..., rows, :][..., rows]
 
     def mix(self, moves: Any, weights: Floats, jump: Any) -> None:
-        import cupy
-
         _, n, *seeds = moves.shape
         shape, threads = self._shape(seeds)
         sums = cupy.empty((shape, *seeds))

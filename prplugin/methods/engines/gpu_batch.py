@@ -9,6 +9,7 @@ import numpy as np
 
 from prplugin.errors import MethodUnavailableError
 from prplugin.gpu import runtime
+from prplugin.gpu.lazy import cupy
 from prplugin.graph.memory import Counts, Memory, Size, footprint
 from prplugin.graph.problem import Problem, Seeds
 from prplugin.methods.base import SeedsStep, Sums
@@ -53,8 +54,6 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v for several v at once, on the current stream."""
 
     def __init__(self, problem: Problem, seeds: int) -> None:
-        import cupy  # lazy import; availability was checked by `unavailable_reason`
-
         adjacency = problem.adjacency
         self._n, self._m, self._alpha, self._target = adjacency.n, adjacency.m, problem.alpha, problem.dangling
         of_graph = footprint(Memory(edge=Size(normalized_weight=1)), Counts.of(adjacency), real=8)
@@ -82,8 +81,6 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
         self.rounding = gpu_pull.rounding_in(self._rounding, dtype, weighted=self._weighted)
 
     def seed(self, seeds: Seeds) -> None:
-        import cupy
-
         self.seeds = seeds.count
         rows, columns, values = seeds.on("device").entries_by_vertex()
         cuts = cupy.searchsorted(rows, self._pieces.cuts.astype(np.int64))
@@ -91,8 +88,6 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
         self._live = np.arange(self.width) < seeds.count
 
     def start(self, ranks: Any) -> None:
-        import cupy
-
         if ranks is not self._ranks:
             self._ranks.fill(0.0)
             if ranks is None:
@@ -105,8 +100,6 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
         self._begin()
 
     def set_live(self, live: Any) -> None:
-        import cupy
-
         if (live == self._live[: live.size]).all():
             return
         self._live[: live.size] = live
@@ -115,8 +108,6 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
 
     def _begin(self) -> None:
         """Compute contributions and D of the ranks."""
-        import cupy
-
         if self._contributions is None or self._contributions[0].dtype != self._dtype:
             self._contributions = None  # frees their memory first
             self._contributions = [cupy.empty((self._n + 1, self.width), self._dtype) for _ in range(2)]
@@ -124,13 +115,9 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
                 contributions[-1] = 0  # the row of zeros for missing edges: see batch.cu
         self._states[:, -1] = cupy.asarray(self._live)
         grid = min(runtime.blocks_for(self._n, GROUPS), BLOCKS)
-        self._kernel("begin")(
-            (grid,),
-            (GROUPS * self.width,),
-            (
-                self._n, cupy.ones(self.width), self._inverse_out_weight, self._ranks, self._contributions[0],
-                self._measured,
-            ),
+        self._launch(
+            "begin", grid, GROUPS, self._n, cupy.ones(self.width), self._inverse_out_weight, self._ranks,
+            self._contributions[0], self._measured,
         )  # fmt: skip
         self._total(grid, starting=True)
 
@@ -139,24 +126,16 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
         grid = min(runtime.blocks_for(pieces.count, GROUPS), BLOCKS)
         crossing_grid = min(self._long_crossings - (self._long_crossings - crossings) // GROUPS, CROSSING_BLOCKS)
         before, after = self._contributions
-        ends = *self._entries, self._alpha, self._columns, self._target, self._inverse_out_weight, self._ranks
-        self._kernel("step")(
-            (grid,),
-            (GROUPS * self.width,),
-            (
-                self._n, self._m, pieces.size, pieces.count, pieces.cuts, pieces.offsets, self._sources,
-                self._normalized_weights.of(self._dtype), *ends, before, after, moves, self._fronts, self._tails,
-                self._measured,
-            ),
+        equation = *self._entries, self._alpha, self._columns, self._target, self._inverse_out_weight, self._ranks
+        self._launch(
+            "step", grid, GROUPS, self._n, self._m, pieces.size, pieces.count, pieces.cuts, pieces.offsets,
+            self._sources, self._normalized_weights.of(self._dtype), *equation, before, after, moves, self._fronts,
+            self._tails, self._measured,
         )  # fmt: skip
         if crossings:
-            self._kernel("cross")(
-                (crossing_grid,),
-                (GROUPS * self.width,),
-                (
-                    pieces.size, crossings, self._long_crossings, self._crossing, pieces.cuts, pieces.offsets, *ends,
-                    after, moves, self._fronts, self._tails, self._measured[grid:],
-                ),
+            self._launch(
+                "cross", crossing_grid, GROUPS, pieces.size, crossings, self._long_crossings, self._crossing,
+                pieces.cuts, pieces.offsets, *equation, after, moves, self._fronts, self._tails, self._measured[grid:],
             )  # fmt: skip
         self._total(grid + (crossing_grid if crossings else 0))
         self._contributions.reverse()
@@ -172,29 +151,23 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
         super().mix(moves, padded, jump)
 
     def _total(self, blocks: int, *, starting: bool = False) -> None:
-        self._kernel("total")(
-            (1,),
-            (TOTAL_GROUPS * self.width,),
-            (
-                blocks, self._measured, np.int32(starting), self._alpha, np.int32(self._target is not None),
-                self._states, self._columns, self._norms,
-            ),
+        self._launch(
+            "total", 1, TOTAL_GROUPS, blocks, self._measured, np.int32(starting), self._alpha,
+            np.int32(self._target is not None), self._states, self._columns, self._norms,
         )  # fmt: skip
 
-    def _kernel(self, name: str) -> Any:
-        return runtime.kernel(
-            "gpu/batch.cu", f"batch_{name}", SEEDS=self.width, WEIGHTED=int(self._weighted),
-            real_t=runtime.ctype(self._dtype),
-            index_t=runtime.ctype(self._sources.dtype), offset_t=runtime.ctype(self._pieces.offsets.dtype),
+    def _launch(self, name: str, blocks: int, groups: int, *arguments: Any) -> None:
+        kernel = runtime.kernel(
+            "gpu/batch.cu", f"batch_{name}", SEEDS=self.width, WEIGHTED=int(self._weighted), real_t=self._dtype,
+            index_t=self._sources.dtype, offset_t=self._pieces.offsets.dtype,
         )  # fmt: skip
+        runtime.launch(kernel, blocks, groups * self.width, *arguments)
 
     def ranks(self) -> Floats:
         ranks: Floats = self._ranks[:, : self.seeds]
         return ranks
 
     def transposed(self) -> Floats:
-        import cupy
-
         transposed: Floats = cupy.ascontiguousarray(self._ranks[:, : self.seeds].T)
         return transposed
 
@@ -215,8 +188,6 @@ def _crossing(pieces: gpu_merge.Pieces) -> tuple[Integers, int]:
 
     The pieces of rows with many partial sums come first.
     """
-    import cupy
-
     first, last = pieces.cuts[:-1].astype(np.int64), pieces.cuts[1:]
     begins = cupy.arange(pieces.count) * pieces.size - first
     offsets = pieces.offsets[first].astype(np.int64)

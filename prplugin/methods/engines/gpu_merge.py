@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from prplugin.gpu import runtime
+from prplugin.gpu.lazy import cupy
 from prplugin.graph.memory import Size
 from prplugin.graph.problem import Problem
 from prplugin.methods.base import Sums
@@ -45,8 +46,8 @@ LONG_ROW = 32
 MIXING_FROM = 10.0
 """Iterations left, at the convergence rate of the last one, from which mixing is worth its history and another launch.
 
-On an H100 those cost 0.12 ms, as long as four iterations over a graph of a million edges. A kernel argument: CuPy
-passes a Python integer as 64-bit integer.
+On an H100 those cost 0.12 ms, as long as four iterations over a graph of a million edges. A float, since CuPy passes a
+Python integer to a kernel as a 64-bit integer.
 """
 
 LONG_WINDOW_FROM = 250
@@ -110,19 +111,18 @@ def even_size(items: int, blocks: int, least: int, most: int) -> int:
 
 def cut(offsets: Integers, m: int, size: int, index: Any) -> Pieces:
     """Partition compressed rows into pieces of `size` rows and edges; row positions are of type `index`."""
-    import cupy  # loaded already: device arrays exist
-
     n = offsets.size - 1
     count = -(-(n + m) // size)
     cuts = cupy.empty(count + 1, index)
-    launch = runtime.kernel("gpu/cut.cu", "cut", index_t=runtime.ctype(index), offset_t=runtime.ctype(offsets.dtype))
-    launch((runtime.blocks_for(count + 1, THREADS),), (THREADS,), (n, m, size, count, offsets, cuts))
+    kernel = runtime.kernel("gpu/cut.cu", "cut", index_t=cuts.dtype, offset_t=offsets.dtype)
+    runtime.launch(kernel, runtime.blocks_for(count + 1, THREADS), THREADS, n, m, size, count, offsets, cuts)
     return Pieces(n, m, size, cuts, offsets)
 
 
 def most_blocks_of(plan: Plan) -> int:
-    """Return the most blocks that the GPU can hold at once for the plan's block size, whatever registers they need."""
-    return runtime.multiprocessors() * (runtime.attribute("MaxThreadsPerMultiProcessor") // plan.threads)
+    """Return the largest grid of the plan's block size, whatever registers it needs: resident blocks, one per piece."""
+    resident = runtime.multiprocessors() * (runtime.attribute("MaxThreadsPerMultiProcessor") // plan.threads)
+    return min(plan.pieces.count, resident)
 
 
 class Plan(Protocol):
@@ -153,13 +153,11 @@ class MergedRows(MixedOnDevice):
 
         The first of these is cleared by the first `start`, whose grid has the given number of blocks.
         """
-        import cupy  # lazy import; availability was checked by `unavailable_reason`
-
         adjacency, totals = problem.adjacency, gpu_pull.TOTALS
         self._plan, self._rows, self._n, self._starting = plan, rows, adjacency.n, blocks
         self._weighted, self._out_weight = adjacency.weighted, adjacency.out_weight
         count = 0 if plan is None else plan.pieces.count
-        most = 0 if plan is None else min(count, most_blocks_of(plan))
+        most = 0 if plan is None else most_blocks_of(plan)
         own_sizes = (count, count, totals * blocks, 2, rows, 2 * self._n, 2 * totals * max(1, most), 1)
         # One allocation: each costs as much as a kernel launch.
         ends = list(accumulate((*own_sizes, *sizes)))
@@ -190,28 +188,24 @@ class MergedRows(MixedOnDevice):
         self.rounding = gpu_pull.rounding_in(self._rounding, dtype, weighted=self._weighted)
         both = self._both.view(dtype)
         self._contributions = [both[: self._n], both[self._n : 2 * self._n]]
-        self._begin = runtime.kernel("gpu/merge_start.cu", "merge_start", real_t=runtime.ctype(dtype))
+        self._begin = runtime.kernel("gpu/merge_start.cu", "merge_start", real_t=both.dtype)
         if self._plan is not None:
-            self._launch = self._plan.kernel(dtype).kernel
-            self._smem = max(self._plan.smem(dtype), MIXING_SMEM)
-            self._blocks = blocks_of(self._plan, self._launch, self._smem)
-            self._edges = self._plan.edges(dtype)
+            self._launch = self._plan.kernel(both.dtype).kernel
+            self._smem = max(self._plan.smem(both.dtype), MIXING_SMEM)
+            # As many blocks as are resident at once, as grid barriers need, or one per piece.
+            resident = _resident_blocks(self._launch, self._plan.threads, self._smem, runtime.device())
+            self._blocks = min(self._plan.pieces.count, resident)
+            self._edges = self._plan.edges(both.dtype)
 
     def start(self, ranks: Floats | float) -> None:
-        import cupy
-
         if not self._contributions:
             self.set_contribution_dtype("float64")
         given, uniform = (None, ranks) if isinstance(ranks, float) else (cupy.asarray(ranks, np.float64), 0.0)
         self._ranks: Floats = cupy.empty(self._rows)
-        self._begin(
-            (self._starting,),
-            (THREADS,),
-            (
-                self._rows, np.int32(self._weighted), self._out_weight, given, uniform, *self._uniform,
-                self._tails.size, self._tails, self._to_clear.size, self._to_clear, self._arrived, self._constants,
-                self._ranks, self._inverse_out_weight, self._contributions[0], self._begun,
-            ),
+        runtime.launch(
+            self._begin, self._starting, THREADS, self._rows, np.int32(self._weighted), self._out_weight, given,
+            uniform, *self._uniform, self._tails.size, self._tails, self._to_clear.size, self._to_clear, self._arrived,
+            self._constants, self._ranks, self._inverse_out_weight, self._contributions[0], self._begun,
         )  # fmt: skip
         self._to_clear = self._to_clear[:0]
 
@@ -284,11 +278,9 @@ class MergeStep(MergedRows):
 
     def _allocate_history(self, goal: float, change: float) -> None:
         """Allocate the history for mixing, if it fits, for the iterations from an L1 change to the goal."""
-        import cupy
-
         # The first iterations are faster than later ones; alpha bounds the rate of all.
         left = math.log(goal / change) / math.log(self._alpha) if goal > 0 and self._alpha > 0 else math.inf
-        blocks = min(self._plan.pieces.count, most_blocks_of(self._plan))
+        blocks = most_blocks_of(self._plan)
         for window, period in WINDOWS[::-1] if left > LONG_WINDOW_FROM else WINDOWS[:1]:
             if runtime.fits(history_bytes(self._n, window, period)):
                 vectors = cupy.empty((window + 1 + window // period, self._n), np.float32)
@@ -324,16 +316,9 @@ def history_bytes(n: int, window: int, period: int) -> int:
     return 4 * n * (window + 1 + window // period)
 
 
-def blocks_of(plan: Plan, launch: Any, smem: int) -> int:
-    """Return the grid size: as many blocks as are resident at once, as grid barriers need, or one per piece."""
-    return min(plan.pieces.count, _most_blocks(launch, plan.threads, smem, runtime.device()))
-
-
 @cache
-def _most_blocks(launch: Any, threads: int, smem: int, device: int) -> int:
+def _resident_blocks(launch: Any, threads: int, smem: int, device: int) -> int:
     """Return the number of blocks that the current GPU holds at once."""
-    import cupy
-
     return runtime.multiprocessors() * int(
         cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(launch.ptr, threads, smem)
     )

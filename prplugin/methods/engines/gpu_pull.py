@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from prplugin.gpu import runtime
+from prplugin.gpu.lazy import cupy
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Counts, Memory, Size, footprint
 from prplugin.graph.problem import Problem
@@ -33,6 +35,9 @@ TOTALS_DEPTH = 12
 
 ROW_DEPTH = 2
 """Rounding depth of a compensated sum of up to 2**26 terms: see sums.cuh."""
+
+COLLECTORS = 128
+"""Threads per block of the kernels that collect partial sums of rows; most rows have only a few."""
 
 SMALL = runtime.FEW_BYTES >> 8
 """Vertices and edges that fit on any GPU: no method needs 256 bytes for each, unless it stores pairs."""
@@ -67,15 +72,17 @@ class DeviceStep(MixedOnDevice):
     float32_is_faster = True
 
     def __init__(self, problem: Problem, pull: Pull) -> None:
-        import cupy  # lazy import; availability was checked by `unavailable_reason`
-
         adjacency = problem.adjacency
         n = adjacency.n
         self._pull = pull
         self._n, self._alpha = n, problem.alpha
         self._weighted = adjacency.weighted
         self._inverse_out_weight = inverse_out_weight(adjacency)
-        self._vectors = vectors(problem)
+        # w and (1 - alpha) * v: arrays of n entries, or of one for all vertices, and their strides, 1 or 0.
+        v = np.full(1, 1.0 / n) if problem.personalization is None else problem.personalization
+        w = v if problem.dangling is None else problem.dangling
+        target, teleport = cupy.asarray(w), cupy.asarray((1 - problem.alpha) * v)
+        self._vectors = target, target.size // n, teleport, teleport.size // n
         self._ranks: Floats = cupy.empty(n)
         self._row_sums: Floats = cupy.empty(n)
         self._blocks = min(runtime.blocks_for(n, THREADS), BLOCKS)
@@ -85,38 +92,27 @@ class DeviceStep(MixedOnDevice):
         self.set_contribution_dtype("float64")
 
     def set_contribution_dtype(self, dtype: str) -> None:
-        import cupy
-
         self._contributions: Any = None  # frees their memory first
         self._contributions = cupy.empty(self._n, dtype)
         self.rounding = rounding_in(self._rounding, dtype, weighted=self._weighted)
-        self._finish = _of_finish("finish", dtype)
-        self._total = _of_finish("total", dtype)
+        self._begin, self._finish, self._total = (
+            _of_finish(name, self._contributions.dtype) for name in ("begin", "finish", "total")
+        )
 
     def start(self, ranks: Floats | float) -> None:
-        import cupy
-
         if ranks is not self._ranks:
             self._ranks[:] = ranks if isinstance(ranks, float) else cupy.asarray(ranks)
-        contributions = self._contributions
-        _of_finish("begin", contributions.dtype)(
-            (self._blocks,),
-            (THREADS,),
-            (self._n, self._ranks, self._inverse_out_weight, contributions, self._partials),
-        )
-        self._total((1,), (BLOCKS,), (self._blocks, self._partials, self._totals))
+        arrays = self._ranks, self._inverse_out_weight, self._contributions, self._partials
+        runtime.launch(self._begin, self._blocks, THREADS, self._n, *arrays)
+        runtime.launch(self._total, 1, BLOCKS, self._blocks, self._partials, self._totals)
 
     def __call__(self, moves: Any = None) -> Sums:
         self._pull(self._contributions, self._row_sums)
-        self._finish(
-            (self._blocks,),
-            (THREADS,),
-            (
-                self._n, self._alpha, self._row_sums, *self._vectors, self._inverse_out_weight, self._totals,
-                self._ranks, self._contributions, moves, self._partials,
-            ),
+        runtime.launch(
+            self._finish, self._blocks, THREADS, self._n, self._alpha, self._row_sums, *self._vectors,
+            self._inverse_out_weight, self._totals, self._ranks, self._contributions, moves, self._partials,
         )  # fmt: skip
-        self._total((1,), (BLOCKS,), (self._blocks, self._partials, self._totals))
+        runtime.launch(self._total, 1, BLOCKS, self._blocks, self._partials, self._totals)
         change, largest, _ = self._totals.get().tolist()
         return Sums(change, largest)
 
@@ -128,33 +124,13 @@ class DeviceStep(MixedOnDevice):
 
 
 def inverse_out_weight(adjacency: Adjacency) -> Floats:
-    """Return 1 / W of each vertex, 0 for dangling ones.
-
-    For weighted graphs it returns 1 instead of 1 / W: edges carry normalized weights w / W, as 1 / W overflows for
-    subnormal W.
-    """
-    import cupy
-
+    """Do the same as `prplugin.cpu.normalization.inverse_out_weight` on the GPU."""
     out_weight = cupy.asarray(adjacency.out_weight)
     flow: Floats = cupy.empty(adjacency.n)
     grid = min(runtime.blocks_for(adjacency.n, THREADS), BLOCKS)
-    launch = _of_finish("inverse_out_weight", "float64")
-    launch((grid,), (THREADS,), (adjacency.n, np.int32(adjacency.weighted), out_weight, flow))
+    kernel = _of_finish("inverse_out_weight", flow.dtype)
+    runtime.launch(kernel, grid, THREADS, adjacency.n, np.int32(adjacency.weighted), out_weight, flow)
     return flow
-
-
-def vectors(problem: Problem) -> tuple[Any, int, Any, int]:
-    """Return w and (1 - alpha) * v as kernel arguments.
-
-    Each is an array of n entries, or of one for all vertices, followed by its stride: 1, or 0.
-    """
-    import cupy
-
-    n, rest = problem.adjacency.n, 1 - problem.alpha
-    v = np.full(1, 1.0 / n) if problem.personalization is None else problem.personalization
-    w = v if problem.dangling is None else problem.dangling
-    target, teleport = cupy.asarray(w), cupy.asarray(rest * v)
-    return target, target.size // n, teleport, teleport.size // n
 
 
 def step_rounding(problem: Problem, row: int) -> StepRounding:
@@ -176,8 +152,8 @@ def rounding_in(rounding: StepRounding, dtype: str, *, weighted: bool) -> StepRo
     return replace(rounding, single=0 if dtype == "float64" else 1 + weighted)
 
 
-def _of_finish(name: str, dtype: Any) -> Any:
-    return runtime.kernel("gpu/finish.cu", name, real_t=runtime.ctype(dtype))
+def _of_finish(name: str, dtype: np.dtype[Any]) -> Any:
+    return runtime.kernel("gpu/finish.cu", name, real_t=dtype)
 
 
 # --- edges in runs ------------------------------------------------------------------------------------------------
@@ -195,23 +171,14 @@ class NormalizedWeights:
         if self._weights is None:
             return None
         if self._held is None or self._held.dtype != dtype:
-            import cupy  # loaded already: device arrays exist
-
             self._held = None  # frees their memory first
             m = self._sources.size
             held = cupy.empty(m, dtype)
             if m:
-                launch = runtime.kernel(
-                    "gpu/normalized_weights.cu",
-                    "normalized_weights",
-                    index_t=runtime.ctype(self._sources.dtype),
-                    real_t=runtime.ctype(dtype),
-                )
-                launch(
-                    (runtime.blocks_for_each(m),),
-                    (runtime.THREADS,),
-                    (m, self._sources, self._weights, self._adjacency.out_weight, held),
-                )
+                types = {"index_t": self._sources.dtype, "real_t": held.dtype}
+                kernel = runtime.kernel("gpu/normalized_weights.cu", "normalized_weights", **types)
+                arrays = self._sources, self._weights, self._adjacency.out_weight, held
+                runtime.launch(kernel, runtime.blocks_for_each(m), runtime.THREADS, m, *arrays)
             self._held = held
         return self._held
 
@@ -237,17 +204,17 @@ def csc_layout(adjacency: Adjacency) -> Layout:
     return Layout(None, offsets[:-1], offsets[1:], sources, NormalizedWeights(weights, adjacency, sources))
 
 
-def pull_types(layout: Layout, dtype: Any) -> dict[str, str | int]:
+def pull_types(layout: Layout, dtype: np.dtype[Any]) -> dict[str, runtime.Macro]:
     """Return the macros of a kernel that pulls over a layout, with contributions of this type."""
     return {
-        "index_t": runtime.ctype(layout.sources.dtype),
-        "offset_t": runtime.ctype(layout.begins.dtype),
-        "real_t": runtime.ctype(dtype),
+        "index_t": layout.sources.dtype,
+        "offset_t": layout.begins.dtype,
+        "real_t": dtype,
         "WEIGHTED": int(layout.normalized_weights.of(dtype) is not None),
     }
 
 
-# --- what methods check -------------------------------------------------------------------------------------------
+# --- what methods check, and their costs --------------------------------------------------------------------------
 
 
 def unavailable_reason(
@@ -265,3 +232,18 @@ def unavailable_reason(
         return None
     available = runtime.available_bytes()
     return f"it needs about {needed:,} bytes of GPU memory for this graph, and {available:,} are free. {remedy}"
+
+
+def cost_of(
+    iteration: float, *, edge: float, vertex: float = 0.0, longest: float = 0.0, layout: float = 0.0
+) -> Callable[[Adjacency, Machine], float]:
+    """Return the function `cost` of a method, given its seconds for the layout and per iteration.
+
+    `edge`, `vertex`, `longest`: Seconds per iteration for each edge, each vertex, and each edge of the longest row.
+    """
+
+    def cost(adjacency: Adjacency, machine: Machine) -> float:
+        of_longest = longest * adjacency.largest_in_degree if longest else 0.0
+        return layout + ITERATIONS * (iteration + edge * adjacency.m + vertex * adjacency.n + of_longest)
+
+    return cost

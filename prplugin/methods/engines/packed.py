@@ -30,26 +30,21 @@ SAMPLE_EDGES, SAMPLES = 1 << 14, 64
 
 
 class Rows(NamedTuple):
-    """In-edges by target, as in `Compressed`, on the host; and the order in which vertices are renumbered."""
+    """In-edges by target, as in `Compressed`, on the host; and the order of the vertices in the packed edges."""
 
     offsets: Integers
     sources: Integers
     weights: Floats | None
-    order: Integers | None = None  # the vertex of each new number; None: vertices keep their positions
-    position: Integers | None = None  # the new number of each vertex
+    order: Integers | None = None  # the vertex at each new position; None: vertices keep their positions
+    position: Integers | None = None  # the new position of each vertex
 
     @property
     def n(self) -> int:
         """Number of rows."""
         return self.offsets.size - 1
 
-    def some(self, first: int, last: int) -> tuple[Any, Integers]:
-        """Return the rows renumbered first..last, and their offsets within the edges of these rows."""
-        rows = np.arange(first, last) if self.order is None else self.order[first:last].astype(np.int64)
-        return rows, offsets_of(self.offsets[rows + 1] - self.offsets[rows])
-
     def by_out_degree(self, out_degree: Integers) -> Rows:
-        """Renumber vertices by descending out-degree: most sources, and their differences, are then small."""
+        """Reorder the vertices by descending out-degree: most sources, and their differences, are then small."""
         order = np.argsort(-out_degree, kind="stable").astype(index_dtype(self.n))
         position = np.empty_like(order)
         position[order] = np.arange(order.size, dtype=order.dtype)
@@ -84,7 +79,7 @@ def packed(rows: Rows, threads: Threads) -> Iterator[Packed]:
 def normalized_weights(rows: Rows, out_weight: Floats, dtype: Any) -> Iterator[Floats]:
     """Yield the normalized weights w / W in the order of the packed edges; 0 for a dangling source, whose W is 0.
 
-    `out_weight` is indexed by the renumbered vertices.
+    `out_weight` is in the new order of the vertices.
     """
     for first, last in _parts(rows):
         sources, weights, _ = _sorted(rows, first, last)
@@ -127,24 +122,24 @@ def _parts(rows: Rows) -> list[tuple[int, int]]:
 
 
 def _sorted(rows: Rows, first: int, last: int) -> tuple[Any, Any, Integers]:
-    """Return sources and weights of the rows renumbered first..last, sorted by source, and the rows' offsets."""
+    """Return sources and weights of the rows first..last of the new order, sorted by source, and their offsets."""
     from prplugin.cpu import packed_kernels as kernels
     from prplugin.cpu.memory import read_only  # imports Numba
 
-    chosen, starts = rows.some(first, last)
-    offsets, given = read_only(rows.offsets), read_only(rows.sources)
-    position = None if rows.position is None else read_only(rows.position)
+    chosen = np.arange(first, last) if rows.order is None else rows.order[first:last].astype(np.int64)
+    starts = offsets_of(rows.offsets[chosen + 1] - rows.offsets[chosen])
+    given = (
+        None if array is None else read_only(array)
+        for array in (rows.offsets, rows.sources, rows.position, rows.weights)
+    )
     sources = np.empty(int(starts[-1]), rows.sources.dtype)
-    if rows.weights is None:
-        kernels.sort_rows(offsets, given, position, chosen, sources)
-        return sources, None, starts
-    weights = np.empty(sources.size)
-    kernels.sort_weighted_rows(offsets, given, position, read_only(rows.weights), chosen, sources, weights)
+    weights = None if rows.weights is None else np.empty(sources.size)
+    kernels.sort_rows(*given, chosen, sources, weights)
     return sources, weights, starts
 
 
 def _packed(rows: Rows, first: int, last: int) -> list[Packed]:
-    """Pack the rows renumbered first..last."""
+    """Pack the rows first..last of the new order."""
     from prplugin.cpu import packed_kernels as kernels  # imports Numba
 
     sources, _, starts = _sorted(rows, first, last)

@@ -7,7 +7,7 @@ If a plain step changes x by r, the exact ranks are x + d, where
 If d is accurate to a few digits, the next plain step proves as many digits more, so any approximate solver may be used.
 A Gauss-Seidel sweep updates the rows in order and uses new values at once. Self-loops are solved for exactly. The sum
 of d, which is 0 but for rounding, is put back in proportion to v. Dangling vertices are not swept, since nothing reads
-them: the sum of their values follows from the others. The swept vertices are renumbered in the order of the sweep.
+them: the sum of their values follows from the others. Positions of swept vertices follow the order of the sweep.
 
 **The same bits for any number of threads.** The rows are split into `STREAMS` streams, and each stream into `TURNS`
 pieces. All first pieces are swept first, then all second ones, and so on. A piece reads new values of its own earlier

@@ -11,6 +11,7 @@ import numpy as np
 
 from prplugin.cpu.threads import Threads, equal_work
 from prplugin.gpu import runtime
+from prplugin.gpu.lazy import cupy, cupyx
 from prplugin.methods.engines.gpu_pull import Layout
 from prplugin.types.arrays import namespace, to_host
 from prplugin.types.edges import Floats, Integers
@@ -124,9 +125,6 @@ class HostPull:
     """
 
     def __init__(self, runs: Layout, n: int, threads: int) -> None:
-        import cupy
-        import cupyx
-
         self._rows, self._sources, bounds, places, self._exact_weights = host_rows(runs, n)
         self.vertices, self.edges, self.sources = self._rows.size, places.size, self._sources.size
         self._sum = ThreadedSums(bounds, places, threads)
@@ -138,34 +136,28 @@ class HostPull:
 
     def _allocate(self, dtype: Any) -> None:
         """Allocate buffers, weights and kernels for contributions of this type."""
-        import cupy
-        import cupyx
-
         self._dtype = dtype
         self._gathered = cupy.empty(self.sources, dtype)
         self._contributions = cupyx.empty_pinned(max(1, self.sources), dtype)[: self.sources]
         self._weights = None if self._exact_weights is None else self._exact_weights.astype(dtype, copy=False)
-        types = {"index_t": runtime.ctype(self._sources.dtype), "real_t": runtime.ctype(dtype)}
+        types = {"index_t": self._sources.dtype, "real_t": dtype}
         self._gather, self._add = (runtime.kernel(FILE, name, **types) for name in ("gather", "add_sums"))
 
     def enqueue_gather(self, contributions: Any, span: Recorder = unrecorded) -> None:
         """Enqueue the gather of the contributions that the rows read, and their copy to the host; return at once."""
-        import cupy
-
         main = cupy.cuda.get_current_stream()
         if self._dtype is None or self._dtype != contributions.dtype:  # `None == np.float64` is true in NumPy
             self._allocate(contributions.dtype)
         with span("gather", "GPU", main):
             grid = runtime.blocks_for(self.sources, THREADS)
-            self._gather((grid,), (THREADS,), (self.sources, self._sources, contributions, self._gathered))
+            arrays = self._sources, contributions, self._gathered
+            runtime.launch(self._gather, grid, THREADS, self.sources, *arrays)
         self._stream.wait_event(main.record())
         with span("down", "copy", self._stream):
             self._gathered.get(stream=self._stream, out=self._contributions, blocking=False)
 
     def finish_into(self, row_sums: Any, span: Recorder = unrecorded) -> None:
         """Sum the rows once the contributions have arrived; enqueue copy and addition of the sums to `row_sums`."""
-        import cupy
-
         main = cupy.cuda.get_current_stream()
         self._stream.synchronize()  # the copy of the contributions
         with span("tails", "host", None):
@@ -175,4 +167,4 @@ class HostPull:
         main.wait_event(self._stream.record())
         with span("add", "GPU", main):
             grid = runtime.blocks_for(self.vertices, THREADS)
-            self._add((grid,), (THREADS,), (self.vertices, self._rows, self._device_sums, row_sums))
+            runtime.launch(self._add, grid, THREADS, self.vertices, self._rows, self._device_sums, row_sums)

@@ -1,12 +1,15 @@
-"""Row sums on the GPU by one thread, lanes of a warp or a block per row: used by `node`, `warp` and `block`."""
+"""Row sums on the GPU by one thread, lanes of a warp or a block per row, and the timing of them."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
 from prplugin.errors import InvalidOptionError
 from prplugin.gpu import runtime
+from prplugin.gpu.lazy import cupy
 from prplugin.graph.problem import Problem
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
@@ -16,6 +19,9 @@ from prplugin.types.edges import Floats
 
 LANES = (4, 8, 16, 32)
 """Valid numbers of threads per row for `warp`."""
+
+LIMIT = 0.1
+"""Total seconds after which `best_seconds` does not repeat the work."""
 
 
 def pull_step(problem: Problem, method: str, **launch: Any) -> Step:
@@ -72,12 +78,25 @@ class RowsPull:
         if self._first == self._last:
             return
         layout = self._layout
-        launch = runtime.kernel(*self._kernel, **gpu_pull.pull_types(layout, contributions.dtype), **self._macros)
-        launch(
-            (self.blocks,),
-            (self.threads,),
-            (
-                self._first, self._last, layout.rows, layout.begins, layout.ends, layout.sources,
-                layout.normalized_weights.of(contributions.dtype), contributions, row_sums,
-            ),
+        kernel = runtime.kernel(*self._kernel, **gpu_pull.pull_types(layout, contributions.dtype), **self._macros)
+        runtime.launch(
+            kernel, self.blocks, self.threads, self._first, self._last, layout.rows, layout.begins, layout.ends,
+            layout.sources, layout.normalized_weights.of(contributions.dtype), contributions, row_sums,
         )  # fmt: skip
+
+
+def best_seconds(work: Callable[[], object], times: int = 3, of: Callable[[list[float]], float] = min) -> float:
+    """Return the least, or another statistic, of the seconds of several runs on GPU or host after a warm-up run."""
+    wait = cupy.cuda.get_current_stream().synchronize
+
+    def run() -> float:
+        began = time.perf_counter()
+        work()
+        wait()
+        return time.perf_counter() - began
+
+    run()
+    taken = [run()]
+    while len(taken) < times and sum(taken) < LIMIT:
+        taken.append(run())
+    return of(taken)

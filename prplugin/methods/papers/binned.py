@@ -26,12 +26,8 @@ name = "binned"
 runs_on = "gpu"
 memory = replace(gpu_pull.MEMORY, vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=2))  # rows, begins, ends
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
-
-
-def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate a ranking, fitted to benchmarks/results/kernels.md."""
-    n, m, longest = adjacency.n, adjacency.m, adjacency.largest_in_degree
-    return gpu_pull.ITERATIONS * (69e-6 + 2.1e-11 * m + 4e-11 * n + 1.5e-9 * longest)
+cost = gpu_pull.cost_of(69e-6, edge=2.1e-11, vertex=4e-11, longest=1.5e-9)
+"""Fitted to benchmarks/results/kernels.md."""
 
 
 def prepare(problem: Problem, machine: Machine, *, thresholds: tuple[int, int] = (6, 96)) -> Step:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
@@ -15,11 +14,8 @@ name = "block"
 runs_on = "gpu"
 memory = gpu_pull.MEMORY
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
-
-
-def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate a ranking, fitted to benchmarks/results/kernels.md."""
-    return gpu_pull.ITERATIONS * (54e-6 + 1.5e-11 * adjacency.m + 1.4e-9 * adjacency.n)
+cost = gpu_pull.cost_of(54e-6, edge=1.5e-11, vertex=1.4e-9)
+"""Fitted to benchmarks/results/kernels.md."""
 
 
 def prepare(problem: Problem, machine: Machine, *, threads: int = 256, blocks: int | None = None) -> Step:

@@ -15,22 +15,21 @@ from __future__ import annotations
 import logging
 import statistics
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from numbers import Integral
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from prplugin.errors import InvalidOptionError
-from prplugin.graph.adjacency import Adjacency
+from prplugin.gpu.lazy import cupy
 from prplugin.graph.memory import Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.engines import gpu_pull
 from prplugin.methods.papers._host_rows import CHUNK, HostPull, Recorder, unrecorded
-from prplugin.methods.papers._rows import RowsPull
-from prplugin.methods.papers._timing import best_seconds
+from prplugin.methods.papers._rows import RowsPull, best_seconds
 from prplugin.options import validate_int
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats, Integers
@@ -61,11 +60,8 @@ memory = replace(
     preparing_bytes=24 * CHUNK,  # copies of tails to the host for timing
 )
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
-
-
-def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate a ranking, fitted to benchmarks/results/kernels.md; the longest head dominates."""
-    return gpu_pull.ITERATIONS * (68e-6 + 3.3e-11 * adjacency.m + 2.2e-8 * adjacency.largest_in_degree)
+cost = gpu_pull.cost_of(68e-6, edge=3.3e-11, longest=2.2e-8)
+"""Fitted to benchmarks/results/kernels.md; the longest head dominates."""
 
 
 def prepare(
@@ -92,7 +88,7 @@ def prepare(
         seconds = _timed(layout, adjacency.n, adjacency.largest_in_degree, threads)
         best = choose(seconds)
         logger.info(
-            "cpu-split: %s for %d vertices and %d edges; ms an iteration by N: %s",
+            "cpu-split: %s for %d vertices and %d edges; ms per iteration by N: %s",
             "everything on the GPU (split='all')" if best == ("all",) else f"split={split_text(best)}",
             adjacency.n, adjacency.m,
             ", ".join(f"{split_text(split)} {taken * 1e3:.3g}" for split, taken in seconds.items()),
@@ -109,18 +105,16 @@ def split_option(split: object) -> list[N] | None:
     if isinstance(split, str) and split == "auto":
         return None
     blocks: list[Any] = list(split) if isinstance(split, (list, tuple)) else [split]
-    if blocks and all(map(_is_n, blocks)):
-        return ["all" if block == "all" else int(block) for block in blocks]
+    with suppress(InvalidOptionError):
+        if blocks:
+            return [
+                "all" if isinstance(block, str) and block == "all" else validate_int("split", block, least=0)
+                for block in blocks
+            ]
     raise InvalidOptionError(
         "split must be 'auto', 'all', a whole number of at least 0, or a list of such numbers and 'all', "
         f"not {split!r}."
     )
-
-
-def _is_n(block: Any) -> bool:
-    if isinstance(block, str):
-        return block == "all"
-    return isinstance(block, Integral) and not isinstance(block, (bool, np.bool_)) and int(block) >= 0
 
 
 # --- choosing N ---------------------------------------------------------------------------------------------------
@@ -128,8 +122,6 @@ def _is_n(block: Any) -> bool:
 
 def _timed(layout: gpu_pull.Layout, n: int, longest: int, threads: int) -> dict[Split, float]:
     """Time iterations on this graph, with one split in memory at a time."""
-    import cupy  # lazy import: availability was checked by `unavailable_reason`
-
     contributions, row_sums = cupy.full(n, 1 / n, np.float32), cupy.empty(n)
 
     def seconds(split: Split) -> float:
@@ -224,8 +216,6 @@ class SplitPull:
             self.tails = HostPull(tails, n, threads)
 
     def __call__(self, contributions: Floats, row_sums: Floats) -> None:
-        import cupy  # lazy import: availability was checked by `unavailable_reason`
-
         # The heads are launched after the gather, on which the tails depend, and before the host waits for anything.
         if self.tails is not None:
             self.tails.enqueue_gather(contributions, self.span)

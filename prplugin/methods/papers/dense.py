@@ -6,7 +6,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
+from prplugin.cpu.sorting import run_starts
 from prplugin.gpu import runtime
+from prplugin.gpu.lazy import cupy
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Size
 from prplugin.graph.problem import Problem
@@ -59,24 +63,17 @@ class DensePull:
         self.rounding_depth = gpu_pull.ROW_DEPTH + (compensated_depth(adjacency.m) if adjacency.weighted else 1)
 
     def __call__(self, contributions: Floats, row_sums: Any) -> None:
-        entry = contributions.dtype if self._adjacency.weighted else "int32"
+        entry = contributions.dtype if self._adjacency.weighted else np.dtype(np.int32)
         if self._matrix is None or self._matrix.dtype != entry:
             self._matrix = None  # frees its memory first
             self._matrix = _matrix(self._adjacency, entry)
-        launch = runtime.kernel(
-            "methods/papers/dense.cu",
-            "dense_pull",
-            real_t=runtime.ctype(contributions.dtype),
-            entry_t=runtime.ctype(entry),
-        )
+        kernel = runtime.kernel("methods/papers/dense.cu", "dense_pull", real_t=contributions.dtype, entry_t=entry)
         n = self._adjacency.n
-        launch((runtime.blocks_for(n, 1),), (self.threads,), (n, self._matrix, contributions, row_sums))
+        runtime.launch(kernel, runtime.blocks_for(n, 1), self.threads, n, self._matrix, contributions, row_sums)
 
 
 def _matrix(adjacency: Adjacency, dtype: Any) -> Any:
     """Add up the edges of each pair in the order of the frame; atomic additions would have no fixed order."""
-    import cupy
-
     from prplugin.gpu import group
 
     n, edges = adjacency.n, adjacency.edges
@@ -86,7 +83,7 @@ def _matrix(adjacency: Adjacency, dtype: Any) -> Any:
     pairs = edges.destination.astype("int64") * n + edges.source
     order = cupy.argsort(pairs)
     pairs = pairs[order]
-    starts = cupy.flatnonzero(cupy.concatenate([cupy.ones(1, bool), pairs[1:] != pairs[:-1]]))
+    starts = cupy.flatnonzero(run_starts(pairs))
     bounds = cupy.append(starts, edges.m)
     if adjacency.weighted:
         normalized_weights = gpu_pull.NormalizedWeights(edges.weights, adjacency, edges.source).of("float64")

@@ -20,11 +20,8 @@ runs_on = "gpu"
 nondeterministic = True  # the order of atomic additions varies
 memory = replace(gpu_pull.MEMORY, arrays=("csc", "rows", "out_weight"))
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
-
-
-def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate a ranking, fitted to benchmarks/results/kernels.md."""
-    return gpu_pull.ITERATIONS * (61e-6 + 2.4e-11 * adjacency.m + 4.3e-11 * adjacency.n)
+cost = gpu_pull.cost_of(61e-6, edge=2.4e-11, vertex=4.3e-11)
+"""Fitted to benchmarks/results/kernels.md."""
 
 
 def prepare(problem: Problem, machine: Machine, *, threads: int = 256, blocks: int | None = None) -> Step:
@@ -54,13 +51,10 @@ class EdgePush:
 
     def __call__(self, contributions: Floats, row_sums: Any) -> None:
         edges, normalized_weights = self._edges, self._normalized_weights.of(contributions.dtype)
-        launch = runtime.kernel(
-            "methods/papers/edge.cu", "edge_push", index_t=runtime.ctype(edges.source.dtype),
-            real_t=runtime.ctype(contributions.dtype), WEIGHTED=int(normalized_weights is not None),
+        kernel = runtime.kernel(
+            "methods/papers/edge.cu", "edge_push", index_t=edges.source.dtype, real_t=contributions.dtype,
+            WEIGHTED=int(normalized_weights is not None),
         )  # fmt: skip
         row_sums.fill(0.0)
-        launch(
-            (self.blocks,),
-            (self.threads,),
-            (edges.m, edges.source, edges.destination, normalized_weights, contributions, row_sums),
-        )
+        arrays = edges.source, edges.destination, normalized_weights, contributions, row_sums
+        runtime.launch(kernel, self.blocks, self.threads, edges.m, *arrays)

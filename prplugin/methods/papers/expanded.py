@@ -4,20 +4,30 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from prplugin.gpu import runtime
+from prplugin.gpu.lazy import cupy
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
-from prplugin.methods.engines import gpu_pull, pieces
+from prplugin.methods.engines import gpu_pull
 from prplugin.options import validate_int
-from prplugin.types.edges import Floats
+from prplugin.types.arrays import namespace
+from prplugin.types.edges import Floats, Integers
 
 name = "expanded"
 runs_on = "gpu"
+
+SIZE = 2048
+"""Edges per piece: 16 KB of terms, the size of a DMA transfer to a local store of the Cell processor."""
+
+PIECE_BYTES = 40
+"""Bytes per piece on the GPU: two compensated sums and a head."""
 
 TERM = 8
 """Bytes of a term in shared memory: float64 for any type of contributions."""
@@ -30,18 +40,15 @@ MOST = 32_768
 
 memory = replace(
     gpu_pull.MEMORY,
-    edge=Size(pieces.BYTES / pieces.SIZE, real=1, normalized_weight=1),
+    edge=Size(PIECE_BYTES / SIZE, real=1, normalized_weight=1),
     vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=1),  # runs of edges
 )
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
+cost = gpu_pull.cost_of(83e-6, edge=1.2e-11, vertex=5.3e-11)
+"""Fitted to benchmarks/results/kernels.md."""
 
 
-def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate a ranking, fitted to benchmarks/results/kernels.md."""
-    return gpu_pull.ITERATIONS * (83e-6 + 1.2e-11 * adjacency.m + 5.3e-11 * adjacency.n)
-
-
-def prepare(problem: Problem, machine: Machine, *, piece_bytes: int = pieces.SIZE * TERM, threads: int = 128) -> Step:
+def prepare(problem: Problem, machine: Machine, *, piece_bytes: int = SIZE * TERM, threads: int = 128) -> Step:
     """Group the edges by target, and partition them into pieces.
 
     Parameters
@@ -64,38 +71,51 @@ class ExpandedPull:
     # pieces.
     rounding_depth = gpu_pull.ROW_DEPTH
 
-    def __init__(self, adjacency: Adjacency, *, piece_bytes: int = pieces.SIZE * TERM, threads: int = 128) -> None:
+    def __init__(self, adjacency: Adjacency, *, piece_bytes: int = SIZE * TERM, threads: int = 128) -> None:
         size = validate_int("piece_bytes", piece_bytes, multiple_of=LEAST, at_most=MOST) // TERM
         self.threads = validate_int("threads", threads, multiple_of=32, at_most=1024)
-        import cupy  # lazy import; availability was checked by `unavailable_reason`
-
         self._layout = gpu_pull.csc_layout(adjacency)
-        self._pieces = pieces.cut(adjacency.csc.offsets, size, self._layout.sources.dtype)
-        self._partials = cupy.empty((self._pieces.count, 4))
+        self._pieces = cut(adjacency.csc.offsets, size, self._layout.sources.dtype)
+        self._partials = cupy.empty((self._pieces.heads.size - 1, 4))
         self._expanded: Any = None
 
     def __call__(self, contributions: Floats, row_sums: Floats) -> None:
-        import cupy
-
         row_sums.fill(0.0)  # rows without edges are in no piece
-        cut = self._pieces
-        if not cut.count:
+        pieces, count = self._pieces, len(self._partials)
+        if not count:
             return
-        size, rows, starts, heads = cut.size, cut.rows, cut.starts, cut.heads
         if self._expanded is None or self._expanded.dtype != contributions.dtype:
             self._expanded = None  # frees its memory first
             self._expanded = cupy.empty(self._layout.sources.size, contributions.dtype)
         expanded = self._expanded
         m, layout, types = expanded.size, self._layout, gpu_pull.pull_types(self._layout, contributions.dtype)
-        expand = runtime.kernel("methods/papers/expanded.cu", "expand", **types)
-        expand((runtime.blocks_for(m, 256),), (256,), (m, layout.sources, contributions, expanded))
-        normalized_weights = layout.normalized_weights.of(contributions.dtype)
-        sum_pieces = runtime.kernel("methods/papers/expanded.cu", "sum_expanded", **types)
-        sum_pieces(
-            (cut.count,),
-            (self.threads,),
-            (m, size, rows, starts, heads, expanded, normalized_weights, row_sums, self._partials),
-            shared_mem=size * TERM,
+        expand, sum_pieces, collect = (
+            runtime.kernel("methods/papers/expanded.cu", name, **types)
+            for name in ("expand", "sum_expanded", "collect")
         )
-        collect = runtime.kernel("methods/papers/expanded.cu", "collect", **types)
-        collect((cut.count,), (pieces.COLLECTORS,), (size, rows, starts, heads, self._partials, row_sums))
+        runtime.launch(expand, runtime.blocks_for(m, 256), 256, m, layout.sources, contributions, expanded)
+        terms = expanded, layout.normalized_weights.of(contributions.dtype)
+        runtime.launch(
+            sum_pieces, count, self.threads, m, *pieces, *terms, row_sums, self._partials, smem=pieces.size * TERM
+        )
+        runtime.launch(collect, count, gpu_pull.COLLECTORS, *pieces, self._partials, row_sums)
+
+
+class Pieces(NamedTuple):
+    """Runs of edges, one per non-empty row, and the boundaries of pieces among them: see pieces.cuh."""
+
+    size: int  # edges per piece; the last may have fewer
+    rows: Integers  # the row of each run
+    starts: Integers  # begin of each run, then m twice: the end of the last run, and that of an empty run after all
+    heads: Integers  # the run of the first edge of each piece, then the empty run
+
+
+def cut(offsets: Integers, size: int, index: Any) -> Pieces:
+    """Partition the edges of compressed rows into pieces of `size`; row positions are of type `index`."""
+    xp = namespace(offsets)
+    rows = xp.flatnonzero(offsets[1:] > offsets[:-1])
+    starts = xp.concatenate((offsets[rows], offsets[-1:], offsets[-1:]))
+    cuts = xp.arange(0, int(offsets[-1]), size, dtype=starts.dtype)
+    heads = xp.full(cuts.size + 1, rows.size, np.int64)
+    heads[:-1] = xp.searchsorted(starts[:-2], cuts, side="right") - 1
+    return Pieces(size, rows.astype(index), starts, heads)

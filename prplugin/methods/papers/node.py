@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
@@ -15,12 +14,8 @@ name = "node"
 runs_on = "gpu"
 memory = gpu_pull.MEMORY
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
-
-
-def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate a ranking, fitted to benchmarks/results/kernels.md; a warp waits for its longest row."""
-    n, m, longest = adjacency.n, adjacency.m, adjacency.largest_in_degree
-    return gpu_pull.ITERATIONS * (49e-6 + 1.9e-11 * m + 1.1e-10 * n + 7e-8 * longest)
+cost = gpu_pull.cost_of(49e-6, edge=1.9e-11, vertex=1.1e-10, longest=7e-8)
+"""Fitted to benchmarks/results/kernels.md; a warp waits for its longest row."""
 
 
 def prepare(problem: Problem, machine: Machine, *, threads: int = 256, blocks: int | None = None) -> Step:

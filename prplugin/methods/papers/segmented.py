@@ -18,6 +18,7 @@ import numpy as np
 
 from prplugin.cpu.sorting import stable_order
 from prplugin.errors import InvalidOptionError, listed
+from prplugin.gpu.lazy import cupy, cupyx
 from prplugin.graph.adjacency import Adjacency, group_sizes
 from prplugin.graph.memory import Size
 from prplugin.graph.problem import Problem
@@ -25,8 +26,7 @@ from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.methods.papers._host_rows import HostPull, Recorder, ThreadedSums, host_rows, unrecorded
-from prplugin.methods.papers._rows import LANES, RowsPull, check_launch
-from prplugin.methods.papers._timing import best_seconds
+from prplugin.methods.papers._rows import LANES, RowsPull, best_seconds, check_launch
 from prplugin.numerics.rounding import compensated_depth
 from prplugin.options import validate_int
 from prplugin.types.arrays import namespace
@@ -175,11 +175,8 @@ memory = replace(
     preparing_vertex=Size(2 * 8, index=1),
 )
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
-
-
-def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate the measurement and a ranking, fitted to benchmarks/results/kernels.md."""
-    return 0.2 + gpu_pull.ITERATIONS * (75e-6 + 1.2e-11 * adjacency.m + 6.5e-11 * adjacency.n)
+cost = gpu_pull.cost_of(75e-6, edge=1.2e-11, vertex=6.5e-11, layout=0.2)
+"""Fitted to benchmarks/results/kernels.md; most of the layout is the measurement."""
 
 
 def prepare(
@@ -240,7 +237,7 @@ class SortedRows:
         order = stable_order(degrees.max() - degrees)
         place = xp.empty(self.n, source.dtype)
         place[order] = xp.arange(self.n, dtype=source.dtype)
-        # The graph with its targets, not its sources, renumbered in that order.
+        # The graph with its targets, but not its sources, in that order.
         sorted_graph = Adjacency(Edges(source, place[target], adjacency.edges.weights, self.n))
         offsets, sources, weights = sorted_graph.csc
         self.order = order.astype(sources.dtype)
@@ -305,8 +302,6 @@ class SegmentedPull:
 
     def enqueue_segments(self, contributions: Floats, row_sums: Floats) -> None:
         """Enqueue the segments of the GPU."""
-        import cupy  # lazy import: availability was checked by `unavailable_reason`
-
         if self.host is not None:
             row_sums.fill(0.0)  # the host's sums are added to it
         # A launch from Python takes longer than a small segment; replaying a CUDA graph costs one launch for all
@@ -331,8 +326,6 @@ def _recorded(pulls: list[RowsPull], contributions: Any, row_sums: Any) -> Any:
 
     They run once before the capture, since compilation and allocation cannot be captured.
     """
-    import cupy  # lazy import: availability was checked by `unavailable_reason`
-
     for pull in pulls:
         pull(contributions, row_sums)
     stream = cupy.cuda.Stream(non_blocking=True)
@@ -351,15 +344,12 @@ def _recorded(pulls: list[RowsPull], contributions: Any, row_sums: Any) -> Any:
 
 def _measured(rows: SortedRows, threads: int) -> Schedule:
     """Time every candidate on every segment; with `threads`, move segments to the host if that is faster."""
-    import cupy  # lazy import: availability was checked by `unavailable_reason`
-    import cupyx
-
     contributions, row_sums = cupy.full(rows.n, 1.0 / rows.n), cupy.empty(rows.n)
     segments = [_fastest(rows, span, contributions, row_sums) for span in rows.spans]
     copy_ms = 0.0
     if threads:
-        here = cupyx.empty_pinned(rows.n)
-        copy_ms = 1e3 * best_seconds(lambda: contributions.get(out=here))
+        page_locked = cupyx.empty_pinned(rows.n)
+        copy_ms = 1e3 * best_seconds(lambda: contributions.get(out=page_locked))
         on_host = [
             host_ms(rows, span, threads) + copy_ms * (span[1] - span[0]) / rows.n  # the sums are copied back as fast
             for span in rows.spans
