@@ -1,26 +1,35 @@
-"""Adapter of Parquet files, given by path or as a pyarrow dataset.
+"""Adapter of Parquet files, given by path or as a pyarrow dataset. Imports pandas.
 
-If memory suffices, or edges have times, the columns in use are read as one table, otherwise one row group at a time:
-see `prplugin.frames._parquet_row_groups`. The narwhals adapter reads the table or each row group, so that ids are
-compared, and errors reported, in the same way. Ranks are returned as a `pyarrow.Table`.
+If memory suffices, or edges have times, the columns in use are read as one table, otherwise one row group at a time, in
+two passes. The first pass collects the vertices and their degrees, the second stores the edges. Host memory then holds
+one row group, the degrees and the id of each vertex, and 4 bytes per edge (8 for 2**31 or more vertices), plus 8 for a
+weight, plus 4 if an edge list is required, for ``directed=False`` or `duplicates`.
+
+The narwhals adapter reads the table or each row group, so that ids are compared, and errors reported, in the same way.
+Ranks are returned as a `pyarrow.Table`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from prplugin.errors import InvalidEdgesError
-from prplugin.frames import _parquet_row_groups, narwhals
-from prplugin.frames._parquet_files import File, files_of
+from prplugin.errors import InvalidEdgesError, PageRankError
+from prplugin.frames import _pandas_ids, _pandas_kinds, narwhals
 from prplugin.frames.columns import Columns
-from prplugin.machine import bytes_available
+from prplugin.frames.vertex_index import VertexIndex
+from prplugin.machine import COMPILED_FROM, bytes_available
 from prplugin.types.arrays import MemorySpace
-from prplugin.types.edges import Edges, GroupedEdges
+from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers, index_dtype
 
 __all__ = ["memory_space", "open_frame", "read"]
 
@@ -28,6 +37,9 @@ memory_space: MemorySpace = "host"
 
 PEAK = 4
 """Upper estimate of the peak memory of reading and factorizing a table, in multiples of its size."""
+
+VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+"""Types that Arrow does not unify with others, and the types to which they are decoded."""
 
 
 def open_frame(frame: Any) -> tuple[ds.Dataset, list[Hashable]]:
@@ -64,14 +76,14 @@ def read(
 ) -> tuple[Edges | GroupedEdges, narwhals.Vertices]:
     """Factorize the endpoints of a dataset: see `prplugin.frames.base.FrameAdapter.read`. Edges never alias columns."""
     used, columns = columns.in_use()
-    files, common = files_of(frame, columns, used)
+    files, common = _files_of(frame, columns, used)
     at_once = columns.time is not None  # the latest time is known only when all are read
     if (table := _table(files, common, at_once=at_once)) is not None:
         return narwhals.read(table, columns, vertices, edge_list=edge_list, lasting=lasting)
-    return _parquet_row_groups.read(files, common, columns, vertices, edge_list=edge_list)
+    return _read_row_groups(files, common, columns, vertices, edge_list=edge_list)
 
 
-def _table(files: list[File], common: list[pa.Field | None], *, at_once: bool) -> pa.Table | None:
+def _table(files: list[_File], common: list[pa.Field | None], *, at_once: bool) -> pa.Table | None:
     """Return all row groups as one table; None if memory does not suffice, or if their types differ.
 
     With `at_once`, available memory is not checked, and different types raise InvalidEdgesError.
@@ -91,3 +103,285 @@ def _table(files: list[File], common: list[pa.Field | None], *, at_once: bool) -
             if not at_once and (table.schema != tables[0].schema or total_bytes * rows > max_bytes * total_rows):
                 return None
     return pa.concat_tables(tables) if tables else None
+
+
+# --- files ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _File:
+    """A Parquet file, with the schema of the columns in use."""
+
+    fragment: Any  # pyarrow.dataset.ParquetFileFragment
+    schema: pa.Schema
+    rows: int
+
+    @property
+    def where(self) -> str:
+        """Name of the file, for messages."""
+        return f"file {self.fragment.path!r}"
+
+    def tables(self, common: list[pa.Field | None]) -> Iterator[pa.Table]:
+        """Yield the row groups as tables, cast to the types from `_files_of`."""
+        with _errors_of(self.fragment):
+            parts = self.fragment.split_by_row_group()
+        for part in parts:
+            with _errors_of(self.fragment):
+                table = part.to_table(
+                    columns={name: ds.field((name,)) for name in self.schema.names}, schema=self.schema
+                )
+            columns = [self._cast(*pair) for pair in zip(table.columns, common, strict=True)]
+            fields = [
+                (field or own).with_type(column.type)
+                for field, own, column in zip(common, self.schema, columns, strict=True)
+            ]
+            yield pa.table(columns, pa.schema(fields))
+
+    def _cast(self, column: pa.ChunkedArray, field: pa.Field | None) -> pa.ChunkedArray:
+        if pa.types.is_dictionary(column.type):  # dictionaries differ between row groups
+            column = _pandas_ids.decode_arrow(column, "")
+        if field is None or column.type == field.type:
+            return column
+        try:
+            return column.cast(field.type)
+        except pa.ArrowException as error:
+            raise InvalidEdgesError(
+                f"column {field.name!r} of {self.where} ({column.type}) holds values that {field.type}, the type in "
+                f"common with other files, does not: {error}. Cast the files to one type."
+            ) from error
+
+
+@contextmanager
+def _errors_of(fragment: Any) -> Iterator[None]:
+    """Convert errors of Arrow to `InvalidEdgesError` with the name of the file."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except (OSError, pa.ArrowException) as error:
+        raise InvalidEdgesError(f"file {fragment.path!r} cannot be read as Parquet: {error}") from error
+
+
+def _files_of(dataset: ds.Dataset, columns: Columns, used: list[int]) -> tuple[list[_File], list[pa.Field | None]]:
+    """Return the files of a dataset, and the field to which row groups are cast for each column in `used`.
+
+    The common type has the largest width of integers and floats, the finest unit of times and the most digits of
+    decimals, so that no value changes. Weights, and integers without a common type, keep their
+    types, and their field is None.
+
+    Raises ColumnNotFoundError: if a file lacks a column.
+    Raises InvalidEdgesError: if a file cannot be read, or has a column more than once, or the kinds of ids differ
+    between files.
+    """
+    schema = [dataset.schema.field(position) for position in used]
+    names = [field.name for field in schema]
+    files = [_file(dataset, fragment, columns, names) for fragment in dataset.get_fragments()]
+    return files, [_common_field(files, position, field, columns) for position, field in enumerate(schema)]
+
+
+def _file(dataset: ds.Dataset, fragment: Any, columns: Columns, names: list[str]) -> _File:
+    with _errors_of(fragment):
+        schema, rows = fragment.physical_schema, fragment.metadata.num_rows
+    keys = ds.get_partition_keys(fragment.partition_expression)
+    folders = [key for key in keys if key not in schema.names]
+    columns.within([*schema.names, *folders], f"file {fragment.path!r}")
+    if duplicated := [name for name in names if name in keys and name in schema.names]:
+        if any(name in folders for name in names):
+            raise InvalidEdgesError(
+                f"column {duplicated[0]!r} is in file {fragment.path!r} and in the name of its folder, too: rename one."
+            )
+        # Without the partition expression Arrow reads these columns from the file, not from the folder name.
+        fragment = dataset.format.make_fragment(fragment.path, fragment.filesystem)
+    if isinstance(dataset.partitioning, ds.HivePartitioning):
+        for position in {*columns.source, *columns.destination}:
+            if (name := names[position]) in folders:
+                _require_canonical_folder_name(name, keys[name], fragment.path)
+    found = [dataset.schema.field(name) if name in folders else schema.field(name) for name in names]
+    return _File(fragment, pa.schema(found), rows)
+
+
+def _require_canonical_folder_name(name: str, value: object, path: str) -> None:
+    """Raise if a folder name is not the canonical form of its integer: Arrow reads src=007 and src=7 as one id."""
+    if isinstance(value, int) and f"{name}={value}" not in path.split("/"):
+        raise InvalidEdgesError(
+            f"column {name!r} has the id {value} from the name of the folder of file {path!r}, which is not "
+            "written so: different names could be one vertex. Read them as strings: pass a dataset with "
+            f"partitioning=pyarrow.dataset.partitioning(pyarrow.schema({{{name!r}: 'string'}}), flavor='hive')."
+        )
+
+
+def _common_field(files: list[_File], position: int, field: pa.Field, columns: Columns) -> pa.Field | None:
+    """Return the field of the dataset's schema in the common type of the files; None to keep the types of the files."""
+    label = f"column {field.name!r}"
+    if position == columns.weight:
+        _refuse_weights_in_part(files, position, label)
+        return None
+    members = [(file.schema.field(position).type, file.where, file.rows) for file in files]
+    if not members or field.type != members[0][0]:  # a schema given by the user, not that of the first file
+        members.append((field.type, "the dataset's schema", 1))
+    members = [member for member in members if member[2]] or members[:1]
+    file_labels = [f"{label} of {where} ({kind})" for kind, where, _ in members]
+    _pandas_kinds.common_kind(members, file_labels, lambda member, file_label: _kind(member[0], file_label))
+    common = _common_type([_plain(kind) for kind, _, _ in members])
+    return None if common is None else field.with_type(common)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return _plain(kind.value_type) if pa.types.is_dictionary(kind) else kind
+
+
+def _kind(kind: pa.DataType, label: str) -> str:
+    """Return the kind of ids of an Arrow type, as in `prplugin.frames._pandas_kinds.kind_of`."""
+    kind = _plain(kind)
+    if pa.types.is_floating(kind):
+        return "float"
+    return _pandas_kinds.kind_of(narwhals.series(pa.chunked_array([], kind), label), label)
+
+
+def _common_type(kinds: list[pa.DataType]) -> pa.DataType | None:
+    """Return the type that holds all values of types of one kind; None for integers without a common type."""
+    kinds = [kind for kind in kinds if not pa.types.is_null(kind)] or kinds[:1]
+    first = kinds[0]
+    if all(kind == first for kind in kinds):
+        return first
+    if all(pa.types.is_integer(kind) for kind in kinds):
+        common = np.result_type(*(kind.to_pandas_dtype() for kind in kinds))
+        return pa.from_numpy_dtype(common) if common.kind in "iu" else None
+    kinds = [kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind for kind in kinds]
+    kinds = [VIEWS.get(kind, kind) for kind in kinds]
+    zone = next((kind.tz for kind in kinds if pa.types.is_timestamp(kind)), None)
+    kinds = [pa.timestamp(kind.unit, zone) if pa.types.is_timestamp(kind) else kind for kind in kinds]
+    schemas = [pa.schema([("ids", kind)]) for kind in kinds]
+    return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
+
+
+def _refuse_weights_in_part(files: list[_File], position: int, label: str) -> None:
+    """Raise if weights are numeric in some files but not in all."""
+    kinds = [(_plain(file.schema.field(position).type), file.where) for file in files]
+    others = [(kind, where) for kind, where in kinds if not _is_number(kind)]
+    if others and len(others) < len(kinds):
+        kind, where = next((kind, where) for kind, where in kinds if _is_number(kind))
+        raise InvalidEdgesError(
+            f"{label} of {where} ({kind}) holds numbers, but {label} of {others[0][1]} ({others[0][0]}) does not: "
+            "cast it, for instance to float64."
+        )
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean, pa.types.is_null)
+    return any(test(kind) for test in tests)
+
+
+# --- row groups -----------------------------------------------------------------------------------------------------
+
+
+def _read_row_groups(
+    files: list[_File], common: list[pa.Field | None], columns: Columns, vertices: object, *, edge_list: bool
+) -> tuple[Edges | GroupedEdges, narwhals.Vertices]:
+    """Factorize the endpoints, one row group at a time."""
+
+    def groups() -> Iterator[tuple[Any, narwhals.Vertices]]:
+        row = 0
+        for file in files:
+            for table in file.tables(common):
+                yield _factorize(table, columns, row)
+                row += table.num_rows
+
+    # An empty table of the common types; int64 for columns whose files keep their types (weights, some integers).
+    schema = [field or pa.field(str(position), pa.int64()) for position, field in enumerate(common)]
+    no_edges, additional = narwhals.read(pa.schema(schema).empty_table(), columns, vertices, edge_list=True)
+    labels = [f"column {name!r}" for name in (*columns.source_names, *columns.destination_names)]
+    totals = _VertexDegrees(additional, labels)
+    for edges, own in chain(groups(), [(no_edges, additional)]):
+        totals.add(edges, own)
+    ids, degrees = totals.merge()
+    known = replace(additional, ids=ids, fields=narwhals.fields_of_vertices(common, columns, vertices))
+    index, position_dtype = VertexIndex(known), index_dtype(len(known))
+    weighted = columns.weight is not None
+    builder: Any
+    if edge_list or totals.m < COMPILED_FROM:
+        builder = _EdgeList(totals.m, len(known), weighted=weighted)
+    else:
+        from prplugin.cpu.pieces import CscBuilder  # imports Numba
+
+        builder = CscBuilder(*degrees, weighted=weighted)
+    for edges, own in groups():
+        positions = index.positions_of(own, "").astype(position_dtype, copy=False)
+        builder.add(positions[edges.source], positions[edges.destination], edges.weights)
+    return builder.edges(), known
+
+
+def _factorize(table: pa.Table, columns: Columns, first_row: int) -> tuple[Any, narwhals.Vertices]:
+    """Factorize a row group that begins at row `first_row` of the dataset."""
+    try:
+        return narwhals.read(table, columns, None, edge_list=True)
+    except PageRankError as error:
+        if not first_row:
+            raise
+        where = f"in the row group that begins with row {first_row:,}, from which rows are counted here"
+        raise type(error)(f"{where}: {error}") from error
+
+
+class _EdgeList:
+    """Edges in the order of the rows, with the methods of `prplugin.cpu.pieces.CscBuilder`."""
+
+    def __init__(self, m: int, n: int, *, weighted: bool) -> None:
+        source, destination = np.empty((2, m), index_dtype(n))
+        self._edges = Edges(source, destination, np.empty(m) if weighted else None, n)
+        self._m = 0
+
+    def add(self, source: Integers, destination: Integers, weights: Floats | None) -> None:
+        rows = slice(self._m, self._m + source.size)
+        self._edges.source[rows], self._edges.destination[rows] = source, destination
+        if self._edges.weights is not None:
+            self._edges.weights[rows] = weights
+        self._m = rows.stop
+
+    def edges(self) -> Edges:
+        return self._edges
+
+
+class _VertexDegrees:
+    """Distinct vertices of the row groups, integers ascending, and their in- and out-degrees.
+
+    `like`: Additional vertices, whose columns have the types of the result.
+    """
+
+    def __init__(self, like: narwhals.Vertices, labels: list[str]) -> None:
+        self.m, self._like, self._labels = 0, like, labels
+        # Merged ids and degrees, then those of each row group added since.
+        self._parts: list[tuple[list[Any], Integers]] = [([ids[:0] for ids in like.ids], np.empty((2, 0), np.int64))]
+
+    def add(self, edges: Edges, vertices: narwhals.Vertices) -> None:
+        """Add the vertices of a row group; merge once unmerged vertices outnumber merged ones."""
+        self.m += edges.m
+        degrees = [np.bincount(ends, minlength=edges.n) for ends in (edges.destination, edges.source)]
+        self._parts.append((vertices.ids, np.stack(degrees)))
+        merged, *unmerged = (len(ids[0]) for ids, _ in self._parts)
+        if sum(unmerged) > merged:
+            self.merge()
+
+    def merge(self) -> tuple[list[Any], Integers]:
+        """Merge the vertices of all row groups added so far; return ids and degrees."""
+        of_parts, degrees_of_parts = zip(*self._parts, strict=True)
+        kinds, columns = self._like.kinds, []
+        for parts, kind in zip(map(list, zip(*of_parts, strict=True)), kinds, strict=True):
+            if kind == "integer":
+                arrays = [_pandas_ids.integers(part) for part in parts]
+                columns.append(np.concatenate(_pandas_ids.in_one_type(arrays, [True] * len(arrays), self._labels)))
+            else:
+                columns.append(_pandas_ids.concat_in_common_type(parts, "ids"))
+        found: list[Any]
+        if kinds == ["integer"]:
+            distinct, codes = np.unique(columns[0], return_inverse=True)
+            found = [distinct]
+        else:
+            codes, found = _pandas_ids.distinct([pd.Series(column) for column in columns], kinds)
+        ids = [
+            _pandas_ids.integers_like(column, [like.dtype]) if kind == "integer" else column
+            for column, like, kind in zip(found, self._like.ids, kinds, strict=True)
+        ]
+        degrees = np.zeros((2, len(ids[0])), np.int64)
+        np.add.at(degrees.T, codes, np.concatenate(degrees_of_parts, axis=1).T)
+        self._parts = [(ids, degrees)]
+        return ids, degrees

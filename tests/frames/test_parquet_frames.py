@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import prplugin
-from prplugin.frames import _parquet_row_groups, parquet
+from prplugin.frames import parquet
 
 ROWS, GROUP = 2_000, 170
 
@@ -63,7 +63,7 @@ def each_reader(request, monkeypatch):
     if request.param != "one table":
         monkeypatch.setattr(parquet, "PEAK", np.inf)
     if request.param == "row groups of many edges":
-        monkeypatch.setattr(_parquet_row_groups, "COMPILED_FROM", 0)
+        monkeypatch.setattr(parquet, "COMPILED_FROM", 0)
 
 
 def assert_same(found: pa.Table, expected: pa.Table, names=("vertex",)) -> None:
@@ -360,7 +360,7 @@ def test_columns_of_files_take_precedence_over_names_of_folders(tmp_path, kind):
 @pytest.mark.usefixtures("by_row_groups")
 def test_memory_by_row_groups_is_one_index_per_edge(tmp_path, monkeypatch):
     """tracemalloc does not count the memory that Arrow allocates for a row group."""
-    monkeypatch.setattr(_parquet_row_groups, "COMPILED_FROM", 0)
+    monkeypatch.setattr(parquet, "COMPILED_FROM", 0)
     n, m, group = 1_000, 1_000_000, 10_000
     random = np.random.default_rng(0)
     pq.write_table(
@@ -383,8 +383,8 @@ def test_files_are_read_as_one_table_if_memory_suffices(tmp_path, monkeypatch, a
     table = pa.table({"src": np.arange(4000) % 7, "dst": np.arange(4000) % 5})
     pq.write_table(table, tmp_path / "edges.parquet", row_group_size=500)
     monkeypatch.setattr(parquet, "bytes_available", lambda: available)
-    groups, read = [], _parquet_row_groups._factorize
-    monkeypatch.setattr(_parquet_row_groups, "_factorize", lambda *of: groups.append(of) or read(*of))
+    groups, read = [], parquet._factorize
+    monkeypatch.setattr(parquet, "_factorize", lambda *of: groups.append(of) or read(*of))
     assert_same(prplugin.pagerank(tmp_path / "edges.parquet", tol=1e-12), prplugin.pagerank(table, tol=1e-12))
     assert (not groups) == as_one_table
 
