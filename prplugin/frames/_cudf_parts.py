@@ -18,7 +18,6 @@ from prplugin.frames import _cudf_ids as ids
 from prplugin.frames import _pandas_parts as host
 from prplugin.frames import cudf as library
 from prplugin.frames._cudf_arrays import as_series
-from prplugin.frames._pandas_ids import has_width, places_of
 from prplugin.frames._pandas_parts import (  # noqa: F401  # re-exported
     common_type_of,
     concat_columns,
@@ -29,6 +28,7 @@ from prplugin.frames._pandas_parts import (  # noqa: F401  # re-exported
     to_common_type,
 )
 from prplugin.frames.cudf import column_of, frame_of, memory_space, numbers, read  # noqa: F401
+from prplugin.frames.factorize import has_width, places_of, transposed
 from prplugin.frames.parts import ColumnInfo, CommonType
 from prplugin.gpu.factorize import as_kernel_ids, extremes
 from prplugin.types.arrays import copied, to_device, to_host
@@ -70,18 +70,9 @@ def by_first_appearance(
     endpoints: list[list[Any]], labels: list[list[str]], shared: list[CommonType]
 ) -> tuple[list[Integers], list[Any], Integers]:
     """Factorize the vertices of a part as `_pandas_parts.by_first_appearance` does, with codes in CuPy arrays."""
-    parts = [
-        [
-            as_series(integers_of(column, label[part], one))
-            if one.kind == "integer"
-            else ids.on_device(column, label[part])
-            for column, label in zip(columns, labels, strict=True)
-        ]
-        for part, (columns, one) in enumerate(zip(zip(*endpoints, strict=True), shared, strict=True))
-    ]
-    codes, columns = ids.factorize_by_first_appearance(parts, labels[0], [one.kind for one in shared])
-    on_host = [ids.without_categories(column).to_pandas() for column in columns]
-    arrays = [host.to_common_type(column, one) for column, one in zip(on_host, shared, strict=True)]
+    kinds = [like.kind for like in shared]
+    codes, columns, _ = ids.by_first_appearance(transposed(endpoints), transposed(labels), kinds)
+    arrays = [host.to_common_type(column.to_pandas(), like) for column, like in zip(columns, shared, strict=True)]
     places = np.full(len(arrays[0]), np.iinfo(np.int64).max)
     # `cupy.unique` sorts stably, so its indices are the first rows.
     found = [cupy.unique(code, return_index=True) if code.size else (code, code) for code in codes]

@@ -18,13 +18,14 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError
 from prplugin.frames import _cudf_ids as ids
 from prplugin.frames import narwhals, pandas
 from prplugin.frames._cudf_arrays import as_series, frame_of, missing_rows, numbers, to_float64_unchecked
-from prplugin.frames._cudf_ids import encode, factorize_rows, one_column, take
+from prplugin.frames._cudf_ids import one_column, take
 from prplugin.frames.base import open_frame
 from prplugin.frames.columns import Columns, columns_of, endpoints_of
+from prplugin.frames.factorize import encode
 from prplugin.frames.vertices import GivenTypes, SeedValues
 from prplugin.frames.vertices import Vertices as BaseVertices
 from prplugin.gpu import runtime
-from prplugin.gpu.edges import GivenWeights
+from prplugin.gpu.edges import GivenWeights, edges_by_id, with_weights
 from prplugin.types.arrays import MemorySpace, to_device
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
@@ -116,7 +117,13 @@ def _read_on_device(
 ) -> tuple[Edges | GroupedEdges, Vertices]:
     endpoints = endpoints_of(Vertices.library, frame, columns, vertices)
     labels = columns.id_labels(vertices=vertices is not None)
-    edges, arrays, kinds = encode(endpoints, labels, lambda: _weights(frame, columns), grouped=not edge_list)
+
+    def by_id(integers: list[Integers]) -> tuple[Edges | GroupedEdges, Integers]:
+        return edges_by_id(integers, _weights(frame, columns), grouped=not edge_list)
+
+    edges, arrays, kinds = encode(ids, endpoints, labels, by_id)
+    if kinds != ["integer"]:
+        edges = with_weights(edges, _weights(frame, columns))  # type: ignore[arg-type]
     return edges, Vertices(columns.vertex_names, arrays, kinds)
 
 
@@ -149,11 +156,6 @@ def given_types() -> GivenTypes:
 def numbers_of_array(given: Any, label: str, error: type[PageRankError]) -> Floats:
     """Return a copy of an array as float64 on the GPU; raise unless all are finite and non-negative."""
     return to_device(pandas.numbers_of_array(given, label, error))
-
-
-def factorize(column: cudf.Series) -> tuple[Integers, Integers]:
-    """Factorize in the order of first appearance; return codes, and the first row of each code."""
-    return factorize_rows([column])
 
 
 def id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
