@@ -1,22 +1,26 @@
-"""Split text into blocks of whole records with line numbers."""
+"""Read files, decompressed, and split text into blocks of whole records with line numbers."""
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, islice
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pyarrow as pa
 from pyarrow import csv
 
-from prplugin.errors import InvalidEdgesError, counted
-from prplugin.io.content import pieces
-from prplugin.io.formats import described
+from prplugin import machine
+from prplugin.errors import InvalidEdgesError, OutOfMemoryError, counted
+from prplugin.io.formats import STANDARD_STREAM, described, errors_named
 
-__all__ = ["COMMA_OR_SEMICOLON", "Block", "blocks"]
+__all__ = ["COMMA_OR_SEMICOLON", "WORKING_BYTES", "Block", "blocks", "check_memory", "pieces"]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MAGIC = {
@@ -30,6 +34,12 @@ MAGIC = {
 
 COMMA_OR_SEMICOLON = ",;"
 """Candidates for the delimiter of CSV. The first line determines it by majority."""
+
+PIECE_BYTES = 4 << 20
+"""Number of bytes per read."""
+
+WORKING_BYTES = 16 * PIECE_BYTES
+"""Bytes to parse a piece: several copies of its text, and its columns as text and as numbers."""
 
 LONGEST_RECORD = 64 << 20
 """Maximum size of a record in bytes."""
@@ -185,3 +195,37 @@ def _first(rest: Block, piece: bytes) -> Block:
         line = text.lstrip(b"\r\n").partition(b"\n")[0].decode("latin-1")
         delimiter = max(delimiter, key=line.count)
     return replace(rest, delimiter=delimiter, text=text)
+
+
+def pieces(path: str, compression: str | None) -> Iterator[bytes]:
+    """Yield the bytes of a file piece by piece, decompressed.
+
+    Raises InvalidEdgesError: if the file is empty, or its compressed data are damaged or truncated.
+    Raises OSError: if the file cannot be opened or read.
+    """
+    name = described(path)
+    with errors_named(name):
+        if path == STANDARD_STREAM and sys.stdin is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        with nullcontext(sys.stdin.buffer) if path == STANDARD_STREAM else open(path, "rb") as file:
+            stream: Any = pa.CompressedInputStream(file, compression) if compression else file
+            try:
+                piece = stream.read(PIECE_BYTES)
+                if not piece:
+                    raise InvalidEdgesError(f"{name} is empty.")
+                while piece:
+                    yield piece
+                    piece = stream.read(PIECE_BYTES)
+            except OSError as error:
+                if error.errno is None:  # raised by pyarrow
+                    raise InvalidEdgesError(f"{name}: damaged or cut short {compression} data ({error}).") from error
+                raise
+
+
+def check_memory(needed: int, what: str, remedy: str = "") -> None:
+    """Raise OutOfMemoryError if fewer than `needed` bytes are free, before the kernel kills the process."""
+    if needed > (free := machine.bytes_available()):
+        raise OutOfMemoryError(
+            f"{what}, and {needed:,} more bytes of this machine's memory are needed, of which {int(free):,} are free. "
+            f"{remedy}".rstrip()
+        )

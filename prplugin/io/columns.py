@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.io.blocks import Block
-from prplugin.io.content import WORKING_BYTES, check_memory
+from prplugin.io.blocks import WORKING_BYTES, Block, check_memory
 
 __all__ = ["INTEGER", "NUMBER", "Column", "read_columns"]
 

@@ -11,9 +11,8 @@ from itertools import chain
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.io.blocks import Block, blocks
+from prplugin.io.blocks import Block, blocks, check_memory
 from prplugin.io.columns import Column, read_columns
-from prplugin.io.content import check_memory
 from prplugin.io.selection import EdgeFile, Selection
 
 __all__ = ["read"]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.io.content import content
+from prplugin.io.blocks import check_memory, pieces
 from prplugin.io.formats import STANDARD_STREAM
 from prplugin.io.selection import EdgeFile, Selection
 
@@ -41,7 +41,7 @@ def _opened(selection: Selection, compression: str | None) -> Iterator[Any]:
     """Open a Parquet file; add its name to errors of pyarrow."""
     try:
         if compression or selection.path == STANDARD_STREAM:
-            yield pq.ParquetFile(pa.BufferReader(content(selection.path, compression)))
+            yield pq.ParquetFile(pa.BufferReader(_content(selection, compression)))
         else:
             with open(selection.path, "rb") as file:  # pyarrow's errors for such files lack the errno
                 yield pq.ParquetFile(file)
@@ -49,3 +49,13 @@ def _opened(selection: Selection, compression: str | None) -> Iterator[Any]:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # of the operating system, with the file name
         raise InvalidEdgesError(f"{selection.name} is no Parquet file that can be read: {error}") from error
+
+
+def _content(selection: Selection, compression: str | None) -> bytes:
+    """Return all bytes of a file, decompressed; raise as `pieces` and `check_memory` do."""
+    read, size = [], 0
+    for piece in pieces(selection.path, compression):
+        read.append(piece)
+        size += len(piece)
+        check_memory(size, f"{selection.name}: {size:,} bytes have been read")  # `join` copies them
+    return b"".join(read)
