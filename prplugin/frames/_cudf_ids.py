@@ -1,4 +1,6 @@
-"""Id columns of every cuDF type: kinds, common types and factorization. Imports cuDF.
+"""Id columns of every cuDF type: views as CuPy arrays, kinds, common types and factorization. Imports cuDF.
+
+Columns are constructed with pylibcudf, since the more general constructors of cuDF are slow for small columns.
 
 Ids that the user gave as a list, a dict or a pandas object stay pandas Series until they are needed on the GPU.
 """
@@ -19,20 +21,15 @@ from prplugin.errors import InvalidEdgesError
 from prplugin.frames import _pandas_ids as host
 from prplugin.frames import _pandas_kinds as host_kinds
 from prplugin.frames import factorize
-from prplugin.frames._cudf_arrays import (
-    DECIMALS,
-    as_array,
-    as_series,
-    as_string_series,
-    as_strings,
-    is_decimal,
-    missing_rows,
-)
-from prplugin.gpu.strings import factorize_strings
+from prplugin.gpu.strings import Strings, factorize_strings
 from prplugin.types.arrays import copied, namespace
 from prplugin.types.edges import Integers
 
 NESTED = (cudf.ListDtype, cudf.StructDtype)
+DECIMALS = (cudf.Decimal32Dtype, cudf.Decimal64Dtype, cudf.Decimal128Dtype)
+
+OFFSETS: dict[Any, np.dtype[Any]] = {plc.TypeId.INT32: np.dtype(np.int32), plc.TypeId.INT64: np.dtype(np.int64)}
+"""Offset types of string columns; int64 for 2 GiB or more."""
 
 
 def positions_in(vertices: list[cudf.Series], columns: list[Any], kinds: list[str], what: str) -> Integers:
@@ -270,3 +267,71 @@ def like_categories(values: cudf.Series, dtypes: list[Any]) -> cudf.Series:
         return values
     others = [cudf.CategoricalDtype.from_pandas(one) if isinstance(one, pd.CategoricalDtype) else one for one in others]
     return values.astype(like) if all(dtype == like for dtype in others) else values
+
+
+# --- views as arrays ----------------------------------------------------------------------------------------------
+
+
+def as_array(column: cudf.Series) -> Any:
+    """Return a view of a numeric column without nulls as a CuPy array."""
+    if not len(column):  # may have no memory to view
+        dtype = column.dtype
+        return cupy.empty(0, dtype if isinstance(dtype, np.dtype) else dtype.numpy_dtype)
+    return column.values
+
+
+def missing_rows(column: cudf.Series) -> Integers:
+    """Return the rows of nulls and of NaN, which cuDF distinguishes."""
+    missing = as_array(column.isna())
+    if column.dtype.kind == "f":
+        missing = missing | cupy.isnan(as_array(column.astype("float64").fillna(np.nan)))
+    return cupy.flatnonzero(missing)
+
+
+def is_decimal(dtype: Any) -> bool:
+    """Return whether a column of this type holds decimals."""
+    arrow = getattr(dtype, "pyarrow_dtype", None)
+    return isinstance(dtype, DECIMALS) or (arrow is not None and pa.types.is_decimal(arrow))
+
+
+def as_series(values: Any) -> cudf.Series:
+    """Return a numeric array as a column, in which NaN does not become null; return a column unchanged."""
+    if namespace(values) is np:
+        return values
+    return cudf.Series.from_pylibcudf(plc.Column.from_cuda_array_interface(values))
+
+
+def as_strings(column: cudf.Series) -> Strings | None:
+    """Return a view of a string column without nulls as arrays. The column may be of any type if it has no rows.
+
+    Return None for other types, and for columns whose memory is not accessible because cuDF has spilled it to the host.
+    """
+    if not len(column):
+        return Strings(cupy.empty(0, np.uint8), cupy.zeros(1, np.int32))
+    held = column.to_pylibcudf()[0]
+    if held.type().id() != plc.TypeId.STRING:
+        return None
+    offsets = held.child(0)
+    if held.data() is None or offsets.data() is None:
+        return None
+    begins = _view(offsets.data(), OFFSETS[offsets.type().id()])
+    first, past = held.offset(), held.offset() + held.size()
+    return Strings(_view(held.data(), np.dtype(np.uint8)), begins[first : past + 1])
+
+
+def as_string_series(strings: Strings, dtype: Any) -> cudf.Series:
+    """Return strings as a column of a string type of cuDF."""
+    offsets = plc.Column.from_cuda_array_interface(strings.offsets)
+    column = plc.Column(
+        plc.DataType(plc.TypeId.STRING), strings.rows, plc.gpumemoryview(strings.chars), None, 0, 0, [offsets]
+    )
+    series = cudf.Series.from_pylibcudf(column)
+    return series if series.dtype == dtype else series.astype(dtype)
+
+
+def _view(memory: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a view of cuDF memory as a CuPy array."""
+    if not memory.size:
+        return cupy.empty(0, dtype)
+    shared = cupy.cuda.UnownedMemory(memory.ptr, memory.size, memory)
+    return cupy.ndarray(memory.size // dtype.itemsize, dtype, cupy.cuda.MemoryPointer(shared, 0))

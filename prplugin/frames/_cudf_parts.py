@@ -17,7 +17,7 @@ from cudf import concat  # noqa: F401  # re-exported
 from prplugin.frames import _cudf_ids as ids
 from prplugin.frames import _pandas_parts as host
 from prplugin.frames import cudf as library
-from prplugin.frames._cudf_arrays import as_series
+from prplugin.frames._cudf_ids import as_series
 from prplugin.frames._pandas_parts import (  # noqa: F401  # re-exported
     common_type_of,
     concat_columns,
