@@ -6,6 +6,7 @@ import os
 from collections.abc import Hashable
 from typing import Any, Self
 
+from prplugin.frames.nodes import read_cugraph
 from prplugin.local import LocalGraph
 from prplugin.options import Duplicates, EdgeOptions
 from prplugin.prepared import PreparedGraph, read_file
@@ -114,9 +115,7 @@ class Constructors:
         Graph
             The prepared graph.
         """
-        from prplugin.frames.cugraph import edges_of
-
-        return cls(**edges_of(graph))
+        return cls(**read_cugraph(graph))
 
     @classmethod
     def from_networkx(cls, graph: Any, weight: Hashable = "weight") -> Self:
