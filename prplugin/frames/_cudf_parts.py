@@ -28,7 +28,7 @@ from prplugin.frames._pandas_parts import (  # noqa: F401  # re-exported
     to_common_type,
 )
 from prplugin.frames.cudf import column_of, frame_of, memory_space, numbers, read  # noqa: F401
-from prplugin.frames.factorize import has_width, places_of, transposed
+from prplugin.frames.factorize import places_of, transposed
 from prplugin.frames.parts import ColumnInfo, CommonType
 from prplugin.gpu.factorize import as_kernel_ids, extremes
 from prplugin.types.arrays import copied, to_device, to_host
@@ -47,7 +47,7 @@ def column_info(column: Any, label: str) -> ColumnInfo:
             sample = np.array(extremes(as_kernel_ids([values]))[:2], values.dtype)
     else:
         sample = ids.without_categories(column.head(1)).to_pandas().array
-    return ColumnInfo(kind, len(column), column.dtype, has_width(column), sample)
+    return ColumnInfo(kind, len(column), column.dtype, sample)
 
 
 def concat_column(columns: list[cudf.Series], shared: CommonType, label: str) -> cudf.Series:

@@ -32,7 +32,7 @@ def column_info(column: pd.Series, label: str) -> ColumnInfo:
         sample = np.array([values.min(), values.max()], values.dtype) if values.size else values[:0]
     else:
         sample = ids.without_categories(column.iloc[:1].array)
-    return ColumnInfo(kind, len(column), column.dtype, has_width(column), sample)
+    return ColumnInfo(kind, len(column), column.dtype, sample)
 
 
 # --- common types -------------------------------------------------------------------------------------------------
@@ -46,7 +46,7 @@ def common_type_of(endpoints: list[list[ColumnInfo]], labels: list[str]) -> Comm
     kind = kinds.common_kind([info.kind for info, _ in filled], part_labels, lambda kind, _: str(kind))
     samples = [info.sample for info, _ in filled]
     if kind == "integer":
-        widths = [info.has_width for info, _ in filled]
+        widths = [has_width(info.dtype) for info, _ in filled]
         common: Any = in_one_type(samples, widths, list(dict.fromkeys(label for _, label in filled)))[0][:0]
     else:
         common = ids.concat_in_common_type(samples, labels[0])[:1]

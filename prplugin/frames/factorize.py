@@ -104,7 +104,7 @@ def places_of(rows: Sequence[Integers], m: int) -> list[Integers]:
 def common_integers(ids: Any, columns: list[Any], labels: list[str]) -> list[Integers]:
     """Return integer ids of several columns as arrays of one type that holds all of them."""
     arrays = [ids.integers(column, label) for column, label in zip(columns, labels, strict=True)]
-    return in_one_type(arrays, [has_width(column) for column in columns], labels)
+    return in_one_type(arrays, [has_width(column.dtype) for column in columns], labels)
 
 
 def in_one_type(arrays: list[Integers], widths: list[bool], labels: list[str]) -> list[Integers]:
@@ -136,6 +136,6 @@ def _fits(array: Integers, dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "iu" and np.iinfo(dtype).min <= int(array.min()) and int(array.max()) <= np.iinfo(dtype).max
 
 
-def has_width(column: Any) -> bool:
-    """Return whether a pandas or cuDF column of integers has a type chosen by the user."""
-    return column.dtype.kind not in "Of" or hasattr(column.dtype, "categories")
+def has_width(dtype: Any) -> bool:
+    """Return whether a type of integers, of pandas or cuDF, was chosen by the user: all but Python integers."""
+    return dtype.kind not in "Of" or hasattr(dtype, "categories")
