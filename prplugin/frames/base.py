@@ -11,8 +11,6 @@ from prplugin.frames.vertices import Vertices
 from prplugin.types.arrays import MemorySpace, to_host
 from prplugin.types.edges import Edges, GroupedEdges
 
-__all__ = ["FrameAdapter", "full_name", "is_a", "on_host", "open_frame"]
-
 
 class FrameAdapter(Protocol):
     """Reads edges from the frames of one library; implemented by a module or an object.

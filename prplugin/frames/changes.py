@@ -14,8 +14,6 @@ from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges
 
-__all__ = ["FrameEdges", "read_edges"]
-
 
 class FrameEdges(NamedTuple):
     """Edges of a frame on the host, with endpoints as positions among the distinct vertices of the frame."""

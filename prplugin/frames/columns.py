@@ -14,8 +14,6 @@ from prplugin.suggestions import close_name, plain
 if TYPE_CHECKING:
     from prplugin.frames.times import Clock
 
-__all__ = ["KNOWN_PAIRS", "Columns", "columns_of", "endpoints_of", "positions", "resolve"]
-
 KNOWN_PAIRS = (("src", "dst"), ("source", "destination"), ("source", "target"), ("from", "to"))
 """Default names of the endpoint columns, in order of precedence."""
 

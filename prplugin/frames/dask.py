@@ -29,20 +29,6 @@ from prplugin.frames.vertices import Boundary
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Floats
 
-__all__ = [
-    "ComputedFrame",
-    "accepts",
-    "client",
-    "frame_of",
-    "given_ids",
-    "given_values",
-    "partitions",
-    "parts",
-    "parts_name",
-    "refuse_absent_columns",
-    "refuse_times",
-]
-
 
 def accepts(frame: object) -> bool:
     """Return whether a frame is a Dask DataFrame."""

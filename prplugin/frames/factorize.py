@@ -18,8 +18,6 @@ from prplugin.frames._pandas_objects import take_in_place
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
-__all__ = ["by_first_appearance", "common_integers", "encode", "has_width", "in_one_type", "places_of", "transposed"]
-
 
 def encode(
     ids: Any,

@@ -23,8 +23,6 @@ from prplugin.types.arrays import MemorySpace, memory_space_of, namespace, to_ho
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, Integers, index_dtype, offset_dtype
 
-__all__ = ["Matrix", "Vertices", "adjacency", "is_sparse", "read_matrix"]
-
 LIBRARIES = ("scipy.sparse", "cupyx.scipy.sparse")
 
 

@@ -27,18 +27,6 @@ from prplugin.frames.vertices import Labels
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges, Integers
 
-__all__ = [
-    "Vertices",
-    "as_frame",
-    "as_pandas",
-    "fields_of_vertices",
-    "is_supported",
-    "memory_space",
-    "open_frame",
-    "read",
-    "series",
-]
-
 memory_space: MemorySpace = "host"
 
 

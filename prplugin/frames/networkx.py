@@ -14,8 +14,6 @@ from prplugin.errors import InvalidOptionError
 from prplugin.frames.nodes import NodeGraph
 from prplugin.types.edges import Integers, index_dtype
 
-__all__ = ["compressed", "empty", "read"]
-
 SPARSE = 16
 """Ratio of the range of integer nodes to their number up to which a table maps nodes to positions."""
 

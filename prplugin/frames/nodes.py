@@ -22,8 +22,6 @@ from prplugin.types.edges import Edges, Integers, index_dtype
 if TYPE_CHECKING:
     from prplugin.frames import pandas
 
-__all__ = ["NodeGraph", "adjacency", "check_type", "read_cugraph", "read_igraph"]
-
 DEFAULT = "weight"
 """Edge attribute that is used as weight by default, if the graph has it."""
 

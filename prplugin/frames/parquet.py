@@ -31,8 +31,6 @@ from prplugin.machine import COMPILED_FROM, bytes_available
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers, index_dtype
 
-__all__ = ["memory_space", "open_frame", "read"]
-
 memory_space: MemorySpace = "host"
 
 PEAK = 4

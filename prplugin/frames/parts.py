@@ -15,17 +15,6 @@ from prplugin.frames.columns import Columns, endpoints_of
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats
 
-__all__ = [
-    "ColumnInfo",
-    "CommonType",
-    "column_info_of_partitions",
-    "concat_endpoints",
-    "endpoints_of",
-    "endpoints_of_partitions",
-    "frame_of_columns",
-    "weights_of_partitions",
-]
-
 
 @dataclass(frozen=True)
 class ColumnInfo:

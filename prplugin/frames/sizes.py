@@ -10,8 +10,6 @@ from prplugin.frames import adapter_for
 from prplugin.frames.columns import resolve
 from prplugin.types.arrays import MemorySpace
 
-__all__ = ["Sizes", "sizes_of"]
-
 
 class Sizes(NamedTuple):
     """Number of rows of a frame, type of its ids, and memory space of its edges."""

@@ -18,8 +18,6 @@ from prplugin.types.edges import Floats, Integers
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Clock", "with_frame_rows"]
-
 
 @dataclass
 class Clock:

@@ -12,8 +12,6 @@ from prplugin.frames.vertices import Vertices, find_integers
 from prplugin.types.arrays import MemorySpace, namespace, to_host
 from prplugin.types.edges import Integers, index_dtype
 
-__all__ = ["Extension", "VertexIndex"]
-
 ID_LABELS = ["add", "the graph"]
 """Names of the ids in messages."""
 

@@ -16,20 +16,6 @@ from prplugin.graph.adjacency import group_sizes
 from prplugin.types.arrays import copied, namespace, to_host, to_memory
 from prplugin.types.edges import Floats, Integers
 
-__all__ = [
-    "SEED",
-    "Boundary",
-    "GivenTypes",
-    "Labels",
-    "SeedValues",
-    "Vertices",
-    "find_integers",
-    "format_ids",
-    "plain_ids",
-    "seed_ids",
-    "to_python",
-]
-
 SEED = "seed"
 """Name of the seed column, in arguments and results."""
 

@@ -20,8 +20,6 @@ from prplugin import machine
 from prplugin.errors import InvalidEdgesError, OutOfMemoryError, counted
 from prplugin.io.formats import STANDARD_STREAM, described, errors_named
 
-__all__ = ["COMMA_OR_SEMICOLON", "WORKING_BYTES", "Block", "blocks", "check_memory", "pieces"]
-
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MAGIC = {
     b"\x1f\x8b": "compressed with gzip: let its name end in .gz",

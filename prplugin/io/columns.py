@@ -15,8 +15,6 @@ import pyarrow.compute as pc
 from prplugin.errors import InvalidEdgesError
 from prplugin.io.blocks import WORKING_BYTES, Block, check_memory
 
-__all__ = ["INTEGER", "NUMBER", "Column", "read_columns"]
-
 INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 LEAST, MOST = -(2**63), 2**64 - 1

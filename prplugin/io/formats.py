@@ -11,18 +11,6 @@ from pathlib import Path
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError
 
-__all__ = [
-    "STANDARD_OUTPUT",
-    "STANDARD_STREAM",
-    "check_standard_output",
-    "described",
-    "errors_named",
-    "input_format",
-    "is_standard_output",
-    "is_text",
-    "output_format",
-]
-
 STANDARD_STREAM = "-"
 STANDARD_INPUT, STANDARD_OUTPUT = "standard input", "standard output"
 

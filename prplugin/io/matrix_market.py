@@ -15,8 +15,6 @@ from prplugin.io.blocks import Block, blocks, check_memory
 from prplugin.io.columns import Column, read_columns
 from prplugin.io.selection import EdgeFile, Selection
 
-__all__ = ["read"]
-
 FIELDS = {"pattern": 2, "real": 3, "double": 3, "integer": 3}
 """Number of fields per entry, by the type of the values in the banner."""
 

@@ -15,8 +15,6 @@ from prplugin.io.blocks import check_memory, pieces
 from prplugin.io.formats import STANDARD_STREAM
 from prplugin.io.selection import EdgeFile, Selection
 
-__all__ = ["read", "read_values"]
-
 
 def read(selection: Selection, compression: str | None) -> EdgeFile:
     """Read the columns of the edges; see `prplugin.io.read_edges`."""

@@ -16,8 +16,6 @@ from prplugin.io.formats import described
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["EdgeFile", "Ids", "Selection"]
-
 Ids: TypeAlias = Literal["auto", "integer", "string"]
 
 

@@ -13,8 +13,6 @@ from prplugin.io.blocks import COMMA_OR_SEMICOLON, Block, blocks
 from prplugin.io.columns import INTEGER, NUMBER, Column, read_columns
 from prplugin.io.selection import EdgeFile, Selection
 
-__all__ = ["DELIMITERS", "read", "read_values"]
-
 SAMPLE = 100
 """Number of records in the sample that decides whether ids are integers."""
 

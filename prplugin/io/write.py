@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-__all__ = ["check_output", "write_frame"]
-
 ROWS_AT_A_TIME = 1 << 16
 
 
