@@ -25,7 +25,6 @@ from prplugin.frames._pandas_parts import (  # noqa: F401  # re-exported
     format_vertices,
     hash_ranks,
     take,
-    to_common_type,
 )
 from prplugin.frames.cudf import column_of, frame_of, memory_space, numbers, read  # noqa: F401
 from prplugin.frames.factorize import places_of, transposed
@@ -72,7 +71,7 @@ def by_first_appearance(
     """Factorize the vertices of a part as `_pandas_parts.by_first_appearance` does, with codes in CuPy arrays."""
     kinds = [like.kind for like in shared]
     codes, columns, _ = ids.by_first_appearance(transposed(endpoints), transposed(labels), kinds)
-    arrays = [host.to_common_type(column.to_pandas(), like) for column, like in zip(columns, shared, strict=True)]
+    arrays = [host.cast_ids(column.to_pandas().array, like) for column, like in zip(columns, shared, strict=True)]
     places = np.full(len(arrays[0]), np.iinfo(np.int64).max)
     # `cupy.unique` sorts stably, so its indices are the first rows.
     found = [cupy.unique(code, return_index=True) if code.size else (code, code) for code in codes]

@@ -76,22 +76,15 @@ def by_first_appearance(
     """Factorize the vertices of a part in the common types; see `prplugin.frames.factorize.by_first_appearance`."""
     columns = [[deduplicate_objects(column) for column in part] for part in transposed(endpoints)]
     codes, arrays, places = ids.by_first_appearance(columns, transposed(labels), [like.kind for like in shared])
-    return codes, [_cast(array, like) for array, like in zip(arrays, shared, strict=True)], places
+    return codes, [cast_ids(array, like) for array, like in zip(arrays, shared, strict=True)], places
 
 
-def to_common_type(column: pd.Series, shared: CommonType) -> Any:
-    """Cast ids given by the user to the common type."""
+def cast_ids(array: Any, shared: CommonType) -> Any:
+    """Cast an array of ids, without categories, to the common type."""
     if shared.kind == "integer":
-        return integers_of(column, "", shared)
-    return _cast(ids.without_categories(column.array), shared)
-
-
-def _cast(array: Any, shared: CommonType) -> Any:
-    """Cast an array of ids to the common type."""
+        return np.asarray(array).astype(shared.dtype_sample.dtype, copy=False)
     if array.dtype == shared.dtype_sample.dtype:
         return array
-    if shared.kind == "integer":
-        return np.asarray(array).astype(shared.dtype_sample.dtype)
     return ids.concat_in_common_type([shared.dtype_sample, array], "vertices")[len(shared.dtype_sample) :]
 
 

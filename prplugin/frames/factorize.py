@@ -54,10 +54,11 @@ def by_first_appearance(
     vertices, column by column, without categories, integers in one NumPy type; and the position of the first appearance
     of each vertex: see `places_of`.
     """
-    endpoints = transposed([
+    columns = [
         common_integers(ids, part, names) if kind == "integer" else part
         for part, names, kind in zip(parts, labels, kinds, strict=True)
-    ])  # fmt: skip
+    ]
+    endpoints = transposed(columns)
     found: list[Any] = [None] * len(endpoints)
 
     def factorize(at: int, columns: list[Any], names: list[str]) -> None:
