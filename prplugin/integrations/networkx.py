@@ -23,8 +23,6 @@ from prplugin.frames.networkx import compressed, empty
 from prplugin.gpu import runtime
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["ConvertedGraph", "can_run", "convert_from_nx", "convert_to_nx", "pagerank"]
-
 ON_GPU_FROM = 1 << 16
 """Number of edges from which the GPU is used, if CuPy is loaded: benchmarks/results/networkx-h200.md."""
 
