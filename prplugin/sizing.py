@@ -79,5 +79,5 @@ def estimate(
     for name, given in {"weighted": weighted, "ids": ids, "place": place}.items():
         if given is not None:
             raise InvalidOptionError(f"{name}= applies only if edges is a number of rows; here it is a frame: omit it.")
-    sizes = sizes_of(edges, source, destination, weight)
-    return estimate_counts(sizes.rows, vertices, weight is not None, sizes.ids, id_bytes, sizes.memory_space)
+    rows, id_type, memory_space = sizes_of(edges, source, destination, weight)
+    return estimate_counts(rows, vertices, weight is not None, id_type, id_bytes, memory_space)

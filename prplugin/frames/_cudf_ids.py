@@ -1,12 +1,13 @@
-"""Id columns of every cuDF type: kinds, common types and factorization. Imports cuDF.
+"""Id columns of every cuDF type: views as CuPy arrays, kinds, common types and factorization. Imports cuDF.
+
+Columns are constructed with pylibcudf, since the more general constructors of cuDF are slow for small columns.
 
 Ids that the user gave as a list, a dict or a pandas object stay pandas Series until they are needed on the GPU.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import pairwise
+import sys
 from typing import Any
 
 import cudf
@@ -19,53 +20,16 @@ import pylibcudf as plc
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames import _pandas_ids as host
 from prplugin.frames import _pandas_kinds as host_kinds
-from prplugin.frames._cudf_arrays import (
-    DECIMALS,
-    as_array,
-    as_series,
-    as_string_series,
-    as_strings,
-    is_decimal,
-    missing_rows,
-)
-from prplugin.frames._pandas_ids import common_integers, in_one_type  # noqa: F401  # `VertexIndex` calls in_one_type
-from prplugin.gpu.edges import GivenWeights, edges_by_id, with_weights
-from prplugin.gpu.strings import factorize_strings
+from prplugin.frames import factorize
+from prplugin.gpu.strings import Strings, factorize_strings
 from prplugin.types.arrays import copied, namespace
-from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
+from prplugin.types.edges import Integers
 
 NESTED = (cudf.ListDtype, cudf.StructDtype)
+DECIMALS = (cudf.Decimal32Dtype, cudf.Decimal64Dtype, cudf.Decimal128Dtype)
 
-
-def encode(
-    endpoints: list[list[Any]], labels: list[list[str]], weights: Callable[[], GivenWeights | None], *, grouped: bool
-) -> tuple[Edges | GroupedEdges, list[Any], list[str]]:
-    """Factorize sources, destinations and, optionally, additional vertices, which may be pandas Series.
-
-    Return the edges with weights, possibly grouped by target if `grouped`; the vertices as Series in the types of the
-    source columns, NumPy integers as arrays; and the kind of ids in each column. `weights` is called after the ids have
-    been checked, so that errors about ids come first.
-    """
-    parts = [list(part) for part in zip(*endpoints, strict=True)]
-    named = [list(part) for part in zip(*labels, strict=True)]
-    kinds = [host_kinds.common_kind(part, names, kind_of) for part, names in zip(parts, named, strict=True)]
-    if kinds == ["integer"]:
-        edges, ids = edges_by_id(common_integers(parts[0], named[0], integers), weights(), grouped=grouped)
-        return edges, [integers_like(ids, [column.dtype for column in parts[0]])], kinds
-    factorized = [
-        [cudf.Series(ids) for ids in common_integers(part, names, integers)]
-        if kind == "integer"
-        else [on_device(column, name) for column, name in zip(part, names, strict=True)]
-        for part, names, kind in zip(parts, named, kinds, strict=True)
-    ]
-    codes, columns = factorize_by_first_appearance(factorized, labels[0], kinds)
-    for part, kind in enumerate(kinds):
-        dtypes = [column.dtype for column in parts[part]]
-        if kind == "integer":
-            columns[part] = integers_like(as_array(columns[part]), dtypes)
-        else:
-            columns[part] = like_categories(columns[part], dtypes)
-    return with_weights(Edges(codes[0], codes[1], None, len(columns[0])), weights()), columns, kinds
+OFFSETS: dict[Any, np.dtype[Any]] = {plc.TypeId.INT32: np.dtype(np.int32), plc.TypeId.INT64: np.dtype(np.int64)}
+"""Offset types of string columns; int64 for 2 GiB or more."""
 
 
 def positions_in(vertices: list[cudf.Series], columns: list[Any], kinds: list[str], what: str) -> Integers:
@@ -134,8 +98,13 @@ def _refuse_nulls(column: cudf.Series, label: str) -> None:
         host_kinds.refuse_rows(missing_rows(column), label)
 
 
+def _on_device(columns: Any, labels: Any) -> list[cudf.Series]:
+    return [on_device(column, label) for column, label in zip(columns, labels, strict=True)]
+
+
 def on_device(column: Any, label: str) -> cudf.Series:
-    """Copy a pandas column to the GPU; return a cuDF column unchanged."""
+    """Copy a pandas column to the GPU; return a cuDF column unchanged, and a CuPy array as a column."""
+    column = as_series(column)
     if isinstance(column, cudf.Series):
         return column
     try:
@@ -174,53 +143,37 @@ def integers_like(ids: Integers, dtypes: list[Any]) -> Any:
 # --- other ids, in the order of first appearance ------------------------------------------------------------------
 
 
-def factorize_by_first_appearance(
-    parts: list[list[cudf.Series]], labels: list[str], kinds: list[str]
-) -> tuple[list[Integers], list[cudf.Series]]:
-    """Factorize vertices in the order of first appearance, source before destination; return codes and columns.
+def by_first_appearance(
+    parts: list[Any], labels: list[list[str]], kinds: list[str]
+) -> tuple[list[Integers], list[cudf.Series], Any]:
+    """Factorize vertices: see `prplugin.frames.factorize.by_first_appearance`; strings with `prplugin.gpu.strings`.
 
-    `parts` holds, for each vertex column, its Series in each endpoint; integers have one type. Each endpoint is
-    factorized separately, then the distinct vertices of all endpoints.
+    Columns may be pandas Series. Places are None for strings.
     """
-    if kinds == ["string"] and (strings := _strings_by_first_appearance(parts[0])) is not None:
-        return strings
-    endpoints = list(zip(*parts, strict=True))
-    factorized = [factorize_rows([_keys(column) for column in end]) for end in endpoints]
-    places = host.places_of([rows for _, rows in factorized], len(endpoints[0][0]))
-    order = cupy.argsort(cupy.concatenate(places))
-    distinct = []
-    for part, label in zip(parts, labels, strict=True):
-        columns = [without_categories(take(column, rows)) for column, (_, rows) in zip(part, factorized, strict=True)]
-        distinct.append(take(concat_in_common_type(columns, label), order))
-    merged, first = factorize_rows(distinct)
-    code = cupy.empty(order.size, index_dtype(first.size))
-    code[order] = merged
-    bounds = np.cumsum([0, *(rows.size for _, rows in factorized)]).tolist()
-    numbers = [code[start:end] for start, end in pairwise(bounds)]
-    codes = [ours[theirs] if theirs.size else ours for (theirs, _), ours in zip(factorized, numbers, strict=True)]
-    return codes, [take(column, first) for column in distinct]
+    if kinds == ["string"]:
+        endpoints = _on_device(parts[0], labels[0])
+        strings = [found for end in endpoints if (found := as_strings(end)) is not None]  # None for categories
+        filled = [end for end in endpoints if len(end)]
+        if filled and len(strings) == len(endpoints) and (factorized := factorize_strings(strings)) is not None:
+            codes, distinct = factorized
+            return codes, [as_string_series(distinct, filled[0].dtype)], None
+    return factorize.by_first_appearance(sys.modules[__name__], parts, labels, kinds)
 
 
-def _strings_by_first_appearance(endpoints: list[cudf.Series]) -> tuple[list[Integers], list[cudf.Series]] | None:
-    """Factorize strings with `prplugin.gpu.strings`; return None for categories, and if 64-bit hashes collide."""
-    columns = [strings for end in endpoints if (strings := as_strings(end)) is not None]
-    filled = [end for end in endpoints if len(end)]
-    factorized = factorize_strings(columns) if filled and len(columns) == len(endpoints) else None
-    if factorized is None:
-        return None
-    codes, distinct = factorized
-    return codes, [as_string_series(distinct, filled[0].dtype)]
+def factorize_rows(
+    columns: list[Any], kinds: list[str], labels: list[str]
+) -> tuple[Integers, Integers, list[cudf.Series]]:
+    """Factorize the rows of columns in the order of first appearance.
 
-
-def factorize_rows(columns: list[cudf.Series]) -> tuple[Integers, Integers]:
-    """Factorize the rows of columns in the order of first appearance; return codes, and the first row of each code.
+    Return codes, the first row of each code, and the distinct rows, column by column.
 
     `cudf.factorize` takes a single column and sorts the result of its join. Here each pair of the join scatters its
     code to its row, which needs no sort.
     """
+    columns = _on_device(columns, labels)
     if not len(columns[0]):
-        return cupy.empty(0, np.int32), cupy.empty(0, np.int32)
-    table = _table(columns)
+        return cupy.empty(0, np.int32), cupy.empty(0, np.int32), columns
+    table = _table([_keys(column) for column in columns])
     found = plc.stream_compaction.distinct_indices(
         table,
         plc.stream_compaction.DuplicateKeepOption.KEEP_FIRST,
@@ -228,10 +181,11 @@ def factorize_rows(columns: list[cudf.Series]) -> tuple[Integers, Integers]:
         plc.types.NanEquality.ALL_EQUAL,
     )
     rows = cupy.sort(_rows(found))  # in no particular order
+    distinct = [take(column, rows) for column in columns]
     codes = cupy.empty(len(columns[0]), np.int32)
-    at, code = _matches(table, _table([take(column, rows) for column in columns]))
+    at, code = _matches(table, _table([_keys(column) for column in distinct]))
     codes[at] = code
-    return codes, rows
+    return codes, rows, distinct
 
 
 def _matches(one: plc.Table, other: plc.Table) -> tuple[Integers, Integers]:
@@ -313,3 +267,71 @@ def like_categories(values: cudf.Series, dtypes: list[Any]) -> cudf.Series:
         return values
     others = [cudf.CategoricalDtype.from_pandas(one) if isinstance(one, pd.CategoricalDtype) else one for one in others]
     return values.astype(like) if all(dtype == like for dtype in others) else values
+
+
+# --- views as arrays ----------------------------------------------------------------------------------------------
+
+
+def as_array(column: cudf.Series) -> Any:
+    """Return a view of a numeric column without nulls as a CuPy array."""
+    if not len(column):  # may have no memory to view
+        dtype = column.dtype
+        return cupy.empty(0, dtype if isinstance(dtype, np.dtype) else dtype.numpy_dtype)
+    return column.values
+
+
+def missing_rows(column: cudf.Series) -> Integers:
+    """Return the rows of nulls and of NaN, which cuDF distinguishes."""
+    missing = as_array(column.isna())
+    if column.dtype.kind == "f":
+        missing = missing | cupy.isnan(as_array(column.astype("float64").fillna(np.nan)))
+    return cupy.flatnonzero(missing)
+
+
+def is_decimal(dtype: Any) -> bool:
+    """Return whether a column of this type holds decimals."""
+    arrow = getattr(dtype, "pyarrow_dtype", None)
+    return isinstance(dtype, DECIMALS) or (arrow is not None and pa.types.is_decimal(arrow))
+
+
+def as_series(values: Any) -> cudf.Series:
+    """Return a numeric array as a column, in which NaN does not become null; return a column unchanged."""
+    if namespace(values) is np:
+        return values
+    return cudf.Series.from_pylibcudf(plc.Column.from_cuda_array_interface(values))
+
+
+def as_strings(column: cudf.Series) -> Strings | None:
+    """Return a view of a string column without nulls as arrays. The column may be of any type if it has no rows.
+
+    Return None for other types, and for columns whose memory is not accessible because cuDF has spilled it to the host.
+    """
+    if not len(column):
+        return Strings(cupy.empty(0, np.uint8), cupy.zeros(1, np.int32))
+    held = column.to_pylibcudf()[0]
+    if held.type().id() != plc.TypeId.STRING:
+        return None
+    offsets = held.child(0)
+    if held.data() is None or offsets.data() is None:
+        return None
+    begins = _view(offsets.data(), OFFSETS[offsets.type().id()])
+    first, past = held.offset(), held.offset() + held.size()
+    return Strings(_view(held.data(), np.dtype(np.uint8)), begins[first : past + 1])
+
+
+def as_string_series(strings: Strings, dtype: Any) -> cudf.Series:
+    """Return strings as a column of a string type of cuDF."""
+    offsets = plc.Column.from_cuda_array_interface(strings.offsets)
+    column = plc.Column(
+        plc.DataType(plc.TypeId.STRING), strings.rows, plc.gpumemoryview(strings.chars), None, 0, 0, [offsets]
+    )
+    series = cudf.Series.from_pylibcudf(column)
+    return series if series.dtype == dtype else series.astype(dtype)
+
+
+def _view(memory: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a view of cuDF memory as a CuPy array."""
+    if not memory.size:
+        return cupy.empty(0, dtype)
+    shared = cupy.cuda.UnownedMemory(memory.ptr, memory.size, memory)
+    return cupy.ndarray(memory.size // dtype.itemsize, dtype, cupy.cuda.MemoryPointer(shared, 0))

@@ -17,8 +17,7 @@ from cudf import concat  # noqa: F401  # re-exported
 from prplugin.frames import _cudf_ids as ids
 from prplugin.frames import _pandas_parts as host
 from prplugin.frames import cudf as library
-from prplugin.frames._cudf_arrays import as_series
-from prplugin.frames._pandas_ids import has_width, places_of
+from prplugin.frames._cudf_ids import as_series
 from prplugin.frames._pandas_parts import (  # noqa: F401  # re-exported
     common_type_of,
     concat_columns,
@@ -26,9 +25,9 @@ from prplugin.frames._pandas_parts import (  # noqa: F401  # re-exported
     format_vertices,
     hash_ranks,
     take,
-    to_common_type,
 )
 from prplugin.frames.cudf import column_of, frame_of, memory_space, numbers, read  # noqa: F401
+from prplugin.frames.factorize import places_of, transposed
 from prplugin.frames.parts import ColumnInfo, CommonType
 from prplugin.gpu.factorize import as_kernel_ids, extremes
 from prplugin.types.arrays import copied, to_device, to_host
@@ -47,7 +46,7 @@ def column_info(column: Any, label: str) -> ColumnInfo:
             sample = np.array(extremes(as_kernel_ids([values]))[:2], values.dtype)
     else:
         sample = ids.without_categories(column.head(1)).to_pandas().array
-    return ColumnInfo(kind, len(column), column.dtype, has_width(column), sample)
+    return ColumnInfo(kind, len(column), column.dtype, sample)
 
 
 def concat_column(columns: list[cudf.Series], shared: CommonType, label: str) -> cudf.Series:
@@ -70,18 +69,9 @@ def by_first_appearance(
     endpoints: list[list[Any]], labels: list[list[str]], shared: list[CommonType]
 ) -> tuple[list[Integers], list[Any], Integers]:
     """Factorize the vertices of a part as `_pandas_parts.by_first_appearance` does, with codes in CuPy arrays."""
-    parts = [
-        [
-            as_series(integers_of(column, label[part], one))
-            if one.kind == "integer"
-            else ids.on_device(column, label[part])
-            for column, label in zip(columns, labels, strict=True)
-        ]
-        for part, (columns, one) in enumerate(zip(zip(*endpoints, strict=True), shared, strict=True))
-    ]
-    codes, columns = ids.factorize_by_first_appearance(parts, labels[0], [one.kind for one in shared])
-    on_host = [ids.without_categories(column).to_pandas() for column in columns]
-    arrays = [host.to_common_type(column, one) for column, one in zip(on_host, shared, strict=True)]
+    kinds = [like.kind for like in shared]
+    codes, columns, _ = ids.by_first_appearance(transposed(endpoints), transposed(labels), kinds)
+    arrays = [host.cast_ids(column.to_pandas().array, like) for column, like in zip(columns, shared, strict=True)]
     places = np.full(len(arrays[0]), np.iinfo(np.int64).max)
     # `cupy.unique` sorts stably, so its indices are the first rows.
     found = [cupy.unique(code, return_index=True) if code.size else (code, code) for code in codes]

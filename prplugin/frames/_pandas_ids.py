@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
 from itertools import accumulate
 from typing import Any
 
@@ -12,85 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pandas.api import types
 
-from prplugin.cpu.threads import Threads
 from prplugin.errors import InvalidEdgesError
-from prplugin.frames._pandas_kinds import cast_to, common_kind, kind_of
-from prplugin.frames._pandas_objects import (
-    ObjectColumn,
-    deduplicate_objects,
-    factorize_objects,
-    first_rows,
-    take_in_place,
-)
-from prplugin.graph.factorize import edges_by_id
+from prplugin.frames import factorize
+from prplugin.frames._pandas_kinds import cast_to, kind_of  # noqa: F401  # kind_of is used as `ids.kind_of`
+from prplugin.frames._pandas_objects import ObjectColumn, factorize_objects, first_rows
 from prplugin.machine import COMPILED_FROM, this_machine
-from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
+from prplugin.types.edges import Integers
 
 ARROW_FROM = 1 << 16
 """Number of rows from which Arrow factorizes integers faster than pandas."""
-
-
-def encode(
-    endpoints: list[list[pd.Series]], labels: list[list[str]], *, grouped: bool, lasting: bool
-) -> tuple[Edges | GroupedEdges, list[Any], list[str]]:
-    """Factorize sources, destinations and, optionally, additional vertices; `labels` holds the column names.
-
-    Return the edges without weights, possibly grouped by target if `grouped`; the vertices as pandas arrays in the
-    types of the source columns; and the kind of ids in each. The edges may alias the columns unless `lasting`.
-    """
-    parts = [[deduplicate_objects(column) for column in part] for part in zip(*endpoints, strict=True)]
-    names = [list(part) for part in zip(*labels, strict=True)]
-    kinds = [common_kind(part, part_names, kind_of) for part, part_names in zip(parts, names, strict=True)]
-    if kinds == ["integer"]:
-        columns = common_integers(parts[0], names[0])
-        edges, ids = edges_by_id(columns, grouped=grouped, lasting=lasting, dictionary=_dictionary)
-        return edges, [integers_like(ids, [column.dtype for column in parts[0]])], kinds
-    codes, arrays, _ = by_first_appearance(parts, names, kinds)
-    arrays = [
-        integers_like(np.asarray(array), [column.dtype for column in part]) if kind == "integer" else array
-        for array, part, kind in zip(arrays, parts, kinds, strict=True)
-    ]
-    return Edges(codes[0], codes[1], None, len(arrays[0])), arrays, kinds
-
-
-def by_first_appearance(
-    parts: list[list[Any]], labels: list[list[str]], kinds: list[str]
-) -> tuple[list[Integers], list[Any], Integers]:
-    """Factorize vertices of one or several columns in the order of first appearance, source before destination.
-
-    `parts` and `labels` hold, for each vertex column, its Series and its name in each endpoint. Return the codes
-    of each endpoint; the distinct vertices, column by column, integers in one NumPy type; and the position of the first
-    appearance of each vertex: see `places_of`.
-    """
-    per_column = []
-    for columns, names, kind in zip(parts, labels, kinds, strict=True):
-        # Integers in one NumPy type, since pandas would convert some of them to floats.
-        ids = [pd.Series(array) for array in common_integers(columns, names)] if kind == "integer" else columns
-        per_column.append(_by_first_appearance(ids, names[0], strings=kind == "string"))
-    if len(parts) == 1:
-        codes, array, places = per_column[0]
-        return codes, [array], places
-    # Encode the tuple of codes of each vertex as one integer.
-    keys = [codes.astype(np.int64) for codes in per_column[0][0]]
-    size = len(per_column[0][1])
-    for part_codes, values, _ in per_column[1:]:
-        if size * len(values) > np.iinfo(np.int64).max:
-            keys, distinct = _dictionary(keys)  # smaller codes, so that the next product fits in 64 bits
-            keys, size = [key.astype(np.int64) for key in keys], distinct.size
-        keys = [key * len(values) + codes for key, codes in zip(keys, part_codes, strict=True)]
-        size *= max(len(values), 1)
-    codes, _, places = _by_first_appearance([pd.Series(key) for key in keys], "vertices", strings=False)
-    # Row of the first appearance of each vertex in the concatenated endpoints.
-    m = keys[0].size
-    rows = np.where(places < 2 * m, places // 2 + places % 2 * m, places)
-    return codes, [values.take(np.concatenate(part_codes)[rows]) for part_codes, values, _ in per_column], places
-
-
-def distinct(columns: list[pd.Series], kinds: list[str]) -> tuple[Integers, list[Any]]:
-    """Factorize vertices in the order of first appearance; return codes, and distinct vertices column by column."""
-    parts, labels = [[column, column.iloc[:0]] for column in columns], [["vertices"] * 2] * len(columns)
-    (codes, _), found, _ = by_first_appearance(parts, labels, kinds)
-    return codes, found
 
 
 def decode_storage(column: pd.Series) -> pd.Series:
@@ -165,34 +95,6 @@ def without_categories(array: Any) -> Any:
 # --- integers -----------------------------------------------------------------------------------------------------
 
 
-def in_one_type(arrays: list[Integers], widths: list[bool], labels: list[str]) -> list[Integers]:
-    """Cast NumPy or CuPy arrays of integers to one type that holds all values.
-
-    Entries of `widths` are False for arrays of Python integers, which widen the result only if their values require it.
-    """
-    typed = {array.dtype for array, has_width in zip(arrays, widths, strict=True) if has_width}
-    dtype = np.result_type(*(typed or {np.dtype(np.int64)}))
-    if not all(_fits(array, dtype) for array in arrays):
-        dtype = np.result_type(*{array.dtype for array in arrays})
-    if dtype.kind not in "iu":  # uint64 and a signed type: NumPy's common type is float64
-        filled = [array for array in arrays if array.size]
-        if all(int(array.min()) >= 0 for array in filled):
-            dtype = np.dtype(np.uint64)
-        elif all(int(array.max()) <= np.iinfo(np.int64).max for array in filled):
-            dtype = np.dtype(np.int64)
-        else:
-            raise InvalidEdgesError(
-                f"{' and '.join(labels)} hold negative ids and ids past 2**63, "
-                f"which no one integer type holds. Cast them to strings, for instance with {cast_to('string')}."
-            )
-    return [array.astype(dtype, copy=False) for array in arrays]
-
-
-def has_width(column: Any) -> bool:
-    """Return whether a pandas or cuDF column of integers has a type chosen by the user."""
-    return column.dtype.kind not in "Of" or hasattr(column.dtype, "categories")
-
-
 def integers(column: Any, label: str = "") -> Integers:
     """Return integer ids, a Series or an array, as a NumPy array, without a copy if it is NumPy-backed."""
     if isinstance(column, ObjectColumn):
@@ -225,15 +127,7 @@ def integers(column: Any, label: str = "") -> Integers:
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-def common_integers(
-    columns: list[Any], labels: list[str], read: Callable[[Any, str], Integers] = integers
-) -> list[Integers]:
-    """Return integer ids in one type that holds all of them; `read` is `integers` for the library of the columns."""
-    arrays = [read(column, label) for column, label in zip(columns, labels, strict=True)]
-    return in_one_type(arrays, [has_width(column) for column in columns], labels)
-
-
-def _dictionary(columns: list[Integers]) -> tuple[list[Integers], Integers]:
+def dictionary(columns: list[Integers]) -> tuple[list[Integers], Integers]:
     """Factorize integers in the order of first appearance, with Arrow if the hash table of pandas exceeds the cache."""
     keys = np.concatenate(columns)
     if keys.size < ARROW_FROM:
@@ -243,12 +137,6 @@ def _dictionary(columns: list[Integers]) -> tuple[list[Integers], Integers]:
         codes, ids = encoded.indices.to_numpy(), encoded.dictionary.to_numpy()
     ends = accumulate(column.size for column in columns)
     return [codes[end - column.size : end] for column, end in zip(columns, ends, strict=True)], ids
-
-
-def _fits(array: Integers, dtype: np.dtype[Any]) -> bool:
-    if np.can_cast(array.dtype, dtype) or not array.size:
-        return True
-    return dtype.kind in "iu" and np.iinfo(dtype).min <= int(array.min()) and int(array.max()) <= np.iinfo(dtype).max
 
 
 def integers_like(ids: Integers, dtypes: list[Any]) -> Any:
@@ -273,57 +161,56 @@ def stored_like(dtype: np.dtype[Any], like: Any) -> Any:
 # --- other ids, in the order of first appearance ------------------------------------------------------------------
 
 
-def _by_first_appearance(
-    columns: list[pd.Series | ObjectColumn], label: str, *, strings: bool
-) -> tuple[list[Integers], Any, Integers]:
-    """Factorize one column of vertices: each endpoint separately, then the distinct values of all endpoints."""
+def by_first_appearance(
+    parts: list[Any], labels: list[list[str]], kinds: list[str]
+) -> tuple[list[Integers], list[Any], Integers]:
+    """Factorize vertices: see `prplugin.frames.factorize.by_first_appearance`. Arrow permits parallel threads."""
+    threads = this_machine().threads if len(parts[0][0]) >= COMPILED_FROM else 1
+    return factorize.by_first_appearance(sys.modules[__name__], parts, labels, kinds, threads=threads)
+
+
+def factorize_rows(columns: list[Any], kinds: list[str], labels: list[str]) -> tuple[Integers, Integers, list[Any]]:
+    """Factorize the rows of columns in the order of first appearance.
+
+    Return codes, the first row of each code, and the distinct rows, column by column.
+    """
+    factorized = [_factorized(*column) for column in zip(columns, kinds, labels, strict=True)]
+    codes, values = factorized[0]
+    if len(columns) == 1:
+        return codes, first_rows(codes, len(values)), [values]
+    # Encode the codes of each row as one integer.
+    keys, size = codes.astype(np.int64), len(values)
+    for codes, values in factorized[1:]:
+        if size * len(values) > np.iinfo(np.int64).max:
+            keys, distinct = pd.factorize(keys)  # smaller codes, so that the next product fits in 64 bits
+            size = len(distinct)
+        keys = keys * len(values) + codes
+        size *= max(len(values), 1)
+    keys, distinct = pd.factorize(keys)
+    rows = first_rows(keys, len(distinct))
+    return keys, rows, [values.take(codes[rows]) for codes, values in factorized]
+
+
+def _factorized(column: Any, kind: str, label: str) -> tuple[Integers, Any]:
+    """Factorize a Series, an `ObjectColumn` or an array; return codes and distinct values."""
     try:
-        factorized = _factorized(columns, strings=strings)
+        if isinstance(column, ObjectColumn):
+            return column.factorize(strings=kind == "string")
+        if len(column) >= COMPILED_FROM and types.is_object_dtype(column.dtype):
+            return factorize_objects(column, strings=kind == "string")
+        return pd.factorize(_values(column) if isinstance(column, pd.Series) else column)
     except TypeError as error:
         raise InvalidEdgesError(f"{label} holds ids that have no hash ({error}). Cast it to strings.") from error
-    merged, values = pd.factorize(concat_in_common_type([without_categories(ids) for _, ids in factorized], label))
-    numbers = np.split(merged, np.cumsum([len(ids) for _, ids in factorized])[:-1])
-    first_places = places_of([first_rows(codes, len(ids)) for codes, ids in factorized], len(columns[0]))
-    places = np.full(len(values), np.iinfo(np.int64).max)
-    for number, place in zip(numbers, first_places, strict=True):
-        places[number] = np.minimum(places[number], place)
-    order = np.argsort(places)
-    position = np.empty(order.size, index_dtype(order.size))
-    position[order] = np.arange(order.size)
-    codes = [take_in_place(position[number], codes) for number, (codes, _) in zip(numbers, factorized, strict=True)]
-    return codes, like_categories(values.take(order), [column.dtype for column in columns]), places[order]
-
-
-def places_of(rows: list[Integers], m: int) -> list[Integers]:
-    """Return the positions of rows of sources, destinations and additional vertices in the order of first appearance.
-
-    For m edges: 2 * row for a source, 2 * row + 1 for a destination, 2 * m + row for an additional vertex.
-    """
-    scales = ((2, 0), (2, 1), (1, 2 * m))
-    return [row.astype(np.int64) * scale + shift for row, (scale, shift) in zip(rows, scales, strict=False)]
-
-
-def _factorized(columns: list[pd.Series | ObjectColumn], *, strings: bool) -> list[tuple[Integers, Any]]:
-    """Factorize each column; large columns in parallel threads, which Arrow's factorization permits."""
-    found: list[tuple[Integers, Any]] = [(np.empty(0, np.int64), None)] * len(columns)
-
-    def factorize(index: int, column: pd.Series | ObjectColumn) -> None:
-        if isinstance(column, ObjectColumn):
-            found[index] = column.factorize(strings=strings)
-        elif large and types.is_object_dtype(column.dtype):
-            found[index] = factorize_objects(column, strings=strings)
-        else:
-            found[index] = pd.factorize(_values(column))
-
-    large = len(columns[0]) >= COMPILED_FROM
-    Threads(this_machine().threads if large else 1).for_each(list(enumerate(columns)), factorize)
-    return found
 
 
 def concat_in_common_type(arrays: list[Any], label: str) -> Any:
     """Concatenate arrays of one kind, in their common type if pandas has one, else in the type of the first."""
-    if len({str(array.dtype) for array in arrays}) > 1:
-        arrays = [array for array in arrays if len(array)] or arrays[:1]
+    first = arrays[0]
+    if all(type(array) is type(first) and array.dtype == first.dtype for array in arrays):
+        if type(first) in (np.ndarray, pd.arrays.NumpyExtensionArray):
+            return np.concatenate([np.asarray(array) for array in arrays])
+        return first._concat_same_type(arrays)  # in a fraction of the time of `pandas.concat`
+    arrays = [array for array in arrays if len(array)] or arrays[:1]
     # With an explicit dtype, since pandas infers its string type for objects that are all strings.
     try:
         joined = pd.concat([pd.Series(array, dtype=array.dtype) for array in arrays], ignore_index=True)

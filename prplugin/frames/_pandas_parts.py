@@ -16,6 +16,7 @@ from prplugin.frames import _pandas_ids as ids
 from prplugin.frames import _pandas_kinds as kinds
 from prplugin.frames import pandas
 from prplugin.frames._pandas_objects import deduplicate_objects
+from prplugin.frames.factorize import has_width, in_one_type, transposed
 from prplugin.frames.pandas import column_of, frame_of, memory_space, numbers, read  # noqa: F401
 from prplugin.frames.parts import ColumnInfo, CommonType
 from prplugin.frames.vertices import format_ids, plain_ids
@@ -31,7 +32,7 @@ def column_info(column: pd.Series, label: str) -> ColumnInfo:
         sample = np.array([values.min(), values.max()], values.dtype) if values.size else values[:0]
     else:
         sample = ids.without_categories(column.iloc[:1].array)
-    return ColumnInfo(kind, len(column), column.dtype, ids.has_width(column), sample)
+    return ColumnInfo(kind, len(column), column.dtype, sample)
 
 
 # --- common types -------------------------------------------------------------------------------------------------
@@ -45,8 +46,8 @@ def common_type_of(endpoints: list[list[ColumnInfo]], labels: list[str]) -> Comm
     kind = kinds.common_kind([info.kind for info, _ in filled], part_labels, lambda kind, _: str(kind))
     samples = [info.sample for info, _ in filled]
     if kind == "integer":
-        widths = [info.has_width for info, _ in filled]
-        common: Any = ids.in_one_type(samples, widths, list(dict.fromkeys(label for _, label in filled)))[0][:0]
+        widths = [has_width(info.dtype) for info, _ in filled]
+        common: Any = in_one_type(samples, widths, list(dict.fromkeys(label for _, label in filled)))[0][:0]
     else:
         common = ids.concat_in_common_type(samples, labels[0])[:1]
     part_types = [info.dtype for end in endpoints for info in ([info for info in end if info.rows] or end[:1])]
@@ -72,35 +73,18 @@ def integers_of(column: pd.Series, label: str, shared: CommonType) -> Integers:
 def by_first_appearance(
     endpoints: list[list[pd.Series]], labels: list[list[str]], shared: list[CommonType]
 ) -> tuple[list[Integers], list[Any], Integers]:
-    """Factorize the vertices of a part in the common types; see `prplugin.frames._pandas_ids.by_first_appearance`."""
-    parts = [
-        [
-            pd.Series(integers_of(column, label[part], common_type))
-            for column, label in zip(columns, labels, strict=True)
-        ]
-        if common_type.kind == "integer"
-        else [deduplicate_objects(column) for column in columns]
-        for part, (columns, common_type) in enumerate(zip(zip(*endpoints, strict=True), shared, strict=True))
-    ]
-    names = [list(part) for part in zip(*labels, strict=True)]
-    codes, arrays, places = ids.by_first_appearance(parts, names, [common_type.kind for common_type in shared])
-    vertices = [_cast(ids.without_categories(array), like) for array, like in zip(arrays, shared, strict=True)]
-    return codes, vertices, places
+    """Factorize the vertices of a part in the common types; see `prplugin.frames.factorize.by_first_appearance`."""
+    columns = [[deduplicate_objects(column) for column in part] for part in transposed(endpoints)]
+    codes, arrays, places = ids.by_first_appearance(columns, transposed(labels), [like.kind for like in shared])
+    return codes, [cast_ids(array, like) for array, like in zip(arrays, shared, strict=True)], places
 
 
-def to_common_type(column: pd.Series, shared: CommonType) -> Any:
-    """Cast ids given by the user to the common type."""
+def cast_ids(array: Any, shared: CommonType) -> Any:
+    """Cast an array of ids, without categories, to the common type."""
     if shared.kind == "integer":
-        return integers_of(column, "", shared)
-    return _cast(ids.without_categories(column.array), shared)
-
-
-def _cast(array: Any, shared: CommonType) -> Any:
-    """Cast an array of ids to the common type."""
+        return np.asarray(array).astype(shared.dtype_sample.dtype, copy=False)
     if array.dtype == shared.dtype_sample.dtype:
         return array
-    if shared.kind == "integer":
-        return np.asarray(array).astype(shared.dtype_sample.dtype)
     return ids.concat_in_common_type([shared.dtype_sample, array], "vertices")[len(shared.dtype_sample) :]
 
 
@@ -119,7 +103,8 @@ def concat_columns(pieces: list[list[Any]], shared: list[CommonType]) -> list[An
 
 def distinct(arrays: list[Any], shared: list[CommonType]) -> tuple[Integers, list[Any]]:
     """Factorize vertices in the order of first appearance; return codes, and distinct vertices column by column."""
-    return ids.distinct([_series(array) for array in arrays], [common_type.kind for common_type in shared])
+    codes, _, found = ids.factorize_rows(arrays, [like.kind for like in shared], ["vertices"] * len(shared))
+    return codes, found
 
 
 def take(arrays: list[Any], rows: Integers) -> list[Any]:

@@ -7,25 +7,27 @@ import sys
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import cudf
 import cupy
+import numpy as np
 import pandas as pd
+import pylibcudf as plc
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
 from prplugin.frames import _cudf_ids as ids
 from prplugin.frames import narwhals, pandas
-from prplugin.frames._cudf_arrays import as_series, frame_of, missing_rows, numbers, to_float64_unchecked
-from prplugin.frames._cudf_ids import encode, factorize_rows, one_column, take
+from prplugin.frames._cudf_ids import as_series, missing_rows, one_column, take
 from prplugin.frames.base import open_frame
 from prplugin.frames.columns import Columns, columns_of, endpoints_of
+from prplugin.frames.factorize import encode
 from prplugin.frames.vertices import GivenTypes, SeedValues
 from prplugin.frames.vertices import Vertices as BaseVertices
 from prplugin.gpu import runtime
-from prplugin.gpu.edges import GivenWeights
-from prplugin.types.arrays import MemorySpace, to_device
+from prplugin.gpu.edges import GivenWeights, edges_by_id, with_weights
+from prplugin.types.arrays import MemorySpace, namespace, to_device
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
 __all__ = [
@@ -116,7 +118,13 @@ def _read_on_device(
 ) -> tuple[Edges | GroupedEdges, Vertices]:
     endpoints = endpoints_of(Vertices.library, frame, columns, vertices)
     labels = columns.id_labels(vertices=vertices is not None)
-    edges, arrays, kinds = encode(endpoints, labels, lambda: _weights(frame, columns), grouped=not edge_list)
+
+    def by_id(integers: list[Integers]) -> tuple[Edges | GroupedEdges, Integers]:
+        return edges_by_id(integers, _weights(frame, columns), grouped=not edge_list)
+
+    edges, arrays, kinds = encode(ids, endpoints, labels, by_id)
+    if kinds != ["integer"]:
+        edges = with_weights(edges, _weights(frame, columns))  # type: ignore[arg-type]
     return edges, Vertices(columns.vertex_names, arrays, kinds)
 
 
@@ -151,9 +159,41 @@ def numbers_of_array(given: Any, label: str, error: type[PageRankError]) -> Floa
     return to_device(pandas.numbers_of_array(given, label, error))
 
 
-def factorize(column: cudf.Series) -> tuple[Integers, Integers]:
-    """Factorize in the order of first appearance; return codes, and the first row of each code."""
-    return factorize_rows([column])
+def frame_of(names: list[Any], columns: list[Any]) -> cudf.DataFrame:
+    """Return a frame of columns and numeric arrays, without a copy."""
+    if any(namespace(column) is np for column in columns):
+        return cudf.DataFrame(dict(zip(names, map(as_series, columns), strict=True)))
+    table = plc.Table([plc.Column.from_cuda_array_interface(array) for array in columns])
+    return cudf.DataFrame.from_pylibcudf(table, {"columns": list(names)})
+
+
+def numbers(column: Any, label: str, noun: str, error: type[PageRankError]) -> Floats:
+    """Return a cuDF or pandas column as float64 on the GPU; raise `error` unless all are finite and non-negative.
+
+    `label` names the column in messages, and `noun` an entry, such as "row".
+    """
+    if isinstance(column, pd.Series):
+        return cupy.asarray(pandas.numbers(column, label, noun, error))
+    floats, owned, refuse = to_float64_unchecked(column, label, noun, error)
+    refuse(floats)
+    return floats if owned else floats.copy()
+
+
+def to_float64_unchecked(column: Any, label: str, noun: str, error: type[PageRankError]) -> GivenWeights:
+    """Return a cuDF column as float64, without a check of the values, and without a copy if it is float64."""
+    refuse = pandas.refusing(column, label, noun, error)
+    dtype = column.dtype
+    decimal = ids.is_decimal(dtype)
+    if not decimal and dtype.kind not in "biuf":
+        name = (
+            "category" if isinstance(dtype, cudf.CategoricalDtype) else "string" if dtype == np.dtype(object) else dtype
+        )
+        raise error(f"{label} holds {name}, not real numbers. Cast it, for instance with .astype('float64').")
+    if column.null_count:
+        refuse(missing_rows(column), "missing or NaN", "Drop or fill them.")
+    array = ids.as_array(column.astype("float64") if decimal else column)
+    floats = array.astype(np.float64, copy=False)
+    return GivenWeights(floats, decimal or floats is not array, partial(pandas.check_range, refuse=refuse))
 
 
 def id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:

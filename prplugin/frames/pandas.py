@@ -16,14 +16,16 @@ from pandas.api import types
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, RefusedRows, counted, listed, refusal
 from prplugin.frames import _pandas_ids as ids
-from prplugin.frames._pandas_ids import decode_storage, encode, one_column
+from prplugin.frames._pandas_ids import decode_storage, one_column
 from prplugin.frames._pandas_kinds import cast_to, format_values
-from prplugin.frames._pandas_objects import first_rows
+from prplugin.frames._pandas_objects import deduplicate_objects
 from prplugin.frames.base import open_frame
 from prplugin.frames.columns import Columns, columns_of, endpoints_of
+from prplugin.frames.factorize import encode
 from prplugin.frames.times import with_frame_rows
 from prplugin.frames.vertices import GivenTypes, to_python
 from prplugin.frames.vertices import Vertices as BaseVertices
+from prplugin.graph.factorize import edges_by_id
 from prplugin.types.arrays import MemorySpace, memory_space_of, namespace, to_host, to_memory
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
@@ -70,10 +72,14 @@ def read(
         except PageRankError as error:
             raise error if rows is None else with_frame_rows(error, rows) from None
         return (edges if times is None else replace(edges, times=times)), known  # type: ignore[type-var]
-    endpoints = endpoints_of(Vertices.library, frame, columns, vertices)
+    endpoints = [
+        [deduplicate_objects(column) for column in end]
+        for end in endpoints_of(Vertices.library, frame, columns, vertices)
+    ]
     labels = columns.id_labels(vertices=vertices is not None)
     grouped = columns.weight is None and not edge_list
-    edges, arrays, kinds = encode(endpoints, labels, grouped=grouped, lasting=lasting)
+    by_id = partial(edges_by_id, grouped=grouped, lasting=lasting, dictionary=ids.dictionary)
+    edges, arrays, kinds = encode(ids, endpoints, labels, by_id)
     if columns.weight is not None:
         label = f"column {columns.weight_name!r}"
         weights = numbers(column_of(frame, columns.weight), label, "row", InvalidEdgesError)
@@ -100,12 +106,6 @@ def take(column: Any, rows: Integers | None) -> Any:
 def missing_rows(column: pd.Series) -> Integers:
     """Return the rows with missing values."""
     return np.flatnonzero(column.isna())
-
-
-def factorize(column: pd.Series) -> tuple[Integers, Integers]:
-    """Factorize in the order of first appearance; return codes, and the first row of each code."""
-    codes, found = pd.factorize(column)
-    return codes, first_rows(codes, len(found))
 
 
 def frame_of(names: list[Hashable], columns: list[Any]) -> pd.DataFrame:

@@ -19,13 +19,13 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 
 from prplugin.errors import InvalidEdgesError, PageRankError
 from prplugin.frames import _pandas_ids, _pandas_kinds, narwhals
 from prplugin.frames.columns import Columns
+from prplugin.frames.factorize import in_one_type
 from prplugin.frames.vertex_index import VertexIndex
 from prplugin.machine import COMPILED_FROM, bytes_available
 from prplugin.types.arrays import MemorySpace
@@ -366,7 +366,7 @@ class _VertexDegrees:
         for parts, kind in zip(map(list, zip(*of_parts, strict=True)), kinds, strict=True):
             if kind == "integer":
                 arrays = [_pandas_ids.integers(part) for part in parts]
-                columns.append(np.concatenate(_pandas_ids.in_one_type(arrays, [True] * len(arrays), self._labels)))
+                columns.append(np.concatenate(in_one_type(arrays, [True] * len(arrays), self._labels)))
             else:
                 columns.append(_pandas_ids.concat_in_common_type(parts, "ids"))
         found: list[Any]
@@ -374,7 +374,7 @@ class _VertexDegrees:
             distinct, codes = np.unique(columns[0], return_inverse=True)
             found = [distinct]
         else:
-            codes, found = _pandas_ids.distinct([pd.Series(column) for column in columns], kinds)
+            codes, _, found = _pandas_ids.factorize_rows(columns, kinds, ["vertices"] * len(kinds))
         ids = [
             _pandas_ids.integers_like(column, [like.dtype]) if kind == "integer" else column
             for column, like, kind in zip(found, self._like.ids, kinds, strict=True)

@@ -15,31 +15,18 @@ from prplugin.frames.columns import Columns, endpoints_of
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats
 
-__all__ = [
-    "ColumnInfo",
-    "CommonType",
-    "column_info_of_partitions",
-    "concat_endpoints",
-    "endpoints_of",
-    "endpoints_of_partitions",
-    "frame_of_columns",
-    "weights_of_partitions",
-]
-
 
 @dataclass(frozen=True)
 class ColumnInfo:
     """Properties of a column of ids in one part of a frame; `where` names the part in messages.
 
-    `kind` is "integer", "string", ...; "empty" for a column without ids and without type. `has_width`: whether integers
-    are of a type chosen by the user, and not Python integers. `sample` holds the minimum and maximum of integers, and
-    the first id of other kinds; it is empty for a column without rows.
+    `kind` is "integer", "string", ...; "empty" for a column without ids and without type. `sample` holds the minimum
+    and maximum of integers, and the first id of other kinds; it is empty for a column without rows.
     """
 
     kind: str
     rows: int
     dtype: Any
-    has_width: bool
     sample: Any
     where: str = ""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from prplugin.errors import InvalidOptionError
 from prplugin.frames import adapter_for
@@ -11,21 +11,16 @@ from prplugin.frames.columns import resolve
 from prplugin.types.arrays import MemorySpace
 
 
-class Sizes(NamedTuple):
-    """Number of rows of a frame, type of its ids, and memory space of its edges."""
-
-    rows: int
-    ids: Literal["int32", "int64", "string"]
-    memory_space: MemorySpace
-
-
 def sizes_of(
     edges: Any,
     source: Hashable | list[Hashable],
     destination: Hashable | list[Hashable],
     weight: Hashable,
-) -> Sizes:
-    """Return the sizes of a frame. For a lazy frame only the number of rows is computed."""
+) -> tuple[int, Literal["int32", "int64", "string"], MemorySpace]:
+    """Return the number of rows of a frame, the type of its ids, and the memory space of its edges.
+
+    For a lazy frame only the number of rows is computed.
+    """
     adapter = adapter_for(edges)
     frame, labels = adapter.open_frame(edges)
     columns = resolve(labels, source, destination, weight)
@@ -37,8 +32,8 @@ def sizes_of(
     bytes_of_ids = [_bytes_of_integer(types[position]) for position in (*columns.source, *columns.destination)]
     widths = [width for width in bytes_of_ids if width is not None]
     if len(widths) < len(bytes_of_ids):
-        return Sizes(rows, "string", adapter.memory_space)
-    return Sizes(rows, "int32" if max(widths) <= 4 else "int64", adapter.memory_space)
+        return rows, "string", adapter.memory_space
+    return rows, "int32" if max(widths) <= 4 else "int64", adapter.memory_space
 
 
 def _rows_and_types(frame: Any) -> tuple[int, list[Any]]:

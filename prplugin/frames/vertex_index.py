@@ -77,8 +77,10 @@ class VertexIndex:
         kinds = [other if kind == "empty" else kind for kind, other in zip(old.kinds, vertices.kinds, strict=True)]
         old_positions = None
         if kinds == ["integer"]:
+            from prplugin.frames.factorize import in_one_type  # imports pandas, which every library needs
+
             frame_ids = ids.integers(vertices.ids[0])
-            old_ids, new_ids = ids.in_one_type([self._integer_ids, frame_ids[new]], [True, True], ID_LABELS)
+            old_ids, new_ids = in_one_type([self._integer_ids, frame_ids[new]], [True, True], ID_LABELS)
             places = xp.searchsorted(old_ids, new_ids)
             if int(places[0]) == len(old):
                 joined = xp.concatenate([old_ids, new_ids])
@@ -136,7 +138,9 @@ def _concat_ids(ids: Any, old: Any, new: Any, kind: str) -> Any:
     if not len(old) or not len(new):
         return old if len(old) else new
     if kind == "integer":
-        integers = ids.in_one_type([ids.integers(old), ids.integers(new)], [True, True], ID_LABELS)
+        from prplugin.frames.factorize import in_one_type  # imports pandas, which every library needs
+
+        integers = in_one_type([ids.integers(old), ids.integers(new)], [True, True], ID_LABELS)
         return ids.integers_like(namespace(integers[0]).concatenate(integers), [old.dtype])
     joined = ids.concat_in_common_type([ids.without_categories(old), ids.without_categories(new)], "add")
     if not hasattr(old.dtype, "categories"):

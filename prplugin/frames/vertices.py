@@ -258,7 +258,7 @@ class Vertices:
                 f"{what} has {counted(absent.size, 'row')} without a seed: {listed(absent)} (counted from 0). Drop or "
                 "fill them."
             )
-        codes, first = self.library.factorize(seed)
+        codes, first, _ = self.library.ids.factorize_rows([seed], [SEED], [what])
         order = self.xp.argsort(codes, kind="stable")
         values = self.xp.ones(len(frame))
         if weighted:
