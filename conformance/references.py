@@ -22,13 +22,16 @@ DENSE_UP_TO = 1_500
 """Maximum number of vertices of a dense system: 18 MB and a few tenths of a second."""
 
 SLOW_ALPHA = 0.999
-"""Alpha from which cuGraph is not used as a reference: it takes many iterations, each of which waits for the GPU."""
+"""Alpha from which cuGraph is not used as a reference, since each of its many iterations waits for the GPU; nor is
+NetworkX for a graph of `ONE_CALL_FROM` edges."""
+
+SLOW = "takes tens of thousands of iterations if alpha is close to 1"
 
 CHANGES = (1e-11, 1e-12, 1e-13, 1e-14, 1e-15)
 """L1 changes at which NetworkX stops in turn. Rounding of its plain sums may exceed the last of them."""
 
 ONE_CALL_FROM = 100_000
-"""Pairs from which NetworkX is called once, since each call reads the graph anew."""
+"""Edges from which NetworkX is called once, since each call reads the graph anew."""
 
 ONE_CHANGE = 1e-13
 """L1 change at which a single call stops."""
@@ -76,13 +79,15 @@ def networkx(equation: Equation) -> np.ndarray | str:
     """
     import networkx as nx
 
+    if equation.alpha >= SLOW_ALPHA and equation.source.size >= ONE_CALL_FROM:
+        return SLOW
     graph = nx.DiGraph()
     graph.add_nodes_from(range(equation.n))
     graph.add_weighted_edges_from(
         (a, b, normalized_weight) for (a, b), normalized_weight in _weights_by_pair(equation).items()
     )
     ranks, last = dict(enumerate(equation.start.tolist())), 2.0
-    for change in CHANGES if graph.size() < ONE_CALL_FROM else (ONE_CHANGE,):
+    for change in CHANGES if equation.source.size < ONE_CALL_FROM else (ONE_CHANGE,):
         try:
             ranks = nx.pagerank(
                 graph,
@@ -112,7 +117,7 @@ def cugraph(equation: Equation) -> np.ndarray | str:
     if not equation.source.size:
         return "builds no graph without edges"
     if equation.alpha >= SLOW_ALPHA:
-        return "takes tens of thousands of iterations if alpha is close to 1"
+        return SLOW
     if equation.dangling.any() and not np.array_equal(equation.w, equation.v):
         return "ignores dangling="
     weights_by_pair = _weights_by_pair(equation)

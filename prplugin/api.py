@@ -162,7 +162,10 @@ def pagerank(
       vertex  pagerank
     0      a  0.486486
     """
-    options = Options(alpha, tol, max_iter, stop, scale, dtype, method, top, certified, method_options)
+    options = Options(
+        alpha=alpha, tol=tol, max_iter=max_iter, stop=stop, scale=scale, dtype=dtype, method=method, top=top,
+        certified=certified, method_options=method_options,
+    )  # fmt: skip
     given = GivenByVertex(personalization, seeds, among, dangling, nstart)
     how = EdgeOptions(source, destination, weight, directed, vertices, duplicates, time, half_life, window, now)
     with watching(progress) as watch:
@@ -338,6 +341,9 @@ class Graph(Constructors, Displayed):
             Has `frame`, `ranks`, `converged`, `iterations`, `error_bound`, `method`, `seconds`. `Rankings` if `seeds`
             is given.
         """
-        options = Options(alpha, tol, max_iter, stop, scale, dtype, method, top, certified, method_options)
+        options = Options(
+            alpha=alpha, tol=tol, max_iter=max_iter, stop=stop, scale=scale, dtype=dtype, method=method, top=top,
+            certified=certified, method_options=method_options,
+        )  # fmt: skip
         with watching(progress) as watch:
             return self._graph.rank(options, GivenByVertex(personalization, seeds, among, dangling, nstart), watch)

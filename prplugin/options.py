@@ -89,7 +89,7 @@ class GivenByVertex:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """The options of a ranking that do not depend on the graph; the constructor raises InvalidOptionError."""
 

@@ -1,4 +1,4 @@
-"""What changes of edges have in common, in place on the host (`update`) and by copies on the GPU (`rebuild`)."""
+"""Duplicates, errors and new vertices of edge changes, for `update` in place on the host and `rebuild` on the GPU."""
 
 from __future__ import annotations
 

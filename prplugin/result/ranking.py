@@ -350,6 +350,9 @@ def _name(one: object) -> str:
 MOST_IN_A_BLOCK = 64
 """Maximum size of the blocks whose maxima give a lower bound of the k-th highest rank."""
 
+ROW_BY_ROW_FROM = 1 << 12
+"""Number of vertices from which the rows of a matrix on the host are searched individually, in the cache."""
+
 
 def highest_of_each(ranks: NDArray[np.floating[Any]], k: int) -> Integers:
     """Return the positions of the k highest of each row of a matrix, as `highest` does of a vector."""
@@ -359,6 +362,8 @@ def highest_of_each(ranks: NDArray[np.floating[Any]], k: int) -> Integers:
     if k >= n:
         found = xp.argsort(-ranks, axis=1, kind="stable")
         return found
+    if xp is np and n >= ROW_BY_ROW_FROM:
+        return np.stack([highest(row, k) for row in ranks])
     # The k-th highest of the maxima of blocks is at most the k-th highest of all, and few entries reach it. The entries
     # of a block are far apart, since neighbours often have similar ranks.
     block = max(1, min(MOST_IN_A_BLOCK, n // (4 * k)))

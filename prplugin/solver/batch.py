@@ -60,42 +60,55 @@ def batches(
     seeds are ranked one by one.
     `watch`: Called with the budget once per batch, or seed; returns the function that the loop calls.
     """
-    n, m = problem.adjacency.n, problem.adjacency.m
     fewest = method.batch_from(problem.adjacency) if hasattr(method, "batch_from") else 1
-    step: SeedsStep | None = None
-    width, begin = AT_A_TIME, 1.0 / n if start is None else start
-    if hasattr(method, "batch") and seeds.count >= fewest:
-        step = method.batch(problem, machine, seeds.count, **options.method_options)
-        certificate = Certificate(options.alpha, n, m, step.rounding, options.dtype, options.scale)
-        allowed = step_budget(certificate, options)
-        budget = min(allowed, certificate.steps(options.tol)) if proves(options) else allowed
-        width = step.width
-
-    def rank_alone(batch: Batch, place: int, personalization: Floats, start: Floats | float, watch: Any) -> None:
-        """Rank one seed individually, after the iterations that the batch has made, and write its results."""
-        posed = replace(problem, personalization=personalization)
-        step, made = method.prepare(posed, machine, **options.method_options), int(batch.iterations[place])
-        certificate = Certificate(options.alpha, n, m, step.rounding, options.dtype, options.scale)
-        budget = step_budget(certificate, options) - (0 if options.max_iter is None else made)
-        outcome = Loop(certificate, options, budget, watch(options, budget)).run(step, start)
-        batch.ranks[place], batch.converged[place] = step.ranks(), outcome.converged
-        batch.iterations[place], batch.error_bounds[place] = made + outcome.iterations, outcome.error_bound
-
-    for first in range(0, seeds.count, width):
-        part = seeds.slice(first, min(first + width, seeds.count))
-        k = part.count
-        if step is None:
-            part = part.on("host")
-            batch = Batch(np.empty((k, n)), np.zeros(k, np.bool_), np.zeros(k, np.int64), np.zeros(k))
-            for place in range(k):
-                rank_alone(batch, place, part.vector(place, n), begin, watch)
-        else:
-            step.seed(part)
-            loop = Loop(certificate, options, budget, watch(options, allowed))
-            outcome = loop.run(step, start if start is not None or proves(options) else begin)
-            batch = Batch(step.transposed(), outcome.converged[:k], outcome.iterations[:k], outcome.error_bound[:k])
-            alone = ~batch.converged & (batch.iterations < (allowed if proves(options) else 0))
-            for place in np.flatnonzero(alone).tolist():
-                begun = batch.ranks[place] / total(batch.ranks[place])
-                rank_alone(batch, place, part.vector(place, n), begun, lambda *_: lambda *_: None)
+    if not hasattr(method, "batch") or seeds.count < fewest:
+        yield from _one_by_one(method, problem, seeds, start, options, machine, watch)
+        return
+    step: SeedsStep = method.batch(problem, machine, seeds.count, **options.method_options)
+    adjacency = problem.adjacency
+    certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
+    allowed = step_budget(certificate, options)
+    budget = min(allowed, certificate.steps(options.tol)) if proves(options) else allowed
+    begin: Floats | float | None = 1.0 / adjacency.n if start is None and not proves(options) else start
+    for first in range(0, seeds.count, step.width):
+        part = seeds.slice(first, min(first + step.width, seeds.count))
+        step.seed(part)
+        outcome = Loop(certificate, options, budget, watch(options, allowed)).run(step, begin)
+        own = slice(part.count)
+        batch = Batch(step.transposed(), outcome.converged[own], outcome.iterations[own], outcome.error_bound[own])
+        individual_below = allowed if proves(options) else 0
+        for place in np.flatnonzero(~batch.converged & (batch.iterations < individual_below)).tolist():
+            posed = replace(problem, personalization=part.vector(place, adjacency.n))
+            begun = batch.ranks[place] / total(batch.ranks[place])
+            _rank_into(batch, place, method, posed, begun, options, machine, lambda *_: lambda *_: None)
         yield batch
+
+
+def _one_by_one(
+    method: Any, problem: Problem, seeds: Seeds, start: Floats | None, options: Options, machine: Machine,
+    watch: Callable[[Options, int], Callable[[int, float], None]],
+) -> Iterator[Batch]:  # fmt: skip
+    """Rank each seed individually; yield one `Batch` for each `AT_A_TIME` seeds."""
+    n = problem.adjacency.n
+    for first in range(0, seeds.count, AT_A_TIME):
+        part = seeds.slice(first, min(first + AT_A_TIME, seeds.count)).on("host")
+        k = part.count
+        batch = Batch(np.empty((k, n)), np.zeros(k, np.bool_), np.zeros(k, np.int64), np.zeros(k))
+        for place in range(k):
+            posed = replace(problem, personalization=part.vector(place, n))
+            _rank_into(batch, place, method, posed, 1.0 / n if start is None else start, options, machine, watch)
+        yield batch
+
+
+def _rank_into(
+    batch: Batch, place: int, method: Any, problem: Problem, start: Floats | float, options: Options, machine: Machine,
+    watch: Callable[[Options, int], Callable[[int, float], None]],
+) -> None:  # fmt: skip
+    """Rank one seed of a batch individually, after the iterations that the batch has made, and write its results."""
+    step, adjacency = method.prepare(problem, machine, **options.method_options), problem.adjacency
+    certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
+    made = int(batch.iterations[place])
+    budget = step_budget(certificate, options) - (0 if options.max_iter is None else made)
+    outcome = Loop(certificate, options, budget, watch(options, budget)).run(step, start)
+    batch.ranks[place], batch.converged[place] = step.ranks(), outcome.converged
+    batch.iterations[place], batch.error_bounds[place] = made + outcome.iterations, outcome.error_bound
