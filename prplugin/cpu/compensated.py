@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from prplugin.cpu.memory import compiled, read_only
+from prplugin.cpu.memory import compiled, read_only, take
 from prplugin.numerics.rounding import compensated_depth
 from prplugin.types.edges import Floats, Integers
 
@@ -59,26 +59,29 @@ def _add_compensated(groups, terms, sums, errors):
 
 
 @compiled
-def sum_runs(first, last, bounds, places, normalized_weights, contributions, high, low, sums):
-    """Sum the runs first..last; run r is the edges bounds[r]..bounds[r + 1].
+def sum_runs(pieces, taken, bounds, places, normalized_weights, contributions, high, low, sums):
+    """Sum the runs of the pieces that this thread takes; run r is the edges bounds[r]..bounds[r + 1].
 
     The first ``high.size`` runs are parts of long rows and keep sum and error separate; each later run is a whole row.
     Terms are computed in float64 for any type of contributions and normalized weights.
     """
     parts = high.size
-    for run in range(first, last):
-        total, errors = 0.0, 0.0
-        for edge in range(bounds[run], bounds[run + 1]):
-            term = np.float64(contributions[places[edge]])
-            if normalized_weights is not None:
-                term *= np.float64(normalized_weights[edge])
-            total, error = two_sum(total, term)
-            errors += error
-        if run < parts:
-            high[run] = total
-            low[run] = errors
-        else:
-            sums[run - parts] = total + errors
+    piece = take(taken)
+    while piece < len(pieces):
+        for run in range(pieces[piece, 0], pieces[piece, 1]):
+            total, errors = 0.0, 0.0
+            for edge in range(bounds[run], bounds[run + 1]):
+                term = np.float64(contributions[places[edge]])
+                if normalized_weights is not None:
+                    term *= np.float64(normalized_weights[edge])
+                total, error = two_sum(total, term)
+                errors += error
+            if run < parts:
+                high[run] = total
+                low[run] = errors
+            else:
+                sums[run - parts] = total + errors
+        piece = take(taken)
 
 
 @compiled

@@ -92,21 +92,23 @@ class ThreadedSums:
         cuts = [np.arange(bounds[row], bounds[row + 1], kernels.RUN) for row in range(long)]
         self._bounds = np.concatenate([*cuts, bounds[long:]])
         self._high, self._low = np.empty(int(runs.sum())), np.empty(int(runs.sum()))
-        work = int(self._bounds[-1]) + 4 * self._bounds.size
-        # A piece shorter than a run is not worth passing to another thread.
-        self._pieces = equal_work(self._bounds, 1, min(8 * threads, 1 + work // kernels.RUN))
-        self._threads = Threads(threads)
+        runs_of_work = (int(self._bounds[-1]) + 4 * self._bounds.size) // kernels.RUN
+        pieces = equal_work(self._bounds, 1, min(8 * threads, 1 + runs_of_work))
+        self._pieces = np.array(pieces, np.int64).reshape(-1, 2)
+        # Starting a thread takes about as long as the sum of two runs.
+        self._threads = Threads(min(threads, 1 + runs_of_work // 4))
 
     def __call__(self, contributions: Floats, weights: Floats | None, sums: Floats) -> None:
         """Write the sum of each row."""
         long = self._runs_of.size - 1
 
-        def sum_piece(first: int, last: int) -> None:
+        def sum_pieces(taken: Any) -> None:
             self._kernels.sum_runs(
-                first, last, self._bounds, self._places, weights, contributions, self._high, self._low, sums[long:]
-            )
+                self._pieces, taken, self._bounds, self._places, weights, contributions, self._high, self._low,
+                sums[long:],
+            )  # fmt: skip
 
-        self._threads.for_each(self._pieces, sum_piece)
+        self._threads.share(len(self._pieces), sum_pieces)
         self._kernels.join_runs(self._runs_of, self._high, self._low, sums)
 
 
