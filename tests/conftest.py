@@ -49,7 +49,11 @@ def pytest_unconfigure() -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Report in one line how many tests were skipped because there is no GPU."""
-    skipped = [report for report in terminalreporter.stats.get("skipped", []) if "gpu" in report.keywords]
+    skipped = [
+        report
+        for report in terminalreporter.stats.get("skipped", [])
+        if isinstance(report, pytest.TestReport) and "gpu" in report.keywords  # not a module skipped as a whole
+    ]
     if skipped and (reason := unavailable_reason()):
         terminalreporter.line(f"{len(skipped):,} GPU tests were skipped: {reason}")
 
