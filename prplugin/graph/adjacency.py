@@ -132,22 +132,25 @@ class Adjacency:
     def _out_weight(self) -> tuple[Floats, int]:
         if isinstance(self.edges, GroupedEdges):
             return self.edges.out_weight, self.edges.out_weight_depth
-        if self.edges.weights is None:
-            out_degree = group_sizes(self.edges.source, self.n).astype(np.float64)
-            synchronize(self.memory_space)
-            return out_degree, 0
-        if self.memory_space == "device":
-            from prplugin.gpu import group  # imports CuPy, which holds the edges
+        found = sum_out_weight(self.edges.source, self.edges.weights, self.n, self.edges.extent)
+        synchronize(self.memory_space)
+        return found
 
-            found = group.sums_by(self.edges.source, self.edges.weights, self.n, self.edges.extent)
-            synchronize("device")
-            return found
-        if self.m >= COMPILED_FROM:
-            from prplugin.cpu import compensated  # imports Numba
 
-            return compensated.compensated_sums(self.edges.source, self.edges.weights, self.n)
-        sums = GroupSums(self.edges.source, self.n)
-        return sums(self.edges.weights), sums.depth
+def sum_out_weight(source: Integers, weights: Floats | None, n: int, extent: tuple[float, float]) -> tuple[Floats, int]:
+    """Return the out-weight of each vertex, or its out-degree without weights, and the rounding depth of the sums."""
+    if weights is None:
+        return group_sizes(source, n).astype(np.float64), 0
+    if namespace(source) is not np:
+        from prplugin.gpu import group  # imports CuPy, which holds the edges
+
+        return group.sums_by(source, weights, n, extent)
+    if source.size >= COMPILED_FROM:
+        from prplugin.cpu import compensated  # imports Numba
+
+        return compensated.compensated_sums(source, weights, n)
+    sums = GroupSums(source, n)
+    return sums(weights), sums.depth
 
 
 def _compress(rows: Integers, columns: Integers, weights: Floats | None, n: int) -> Compressed:

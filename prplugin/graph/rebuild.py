@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.cpu.sorting import run_starts
-from prplugin.graph.adjacency import Adjacency, endpoints_by_target
-from prplugin.graph.changes import ChangeError, apply_duplicates
+from prplugin.cpu.sorting import run_starts, stable_order
+from prplugin.graph.adjacency import Adjacency, endpoints_by_target, sum_out_weight
+from prplugin.graph.changes import ChangeError, apply_duplicates, expand_values
 from prplugin.graph.dedup import concatenated, oriented, reversed_edges, with_reverse_edges
 from prplugin.types.arrays import namespace, to_host
 from prplugin.types.compressed import Compressed
@@ -50,8 +50,20 @@ def rebuilt(
             back = reversed_edges(replace(forth, weights=weights))
             entries.append(_find(present, back.take(back.source != back.destination)))
         added = with_reverse_edges(added)
-    none = replace(added.take(slice(0)), extent=adjacency.edges.extent)
-    return _grouped(splice.spliced(present, np.concatenate(entries), added), concatenated(none, added).extent)
+    added = added.take(stable_order(added.destination))
+    extent = concatenated(replace(added.take(slice(0)), extent=adjacency.edges.extent), added).extent
+    out_degrees = None if adjacency.weighted else expand_values(adjacency.out_weight, n, positions, 0.0)
+    offsets, sources, weights = in_edges = splice.spliced(present, np.concatenate(entries), added, out_degrees)
+    if out_degrees is None:
+        out_weight, depth = sum_out_weight(sources, weights, n, extent)
+    else:
+        out_weight, depth = out_degrees, 0
+    edge_list = partial(endpoints_by_target, offsets, sources)
+    built = Adjacency(GroupedEdges(in_edges, out_weight, edge_list, depth, extent))
+    overflowing = built.overflowing_vertices()
+    if overflowing.size:
+        raise ChangeError("overflow", overflowing)
+    return built
 
 
 def _extended(adjacency: Adjacency, n: int, positions: Integers | None) -> Compressed:
@@ -75,19 +87,10 @@ def _find(present: Compressed, wanted: Edges) -> Integers:
     if not wanted.m:
         return np.empty(0, np.int64)
     columns = [column for column in (wanted.weights, wanted.source, wanted.destination) if column is not None]
-    order = np.lexsort(columns)
+    order = np.arange(wanted.m) if wanted.weights is None else np.argsort(wanted.weights, kind="stable")
+    for endpoint in (wanted.source, wanted.destination):
+        order = order[stable_order(endpoint[order])]
     starts = run_starts(*(column[order] for column in columns))
     nth = np.empty(wanted.m, np.int64)
     nth[order] = np.arange(wanted.m) - np.maximum.accumulate(np.where(starts, np.arange(wanted.m), 0))
     return splice.find_edges(present, wanted, nth)
-
-
-def _grouped(present: Compressed, extent: tuple[float, float]) -> Adjacency:
-    """Return the graph of a CSC; raise ChangeError if an out-weight overflows."""
-    offsets, sources, weights = present
-    edge_list = partial(endpoints_by_target, offsets, sources)
-    built = Adjacency(Edges(*edge_list(), weights, offsets.size - 1, extent))
-    overflowing = built.overflowing_vertices()
-    if overflowing.size:
-        raise ChangeError("overflow", overflowing)
-    return Adjacency(GroupedEdges(present, built.out_weight, edge_list, built.out_weight_depth, extent))

@@ -39,8 +39,11 @@ def find_edges(present, wanted, nth):
     return np.array(found, np.int64)
 
 
-def spliced(present, removed, added):
+def spliced(present, removed, added, out_degrees):
     """Replace edges as `prplugin.gpu.splice.spliced` does."""
+    if out_degrees is not None:
+        np.subtract.at(out_degrees, present.indices[removed], 1)
+        np.add.at(out_degrees, added.source, 1)
     targets = np.concatenate([np.delete(rows_of(present.offsets), removed), added.destination])
     order = np.argsort(targets, kind="stable")
     columns = zip(present[1:], (added.source, added.weights), strict=True)
