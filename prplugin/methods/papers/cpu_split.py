@@ -49,6 +49,9 @@ Split: TypeAlias = tuple[N, ...]  # by block of vertices
 MOST_BLOCKS = 1 << 16
 """Most blocks for which "auto" times a list of N."""
 
+FINALISTS = 3
+"""Number of splits that "auto" times twice more."""
+
 NOISE = 0.05
 """Fraction by which a split must be faster than "all" to be chosen by "auto"."""
 
@@ -138,9 +141,9 @@ def search(
 
     As N decreases, the GPU takes less time and the host more. The search starts with "all", then goes through the
     powers of 4 down to 0 until two in a row are slower than the best so far. Half and twice the best N follow, then 0.7
-    and 1.4 times, and last lists with half and twice the N for the longer half of the rows beyond N: the first of
-    `blocks(N)` blocks. The least of many times that vary is too small: what `choose` returns is timed again, and keeps
-    the larger time, until `choose` returns a split that was timed again.
+    and 1.4 times, 0.84 and 1.2 times, and last lists with half and twice the N for the longer half of the rows beyond
+    N: the first of `blocks(N)` blocks. The times of host threads vary, and the least of many is too small: the fastest
+    splits are timed twice more, and get the median.
     """
     found: dict[Split, float] = {}
 
@@ -157,7 +160,7 @@ def search(
         if n < longest and slower < 2:
             time_once(n)
             slower = 0 if best() == n else slower + 1
-    for factor in (2, 2**0.5):
+    for factor in (2, 2**0.5, 2**0.25):
         if (near := best()) != "all":
             time_once(int(near / factor))
             time_once(int(near * factor))
@@ -165,10 +168,11 @@ def search(
     if near != "all" and near > 0 and 1 < (count := blocks(near)) <= MOST_BLOCKS:
         for first in (near // 2, 2 * near):
             time_once(first, *(near,) * (count - 1))
-    timed_again: set[Split] = {("all",)}
-    while (chosen := choose(found)) not in timed_again:
-        found[chosen] = max(found[chosen], seconds(chosen))
-        timed_again.add(chosen)
+    confirmed: set[Split] = set()
+    while rest := [split for split in sorted(found, key=found.__getitem__)[:FINALISTS] if split not in confirmed]:
+        fastest = rest[0]
+        found[fastest] = statistics.median((found[fastest], seconds(fastest), seconds(fastest)))
+        confirmed.add(fastest)
     return found
 
 
