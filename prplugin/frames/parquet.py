@@ -12,7 +12,7 @@ Ranks are returned as a `pyarrow.Table`.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -25,11 +25,11 @@ import pyarrow.dataset as ds
 from prplugin.errors import InvalidEdgesError, PageRankError
 from prplugin.frames import _pandas_ids, _pandas_kinds, narwhals
 from prplugin.frames.columns import Columns
-from prplugin.frames.factorize import in_one_type
+from prplugin.frames.factorize import in_one_type, transposed
 from prplugin.frames.vertex_index import VertexIndex
 from prplugin.machine import COMPILED_FROM, bytes_available
 from prplugin.types.arrays import MemorySpace
-from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers, index_dtype
+from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
 memory_space: MemorySpace = "host"
 
@@ -289,24 +289,33 @@ def _read_row_groups(
     schema = [field or pa.field(str(position), pa.int64()) for position, field in enumerate(common)]
     no_edges, additional = narwhals.read(pa.schema(schema).empty_table(), columns, vertices, edge_list=True)
     labels = [f"column {name!r}" for name in (*columns.source_names, *columns.destination_names)]
-    totals = _VertexDegrees(additional, labels)
-    for edges, own in chain(groups(), [(no_edges, additional)]):
-        totals.add(edges, own)
-    ids, degrees = totals.merge()
+    ids, degrees = _vertices_and_degrees(chain(groups(), [(no_edges, additional)]), additional, labels)
     known = replace(additional, ids=ids, fields=narwhals.fields_of_vertices(common, columns, vertices))
     index, position_dtype = VertexIndex(known), index_dtype(len(known))
-    weighted = columns.weight is not None
-    builder: Any
-    if edge_list or totals.m < COMPILED_FROM:
-        builder = _EdgeList(totals.m, len(known), weighted=weighted)
-    else:
+
+    def edges_by_position() -> Iterator[Edges]:
+        for edges, own in groups():
+            positions = index.positions_of(own, "").astype(position_dtype, copy=False)
+            yield replace(edges, source=positions[edges.source], destination=positions[edges.destination])
+
+    m, weighted = int(degrees[0].sum()), columns.weight is not None
+    if not edge_list and m >= COMPILED_FROM:
         from prplugin.cpu.group import CscBuilder  # imports Numba
 
         builder = CscBuilder(*degrees, weighted=weighted)
-    for edges, own in groups():
-        positions = index.positions_of(own, "").astype(position_dtype, copy=False)
-        builder.add(positions[edges.source], positions[edges.destination], edges.weights)
-    return builder.edges(), known
+        for edges in edges_by_position():
+            builder.add(edges.source, edges.destination, edges.weights)
+        return builder.edges(), known
+    source, destination = np.empty((2, m), position_dtype)
+    weights = np.empty(m) if weighted else None
+    row = 0
+    for edges in edges_by_position():
+        rows = slice(row, row + edges.m)
+        source[rows], destination[rows] = edges.source, edges.destination
+        if weights is not None:
+            weights[rows] = edges.weights
+        row += edges.m
+    return Edges(source, destination, weights, len(known)), known
 
 
 def _factorize(table: pa.Table, columns: Columns, first_row: int) -> tuple[Any, narwhals.Vertices]:
@@ -320,66 +329,46 @@ def _factorize(table: pa.Table, columns: Columns, first_row: int) -> tuple[Any, 
         raise type(error)(f"{where}: {error}") from error
 
 
-class _EdgeList:
-    """Edges in the order of the rows, with the methods of `prplugin.cpu.group.CscBuilder`."""
+def _vertices_and_degrees(
+    groups: Iterable[tuple[Edges, narwhals.Vertices]], like: narwhals.Vertices, labels: list[str]
+) -> tuple[list[Any], Integers]:
+    """Return the distinct vertices of the row groups, integers ascending, and their in- and out-degrees.
 
-    def __init__(self, m: int, n: int, *, weighted: bool) -> None:
-        source, destination = np.empty((2, m), index_dtype(n))
-        self._edges = Edges(source, destination, np.empty(m) if weighted else None, n)
-        self._m = 0
-
-    def add(self, source: Integers, destination: Integers, weights: Floats | None) -> None:
-        rows = slice(self._m, self._m + source.size)
-        self._edges.source[rows], self._edges.destination[rows] = source, destination
-        if self._edges.weights is not None:
-            self._edges.weights[rows] = weights
-        self._m = rows.stop
-
-    def edges(self) -> Edges:
-        return self._edges
-
-
-class _VertexDegrees:
-    """Distinct vertices of the row groups, integers ascending, and their in- and out-degrees.
-
-    `like`: Additional vertices, whose columns have the types of the result.
+    `like`: Vertices whose columns have the types of the result.
     """
-
-    def __init__(self, like: narwhals.Vertices, labels: list[str]) -> None:
-        self.m, self._like, self._labels = 0, like, labels
-        # Merged ids and degrees, then those of each row group added since.
-        self._parts: list[tuple[list[Any], Integers]] = [([ids[:0] for ids in like.ids], np.empty((2, 0), np.int64))]
-
-    def add(self, edges: Edges, vertices: narwhals.Vertices) -> None:
-        """Add the vertices of a row group; merge once unmerged vertices outnumber merged ones."""
-        self.m += edges.m
+    # Merged ids and degrees, then those of each row group since.
+    parts: list[tuple[list[Any], Integers]] = [([ids[:0] for ids in like.ids], np.empty((2, 0), np.int64))]
+    for edges, own in groups:
         degrees = [np.bincount(ends, minlength=edges.n) for ends in (edges.destination, edges.source)]
-        self._parts.append((vertices.ids, np.stack(degrees)))
-        merged, *unmerged = (len(ids[0]) for ids, _ in self._parts)
+        parts.append((own.ids, np.stack(degrees)))
+        merged, *unmerged = (len(ids[0]) for ids, _ in parts)
         if sum(unmerged) > merged:
-            self.merge()
+            parts = [_merged(parts, like, labels)]
+    return _merged(parts, like, labels)
 
-    def merge(self) -> tuple[list[Any], Integers]:
-        """Merge the vertices of all row groups added so far; return ids and degrees."""
-        of_parts, degrees_of_parts = zip(*self._parts, strict=True)
-        kinds, columns = self._like.kinds, []
-        for parts, kind in zip(map(list, zip(*of_parts, strict=True)), kinds, strict=True):
-            if kind == "integer":
-                arrays = [_pandas_ids.integers(part) for part in parts]
-                columns.append(np.concatenate(in_one_type(arrays, [True] * len(arrays), self._labels)))
-            else:
-                columns.append(_pandas_ids.concat_in_common_type(parts, "ids"))
-        found: list[Any]
-        if kinds == ["integer"]:
-            distinct, codes = np.unique(columns[0], return_inverse=True)
-            found = [distinct]
+
+def _merged(
+    parts: list[tuple[list[Any], Integers]], like: narwhals.Vertices, labels: list[str]
+) -> tuple[list[Any], Integers]:
+    """Merge distinct vertices, and add their degrees."""
+    ids_of_parts, degrees_of_parts = zip(*parts, strict=True)
+    columns = []
+    for arrays, kind in zip(transposed(ids_of_parts), like.kinds, strict=True):
+        if kind == "integer":
+            integers = [_pandas_ids.integers(array) for array in arrays]
+            columns.append(np.concatenate(in_one_type(integers, [True] * len(arrays), labels)))
         else:
-            codes, _, found = _pandas_ids.factorize_rows(columns, kinds, ["vertices"] * len(kinds))
-        ids = [
-            _pandas_ids.integers_like(column, [like.dtype]) if kind == "integer" else column
-            for column, like, kind in zip(found, self._like.ids, kinds, strict=True)
-        ]
-        degrees = np.zeros((2, len(ids[0])), np.int64)
-        np.add.at(degrees.T, codes, np.concatenate(degrees_of_parts, axis=1).T)
-        self._parts = [(ids, degrees)]
-        return ids, degrees
+            columns.append(_pandas_ids.concat_in_common_type(arrays, "ids"))
+    found: list[Any]
+    if like.kinds == ["integer"]:
+        distinct, codes = np.unique(columns[0], return_inverse=True)
+        found = [distinct]
+    else:
+        codes, _, found = _pandas_ids.factorize_rows(columns, like.kinds, ["vertices"] * len(columns))
+    ids = [
+        _pandas_ids.integers_like(column, [own.dtype]) if kind == "integer" else column
+        for column, own, kind in zip(found, like.ids, like.kinds, strict=True)
+    ]
+    degrees = np.zeros((2, len(ids[0])), np.int64)
+    np.add.at(degrees.T, codes, np.concatenate(degrees_of_parts, axis=1).T)
+    return ids, degrees
