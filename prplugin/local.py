@@ -128,10 +128,7 @@ class LocalGraph:
     def from_networkx(cls, graph: Any, weight: Hashable) -> LocalGraph:
         """Read a graph of NetworkX."""
         began = time.perf_counter()
-        nodes.check_type(graph, "networkx", "from_networkx")
-        from prplugin.frames import networkx  # imports NetworkX, which has the graph
-
-        return cls._of_nodes(networkx.read(graph, weight), began)
+        return cls._of_nodes(nodes.read_networkx(graph, weight), began)
 
     @classmethod
     def from_igraph(cls, graph: Any, weights: str | None) -> LocalGraph:

@@ -8,7 +8,7 @@ from typing import Any
 
 from prplugin.calls import explain_unknown_arguments
 from prplugin.errors import InvalidOptionError
-from prplugin.frames.sizes import sizes_of
+from prplugin.frames import sizes_of
 from prplugin.methods.estimates import Estimate, Ids, estimate_counts
 from prplugin.types.arrays import MemorySpace
 

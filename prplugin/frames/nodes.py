@@ -1,17 +1,18 @@
-"""Readers of igraph and cuGraph graphs, and the common part of the readers of graph libraries.
+"""Readers of the graphs of NetworkX, igraph and cuGraph, none of which this module imports.
 
 Ranks are in a pandas frame, and those of cuGraph graphs in a cuDF frame.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from prplugin.cpu.sorting import offsets_of, rows_of
 from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, listed
 from prplugin.frames.base import full_name, is_a
 from prplugin.frames.columns import resolve
@@ -20,10 +21,15 @@ from prplugin.graph.dedup import with_reverse_edges
 from prplugin.types.edges import Edges, Integers, index_dtype
 
 if TYPE_CHECKING:
+    import networkx as nx
+
     from prplugin.frames import pandas
 
 DEFAULT = "weight"
 """Edge attribute that is used as weight by default, if the graph has it."""
+
+SPARSE = 16
+"""Ratio of the range of integer nodes of NetworkX to their number up to which a table maps nodes to positions."""
 
 
 @dataclass(frozen=True)
@@ -46,35 +52,6 @@ def check_type(graph: object, library: str, constructor: str) -> None:
     """Raise unless an object is a `Graph` of a library, without importing the library."""
     if not is_a(graph, library, "Graph"):
         raise InvalidEdgesError(f"{constructor} takes a graph of {library}, not {full_name(graph)}.")
-
-
-def read_igraph(graph: Any, weights: str | None) -> NodeGraph:
-    """Read an `igraph.Graph`; the attribute `weights` may be absent if it is the default.
-
-    Vertex ids are the names if these are hashable, complete and distinct, else 0..n-1.
-    """
-    check_type(graph, "igraph", "from_igraph")
-    if not (weights is None or isinstance(weights, str)):
-        raise InvalidOptionError(f"weights must be the name of an attribute of the edges, or None, not {weights!r}.")
-    present = graph.edge_attributes()
-    if weights not in (None, DEFAULT, *present):
-        attributes = listed([repr(name) for name in present], 20) or "none"
-        raise ColumnNotFoundError(
-            f"the edges of the graph have no attribute {weights!r}; they have: {attributes}. "
-            "Name one of those, or pass weights=None to count every edge 1."
-        )
-    names: list[Any] = graph.vs["name"] if "name" in graph.vertex_attributes() else []
-    hashable = all(name is not None and isinstance(name, Hashable) for name in names)
-    use_names = hashable and len(set(names)) == len(names)
-    endpoints = np.fromiter(chain.from_iterable(graph.get_edgelist()), np.int64, 2 * graph.ecount())
-    return NodeGraph(
-        (use_names and names) or list(range(graph.vcount())),
-        endpoints[::2],
-        endpoints[1::2],
-        graph.es[weights] if weights in present else None,
-        f"attribute {weights!r} of the edges",
-        graph.is_directed(),
-    )
 
 
 def adjacency(graph: NodeGraph) -> tuple[Adjacency, pandas.Vertices]:
@@ -106,6 +83,114 @@ def adjacency(graph: NodeGraph) -> tuple[Adjacency, pandas.Vertices]:
         positions = vertices.find_positions(ids, "vertices").astype(positions.dtype)
     edges = Edges(positions[graph.sources], positions[graph.targets], weights, n)
     return Adjacency(edges if graph.directed else with_reverse_edges(edges)), vertices
+
+
+# --- NetworkX ---------------------------------------------------------------------------------------------------------
+
+
+def read_networkx(graph: Any, weight: Hashable) -> NodeGraph:
+    """Read a `networkx.Graph`, with the edges in the order of ``graph.edges``."""
+    check_type(graph, "networkx", "from_networkx")
+    if callable(weight) or not isinstance(weight, Hashable):
+        raise InvalidOptionError(f"weight must be the name of an attribute of the edges, or None, not {weight!r}.")
+    nodes, offsets, targets, edges = compressed(graph)
+    sources = rows_of(offsets)
+    weights = None
+    if weight is not None and any(edges()):
+        weights = [attributes.get(weight, 1) for attributes in edges()]
+    if not graph.is_directed():
+        upper_triangle = sources <= targets
+        sources, targets = sources[upper_triangle], targets[upper_triangle]
+        weights = None if weights is None else list(compress(weights, upper_triangle))
+    return NodeGraph(nodes, sources, targets, weights, f"attribute {weight!r} of the edges", graph.is_directed())
+
+
+def compressed(graph: nx.Graph) -> tuple[list[Hashable], Integers, Integers, Callable[[], Iterable[Any]]]:
+    """Return nodes, CSR offsets and indices of the edges, and a function that iterates over edge attributes."""
+    if hasattr(graph, "_graph"):
+        # A change of the graph does not clear the cache of a view, so the cache is disabled for views.
+        graph.__networkx_cache__ = None
+    if not isinstance(graph._adj, dict):
+        graph = _plain(graph)
+    adjacency, nodes = graph._adj, list(graph)
+    rows = [adjacency[node] for node in nodes]
+    offsets = offsets_of(np.fromiter(map(len, rows), np.int64, len(rows)))
+    indices = _positions(nodes, rows, int(offsets[-1]))
+    entries = rows
+    if graph.is_multigraph():
+        # In a multigraph, each entry of a row is a dict of parallel edges.
+        entries = list(chain.from_iterable(row.values() for row in rows))
+        counts = np.fromiter(map(len, entries), np.int64, len(entries))
+        offsets, indices = offsets_of(counts)[offsets], np.repeat(indices, counts)
+    return nodes, offsets, indices, lambda: chain.from_iterable(entry.values() for entry in entries)
+
+
+def _plain(view: nx.Graph) -> nx.Graph:
+    """Copy a view to a plain graph by iteration over its nodes and edges, as NetworkX's PageRank does.
+
+    The rows of a view cannot be used directly. The length of a filtered row counts entries that iteration skips. The
+    rows of an undirected view may be asymmetric, if it is a view of a directed graph, or if its filter depends on the
+    order of its arguments.
+    """
+    graph = empty(view)
+    graph.add_nodes_from(view)
+    graph.add_edges_from(view.edges(data=True))
+    return graph
+
+
+def empty(like: Any) -> nx.Graph:
+    """Return an empty `Graph`, `DiGraph`, `MultiGraph` or `MultiDiGraph`, of the kind of `like`."""
+    import networkx as nx
+
+    kinds = ((nx.Graph, nx.MultiGraph), (nx.DiGraph, nx.MultiDiGraph))
+    return kinds[like.is_directed()][like.is_multigraph()]()
+
+
+def _positions(nodes: list[Hashable], rows: list[Any], count: int) -> Integers:
+    """Return the positions in `nodes` of the `count` neighbours in all rows."""
+    neighbours = chain.from_iterable(rows)
+    dtype = index_dtype(len(nodes))
+    known = np.array(nodes) if nodes and all(type(node) is int for node in nodes) else None
+    if known is not None and known.dtype.kind == "i":  # integers beyond 64 bits give an object array
+        low, extent = int(known.min()), int(known.max()) - int(known.min()) + 1
+        if extent <= SPARSE * len(nodes):
+            table = np.empty(extent, dtype)
+            table[known - low] = np.arange(len(nodes), dtype=dtype)
+            return table[np.fromiter(neighbours, np.int64, count) - low]
+    positions = dict(zip(nodes, range(len(nodes)), strict=True))
+    return np.array(list(map(positions.__getitem__, neighbours)), dtype)
+
+
+# --- igraph and cuGraph -----------------------------------------------------------------------------------------------
+
+
+def read_igraph(graph: Any, weights: str | None) -> NodeGraph:
+    """Read an `igraph.Graph`; the attribute `weights` may be absent if it is the default.
+
+    Vertex ids are the names if these are hashable, complete and distinct, else 0..n-1.
+    """
+    check_type(graph, "igraph", "from_igraph")
+    if not (weights is None or isinstance(weights, str)):
+        raise InvalidOptionError(f"weights must be the name of an attribute of the edges, or None, not {weights!r}.")
+    present = graph.edge_attributes()
+    if weights not in (None, DEFAULT, *present):
+        attributes = listed([repr(name) for name in present], 20) or "none"
+        raise ColumnNotFoundError(
+            f"the edges of the graph have no attribute {weights!r}; they have: {attributes}. "
+            "Name one of those, or pass weights=None to count every edge 1."
+        )
+    names: list[Any] = graph.vs["name"] if "name" in graph.vertex_attributes() else []
+    hashable = all(name is not None and isinstance(name, Hashable) for name in names)
+    use_names = hashable and len(set(names)) == len(names)
+    endpoints = np.fromiter(chain.from_iterable(graph.get_edgelist()), np.int64, 2 * graph.ecount())
+    return NodeGraph(
+        (use_names and names) or list(range(graph.vcount())),
+        endpoints[::2],
+        endpoints[1::2],
+        graph.es[weights] if weights in present else None,
+        f"attribute {weights!r} of the edges",
+        graph.is_directed(),
+    )
 
 
 def read_cugraph(graph: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from prplugin.api import Graph
 from prplugin.errors import InvalidEdgesError, NotConvergedError
-from prplugin.frames.networkx import compressed, empty
+from prplugin.frames.nodes import compressed, empty
 from prplugin.gpu import runtime
 from prplugin.types.edges import Floats, Integers
 
