@@ -72,7 +72,7 @@ def read_file(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool, 
         arguments["vertices"] = how.vertices
     arguments["directed"] &= how.directed
     options = EdgeOptions(**arguments, duplicates=how.duplicates)
-    return LocalGraph.read(file.frame, options, lasting=lasting, unused_weight=file.unused_weight)
+    return LocalGraph.read(file.frame, options, lasting=lasting, unused_weight=file.columns.unused_weight)
 
 
 def _refuse_all_but(allowed: tuple[str, ...], graph: Any, how: EdgeOptions) -> None:

@@ -68,7 +68,7 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: 
         write_frame(ranking.frame, output)
     if quiet:
         return
-    line = summary(graph, ranking, seconds, file.unused_weight)
+    line = summary(graph, ranking, seconds, file.columns.unused_weight)
     if output is not None and is_standard_output(output):
         click.echo(line, err=True)
         if explain:

@@ -116,8 +116,10 @@ class _Rows:
         import pandas as pd
 
         self.n, self.alpha = len(vertices), alpha
-        source, target = (_positions(edges.frame[names], vertices) for names in (edges.source, edges.destination))
-        weight = 1.0 if edges.weight is None else edges.frame[edges.weight].to_numpy(np.float64)
+        frame, columns = edges.frame, edges.columns
+        endpoints = columns.source_names, columns.destination_names
+        source, target = (_positions(frame[names], vertices) for names in endpoints)
+        weight = 1.0 if columns.weight_name is None else frame[columns.weight_name].to_numpy(np.float64)
         rows = pd.DataFrame({"source": source, "target": target, "weight": weight})
         if duplicates in ("first", "last"):
             pair = rows[["source", "target"]] if directed else pd.DataFrame(np.sort(rows[["source", "target"]]))

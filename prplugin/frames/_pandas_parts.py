@@ -42,7 +42,7 @@ def common_type_of(endpoints: list[list[ColumnInfo]], labels: list[str]) -> Comm
     """Return the common kind and type of one column of the vertices, over all parts and both endpoints."""
     named = [(info, label) for end, label in zip(endpoints, labels, strict=True) for info in end]
     filled = [(info, label) for info, label in named if info.rows] or named[:1]
-    part_labels = [info.label_with_part(label) for info, label in filled]
+    part_labels = [f"{label} of {info.where} ({info.dtype})" if info.where else label for info, label in filled]
     kind = kinds.common_kind([info.kind for info, _ in filled], part_labels, lambda kind, _: str(kind))
     samples = [info.sample for info, _ in filled]
     if kind == "integer":

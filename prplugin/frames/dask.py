@@ -22,7 +22,6 @@ from prplugin.frames.parts import (
     column_info_of_partitions,
     concat_endpoints,
     endpoints_of_partitions,
-    frame_of_columns,
     weights_of_partitions,
 )
 from prplugin.frames.vertices import Boundary
@@ -204,8 +203,9 @@ class ComputedFrame:
         source, destination = concat_endpoints(self._parts, pieces, shared, labels)
         weights = weights_of_partitions(self._parts, frames, partitions, part_columns, starts)
         width = len(shared)
-        values = [] if weights is None else [weights]
-        return frame_of_columns(self._parts, [*source, *destination, *values]), replace(
+        joined = [column.reset_index(drop=True) for column in (*source, *destination)]
+        joined += [] if weights is None else [weights]
+        return self._parts.frame_of(list(range(len(joined))), joined), replace(
             columns,
             source=list(range(width)),
             destination=list(range(width, 2 * width)),

@@ -30,10 +30,6 @@ class ColumnInfo:
     sample: Any
     where: str = ""
 
-    def label_with_part(self, label: str) -> str:
-        """Return the column label with part and type, for messages."""
-        return f"{label} of {self.where} ({self.dtype})" if self.where else label
-
 
 @dataclass(frozen=True)
 class CommonType:
@@ -113,12 +109,6 @@ def concat_endpoints(
         ]
         for end in range(2)
     ]
-
-
-def frame_of_columns(parts: Any, columns: list[Any]) -> Any:
-    """Return a frame of columns and arrays, labelled by position."""
-    plain = [column.reset_index(drop=True) if hasattr(column, "reset_index") else column for column in columns]
-    return parts.frame_of(list(range(len(plain))), plain)
 
 
 def weights_of_partitions(

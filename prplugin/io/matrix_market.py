@@ -52,7 +52,7 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
     frame = read_columns(chain([block.part(start + len(line))], text), len(names), columns, check)
     if len(frame) != entries:
         block.fault(start, f"it announces {entries:,} entries, but {len(frame):,} follow.")
-    return EdgeFile.of(frame, found, np.arange(1, n + 1), directed=not symmetric)
+    return EdgeFile(frame, found, np.arange(1, n + 1), directed=not symmetric)
 
 
 def _banner(block: Block) -> tuple[str, bool]:

@@ -21,7 +21,7 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
     with _opened(selection, compression) as file:
         found = selection.resolved(file.schema_arrow.names)
         weight = [] if found.weight is None else [found.weight_name]
-        return EdgeFile.of(_columns(file, [*found.source_names, *found.destination_names, *weight]), found)
+        return EdgeFile(_columns(file, [*found.source_names, *found.destination_names, *weight]), found)
 
 
 def read_values(selection: Selection, compression: str | None, names: list[str]) -> pd.DataFrame:

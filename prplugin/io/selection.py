@@ -21,32 +21,21 @@ Ids: TypeAlias = Literal["auto", "integer", "string"]
 
 @dataclass(frozen=True)
 class EdgeFile:
-    """Edges from a file, and the arguments of `prplugin.Graph` for them.
+    """Edges from a file: a frame of only the endpoint and weight columns, and the columns of the file.
 
-    The frame has only the endpoint and weight columns. `vertices` is None except for Matrix Market files. `directed` is
-    False if each row is an undirected edge. `unused_weight` is a probable weight column, if none was named.
+    `vertices` is None except for Matrix Market files. `directed` is False if each row is an undirected edge.
     """
 
     frame: pd.DataFrame
-    source: list[Hashable]
-    destination: list[Hashable]
-    weight: Hashable
-    vertices: NDArray[np.int64] | None
-    directed: bool
-    unused_weight: Hashable
-
-    @classmethod
-    def of(
-        cls, frame: pd.DataFrame, found: Columns, vertices: NDArray[np.int64] | None = None, *, directed: bool = True
-    ) -> EdgeFile:
-        """Return the edges in the columns found in a file."""
-        names = found.source_names, found.destination_names, found.weight_name
-        return cls(frame, *names, vertices, directed, found.unused_weight)
+    columns: Columns
+    vertices: NDArray[np.int64] | None = None
+    directed: bool = True
 
     def graph_arguments(self) -> dict[str, Any]:
         """Return the arguments of `prplugin.Graph`, without the frame."""
-        source, destination = (ends if len(ends) > 1 else ends[0] for ends in (self.source, self.destination))
-        options = {"weight": self.weight, "vertices": self.vertices, "directed": self.directed}
+        names = self.columns.source_names, self.columns.destination_names
+        source, destination = (ends if len(ends) > 1 else ends[0] for ends in names)
+        options = {"weight": self.columns.weight_name, "vertices": self.vertices, "directed": self.directed}
         return {"source": source, "destination": destination, **options}
 
 

@@ -37,7 +37,7 @@ def read(selection: Selection, compression: str | None, name: str) -> EdgeFile:
                 columns[end] = Column(end, names[end], kind, zeros=selection.ids == "integer")
     if found.weight is not None:
         columns[found.weight] = Column(found.weight, names[found.weight], "weight")
-    return EdgeFile.of(read_columns(chain([first], text), len(names), list(columns.values())), found)
+    return EdgeFile(read_columns(chain([first], text), len(names), list(columns.values())), found)
 
 
 def read_values(selection: Selection, compression: str | None, name: str, kinds: dict[str, str]) -> pd.DataFrame:

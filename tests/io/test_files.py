@@ -48,7 +48,8 @@ def compressed(data, codec):
 
 
 def rows(file):
-    names = [*file.source, *file.destination] + ([file.weight] if file.weight is not None else [])
+    columns, weight = file.columns, file.columns.weight_name
+    names = [*columns.source_names, *columns.destination_names] + ([weight] if weight is not None else [])
     return list(file.frame[names].itertuples(index=False, name=None))
 
 
@@ -376,12 +377,12 @@ def test_files_that_cannot_be_opened_raise_os_errors(tmp_path, name):
 def test_matrix_market_vertices_and_symmetry(write_file):
     general = read_edges(write_file("a.mtx", f"{BANNER} pattern general\n%\n\n4 4 2\n1 2\n 2  3\n"))
     assert rows(general) == [(1, 2), (2, 3)]
-    assert (general.vertices.tolist(), general.directed, general.weight) == ([1, 2, 3, 4], True, None)
+    assert (general.vertices.tolist(), general.directed, general.columns.weight_name) == ([1, 2, 3, 4], True, None)
     text = f"{BANNER.upper()} Integer Symmetric\n3 3 2\n1 1 2\n3\t1\t4\n"
     symmetric = read_edges(write_file("b.mtx", text))
     assert rows(symmetric) == [(1, 1, 2.0), (3, 1, 4.0)]
     assert not symmetric.directed
-    assert read_edges(write_file("b.mtx", text), unweighted=True).weight is None
+    assert read_edges(write_file("b.mtx", text), unweighted=True).columns.weight_name is None
     assert rows(read_edges(write_file("c.mtx", f"{BANNER} real general\n2 2 0\n"))) == []
 
 
