@@ -16,10 +16,10 @@ from pandas.api import types
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, RefusedRows, counted, listed, refusal
 from prplugin.frames import _pandas_ids as ids
-from prplugin.frames._pandas_ids import decode_storage, one_column
+from prplugin.frames import base
+from prplugin.frames._pandas_ids import decode_storage, one_column  # noqa: F401  # one_column of `Vertices.library`
 from prplugin.frames._pandas_kinds import cast_to, format_values
 from prplugin.frames._pandas_objects import deduplicate_objects
-from prplugin.frames.base import open_frame
 from prplugin.frames.columns import Columns, columns_of, endpoints_of
 from prplugin.frames.factorize import encode
 from prplugin.frames.times import with_frame_rows
@@ -29,23 +29,8 @@ from prplugin.graph.factorize import edges_by_id
 from prplugin.types.arrays import MemorySpace, memory_space_of, namespace, to_host, to_memory
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
-__all__ = [
-    "Vertices",
-    "check_range",
-    "column_of",
-    "id_columns",
-    "ids",
-    "memory_space",
-    "numbers",
-    "numbers_of_array",
-    "one_column",
-    "open_frame",
-    "read",
-    "refusing",
-    "require_one_column",
-]
-
 memory_space: MemorySpace = "host"
+open_frame = base.open_frame
 
 Refuse: TypeAlias = Callable[[Integers, str, str], None]
 """Function that raises an error about rows, with the arguments rows, fault and remedy."""

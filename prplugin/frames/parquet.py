@@ -330,7 +330,7 @@ def _factorize(table: pa.Table, columns: Columns, first_row: int) -> tuple[Any, 
 
 
 def _vertices_and_degrees(
-    groups: Iterable[tuple[Edges, narwhals.Vertices]], like: narwhals.Vertices, labels: list[str]
+    groups: Iterable[tuple[Any, narwhals.Vertices]], like: narwhals.Vertices, labels: list[str]
 ) -> tuple[list[Any], Integers]:
     """Return the distinct vertices of the row groups, integers ascending, and their in- and out-degrees.
 
