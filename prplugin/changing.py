@@ -12,7 +12,7 @@ import numpy as np
 
 from prplugin.cpu.sums import total
 from prplugin.errors import InvalidEdgesError, MethodUnavailableError, counted, listed
-from prplugin.frames.changes import FrameEdges, read_edges
+from prplugin.frames import FrameEdges, read_edges
 from prplugin.frames.times import Clock
 from prplugin.frames.vertex_index import VertexIndex
 from prplugin.frames.vertices import Vertices, format_ids

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.distributed.communicator import Communicator
-from prplugin.frames.parts import CommonType
+from prplugin.frames.dask import CommonType
 from prplugin.graph.adjacency import group_sizes
 from prplugin.types.arrays import namespace, to_host
 from prplugin.types.edges import Integers

@@ -30,7 +30,7 @@ from prplugin.distributed.factorize import (
 from prplugin.errors import InvalidEdgesError, overflow_error, refusal
 from prplugin.frames import dask
 from prplugin.frames.columns import Columns
-from prplugin.frames.parts import (
+from prplugin.frames.dask import (
     CommonType,
     column_info_of_partitions,
     concat_endpoints,

@@ -27,8 +27,8 @@ from prplugin.frames._pandas_parts import (  # noqa: F401  # re-exported
     take,
 )
 from prplugin.frames.cudf import column_of, frame_of, memory_space, numbers, read  # noqa: F401
+from prplugin.frames.dask import ColumnInfo, CommonType
 from prplugin.frames.factorize import places_of, transposed
-from prplugin.frames.parts import ColumnInfo, CommonType
 from prplugin.gpu.factorize import as_kernel_ids, extremes
 from prplugin.types.arrays import copied, to_device, to_host
 from prplugin.types.edges import Integers

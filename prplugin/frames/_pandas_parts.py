@@ -16,9 +16,9 @@ from prplugin.frames import _pandas_ids as ids
 from prplugin.frames import _pandas_kinds as kinds
 from prplugin.frames import pandas
 from prplugin.frames._pandas_objects import deduplicate_objects
+from prplugin.frames.dask import ColumnInfo, CommonType
 from prplugin.frames.factorize import has_width, in_one_type, transposed
 from prplugin.frames.pandas import column_of, frame_of, memory_space, numbers, read  # noqa: F401
-from prplugin.frames.parts import ColumnInfo, CommonType
 from prplugin.frames.vertices import format_ids, plain_ids
 from prplugin.types.arrays import namespace, to_host
 from prplugin.types.edges import Integers
