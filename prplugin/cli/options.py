@@ -134,10 +134,7 @@ rank_options = _together(
 
 
 def method_options(pairs: Collection[str]) -> dict[str, Any]:
-    """Parse options of the form NAME=VALUE; VALUE is a number, true, false or null, and otherwise a string.
-
-    Raises click.UsageError for another form, or an option of the command itself.
-    """
+    """Parse options of the form NAME=VALUE; VALUE is a number, true, false or null, and otherwise a string."""
     options: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")

@@ -24,10 +24,7 @@ __all__ = ["FrameEdges", "adapter_for", "read_edges", "sizes_of"]
 
 
 def adapter_for(frame: object) -> FrameAdapter:
-    """Return the adapter for a frame: a module, imported on first use, or an object for a Dask frame.
-
-    Raises InvalidEdgesError: if no adapter supports the frame.
-    """
+    """Return the adapter for a frame: a module, imported on first use, or an object for a Dask frame."""
     if dask.accepts(frame):
         return dask.ComputedFrame(frame)
     is_cudf, is_pandas = is_a(frame, "cudf", "DataFrame"), is_a(frame, "pandas", "DataFrame")

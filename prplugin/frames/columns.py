@@ -69,11 +69,7 @@ class Columns:
         )
 
     def within(self, labels: Sequence[Hashable], where: str) -> Columns:
-        """Find the columns by name in one part of the frame, which `where` names in messages.
-
-        Raises ColumnNotFoundError: if a column is absent.
-        Raises InvalidEdgesError: if a column occurs more than once.
-        """
+        """Find the columns by name in one part of the frame, which `where` names in messages."""
         return replace(
             self,
             source=[_position(labels, name, where, "source") for name in self.source_names],
@@ -91,12 +87,7 @@ def resolve(
     time: Hashable = None,
     clock: Clock | None = None,
 ) -> Columns:
-    """Find the columns of a frame with these labels.
-
-    Raises ColumnNotFoundError: if a named column is absent, or none is named and no known pair is present.
-    Raises InvalidEdgesError: if a named column occurs more than once.
-    Raises InvalidOptionError: if the names are inconsistent.
-    """
+    """Find the columns of a frame with these labels; without names, by the known pairs."""
     if source is None and destination is None:
         source, destination = _known_pair(labels)
     for role, given in (("source", source), ("destination", destination), ("weight", weight)):

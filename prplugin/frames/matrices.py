@@ -139,9 +139,6 @@ def adjacency(matrix: Matrix) -> tuple[Adjacency, BaseVertices]:
 
     Repeated entries are parallel edges, and entries of value 0 are edges of weight 0. The graph is unweighted if all
     weights are 1.
-
-    Raises InvalidEdgesError: if lengths differ, offsets decrease, indices are out of range, or weights are not finite
-    and non-negative.
     """
     offsets_name, indices_name, weights_name = matrix.names
     if matrix.layout == "coo":

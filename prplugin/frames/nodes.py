@@ -55,11 +55,7 @@ def check_type(graph: object, library: str, constructor: str) -> None:
 
 
 def adjacency(graph: NodeGraph) -> tuple[Adjacency, pandas.Vertices]:
-    """Return the graph, and its vertices in the order of the result: integers ascending, others in the order of nodes.
-
-    Raises InvalidEdgesError: if nodes cannot be the ids of one column, for example because they are of mixed kinds, or
-    weights are not finite and non-negative.
-    """
+    """Return the graph, and its vertices in the order of the result: integers ascending, others in the order of nodes."""
     import pandas as pd  # required for ids and results
 
     from prplugin.frames import pandas  # imports pandas

@@ -164,12 +164,8 @@ def _files_of(dataset: ds.Dataset, columns: Columns, used: list[int]) -> tuple[l
     """Return the files of a dataset, and the field to which row groups are cast for each column in `used`.
 
     The common type has the largest width of integers and floats, the finest unit of times and the most digits of
-    decimals, so that no value changes. Weights, and integers without a common type, keep their
-    types, and their field is None.
-
-    Raises ColumnNotFoundError: if a file lacks a column.
-    Raises InvalidEdgesError: if a file cannot be read, or has a column more than once, or the kinds of ids differ
-    between files.
+    decimals, so that no value changes. Weights, and integers without a common type, keep their types, and their field
+    is None.
     """
     schema = [dataset.schema.field(position) for position in used]
     names = [field.name for field in schema]

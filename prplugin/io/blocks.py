@@ -104,10 +104,7 @@ class Block:
         return names
 
     def table(self, width: int, columns: list[int]) -> pa.Table:
-        """Parse some fields of every record as bytes; columns are named by their position.
-
-        Raises InvalidEdgesError: for the first record that does not have `width` fields.
-        """
+        """Parse some of the `width` fields of every record as bytes; columns are named by their position."""
         names = [str(position) for position in range(width)]
         try:
             return self._parsed(names, {str(position): pa.binary() for position in columns})
@@ -160,11 +157,7 @@ def _single_spaced(text: bytes) -> bytes:
 
 
 def blocks(path: str, compression: str | None, delimiter: str | None) -> Iterator[Block]:
-    """Read a file of text in blocks of whole records.
-
-    Raises InvalidEdgesError: if the file is empty, damaged or not text, or its quotes are not balanced.
-    Raises OSError: if the file cannot be opened.
-    """
+    """Read a file of text in blocks of whole records."""
     rest = Block(described(path), delimiter, 1, b"")
     for piece in chain(pieces(path, compression), [b"\n"]):
         block = replace(rest, text=rest.text + piece) if rest.text or rest.line > 1 else _first(rest, piece)
@@ -196,11 +189,7 @@ def _first(rest: Block, piece: bytes) -> Block:
 
 
 def pieces(path: str, compression: str | None) -> Iterator[bytes]:
-    """Yield the bytes of a file piece by piece, decompressed.
-
-    Raises InvalidEdgesError: if the file is empty, or its compressed data are damaged or truncated.
-    Raises OSError: if the file cannot be opened or read.
-    """
+    """Yield the bytes of a file piece by piece, decompressed."""
     name = described(path)
     with errors_named(name):
         if path == STANDARD_STREAM and sys.stdin is None:

@@ -106,13 +106,10 @@ class Column:
 def read_columns(
     blocks: Iterable[Block], width: int, columns: list[Column], check: Callable[[Block], None] | None = None
 ) -> pd.DataFrame:
-    """Read some of the `width` fields of every record.
+    """Read some of the `width` fields of every record; raise for the first invalid one, with its line number.
 
     `check` is called after each block, and raises for an invalid record. Integers are int64, or uint64 if they need it;
     weights are float64.
-
-    Raises InvalidEdgesError: for the first invalid record, with its line number.
-    Raises OutOfMemoryError: before the edges exceed the available memory.
     """
     rows, name = 0, ""
     for block in blocks:

@@ -33,11 +33,7 @@ ROWS_AT_A_TIME = 1 << 16
 
 
 def check_output(path: str) -> None:
-    """Raise if a file cannot be written; to be called before the computation.
-
-    Raises InvalidOptionError: if the suffix is unknown.
-    Raises OSError: if the path is a directory, or its folder does not exist or is not writable.
-    """
+    """Raise if a file cannot be written; to be called before the computation."""
     if is_standard_output(path):
         return
     output_format(path)
@@ -54,9 +50,6 @@ def write_frame(frame: pd.DataFrame, path: str) -> None:
     """Write a frame as Parquet, CSV, TSV or JSON lines, by suffix.
 
     An existing file is replaced after all data are on disk, and remains unchanged on failure.
-
-    Raises InvalidOptionError: if the suffix is unknown, or the format does not support the type of a column.
-    Raises OSError: if the file cannot be written.
     """
     import pyarrow as pa
 
