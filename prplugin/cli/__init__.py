@@ -10,20 +10,23 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 import prplugin
 from prplugin.cli.failures import Failure, OneLineErrors
-from prplugin.cli.options import SHOWN, graph_options, method_options, rank_options
+from prplugin.cli.options import SHOWN, given_by_vertex, graph_options, method_options, rank_options
+from prplugin.cli.tables import print_line, print_ranks, print_reasons, print_table, summary
 from prplugin.errors import InvalidOptionError
+from prplugin.io import EdgeFile, check_output, is_standard_output, read_edges, write_frame
+from prplugin.io.formats import check_standard_output, described
+from prplugin.machine import this_machine
+from prplugin.methods.registry import check_options
+from prplugin.methods.registry import methods as known
 from prplugin.options import Duplicates, GivenByVertex, Options
 from prplugin.progress import watching
 from prplugin.tables import upward
-
-if TYPE_CHECKING:
-    from prplugin.io import EdgeFile
 
 
 @click.group(cls=OneLineErrors, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
@@ -42,9 +45,6 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: 
 
     EDGES is Parquet, CSV, TSV, SNAP text (.txt, .edges) or Matrix Market (.mtx), also compressed (.gz, .zst).
     """
-    from prplugin.cli.tables import print_line, print_ranks, summary
-    from prplugin.io import check_output, is_standard_output, write_frame
-
     by_vertex = {name: given.pop(name) for name in ("personalization", "seeds", "dangling")}
     options = {name: given.pop(name) for name in ("alpha", "tol", "max_iter", "stop", "dtype", "method", "certified")}
     options["scale"] = 1 if given.pop("scale") == "1" else "n"
@@ -57,10 +57,7 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: 
             check_output(output)
 
     file, graph, began = _load(edges, quiet=quiet, **given)
-    if any(by_vertex.values()):
-        from prplugin.cli.by_vertex import given_by_vertex
-
-        arguments |= {name: given_by_vertex(f"--{name}", items, graph) for name, items in by_vertex.items()}
+    arguments |= {name: given_by_vertex(f"--{name}", items, graph) for name, items in by_vertex.items()}
     ranking = graph.rank(**options, **arguments, progress=not quiet)
     seconds = time.perf_counter() - began
 
@@ -90,7 +87,6 @@ def verify(edges: str, quiet: bool, alpha: float, tol: float, **given: Any) -> N
 
     The exit status is 1 if the L1 distance of any of them to a reference exceeds the sum of both error bounds.
     """
-    from prplugin.cli.tables import print_reasons, print_table
     from prplugin.cli.verification import checks_of
 
     with _usage_errors():
@@ -119,11 +115,6 @@ def methods(edges: str | None, as_json: bool) -> None:
     With EDGES, a file of edges that needs no options, also print the estimated seconds of each method on that graph,
     and the choice of --method auto.
     """
-    from prplugin.cli.tables import print_line, print_reasons, print_table
-    from prplugin.io.formats import check_standard_output
-    from prplugin.machine import this_machine
-    from prplugin.methods.registry import methods as known
-
     machine = this_machine()
     estimate = None if edges is None else prplugin.Graph.from_file(edges).estimate()
     found = []
@@ -159,8 +150,6 @@ def demo(top: int, edges: str | None) -> None:
     Each name that a module imports from another one is an edge.
     """
     from prplugin.cli.imports import imports
-    from prplugin.cli.tables import print_line, print_ranks, summary
-    from prplugin.io import check_output, write_frame
 
     if edges is not None:
         check_output(edges)
@@ -187,9 +176,6 @@ def _usage_errors() -> Iterator[None]:
 
 def _check_method(options: Options) -> None:
     """Raise if the method or an option of it does not exist, before any file is read."""
-    from prplugin.methods.registry import check_options
-    from prplugin.methods.registry import methods as known
-
     if options.method in ("auto", "measured"):
         return
     if options.method not in known():
@@ -202,9 +188,6 @@ def _load(
     path: str, *, quiet: bool, undirected: bool, duplicates: Duplicates, source: Any, destination: Any, **how: Any
 ) -> tuple[EdgeFile, prplugin.Graph, float]:
     """Read the edges and build the graph; also return the time at which building began. Errors name the file."""
-    from prplugin.io import read_edges
-    from prplugin.io.formats import described
-
     with watching(not quiet) as watch:
         file = read_edges(path, list(source) or None, list(destination) or None, **how)
         watch.stage("vertices")

@@ -55,7 +55,7 @@ def check_type(graph: object, library: str, constructor: str) -> None:
 
 
 def adjacency(graph: NodeGraph) -> tuple[Adjacency, pandas.Vertices]:
-    """Return the graph, and its vertices in the order of the result: integers ascending, others in the order of nodes."""
+    """Return the graph, and its vertices in the order of the result: integers ascending, others as in `nodes`."""
     import pandas as pd  # required for ids and results
 
     from prplugin.frames import pandas  # imports pandas
