@@ -17,7 +17,7 @@ import click
 import prplugin
 from prplugin.cli.failures import Failure, OneLineErrors
 from prplugin.cli.options import SHOWN, given_by_vertex, graph_options, method_options, rank_options
-from prplugin.cli.tables import print_line, print_ranks, print_reasons, print_table, summary
+from prplugin.cli.tables import print_ranks, print_reasons, show, summary
 from prplugin.errors import InvalidOptionError
 from prplugin.io import EdgeFile, check_output, is_standard_output, read_edges, write_frame
 from prplugin.io.formats import check_standard_output, described
@@ -26,7 +26,7 @@ from prplugin.methods.registry import check_options
 from prplugin.methods.registry import methods as known
 from prplugin.options import Duplicates, GivenByVertex, Options
 from prplugin.progress import watching
-from prplugin.tables import upward
+from prplugin.tables import table, upward
 
 
 @click.group(cls=OneLineErrors, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
@@ -72,11 +72,11 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: 
             ranking.explain(sys.stderr)
         return
     print_ranks(ranking, SHOWN if output is not None else options["top"])
-    print_line(line)
+    show(line)
     if output is not None:
-        print_line(f"{len(ranking.frame):,} ranks written to {output}")
+        show(f"{len(ranking.frame):,} ranks written to {output}")
     if explain:
-        print_line("")
+        show("")
         ranking.explain(sys.stdout)
 
 
@@ -100,7 +100,7 @@ def verify(edges: str, quiet: bool, alpha: float, tol: float, **given: Any) -> N
                 iterations = "" if found.iterations is None else str(found.iterations)
                 figures = [f"{found.seconds:.3g}", upward(found.error_bound), f"{check.distance:.1e}"]
                 rows.append([check.name, iterations, *figures, "yes" if check.agrees else "NO"])
-        print_table(["", "iterations", "seconds", "bound", "distance", "agrees"], rows, text=1)
+        show(table(["", "iterations", "seconds", "bound", "distance", "agrees"], rows, left=[0]))
         print_reasons({check.name: check.note for check in checks if check.note})
     if wrong := [check.name for check in checks if check.agrees is False]:
         raise Failure(f"{edges}: the distance to the reference exceeds the error bounds: {', '.join(wrong)}.")
@@ -135,10 +135,10 @@ def methods(edges: str | None, as_json: bool) -> None:
     for entry in found:
         seconds = ["" if entry["seconds"] is None else f"{entry['seconds']:.2g}"] if "seconds" in entry else []
         rows.append([entry["name"], "yes" if entry["runs"] else "no", *seconds, entry["summary"]])
-    print_table(head, rows, text=len(head), wrapped=True)
+    show(table(head, rows, left=range(len(head))), wrapped=True)
     print_reasons({entry["name"]: entry["reason"] for entry in found if not entry["runs"]})
     if estimate is not None and estimate.chosen is not None:
-        print_line(f"auto chooses {estimate.chosen.method}: the least estimate")
+        show(f"auto chooses {estimate.chosen.method}: the least estimate")
 
 
 @main.command()
@@ -161,8 +161,8 @@ def demo(top: int, edges: str | None) -> None:
     ranking = graph.rank(top=top)
     seconds = time.perf_counter() - began
     print_ranks(ranking, top)
-    print_line(summary(graph, ranking, seconds))
-    print_line(f"the imports of {files:,} files; {unreadable:,} more could not be parsed")
+    show(summary(graph, ranking, seconds))
+    show(f"the imports of {files:,} files; {unreadable:,} more could not be parsed")
 
 
 @contextmanager

@@ -195,7 +195,7 @@ def _vertex(option: str, text: str, kind: str) -> str | int:
         return text
     if kind != "integer":
         raise click.UsageError(f"{option}: ids are of type {kind}. Pass them in a Parquet file.")
-    from prplugin.io.columns import INTEGER  # imports pandas
+    from prplugin.io.text import INTEGER  # imports pandas
 
     if not INTEGER.fullmatch(text):
         raise InvalidOptionError(f"{option}: the ids of this graph are integers without leading zeros, not {text!r}.")

@@ -30,33 +30,29 @@ def print_ranks(ranking: Ranking, shown: int) -> None:
         for position, (*ids, rank) in enumerate(chosen.itertuples(index=False, name=None), 1):
             names = [text if (text := str(name)).isprintable() else repr(text) for name in ids]
             rows.append([str(position), *names, f"{rank:.6g}"])
-    print_table(["", *map(str, frame.columns)], rows, text=frame.shape[1] - 1, numbered=True)
+    show(table(["", *map(str, frame.columns)], rows, left=range(1, frame.shape[1])))
     if ranking._order is not None:
-        print_line(f"order of the {ranking._order.rows.size:,} highest: {'' if ranking.certified else 'not '}proved")
+        show(f"order of the {ranking._order.rows.size:,} highest: {'' if ranking.certified else 'not '}proved")
         for tie in ranking.ties:
             status = "proved equal" if tie.equal else "order not proved"
-            print_line(f"places {tie.places.start + 1:,} to {tie.places.stop:,}: {status}")
+            show(f"places {tie.places.start + 1:,} to {tie.places.stop:,}: {status}")
 
 
-def print_table(
-    head: list[str], rows: list[list[str]], *, text: int, numbered: bool = False, wrapped: bool = False
-) -> None:
-    """Print a table; align `text` columns to the left: the first ones, after the row number if `numbered`."""
-    _print(table(head, rows, left=range(numbered, text + numbered)), wrapped=wrapped)
-
-
-def print_line(line: str, *, wrapped: bool = False) -> None:
-    """Print one line."""
+def show(what: str | RenderableType, *, wrapped: bool = False) -> None:
+    """Print a line or a table."""
     from rich.text import Text
 
-    _print(Text(line), wrapped=wrapped)
+    with errors_named(STANDARD_OUTPUT):
+        check_standard_output()
+        width = WIDTH if wrapped and not sys.stdout.isatty() else None
+        console(sys.stdout).print(Text(what) if isinstance(what, str) else what, width=width)
 
 
 def print_reasons(reasons: Mapping[str, str]) -> None:
     """Print each reason once, after the names that it applies to."""
     for reason in dict.fromkeys(reasons.values()):
         names = [name for name, other in reasons.items() if other == reason]
-        print_line(f"{', '.join(names)}: {reason}", wrapped=True)
+        show(f"{', '.join(names)}: {reason}", wrapped=True)
 
 
 def summary(graph: Graph, ranking: Ranking, seconds: float, unused_weight: Hashable = None) -> str:
@@ -70,9 +66,3 @@ def summary(graph: Graph, ranking: Ranking, seconds: float, unused_weight: Hasha
         f"{counted(ranking.iterations, 'iteration')}; error at most {upward(ranking.error_bound)} (proved); "
         f"{unused}{seconds:.3g} s, {speed} edges/s"
     )
-
-
-def _print(renderable: RenderableType, *, wrapped: bool = False) -> None:
-    with errors_named(STANDARD_OUTPUT):
-        check_standard_output()
-        console(sys.stdout).print(renderable, width=WIDTH if wrapped and not sys.stdout.isatty() else None)

@@ -12,8 +12,8 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError
 from prplugin.io.blocks import Block, blocks, check_memory
-from prplugin.io.columns import Column, read_columns
 from prplugin.io.selection import EdgeFile, Selection
+from prplugin.io.text import Column, read_columns
 
 FIELDS = {"pattern": 2, "real": 3, "double": 3, "integer": 3}
 """Number of fields per entry, by the type of the values in the banner."""
