@@ -45,7 +45,7 @@ from prplugin.solver.loop import Loop, Outcome
 from prplugin.solver.slow import SlowConvergence
 from prplugin.solver.stopping import step_budget
 from prplugin.solver.top_k import Equal, OrderProof, order_of
-from prplugin.types.arrays import MemorySpace, gpu_of, to_memory
+from prplugin.types.arrays import MemorySpace, gpu_of, memory_space_of, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.history import Considered, History
@@ -120,7 +120,7 @@ class LocalGraph:
         """Read CSR arrays, or a sparse matrix of SciPy or CuPy."""
         began = time.perf_counter()
         matrix = matrices.read_matrix(offsets, indices, weights)
-        with runtime.device_allocation(matrix.memory_space, gpu_of(matrix.offsets)):
+        with runtime.device_allocation(memory_space_of(matrix.offsets), gpu_of(matrix.offsets)):
             adjacency, vertices = matrices.adjacency(matrix)
             return cls(adjacency, vertices, matrix.names[2], began, lasting=True)
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,7 @@ from prplugin.types.edges import Edges, Floats, Integers, index_dtype, offset_dt
 LIBRARIES = ("scipy.sparse", "cupyx.scipy.sparse")
 
 
-@dataclass(frozen=True)
-class Matrix:
+class Matrix(NamedTuple):
     """A sparse matrix before validation.
 
     `layout` is "csr", "csc" or "coo", whose `row` and `col` are in `offsets` and `indices`; `n` is None if the offsets
@@ -40,11 +39,6 @@ class Matrix:
     weights: Any
     n: int | None
     names: tuple[str, str, str]
-
-    @property
-    def memory_space(self) -> MemorySpace:
-        """Memory space of the arrays."""
-        return memory_space_of(self.offsets)
 
 
 @dataclass(frozen=True)
@@ -152,7 +146,7 @@ def adjacency(matrix: Matrix) -> tuple[Adjacency, BaseVertices]:
         indices = _positions(matrix.indices, offsets.size - 1, indices_name)
         weights = _weights(matrix.weights, indices.size, weights_name)
         graph = Adjacency.of(Compressed(offsets, indices, weights), by_target=matrix.layout == "csc")
-    in_cudf = matrix.memory_space == "device" and "cudf" in sys.modules
+    in_cudf = graph.memory_space == "device" and "cudf" in sys.modules
     vertices: Any = Vertices(graph.n, graph.memory_space, in_cudf=in_cudf)
     return graph, vertices
 
