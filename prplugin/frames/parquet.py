@@ -121,19 +121,14 @@ class _File:
 
     def tables(self, common: list[pa.Field | None]) -> Iterator[pa.Table]:
         """Yield the row groups as tables, cast to the types from `_files_of`."""
+        by_name = {name: ds.field((name,)) for name in self.schema.names}
         with _errors_of(self.fragment):
-            parts = self.fragment.split_by_row_group()
-        for part in parts:
-            with _errors_of(self.fragment):
-                table = part.to_table(
-                    columns={name: ds.field((name,)) for name in self.schema.names}, schema=self.schema
-                )
-            columns = [self._cast(*pair) for pair in zip(table.columns, common, strict=True)]
-            fields = [
-                (field or own).with_type(column.type)
-                for field, own, column in zip(common, self.schema, columns, strict=True)
-            ]
-            yield pa.table(columns, pa.schema(fields))
+            for part in self.fragment.split_by_row_group():
+                table = part.to_table(columns=by_name, schema=self.schema)
+                columns = [self._cast(*pair) for pair in zip(table.columns, common, strict=True)]
+                triples = zip(common, self.schema, columns, strict=True)
+                fields = [(field or own).with_type(column.type) for field, own, column in triples]
+                yield pa.table(columns, pa.schema(fields))
 
     def _cast(self, column: pa.ChunkedArray, field: pa.Field | None) -> pa.ChunkedArray:
         if pa.types.is_dictionary(column.type):  # dictionaries differ between row groups
@@ -251,19 +246,15 @@ def _common_type(kinds: list[pa.DataType]) -> pa.DataType | None:
 
 def _refuse_weights_in_part(files: list[_File], position: int, label: str) -> None:
     """Raise if weights are numeric in some files but not in all."""
-    kinds = [(_plain(file.schema.field(position).type), file.where) for file in files]
-    others = [(kind, where) for kind, where in kinds if not _is_number(kind)]
-    if others and len(others) < len(kinds):
-        kind, where = next((kind, where) for kind, where in kinds if _is_number(kind))
-        raise InvalidEdgesError(
-            f"{label} of {where} ({kind}) holds numbers, but {label} of {others[0][1]} ({others[0][0]}) does not: "
-            "cast it, for instance to float64."
-        )
-
-
-def _is_number(kind: pa.DataType) -> bool:
     tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean, pa.types.is_null)
-    return any(test(kind) for test in tests)
+    first: dict[bool, str] = {}
+    for file in files:
+        kind = _plain(file.schema.field(position).type)
+        first.setdefault(any(test(kind) for test in tests), f"{label} of {file.where} ({kind})")
+    if len(first) == 2:
+        raise InvalidEdgesError(
+            f"{first[True]} holds numbers, but {first[False]} does not: cast it, for instance to float64."
+        )
 
 
 # --- row groups -----------------------------------------------------------------------------------------------------
