@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -102,10 +103,8 @@ def checks_of(
 def _of_smallest_bound(rank: Callable[..., _Ranks]) -> _Ranks:
     """Rank with the smallest power of ten as tolerance that can be proved."""
     for exponent in range(14, 1, -1):
-        try:
+        with suppress(InvalidOptionError, NotConvergedError):
             return rank(tol=10.0**-exponent)
-        except (InvalidOptionError, NotConvergedError):
-            continue
     return rank(tol=0.1)
 
 
@@ -207,8 +206,7 @@ def _by_cugraph(rows: _Rows, tol: float) -> _Ranks:
 def _imported(name: str) -> Any:
     try:
         return importlib.import_module(name)
+    except ImportError as error:
+        raise MethodUnavailableError(f"{name} is not installed") from error
     except Exception as error:  # without a GPU, cuGraph raises errors of many classes
-        absent = isinstance(error, ImportError)
-        raise MethodUnavailableError(
-            f"{name} {'is not installed' if absent else f'does not import: {error}'}"
-        ) from error
+        raise MethodUnavailableError(f"{name} does not import: {error}") from error

@@ -128,11 +128,8 @@ def sizes_of(
             "memory for vertices of several columns cannot be estimated without the graph: see Graph.estimate()."
         )
     rows, types = _rows_and_types(frame)
-    bytes_of_ids = [_bytes_of_integer(types[position]) for position in (*columns.source, *columns.destination)]
-    widths = [width for width in bytes_of_ids if width is not None]
-    if len(widths) < len(bytes_of_ids):
-        return rows, "string", adapter.memory_space
-    return rows, "int32" if max(widths) <= 4 else "int64", adapter.memory_space
+    sizes = [_bytes_of_integer(types[position]) for position in (*columns.source, *columns.destination)]
+    return rows, "string" if 0 in sizes else "int32" if max(sizes) <= 4 else "int64", adapter.memory_space
 
 
 def _rows_and_types(frame: Any) -> tuple[int, list[Any]]:
@@ -149,10 +146,10 @@ def _rows_and_types(frame: Any) -> tuple[int, list[Any]]:
     return rows, list(frame.collect_schema().values())
 
 
-def _bytes_of_integer(dtype: Any) -> int | None:
-    """Return the size in bytes of an integer type of NumPy, pandas, pyarrow or narwhals; None for other types."""
+def _bytes_of_integer(dtype: Any) -> int:
+    """Return the size in bytes of an integer type of NumPy, pandas, pyarrow or narwhals; 0 for other types."""
     if hasattr(dtype, "kind"):
-        return int(dtype.itemsize) if dtype.kind in "iu" else None
+        return int(dtype.itemsize) if dtype.kind in "iu" else 0
     name = str(dtype).lower()  # int64, UInt32
     bits = name.removeprefix("u").removeprefix("int")
-    return int(bits) // 8 if bits.isdecimal() else None
+    return int(bits) // 8 if bits.isdecimal() else 0

@@ -49,11 +49,10 @@ def _opened(selection: Selection, compression: str | None) -> Iterator[Any]:
         raise InvalidEdgesError(f"{selection.name} is no Parquet file that can be read: {error}") from error
 
 
-def _content(selection: Selection, compression: str | None) -> bytes:
+def _content(selection: Selection, compression: str | None) -> bytearray:
     """Return all bytes of a file, decompressed; raise as `pieces` and `check_memory` do."""
-    read, size = [], 0
+    content = bytearray()
     for piece in pieces(selection.path, compression):
-        read.append(piece)
-        size += len(piece)
-        check_memory(size, f"{selection.name}: {size:,} bytes have been read")  # `join` copies them
-    return b"".join(read)
+        content += piece
+        check_memory(len(content), f"{selection.name}: {len(content):,} bytes have been read")  # growth may copy them
+    return content
