@@ -18,9 +18,8 @@ import pylibcudf as plc
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
 from prplugin.frames import _cudf_ids as ids
-from prplugin.frames import narwhals, pandas
-from prplugin.frames._cudf_ids import as_series, missing_rows, one_column, take
-from prplugin.frames.base import open_frame
+from prplugin.frames import base, narwhals, pandas
+from prplugin.frames._cudf_ids import as_series, missing_rows, one_column, take  # noqa: F401  # of `Vertices.library`
 from prplugin.frames.columns import Columns, columns_of, endpoints_of
 from prplugin.frames.factorize import encode
 from prplugin.frames.vertices import GivenTypes, SeedValues
@@ -30,22 +29,8 @@ from prplugin.gpu.edges import GivenWeights, edges_by_id, with_weights
 from prplugin.types.arrays import MemorySpace, namespace, to_device
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
-__all__ = [
-    "Vertices",
-    "column_of",
-    "frame_of",
-    "ids",
-    "memory_space",
-    "missing_rows",
-    "numbers",
-    "on_cudf_stream",
-    "one_column",
-    "open_frame",
-    "read",
-    "take",
-]
-
 memory_space: MemorySpace = "device"
+open_frame = base.open_frame
 
 
 @contextmanager
