@@ -1,4 +1,4 @@
-"""Readers of the graphs of NetworkX, igraph and cuGraph, none of which this module imports.
+"""Readers of the graphs of NetworkX, igraph and cuGraph, which are not imported before they are used.
 
 Ranks are in a pandas frame, and those of cuGraph graphs in a cuDF frame.
 """

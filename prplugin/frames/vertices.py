@@ -271,15 +271,13 @@ class Vertices:
         """Return the positions of vertices, in the given order; raise for repeated vertices."""
         given = self.boundary.convert(given, what)
         with self.active():
-            return self._positions(self.convert(given, what), what)
-
-    def _positions(self, given: Any, what: str) -> Integers:
-        if isinstance(given, Mapping):
-            raise InvalidOptionError(f"{what} must be a list, Series, index or array of vertices, not a dict.")
-        columns = self.id_columns(given, what)
-        if not len(columns[0]):
-            raise InvalidOptionError(f"{what} is empty: it must name at least one vertex.")
-        return self._known_positions(columns, what)
+            given = self.convert(given, what)
+            if isinstance(given, Mapping):
+                raise InvalidOptionError(f"{what} must be a list, Series, index or array of vertices, not a dict.")
+            columns = self.id_columns(given, what)
+            if not len(columns[0]):
+                raise InvalidOptionError(f"{what} is empty: it must name at least one vertex.")
+            return self._known_positions(columns, what)
 
     def ids_and_numbers(self, given: Any, what: str) -> tuple[list[Any], Floats]:
         """Return the id columns and the values of a distribution; values are 1 if only vertices are given."""

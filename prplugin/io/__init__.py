@@ -30,15 +30,8 @@ def read_edges(
 ) -> EdgeFile:
     """Read the edges in a file: Parquet, CSV, TSV, SNAP text or Matrix Market, also compressed (.gz, .zst).
 
-    The path "-" is standard input, as TSV by default; for other paths the suffix determines the format. Text without a
-    header has the columns source, destination and weight; by default the first line is a header unless it is all
-    numbers. With `ids="auto"` ids are integers if most of the first lines have integers. Values of a Matrix Market file
-    are the weights, unless `unweighted`. `delimiter` is the character between the fields of text, by default a tab in
-    TSV; in CSV a comma, or a semicolon if the first line has more semicolons; in SNAP text any spaces and tabs.
-
-    Raises InvalidEdgesError, ColumnNotFoundError: if the file cannot be read as edges. The message has the file name
-    and, for text, the line number.
-    Raises OSError: if the file cannot be opened.
+    The path "-" is standard input. The other parameters are the options of the command line, whose help describes them:
+    see `prplugin.cli.options`. Errors name the file and, for text, the line.
     """
     name, compression = input_format(path, format)
     if delimiter is not None and (len(delimiter.encode()) != 1 or delimiter in '"\r\n' or name in ("parquet", "mtx")):
