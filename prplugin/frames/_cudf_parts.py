@@ -50,11 +50,7 @@ def column_info(column: Any, label: str) -> ColumnInfo:
 
 
 def concat_column(columns: list[cudf.Series], shared: CommonType, label: str) -> cudf.Series:
-    """Concatenate a column over partitions, without loss of values."""
-    if len(columns) == 1:
-        return columns[0]
-    if all(column.dtype == columns[0].dtype for column in columns):
-        return cudf.concat(columns, ignore_index=True)
+    """Concatenate a column of different types over partitions, without loss of values."""
     if shared.kind == "integer":  # cuDF would convert some integers to floats
         return as_series(cupy.concatenate([integers_of(column, label, shared) for column in columns]))
     return ids.one_column(columns, label)

@@ -55,11 +55,7 @@ def common_type_of(endpoints: list[list[ColumnInfo]], labels: list[str]) -> Comm
 
 
 def concat_column(columns: list[pd.Series], shared: CommonType, label: str) -> pd.Series:
-    """Concatenate a column over partitions, without loss of values."""
-    if len(columns) == 1:
-        return columns[0]
-    if all(column.dtype == columns[0].dtype for column in columns):
-        return pd.concat(columns, ignore_index=True)
+    """Concatenate a column of different types over partitions, without loss of values."""
     if shared.kind == "integer":  # pandas would convert some integers to floats
         return pd.Series(np.concatenate([integers_of(column, label, shared) for column in columns]))
     return _series(ids.concat_in_common_type([ids.without_categories(column.array) for column in columns], label))

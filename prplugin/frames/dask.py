@@ -156,9 +156,15 @@ def concat_endpoints(
     parts: Any, pieces: list[Any], shared: list[CommonType], labels: list[list[str]]
 ) -> list[list[Any]]:
     """Concatenate the columns from `endpoints_of_partitions`; return source columns and destination columns."""
+
+    def concat(columns: list[Any], common_type: CommonType, label: str) -> Any:
+        if any(column.dtype != columns[0].dtype for column in columns):
+            return parts.concat_column(columns, common_type, label)
+        return columns[0] if len(columns) == 1 else parts.concat(columns, ignore_index=True)
+
     return [
         [
-            parts.concat_column([endpoints[end][column] for endpoints in pieces], common_type, labels[end][column])
+            concat([endpoints[end][column] for endpoints in pieces], common_type, labels[end][column])
             for column, common_type in enumerate(shared)
         ]
         for end in range(2)
