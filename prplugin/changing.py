@@ -13,8 +13,6 @@ import numpy as np
 from prplugin.cpu.sums import total
 from prplugin.errors import InvalidEdgesError, MethodUnavailableError, counted, listed
 from prplugin.frames import FrameEdges, read_edges
-from prplugin.frames.times import Clock
-from prplugin.frames.vertex_index import VertexIndex
 from prplugin.frames.vertices import Vertices, format_ids
 from prplugin.graph.adjacency import Adjacency, rows_of
 from prplugin.graph.changes import ChangeError, expand_values
@@ -30,6 +28,8 @@ from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, Integers
 
 if TYPE_CHECKING:
+    from prplugin.frames.times import Clock
+    from prplugin.frames.vertex_index import VertexIndex
     from prplugin.graph.update import ChangingEdges
     from prplugin.solver.residual import Residual
 
@@ -138,6 +138,8 @@ class ChangingGraph:
             raise MethodUnavailableError(
                 "update does not support a graph with window=: leave it out, and remove edges that are too old."
             )
+        from prplugin.frames.vertex_index import VertexIndex  # imports pandas, which every library of vertices needs
+
         index = VertexIndex(vertices)
         assert isinstance(adjacency, Adjacency)
         if index.memory_space != adjacency.memory_space:

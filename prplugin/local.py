@@ -15,7 +15,6 @@ from prplugin.changing import Aging, ChangingGraph, LastRanks
 from prplugin.errors import InvalidOptionError, PageRankError, counted, overflow_error
 from prplugin.frames import adapter_for, matrices, nodes
 from prplugin.frames.columns import resolve
-from prplugin.frames.times import Clock
 from prplugin.frames.vertices import Vertices, format_ids, seed_ids
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
@@ -88,7 +87,11 @@ class LocalGraph:
         began = time.perf_counter()
         adapter = adapter_for(edges)
         frame, labels = adapter.open_frame(edges)
-        clock = Clock(how.half_life, how.window, how.now) if how.time is not None else None
+        clock = None
+        if how.time is not None:
+            from prplugin.frames.times import Clock  # imports pandas
+
+            clock = Clock(how.half_life, how.window, how.now)
         columns = resolve(labels, how.source, how.destination, how.weight, how.time, clock)
         weighted = columns.weight is not None
         with (

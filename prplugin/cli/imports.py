@@ -8,10 +8,8 @@ import sysconfig
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import pandas as pd
+import pandas as pd
 
 EXCLUDED_FOLDERS = {"site-packages", "dist-packages", "test", "tests", "idle_test", "lib2to3"}
 """Folders that are not part of the library, such as its tests."""
@@ -22,8 +20,6 @@ def imports(root: str | None = None) -> tuple[pd.DataFrame, int, int]:
 
     The frame has the columns `source`, the importing module, and `destination`.
     """
-    import pandas as pd
-
     files = dict(_modules(Path(root or sysconfig.get_path("stdlib"))))
     known = {*files, *sys.builtin_module_names, *sys.stdlib_module_names}
     rows: list[tuple[str, str]] = []

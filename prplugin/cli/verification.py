@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 import prplugin
 from prplugin.cpu.sums import total
@@ -24,9 +25,6 @@ from prplugin.methods.registry import methods
 from prplugin.numerics.rounding import rounding_depth
 from prplugin.options import Duplicates
 from prplugin.types.edges import Floats, Integers
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NETWORKX_EDGES = 5_000_000
 """Number of edges above which NetworkX is skipped; at this size it takes a minute and several gigabytes."""
@@ -112,8 +110,6 @@ class _Rows:
     """Graph built from the rows by pandas and `bincount`, without prplugin's factorization, graph and kernels."""
 
     def __init__(self, edges: EdgeFile, vertices: Any, directed: bool, duplicates: Duplicates, alpha: float) -> None:
-        import pandas as pd
-
         self.n, self.alpha = len(vertices), alpha
         frame, columns = edges.frame, edges.columns
         endpoints = columns.source_names, columns.destination_names
@@ -157,8 +153,6 @@ class _Rows:
 
 
 def _positions(ids: pd.DataFrame, vertices: Any) -> Integers:
-    import pandas as pd
-
     several = vertices.ndim == 2
     known = pd.MultiIndex.from_frame(vertices) if several else pd.Index(vertices)
     found: Integers = known.get_indexer(pd.MultiIndex.from_frame(ids) if several else pd.Index(ids.iloc[:, 0]))

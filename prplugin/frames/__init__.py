@@ -8,17 +8,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Hashable
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError
 from prplugin.frames import dask
 from prplugin.frames.base import FrameAdapter, full_name, is_a, on_host
 from prplugin.frames.columns import positions, resolve
-from prplugin.frames.times import Clock
 from prplugin.frames.vertices import Vertices
 from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges
+
+if TYPE_CHECKING:
+    from prplugin.frames.times import Clock
 
 __all__ = ["FrameEdges", "adapter_for", "read_edges", "sizes_of"]
 

@@ -1,4 +1,4 @@
-"""Times of edges: timestamps, dates or numbers, of any pandas type."""
+"""Times of edges: timestamps, dates or numbers, of any pandas type. Imports pandas."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pandas.api import types
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, RefusedRows, refusal
+from prplugin.frames._pandas_ids import decode_storage, integers
+from prplugin.frames._pandas_kinds import format_values, kind_of, refuse_rows
 from prplugin.types.edges import Floats, Integers
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass
@@ -55,8 +57,6 @@ class Clock:
         if self.now is not None:
             late = np.flatnonzero(times > self.latest)
             if late.size:
-                from prplugin.frames._pandas_kinds import format_values  # imports pandas
-
                 shown = [str(column.iloc[row]) for row in late[:3].tolist()]
                 fault, remedy = f"after now={self.now!s}", "Pass a later now, or drop them."
                 format_message = partial(format_values, label, "row", fault, remedy, what="time")
@@ -87,8 +87,6 @@ class Clock:
             if not 0 < given < math.inf:
                 raise InvalidOptionError(f"{name} must be positive and finite, not {given!r}.")
             return np.float64(given)
-        import pandas as pd
-
         try:
             if not isinstance(given, (str, timedelta, np.timedelta64)) or (isinstance(given, str) and given.isdigit()):
                 raise ValueError
@@ -107,8 +105,6 @@ class Clock:
             if not _is_number(given) or not math.isfinite(given):
                 raise InvalidOptionError(f"now must be a finite number, as {label} holds numbers, not {given!r}.")
             return np.int64(given) if isinstance(given, Integral) and abs(int(given)) < 1 << 62 else np.float64(given)
-        import pandas as pd
-
         now = pd.NaT
         if isinstance(given, (str, date, datetime, np.datetime64)):
             with suppress(ValueError):
@@ -131,12 +127,6 @@ def with_frame_rows(error: PageRankError, rows: Integers) -> PageRankError:
 
 def _read_times(column: pd.Series, label: str) -> tuple[Any, str]:
     """Return times as NumPy datetimes in UTC, int64 or float64, and their kind."""
-    import pandas as pd
-    from pandas.api import types
-
-    from prplugin.frames._pandas_ids import decode_storage, integers  # imports pandas
-    from prplugin.frames._pandas_kinds import kind_of, refuse_rows  # imports pandas
-
     column = decode_storage(column)
     refuse_rows(np.flatnonzero(column.isna()), label, "null", ": each edge needs a time. Drop or fill them.")
     if types.is_object_dtype(column.dtype) and kind_of(column, label) in (
@@ -144,8 +134,6 @@ def _read_times(column: pd.Series, label: str) -> tuple[Any, str]:
     ):  # fmt: skip
         column = pd.Series(pd.to_datetime(column))
     if isinstance(column.dtype, pd.ArrowDtype) and str(column.dtype).startswith(("timestamp", "date")):
-        import pyarrow as pa  # lazy import; a column of an Arrow type implies that it is installed
-
         array, kind = pa.array(column.array), column.dtype.pyarrow_dtype
         plain = pa.timestamp(kind.unit, kind.tz and "UTC") if pa.types.is_timestamp(kind) else pa.timestamp("ms")
         column = array.cast(plain).to_pandas()

@@ -1,4 +1,4 @@
-"""Extensible index of vertex ids."""
+"""Extensible index of vertex ids. Imports pandas."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from prplugin.errors import InvalidEdgesError
+from prplugin.frames.factorize import in_one_type
 from prplugin.frames.vertices import Vertices, find_integers
 from prplugin.types.arrays import MemorySpace, namespace, to_host
 from prplugin.types.edges import Integers, index_dtype
@@ -77,8 +79,6 @@ class VertexIndex:
         kinds = [other if kind == "empty" else kind for kind, other in zip(old.kinds, vertices.kinds, strict=True)]
         old_positions = None
         if kinds == ["integer"]:
-            from prplugin.frames.factorize import in_one_type  # imports pandas, which every library needs
-
             frame_ids = ids.integers(vertices.ids[0])
             old_ids, new_ids = in_one_type([self._integer_ids, frame_ids[new]], [True, True], ID_LABELS)
             places = xp.searchsorted(old_ids, new_ids)
@@ -114,8 +114,6 @@ class VertexIndex:
 
 def _keys(ids: Any, columns: list[Any]) -> Any:
     """Return ids as Python objects, as tuples for several columns."""
-    import pyarrow as pa
-
     try:
         values = [np.asarray(_exact(ids.without_categories(column)), object).tolist() for column in columns]
     except (UnicodeDecodeError, pa.ArrowException) as error:
@@ -128,8 +126,6 @@ def _exact(column: Any) -> Any:
     kind: Any = getattr(column.dtype, "pyarrow_dtype", None)
     if not str(kind).startswith(("time32", "time64")):
         return column
-    import pyarrow as pa
-
     return pa.array(column).cast(f"int{kind.bit_width}")
 
 
@@ -138,8 +134,6 @@ def _concat_ids(ids: Any, old: Any, new: Any, kind: str) -> Any:
     if not len(old) or not len(new):
         return old if len(old) else new
     if kind == "integer":
-        from prplugin.frames.factorize import in_one_type  # imports pandas, which every library needs
-
         integers = in_one_type([ids.integers(old), ids.integers(new)], [True, True], ID_LABELS)
         return ids.integers_like(namespace(integers[0]).concatenate(integers), [old.dtype])
     joined = ids.concat_in_common_type([ids.without_categories(old), ids.without_categories(new)], "add")
