@@ -6,7 +6,7 @@ import os
 from collections.abc import Hashable
 from typing import Any, Self
 
-from prplugin.frames.nodes import read_cugraph
+from prplugin.frames.nodes import read_cugraph, read_igraph, read_networkx
 from prplugin.local import LocalGraph
 from prplugin.options import Duplicates, EdgeOptions
 from prplugin.prepared import PreparedGraph, read_file
@@ -134,7 +134,7 @@ class Constructors:
         Graph
             The prepared graph.
         """
-        return cls._of(LocalGraph.from_networkx(graph, weight))
+        return cls._of(LocalGraph.from_nodes(read_networkx, graph, weight))
 
     @classmethod
     def from_igraph(cls, graph: Any, weights: str | None = "weight") -> Self:
@@ -155,4 +155,4 @@ class Constructors:
         Graph
             The prepared graph.
         """
-        return cls._of(LocalGraph.from_igraph(graph, weights))
+        return cls._of(LocalGraph.from_nodes(read_igraph, graph, weights))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import partial
 from threading import Lock
@@ -128,22 +128,13 @@ class LocalGraph:
             return cls(adjacency, vertices, matrix.names[2], began, lasting=True)
 
     @classmethod
-    def from_networkx(cls, graph: Any, weight: Hashable) -> LocalGraph:
-        """Read a graph of NetworkX."""
+    def from_nodes(cls, read: Callable[[Any, Any], nodes.NodeGraph], graph: Any, weight: Hashable) -> LocalGraph:
+        """Read a graph of NetworkX or igraph by a function of `prplugin.frames.nodes`."""
         began = time.perf_counter()
-        return cls._of_nodes(nodes.read_networkx(graph, weight), began)
-
-    @classmethod
-    def from_igraph(cls, graph: Any, weights: str | None) -> LocalGraph:
-        """Read a graph of igraph."""
-        began = time.perf_counter()
-        return cls._of_nodes(nodes.read_igraph(graph, weights), began)
-
-    @classmethod
-    def _of_nodes(cls, graph: nodes.NodeGraph, began: float) -> LocalGraph:
-        adjacency, vertices = nodes.adjacency(graph)
-        schema = EdgeOptions(weight="weight" if adjacency.weighted else None, directed=graph.directed)
-        return cls(adjacency, vertices, graph.label, began, lasting=True, schema=schema)
+        known = read(graph, weight)
+        adjacency, vertices = nodes.adjacency(known)
+        schema = EdgeOptions(weight="weight" if adjacency.weighted else None, directed=known.directed)
+        return cls(adjacency, vertices, known.label, began, lasting=True, schema=schema)
 
     @property
     def adjacency(self) -> Adjacency:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from prplugin.errors import InvalidOptionError, counted
 from prplugin.frames import dask, matrices
 from prplugin.frames.base import full_name, is_a
+from prplugin.frames.nodes import read_igraph, read_networkx
 from prplugin.local import LocalGraph
 from prplugin.options import EdgeOptions
 from prplugin.tables import Display
@@ -35,12 +36,11 @@ def prepare(edges: Any, how: EdgeOptions, *, lasting: bool) -> PreparedGraph:
 
         if is_text(os.fspath(edges)):
             return read_file(edges, how, lasting=lasting)
-    readers: dict[str, Any] = {"networkx": LocalGraph.from_networkx, "igraph": LocalGraph.from_igraph}
+    readers: dict[str, Any] = {"networkx": read_networkx, "igraph": read_igraph}
     for library, read in readers.items():
         if is_a(edges, library, "Graph"):
             _refuse_all_but(("weight",), edges, how)
-            graph: LocalGraph = read(edges, "weight" if how.weight is None else how.weight)
-            return graph
+            return LocalGraph.from_nodes(read, edges, "weight" if how.weight is None else how.weight)
     if matrices.is_sparse(edges):
         _refuse_all_but((), edges, how)
         return LocalGraph.from_csr(edges, None, None)
