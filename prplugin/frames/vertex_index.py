@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,18 +16,6 @@ from prplugin.types.edges import Integers, index_dtype
 
 ID_LABELS = ["add", "the graph"]
 """Names of the ids in messages."""
-
-
-class Extension(NamedTuple):
-    """A vertex index extended by the new vertices of a frame.
-
-    `frame_positions` holds the position of each vertex of the frame, on the host. `old_positions` holds the new
-    position of each old vertex, in the memory space of the graph; None if the old vertices come first, in their order.
-    """
-
-    vertex_index: VertexIndex
-    frame_positions: Integers
-    old_positions: Integers | None
 
 
 class VertexIndex:
@@ -68,12 +56,16 @@ class VertexIndex:
                 self._table = dict(zip(_keys(self._ids, self.vertices.columns), range(len(self)), strict=True))
             return np.array([self._table.get(key, -1) for key in _keys(self._ids, vertices.columns)], np.int64)
 
-    def extend(self, vertices: Vertices, frame_positions: Integers) -> Extension:
-        """Return the index extended by the vertices of a frame whose position in `frame_positions` is -1."""
+    def extend(self, vertices: Vertices, frame_positions: Integers) -> tuple[VertexIndex, Integers, Integers | None]:
+        """Return the index extended by the vertices of a frame whose position in `frame_positions` is -1.
+
+        Also return the position of each vertex of the frame, on the host, and the new position of each old vertex, in
+        the memory space of the graph; None if the old vertices come first, in their order.
+        """
         with self.vertices.active():
             return self._extend(vertices, frame_positions)
 
-    def _extend(self, vertices: Vertices, frame_positions: Integers) -> Extension:
+    def _extend(self, vertices: Vertices, frame_positions: Integers) -> tuple[VertexIndex, Integers, Integers | None]:
         ids, old, xp = self._ids, self.vertices, self.vertices.xp
         new = xp.asarray(np.flatnonzero(frame_positions < 0))
         kinds = [other if kind == "empty" else kind for kind, other in zip(old.kinds, vertices.kinds, strict=True)]
@@ -105,7 +97,7 @@ class VertexIndex:
             added_keys = _keys(ids, [column[len(old) :] for column in columns])
             self._table.update(zip(added_keys, range(len(old), len(index)), strict=True))
             index._table = self._table
-        return Extension(index, frame_positions, old_positions)
+        return index, frame_positions, old_positions
 
     @cached_property
     def _integer_ids(self) -> Integers:
