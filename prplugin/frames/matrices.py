@@ -23,8 +23,6 @@ from prplugin.types.arrays import MemorySpace, memory_space_of, namespace, to_ho
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, Integers, index_dtype, offset_dtype
 
-LIBRARIES = ("scipy.sparse", "cupyx.scipy.sparse")
-
 
 class Matrix(NamedTuple):
     """A sparse matrix before validation.
@@ -93,7 +91,8 @@ class Vertices:
 
 def is_sparse(matrix: object) -> bool:
     """Return whether an object is a sparse matrix of SciPy or CuPy, without importing either."""
-    return any(library in sys.modules and sys.modules[library].issparse(matrix) for library in LIBRARIES)
+    libraries = (sys.modules.get(name) for name in ("scipy.sparse", "cupyx.scipy.sparse"))
+    return any(library is not None and library.issparse(matrix) for library in libraries)
 
 
 def read_matrix(offsets: Any, indices: Any, weights: Any) -> Matrix:

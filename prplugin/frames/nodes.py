@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
     from prplugin.frames import pandas
 
-DEFAULT = "weight"
-"""Edge attribute that is used as weight by default, if the graph has it."""
-
 SPARSE = 16
 """Ratio of the range of integer nodes of NetworkX to their number up to which a table maps nodes to positions."""
 
@@ -169,7 +166,7 @@ def read_igraph(graph: Any, weights: str | None) -> NodeGraph:
     if not (weights is None or isinstance(weights, str)):
         raise InvalidOptionError(f"weights must be the name of an attribute of the edges, or None, not {weights!r}.")
     present = graph.edge_attributes()
-    if weights not in (None, DEFAULT, *present):
+    if weights not in (None, "weight", *present):
         attributes = listed([repr(name) for name in present], 20) or "none"
         raise ColumnNotFoundError(
             f"the edges of the graph have no attribute {weights!r}; they have: {attributes}. "

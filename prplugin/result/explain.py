@@ -11,9 +11,6 @@ from prplugin.tables import console, table
 from prplugin.types.history import History
 from prplugin.types.order import Order
 
-NUMBERS = ("seconds", "passes", "error bound")
-"""Columns that are aligned to the right."""
-
 
 def explain(summary: str, lines: Iterable[str], history: History, writing: float | None, file: IO[str] | None) -> None:
     """Print `summary`, `lines`, and the stages, methods and error bounds of a ranking.
@@ -33,7 +30,8 @@ def explain(summary: str, lines: Iterable[str], history: History, writing: float
         tables.append((["passes", "error bound"], milestones))
     parts = [Text(line) for line in [summary, *_of_graph(history), *lines]]
     for head, rows in tables:
-        parts += [Text(""), table(head, rows, left=[place for place, name in enumerate(head) if name not in NUMBERS])]
+        text = [place for place, name in enumerate(head) if name in ("stage", "method", "reason")]
+        parts += [Text(""), table(head, rows, left=text)]
     # In one call: a notebook shows the output of each call of `print` separately.
     notebook = file is None and console(None).is_jupyter
     console(None if notebook else file or sys.stdout).print(Group(*parts))
