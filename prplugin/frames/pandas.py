@@ -72,6 +72,17 @@ def read(
     return edges, Vertices(columns.vertex_names, arrays, kinds)
 
 
+def read_changes(frame: pd.DataFrame, columns: Columns) -> tuple[Edges | GroupedEdges, Vertices]:
+    """Read edges to add or to remove; the type of their vertices may be wider than that of the columns."""
+    if frame.shape[1] == 2 and len(columns.source) == 1 and columns.weight is None and columns.time is None:
+        matrix = frame.to_numpy()  # takes a third of the time of reading two columns
+        if matrix.dtype.kind in "iu" and matrix.dtype.isnative:
+            endpoints = [matrix[:, columns.source[0]], matrix[:, columns.destination[0]]]
+            edges, found = edges_by_id(endpoints, grouped=False, lasting=True, dictionary=ids.dictionary)
+            return edges, Vertices(columns.vertex_names, [ids.integers_like(found, [found.dtype])], ["integer"])
+    return read(frame, columns, None, edge_list=True, lasting=True)
+
+
 # --- operations on columns: see `prplugin.frames.vertices.Vertices` ---------------------------------------------------
 
 
@@ -166,11 +177,8 @@ def require_one_column(given: Any, library: Any, what: str) -> None:
 
 def column_of(frame: pd.DataFrame, position: int) -> pd.Series:
     """Return a column by position."""
-    labels = frame.columns
-    label = labels[position]
-    # Selection by name takes half the time; it needs unambiguous labels.
-    named = isinstance(label, str) and labels.nlevels == 1 and labels.is_unique
-    return decode_storage(frame[label] if named else frame.iloc[:, position])
+    # By name, pandas would first build a hash table of the labels; ``iloc[:, position]`` takes twice the time.
+    return decode_storage(frame.iloc(axis=1)[position])
 
 
 def _objects(items: list[Any]) -> pd.Series:

@@ -15,6 +15,9 @@ from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 DENSE = 4
 """Ids are dense if their range is less than this many times their count. Dense ids are factorized with a bitmap."""
 
+SORTED = 1 << 11
+"""Rows up to which sorting the ids is faster than a hash table of the caller."""
+
 HASHED = 1 << 19
 """Rows up to which a hash table of the ids fits in the cache and is faster than sorting."""
 
@@ -67,6 +70,9 @@ def factorize_ids(columns: list[Integers], dictionary: Dictionary | None = None)
     high = max(int(column.max()) for column in filled)
     if high - low < DENSE * count:
         return _by_bitmap(columns, low, high)
+    if count <= SORTED:
+        ids, positions = np.unique(np.concatenate(columns), return_inverse=True)
+        return _split(positions.astype(index_dtype(ids.size)), columns), ids
     if dictionary is not None and count <= HASHED:
         return _ascending(*dictionary(columns))
     return _by_runs(columns)
@@ -133,4 +139,9 @@ def _by_runs(columns: list[Integers]) -> tuple[list[Integers], Integers]:
     position[by_id] = np.cumsum(new) - 1
     codes = np.empty(order.size, position.dtype)
     codes[order] = np.repeat(position, np.diff(first, append=order.size))
-    return np.split(codes, np.cumsum([column.size for column in columns])[:-1].tolist()), ids
+    return _split(codes, columns), ids
+
+
+def _split(codes: Integers, columns: list[Integers]) -> list[Integers]:
+    """Return the codes of each of several concatenated columns."""
+    return np.split(codes, np.cumsum([column.size for column in columns])[:-1].tolist())
