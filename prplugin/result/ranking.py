@@ -386,8 +386,15 @@ def highest(ranks: NDArray[np.floating[Any]], k: int) -> Integers:
         rows = xp.arange(ranks.size)
     else:
         # The k-th highest of the maxima of blocks is at most the k-th highest of all, and few entries reach it.
-        maxima = ranks[: ranks.size // block * block].reshape(block, -1).max(axis=0)
-        rows = xp.flatnonzero(ranks >= xp.sort(maxima)[-k])
+        width = ranks.size // block
+        maxima = ranks[: block * width].reshape(block, width).max(axis=0)
+        least = xp.sort(maxima)[-k]
+        if xp is np:  # only in few blocks
+            blocks = (np.arange(block)[:, None] * width + np.flatnonzero(maxima >= least)).ravel()
+            rows = np.append(blocks, np.arange(block * width, ranks.size))
+            rows = rows[ranks[rows] >= least]
+        else:
+            rows = xp.flatnonzero(ranks >= least)
     descending: Integers = rows[xp.argsort(-ranks[rows], kind="stable")[:k]]
     return descending
 
