@@ -236,25 +236,22 @@ class ChangingGraph:
 
                 residual, passes = Residual(edges, *equation[:2], last.ranks), 1
             self._last = None  # until the pushes are complete
-            bound, rounding, sum_y = residual.bounds()
-            if rounding > MAX_ROUNDING_FRACTION * tol:
+            if residual.rounding > MAX_ROUNDING_FRACTION * tol:
                 residual.recompute(edges)
                 passes += 1
-                bound, _, sum_y = residual.bounds()
             # Of scaling and casting the result: the steps' own rounding errors do not count.
             exact = StepRounding(row=0, edge=0, dangling=0, vectors=0, norm=0)
             cast_error = Certificate(options.alpha, edges.n, 0, exact, options.dtype, options.scale).cast
-            if bound + cast_error > tol and may_push:
-                max_edges = self._max_pushes(bound, tol)
-                bound, sum_y, spent = residual.push(edges, tol - cast_error, max_edges, bound, sum_y)
+            if may_push:
+                spent = residual.push(edges, tol - cast_error, self._max_pushes(residual.bound, tol))
                 passes += -(-spent // max(edges.m, 1))
-            ranks = residual.ranks(sum_y)
-            if not bound + cast_error <= tol or not may_push:
+            ranks, bound = residual.ranks(), residual.bound + cast_error
+            if not bound <= tol or not may_push:
                 start = _normalized_start(ranks)
                 self._last = LastRanks(equation, start)
                 return None, start, tol * TOL_FRACTION if may_push else tol
             self._last = LastRanks(equation, None, residual=residual)
-            return Outcome(live=False, converged=True, iterations=passes, error_bound=bound + cast_error), ranks, tol
+            return Outcome(live=False, converged=True, iterations=passes, error_bound=bound), ranks, tol
 
     def _max_pushes(self, error: float, tol: float) -> float:
         """Return how many edges pushes may take until a method would take less time.

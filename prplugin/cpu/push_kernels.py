@@ -78,12 +78,15 @@ def change_rows(
 
 
 @compiled
-def find_candidates(r, candidate_min, candidates, is_candidate):
-    """Write the vertices with |r_u| > `candidate_min` to `candidates`; return their number and the largest |r_u|."""
+def find_candidates(r, vertices, candidate_min, candidates, is_candidate):
+    """Write those of some vertices with |r_u| > `candidate_min` to `candidates`, once each.
+
+    Return their number and the largest |r_u|.
+    """
     count, largest = 0, 0.0
-    for v in range(r.size):
+    for v in vertices:
         magnitude = abs(r[v])
-        if magnitude > candidate_min:
+        if magnitude > candidate_min and not is_candidate[v]:
             candidates[count] = v
             is_candidate[v] = True
             count += 1
@@ -162,10 +165,11 @@ def push(
 
 @numba.njit(**OPTIONS, fastmath={"reassoc"})
 def norms(y, r, v, c, center, rounding_error, sums):
-    """Write c, sum(y), sum(|r|) and sum(|r - sum(r) * v|) to `sums`; if `center`, change c so that r sums to about 0.
+    """Write c, sum(y), sum(|r|), sum(|r - sum(r) * v|) and sum(r) to `sums`.
 
-    `v` sums to 1, or is None if it is uniform; then c is the constant per vertex. Summation in blocks keeps the
-    rounding depth small, and its bound holds for any order of additions, so that the compiler may vectorize them.
+    `v` sums to 1, or is None if it is uniform; then c is the constant per vertex, and sum(r) is divided by n. If
+    `center`, change c so that r sums to about 0, and write 0 instead of sum(r). Summation in blocks keeps the rounding
+    depth small, and its bound holds for any order of additions, so that the compiler may vectorize them.
     """
     size = r.size
     sum_y, sum_r, norm_r, norm_step = 0.0, 0.0, 0.0, 0.0
@@ -192,4 +196,12 @@ def norms(y, r, v, c, center, rounding_error, sums):
             r[u] -= change if v is None else change * v[u]
         # Each new r_u rounds once, and each subtrahend twice; their absolute values sum to |sum(r)|.
         rounding_error[0] += norm_step + 2 * norm_r
-    sums[0], sums[1], sums[2], sums[3] = c, sum_y, norm_r, norm_step
+        change = 0.0
+    sums[0], sums[1], sums[2], sums[3], sums[4] = c, sum_y, norm_r, norm_step, change
+
+
+@compiled
+def step(y, r, v, sum_r, sum_y, ranks):
+    """Write (y + r - sum(r) * v) / sum(y) to `ranks`, 0 instead of negative entries; `v` and `sum_r` as of `norms`."""
+    for u in range(y.size):
+        ranks[u] = max(y[u] + (r[u] - (sum_r if v is None else sum_r * v[u])), 0.0) / sum_y

@@ -10,7 +10,10 @@ For any y, let r = c v + alpha P^T y - y be its residual, R = sum(r), S = sum(y)
 dangling vertices. Summing r gives (1 - alpha) S + alpha D(y) = c - R. One step G of the power iteration from
 x = y / S therefore satisfies G x - x = (r - R v) / S, and as G is a contraction with factor alpha in L1,
 
-    ||x - x*|| <= ||G x - x|| / (1 - alpha) = ||r - R v|| / (S (1 - alpha)) <= (||r|| + |R|) / (S (1 - alpha)).  (2)
+    ||x - x*|| <= ||G x - x|| / (1 - alpha) = ||r - R v|| / (S (1 - alpha)),
+    ||G x - x*|| <= alpha ||x - x*|| <= alpha ||r - R v|| / (S (1 - alpha)).                                  (2)
+
+The ranks are those of G x = (y + r - R v) / S, which takes no pass over the edges.
 
 When out-edges of u are added or removed, y_u is multiplied by the ratio of the new and the old out-weight of u. The
 contributions along the remaining edges then stay the same, so that r changes only at u and at the targets of the edges
@@ -63,8 +66,11 @@ MAX_CANDIDATE_FRACTION = 1 / 8
 UNPUSHED_FRACTION = 0.9
 """Maximum fraction of ||r|| that a round over all vertices leaves on vertices that are not pushed."""
 
-FIRST_UNPUSHED_FRACTION = 2.0
-"""The same for the first of these rounds. It takes less time, and suffices if the bound is just above the tolerance."""
+LAST_UNPUSHED_FRACTION = 2.0
+"""The same where the bound is less than this many times the tolerance, so that few pushes suffice."""
+
+MAX_LAST_RATIO = 0.95
+"""Ratio of the bounds after and before such a round above which the next ones leave `UNPUSHED_FRACTION` at most."""
 
 FAST_RATIO = 0.5
 """Ratio of the bounds after and before a round without relaxation above which it is not fast enough."""
@@ -87,7 +93,11 @@ class Residual:
     `rounding_error`: Bound on its L1 difference from the exact residual, in units of 2**-53; an array of one.
     `c`: The constant of (1), per vertex if v is uniform.
     `costs`: Cost of a push of each vertex in edges; float32.
+    `bound`: The bound (2); an estimate if r has changed at the vertices in `changed` since it was computed.
     """
+
+    bound: float
+    changed: Integers
 
     def __init__(self, edges: ChangingEdges, alpha: float, personalization: Floats | None, ranks: Floats) -> None:
         """Compute the residual of ranks of sum 1 with one pass over the edges."""
@@ -112,14 +122,19 @@ class Residual:
             out.begins, out.ends, out.indices, out.weights, edges.out_weight, self.y, self.alpha, self.r, edges.depth,
             self.rounding_error,
         )  # fmt: skip
+        self.measure()
 
     def apply(self, edges: ChangingEdges, plan: Plan) -> None:
         """Update r for a plan that was committed to the edges."""
         self.costs[plan.rows] = plan.ends - plan.begins + push_kernels.PUSH_COST
+        changed = np.concatenate([plan.rows, plan.removed.indices, plan.added.indices], dtype=np.int64)
+        norm_before = total(np.abs(self.r[changed]))
         push_kernels.change_rows(
             plan.rows, *plan.removed, *plan.added, plan.old_out_weight, plan.out_weight,
             self.y, self.alpha, self.r, edges.depth, self.rounding_error,
         )  # fmt: skip
+        self.bound += (total(np.abs(self.r[changed])) - norm_before) / self._scale
+        self.changed = np.append(self.changed, changed)
 
     def add_vertices(self, n: int, positions: Integers | None) -> None:
         """Extend y and r to n vertices by vertices without edges; see `expand_values`."""
@@ -128,19 +143,17 @@ class Residual:
         self.y, self.r = expand_values(self.y, n, positions, new), expand_values(self.r, n, positions, 0.0)
         if self.v is not None:
             self.v = expand_values(self.v, n, positions, 0.0)
+        if positions is not None:
+            self.changed = positions[self.changed].astype(np.int64)
 
-    def push(
-        self, edges: ChangingEdges, tol: float, max_edges: float, bound: float, sum_y: float
-    ) -> tuple[float, float, int]:
-        """Push until bound (2) is at most `tol`, or until that is expected to take more than `max_edges` edges.
+    def push(self, edges: ChangingEdges, tol: float, max_edges: float) -> int:
+        """Push until `bound` is at most `tol`, or until that is expected to take more than `max_edges` edges.
 
-        `bound` and `sum_y` are the first and the last value of `bounds`. Return their new values, and the number of
-        edges spent.
+        Return the number of edges spent.
         """
         out, spent, n = edges.out_edges, 0, edges.n
-        scale = sum_y * (1 - self.alpha)
         candidates = np.empty(n, out.indices.dtype)
-        candidate_min = CANDIDATE_FACTOR * tol * scale / n
+        candidate_min = CANDIDATE_FACTOR * tol * self._scale / n
 
         def push(count: int, is_candidate: Any, threshold: float, relaxation: float) -> tuple[int, float, int]:
             return push_kernels.push(  # type: ignore[no-any-return]
@@ -148,71 +161,87 @@ class Residual:
                 edges.out_weight, self.y, self.alpha, self.r, edges.depth, self.rounding_error, threshold, relaxation,
             )  # fmt: skip
 
-        is_candidate = np.zeros(n, np.bool_)
-        count, largest = push_kernels.find_candidates(self.r, candidate_min, candidates, is_candidate)
-        threshold = largest * THRESHOLD_FACTOR / push_kernels.PUSH_COST
-        while (
-            bound > tol
-            and spent < n
-            and count < MAX_CANDIDATE_FRACTION * n
-            and threshold * push_kernels.PUSH_COST > candidate_min
-        ):
-            round_edges, norm_change, count = push(count, is_candidate, threshold, 1.0)
-            spent += round_edges
-            bound += norm_change / scale  # an estimate suffices
-            threshold *= THRESHOLD_FACTOR
+        if self.changed.size:
+            is_candidate = np.zeros(n, np.bool_)
+            count, largest = push_kernels.find_candidates(self.r, self.changed, candidate_min, candidates, is_candidate)
+            threshold = largest * THRESHOLD_FACTOR / push_kernels.PUSH_COST
+            while (
+                self.bound > tol
+                and spent < n
+                and count < MAX_CANDIDATE_FRACTION * n
+                and threshold * push_kernels.PUSH_COST > candidate_min
+            ):
+                round_edges, norm_change, count = push(count, is_candidate, threshold, 1.0)
+                spent += round_edges
+                self.bound += norm_change / self._scale
+                threshold *= THRESHOLD_FACTOR
+            self.measure()
         # A push with more than the least relaxation could increase ||r||; the greatest is about the mean of that and
         # the optimum for symmetric matrices.
         least = 2 / (1 + self.alpha)
         greatest, relaxation = least / 2 + 1 / (1 + math.sqrt(1 - self.alpha**2)), 1.0
-        if spent > 0:
-            bound, _, sum_y = self.bounds()
-        unpushed = FIRST_UNPUSHED_FRACTION if bound < FIRST_UNPUSHED_FRACTION * tol else UNPUSHED_FRACTION
-        while bound > tol and spent < max_edges:
-            scale = sum_y * (1 - self.alpha)
-            threshold = unpushed * bound * scale / (edges.m + push_kernels.PUSH_COST * n)
+        last_unpushed = LAST_UNPUSHED_FRACTION
+        while self.bound > tol and spent < max_edges:
+            unpushed = last_unpushed if self.bound < LAST_UNPUSHED_FRACTION * tol else UNPUSHED_FRACTION
+            threshold = unpushed * self.bound * self._scale / (edges.m + push_kernels.PUSH_COST * n)
             count = push_kernels.select(self.r, self.costs, threshold, candidates)
             round_edges, _, _ = push(count, None, threshold, relaxation)
-            spent, previous_bound = spent + round_edges, bound
-            bound, _, sum_y = self.bounds(center=round_edges > MIN_CENTERED_FRACTION * edges.m)
-            ratio = bound / previous_bound
-            if not ratio < 1:
-                if unpushed == UNPUSHED_FRACTION and relaxation <= least:
+            spent, previous_bound = spent + round_edges, self.bound
+            self.measure(center=round_edges > MIN_CENTERED_FRACTION * edges.m)
+            ratio = self.bound / previous_bound
+            if unpushed > UNPUSHED_FRACTION and not ratio < MAX_LAST_RATIO:
+                last_unpushed = UNPUSHED_FRACTION
+            elif not ratio < 1:
+                if relaxation <= least:
                     break
                 relaxation = min(relaxation, least)
             # The bound falls geometrically, after a few rounds.
-            elif spent > max_edges / 4 and spent + round_edges * math.log(tol / bound) / math.log(ratio) > max_edges:
+            elif (
+                spent > max_edges / 4 and spent + round_edges * math.log(tol / self.bound) / math.log(ratio) > max_edges
+            ):
                 break
             elif relaxation == 1.0 and ratio > FAST_RATIO:
                 relaxation = greatest
             elif ratio > SLOW_RATIO:
                 relaxation = (relaxation + least) / 2
-            unpushed = UNPUSHED_FRACTION
-        return bound, sum_y, spent
+        return spent
 
-    def bounds(self, *, center: bool = False) -> tuple[float, float, float]:
-        """Return the bound (2) on ||x - x*||, the part of it due to the rounding errors of r, and the sum of y.
+    @property
+    def _scale(self) -> float:
+        """Ratio of ||r - R v|| to the bound, without rounding."""
+        return self.sum_y * (1 - self.alpha) / (self.alpha or 1.0)
+
+    @property
+    def rounding(self) -> float:
+        """Part of the bound that is due to the rounding errors of r, which `recompute` removes."""
+        return 2 * UNIT_ROUNDOFF * float(self.rounding_error[0]) / (self.sum_y * (1 - self.alpha)) * ROUNDING_MARGIN
+
+    def measure(self, *, center: bool = False) -> None:
+        """Compute the bound (2) on the error of `ranks`, and the sum of y.
 
         If `center`, change c afterwards, so that R is about 0.
         """
-        sums = np.empty(4)
+        sums = np.empty(5)
         push_kernels.norms(self.y, self.r, self.v, self.c, center, self.rounding_error, sums)
-        self.c, sum_y, norm_r, norm_step = sums.tolist()
-        if not sum_y > 0:
-            return math.inf, math.inf, 1.0
+        self.c, self.sum_y, norm_r, norm_step, self.sum_r = sums.tolist()
+        self.bound = math.inf
+        self.changed = np.empty(0, np.int64)
+        if not self.sum_y > 0:
+            self.sum_y = 1.0
+            return
         if center:
             self.rounding_error += self._depth_of_v * norm_r
-        depth = (push_kernels.BLOCK_TERMS + -(-self.r.size // push_kernels.BLOCK_TERMS) + 4) * UNIT_ROUNDOFF
-        scale = sum_y * (1 - self.alpha)
+        blocks = -(-self.r.size // push_kernels.BLOCK_TERMS)
+        depth = (push_kernels.BLOCK_TERMS + blocks + self._depth_of_v + 8) * UNIT_ROUNDOFF
         # An error of r changes R by at most its own L1 norm, and R v, as v sums to 1, by as much in L1. So it counts
-        # twice, and so do the rounding errors of the sums.
-        rounding = 2 * (UNIT_ROUNDOFF * float(self.rounding_error[0]) + depth * norm_r) / scale * ROUNDING_MARGIN
-        # The last term covers the rounding errors of sum(y) and of each quotient by it.
-        return norm_step / scale * ROUNDING_MARGIN + rounding + depth, rounding, sum_y
+        # twice in ||r - R v|| and in G x; their factors alpha / (1 - alpha) and 1 sum to 1 / (1 - alpha). So do the
+        # rounding errors of R, which count once, and those of ||r - R v||, which is at most 2 ||r||.
+        rounded_norm = norm_step * self.alpha + 3 * depth * norm_r
+        # The last term covers the rounding errors of sum(y) and of the entries of G x.
+        self.bound = rounded_norm / (self.sum_y * (1 - self.alpha)) * ROUNDING_MARGIN + self.rounding + depth
 
-    def ranks(self, sum_y: float) -> Floats:
-        """Return y divided by its sum."""
-        # Replacing a negative entry by 0 moves it closer to x*, whose entries are not negative.
-        ranks: Any = np.maximum(self.y, 0.0)
-        ranks /= sum_y
-        return ranks  # type: ignore[no-any-return]
+    def ranks(self) -> Floats:
+        """Return G x after `measure`, with 0 for negative entries, which is closer to x*."""
+        ranks = np.empty(self.y.size)
+        push_kernels.step(self.y, self.r, self.v, self.sum_r, self.sum_y, ranks)
+        return ranks

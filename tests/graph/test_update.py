@@ -259,6 +259,36 @@ def test_ids_of_any_kind(convert):
         graph.update(remove=removed)
 
 
+@pytest.mark.parametrize(
+    ("source", "destination"),
+    [("int8", "uint16"), (">i8", ">i8"), ("category", "category"), ("Int64", "int64"), ("uint64", "int64")],
+)
+def test_changes_of_other_integer_types(source, destination):
+    first = pd.DataFrame({"src": [5, 2, 9], "dst": [2, 5, 5]}, dtype="int32")
+    graph = prplugin.Graph(first)
+    types = {"src": source, "dst": destination}
+    graph.update(add=pd.DataFrame({"src": [9, 2], "dst": [2, 9]}).astype(types), remove=first.iloc[[2]].astype(types))
+    assert (graph.vertices.tolist(), graph.vertices.dtype) == ([2, 5, 9], "int32")
+    assert graph.csr().offsets.tolist() == [0, 2, 3, 4]
+    assert graph.csr().indices.tolist() == [1, 2, 0, 0]
+    with pytest.raises(prplugin.InvalidEdgesError, match="remove has 1 edge that the graph does not have: 9 -> 5"):
+        graph.update(remove=first.iloc[[2]].astype(types))
+
+
+def test_lower_tolerance_without_further_update():
+    rng = np.random.default_rng(9)
+    edges = pd.DataFrame({"src": rng.integers(0, 2000, 9000), "dst": rng.integers(0, 2000, 9000)})
+    graph = prplugin.Graph(edges)
+    graph.rank()
+    graph.update(remove=edges.iloc[:5])
+    exact = prplugin.pagerank(edges.iloc[5:], vertices=graph.vertices, tol=1e-11)["pagerank"].to_numpy()
+    for tol in (1e-6, 1e-6, 1e-8):
+        ranking = graph.rank(tol=tol)
+        assert ranking.method == "push"
+        assert np.abs(ranking.ranks - exact).sum() <= ranking.error_bound + 1e-11
+        assert ranking.error_bound <= tol
+
+
 def test_vertices_of_several_columns():
     first = pd.DataFrame({"a": ["x", "y"], "b": [1, 2], "c": ["y", "x"], "d": [2, 1]})
     graph = prplugin.Graph(first, ["a", "b"], ["c", "d"])
