@@ -358,7 +358,7 @@ def _iterated(
     if options.tol > method_tol > certificate.provable:
         options = replace(options, tol=method_tol)
     budget = step_budget(certificate, options)
-    order = None if equal is None or options.top is None else OrderProof(options.top, equal)
+    order = None if equal is None or options.top is None else OrderProof(options.top, equal, options.tol)
     # tol=0 asks for exactly `max_iter` plain steps. Only a proved error bound allows a direct solution as an iterate.
     slow = SlowConvergence(problem if proves(options) else None) if options.tol > 0 else None
     loop = Loop(certificate, options, budget, watch.iterations(options, budget), order, slow)

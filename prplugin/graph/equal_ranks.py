@@ -72,6 +72,10 @@ class EqualRanks:
         return True
 
     @cached_property
+    def _out_weight(self) -> Floats:
+        return self._adjacency.out_weight  # cached, since it may be a conversion of all n
+
+    @cached_property
     def _vectors(self) -> Sequence[Floats]:
         return self._read_vectors()
 
@@ -92,6 +96,8 @@ class EqualRanks:
         first, second = (to_host(sources[run]) for run in runs)
         if weights is not None:
             return [] if _same_edges(first, second, *(to_host(weights[run]) for run in runs)) else None
+        if np.array_equal(first, second):  # usual where in-degrees are high, for which counting takes long
+            return []
         # In-degrees are mostly small, where Python takes a tenth of NumPy's time.
         counts, others = Counter(first.tolist()), Counter(second.tolist())
         differing = {vertex for vertex, _ in counts.items() ^ others.items()}  # faster than subtraction of counters
@@ -107,9 +113,7 @@ class EqualRanks:
         """Return out-degree, computed rank and position of each vertex, in ascending order."""
         if not vertices:
             return []
-        return sorted(
-            zip(self._at(self._adjacency.out_weight, vertices), self._at(ranks, vertices), vertices, strict=True)
-        )
+        return sorted(zip(self._at(self._out_weight, vertices), self._at(ranks, vertices), vertices, strict=True))
 
     @staticmethod
     def _at(array: Any, rows: list[int]) -> list[Any]:

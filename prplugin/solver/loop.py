@@ -182,11 +182,12 @@ class Loop:
                 ended = ended | stagnates
             if options.tol > 0:  # tol=0 asks for exactly `max_iter` steps, stagnation or not
                 state.live = state.live & (ended ^ True)
-            if not (state.live if alone else state.live.any()):
+            # The bound is that of the current ranks, so these are not accelerated after the last pass.
+            if not (state.live if alone else state.live.any()) or state.passes >= last:
                 return
             # Live seeds of a batch mix in every cycle, so that a seed's result does not depend on the other seeds.
             left = (
-                partial(steps_left, before, sums.change, aim) if alone else partial(np.where, state.live, math.inf, 0)
+                partial(steps_left, before, sums.change, goal) if alone else partial(np.where, state.live, math.inf, 0)
             )
             before = sums.change
             if alone and mean is None and proves(options) and (stagnates or state.passes >= 2 * accelerated):

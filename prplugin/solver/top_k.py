@@ -7,6 +7,7 @@ proved to have equal ranks (`prplugin.graph.equal_ranks`), which no margin could
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import pairwise
 from typing import TypeAlias
@@ -39,19 +40,22 @@ class OrderProof:
     """Checks, as the error bound falls, whether the order of the k highest ranks is proved.
 
     The order is proved once the error bound is about as small as the smallest gap between these ranks. A check
-    estimates that gap, but poorly while the bound is much larger. The next check is therefore due when the bound has
-    fallen to the gap, or to `CHECK_FACTOR` times its value, whichever is reached first.
+    estimates that gap, but poorly while the bound is much larger. The first check is due when half of the digits of
+    `tol` are proved, and the next when the bound has fallen to the gap, or to `CHECK_FACTOR` times its value, whichever
+    is reached first.
 
     `equal` proves that two vertices have equal ranks. It is called only for ties.
+    `_order`: Order of the current ranks, if it was determined.
     """
 
-    def __init__(self, k: int, equal: Equal) -> None:
+    def __init__(self, k: int, equal: Equal, tol: float) -> None:
         self._k, self._equal = k, equal
         self._order: Order | None = None
-        self._due = self._aim = 1.0
+        self._due = self._aim = math.sqrt(tol)
 
     def prove(self, step: Step, certificate: Certificate, bound: float) -> bool:
         """Return whether the order of the current ranks is proved, given the bound of their L1 error."""
+        self._order = None
         if bound > self._due:
             return False
         ranks = step.ranks()
@@ -72,10 +76,10 @@ class OrderProof:
         return certificate.change_for(self._aim) if np.isfinite(self._aim) else -1.0
 
     def final_order(self, ranks: Floats, certificate: Certificate, bound: float) -> Order:
-        """Return the order of the final ranks."""
-        if self._order is not None and self._order.proved:
-            return self._order
-        return order_of(ranks, self._k, certificate.of_vertex(bound, total(ranks)), self._equal)
+        """Return the order of the final ranks, which are those of the last call of `prove`."""
+        if self._order is None:
+            self._order = order_of(ranks, self._k, certificate.of_vertex(bound, total(ranks)), self._equal)
+        return self._order
 
 
 def order_of(ranks: Floats, k: int, margin: float, equal: Equal) -> Order:
@@ -83,12 +87,12 @@ def order_of(ranks: Floats, k: int, margin: float, equal: Equal) -> Order:
     rows, values = _candidates(ranks, k, 2 * margin)
     k = min(k, rows.size)
     gaps = values[:-1] - values[1:]
-    same = np.zeros(gaps.size, bool)
-    for place in np.flatnonzero(_near(gaps, values)[: k + MAX_EQUALITY_TESTS]):
+    tied, same = gaps <= 2 * margin, np.zeros(gaps.size, bool)
+    for place in np.flatnonzero((tied & _near(gaps, values))[: k + MAX_EQUALITY_TESTS]):
         if place >= k and not same[place - 1]:
             break  # no longer in the tie of the k-th
         same[place] = equal(int(rows[place]), int(rows[place + 1]), ranks)
-    ends = np.flatnonzero(gaps > 2 * margin) + 1
+    ends = np.flatnonzero(~tied) + 1
     ties = []
     for first, end in pairwise([0, *ends.tolist(), rows.size]):
         if end - first > 1 and first < k:

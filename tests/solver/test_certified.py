@@ -109,7 +109,7 @@ def test_float32_steps_prove_order(name, k):
     adjacency, options = graph._graph.adjacency, Options(tol=1e-11, top=k, certified=True)
     step = Float32Step(Problem(adjacency, options.alpha))
     certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
-    order = OrderProof(k, EqualRanks(adjacency, list).equal)
+    order = OrderProof(k, EqualRanks(adjacency, list).equal, options.tol)
     loop = Loop(certificate, options, step_budget(certificate, options), lambda *_: None, order)
     outcome = loop.run(step, 1 / adjacency.n)
     assert outcome.converged
@@ -170,15 +170,24 @@ def test_certified_order_stops_before_tolerance():
     assert ranking.frame["vertex"].tolist() == best.tolist()
 
 
-@pytest.mark.parametrize("alpha", [0.9, 0.98, 0.99])
-def test_certified_order_takes_no_more_iterations(alpha):
+@pytest.mark.parametrize("method", ["numpy", "numba"])
+@pytest.mark.parametrize("alpha", [0.85, 0.9, 0.98, 0.99])
+def test_certified_order_takes_no_more_iterations(alpha, method):
     """Mixing pays in these rankings, also when a nearer goal is estimated for the order."""
     random, n, m = np.random.default_rng(3), 500, 1500
     source = (n * random.random(m) ** 3).astype(np.int64)
     graph = prplugin.Graph(pd.DataFrame({"src": source, "dst": random.integers(0, n, m)}))
-    certified = graph.rank(alpha=alpha, method="numpy", top=5, certified=True)
+    certified = graph.rank(alpha=alpha, method=method, top=5, certified=True)
     assert certified.certified
-    assert certified.iterations <= graph.rank(alpha=alpha, method="numpy", top=5).iterations
+    assert certified.iterations <= graph.rank(alpha=alpha, method=method, top=5).iterations
+
+
+def test_equality_is_searched_for_once_in_ranks(monkeypatch):
+    """Check that a tie which tol leaves unproved is not searched again for the result."""
+    searched = []
+    monkeypatch.setattr(EqualRanks, "equal", lambda self, a, b, ranks: bool(searched.append((a, b, ranks.tobytes()))))
+    rank_certified([0, 1, 2, 3, 4, 4], [1, 0, 3, 2, 0, 2], top=4, tol=1e-10)
+    assert len(set(searched)) == len(searched) > 0
 
 
 def test_order_within_float32_rounding_is_not_certified():

@@ -190,13 +190,15 @@ GRAPHS = {
 }
 
 
-def run_loop(name, **options):
+def run_loop(name, *, narrow=True, **options):
     adjacency, options = prplugin.Graph(GRAPHS[name])._graph.adjacency, Options(**options)
     step = Float32Step(Problem(adjacency, options.alpha))
+    step.float32_is_faster = narrow
     certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
     start = np.arange(1.0, adjacency.n + 1)
     seen = []
-    loop = Loop(certificate, options, step_budget(certificate, options), lambda *state: seen.append(state))
+    watch = lambda *state: seen.append((*state, step.ranks().copy()))  # noqa: E731
+    loop = Loop(certificate, options, step_budget(certificate, options), watch)
     return loop.run(step, start / start.sum()), step, seen
 
 
@@ -223,6 +225,15 @@ def test_float32_proves_attainable_tolerance(name):
     assert {dtype for dtype, _ in step.starts} == {"float32"}
     exact = run_loop(name, tol=1e-10)
     assert np.abs(step.ranks() - exact[1].ranks()).sum() <= outcome.error_bound + exact[0].error_bound <= 2e-6
+
+
+@pytest.mark.parametrize("max_iter", range(2, 20))
+def test_last_bound_is_that_of_the_returned_ranks(max_iter):
+    """Check that ranks are not mixed after the last pass that `max_iter` allows."""
+    outcome, step, seen = run_loop("cycle", narrow=False, tol=1e-9, max_iter=max_iter)
+    assert outcome.iterations == max_iter
+    assert seen[-1][1] == outcome.error_bound
+    assert (seen[-1][2] == step.ranks()).all()
 
 
 @pytest.mark.parametrize("name", GRAPHS)
