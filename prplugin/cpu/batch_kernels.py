@@ -48,16 +48,15 @@ def _add_edges(contributions, sources, normalized_weights, edge, stop, sums):
 @compiled
 def step(
     first_block, last_block, offsets, sources, normalized_weights, fan_in, inverse_out_weight, contributions, mass,
-    target, teleport_factor,
-    entry_blocks, entry_rows, entry_columns, entry_values, live, ranks, next_contributions, moves, sums,
+    target, teleport_factor, teleport, teleport_rows, live, ranks, next_contributions, moves, sums,
 ):  # fmt: skip
     """Compute one iteration over the rows of some blocks, for all columns.
 
     y_ij = (sum of c_j over the in-edges of i) + mass_j * w_i + teleport_factor_j * v_ij, and c_ij = y_ij *
-    inverse_out_weight_i for the next iteration, where inverse_out_weight is alpha / W, and 0 for dangling rows. The v
-    are sparse: entries sorted by row, those of block b from ``entry_blocks[b]`` on. `target` is w, or empty where w =
-    v; the dangling mass is then part of `teleport_factor`. Columns that are not `live` keep their ranks. `moves`
-    receives y - x, unless it is empty. Block b writes ||y - x||, max |y - x| and D(y) of its rows to `sums[b]`.
+    inverse_out_weight_i for the next iteration, where inverse_out_weight is alpha / W, and 0 for dangling rows. Row i
+    of v is row ``teleport_rows[i]`` of `teleport`, or 0 if that is negative. `target` is w, or empty where w = v; the
+    dangling mass is then part of `teleport_factor`. Columns that are not `live` keep their ranks. `moves` receives
+    y - x, unless it is empty. Block b writes ||y - x||, max |y - x| and D(y) of its rows to `sums[b]`.
 
     Row sums have three levels: groups of `fan_in` terms, groups of `fan_in` group sums, and the rest in order.
     """
@@ -67,7 +66,6 @@ def step(
     for block in range(first_block, last_block):
         change, largest, dangling = sums[block, 0], sums[block, 1], sums[block, 2]
         change[:], largest[:], dangling[:] = 0.0, 0.0, 0.0
-        entry, entries = entry_blocks[block], entry_blocks[block + 1]
         for group in range(block * BLOCK, min(block * BLOCK + BLOCK, n), GROUP):
             group_change[:], group_dangling[:] = 0.0, 0.0
             for i in range(np.uint64(group), np.uint64(min(group + GROUP, n))):
@@ -93,9 +91,10 @@ def step(
                 if target.size > 0:
                     for j in range(ZERO, width):
                         part[j] += mass[j] * target[i]
-                while entry < entries and entry_rows[entry] == i:
-                    part[entry_columns[entry]] += teleport_factor[entry_columns[entry]] * entry_values[entry]
-                    entry += 1
+                if teleport_rows[i] >= 0:
+                    teleport_at = np.uint64(teleport_rows[i]) * width
+                    for j in range(ZERO, width):
+                        part[j] += teleport_factor[j] * teleport[teleport_at + j]
                 for j in range(ZERO, width):
                     before = ranks[at + j]
                     now = part[j] if live[j] else before

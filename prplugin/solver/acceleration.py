@@ -50,8 +50,8 @@ class Mixing:
             self._rows = self._step.history(self._depth.rows)
         return None if self._rows is None else self._rows[self._free()]
 
-    def after_step(self, left: Callable[[], Any]) -> bool:
-        """Record a plain step, and mix at the end of a cycle; return whether the iterate was mixed.
+    def after_step(self, left: Callable[[], Any]) -> Any:
+        """Record a plain step, and mix at the end of a cycle; return whether the iterate, or each seed's, was mixed.
 
         `left`: Returns an estimate of the number of plain steps left: a number, or an array with an entry per seed.
         """
@@ -63,33 +63,35 @@ class Mixing:
             return False
         pays_now = self._enabled & np.asarray(left() >= MIN_STEPS_LEFT)
         if not pays_now.any():
+            self._gained_little = pays_now
             self.restart()
-            return False
+            return pays_now
         rows = self._rows[: max(self._history) + 1]
         steps = [row for row in self._history if row != self._jump]
         products = self._step.products(rows, steps)
         row_weights = np.zeros((*products.shape[:-2], len(rows)))
         row_weights[..., steps] = mixing_weights(products)
-        gained_little = _gains_little(products, row_weights[..., steps])
+        gained_little = pays_now & _gains_little(products, row_weights[..., steps])
         self._enabled, self._gained_little = self._enabled & ~(gained_little & self._gained_little), gained_little
         self._ended = not self._enabled.any()
         # sum_j a_j y_j = y_last - sum_k (sum_(j<k) a_j) d_k with the moves d_k: small corrections, no cancellation.
         step_weights = row_weights[..., self._history]
         weights = np.zeros_like(row_weights)
         weights[..., self._history] = np.cumsum(step_weights, axis=-1) - step_weights
-        weights[~(pays_now & np.isfinite(weights).all(axis=-1))] = 0
+        mixed = pays_now & np.isfinite(weights).all(axis=-1)
+        weights[~mixed] = 0
         # `mix` reads an entry of all moves before it writes that of the jump: the jump may overwrite the oldest move.
         self._jump = self._free() if len(self._history) < self._depth.rows else self._history[0]
         self._step.mix(rows, weights, self._rows[self._jump])
         if self._depth.cycles == 1:
             self.restart()
-            return True
+            return mixed
         self._history = [
             *self._history[len(self._history) - self._depth.period * (self._depth.cycles - 1) :],
             self._jump,
         ]
         self._since = 0
-        return True
+        return mixed
 
     def _free(self) -> int:
         return next(row for row in range(self._depth.rows) if row not in self._history)

@@ -185,10 +185,7 @@ class Loop:
             # The bound is that of the current ranks, so these are not accelerated after the last pass.
             if not (state.live if alone else state.live.any()) or state.passes >= last:
                 return
-            # Live seeds of a batch mix in every cycle, so that a seed's result does not depend on the other seeds.
-            left = (
-                partial(steps_left, before, sums.change, goal) if alone else partial(np.where, state.live, math.inf, 0)
-            )
+            left = partial(steps_left, state.live, before, sums.change, goal)
             before = sums.change
             if alone and mean is None and proves(options) and (stagnates or state.passes >= 2 * accelerated):
                 mean = MeanRestart(step, alpha)
@@ -198,4 +195,4 @@ class Loop:
                 accelerated_now = mean.after_step()
             else:
                 accelerated_now = mixing is not None and mixing.after_step(left)
-            before = math.inf if accelerated_now else before
+            before = (math.inf if accelerated_now else before) if alone else np.where(accelerated_now, math.inf, before)

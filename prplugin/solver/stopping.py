@@ -74,11 +74,12 @@ def step_budget(certificate: Certificate, options: Options) -> int:
     return 2 * certificate.steps(options.tol) + math.ceil(8 / (1 - certificate.alpha)) + 1
 
 
-def steps_left(before: Any, change: Any, goal: float) -> Any:
+def steps_left(live: Any, before: Any, change: Any, goal: float) -> Any:
     """Estimate the plain steps until the change reaches its goal, from the ratio of the last two changes.
 
-    Infinity if the changes do not decrease, or if there is no goal.
+    Infinity if the changes do not decrease, or if there is no goal; 0 for a seed whose iteration has ended.
     """
     with np.errstate(all="ignore"):
         left = np.log(goal / np.asarray(change)) / np.log(change / np.asarray(before))
-    return np.where((change < before) & np.isfinite(before) & (goal > 0), np.maximum(left, 0.0), math.inf)[()]
+    left = np.where((change < before) & np.isfinite(before) & (goal > 0), np.maximum(left, 0.0), math.inf)
+    return np.where(live, left, 0.0)[()]

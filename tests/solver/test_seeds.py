@@ -186,7 +186,10 @@ def test_few_seeds_are_ranked_as_alone(method, monkeypatch):
 
 
 @each_batch_method
-@pytest.mark.parametrize("options", [{}, {"tol": 1e-12}, {"stop": "delta"}, {"max_iter": 200}, {"dangling": {8: 1}}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"tol": 1e-12}, {"alpha": 0.5, "tol": 1e-7}, {"stop": "delta"}, {"max_iter": 200}, {"dangling": {8: 1}}],
+)
 def test_bits_do_not_depend_on_other_seeds(method, options):
     graph, seeds = skewed_graph(), list(range(0, 100, 2))
     together = graph.rank(seeds=seeds, method=method, **options)
@@ -246,6 +249,14 @@ def test_acceleration_saves_iterations(method):
     plain = graph.rank(seeds=seeds, alpha=0.95, tol=1e-8 * 0.05, stop="delta", method=method)
     assert many.error_bound <= 1e-8
     assert many.iterations < 0.7 * plain.iterations
+
+
+def test_seeds_are_not_mixed_shortly_before_they_converge(monkeypatch):
+    mixed = []
+    monkeypatch.setattr(numba_batch.NumbaBatch, "mix", lambda *arguments: mixed.append(arguments))
+    many = skewed_graph().rank(seeds=[1, 2, 3], alpha=0.4, tol=1e-6, method="numba")
+    assert many.each_iterations.min() > 8  # the first mix would be after the eighth
+    assert not mixed
 
 
 # --- frames -------------------------------------------------------------------------------------------------------

@@ -57,8 +57,8 @@ class NumbaBatch(SeedsStep):
     def __init__(self, problem: Problem, seeds: int, threads: int) -> None:
         adjacency = problem.adjacency
         n = adjacency.n
-        # Per rank: the rank, a copy in a narrower matrix, contributions of this step and the next, and the history.
-        self.width = _width_for(seeds, (4 * 8 + 4 * depth_for(problem.alpha, seeds).rows) * n)
+        # Per rank: the rank, a copy in a narrower matrix, contributions of this step and the next, v, and the history.
+        self.width = _width_for(seeds, (5 * 8 + 4 * depth_for(problem.alpha, seeds).rows) * n)
         self._alpha, self._target, self._n = problem.alpha, problem.dangling, n
         self._history: Any = None
         offsets, sources, _ = adjacency.csc
@@ -81,15 +81,22 @@ class NumbaBatch(SeedsStep):
 
     def seed(self, seeds: Seeds) -> None:
         self._count, self.seeds = seeds.count, self.width
-        self._all_entries = seeds.on("host").entries_by_vertex()
+        seeds = seeds.on("host")
+        # v without its rows of zeros, which are most rows of a few vertices per seed.
+        self._teleport_rows = np.full(self._n, -1)
+        self._teleport_rows[seeds.rows] = 0
+        rows = np.flatnonzero(self._teleport_rows == 0)
+        self._teleport_rows[rows] = np.arange(rows.size)
+        self._all_teleport = np.zeros((rows.size, self.width))
+        columns = np.repeat(np.arange(seeds.count), np.diff(seeds.bounds))
+        self._all_teleport[self._teleport_rows[seeds.rows], columns] = seeds.values
 
     def start(self, ranks: Floats | float | None) -> None:
         all_ranks: Any = ranks
         if not (isinstance(ranks, np.ndarray) and ranks.ndim == 2):
             all_ranks = np.zeros((self._n, self.width))
             if ranks is None:
-                rows, columns, values = self._all_entries
-                all_ranks[rows, columns] = values
+                all_ranks[self._teleport_rows >= 0] = self._all_teleport
             else:
                 all_ranks[:, : self._count] = ranks if isinstance(ranks, float) else to_host(ranks)[:, None]
         self._all_ranks: Any = None
@@ -98,15 +105,10 @@ class NumbaBatch(SeedsStep):
     def _select_columns(self, columns: Integers, ranks: Floats) -> None:
         """Continue with the ranks of these seeds."""
         self._columns, self._ranks = columns, ranks
-        rows, seeds, values = self._all_entries
-        if columns.size < self.width:
-            position = np.full(self.width, -1)
-            position[columns] = np.arange(columns.size)
-            held = position[seeds] >= 0
-            rows, seeds, values = rows[held], position[seeds[held]], values[held]
+        every = columns.size == self.width
+        self._teleport = self._all_teleport if every else np.take(self._all_teleport, columns, axis=1)
         self._live = np.ones(columns.size, np.bool_)
         self._has_moves = False
-        self._by_block = np.searchsorted(rows, self._bounds), rows.view(np.uint64), seeds, values
         self._mass = self._alpha * self._divided_by(np.ones(columns.size))
 
     def set_live(self, live: Any) -> None:
@@ -150,8 +152,8 @@ class NumbaBatch(SeedsStep):
             kernels.step(
                 first, last, self._offsets, self._sources, self._normalized_weights, self._fan_in,
                 self._inverse_out_weight,
-                _flat(self._contributions), self._mass, self._kernel_target, teleport_factor, *self._by_block,
-                self._live, _flat(self._ranks), _flat(self._next), flat_moves, self._sums,
+                _flat(self._contributions), self._mass, self._kernel_target, teleport_factor, _flat(self._teleport),
+                self._teleport_rows, self._live, _flat(self._ranks), _flat(self._next), flat_moves, self._sums,
             )  # fmt: skip
 
         self._threads.for_each(self._pieces, step)
