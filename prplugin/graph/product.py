@@ -73,7 +73,7 @@ class _CompiledProduct:
 
         offsets, sources, weights = adjacency.csc
         if sources.size > MAX_SORTED_EDGES:
-            vertices, self._weights = np.arange(adjacency.n), adjacency.normalized_weights
+            vertices, weights = np.arange(adjacency.n), adjacency.normalized_weights
         else:
             begins, lengths = offsets, np.diff(offsets)
             vertices = stable_order(lengths)
@@ -83,29 +83,23 @@ class _CompiledProduct:
             edges += np.arange(edges.size)
             sources = sources[edges]
             out_weight = adjacency.out_weight
-            self._weights = None if weights is None else normalized_weights(weights[edges], sources, out_weight)
-        self._kernel = pull_kernels.row_sums
-        self._offsets, self._sources = pull_kernels.as_unsigned(offsets, sources)
-        self._vertices = vertices.view(np.uint64)
-        self._fan_in = np.uint64(pull_kernels.fan_in_for(adjacency.largest_in_degree))
+            weights = None if weights is None else normalized_weights(weights[edges], sources, out_weight)
+        self._kernel, self._n = pull_kernels.row_sums, vertices.size
+        fan_in = np.uint64(pull_kernels.fan_in_for(adjacency.largest_in_degree))
+        self._offsets, sources = pull_kernels.as_unsigned(offsets, sources)
+        self._rows = self._offsets, sources, weights, fan_in, vertices.view(np.uint64)
         self.depth = group_sum_depth(adjacency.largest_in_degree)
         self._threads = this_machine().threads_for(sources.size)
         self._pool: Threads | None = None
 
     def __call__(self, vector: Floats) -> Floats:
-        n = self._offsets.size - 1
-        sums = np.empty(n)
-
-        def add(first: int, last: int) -> None:
-            rows = self._offsets, self._sources, self._weights, self._fan_in, self._vertices
-            self._kernel(first, last, *rows, vector, sums)
-
+        sums = np.empty(self._n)
         if self._threads == 1:
-            add(0, n)
+            self._kernel(0, self._n, *self._rows, vector, sums)
             return sums
         if self._pool is None:
             self._pool, self._pieces = Threads(self._threads), equal_work(self._offsets, 1, 4 * self._threads)
-        self._pool.for_each(self._pieces, add)
+        self._pool.for_each(self._pieces, lambda first, last: self._kernel(first, last, *self._rows, vector, sums))
         return sums
 
 

@@ -97,7 +97,7 @@ class _Pull(HostStep):
             self._mixing_from, self._mixes = math.inf, False
         x = self._x
         y = self._pulled(x)
-        y += self._alpha * total(x.take(self._dangling)) * self._dangling_target + self._teleport
+        self._teleport_to(y, self._alpha * total(x.take(self._dangling)) if self._dangling.size else 0.0)
         self._x = y
         change = np.subtract(y, x, x)
         if moves is not None:
@@ -111,6 +111,10 @@ class _Pull(HostStep):
         y *= self._alpha
         return y
 
+    def _teleport_to(self, y: Floats, mass: float) -> None:
+        """Add mass * w + (1 - alpha) * v to y."""
+        y += mass * self._dangling_target + self._teleport if mass else self._teleport
+
     def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
         """Iterate without proof and history, unless convergence is so slow that mixing pays."""
         before, change, passes = math.inf, self._change, 0
@@ -119,7 +123,7 @@ class _Pull(HostStep):
             x = self._x
             y = self._pulled(x)
             # alpha * D = alpha - sum(alpha * P^T x), as x sums to 1.
-            y += (self._alpha - float(np.add.reduce(y))) * self._dangling_target + self._teleport
+            self._teleport_to(y, self._alpha - float(np.add.reduce(y)) if self._dangling.size else 0.0)
             difference = np.subtract(y, x, x)
             before, change = change, float(np.add.reduce(np.absolute(difference, difference)))
             self._x, passes = y, passes + 1
