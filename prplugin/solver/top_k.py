@@ -42,21 +42,28 @@ class OrderProof:
     The order is proved once the error bound is about as small as the smallest gap between these ranks. A check
     estimates that gap, but poorly while the bound is much larger. The first check is due when half of the digits of
     `tol` are proved, and the next when the bound has fallen to the gap, or to `CHECK_FACTOR` times its value, whichever
-    is reached first.
+    is reached first. Methods that iterate without proof aim for the gap, at first for the k-th rank divided by k**2: a
+    check in between would cost them a proof, and where gaps below `tol` are expected, none is worth it.
 
     `equal` proves that two vertices have equal ranks. It is called only for ties.
     `_order`: Order of the current ranks, if it was determined.
+    `_estimated`: Whether a gap was estimated before the first check.
     """
 
     def __init__(self, k: int, equal: Equal, tol: float) -> None:
         self._k, self._equal = k, equal
         self._order: Order | None = None
         self._due = self._aim = math.sqrt(tol)
+        self._estimated = False
 
     def prove(self, step: Step, certificate: Certificate, bound: float) -> bool:
         """Return whether the order of the current ranks is proved, given the bound of their L1 error."""
         self._order = None
         if bound > self._due:
+            if not self._estimated:
+                ranks, self._estimated = step.ranks(), True
+                k = min(self._k, ranks.size)
+                self._aim = min(self._aim, _lower_bound_of_kth(ranks, k) / k**2)
             return False
         ranks = step.ranks()
         margin = certificate.of_vertex(bound, total(ranks))
