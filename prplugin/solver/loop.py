@@ -185,7 +185,7 @@ class Loop:
             # The bound is that of the current ranks, so these are not accelerated after the last pass.
             if not (state.live if alone else state.live.any()) or state.passes >= last:
                 return
-            left = partial(steps_left, state.live, before, sums.change, goal)
+            left = partial(steps_left, state.live, before, sums.change, aim)
             before = sums.change
             if alone and mean is None and proves(options) and (stagnates or state.passes >= 2 * accelerated):
                 mean = MeanRestart(step, alpha)

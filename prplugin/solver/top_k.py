@@ -51,7 +51,7 @@ class OrderProof:
     """
 
     def __init__(self, k: int, equal: Equal, tol: float) -> None:
-        self._k, self._equal = k, equal
+        self._k, self._equal, self._tol = k, equal, tol
         self._order: Order | None = None
         self._due = self._aim = math.sqrt(tol)
         self._estimated = False
@@ -67,7 +67,7 @@ class OrderProof:
             return False
         ranks = step.ranks()
         margin = certificate.of_vertex(bound, total(ranks))
-        gap = least_gap(ranks, self._k, margin)
+        gap = least_gap(ranks, self._k, margin) if bound > self._tol else math.inf
         if gap > 2 * margin:
             self._order = order_of(ranks, self._k, margin, self._equal)
             if self._order.proved:
