@@ -72,7 +72,9 @@ class OrderProof:
             self._order = order_of(ranks, self._k, margin, self._equal)
             if self._order.proved:
                 return True
-            gap = CHECK_FACTOR * bound  # unknown: some candidates for equality are not proved equal
+            gap = least_gap(ranks, self._k, margin, 1.0)
+            if gap > 2 * margin:
+                gap = CHECK_FACTOR * bound  # unknown: some candidates for equality are not proved equal
         # No gap exceeds the highest rank, and a gap is needed that exceeds 2 * margin, which is about the bound.
         due = min(max(gap, CHECK_FACTOR * bound), float(ranks.max()))
         self._due, self._aim = due, gap
@@ -110,13 +112,15 @@ def order_of(ranks: Floats, k: int, margin: float, equal: Equal) -> Order:
     return Order(rows[:k].copy(), tuple(ties), margin)
 
 
-def least_gap(ranks: Floats, k: int, margin: float) -> float:
+def least_gap(ranks: Floats, k: int, margin: float, relative: float = MAX_EQUALITY_TESTS * EQUAL_RTOL) -> float:
     """Return the smallest gap of computed ranks that has to exceed 2 * margin for the order of the k highest.
 
     Candidates for equality (`EQUAL_RTOL`) are assumed to be provably equal. Without any other gap it is infinite.
+
+    `relative`: Largest gap below the k-th rank that is found, relative to that rank. By default no more values are
+    considered than may be equal to it: while the margin is large, sorting all candidates takes long.
     """
-    # No more values than may be equal to the k-th: while the margin is large, sorting all candidates takes long.
-    _, values = _candidates(ranks, k, 2 * margin, MAX_EQUALITY_TESTS * EQUAL_RTOL)
+    _, values = _candidates(ranks, k, 2 * margin, relative)
     gaps = values[:-1] - values[1:]
     near = _near(gaps, values)
     last = k - 1 + int(np.argmin(np.append(near[k - 1 :], False)))  # last candidate for equality with the k-th
