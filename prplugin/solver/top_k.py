@@ -28,7 +28,7 @@ MAX_EQUALITY_TESTS = 1000
 EQUAL_RTOL = 1e-6
 """Relative difference up to which two computed ranks are candidates for equality."""
 
-CHECK_FACTOR = 1 / 4
+CHECK_FACTOR = 1 / 16
 """Fraction of its value to which the error bound falls at most between two checks of the order. A check takes at most
 about as long as a step."""
 
@@ -40,10 +40,11 @@ class OrderProof:
     """Checks, as the error bound falls, whether the order of the k highest ranks is proved.
 
     The order is proved once the error bound is about as small as the smallest gap between these ranks. A check
-    estimates that gap, but poorly while the bound is much larger. The first check is due when half of the digits of
-    `tol` are proved, and the next when the bound has fallen to the gap, or to `CHECK_FACTOR` times its value, whichever
-    is reached first. Methods that iterate without proof aim for the gap, at first for the k-th rank divided by k**2: a
-    check in between would cost them a proof, and where gaps below `tol` are expected, none is worth it.
+    estimates that gap, but poorly while the bound is much larger. Before the first check the k-th rank divided by k**2
+    takes its place. A check is due when half of the digits of `tol` are proved and the bound has fallen to the gap
+    divided by `CHECK_FACTOR`; the next when it has fallen to the gap, or to `CHECK_FACTOR` times its value, whichever
+    is reached first. Methods that iterate without proof aim for the gap, or for `tol` if that is larger, since a check
+    costs them a proof.
 
     `equal` proves that two vertices have equal ranks. It is called only for ties.
     `_order`: Order of the current ranks, if it was determined.
@@ -64,6 +65,7 @@ class OrderProof:
                 ranks, self._estimated = step.ranks(), True
                 k = min(self._k, ranks.size)
                 self._aim = min(self._aim, _lower_bound_of_kth(ranks, k) / k**2)
+                self._due = min(self._due, max(self._tol, self._aim / CHECK_FACTOR))
             return False
         ranks = step.ranks()
         margin = certificate.of_vertex(bound, total(ranks))
