@@ -45,8 +45,8 @@ class NumbaBatch(SeedsStep):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v for several v at once.
 
     Ranks are a matrix of `width` columns, one per seed; the columns past the last seed are 0. The order of additions
-    within a column does not depend on the width. When at most half of the seeds are live, steps continue in a narrower
-    matrix of the live columns, filled up to a multiple of `MULTIPLE` with others.
+    within a column does not depend on the width. When at most three quarters of the seeds are live, steps continue in a
+    narrower matrix of the live columns, filled up to a multiple of `MULTIPLE` with others.
 
     `_columns`: The seed of each column of `_ranks`.
     `_all_ranks`: The ranks of all seeds, where `_ranks` is narrower; the entries of `_columns` in it are stale.
@@ -115,7 +115,7 @@ class NumbaBatch(SeedsStep):
         narrow = _rounded_up(int(np.count_nonzero(live)))
         # A copy takes about as long as a few steps in the columns that it saves. The moves since the last mix have the
         # width of the matrix at that time.
-        if 2 * narrow <= self._columns.size and not self._has_moves:
+        if 4 * narrow <= 3 * self._columns.size and not self._has_moves:
             self._all_ranks = self.ranks()
             columns = np.sort(np.argsort(~live, kind="stable")[:narrow])
             self._select_columns(columns, np.take(self._all_ranks, columns, axis=1))
