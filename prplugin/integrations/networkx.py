@@ -18,13 +18,16 @@ import networkx as nx
 import numpy as np
 
 from prplugin.api import Graph
-from prplugin.errors import InvalidEdgesError, NotConvergedError
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, NotConvergedError
 from prplugin.frames.nodes import compressed, empty
 from prplugin.gpu import runtime
 from prplugin.types.edges import Floats, Integers
 
 ON_GPU_FROM = 1 << 16
 """Number of edges from which the GPU is used, if CuPy is loaded: benchmarks/results/networkx-h200.md."""
+
+
+RANK_ARGUMENTS = inspect.signature(Graph.rank).parameters
 
 
 @dataclass(eq=False, repr=False)
@@ -114,7 +117,14 @@ def pagerank(
         If `personalization` sums to 0 over the nodes.
     NotImplementedError
         For input that NetworkX accepts and prplugin refuses, such as negative weights.
+    InvalidOptionError
+        For an argument of `Graph.rank` that NetworkX does not have, such as `top`.
     """
+    if others := [name for name in method_options if name in RANK_ARGUMENTS]:
+        raise InvalidOptionError(
+            f"networkx.pagerank has no argument {others[0]!r}: leave it out, or pass it to "
+            "prplugin.Graph.from_networkx(G).rank()."
+        )
     if isinstance(G, nx.Graph):
         G = convert_from_nx(G, edge_attrs=None if weight is None else {weight: 1})  # noqa: N806
     n = len(G.nodes)

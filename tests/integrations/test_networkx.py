@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from method_params import METHODS, examples
 from subprocesses import run_python
 
+import prplugin
+
 networkx = pytest.importorskip("networkx")
 pytest.importorskip("scipy")  # NetworkX's own PageRank needs it
 
@@ -254,6 +256,15 @@ def test_options_of_a_method():
     graph = sample(networkx.DiGraph)
     one, other = (networkx.pagerank(graph, backend="prplugin", method="numba", threads=k) for k in (1, 2))
     assert one == other
+
+
+@pytest.mark.parametrize(
+    "options", [{"stop": "l1"}, {"top": 2}, {"seeds": [0, 1]}, {"dtype": "float32"}, {"scale": "n"}]
+)
+def test_arguments_that_networkx_lacks_raise(options):
+    (name,) = options
+    with pytest.raises(prplugin.InvalidOptionError, match=rf"no argument '{name}'.*from_networkx\(G\)\.rank"):
+        networkx.pagerank(networkx.karate_club_graph(), backend="prplugin", **options)
 
 
 class TestCache:
