@@ -38,7 +38,7 @@ SEARCH_DIVISOR = 8
 
 
 class EqualRanks:
-    """Union-find of vertices proved to have equal PageRank.
+    """Union-find of vertices proved to have equal PageRank: by size, without path compression, since searches go back.
 
     Failed searches are not cached, since more accurate ranks may help. Weights and values are
     compared in float64.
@@ -50,6 +50,7 @@ class EqualRanks:
     def __init__(self, adjacency: Adjacency, read_vectors: Callable[[], Sequence[Floats]]) -> None:
         self._adjacency, self._read_vectors = adjacency, read_vectors
         self._parents: dict[int, int] = {}
+        self._sizes: dict[int, int] = {}  # of sets of more than one vertex, by root
         self._budget = max(adjacency.m, MIN_PAIRS * PAIR_COST)
 
     def equal(self, a: int, b: int, ranks: Floats) -> bool:
@@ -61,12 +62,15 @@ class EqualRanks:
             one, other = (self._root(vertex) for vertex in pair)
             if one == other:
                 continue
+            if self._sizes.get(one, 1) < self._sizes.get(other, 1):
+                one, other = other, one
             self._parents[other] = one
+            self._sizes[one] = self._sizes.get(one, 1) + self._sizes.get(other, 1)
             joined.append(other)
             further = self._matched(*pair, ranks)
             if further is None or self._budget < least:
-                for vertex in joined:
-                    del self._parents[vertex]
+                for vertex in reversed(joined):
+                    self._sizes[self._parents.pop(vertex)] -= self._sizes.get(vertex, 1)
                 return False
             pending.extend(further)
         return True
@@ -102,7 +106,7 @@ class EqualRanks:
         counts, others = Counter(first.tolist()), Counter(second.tolist())
         differing = {vertex for vertex, _ in counts.items() ^ others.items()}  # faster than subtraction of counters
         left, right = (
-            self._by_degree_and_rank([v for v in differing for _ in range(more[v] - fewer[v])], ranks)
+            self._by_degree_and_rank([v for v in differing for _ in range(more.get(v, 0) - fewer.get(v, 0))], ranks)
             for more, fewer in ((counts, others), (others, counts))
         )
         if any(one[0] != other[0] for one, other in zip(left, right, strict=True)):
