@@ -83,9 +83,14 @@ def concatenated(first: Edges, second: Edges) -> Edges:
     weights = None
     if first.weights is not None and second.weights is not None:
         weights = xp.concatenate([first.weights, second.weights])
-    extents = [edges.extent for edges in (first, second) if edges.extent[1] > 0] or [ANY]  # 0: no weight above 0
-    extent = min(low for low, _ in extents), max(high for _, high in extents)
+    extent = joint_extent(first.extent, second.extent)
     return replace(first, source=source, destination=destination, weights=weights, extent=extent)
+
+
+def joint_extent(*extents: tuple[float, float]) -> tuple[float, float]:
+    """Return the extent of the weights of several sets of edges; see `Edges`."""
+    filled = [extent for extent in extents if extent[1] > 0] or [ANY]  # 0: no weight above 0
+    return min(low for low, _ in filled), max(high for _, high in filled)
 
 
 def _repeated(rows: Integers) -> PageRankError:

@@ -11,7 +11,7 @@ import numpy as np
 from prplugin.cpu.sorting import run_starts, stable_order
 from prplugin.graph.adjacency import Adjacency, endpoints_by_target, sum_out_weight
 from prplugin.graph.changes import ChangeError, apply_duplicates, expand_values
-from prplugin.graph.dedup import concatenated, oriented, reversed_edges, with_reverse_edges
+from prplugin.graph.dedup import joint_extent, oriented, reversed_edges, with_reverse_edges
 from prplugin.types.arrays import namespace, to_host
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
@@ -51,7 +51,7 @@ def rebuilt(
             entries.append(_find(present, back.take(back.source != back.destination)))
         added = with_reverse_edges(added)
     added = added.take(stable_order(added.destination))
-    extent = concatenated(replace(added.take(slice(0)), extent=adjacency.edges.extent), added).extent
+    extent = joint_extent(adjacency.edges.extent, added.extent)
     out_degrees = None if adjacency.weighted else expand_values(adjacency.out_weight, n, positions, 0.0)
     offsets, sources, weights = in_edges = splice.spliced(present, np.concatenate(entries), added, out_degrees)
     if out_degrees is None:
