@@ -32,6 +32,9 @@ from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 memory_space: MemorySpace = "host"
 open_frame = base.open_frame
 
+MOST_IN_MATRIX = 1 << 11
+"""Rows of a change up to which both columns are read as one matrix, which takes long for ids that are not integers."""
+
 Refuse: TypeAlias = Callable[[Integers, str, str], None]
 """Function that raises an error about rows, with the arguments rows, fault and remedy."""
 
@@ -74,7 +77,8 @@ def read(
 
 def read_changes(frame: pd.DataFrame, columns: Columns) -> tuple[Edges | GroupedEdges, Vertices]:
     """Read edges to add or to remove; the type of their vertices may be wider than that of the columns."""
-    if frame.shape[1] == 2 and len(columns.source) == 1 and columns.weight is None and columns.time is None:
+    plain = frame.shape[1] == 2 and len(columns.source) == 1 and columns.weight is None and columns.time is None
+    if plain and len(frame) <= MOST_IN_MATRIX:
         matrix = frame.to_numpy()  # takes a third of the time of reading two columns
         if matrix.dtype.kind in "iu" and matrix.dtype.isnative:
             endpoints = [matrix[:, columns.source[0]], matrix[:, columns.destination[0]]]
