@@ -19,6 +19,7 @@ from prplugin.methods.engines.sweeps import Sweeps
 @pytest.fixture(autouse=True)
 def always_sweep(monkeypatch):
     monkeypatch.setattr(method, "least_steps_for_sweeps", lambda adjacency: 0.0)
+    monkeypatch.setattr(method, "STREAMS", 1 << 20)  # also on a machine with many cores
 
 
 def edges_of(n=900, m=4000, seed=0):
