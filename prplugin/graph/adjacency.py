@@ -13,9 +13,18 @@ from prplugin.cpu.sorting import offsets_of, stable_order
 from prplugin.cpu.sums import GroupSums
 from prplugin.cpu.threads import Threads
 from prplugin.machine import COMPILED_FROM, this_machine, use_compiled
-from prplugin.types.arrays import MemorySpace, namespace, synchronize, to_memory
+from prplugin.types.arrays import MemorySpace, namespace, synchronize, to_host, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers, index_dtype, offset_dtype
+
+SAMPLED_FROM = 1 << 25
+"""Edges from which `Adjacency.spread` is sampled: a transfer takes longer than it may save on smaller graphs."""
+
+SAMPLES, SAMPLE = 8, 1024
+"""Number of samples of consecutive in-edges, and edges per sample."""
+
+NEIGHBORS = 8
+"""Vertices whose float32 contributions are in the same sector of 32 bytes, the unit of memory access of a GPU."""
 
 
 class Adjacency:
@@ -100,6 +109,19 @@ class Adjacency:
         """Largest in-degree."""
         offsets = self.csc.offsets
         return int((offsets[1:] - offsets[:-1]).max()) if self.n else 0
+
+    @cached_property
+    def spread(self) -> float:
+        """Sectors of contributions per edge that consecutive in-edges read, in samples of a large graph; otherwise 1.
+
+        It is below 0.3 on web graphs in the order of a crawl and on grids, and near 1 where sources are random.
+        """
+        if self.m < SAMPLED_FROM or not isinstance(self.edges, GroupedEdges):
+            return 1.0
+        sources = self.csc.indices
+        begins = np.linspace(0, self.m - SAMPLE, SAMPLES).astype(np.int64).tolist()
+        sectors = np.sort([to_host(sources[first : first + SAMPLE]) // NEIGHBORS for first in begins])
+        return float(1 + np.count_nonzero(np.diff(sectors), axis=1).mean()) / SAMPLE
 
     @property
     def out_weight(self) -> Floats:

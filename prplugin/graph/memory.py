@@ -110,6 +110,7 @@ class Counts:
     `longest`: Largest in-degree, if known.
     `spilled`: As in `Edges`.
     `grouped`: Whether the edges are `GroupedEdges`, which are stored by target.
+    `spread`: As in `Adjacency`.
     """
 
     n: int
@@ -121,6 +122,7 @@ class Counts:
     longest: int | None = None
     spilled: bool = False
     grouped: bool = False
+    spread: float = 1.0
 
     @classmethod
     def of(cls, graph: Any) -> Counts:
@@ -140,6 +142,7 @@ class Counts:
         return cls(
             graph.n, graph.m, graph.weighted, graph.memory_space, frozenset(built),
             None if other_memory is None else cls.of(other_memory), longest, graph.spilled, grouped,
+            graph.spread,
         )  # fmt: skip
 
     @property

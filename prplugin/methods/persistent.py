@@ -46,10 +46,10 @@ unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate a ranking, fitted to benchmarks/results/kernels.md; gathers miss the L2 cache on large graphs."""
-    n, m = adjacency.n, adjacency.m
-    per_edge = 9.5e-12 if adjacency.weighted else 7.5e-12
-    beyond = max(0.0, 1 - IN_CACHE / (n + 1))
+    """Estimate a ranking, fitted to docs/decisions/0005-gpu-cost-model.md; gathers miss the cache on large graphs."""
+    n, m, spread = adjacency.n, adjacency.m, adjacency.spread
+    per_edge = (9.5e-12 if adjacency.weighted else 7.5e-12) - 3.2e-12 * (1 - spread)
+    beyond = spread**2 * max(0.0, 1 - IN_CACHE / (n + 1))
     return gpu_pull.ITERATIONS * (10e-6 + per_edge * m + 2.5e-11 * n + 2.2e-11 * beyond * m)
 
 

@@ -176,7 +176,7 @@ def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Map
 
 def _with_short_rows(graph: Adjacency) -> Any:
     """Return the counts of a graph with its rows assumed as short as possible; the in-degrees are not computed."""
-    return Counts(graph.n, graph.m, graph.weighted, graph.memory_space)
+    return Counts(graph.n, graph.m, graph.weighted, graph.memory_space, spread=graph.spread)
 
 
 def _by_cost(eligible: list[Method], adjacency: Adjacency, machine: Machine) -> Iterator[Method]:

@@ -11,6 +11,7 @@ import pytest
 import prplugin
 from prplugin.cpu import factorize, group
 from prplugin.cpu.threads import Threads
+from prplugin.graph import adjacency
 from prplugin.graph import factorize as graph_factorize
 from prplugin.graph.factorize import edges_by_id, factorize_ids
 from prplugin.machine import COMPILED_FROM, Machine
@@ -202,3 +203,17 @@ class TestObjects:
         mixed = pd.Series(["a", "b", "a", "a", 5, "a"] * 9, dtype=object)
         with pytest.raises(prplugin.InvalidEdgesError, match="int in row 4"):
             pd.DataFrame({"src": mixed, "dst": mixed}).pagerank()
+
+
+@pytest.mark.parametrize(("name", "least", "most"), [("chain", 0.0, 0.1), ("random", 0.8, 1.0)])
+def test_spread_is_sectors_of_sources_per_edge(name, least, most, monkeypatch):
+    monkeypatch.setattr(adjacency, "SAMPLED_FROM", 1)
+    n, m = 100_000, COMPILED_FROM
+    target = np.arange(m) * n // m
+    source = (target + np.arange(m) % 3) % n if name == "chain" else np.random.default_rng(0).integers(0, n, m)
+    graph = prplugin.Graph(pd.DataFrame({"src": source, "dst": target}))
+    assert least < graph._graph.adjacency.spread <= most
+
+
+def test_spread_of_small_graph_is_not_sampled():
+    assert prplugin.Graph(pd.DataFrame({"src": [0, 1], "dst": [1, 2]}))._graph.adjacency.spread == 1.0

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.kernels import summary
 from prplugin.machine import Machine
-from prplugin.methods.registry import candidates
+from prplugin.methods.registry import candidates, methods
 
 ROWS = json.loads((Path(__file__).parents[2] / "benchmarks/results/kernels.json").read_text())["rows"]
 
@@ -24,12 +24,32 @@ def measured(graph):
 def test_method_of_least_cost_is_among_fastest(graph):
     row = next(row for row in ROWS if row["graph"] == graph)
     adjacency = SimpleNamespace(
-        n=row["vertices"], m=row["edges"], largest_in_degree=row["longest row"], weighted=False, memory_space="device"
-    )
+        n=row["vertices"], m=row["edges"], largest_in_degree=row["longest row"], spread=1.0, weighted=False,
+        memory_space="device",
+    )  # fmt: skip
     ms = measured(graph)
     available = {name: method for name, method in candidates(adjacency).items() if name in ms and name != "streamed"}
     chosen = min(available, key=lambda name: available[name].cost(adjacency, Machine(threads=16)))
     assert ms[chosen] <= 1.25 * min(ms[name] for name in available), (chosen, ms)
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "spread", "persistent", "blocking"),
+    [  # milliseconds per ranking of a prepared graph on one H100: docs/decisions/0005-gpu-cost-model.md
+        (8_000_000, 47_760_000, 0.084, 6.92, 9.16),
+        (4_000_000, 64_000_000, 0.166, 9.23, 11.9),
+        (8_000_000, 100_000_000, 0.182, 17.6, 20.2),
+        (8_000_000, 100_000_000, 0.269, 21.1, 23.6),
+        (5_198_312, 80_000_000, 0.911, 8.77, 7.93),
+        (2_395_554, 67_108_864, 0.959, 6.58, 6.36),
+        (8_000_000, 80_000_000, 0.999, 13.0, 8.39),
+    ],
+    ids=["grid", "local web, 4M", "local web, 8M", "crawl", "purchases", "R-MAT 22", "uniform"],
+)
+def test_spread_of_sources_decides_on_large_graphs(n, m, spread, persistent, blocking):
+    adjacency = SimpleNamespace(n=n, m=m, spread=spread, weighted=False)
+    costs = [methods()[name].cost(adjacency, Machine(threads=16)) for name in ("persistent", "propagation-blocking")]
+    assert (costs[0] < costs[1]) == (persistent < blocking)
 
 
 def test_results_have_every_gpu_method():
