@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, Self
 
@@ -18,7 +19,7 @@ from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers, index_dtype, offset_dtype
 
 SAMPLED_FROM = 1 << 25
-"""Edges from which `Adjacency.spread` is sampled: a transfer takes longer than it may save on smaller graphs."""
+"""Number of edges from which `Adjacency.spread` is sampled; on smaller graphs this takes longer than it may save."""
 
 SAMPLES, SAMPLE = 8, 1024
 """Number of samples of consecutive in-edges, and edges per sample."""
@@ -112,16 +113,12 @@ class Adjacency:
 
     @cached_property
     def spread(self) -> float:
-        """Sectors of contributions per edge that consecutive in-edges read, in samples of a large graph; otherwise 1.
-
-        It is below 0.3 on web graphs in the order of a crawl and on grids, and near 1 where sources are random.
-        """
-        if self.m < SAMPLED_FROM or not isinstance(self.edges, GroupedEdges):
+        """`sectors_per_edge` of a large graph on the GPU that has memory for its in-edges; otherwise 1."""
+        if self.memory_space == "host" or self.m < SAMPLED_FROM:
             return 1.0
-        sources = self.csc.indices
-        begins = np.linspace(0, self.m - SAMPLE, SAMPLES).astype(np.int64).tolist()
-        sectors = np.sort([to_host(sources[first : first + SAMPLE]) // NEIGHBORS for first in begins])
-        return float(1 + np.count_nonzero(np.diff(sectors), axis=1).mean()) / SAMPLE
+        with suppress(MemoryError):
+            return sectors_per_edge(self.csc.indices)
+        return 1.0
 
     @property
     def out_weight(self) -> Floats:
@@ -220,3 +217,13 @@ def rows_of(offsets: Integers, m: int) -> Integers:
 def endpoints_by_target(offsets: Integers, sources: Integers) -> tuple[Integers, Integers]:
     """Return sources and targets of the edges of a CSC, in the order of its entries."""
     return sources, rows_of(offsets, sources.size)
+
+
+def sectors_per_edge(sources: Integers) -> float:
+    """Return how many sectors of contributions consecutive in-edges with these sources read per edge, from samples.
+
+    It is below 0.3 on web graphs in the order of a crawl and on grids, and near 1 where sources are random.
+    """
+    begins = np.linspace(0, sources.size - SAMPLE, SAMPLES).astype(np.int64).tolist()
+    sectors = np.sort([to_host(sources[first : first + SAMPLE]) // NEIGHBORS for first in begins])
+    return float(1 + np.count_nonzero(np.diff(sectors), axis=1).mean()) / SAMPLE

@@ -110,7 +110,7 @@ class Counts:
     `longest`: Largest in-degree, if known.
     `spilled`: As in `Edges`.
     `grouped`: Whether the edges are `GroupedEdges`, which are stored by target.
-    `spread`: As in `Adjacency`.
+    `spread`: As in `Adjacency`, if its in-edges exist already.
     """
 
     n: int
@@ -142,7 +142,7 @@ class Counts:
         return cls(
             graph.n, graph.m, graph.weighted, graph.memory_space, frozenset(built),
             None if other_memory is None else cls.of(other_memory), longest, graph.spilled, grouped,
-            graph.spread,
+            graph.spread if "csc" in built else 1.0,
         )  # fmt: skip
 
     @property

@@ -14,6 +14,7 @@ from prplugin.gpu.runtime import unavailable_reason
 from prplugin.graph.adjacency import Adjacency, group_sizes
 from prplugin.graph.dedup import drop_duplicates
 from prplugin.graph.factorize import factorize_ids
+from prplugin.graph.memory import Counts
 from prplugin.types.edges import Edges, GroupedEdges
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(unavailable_reason()), reason=str(unavailable_reason()))]
@@ -629,3 +630,18 @@ def test_pairs_with_equal_keys_are_distinguished(monkeypatch, duplicates):
     host, device = (drop_duplicates(edges, duplicates, directed=True) for edges in host_and_device(40, 3_000, False))
     assert (device.source.get() == host.source).all()
     assert (device.destination.get() == host.destination).all()
+
+
+def test_spread_is_that_of_in_edges_whatever_the_order_of_the_frame(monkeypatch):
+    n, m = 10_000, 100_000
+    target = np.random.default_rng(0).permutation(m) * n // m
+    near, far = (target + 1) % n, np.random.default_rng(1).integers(0, n, m)
+    graphs = [Adjacency(Edges(*to_device(source, target), None, n)) for source in (near, far)]
+    assert [graph.spread for graph in graphs] == [1, 1]
+    monkeypatch.setattr("prplugin.graph.adjacency.SAMPLED_FROM", m)
+    sampled = [Adjacency(graph.edges) for graph in graphs]
+    assert [Counts.of(graph).spread for graph in sampled] == [1, 1]
+    assert "csc" not in vars(sampled[0])
+    assert sampled[0].spread < 0.1
+    assert sampled[1].spread > 0.8
+    assert [Counts.of(graph).spread for graph in sampled] == [graph.spread for graph in sampled]

@@ -11,8 +11,8 @@ import pytest
 import prplugin
 from prplugin.cpu import factorize, group
 from prplugin.cpu.threads import Threads
-from prplugin.graph import adjacency
 from prplugin.graph import factorize as graph_factorize
+from prplugin.graph.adjacency import sectors_per_edge
 from prplugin.graph.factorize import edges_by_id, factorize_ids
 from prplugin.machine import COMPILED_FROM, Machine
 
@@ -206,14 +206,8 @@ class TestObjects:
 
 
 @pytest.mark.parametrize(("name", "least", "most"), [("chain", 0.0, 0.1), ("random", 0.8, 1.0)])
-def test_spread_is_sectors_of_sources_per_edge(name, least, most, monkeypatch):
-    monkeypatch.setattr(adjacency, "SAMPLED_FROM", 1)
-    n, m = 100_000, COMPILED_FROM
-    target = np.arange(m) * n // m
-    source = (target + np.arange(m) % 3) % n if name == "chain" else np.random.default_rng(0).integers(0, n, m)
-    graph = prplugin.Graph(pd.DataFrame({"src": source, "dst": target}))
-    assert least < graph._graph.adjacency.spread <= most
-
-
-def test_spread_of_small_graph_is_not_sampled():
-    assert prplugin.Graph(pd.DataFrame({"src": [0, 1], "dst": [1, 2]}))._graph.adjacency.spread == 1.0
+def test_sectors_per_edge(name, least, most):
+    n, m = 100_000, 1_000_000
+    chain = (np.arange(m) * n // m + np.arange(m) % 3) % n
+    sources = chain if name == "chain" else np.random.default_rng(0).integers(0, n, m)
+    assert least < sectors_per_edge(sources) <= most
