@@ -21,7 +21,7 @@ from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers, index_dt
 SAMPLED_FROM = 1 << 25
 """Number of edges from which `Adjacency.spread` is sampled; on smaller graphs this takes longer than it may save."""
 
-SAMPLES, SAMPLE = 8, 1024
+SAMPLES, SAMPLE = 4, 2048
 """Number of samples of consecutive in-edges, and edges per sample."""
 
 NEIGHBORS = 8

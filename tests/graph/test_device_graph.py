@@ -633,7 +633,7 @@ def test_pairs_with_equal_keys_are_distinguished(monkeypatch, duplicates):
 
 
 def test_spread_is_that_of_in_edges_whatever_the_order_of_the_frame(monkeypatch):
-    n, m = 10_000, 100_000
+    n, m = 100_000, 200_000
     target = np.random.default_rng(0).permutation(m) * n // m
     near, far = (target + 1) % n, np.random.default_rng(1).integers(0, n, m)
     graphs = [Adjacency(Edges(*to_device(source, target), None, n)) for source in (near, far)]
