@@ -11,21 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from prplugin.cpu.memory import compiled, take
-from prplugin.cpu.sums import fan_in_for, group_sum_depth
 from prplugin.types.edges import Integers
-
-__all__ = [
-    "BLOCK",
-    "GROUP",
-    "NO_MOVES",
-    "as_unsigned",
-    "begin",
-    "block_depth",
-    "fan_in_for",
-    "group_sum_depth",
-    "row_sums",
-    "step",
-]
 
 GROUP = 32
 """Rows whose norms are added in one plain loop; the group sums are then added per block."""

@@ -18,28 +18,22 @@ from prplugin.types.edges import Floats, Integers
 
 
 def total(terms: Floats) -> float:
-    """Sum a vector; each term goes through at most `rounding_depth(terms.size)` additions.
+    """Sum a vector: see `totals`."""
+    return float(totals(terms))
+
+
+def totals(terms: Floats) -> Floats:
+    """Sum a vector, or each column of a matrix, with rounding depth `rounding_depth(len(terms))`.
 
     Each level adds `FAN_IN` contiguous rows, so that NumPy adds whole vectors. Methods of the array add: when an
     allocation on the device fails, `np.add.reduce` never releases its CuPy argument.
     """
-    while terms.size > FAN_IN:
-        width = -(-terms.size // FAN_IN)
-        full = terms.size // width * width
-        folded = terms[:full].reshape(-1, width).sum(axis=0)
-        if full < terms.size:
-            folded[: terms.size - full] += terms[full:]
-        terms = folded
-    return float(terms.sum())
-
-
-def totals(terms: Floats) -> Floats:
-    """Sum each column of a matrix as `total` does, with rounding depth `rounding_depth(len(terms))`."""
     while len(terms) > FAN_IN:
         width = -(-len(terms) // FAN_IN)
         full = len(terms) // width * width
-        folded = terms[:full].reshape(-1, width, terms.shape[1]).sum(axis=0)
-        folded[: len(terms) - full] += terms[full:]
+        folded = terms[:full].reshape(-1, width, *terms.shape[1:]).sum(axis=0)
+        if full < len(terms):
+            folded[: len(terms) - full] += terms[full:]
         terms = folded
     sums: Floats = terms.sum(axis=0)
     return sums

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu.normalization import inverse_out_weight
-from prplugin.cpu.sums import group_sum_depth, total
+from prplugin.cpu.sums import fan_in_for, group_sum_depth, total
 from prplugin.cpu.threads import Threads, equal_work
 from prplugin.distributed.communicator import Communicator, all_reduce_sum
 from prplugin.distributed.shard import Shard
@@ -110,10 +110,10 @@ class CompiledStep(_DistributedStep):
         self._sums = np.zeros((blocks, 3))
         self._threads = Threads(threads)
         self._pieces = np.array(equal_work(offsets, kernels.BLOCK, 8 * threads) if blocks else [], np.int64)
-        self._fan_in = np.uint64(kernels.fan_in_for(shard.largest_in_degree))
+        self._fan_in = np.uint64(fan_in_for(shard.largest_in_degree))
         rows = shard.max_rows
         sums = max(rounding_depth(rows), kernels.block_depth() + rounding_depth(-(-rows // kernels.BLOCK)))
-        row = kernels.group_sum_depth(shard.largest_in_degree)
+        row = group_sum_depth(shard.largest_in_degree)
         self.rounding = shard.step_rounding(row, sums + communicator.size)
 
     def _step(self, moves: Any) -> tuple[float, float, float]:

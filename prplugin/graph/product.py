@@ -9,7 +9,7 @@ import numpy as np
 
 from prplugin.cpu.normalization import normalized_weights
 from prplugin.cpu.sorting import offsets_of, rows_of, stable_order
-from prplugin.cpu.sums import GroupSums, group_sum_depth
+from prplugin.cpu.sums import GroupSums, fan_in_for, group_sum_depth
 from prplugin.cpu.threads import Threads, equal_work
 from prplugin.graph.adjacency import Adjacency
 from prplugin.machine import this_machine, use_compiled
@@ -85,7 +85,7 @@ class _CompiledProduct:
             out_weight = adjacency.out_weight
             weights = None if weights is None else normalized_weights(weights[edges], sources, out_weight)
         self._kernel, self._n = pull_kernels.row_sums, vertices.size
-        fan_in = np.uint64(pull_kernels.fan_in_for(adjacency.largest_in_degree))
+        fan_in = np.uint64(fan_in_for(adjacency.largest_in_degree))
         self._offsets, sources = pull_kernels.as_unsigned(offsets, sources)
         self._rows = self._offsets, sources, weights, fan_in, vertices.view(np.uint64)
         self.depth = group_sum_depth(adjacency.largest_in_degree)

@@ -8,8 +8,8 @@ import pytest
 from method_params import METHODS, same_ranks
 
 import prplugin
-from prplugin.cpu.pull_kernels import group_sum_depth
 from prplugin.cpu.sorting import offsets_of, packs, stable_order
+from prplugin.cpu.sums import group_sum_depth
 from prplugin.numerics.rounding import StepRounding, rounding_depth
 from prplugin.solver.certificate import Certificate
 from prplugin.types.edges import index_dtype
