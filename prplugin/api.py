@@ -6,13 +6,11 @@ from collections.abc import Hashable
 from typing import Any, Literal, Unpack
 
 from prplugin.calls import explain_unknown_arguments, preserves_frame_type
-from prplugin.constructors import Constructors
+from prplugin.constructors import Constructors, prepare
 from prplugin.methods.estimates import Estimate
 from prplugin.options import Duplicates, EdgeOptions, GivenByVertex, MethodOptions, Options, Stop
-from prplugin.prepared import display, prepare
 from prplugin.progress import ProgressOption, watching
 from prplugin.result.ranking import Ranking
-from prplugin.tables import Display, Displayed
 from prplugin.types.compressed import Compressed
 
 
@@ -173,7 +171,7 @@ def pagerank(
         return prepare(edges, how, lasting=False).rank(options, given, watch).frame
 
 
-class Graph(Constructors, Displayed):
+class Graph(Constructors):
     """A graph prepared for several rankings.
 
     Parameters
@@ -224,9 +222,6 @@ class Graph(Constructors, Displayed):
     def number_of_edges(self) -> int:
         """Number of directed edges; each parallel edge counts, and so do both directions of an undirected edge."""
         return self._graph.m
-
-    def _display(self) -> Display:
-        return display(self._graph)
 
     @property
     def vertices(self) -> Any:

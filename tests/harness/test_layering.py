@@ -17,7 +17,7 @@ LAYERS = [
     {"accessor"},
     {"api"},
     {"constructors", "sizing"},
-    {"prepared", "calls"},
+    {"calls"},
     {"local", "distributed", "io"},
     {"changing"},
     {"frames", "solver", "result"},
