@@ -18,7 +18,8 @@ from prplugin.tables import Display, Displayed
 if TYPE_CHECKING:
     from prplugin.distributed.run import DistributedGraph
 
-PreparedGraph: TypeAlias = "LocalGraph | DistributedGraph"  # Implementation of `prplugin.Graph`
+PreparedGraph: TypeAlias = "LocalGraph | DistributedGraph"
+"""Implementation of `prplugin.Graph`."""
 
 
 def prepare(edges: Any, how: EdgeOptions, *, lasting: bool) -> PreparedGraph:

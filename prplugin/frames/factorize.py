@@ -106,7 +106,7 @@ def common_integers(ids: Any, columns: list[Any], labels: list[str]) -> list[Int
     return in_one_type(arrays, [has_width(column.dtype) for column in columns], labels)
 
 
-def in_one_type(arrays: list[Integers], widths: list[bool], labels: list[str]) -> list[Integers]:
+def in_one_type(arrays: list[Integers], widths: list[bool], labels: Sequence[str]) -> list[Integers]:
     """Cast NumPy or CuPy arrays of integers to one type that holds all values.
 
     Entries of `widths` are False for arrays of Python integers, which widen the result only if their values require it.

@@ -25,8 +25,8 @@ import pyarrow.dataset as ds
 from prplugin.errors import InvalidEdgesError, PageRankError
 from prplugin.frames import _pandas_ids, _pandas_kinds, narwhals
 from prplugin.frames.columns import Columns
-from prplugin.frames.factorize import in_one_type, transposed
 from prplugin.frames.vertex_index import VertexIndex
+from prplugin.graph.changes import expand_values
 from prplugin.machine import COMPILED_FROM, bytes_available
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
@@ -276,9 +276,12 @@ def _read_row_groups(
     schema = [field or pa.field(str(position), pa.int64()) for position, field in enumerate(common)]
     no_edges, additional = narwhals.read(pa.schema(schema).empty_table(), columns, vertices, edge_list=True)
     labels = [f"column {name!r}" for name in (*columns.source_names, *columns.destination_names)]
-    ids, degrees = _vertices_and_degrees(chain(groups(), [(no_edges, additional)]), additional, labels)
-    known = replace(additional, ids=ids, fields=narwhals.fields_of_vertices(common, columns, vertices))
-    index, position_dtype = VertexIndex(known), index_dtype(len(known))
+    no_vertices = additional.with_ids([ids[:0] for ids in additional.ids], additional.kinds)
+    groups_and_vertices = chain(groups(), [(no_edges, additional)])
+    index, degrees = _vertices_and_degrees(groups_and_vertices, VertexIndex(no_vertices, labels))
+    fields = narwhals.fields_of_vertices(common, columns, vertices)
+    known = replace(no_vertices, ids=index.vertices.ids, fields=fields)
+    position_dtype = index_dtype(len(known))
 
     def edges_by_position() -> Iterator[Edges]:
         for edges, own in groups():
@@ -317,45 +320,15 @@ def _factorize(table: pa.Table, columns: Columns, first_row: int) -> tuple[Any, 
 
 
 def _vertices_and_degrees(
-    groups: Iterable[tuple[Any, narwhals.Vertices]], like: narwhals.Vertices, labels: list[str]
-) -> tuple[list[Any], Integers]:
-    """Return the distinct vertices of the row groups, integers ascending, and their in- and out-degrees.
-
-    `like`: Vertices whose columns have the types of the result.
-    """
-    # Merged ids and degrees, then those of each row group since.
-    parts: list[tuple[list[Any], Integers]] = [([ids[:0] for ids in like.ids], np.empty((2, 0), np.int64))]
+    groups: Iterable[tuple[Any, narwhals.Vertices]], index: VertexIndex
+) -> tuple[VertexIndex, Integers]:
+    """Extend an empty index by the vertices of the row groups; return it, and their in- and out-degrees."""
+    degrees = np.zeros((2, 0), np.int64)
     for edges, own in groups:
-        degrees = [np.bincount(ends, minlength=edges.n) for ends in (edges.destination, edges.source)]
-        parts.append((own.ids, np.stack(degrees)))
-        merged, *unmerged = (len(ids[0]) for ids, _ in parts)
-        if sum(unmerged) > merged:
-            parts = [_merged(parts, like, labels)]
-    return _merged(parts, like, labels)
-
-
-def _merged(
-    parts: list[tuple[list[Any], Integers]], like: narwhals.Vertices, labels: list[str]
-) -> tuple[list[Any], Integers]:
-    """Merge distinct vertices, and add their degrees."""
-    ids_of_parts, degrees_of_parts = zip(*parts, strict=True)
-    columns = []
-    for arrays, kind in zip(transposed(ids_of_parts), like.kinds, strict=True):
-        if kind == "integer":
-            integers = [_pandas_ids.integers(array) for array in arrays]
-            columns.append(np.concatenate(in_one_type(integers, [True] * len(arrays), labels)))
-        else:
-            columns.append(_pandas_ids.concat_in_common_type(arrays, "ids"))
-    found: list[Any]
-    if like.kinds == ["integer"]:
-        distinct, codes = np.unique(columns[0], return_inverse=True)
-        found = [distinct]
-    else:
-        codes, _, found = _pandas_ids.factorize_rows(columns, like.kinds, ["vertices"] * len(columns))
-    ids = [
-        _pandas_ids.integers_like(column, [own.dtype]) if kind == "integer" else column
-        for column, own, kind in zip(found, like.ids, like.kinds, strict=True)
-    ]
-    degrees = np.zeros((2, len(ids[0])), np.int64)
-    np.add.at(degrees.T, codes, np.concatenate(degrees_of_parts, axis=1).T)
-    return ids, degrees
+        positions = index.positions_of(own, "")
+        if (positions < 0).any():
+            index, positions, old_positions = index.extend(own, positions)
+            degrees = np.stack([expand_values(counts, len(index), old_positions, 0) for counts in degrees])
+        for counts, ends in zip(degrees, (edges.destination, edges.source), strict=True):
+            counts[positions] += np.bincount(ends, minlength=edges.n)
+    return index, degrees

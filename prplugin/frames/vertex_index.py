@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -14,19 +15,18 @@ from prplugin.frames.vertices import Vertices, find_integers
 from prplugin.types.arrays import MemorySpace, namespace, to_host
 from prplugin.types.edges import Integers, index_dtype
 
-ID_LABELS = ["add", "the graph"]
-"""Names of the ids in messages."""
-
 
 class VertexIndex:
     """The vertices of a graph, with a lookup from id to position.
 
     Integer ids are in ascending order and found by binary search. Other ids are found in a dictionary, which is built
     at the first lookup and extended with the vertices; on the GPU they are found by a join.
+
+    `labels`: Names of the ids in messages.
     """
 
-    def __init__(self, vertices: Vertices) -> None:
-        self.vertices = vertices
+    def __init__(self, vertices: Vertices, labels: Sequence[str] = ("add", "the graph")) -> None:
+        self.vertices, self._labels = vertices, labels
         self._ids: Any = vertices.library.ids
         self.memory_space: MemorySpace = vertices.library.memory_space
         self._table: dict[Any, int] = {}
@@ -72,7 +72,7 @@ class VertexIndex:
         old_positions = None
         if kinds == ["integer"]:
             frame_ids = ids.integers(vertices.ids[0])
-            old_ids, new_ids = in_one_type([self._integer_ids, frame_ids[new]], [True, True], ID_LABELS)
+            old_ids, new_ids = in_one_type([self._integer_ids, frame_ids[new]], [True, True], self._labels)
             places = xp.searchsorted(old_ids, new_ids)
             if int(places[0]) == len(old):
                 joined = xp.concatenate([old_ids, new_ids])
@@ -89,15 +89,29 @@ class VertexIndex:
             frame_positions = frame_positions.copy()
             frame_positions[frame_positions < 0] = np.arange(len(old), len(old) + new.size)
             columns = [
-                _concat_ids(ids, column, old.library.take(added, new), kind)
+                self._concat_ids(column, old.library.take(added, new), kind)
                 for column, added, kind in zip(old.columns, vertices.columns, kinds, strict=True)
             ]
-        index = VertexIndex(old.with_ids(columns, kinds))
+        index = VertexIndex(old.with_ids(columns, kinds), self._labels)
         if self._table and old_positions is None:
             added_keys = _keys(ids, [column[len(old) :] for column in columns])
             self._table.update(zip(added_keys, range(len(old), len(index)), strict=True))
             index._table = self._table
         return index, frame_positions, old_positions
+
+    def _concat_ids(self, old: Any, new: Any, kind: str) -> Any:
+        """Concatenate two columns of ids, in the type of `old` if it can hold both."""
+        ids = self._ids
+        if not len(old) or not len(new):
+            return old if len(old) else new
+        if kind == "integer":
+            integers = in_one_type([ids.integers(old), ids.integers(new)], [True, True], self._labels)
+            return ids.integers_like(namespace(integers[0]).concatenate(integers), [old.dtype])
+        joined = ids.concat_in_common_type([ids.without_categories(old), ids.without_categories(new)], "add")
+        if not hasattr(old.dtype, "categories"):
+            return joined
+        cast = ids.like_categories(joined, [old.dtype])
+        return joined if bool(cast.isna().any()) else cast
 
     @cached_property
     def _integer_ids(self) -> Integers:
@@ -119,17 +133,3 @@ def _exact(column: Any) -> Any:
     if not str(kind).startswith(("time32", "time64")):
         return column
     return pa.array(column).cast(f"int{kind.bit_width}")
-
-
-def _concat_ids(ids: Any, old: Any, new: Any, kind: str) -> Any:
-    """Concatenate two columns of ids, in the type of `old` if it can hold both."""
-    if not len(old) or not len(new):
-        return old if len(old) else new
-    if kind == "integer":
-        integers = in_one_type([ids.integers(old), ids.integers(new)], [True, True], ID_LABELS)
-        return ids.integers_like(namespace(integers[0]).concatenate(integers), [old.dtype])
-    joined = ids.concat_in_common_type([ids.without_categories(old), ids.without_categories(new)], "add")
-    if not hasattr(old.dtype, "categories"):
-        return joined
-    cast = ids.like_categories(joined, [old.dtype])
-    return joined if bool(cast.isna().any()) else cast
