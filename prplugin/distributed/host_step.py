@@ -77,7 +77,7 @@ class NumpyStep(_DistributedStep):
 
     def __init__(self, communicator: Communicator, shard: Shard, problem: Problem) -> None:
         super().__init__(communicator, shard, problem)
-        self._product = product_of(shard.adjacency)
+        self._product, _ = product_of(shard.adjacency)
         sums = rounding_depth(shard.max_rows) + communicator.size
         self.rounding = shard.step_rounding(group_sum_depth(shard.largest_in_degree), sums)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from copy import copy
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -22,20 +22,22 @@ MIN_COMPILED_EDGES = 1 << 13
 MAX_SORTED_EDGES = 1 << 22
 """Number of edges up to which sorting the rows by length takes less time than it saves."""
 
+Product: TypeAlias = Callable[[Floats], Floats]
 
-def product_of(adjacency: Adjacency) -> Product:
-    """Return the product of a graph on the host: a function of a vector, with its rounding depth as attribute `depth`.
+
+def product_of(adjacency: Adjacency) -> tuple[Product, int]:
+    """Return the product of a graph on the host, a function of a vector, and its rounding depth.
 
     It returns for each vertex the sum of ``vector[source]``, in weighted graphs times the normalized weight w / W, over
-    its in-edges. The graph caches it. Each ranking gets a shallow copy, with its own buffer and threads.
+    its in-edges. The graph caches its arrays. Each ranking gets its own function, with its own buffer and threads.
     """
-    kind: type[Product] = _CompiledProduct if use_compiled(adjacency.m, MIN_COMPILED_EDGES) else _NumpyProduct
+    kind = _CompiledRows if use_compiled(adjacency.m, MIN_COMPILED_EDGES) else _EdgeList
     if not isinstance(adjacency.product, kind):
         adjacency.product = kind(adjacency)
-    return copy(adjacency.product)
+    return adjacency.product.function(), adjacency.product.depth
 
 
-class _NumpyProduct:
+class _EdgeList:
     """Product in NumPy: gather one term per edge, and sum the terms by target with `numpy.bincount`, without a sort."""
 
     def __init__(self, adjacency: Adjacency) -> None:
@@ -48,20 +50,23 @@ class _NumpyProduct:
         self._weights = None if weights is None else normalized_weights(weights, sources, adjacency.out_weight)
         self._sources = sources.astype(np.intp, copy=False)  # else each `take` would convert them
         self._sums = GroupSums(targets, adjacency.n)
-        self._terms: Floats | None = None
         self.depth = self._sums.depth
 
-    def __call__(self, vector: Floats) -> Floats:
-        if self._terms is None:
-            self._terms = np.empty(self._sources.size)
-        # All positions are valid. Mode "clip" writes to the array directly, while "raise" uses a buffer.
-        terms = vector.take(self._sources, None, self._terms, "clip")
-        if self._weights is not None:
-            terms *= self._weights
-        return self._sums(terms)
+    def function(self) -> Product:
+        sources, weights, sums = self._sources, self._weights, self._sums
+        buffer = np.empty(sources.size)
+
+        def product(vector: Floats) -> Floats:
+            # All positions are valid. Mode "clip" writes to the array directly, while "raise" uses a buffer.
+            terms = vector.take(sources, None, buffer, "clip")
+            if weights is not None:
+                terms *= weights
+            return sums(terms)
+
+        return product
 
 
-class _CompiledProduct:
+class _CompiledRows:
     """Compiled product over the rows of the CSC, with the order of additions of `GroupSums`.
 
     Up to `MAX_SORTED_EDGES`, rows are in ascending order of length. The processor then predicts where a row ends: short
@@ -90,17 +95,18 @@ class _CompiledProduct:
         self._rows = self._offsets, sources, weights, fan_in, vertices.view(np.uint64)
         self.depth = group_sum_depth(adjacency.largest_in_degree)
         self._threads = this_machine().threads_for(sources.size)
-        self._pool: Threads | None = None
 
-    def __call__(self, vector: Floats) -> Floats:
-        sums = np.empty(self._n)
-        if self._threads == 1:
-            self._kernel(0, self._n, *self._rows, vector, sums)
+    def function(self) -> Product:
+        kernel, n, rows = self._kernel, self._n, self._rows
+        if self._threads > 1:
+            pool, pieces = Threads(self._threads), equal_work(self._offsets, 1, 4 * self._threads)
+
+        def product(vector: Floats) -> Floats:
+            sums = np.empty(n)
+            if self._threads == 1:
+                kernel(0, n, *rows, vector, sums)
+            else:
+                pool.for_each(pieces, lambda first, last: kernel(first, last, *rows, vector, sums))
             return sums
-        if self._pool is None:
-            self._pool, self._pieces = Threads(self._threads), equal_work(self._offsets, 1, 4 * self._threads)
-        self._pool.for_each(self._pieces, lambda first, last: self._kernel(first, last, *self._rows, vector, sums))
-        return sums
 
-
-Product: TypeAlias = _CompiledProduct | _NumpyProduct
+        return product

@@ -24,20 +24,23 @@ runs_on = "cpu"
 memory = Memory(
     memory_space="host",
     arrays=("product", "out_weight"),
-    # Old and new ranks, contributions or change, and 7 rows of history; in unweighted graphs, divisors.
-    vertex=Size(4 * 8 + 7 * 4, weight=-1),
-    # 12 more rows of history.
-    many_vertex=Size(12 * 4),
+    # Old and new ranks, contributions and, in unweighted graphs, factors.
+    vertex=Size(4 * 8, weight=-1),
+    # 19 rows of history.
+    many_vertex=Size(19 * 4),
 )
 
-MIXING_FROM = 30
-"""Iterations left, at the rate of the last two, from which mixing pays on large graphs."""
+MIXING_FROM = 25
+"""Iterations left, at the rate between the last two measurements, from which mixing pays on large graphs."""
 
 CALL_OVERHEAD = 60_000
 """Vertices plus edges for which a plain iteration takes as long as the extra NumPy calls of a mixed one."""
 
 MIXING_FROM_AT_MOST = 1000
 """Iterations left from which mixing pays on every graph."""
+
+MAX_UNMEASURED = 4
+"""Maximum number of iterations between two measurements of the change."""
 
 
 def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | None:
@@ -67,24 +70,27 @@ class _Pull(HostStep):
         adjacency = problem.adjacency
         n = self._n = adjacency.n
         count_processed_edges(adjacency.m)
-        self._product = product_of(adjacency)
-        out_weight = adjacency.out_weight
         self._dangling = adjacency.dangling
-        # c = x / W per vertex. Dangling vertices have no out-edges, so their divisor is arbitrary.
-        self._divisor = None if adjacency.weighted else np.maximum(out_weight, 1.0)
         self._alpha = problem.alpha
+        # alpha * c = x * (alpha / W) per vertex; in weighted graphs x * alpha, since the product multiplies by w / W.
+        # Dangling vertices have no out-edges, so their factor is arbitrary.
+        divisor = 1.0 if adjacency.weighted else np.maximum(adjacency.out_weight, 1.0)
+        self._factor = np.asarray(problem.alpha / divisor)  # NumPy takes longer for a Python float
+        self._product, row_depth = product_of(adjacency)
+        self._contributions = np.empty(n)
         self._mixing_from = min(MIXING_FROM * (1 + CALL_OVERHEAD / (n + adjacency.m)), MIXING_FROM_AT_MOST)
         self._mixes = False
-        v = 1.0 / n if problem.personalization is None else problem.personalization
-        self._dangling_target: Floats | float = v if problem.dangling is None else problem.dangling
-        self._teleport: Floats | float = (1 - problem.alpha) * v
+        self._v: Floats | float = 1.0 / n if problem.personalization is None else problem.personalization
+        self._w = problem.dangling
+        self._teleport: Floats | float = (1 - self._alpha) * self._v
         self.rounding = StepRounding(
-            row=self._product.depth,
-            # x / W; or w as a float, the terms of W as floats, W, w / W, and x * (w / W)
+            row=row_depth,
+            # alpha / W, counted elsewhere, and its product with x; or w as a float, the terms of W as floats, W, w / W,
+            # and the product with it
             edge=adjacency.out_weight_depth + 4 if adjacency.weighted else 1,
             dangling=rounding_depth(n),
             vectors=problem.vector_depth,
-            norm=rounding_depth(n) + 1,
+            norm=n,  # of any order of additions: the depth of this sum hardly affects the bound
         )
 
     def start(self, ranks: Floats | float) -> None:
@@ -93,47 +99,64 @@ class _Pull(HostStep):
         self._change = math.inf
 
     def __call__(self, moves: Any = None) -> Sums:
-        if moves is None:  # mixing does not pay
+        if moves is None and self._mixes:  # mixing has ended: it does not pay
             self._mixing_from, self._mixes = math.inf, False
         x = self._x
-        y = self._pulled(x)
+        y = self._x = self._pulled(x)
         self._teleport_to(y, self._alpha * total(x.take(self._dangling)) if self._dangling.size else 0.0)
-        self._x = y
         change = np.subtract(y, x, x)
         if moves is not None:
             moves[:] = change
-        self._change = total(np.absolute(change, change))
+        self._change = float(np.add.reduce(np.absolute(change, change)))
         return Sums(self._change, float(np.maximum.reduce(change)))
+
+    def history(self, rows: int) -> Any:
+        return super().history(rows) if self._mixes else None
 
     def _pulled(self, x: Floats) -> Floats:
         """Return alpha * P^T x."""
-        y = self._product(x if self._divisor is None else x / self._divisor)
-        y *= self._alpha
-        return y
+        return self._product(np.multiply(x, self._factor, self._contributions))
 
     def _teleport_to(self, y: Floats, mass: float) -> None:
         """Add mass * w + (1 - alpha) * v to y."""
-        y += mass * self._dangling_target + self._teleport if mass else self._teleport
+        if not mass:
+            y += self._teleport
+        elif self._w is None:
+            y += (mass + (1 - self._alpha)) * self._v
+        else:
+            y += mass * self._w + self._teleport
 
     def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
         """Iterate without proof and history, unless convergence is so slow that mixing pays."""
-        before, change, passes = math.inf, self._change, 0
+        change, passes, left = self._change, 0, 1.0
         # Ends when the next iteration, which the solver proves, is expected to reach the goal.
-        while passes < budget - 1 and goal < change < before and not self._mixes:
-            x = self._x
-            y = self._pulled(x)
-            # alpha * D = alpha - sum(alpha * P^T x), as x sums to 1.
-            self._teleport_to(y, self._alpha - float(np.add.reduce(y)) if self._dangling.size else 0.0)
-            difference = np.subtract(y, x, x)
+        while passes < budget - 1 and goal < change < math.inf and not self._mixes:
+            # The change is measured before the goal is expected, since the pace may quicken.
+            count = min(max(int(left * 2 / 3), 1), MAX_UNMEASURED, budget - 1 - passes)
+            x = self._iterate(count)
+            passes += count
+            difference = np.subtract(self._x, x, x)
             before, change = change, float(np.add.reduce(np.absolute(difference, difference)))
-            self._x, passes = y, passes + 1
-            if 0 < goal < change < before:
-                rate = math.log(before / change)
-                if math.log(change / goal) / rate <= 1:
+            if not change < before:
+                break
+            if 0 < goal < change:
+                rate = math.log(before / change) / count
+                left = math.log(change / goal) / rate
+                if left <= 1:
                     break
                 # Not by `goal`: it may be a guess of where an order is proved, and the rate may fall before.
                 self._mixes = math.log(change / min(goal, self.final_goal)) / rate > self._mixing_from
         return passes, None
+
+    def _iterate(self, count: int) -> Floats:
+        """Take `count` steps without a proof, and return the ranks before the last one."""
+        y = self._x
+        for _ in range(count):
+            x, y = y, self._pulled(y)
+            # alpha * D = alpha - sum(alpha * P^T x), as x sums to 1.
+            self._teleport_to(y, self._alpha - float(np.add.reduce(y)) if self._dangling.size else 0.0)
+        self._x = y
+        return x
 
     def ranks(self) -> Floats:
         return self._x
