@@ -23,7 +23,7 @@ class Sums(NamedTuple):
     """Norms of y - x, measured by a step from x to y: numbers, or for many seeds arrays with one entry per seed."""
 
     change: Any  # ||y - x||, in L1
-    largest: Any  # max |y_i - x_i|
+    largest: Any  # max |y_i - x_i|; may be infinite unless `Step.final_goal` is negative
 
 
 class Step(Protocol):
