@@ -8,7 +8,7 @@ import sys
 import weakref
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from threading import Lock, Thread
@@ -82,8 +82,7 @@ def unavailable_reason() -> str | None:
     return None
 
 
-@contextmanager
-def device_allocation(memory_space: MemorySpace, gpu: Any = None, *, wait: bool = True) -> Iterator[None]:
+def device_allocation(memory_space: MemorySpace, gpu: Any = None, *, wait: bool = True) -> AbstractContextManager[None]:
     """Allocate within the budget, and from RMM if that is loaded, on the "device"; on the "host" do nothing.
 
     `gpu` (cupy.cuda.Device, optional): device that holds the arrays; the current one if not given.
@@ -91,14 +90,16 @@ def device_allocation(memory_space: MemorySpace, gpu: Any = None, *, wait: bool 
 
     Raises OutOfMemoryError: if the GPU's memory runs out within the block.
     """
-    if memory_space == "host":
-        yield
-        return
+    return nullcontext() if memory_space == "host" else _device_allocation(gpu, wait=wait)
+
+
+@contextmanager
+def _device_allocation(gpu: Any, *, wait: bool) -> Iterator[None]:
     try:
         with gpu or nullcontext(), _allocator():
             yield
             if wait:
-                synchronize(memory_space)
+                synchronize("device")
     except MemoryError as error:
         if type(error).__module__.startswith("numpy"):  # host memory
             raise

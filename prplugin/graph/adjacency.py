@@ -137,7 +137,8 @@ class Adjacency:
     @cached_property
     def dangling(self) -> Integers:
         """Positions of the dangling vertices."""
-        found: Integers = namespace(self.out_weight).flatnonzero(self.out_weight == 0)
+        out_weight = self.out_weight
+        found: Integers = namespace(out_weight).flatnonzero(out_weight == 0)
         return found
 
     def overflowing_vertices(self) -> Integers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -110,6 +111,6 @@ def normalised(values: Floats, what: str, sum_of: Callable[[Floats], float] = to
         sum_ = sum_of(values)
     if sum_ == 0:
         raise InvalidOptionError(f"{what} sums to 0: at least one vertex needs a positive value.")
-    if not np.isfinite(sum_):
+    if not math.isfinite(sum_):
         raise InvalidOptionError(f"{what} sums to more than float64 holds. Divide its values by the greatest.")
     return values / sum_

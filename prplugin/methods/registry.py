@@ -94,8 +94,8 @@ def choose(
         check_options(method, options)
         return method
     key = machine, runtime.budget(), *options
-    if cheapest and key in cheapest and not cheapest[key].unavailable_reason(adjacency, machine):
-        return cheapest[key]
+    if cheapest and (known := cheapest.get(key)) and not known.unavailable_reason(adjacency, machine):
+        return known
     unavailable: dict[str, str] = {}
     by_cost = contenders(adjacency, machine, options, unavailable)
     chosen = next(by_cost)
