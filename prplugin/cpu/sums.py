@@ -16,9 +16,15 @@ from prplugin.cpu.sorting import stable_order
 from prplugin.numerics.rounding import FAN_IN
 from prplugin.types.edges import Floats, Integers
 
+GROUPS = np.arange(0, 1 << 13, FAN_IN)
+"""First term of each group of `FAN_IN` terms, for vectors so short that `numpy.add.reduceat` takes half the time."""
+
 
 def total(terms: Floats) -> float:
-    """Sum a vector: see `totals`."""
+    """Sum a vector: see `totals`. Each level of a short vector on the host adds contiguous groups of `FAN_IN` terms."""
+    if isinstance(terms, np.ndarray) and terms.size <= FAN_IN * GROUPS.size:
+        while terms.size > FAN_IN:
+            terms = np.add.reduceat(terms, GROUPS[: -(-terms.size // FAN_IN)])
     return float(totals(terms))
 
 
