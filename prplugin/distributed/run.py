@@ -11,7 +11,6 @@ import logging
 import time
 import uuid
 from contextlib import closing, suppress
-from dataclasses import replace
 from functools import partial
 from operator import attrgetter, itemgetter
 from typing import Any
@@ -141,7 +140,7 @@ class DistributedGraph:
         finally:
             if topic is not None:
                 workers.client.unsubscribe_topic(topic)
-        outcome, history = found.outcome, replace(found.history, unused_weight=self._unused_weight)
+        outcome, history = found.outcome, found.history._replace(unused_weight=self._unused_weight)
         method, stages = history.considered[0].method, dict(history.stages)
         logger.info(
             "%s on %d workers: %s; %s bytes sent",

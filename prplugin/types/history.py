@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 
@@ -15,8 +14,7 @@ class Considered(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(NamedTuple):
     """Record of how a ranking was computed.
 
     `considered`: The chosen method, then the others by their seconds, then the unavailable ones.
