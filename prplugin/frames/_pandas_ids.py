@@ -15,7 +15,7 @@ from pandas.api import types
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames import factorize
 from prplugin.frames._pandas_kinds import cast_to, kind_of  # noqa: F401  # kind_of is used as `ids.kind_of`
-from prplugin.frames._pandas_objects import ObjectColumn, factorize_objects, first_rows
+from prplugin.frames._pandas_objects import ObjectColumn, factorize_objects, factorize_values, first_rows
 from prplugin.machine import COMPILED_FROM, this_machine
 from prplugin.types.edges import Integers
 
@@ -72,11 +72,12 @@ def positions_in(vertices: list[Any], columns: list[pd.Series], kinds: list[str]
             ids, others = integers(array), integers(column)
         elif ids.dtype != others.dtype:
             ids, others = np.asarray(ids, object), np.asarray(others, object)
-        pairs.append((ids, others))
+        # With the type, since pandas infers its string type for objects that are all strings.
+        pairs.append([pd.Index(array, dtype=array.dtype) for array in (ids, others)])
     if len(pairs) == 1:
-        known, asked = (pd.Index(array) for array in pairs[0])
+        known, asked = pairs[0]
     else:
-        known, asked = (pd.MultiIndex.from_arrays(list(arrays)) for arrays in zip(*pairs, strict=True))
+        known, asked = (pd.MultiIndex.from_arrays(list(indexes)) for indexes in zip(*pairs, strict=True))
     return known.get_indexer(asked)
 
 
@@ -198,7 +199,7 @@ def _factorized(column: Any, kind: str, label: str) -> tuple[Integers, Any]:
             return column.factorize(strings=kind == "string")
         if len(column) >= COMPILED_FROM and types.is_object_dtype(column.dtype):
             return factorize_objects(column, strings=kind == "string")
-        return pd.factorize(_values(column) if isinstance(column, pd.Series) else column)
+        return factorize_values(_values(column) if isinstance(column, pd.Series) else column)
     except TypeError as error:
         raise InvalidEdgesError(f"{label} holds ids that have no hash ({error}). Cast it to strings.") from error
 

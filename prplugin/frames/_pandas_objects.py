@@ -21,6 +21,10 @@ SAMPLED = 8
 """Ratio of rows to rows in the sample that decides whether objects repeat."""
 
 
+ENDS_STRINGS = len(pd.factorize(np.array(["\0a", "\0b"], object))[1]) < 2
+"""Whether pandas factorizes strings only up to a null character or a lone surrogate, as before its version 3.1."""
+
+
 @dataclass(frozen=True, slots=True)
 class ObjectColumn:
     """A column of objects in which most objects occur in several rows (identical, not only equal)."""
@@ -55,8 +59,18 @@ def factorize_objects(column: Any, *, strings: bool) -> tuple[Integers, Any]:
         else:
             codes = encoded.indices.to_numpy()
             return codes, objects[first_rows(codes, len(encoded.dictionary))]
-    codes, values = pd.factorize(objects)
-    return codes, values
+    return factorize_values(objects)
+
+
+def factorize_values(values: Any) -> tuple[Integers, Any]:
+    """Factorize an array as `pandas.factorize` does; strings are equal only if all of their characters are."""
+    if ENDS_STRINGS and (values.dtype == object or getattr(values.dtype, "storage", None) == "python"):
+        objects = np.empty(len(values) + 1, object)
+        objects[:-1], objects[-1] = values, object()  # beside another object, pandas compares strings as Python does
+        codes, distinct = pd.factorize(objects)
+        return codes[:-1], values.take(first_rows(codes[:-1], len(distinct) - 1))
+    codes, distinct = pd.factorize(values)
+    return codes, distinct
 
 
 def first_rows(codes: Integers, count: int) -> Integers:

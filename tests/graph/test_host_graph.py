@@ -11,6 +11,7 @@ import pytest
 import prplugin
 from prplugin.cpu import factorize, group
 from prplugin.cpu.threads import Threads
+from prplugin.frames import _pandas_objects
 from prplugin.frames._pandas_ids import dictionary
 from prplugin.graph.adjacency import sectors_per_edge
 from prplugin.graph.factorize import edges_by_id, factorize_ids
@@ -203,6 +204,27 @@ class TestObjects:
         mixed = pd.Series(["a", "b", "a", "a", 5, "a"] * 9, dtype=object)
         with pytest.raises(prplugin.InvalidEdgesError, match="int in row 4"):
             pd.DataFrame({"src": mixed, "dst": mixed}).pagerank()
+
+
+@pytest.mark.parametrize("ends_strings", [True, _pandas_objects.ENDS_STRINGS])
+@pytest.mark.parametrize("dtype", [object, "string[python]", "str", "category"])
+def test_ids_differ_by_what_follows_a_null_character(dtype, ends_strings, monkeypatch):
+    monkeypatch.setattr(_pandas_objects, "ENDS_STRINGS", ends_strings)
+    vertices = ["\0a", "\0b", "b\0", "b"]
+    ids = pd.Series(pd.Categorical.from_codes(range(4), pd.Index(vertices, dtype=object)))
+    ids = ids if dtype == "category" else pd.Series(vertices, dtype=object).astype(dtype)
+    graph = prplugin.Graph(pd.DataFrame({"src": ids, "dst": ids[::-1].reset_index(drop=True)}))
+    assert graph.vertices.tolist() == ["\0a", "b", "\0b", "b\0"]
+    assert graph.vertices.dtype == ids.dtype
+    assert graph.rank(among=["\0b"]).frame["vertex"].tolist() == ["\0b"]
+
+
+def test_ids_with_lone_surrogates_are_found():
+    ids = pd.Series(["\ud800", "\ud800\ud800", "a", "b"], dtype=object)
+    graph = prplugin.Graph(pd.DataFrame({"src": ids, "dst": ids[::-1].reset_index(drop=True)}))
+    assert graph.number_of_vertices == 4
+    ranks = graph.rank(alpha=0.1, personalization={ids[1]: 1}).ranks
+    assert graph.vertices[int(np.argmax(ranks))] == ids[1]
 
 
 @pytest.mark.parametrize(("name", "least", "most"), [("chain", 0.0, 0.1), ("random", 0.8, 1.0)])
