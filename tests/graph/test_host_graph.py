@@ -12,7 +12,7 @@ import prplugin
 from prplugin.cpu import factorize, group
 from prplugin.cpu.threads import Threads
 from prplugin.frames import _pandas_objects
-from prplugin.frames._pandas_ids import dictionary
+from prplugin.graph import factorize as graph_factorize
 from prplugin.graph.adjacency import sectors_per_edge
 from prplugin.graph.factorize import edges_by_id, factorize_ids
 from prplugin.machine import COMPILED_FROM, Machine
@@ -105,12 +105,12 @@ def test_strided_id_columns(threads, monkeypatch):
     assert strided.pagerank().equals(pd.DataFrame({"src": matrix[:, 0], "dst": matrix[:, 1]}).pagerank())
 
 
-@pytest.mark.parametrize("by", [None, dictionary])
-def test_ids_that_are_not_dense_are_factorized_in_ascending_order(by, monkeypatch):
-    monkeypatch.setattr("prplugin.graph.factorize.SORTED", 0)
+@pytest.mark.parametrize("factor", [graph_factorize.GOLDEN, np.uint64(2**60), np.uint64(0)])
+def test_ids_of_equal_hash_are_distinguished(factor, monkeypatch):
     columns = columns_of("int64", "full range")
     known, codes = np.unique(np.concatenate(columns), return_inverse=True)
-    found, ids = factorize_ids(columns, by)
+    monkeypatch.setattr(graph_factorize, "GOLDEN", factor)
+    found, ids = factorize_ids(columns)
     assert ids.tolist() == known.tolist()
     assert np.concatenate(found).tolist() == codes.tolist()
 
