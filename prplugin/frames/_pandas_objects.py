@@ -20,9 +20,8 @@ PIECE = 1 << 17
 SAMPLED = 8
 """Ratio of rows to rows in the sample that decides whether objects repeat."""
 
-
-ENDS_STRINGS = len(pd.factorize(np.array(["\0a", "\0b"], object))[1]) < 2
-"""Whether pandas factorizes strings only up to a null character or a lone surrogate, as before its version 3.1."""
+TRUNCATES_STRINGS = len(pd.factorize(np.array(["\0a", "\0b"], object))[1]) < 2
+"""True for pandas before 3.1, whose factorization truncates strings at a null character or a lone surrogate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ def factorize_objects(column: Any, *, strings: bool) -> tuple[Integers, Any]:
 
 def factorize_values(values: Any) -> tuple[Integers, Any]:
     """Factorize an array as `pandas.factorize` does; strings are equal only if all of their characters are."""
-    if ENDS_STRINGS and (values.dtype == object or getattr(values.dtype, "storage", None) == "python"):
+    if TRUNCATES_STRINGS and (values.dtype == object or getattr(values.dtype, "storage", None) == "python"):
         objects = np.empty(len(values) + 1, object)
         objects[:-1], objects[-1] = values, object()  # beside another object, pandas compares strings as Python does
         codes, distinct = pd.factorize(objects)

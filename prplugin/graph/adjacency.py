@@ -21,7 +21,7 @@ from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers, index_dt
 SAMPLED_FROM = 1 << 25
 """Number of edges from which `Adjacency.spread` is sampled; on smaller graphs this takes longer than it may save."""
 
-SAMPLES, SAMPLE = 4, 2048
+SAMPLES, SAMPLE_EDGES = 4, 2048
 """Number of samples of consecutive in-edges, and edges per sample."""
 
 NEIGHBORS = 8
@@ -225,6 +225,6 @@ def sectors_per_edge(sources: Integers) -> float:
 
     It is below 0.3 on web graphs in the order of a crawl and on grids, and near 1 where sources are random.
     """
-    begins = np.linspace(0, sources.size - SAMPLE, SAMPLES).astype(np.int64).tolist()
-    sectors = np.sort([to_host(sources[first : first + SAMPLE]) // NEIGHBORS for first in begins])
-    return float(1 + np.count_nonzero(np.diff(sectors), axis=1).mean()) / SAMPLE
+    begins = np.linspace(0, sources.size - SAMPLE_EDGES, SAMPLES).astype(np.int64).tolist()
+    sectors = np.sort([to_host(sources[first : first + SAMPLE_EDGES]) // NEIGHBORS for first in begins])
+    return float(1 + np.count_nonzero(np.diff(sectors), axis=1).mean()) / SAMPLE_EDGES

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -44,15 +43,19 @@ def drop_duplicates(edges: Edges, duplicates: Duplicates, *, directed: bool) -> 
 
 def with_reverse_edges(edges: Edges) -> Edges:
     """Append the reverse of each edge that is not a self-loop."""
-    xp, source, destination = namespace(edges.source), edges.source, edges.destination
-    not_loops = xp.flatnonzero(source != destination)
-
-    def joined(forth: Any, back: Any) -> Any:
-        return None if forth is None else xp.concatenate([forth, back[not_loops]])
-
-    weights, times = (joined(values, values) for values in (edges.weights, edges.times))
-    ends = {"source": joined(source, destination), "destination": joined(destination, source)}
-    return replace(edges, **ends, weights=weights, times=times)
+    xp = namespace(edges.source)
+    not_loops = xp.flatnonzero(edges.source != edges.destination)
+    weights, times = (
+        None if values is None else xp.concatenate([values, values[not_loops]])
+        for values in (edges.weights, edges.times)
+    )
+    return replace(
+        edges,
+        source=xp.concatenate([edges.source, edges.destination[not_loops]]),
+        destination=xp.concatenate([edges.destination, edges.source[not_loops]]),
+        weights=weights,
+        times=times,
+    )
 
 
 def pair_keys(edges: Edges, n: int) -> Integers:

@@ -175,7 +175,10 @@ def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Map
 
 
 def _with_short_rows(graph: Adjacency) -> Any:
-    """Return the counts of a graph with its rows assumed as short as possible; the in-degrees are not computed."""
+    """Return the counts of a graph with its rows assumed as short as possible; the in-degrees are not computed.
+
+    On large graphs on the GPU the spread of sources is sampled, which groups the edges by target.
+    """
     return Counts(graph.n, graph.m, graph.weighted, graph.memory_space, spread=graph.spread)
 
 

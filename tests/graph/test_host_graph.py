@@ -206,10 +206,10 @@ class TestObjects:
             pd.DataFrame({"src": mixed, "dst": mixed}).pagerank()
 
 
-@pytest.mark.parametrize("ends_strings", [True, _pandas_objects.ENDS_STRINGS])
+@pytest.mark.parametrize("truncates_strings", [True, _pandas_objects.TRUNCATES_STRINGS])
 @pytest.mark.parametrize("dtype", [object, "string[python]", "str", "category"])
-def test_ids_differ_by_what_follows_a_null_character(dtype, ends_strings, monkeypatch):
-    monkeypatch.setattr(_pandas_objects, "ENDS_STRINGS", ends_strings)
+def test_ids_differ_by_what_follows_a_null_character(dtype, truncates_strings, monkeypatch):
+    monkeypatch.setattr(_pandas_objects, "TRUNCATES_STRINGS", truncates_strings)
     vertices = ["\0a", "\0b", "b\0", "b"]
     ids = pd.Series(pd.Categorical.from_codes(range(4), pd.Index(vertices, dtype=object)))
     ids = ids if dtype == "category" else pd.Series(vertices, dtype=object).astype(dtype)
