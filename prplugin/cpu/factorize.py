@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from prplugin.cpu.group import AHEAD, as_int64, cut, degrees, grouped
+from prplugin.cpu.group import AHEAD, as_int64, degrees, grouped
 from prplugin.cpu.memory import compare_and_swap, compiled, prefetch, read_only
-from prplugin.cpu.threads import Threads
+from prplugin.cpu.threads import Threads, cut
 from prplugin.machine import this_machine
 from prplugin.types.edges import GroupedEdges, Integers, index_dtype
 

@@ -13,11 +13,8 @@ import numpy as np
 from prplugin.cpu.compensated import CompensatedSums
 from prplugin.cpu.memory import compiled, prefetch, read_only
 from prplugin.cpu.sorting import offsets_of, rows_of
-from prplugin.cpu.threads import Threads
+from prplugin.cpu.threads import Threads, cut
 from prplugin.types.edges import Floats, GroupedEdges, Integers, index_dtype
-
-PIECE = 1 << 17
-"""Rows per piece of work."""
 
 BUCKET_BITS = 8
 """log2 of the number of buckets: with 256 output streams, a core does not thrash its TLB and caches."""
@@ -27,11 +24,6 @@ AHEAD = 64
 
 FETCHED_FROM = 1 << 20
 """Number of counts above which they are prefetched: they exceed the L2 cache of a core."""
-
-
-def cut(size: int, piece: int = PIECE) -> list[tuple[int, int]]:
-    """Partition `size` rows into pieces (first, last + 1) of `piece` rows."""
-    return [(first, min(first + piece, size)) for first in range(0, size, piece)]
 
 
 def as_int64(low: int) -> Any:

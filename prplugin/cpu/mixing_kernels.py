@@ -1,4 +1,4 @@
-"""Anderson mixing compiled by Numba: see `prplugin.numerics.extrapolation`; the kernels release the GIL."""
+"""Sums of Anderson mixing compiled by Numba: see `prplugin.numerics.extrapolation`; the kernels release the GIL."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ import numpy as np
 
 from prplugin.cpu.memory import OPTIONS
 
-CHUNK = 128
-"""Columns per chunk, so that a chunk of all rows stays in the L1 cache."""
-
 PIECE = 1 << 14
-"""Columns per piece of `piece_products` and `mix`. Each has its own sums: any number of threads gives the same bits."""
+"""Columns per call of `products` and `combine`, so that all rows stay in the L2 cache.
 
-ZERO = np.uint64(0)
+Pieces have their own sums: any number of threads gives the same bits.
+"""
 
 vectorized = numba.njit(**OPTIONS, fastmath={"reassoc", "contract", "nsz"})
 
@@ -21,65 +19,20 @@ vectorized = numba.njit(**OPTIONS, fastmath={"reassoc", "contract", "nsz"})
 @vectorized
 def products(first, last, rows, of, sums):
     """Add the dot products of all pairs of the rows `of`, over columns `first` to `last`, to ``sums[i, j]``, i >= j."""
-    begin, last = np.uint64(first), np.uint64(last)
-    while begin < last:
-        width = min(np.uint64(CHUNK), last - begin)
-        for i in range(of.size):
-            for j in range(i + 1):
-                left, right = np.uint64(of[i]), np.uint64(of[j])
-                product = 0.0
-                for column in range(ZERO, width):
-                    product += np.float64(rows[left, begin + column]) * rows[right, begin + column]
-                sums[i, j] += product
-        begin += width
+    for i in range(of.size):
+        for j in range(i + 1):
+            left, right = np.uint64(of[i]), np.uint64(of[j])
+            product = 0.0
+            for column in range(np.uint64(first), np.uint64(last)):
+                product += np.float64(rows[left, column]) * rows[right, column]
+            sums[i, j] += product
 
 
 @vectorized
-def piece_products(first, last, rows, of, sums):
-    """Add the dot products over each piece of the columns `first` to `last` to the entry of the piece in `sums`.
-
-    `first` is a multiple of `PIECE`.
-    """
-    for begin in range(first, last, PIECE):
-        products(begin, min(begin + PIECE, last), rows, of, sums[begin // PIECE])
-
-
-@vectorized
-def mix(first, last, rows, of, weights, buffer, ranks, jump, sums):
-    """Replace the ranks x by z = max(x - s, 0), where s is the sum of the rows `of`, times their weights.
-
-    Write z - x to `jump`, which may alias one of the rows, and the sum of z in each piece to its entry in `sums`.
-    `buffer` holds `CHUNK` float64, and `first` is a multiple of `PIECE`.
-    """
-    for piece in range(first, last, PIECE):
-        sum_ = 0.0
-        for begin in range(piece, min(piece + PIECE, last), CHUNK):
-            end = min(begin + CHUNK, last)
-            combine(begin, end, rows, of, weights, buffer, jump)
-            for i in range(np.uint64(begin), np.uint64(end)):
-                before = ranks[i]
-                mixed = max(before - jump[i], 0.0)
-                jump[i] = mixed - before
-                ranks[i] = mixed
-                sum_ += mixed
-        sums[piece // PIECE] = sum_
-
-
-@vectorized
-def combine(first, last, rows, of, weights, buffer, combined):
-    """Write the sum of the rows `of`, times their weights, to `combined`, which may alias one of the rows.
-
-    `buffer` holds `CHUNK` float64.
-    """
-    begin, last = np.uint64(first), np.uint64(last)
-    while begin < last:
-        width = min(np.uint64(CHUNK), last - begin)
-        for column in range(ZERO, width):
-            buffer[column] = 0.0
-        for i in range(of.size):
-            row, weight = np.uint64(of[i]), weights[i]
-            for column in range(ZERO, width):
-                buffer[column] += weight * rows[row, begin + column]
-        for column in range(ZERO, width):
-            combined[begin + column] = buffer[column]
-        begin += width
+def combine(first, last, rows, of, weights, combined):
+    """Add the rows `of`, times their weights, over columns `first` to `last`, to `combined`."""
+    begin, width = np.uint64(first), np.uint64(last - first)
+    for i in range(of.size):
+        row, weight = np.uint64(of[i]), weights[i]
+        for column in range(np.uint64(0), width):
+            combined[column] += weight * rows[row, begin + column]

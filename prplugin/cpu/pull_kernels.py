@@ -36,23 +36,6 @@ def as_unsigned(offsets: Integers, sources: Integers) -> tuple[Integers, Integer
 
 
 @compiled
-def begin(first, last, norm, inverse_out_weight, ranks, contributions, sums):
-    """Divide the ranks of the rows from `first` to `last` by `norm`, and compute their contributions.
-
-    `first` is a multiple of `BLOCK`. Block b writes D(x) to `sums[b, 2]`.
-    """
-    for group in range(first, last, GROUP):
-        dangling = 0.0 if group % BLOCK == 0 else sums[group // BLOCK, 2]
-        group_dangling = 0.0
-        for i in range(np.uint64(group), np.uint64(min(group + GROUP, last))):
-            rank, inverse_weight = ranks[i] / norm, inverse_out_weight[i]
-            ranks[i] = rank
-            contributions[i] = rank * inverse_weight
-            group_dangling += rank if inverse_weight == 0.0 else 0.0
-        sums[group // BLOCK, 2] = dangling + group_dangling
-
-
-@compiled
 def step(
     pieces, taken, offsets, sources, normalized_weights, fan_in, inverse_out_weight, contributions, alpha,
     mass, target,

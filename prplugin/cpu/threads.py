@@ -17,6 +17,15 @@ from prplugin.types.edges import Integers
 Piece: TypeAlias = tuple[int, int]
 """First and last + 1 of a range of rows, blocks or pieces."""
 
+PIECE = 1 << 17
+"""Rows per piece of work, by default."""
+
+
+def cut(size: int, piece: int | None = None) -> list[Piece]:
+    """Partition `size` rows into pieces of `piece` rows."""
+    piece = PIECE if piece is None else piece
+    return [(first, min(first + piece, size)) for first in range(0, size, piece)]
+
 
 class Threads:
     """`count` threads, each of which takes the next piece of work until none is left.

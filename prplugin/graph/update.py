@@ -15,9 +15,8 @@ from typing import Any, Self
 import numpy as np
 
 from prplugin.cpu import row_kernels
-from prplugin.cpu.group import cut
 from prplugin.cpu.sorting import offsets_of
-from prplugin.cpu.threads import Threads
+from prplugin.cpu.threads import Threads, cut
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.changes import ChangeError, apply_duplicates, expand_values
 from prplugin.graph.decay import ZERO_EXPONENT, ScaledWeights

@@ -9,7 +9,7 @@ import numpy as np
 
 from prplugin.cpu.normalization import inverse_out_weight
 from prplugin.cpu.sums import fan_in_for, total
-from prplugin.cpu.threads import Threads, equal_work
+from prplugin.cpu.threads import Threads, cut, equal_work
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
@@ -84,7 +84,6 @@ def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
 class _ThreadedPull(HostStep):
     def __init__(self, problem: Problem, threads: int, *, sweeps: bool) -> None:
         from prplugin.cpu import mixing_kernels, pull_kernels  # imports Numba
-        from prplugin.cpu.group import cut
 
         self._kernels, self._mixing = pull_kernels, mixing_kernels
         adjacency = problem.adjacency
@@ -108,9 +107,8 @@ class _ThreadedPull(HostStep):
         self._sweeps: Sweeps | None = None
         self._changes: list[float] = []
         self._pieces = np.array(equal_work(offsets, pull_kernels.BLOCK, 8 * threads))
-        pieces = -(-n // mixing_kernels.PIECE)
-        self._rows = cut(n, mixing_kernels.PIECE * -(-pieces // threads))
-        self._sums_of_pieces = np.empty(pieces)
+        self._rows = [(nth, *rows) for nth, rows in enumerate(cut(n, mixing_kernels.PIECE))]
+        self._sums_of_pieces = np.empty(len(self._rows))
         self._fan_in = np.uint64(fan_in_for(adjacency.largest_in_degree))
         self.rounding = compiled_rounding(problem)
 
@@ -124,11 +122,16 @@ class _ThreadedPull(HostStep):
         if self._contributions is None:
             self._contributions, self._next = np.empty_like(self._ranks), np.empty_like(self._ranks)
         self._changes, self._moves, self._swept = [], None, False
-        inverse, contributions, sums = self._inverse_out_weight, self._contributions, self._sums
-        self._threads.for_each(
-            self._rows, lambda *own: self._kernels.begin(*own, norm, inverse, self._ranks, contributions, sums)
-        )
-        self._mass = total(sums[:, 2])
+        masses = self._sums_of_pieces
+
+        def begin(piece: int, first: int, last: int) -> None:
+            ranks, inverse = self._ranks[first:last], self._inverse_out_weight[first:last]
+            ranks /= norm
+            np.multiply(ranks, inverse, out=self._contributions[first:last])
+            masses[piece] = total(ranks[inverse == 0.0])
+
+        self._threads.for_each(self._rows, begin)
+        self._mass = total(masses)
 
     def __call__(self, moves: Any = None) -> Sums:
         before = self._mass
@@ -201,17 +204,23 @@ class _ThreadedPull(HostStep):
 
     def products(self, moves: Any, rows: list[int]) -> Floats:
         of = np.array(rows)
-        sums = np.zeros((self._sums_of_pieces.size, of.size, of.size))
-        self._threads.for_each(self._rows, lambda *own: self._mixing.piece_products(*own, moves, of, sums))
+        sums = np.zeros((len(self._rows), of.size, of.size))
+        self._threads.for_each(
+            self._rows, lambda piece, *columns: self._mixing.products(*columns, moves, of, sums[piece])
+        )
         return symmetric(sums.sum(axis=0))
 
     def mix(self, moves: Any, weights: Floats, jump: Any) -> None:
         of = np.flatnonzero(weights)
         used, sums = weights[of], self._sums_of_pieces
 
-        def mix(first: int, last: int) -> None:
-            buffer = np.empty(self._mixing.CHUNK)
-            self._mixing.mix(first, last, moves, of, used, buffer, self._ranks, jump, sums)
+        def mix(piece: int, first: int, last: int) -> None:
+            ranks, correction = self._ranks[first:last], np.zeros(last - first)
+            self._mixing.combine(first, last, moves, of, used, correction)
+            mixed = np.maximum(np.subtract(ranks, correction, out=correction), 0.0, out=correction)
+            np.subtract(mixed, ranks, out=jump[first:last], casting="same_kind")
+            ranks[:] = mixed
+            sums[piece] = total(mixed)
 
         self._threads.for_each(self._rows, mix)
         self._begin(total(sums))

@@ -23,7 +23,7 @@ INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uin
 @pytest.fixture(params=[1, 2, 5], ids="{} threads".format)
 def threads(request, monkeypatch):
     """Return the requested number of threads, whatever the machine has, and make pieces small enough for each."""
-    monkeypatch.setattr(group, "PIECE", 100)
+    monkeypatch.setattr("prplugin.cpu.threads.PIECE", 100)
     for module in ("graph.factorize", "graph.adjacency", "cpu.factorize"):
         monkeypatch.setattr(f"prplugin.{module}.this_machine", lambda: Machine(request.param))
     return Threads(request.param)

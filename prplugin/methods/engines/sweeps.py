@@ -32,7 +32,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from prplugin.cpu.sums import total
-from prplugin.cpu.threads import Piece, Threads
+from prplugin.cpu.threads import Piece, Threads, cut
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
 from prplugin.numerics.extrapolation import Depth, depth_for, mixing_weights, symmetric
@@ -169,7 +169,8 @@ class Sweeps:
 
     def _mix(self, iterates: Any, table: Any, cycles: list[int], next_cycle: int) -> None:
         """Write the Anderson mix of the sweeps of `cycles`, the latest last, as the start of cycle `next_cycle`."""
-        kernels, pieces, length = self._mixing, self._layout.pieces, self._depth.period + 1
+        kernels, length = self._mixing, self._depth.period + 1
+        pieces = [(nth, *columns) for nth, columns in enumerate(cut(self.swept.size, kernels.PIECE))]
         after = np.array([cycle * length + at for cycle in cycles for at in range(1, length)])
         sums, rows = np.zeros((len(pieces), after.size, after.size)), iterates.reshape(-1, iterates.shape[-1])
 
@@ -179,7 +180,7 @@ class Sweeps:
                 iterates[cycles[-1], at, first:last] -= iterates[cycles[-1], at - 1, first:last]
             kernels.products(first, last, rows, after, sums[piece])
 
-        self._for_each(multiply)
+        self._threads.for_each(pieces, multiply)
         weights = mixing_weights(symmetric(sums.sum(axis=0)))
         table[next_cycle, 0] = weights @ table.reshape(-1, 2)[after]
         # The sum of the w_j y_j of a cycle is that of w_j for s, and of w_j, w_{j+1}, ... for y_j - y_{j-1}.
@@ -187,7 +188,13 @@ class Sweeps:
         factors = np.concatenate([by_cycle[:, :1], by_cycle], axis=1).ravel()
         of = np.array([cycle * length + at for cycle in cycles for at in range(length)])
         start = iterates[next_cycle, 0]
-        self._for_each(lambda _, *own: kernels.combine(*own, rows, of, factors, np.empty(kernels.CHUNK), start))
+
+        def combine(_: int, first: int, last: int) -> None:
+            mixed = np.zeros(last - first)
+            kernels.combine(first, last, rows, of, factors, mixed)
+            start[first:last] = mixed
+
+        self._threads.for_each(pieces, combine)
 
     def _sweep(self, iterates: Any, left: Any, mass: float, dangling: float) -> tuple[float, float, float]:
         kernels, layout, alpha = self._kernels, self._layout, self._alpha
