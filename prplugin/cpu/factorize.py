@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from prplugin.cpu.group import AHEAD, as_int64, degrees, grouped
+from prplugin.cpu.group import AHEAD, as_int64, count_ids, degrees, grouped
 from prplugin.cpu.memory import compare_and_swap, compiled, prefetch, read_only
 from prplugin.cpu.threads import Threads, cut
 from prplugin.machine import this_machine
@@ -191,9 +191,7 @@ def by_hash(columns: list[Any], dtype: np.dtype[Any], threads: Threads) -> tuple
         traces.append((slots, table.slots_of(keys, threads), smaller.slots.size))
         if (index := index_dtype(table.slots.size)) != codes[0].dtype:
             codes[:] = [column.astype(index) for column in codes]
-    ids: Any = np.sort(table.used()[1].astype(dtype))
-    position = np.empty(table.slots.size, index_dtype(ids.size))
-    position[table.slots_of(as_int(ids), threads)] = np.arange(ids.size)
+    ids, position = table.ascending(dtype, threads)
     del table
     while True:
         _place_rows(codes, done.pop(), position, threads)
@@ -259,6 +257,57 @@ class _Table:
         if used.size and used[-1] == self.slots.size - 1:
             keys[-1] = EMPTY
         return used, keys
+
+    def ascending(self, dtype: np.dtype[Any], threads: Threads) -> tuple[Integers, Integers]:
+        """Return the ids in ascending order, as `dtype`, and for each slot in use the position of its id."""
+        ids: Any = np.sort(self.used()[1].astype(dtype))
+        positions = np.empty(self.slots.size, index_dtype(ids.size))
+        positions[self.slots_of(as_int(ids), threads)] = np.arange(ids.size)
+        return ids, positions
+
+
+class PartwiseFactorizer:
+    """Factorization of the endpoints of edges that are read twice, part by part; all ids are of one integer type.
+
+    Beside a part it holds a hash table, with the degrees of each id.
+    """
+
+    def __init__(self, edges: int, threads: Threads) -> None:
+        self._threads, self._table = threads, _Table(MIN_TABLE_BITS)
+        self._degrees = np.zeros((2, self._table.slots.size), index_dtype(edges))
+
+    def add(self, source: Integers, destination: Integers) -> None:
+        """Count the endpoints of some edges."""
+        slots = self._slots_of([destination, source])
+
+        def count(column: int) -> None:
+            ids = read_only(slots[column])
+            count_ids(ids, as_int64(0), 0, 0, ids.size, AHEAD, self._degrees[column])
+
+        self._threads.for_each([(0,), (1,)], count)
+
+    def vertices(self, dtype: np.dtype[Any]) -> tuple[Integers, Integers]:
+        """Return all ids, in ascending order and their type, and their in- and out-degrees."""
+        ids, self._positions = self._table.ascending(dtype, self._threads)
+        degrees = self._degrees[:, self._table.slots_of(as_int(ids), self._threads)]
+        del self._degrees
+        return ids, degrees
+
+    def positions_of(self, endpoints: list[Integers]) -> list[Integers]:
+        """Return the positions of ids that were added, after `vertices`."""
+        return replace_codes(self._slots_of(endpoints), self._positions, self._threads)
+
+    def _slots_of(self, endpoints: list[Integers]) -> list[Any]:
+        columns = [read_only(as_int(ids)) for ids in endpoints]
+        while True:
+            slots: list[Any] = [np.empty(ids.size, index_dtype(self._table.slots.size)) for ids in columns]
+            _, left = self._table.insert(columns, slots, _rows_of(columns), self._threads)
+            if not left:
+                return slots
+            used, ids = self._table.used()
+            degrees, self._table = self._degrees[:, used], _Table(self._table.bits + 1)
+            self._degrees = np.zeros((2, self._table.slots.size), degrees.dtype)
+            self._degrees[:, self._table.slots_of(ids, self._threads)] = degrees
 
 
 @compiled

@@ -41,7 +41,7 @@ def degrees(ids: Any, n: int, threads: Threads, low: int = 0) -> Integers:
 
     def count(first: int, last: int) -> None:
         counts = vectors.pop()
-        _count(ids, least, 0, first, last, ahead, counts)
+        count_ids(ids, least, 0, first, last, ahead, counts)
         vectors.append(counts)
 
     threads.for_each(cut(ids.size), count, most)
@@ -85,7 +85,7 @@ def _by_bucket(
     """
     pieces = [(nth, *piece) for nth, piece in enumerate(cut(rows.size))]
     counts = np.zeros((len(pieces), ((n - 1) >> shift) + 1), np.int32)
-    threads.for_each(pieces, lambda nth, first, last: _count(rows, low, shift, first, last, 0, counts[nth]))
+    threads.for_each(pieces, lambda nth, first, last: count_ids(rows, low, shift, first, last, 0, counts[nth]))
     bounds = offsets_of(counts.sum(axis=0))
     places = np.cumsum(counts, axis=0, dtype=np.int64)
     places += bounds[:-1]
@@ -139,7 +139,7 @@ class CscBuilder:
 
 
 @compiled
-def _count(ids, low, shift, first, last, ahead, counts):
+def count_ids(ids, low, shift, first, last, ahead, counts):
     """Count the ids of each bucket in some rows; `ahead` is the prefetch distance, or 0."""
     for row in range(first, last):
         if ahead > 0 and row + ahead < last:

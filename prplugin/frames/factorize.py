@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,12 +18,15 @@ from prplugin.frames._pandas_objects import take_in_place
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
+EdgesById: TypeAlias = Callable[[list[Integers]], tuple[Edges | GroupedEdges, Integers]]
+"""Factorizes columns of integer ids: sources, destinations and, optionally, more; returns edges and distinct ids."""
+
 
 def encode(
     ids: Any,
     endpoints: list[list[Any]],
     labels: list[list[str]],
-    edges_by_id: Callable[[list[Integers]], tuple[Edges | GroupedEdges, Integers]],
+    edges_by_id: EdgesById,
 ) -> tuple[Edges | GroupedEdges, list[Any], list[str]]:
     """Factorize sources, destinations and, optionally, additional vertices; `labels` holds the column names.
 

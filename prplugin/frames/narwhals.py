@@ -108,8 +108,8 @@ def open_frame(frame: Any) -> tuple[Any, list[Hashable]]:
     return table, list(table.column_names)
 
 
-def read(frame: Any, columns: Columns, vertices: object, **how: bool) -> tuple[Edges | GroupedEdges, Vertices]:
-    """Factorize the endpoints of a frame from `open_frame`: see `prplugin.frames.base.FrameAdapter.read`."""
+def read(frame: Any, columns: Columns, vertices: object, **how: Any) -> tuple[Edges | GroupedEdges, Vertices]:
+    """Factorize the endpoints of a frame from `open_frame`: see `prplugin.frames.pandas.read`."""
     used, columns = columns.in_use()
     table, backend = _table(frame, used)
     vertices = as_pandas(on_host(vertices), "vertices")

@@ -21,7 +21,7 @@ from prplugin.frames._pandas_ids import decode_storage, one_column  # noqa: F401
 from prplugin.frames._pandas_kinds import cast_to, format_values
 from prplugin.frames._pandas_objects import deduplicate_objects
 from prplugin.frames.columns import Columns, columns_of, endpoints_of
-from prplugin.frames.factorize import encode
+from prplugin.frames.factorize import EdgesById, encode
 from prplugin.frames.times import with_frame_rows
 from prplugin.frames.vertices import GivenTypes, to_python
 from prplugin.frames.vertices import Vertices as BaseVertices
@@ -48,9 +48,13 @@ class Vertices(BaseVertices):
 
 
 def read(
-    frame: pd.DataFrame, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
-) -> tuple[Edges | GroupedEdges, Vertices]:
-    """Factorize the endpoints: see `prplugin.frames.base.FrameAdapter.read`."""
+    frame: pd.DataFrame, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True,
+    by_id: EdgesById | None = None,
+) -> tuple[Edges | GroupedEdges, Vertices]:  # fmt: skip
+    """Factorize the endpoints: see `prplugin.frames.base.FrameAdapter.read`.
+
+    `by_id`: Factorizes integer ids, instead of `prplugin.graph.factorize.edges_by_id`.
+    """
     if columns.clock is not None and columns.time is not None:
         times, rows = columns.clock.read(frame.iloc[:, columns.time], f"column {columns.time_name!r}")
         untimed = replace(columns, time=None)
@@ -66,7 +70,7 @@ def read(
     ]
     labels = columns.id_labels(vertices=vertices is not None)
     grouped = columns.weight is None and not edge_list
-    by_id = partial(edges_by_id, grouped=grouped, lasting=lasting, dictionary=ids.dictionary)
+    by_id = by_id or partial(edges_by_id, grouped=grouped, lasting=lasting, dictionary=ids.dictionary)
     edges, arrays, kinds = encode(ids, endpoints, labels, by_id)
     if columns.weight is not None:
         label = f"column {columns.weight_name!r}"

@@ -2,8 +2,9 @@
 
 If memory suffices, or edges have times, the columns in use are read as one table, otherwise one row group at a time, in
 two passes. The first pass collects the vertices and their degrees, the second stores the edges. Host memory then holds
-one row group, the degrees and the id of each vertex, and 4 bytes per edge (8 for 2**31 or more vertices), plus 8 for a
-weight, plus 4 if an edge list is required, for ``directed=False`` or `duplicates`.
+one row group, the id and the degrees of each vertex (for integer ids in a hash table, of which a quarter to a half is
+in use), and 4 bytes per edge (8 for 2**31 or more vertices), plus 8 for a weight, plus 4 if an edge list is required,
+for ``directed=False`` or `duplicates`.
 
 The narwhals adapter reads the table or each row group, so that ids are compared, and errors reported, in the same way.
 Ranks are returned as a `pyarrow.Table`.
@@ -12,22 +13,24 @@ Ranks are returned as a `pyarrow.Table`.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from prplugin.cpu.threads import Threads
 from prplugin.errors import InvalidEdgesError, PageRankError
 from prplugin.frames import _pandas_ids, _pandas_kinds, narwhals
 from prplugin.frames.columns import Columns
+from prplugin.frames.factorize import EdgesById
 from prplugin.frames.vertex_index import VertexIndex
 from prplugin.graph.changes import expand_values
-from prplugin.machine import COMPILED_FROM, bytes_available
+from prplugin.machine import COMPILED_FROM, bytes_available, this_machine
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
@@ -260,43 +263,70 @@ def _refuse_weights_in_part(files: list[_File], position: int, label: str) -> No
 # --- row groups -----------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _RowGroups:
+    """The row groups of files; `common` as from `_files_of`."""
+
+    files: list[_File]
+    common: list[pa.Field | None]
+    columns: Columns
+
+    def read(self, by_id: EdgesById | None = None) -> Iterator[tuple[Any, narwhals.Vertices]]:
+        """Yield the edges and the vertices of each row group; integer ids are factorized by `by_id`."""
+        row = 0
+        for file in self.files:
+            for table in file.tables(self.common):
+                try:
+                    yield narwhals.read(table, self.columns, None, edge_list=True, by_id=by_id)
+                except PageRankError as error:
+                    if not row:
+                        raise
+                    where = f"in the row group that begins with row {row:,}, from which rows are counted here"
+                    raise type(error)(f"{where}: {error}") from error
+                row += table.num_rows
+
+    def integer_dtype(self) -> np.dtype[Any] | None:
+        """Return the type that holds the ids of both endpoints, if both are single columns of integers; else None."""
+        columns = self.columns
+        fields = [self.common[position] for position in (*columns.source, *columns.destination)]
+        if len(fields) > 2 or not all(field is not None and pa.types.is_integer(field.type) for field in fields):
+            return None
+        dtype = np.result_type(*(field.type.to_pandas_dtype() for field in fields if field is not None))
+        return dtype if dtype.kind in "iu" else None  # uint64 and a signed type have none
+
+
+_Passes: TypeAlias = tuple[list[Any], Integers, Callable[[], Iterator[Edges]]]
+"""The ids of the vertices; their in- and out-degrees; and a function that reads the edges again, by position."""
+
+
 def _read_row_groups(
     files: list[_File], common: list[pa.Field | None], columns: Columns, vertices: object, *, edge_list: bool
 ) -> tuple[Edges | GroupedEdges, narwhals.Vertices]:
     """Factorize the endpoints, one row group at a time."""
-
-    def groups() -> Iterator[tuple[Any, narwhals.Vertices]]:
-        row = 0
-        for file in files:
-            for table in file.tables(common):
-                yield _factorize(table, columns, row)
-                row += table.num_rows
-
+    groups = _RowGroups(files, common, columns)
     # An empty table of the common types; int64 for columns whose files keep their types (weights, some integers).
     schema = [field or pa.field(str(position), pa.int64()) for position, field in enumerate(common)]
     no_edges, additional = narwhals.read(pa.schema(schema).empty_table(), columns, vertices, edge_list=True)
-    labels = [f"column {name!r}" for name in (*columns.source_names, *columns.destination_names)]
     no_vertices = additional.with_ids([ids[:0] for ids in additional.ids], additional.kinds)
-    groups_and_vertices = chain(groups(), [(no_edges, additional)])
-    index, degrees = _vertices_and_degrees(groups_and_vertices, VertexIndex(no_vertices, labels))
+    dtype = groups.integer_dtype()
+    compiled = sum(file.rows for file in files) >= COMPILED_FROM
+    if vertices is None and dtype is not None and compiled:
+        ids, degrees, edges_by_position = _passes_over_integers(groups, dtype, no_vertices.ids[0].dtype)
+    else:
+        labels = [f"column {name!r}" for name in (*columns.source_names, *columns.destination_names)]
+        index = VertexIndex(no_vertices, labels)
+        ids, degrees, edges_by_position = _passes(groups, index, (no_edges, additional))
     fields = narwhals.fields_of_vertices(common, columns, vertices)
-    known = replace(no_vertices, ids=index.vertices.ids, fields=fields)
-    position_dtype = index_dtype(len(known))
-
-    def edges_by_position() -> Iterator[Edges]:
-        for edges, own in groups():
-            positions = index.positions_of(own, "").astype(position_dtype, copy=False)
-            yield replace(edges, source=positions[edges.source], destination=positions[edges.destination])
-
+    known = replace(no_vertices, ids=ids, fields=fields)
     m, weighted = int(degrees[0].sum()), columns.weight is not None
-    if not edge_list and m >= COMPILED_FROM:
+    if not edge_list and compiled:
         from prplugin.cpu.group import CscBuilder  # imports Numba
 
         builder = CscBuilder(*degrees, weighted=weighted)
         for edges in edges_by_position():
             builder.add(edges.source, edges.destination, edges.weights)
         return builder.edges(), known
-    source, destination = np.empty((2, m), position_dtype)
+    source, destination = np.empty((2, m), index_dtype(len(known)))
     weights = np.empty(m) if weighted else None
     row = 0
     for edges in edges_by_position():
@@ -308,27 +338,42 @@ def _read_row_groups(
     return Edges(source, destination, weights, len(known)), known
 
 
-def _factorize(table: pa.Table, columns: Columns, first_row: int) -> tuple[Any, narwhals.Vertices]:
-    """Factorize a row group that begins at row `first_row` of the dataset."""
-    try:
-        return narwhals.read(table, columns, None, edge_list=True)
-    except PageRankError as error:
-        if not first_row:
-            raise
-        where = f"in the row group that begins with row {first_row:,}, from which rows are counted here"
-        raise type(error)(f"{where}: {error}") from error
+def _passes_over_integers(groups: _RowGroups, dtype: np.dtype[Any], like: Any) -> _Passes:
+    """Factorize integer ids of type `dtype`, which a hash table holds during both passes; return them like `like`."""
+    from prplugin.cpu.factorize import PartwiseFactorizer  # imports Numba
+
+    rows = sum(file.rows for file in groups.files)
+    factorizer = PartwiseFactorizer(rows, Threads(this_machine().threads_for(rows)))
+
+    def count(endpoints: list[Integers]) -> tuple[Edges, Integers]:
+        source, destination = endpoints
+        factorizer.add(source, destination)
+        return Edges(source, destination, None, 0), source[:0]
+
+    def place(endpoints: list[Integers]) -> tuple[Edges, Integers]:
+        source, destination = factorizer.positions_of(endpoints)
+        return Edges(source, destination, None, ids.size), ids[:0]
+
+    for _ in groups.read(count):
+        pass
+    ids, degrees = factorizer.vertices(dtype)
+    return [_pandas_ids.integers_like(ids, [like])], degrees, lambda: (edges for edges, _ in groups.read(place))
 
 
-def _vertices_and_degrees(
-    groups: Iterable[tuple[Any, narwhals.Vertices]], index: VertexIndex
-) -> tuple[VertexIndex, Integers]:
-    """Extend an empty index by the vertices of the row groups; return it, and their in- and out-degrees."""
+def _passes(groups: _RowGroups, index: VertexIndex, additional: tuple[Any, narwhals.Vertices]) -> _Passes:
+    """Extend an empty index by the vertices of the row groups, and by those of `additional`."""
     degrees = np.zeros((2, 0), np.int64)
-    for edges, own in groups:
+    for edges, own in chain(groups.read(), [additional]):
         positions = index.positions_of(own, "")
         if (positions < 0).any():
             index, positions, old_positions = index.extend(own, positions)
             degrees = np.stack([expand_values(counts, len(index), old_positions, 0) for counts in degrees])
         for counts, ends in zip(degrees, (edges.destination, edges.source), strict=True):
             counts[positions] += np.bincount(ends, minlength=edges.n)
-    return index, degrees
+
+    def edges_by_position() -> Iterator[Edges]:
+        for edges, own in groups.read():
+            positions = index.positions_of(own, "").astype(index_dtype(len(index)), copy=False)
+            yield replace(edges, source=positions[edges.source], destination=positions[edges.destination])
+
+    return index.vertices.ids, degrees, edges_by_position

@@ -378,13 +378,33 @@ def test_memory_by_row_groups_is_one_index_per_edge(tmp_path, monkeypatch):
     assert peak <= 4 * m + 200 * n + 100 * group + 2**20
 
 
+@pytest.mark.usefixtures("by_row_groups")
+@pytest.mark.parametrize("types", [("int64", "int64"), ("int8", "int32"), ("uint64", "uint64"), ("uint32", "int64")])
+def test_integers_of_every_row_group_get_the_codes_of_the_table(tmp_path, monkeypatch, types):
+    monkeypatch.setattr(parquet, "COMPILED_FROM", 0)
+    random = np.random.default_rng(0)
+    columns = {}
+    for name, dtype in zip(("src", "dst"), types, strict=True):
+        info = np.iinfo(dtype)  # so many that hash tables grow in several row groups
+        ids = random.integers(info.min, info.max, 150_000, dtype, endpoint=True)
+        ids[[0, 1, 70_000]] = info.max, info.min, info.min
+        columns[name] = ids
+    table = pa.table(columns)
+    pq.write_table(table, tmp_path / "edges.parquet", row_group_size=20_000)
+    by_groups, at_once = prplugin.Graph(tmp_path / "edges.parquet"), prplugin.Graph(table)
+    assert by_groups.vertices.type == at_once.vertices.type
+    assert by_groups.vertices.equals(at_once.vertices)
+    for found, expected in zip(by_groups.csc()[:2], at_once.csc()[:2], strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize(("available", "as_one_table"), [(1 << 30, True), (100_000, False)])
 def test_files_are_read_as_one_table_if_memory_suffices(tmp_path, monkeypatch, available, as_one_table):
     table = pa.table({"src": np.arange(4000) % 7, "dst": np.arange(4000) % 5})
     pq.write_table(table, tmp_path / "edges.parquet", row_group_size=500)
     monkeypatch.setattr(parquet, "bytes_available", lambda: available)
-    groups, read = [], parquet._factorize
-    monkeypatch.setattr(parquet, "_factorize", lambda *of: groups.append(of) or read(*of))
+    groups, read = [], parquet._read_row_groups
+    monkeypatch.setattr(parquet, "_read_row_groups", lambda *of, **how: groups.append(of) or read(*of, **how))
     assert_same(prplugin.pagerank(tmp_path / "edges.parquet", tol=1e-12), prplugin.pagerank(table, tol=1e-12))
     assert (not groups) == as_one_table
 
