@@ -35,11 +35,11 @@ __device__ inline Digit digit_of(int skipped, int bits, int passes, int pass) {
     return {skipped + begin, (1u << (end - begin)) - 1};
 }
 
-// Writes for each pass where each digit begins among all items; `every` calls its argument with each key. Clears the
-// states of the first pass. `starts` and `done` must be zeroed.
-template <typename Every>
-__device__ void find_starts(int skipped, int bits, int passes, state_t *starts, unsigned int *done, long long words,
-                            state_t *states, Every every) {
+// Writes for each pass where each digit begins among all items. Clears the states of the first pass. `starts` and `done`
+// must be zeroed.
+extern "C" __global__ void digit_counts(
+    long long count, int skipped, int bits, int passes, const key_t *keys, int step, unsigned int low, state_t *starts,
+    unsigned int *done, long long words, state_t *states) {
     __shared__ unsigned int counts[MOST_PASSES][BINS];
     __shared__ bool last;
     for (long long word = this_thread(); word < words; word += all_threads()) states[word] = 0;
@@ -50,12 +50,15 @@ __device__ void find_starts(int skipped, int bits, int passes, state_t *starts, 
     Digit digits[MOST_PASSES];
 #pragma unroll
     for (int pass = 0; pass < MOST_PASSES; ++pass) digits[pass] = digit_of(skipped, bits, passes, pass);
-    every([&](key_t key) {
+    auto count_it = [&](key_t key, long long) {
+        key -= low;
 #pragma unroll
         for (int pass = 0; pass < MOST_PASSES; ++pass) {
             if (pass < passes) atomicAdd(&counts[pass][digits[pass].of(key)], 1u);
         }
-    });
+    };
+    if (step == 1) each(keys, count, count_it);
+    else each(reinterpret_cast<const unsigned long long *>(keys), count, count_it);
     __syncthreads();
     for (int pass = 0; pass < passes; ++pass) {
         for (int bin = threadIdx.x; bin < BINS; bin += blockDim.x) {
@@ -74,16 +77,6 @@ __device__ void find_starts(int skipped, int bits, int passes, state_t *starts, 
         mine = block_scan(mine, &total);
         if (threadIdx.x < BINS) starts[pass * BINS + threadIdx.x] = mine;
     }
-}
-
-extern "C" __global__ void digit_counts(
-    long long count, int skipped, int bits, int passes, const key_t *keys, int step, unsigned int low, state_t *starts,
-    unsigned int *done, long long words, state_t *states) {
-    find_starts(skipped, bits, passes, starts, done, words, states, [&](auto add) {
-        auto count_it = [&](auto key, long long) { add(static_cast<key_t>(key) - low); };
-        if (step == 1) each(keys, count, count_it);
-        else each(reinterpret_cast<const unsigned long long *>(keys), count, count_it);
-    });
 }
 
 // Reads COUNT of the thread's items of the tile, from the FIRST on; neighbouring items are `step` apart.

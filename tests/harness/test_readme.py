@@ -61,6 +61,12 @@ def run_python_blocks(blocks, folder):
     namespace = {}
     for block in blocks:
         namespace |= example_namespace(folder)
+        if block.mark == "needs cugraph":
+            import cudf
+            import cugraph
+
+            namespace["G"] = cugraph.MultiGraph(directed=True)
+            namespace["G"].from_cudf_edgelist(cudf.from_pandas(namespace["edges"]), "src", "dst")
         exec(compile(block.code, f"{block.page}:{block.line}", "exec"), namespace)
 
 

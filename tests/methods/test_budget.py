@@ -82,6 +82,7 @@ class CupyStub:
 def memory(monkeypatch):
     memory = CupyStub()
     monkeypatch.setitem(sys.modules, "cupy", memory)
+    monkeypatch.delitem(sys.modules, "rmm", raising=False)  # else its memory is allocated
     monkeypatch.setattr(runtime, "cupy", memory)
     monkeypatch.setattr(runtime, "_used", type(runtime._used)(int))
     return memory
