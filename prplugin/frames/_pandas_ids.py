@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,8 @@ from prplugin.frames._pandas_objects import ObjectColumn, factorize_objects, fac
 from prplugin.machine import COMPILED_FROM, this_machine
 from prplugin.types.edges import Integers
 
-ARROW_FROM = 1 << 16
-"""Number of rows from which Arrow factorizes integers faster than pandas."""
+ROWS_PER_ID = 8
+"""Rows per id for which pandas makes its hash table. It grows as needed, and a large one does not fit in the cache."""
 
 
 def decode_storage(column: pd.Series) -> pd.Series:
@@ -128,16 +127,9 @@ def integers(column: Any, label: str = "") -> Integers:
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-def dictionary(columns: list[Integers]) -> tuple[list[Integers], Integers]:
-    """Factorize integers in the order of first appearance, with Arrow if the hash table of pandas exceeds the cache."""
-    keys = np.concatenate(columns)
-    if keys.size < ARROW_FROM:
-        codes, ids = pd.factorize(keys)
-    else:
-        encoded = pa.array(keys).dictionary_encode()
-        codes, ids = encoded.indices.to_numpy(), encoded.dictionary.to_numpy()
-    ends = accumulate(column.size for column in columns)
-    return [codes[end - column.size : end] for column, end in zip(columns, ends, strict=True)], ids
+def dictionary(ids: Integers) -> tuple[Integers, Integers]:
+    """Factorize integers in the order of first appearance."""
+    return pd.factorize(ids, size_hint=ids.size // ROWS_PER_ID)
 
 
 def integers_like(ids: Integers, dtypes: list[Any]) -> Any:

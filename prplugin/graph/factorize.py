@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
-from prplugin.cpu.sorting import run_starts
 from prplugin.cpu.threads import Threads
 from prplugin.machine import count_processed_edges, this_machine, use_compiled
 from prplugin.types.arrays import namespace
@@ -15,22 +15,12 @@ from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 DENSE = 4
 """Ids are dense if their range is less than this many times their count. Dense ids are factorized with a bitmap."""
 
-SORTED = 1 << 11
-"""Rows up to which sorting the ids is faster than a hash table of the caller."""
-
-HASHED = 1 << 19
-"""Rows up to which a hash table of the ids fits in the cache and is faster than sorting."""
-
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-"""2**64 divided by the golden ratio: the upper bits of a product with it are a hash (Fibonacci hashing)."""
-
-
-Dictionary = Callable[[list[Integers]], tuple[list[Integers], Integers]]
-"""Factorizes columns together: returns the codes of each column, and the distinct ids in any order."""
+Dictionary: TypeAlias = Callable[[Integers], tuple[Integers, Integers]]
+"""Factorizes ids by hashing: returns codes, and the distinct ids in any order."""
 
 
 def edges_by_id(
-    columns: list[Integers], *, grouped: bool, lasting: bool, dictionary: Dictionary | None = None
+    columns: list[Integers], dictionary: Dictionary, *, grouped: bool, lasting: bool
 ) -> tuple[Edges | GroupedEdges, Integers]:
     """Factorize the endpoints of edges on the host; return unweighted edges, and ids as `factorize_ids`.
 
@@ -47,11 +37,10 @@ def edges_by_id(
     return Edges(codes[0], codes[1], None, ids.size), ids
 
 
-def factorize_ids(columns: list[Integers], dictionary: Dictionary | None = None) -> tuple[list[Integers], Integers]:
+def factorize_ids(columns: list[Integers], dictionary: Dictionary) -> tuple[list[Integers], Integers]:
     """Factorize columns of ids of one integer type together; return codes of each, and the distinct ids ascending.
 
-    Codes are of type `index_dtype(ids.size)`. `dictionary` factorizes by hashing. It is used for ids that are not
-    dense, in at most `HASHED` rows altogether.
+    Codes are of type `index_dtype(ids.size)`. `dictionary` is used for ids that are not dense, on the host.
     """
     if namespace(columns[0]) is not np:
         from prplugin.gpu.factorize import factorize_ids as factorize_on_gpu  # imports CuPy, which holds the ids
@@ -70,20 +59,12 @@ def factorize_ids(columns: list[Integers], dictionary: Dictionary | None = None)
     high = max(int(column.max()) for column in filled)
     if high - low < DENSE * count:
         return _by_bitmap(columns, low, high)
-    if count <= SORTED:
-        ids, positions = np.unique(np.concatenate(columns), return_inverse=True)
-        return _split(positions.astype(index_dtype(ids.size)), columns), ids
-    if dictionary is not None and count <= HASHED:
-        return _ascending(*dictionary(columns))
-    return _by_runs(columns)
-
-
-def _ascending(codes: list[Integers], ids: Integers) -> tuple[list[Integers], Integers]:
-    """Reorder distinct ids in ascending order, and their codes accordingly."""
+    codes, ids = dictionary(np.concatenate(columns))
     order = np.argsort(ids)
     position = np.empty(order.size, index_dtype(order.size))
     position[order] = np.arange(order.size)
-    return [position.take(column) for column in codes], ids.take(order)
+    ends = np.cumsum([column.size for column in columns])
+    return np.split(position.take(codes), ends[:-1].tolist()), ids.take(order)
 
 
 def _by_bitmap(columns: list[Integers], low: int, high: int) -> tuple[list[Integers], Integers]:
@@ -111,37 +92,3 @@ def _shifted(column: Integers, low: int) -> Integers:
         return column.view(np.int64) if column.dtype == np.uint64 else column
     wide = column.astype(np.int64) if column.dtype != np.uint64 else column.view(np.int64)
     return wide - np.uint64(low % 2**64).astype(np.int64)
-
-
-def _by_runs(columns: list[Integers]) -> tuple[list[Integers], Integers]:
-    """Factorize by sorting hashes: group equal ids, then sort one id of each group.
-
-    The sort key holds the hash of an id and its row in one 64-bit integer, which takes half the time of an argsort of
-    the ids. If ids collide, an id may occupy several runs; these get the same code when the runs are sorted by id.
-    """
-    keys = np.concatenate(columns)
-    bits = np.uint64(keys.size.bit_length())
-    packed = keys.astype(np.uint64)
-    packed *= GOLDEN
-    packed >>= bits
-    packed <<= bits
-    packed |= np.arange(keys.size, dtype=np.uint64)
-    packed.sort()
-    packed &= (np.uint64(1) << bits) - np.uint64(1)
-    order = packed.view(np.int64)
-    first = np.flatnonzero(run_starts(keys[order]))
-    runs = keys[order[first]]
-    by_id = np.argsort(runs)
-    ranked = runs[by_id]
-    new = run_starts(ranked)
-    ids = ranked[new]
-    position = np.empty(runs.size, index_dtype(ids.size))
-    position[by_id] = np.cumsum(new) - 1
-    codes = np.empty(order.size, position.dtype)
-    codes[order] = np.repeat(position, np.diff(first, append=order.size))
-    return _split(codes, columns), ids
-
-
-def _split(codes: Integers, columns: list[Integers]) -> list[Integers]:
-    """Return the codes of each of several concatenated columns."""
-    return np.split(codes, np.cumsum([column.size for column in columns])[:-1].tolist())

@@ -12,7 +12,7 @@ import prplugin
 from prplugin.cpu import factorize, group
 from prplugin.cpu.threads import Threads
 from prplugin.frames import _pandas_objects
-from prplugin.graph import factorize as graph_factorize
+from prplugin.frames._pandas_ids import dictionary
 from prplugin.graph.adjacency import sectors_per_edge
 from prplugin.graph.factorize import edges_by_id, factorize_ids
 from prplugin.machine import COMPILED_FROM, Machine
@@ -51,7 +51,7 @@ def columns_of(kind, span, m=3000):
 @pytest.mark.parametrize("kind", INTEGERS)
 def test_ids_of_every_integer_type(kind, span, threads, monkeypatch):
     columns = columns_of(kind, span)
-    codes, ids = factorize_ids(columns)
+    codes, ids = factorize_ids(columns, dictionary)
     found, found_ids = factorize.factorize_ids(columns, threads)
     assert (found_ids.dtype, found_ids.tolist()) == (ids.dtype, ids.tolist())
     for array, reference in zip(found, codes, strict=True):
@@ -59,7 +59,7 @@ def test_ids_of_every_integer_type(kind, span, threads, monkeypatch):
         assert (array == reference).all()
     monkeypatch.setattr("prplugin.machine.COMPILED_FROM", 1)
     for lasting in (True, False):
-        edges, edge_ids = edges_by_id(columns, grouped=True, lasting=lasting)
+        edges, edge_ids = edges_by_id(columns, dictionary, grouped=True, lasting=lasting)
         assert (edge_ids.dtype, edge_ids.tolist()) == (ids.dtype, ids.tolist())
         assert (edges.n, edges.m) == (ids.size, columns[0].size)
         order = np.argsort(codes[1], kind="stable")
@@ -103,16 +103,6 @@ def test_strided_id_columns(threads, monkeypatch):
     matrix = np.random.default_rng(2).integers(-(2**40), 2**40, (900, 2))
     strided = pd.DataFrame(matrix, columns=["src", "dst"], copy=False)
     assert strided.pagerank().equals(pd.DataFrame({"src": matrix[:, 0], "dst": matrix[:, 1]}).pagerank())
-
-
-@pytest.mark.parametrize("factor", [graph_factorize.GOLDEN, np.uint64(2**60), np.uint64(0)])
-def test_ids_of_equal_hash_are_distinguished(factor, monkeypatch):
-    columns = columns_of("int64", "full range")
-    known, codes = np.unique(np.concatenate(columns), return_inverse=True)
-    monkeypatch.setattr(graph_factorize, "GOLDEN", factor)
-    found, ids = factorize_ids(columns)
-    assert ids.tolist() == known.tolist()
-    assert np.concatenate(found).tolist() == codes.tolist()
 
 
 @pytest.mark.parametrize("ids", ["int32", "int64", "scattered int32", "scattered"])
