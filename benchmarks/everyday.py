@@ -77,7 +77,9 @@ if sys.argv[2] == "prplugin":
     edges.pagerank()
 else:
     import scipy.sparse
+    not_timed = time.perf_counter()
     from benchmarks.peers.scipy_loop import build, rank
+    began += time.perf_counter() - not_timed
     ids, matrix = build(edges)
     pd.DataFrame({"vertex": ids, "pagerank": rank(matrix, 0.85, 1e-6)[0]})
 print(json.dumps([time.perf_counter() - began]))

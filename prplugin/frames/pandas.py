@@ -22,7 +22,6 @@ from prplugin.frames._pandas_kinds import cast_to, format_values
 from prplugin.frames._pandas_objects import deduplicate_objects
 from prplugin.frames.columns import Columns, columns_of, endpoints_of
 from prplugin.frames.factorize import EdgesById, encode
-from prplugin.frames.times import with_frame_rows
 from prplugin.frames.vertices import GivenTypes, to_python
 from prplugin.frames.vertices import Vertices as BaseVertices
 from prplugin.graph.factorize import edges_by_id
@@ -62,6 +61,8 @@ def read(
             part = frame if rows is None else frame.iloc[rows]
             edges, known = read(part, untimed, vertices, edge_list=edge_list, lasting=lasting)
         except PageRankError as error:
+            from prplugin.frames.times import with_frame_rows  # loaded with the clock
+
             raise error if rows is None else with_frame_rows(error, rows) from None
         return (edges if times is None else replace(edges, times=times)), known  # type: ignore[type-var]
     endpoints = [

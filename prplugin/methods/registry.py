@@ -26,6 +26,9 @@ logger = logging.getLogger(__name__)
 PACKAGES = "prplugin.methods", "prplugin.methods.papers"
 """Packages whose modules are methods if they define `prepare`."""
 
+ON_CPU = "numba", "numpy"
+"""Methods of the CPU, by module. Edges on the host need no others; the modules of those of the GPU load slowly."""
+
 ChoiceCache: TypeAlias = dict[tuple[Any, ...], Method]
 """Methods of least cost on one graph, by what they depend on."""
 
@@ -46,6 +49,11 @@ def methods() -> Mapping[str, Any]:
     ]
     found = [module for module in modules if hasattr(module, "prepare")]
     return {module.name: module for module in sorted(found, key=lambda module: str(module.name))}
+
+
+@cache
+def _methods_on_cpu() -> Mapping[str, Any]:
+    return {name: importlib.import_module(f"prplugin.methods.{name}") for name in ON_CPU}
 
 
 def compile_ahead(weighted: bool) -> None:
@@ -207,7 +215,7 @@ def candidates(adjacency: Adjacency) -> Mapping[str, Method]:
     )
     return {
         name: method
-        for name, method in methods().items()
+        for name, method in (methods() if on_gpu else _methods_on_cpu()).items()
         if (method.runs_on == "gpu") == on_gpu and not getattr(method, "nondeterministic", False)
     }
 

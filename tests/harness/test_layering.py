@@ -142,11 +142,45 @@ def test_small_frames_do_not_import_numba():
     code = (
         "import pandas, prplugin, sys\n"
         "pandas.DataFrame({'src': [1, 2], 'dst': [2, 1]}).pagerank()\n"
-        "print([name for name in ('numba', 'llvmlite', 'scipy', 'rich') if name in sys.modules])"
+        "names = 'numba', 'llvmlite', 'scipy', 'rich', 'prplugin.methods.papers', 'prplugin.methods.engines.sweeps'\n"
+        "print([name for name in names if name in sys.modules])"
     )
     assert run_python("-c", code) == "[]"
 
 
-@pytest.mark.parametrize("order", ["import pandas, prplugin", "import prplugin, pandas"])
-def test_the_order_of_imports_does_not_matter(order):
-    assert run_python("-c", f"{order}\nprint(pandas.DataFrame.pagerank is prplugin.pagerank)") == "True"
+@pytest.mark.parametrize(
+    ("library", "types"),
+    [
+        ("pandas", ["DataFrame"]),
+        ("polars", ["DataFrame", "LazyFrame"]),
+        ("duckdb", ["DuckDBPyRelation"]),
+        ("dask.dataframe", ["DataFrame"]),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False], ids=["prplugin first", "library first"])
+def test_the_order_of_imports_does_not_matter(library, types, first):
+    pytest.importorskip(library)
+    order = ["prplugin", library] if first else [library, "prplugin"]
+    found = " and ".join(f"{library}.{name}.pagerank is prplugin.pagerank" for name in types)
+    assert run_python("-c", f"import {', '.join(order)}\nprint({found})") == "True"
+
+
+def test_a_loader_shared_by_modules_binds_to_the_named_one():
+    code = """if True:
+        import sys, types
+        from importlib.machinery import ModuleSpec
+        import prplugin
+
+        class Loader:
+            def find_spec(self, name, path=None, target=None):
+                return ModuleSpec(name, self) if name in ("polars", "other") else None
+            def create_module(self, spec):
+                return None
+            def exec_module(self, module):
+                module.DataFrame = type("DataFrame", (), {})
+
+        sys.meta_path.insert(1, Loader())
+        import polars, other
+        print(polars.DataFrame.pagerank is prplugin.pagerank, hasattr(other.DataFrame, "pagerank"))
+    """
+    assert run_python("-c", code) == "True False"

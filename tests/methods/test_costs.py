@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.kernels import summary
 from prplugin.machine import Machine
-from prplugin.methods.registry import candidates, methods
+from prplugin.methods.registry import ON_CPU, candidates, methods
 
 ROWS = json.loads((Path(__file__).parents[2] / "benchmarks/results/kernels.json").read_text())["rows"]
 
@@ -18,6 +18,10 @@ ROWS = json.loads((Path(__file__).parents[2] / "benchmarks/results/kernels.json"
 def measured(graph):
     """Return the milliseconds per iteration of each method in float32, in which rankings start where it is faster."""
     return {row["what"]: row["ms float32"] for row in ROWS if row["graph"] == graph and row["ms float32"]}
+
+
+def test_methods_of_the_cpu_are_listed():
+    assert {name for name, method in methods().items() if method.runs_on == "cpu"} == set(ON_CPU)
 
 
 @pytest.mark.parametrize("graph", sorted({row["graph"] for row in ROWS}))

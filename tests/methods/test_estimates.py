@@ -78,7 +78,7 @@ def test_host_bytes_agree_with_measured_peak(method, name, weight):
 @pytest.mark.parametrize("name", ["grid 300", pytest.param("grid 450", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("method", CPU_METHODS)
 def test_host_bytes_of_many_iterations_agree_with_measured_peak(method, name, weight, monkeypatch):
-    monkeypatch.setattr("prplugin.methods.numba.STREAMS", 1 << 20)  # with sweeps, as on few cores
+    monkeypatch.setattr("prplugin.methods.engines.numba_pull.STREAMS", 1 << 20)  # with sweeps, as on few cores
     assert_estimate_is_measured_peak(method, name, weight, "host_at_most", alpha=0.99, tol=1e-9)
 
 

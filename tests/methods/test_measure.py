@@ -95,6 +95,7 @@ def install_stubs(monkeypatch):
         plans = []
         stubs = {name: StubMethod(name, clock, plans=plans, **options) for name, options in timings.items()}
         monkeypatch.setattr(registry, "methods", lambda: stubs)
+        monkeypatch.setattr(registry, "_methods_on_cpu", lambda: stubs)
         return SimpleNamespace(**stubs)
 
     return run

@@ -10,7 +10,7 @@ import prplugin
 from benchmarks.generate import grid, rmat, scattered_ids
 from benchmarks.peers._memory import peak_bytes
 from prplugin.machine import COMPILED_FROM
-from prplugin.methods import numba as method
+from prplugin.methods.engines import numba_pull as method
 
 
 def web(n=240_000, m=1_100_000):

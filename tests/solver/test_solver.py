@@ -91,7 +91,7 @@ def test_bits_do_not_depend_on_thread_count(monkeypatch, threads, cores):
     """Rank on many cores, where `numba` uses Anderson mixing, and on few, where it uses Gauss-Seidel sweeps."""
     machine = replace(this_machine(), threads=cores)
     monkeypatch.setattr("prplugin.local.this_machine", lambda: machine)
-    monkeypatch.setattr("prplugin.methods.numba.least_steps_for_sweeps", lambda adjacency: 0.0)
+    monkeypatch.setattr("prplugin.methods.engines.numba_pull.least_steps_for_sweeps", lambda adjacency: 0.0)
     graph = prplugin.Graph(communities(400), vertices=range(4800))
     one = graph.rank(alpha=0.95, tol=1e-10, method="numba", threads=1)
     several = graph.rank(alpha=0.95, tol=1e-10, method="numba", threads=threads)

@@ -11,7 +11,7 @@ import pytest
 
 import prplugin
 from prplugin.cpu.threads import Threads
-from prplugin.methods import numba as method
+from prplugin.methods.engines import numba_pull as method
 from prplugin.methods.engines import sweeps
 from prplugin.methods.engines.sweeps import Sweeps
 

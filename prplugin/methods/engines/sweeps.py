@@ -31,6 +31,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from prplugin.cpu import mixing_kernels
+from prplugin.cpu import sweep_kernels as kernels
 from prplugin.cpu.sums import total
 from prplugin.cpu.threads import Piece, Threads, cut
 from prplugin.graph.adjacency import Adjacency
@@ -77,15 +79,11 @@ class Sweeps:
     """
 
     def __init__(self, problem: Problem, target: Floats, teleport: Floats, threads: int) -> None:
-        from prplugin.cpu import mixing_kernels  # imports Numba
-        from prplugin.cpu import sweep_kernels as kernels
-
-        self._kernels, self._mixing = kernels, mixing_kernels
         self._depth: Depth = depth_for(problem.alpha)
         adjacency = problem.adjacency
         layout = _layouts.get(adjacency)
         if layout is None:
-            layout = _layouts[adjacency] = _layout_of(adjacency, threads, kernels)
+            layout = _layouts[adjacency] = _layout_of(adjacency, threads)
         self._layout, self.swept = layout, layout.swept
         self._threads, self._pieces = Threads(threads), [(nth, *piece) for nth, piece in enumerate(layout.pieces)]
         self._alpha = problem.alpha
@@ -169,8 +167,8 @@ class Sweeps:
 
     def _mix(self, iterates: Any, table: Any, cycles: list[int], next_cycle: int) -> None:
         """Write the Anderson mix of the sweeps of `cycles`, the latest last, as the start of cycle `next_cycle`."""
-        kernels, length = self._mixing, self._depth.period + 1
-        pieces = [(nth, *columns) for nth, columns in enumerate(cut(self.swept.size, kernels.PIECE))]
+        length = self._depth.period + 1
+        pieces = [(nth, *columns) for nth, columns in enumerate(cut(self.swept.size, mixing_kernels.PIECE))]
         after = np.array([cycle * length + at for cycle in cycles for at in range(1, length)])
         sums, rows = np.zeros((len(pieces), after.size, after.size)), iterates.reshape(-1, iterates.shape[-1])
 
@@ -178,7 +176,7 @@ class Sweeps:
             # Replace the sweeps y_1, y_2, ... of the latest cycle, which began from s, by s, y_1 - s, y_2 - y_1, ...
             for at in reversed(range(1, length)):
                 iterates[cycles[-1], at, first:last] -= iterates[cycles[-1], at - 1, first:last]
-            kernels.products(first, last, rows, after, sums[piece])
+            mixing_kernels.products(first, last, rows, after, sums[piece])
 
         self._threads.for_each(pieces, multiply)
         weights = mixing_weights(symmetric(sums.sum(axis=0)))
@@ -191,13 +189,13 @@ class Sweeps:
 
         def combine(_: int, first: int, last: int) -> None:
             mixed = np.zeros(last - first)
-            kernels.combine(first, last, rows, of, factors, mixed)
+            mixing_kernels.combine(first, last, rows, of, factors, mixed)
             start[first:last] = mixed
 
         self._threads.for_each(pieces, combine)
 
     def _sweep(self, iterates: Any, left: Any, mass: float, dangling: float) -> tuple[float, float, float]:
-        kernels, layout, alpha = self._kernels, self._layout, self._alpha
+        layout, alpha = self._layout, self._alpha
         sums = np.empty((len(layout.pieces), 3))
         base = alpha * dangling * self._target + (mass + dangling) * self._teleport
         if base.size > 1:
@@ -235,7 +233,7 @@ def least_steps_for_sweeps(adjacency: Adjacency) -> float:
     return 12 + min(4e6 / size, 138) if 2 * (adjacency.n + 1) <= 2**32 else math.inf
 
 
-def _layout_of(adjacency: Adjacency, threads: int, kernels: Any) -> _Layout:
+def _layout_of(adjacency: Adjacency, threads: int) -> _Layout:
     offsets, sources, weights = adjacency.csc
     offsets, sources = offsets.view(np.uint64), sources.view(f"u{sources.itemsize}")
     out_weight = adjacency.out_weight
