@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from types import MethodType, ModuleType
 from typing import Any
 
@@ -83,13 +84,17 @@ class _AfterImport(MetaPathFinder):
 
     def __init__(self) -> None:
         self.actions: defaultdict[str, list[Callable[[ModuleType], object]]] = defaultdict(list)
+        self._finding: set[str] = set()
 
     def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
         """Return the spec that another finder returns, with the actions of the module added to its execution."""
-        if name not in self.actions:
+        if name not in self.actions or name in self._finding:
             return None
-        others = [finder for finder in sys.meta_path if finder is not self]
-        spec = next((found for finder in others if (found := finder.find_spec(name, path, target)) is not None), None)
+        self._finding.add(name)
+        try:
+            spec = find_spec(name)
+        finally:
+            self._finding.remove(name)
         if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
 

@@ -277,12 +277,13 @@ class _RowGroups:
         for file in self.files:
             for table in file.tables(self.common):
                 try:
-                    yield narwhals.read(table, self.columns, None, edge_list=True, by_id=by_id)
+                    read = narwhals.read(table, self.columns, None, edge_list=True, by_id=by_id)
                 except PageRankError as error:
                     if not row:
                         raise
                     where = f"in the row group that begins with row {row:,}, from which rows are counted here"
                     raise type(error)(f"{where}: {error}") from error
+                yield read
                 row += table.num_rows
 
     def integer_dtype(self) -> np.dtype[Any] | None:
