@@ -16,7 +16,7 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError, counted, listed
 from prplugin.frames.base import full_name
-from prplugin.frames.vertices import Boundary, Labels
+from prplugin.frames.vertices import Boundary, Labels, finite_numbers
 from prplugin.frames.vertices import Vertices as BaseVertices
 from prplugin.graph.adjacency import Adjacency
 from prplugin.types.arrays import MemorySpace, memory_space_of, namespace, to_host, to_memory
@@ -68,6 +68,11 @@ class Vertices:
 
     def plain_ids(self, rows: Integers) -> list[Any]:
         return list(rows.tolist())
+
+    def read_values(self, given: Any, what: str) -> Floats:
+        on_host = isinstance(given, np.ndarray) and self._memory_space == "host" and given.shape == (self._n,)
+        values = finite_numbers(given) if on_host else None
+        return self._columns.read_values(given, what) if values is None else values
 
     def write(self, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> Any:
         return self._columns.write(ranks, rows, labels)
@@ -199,7 +204,8 @@ def _weights(given: Any, m: int, label: str) -> Floats | None:
         return None
     if given.shape != (m,):
         raise InvalidEdgesError(f"{label} has the shape {given.shape}: it needs one value for each of {m:,} edges.")
-    from prplugin.frames import pandas  # imports pandas
+    if (weights := finite_numbers(given)) is None:
+        from prplugin.frames import pandas  # imports pandas
 
-    weights = pandas.numbers_of_array(given, label, InvalidEdgesError)
+        weights = pandas.numbers_of_array(given, label, InvalidEdgesError)
     return None if bool((weights == 1).all()) else weights

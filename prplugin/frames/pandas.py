@@ -22,7 +22,7 @@ from prplugin.frames._pandas_kinds import cast_to, format_values
 from prplugin.frames._pandas_objects import deduplicate_objects
 from prplugin.frames.columns import Columns, columns_of, endpoints_of
 from prplugin.frames.factorize import EdgesById, encode
-from prplugin.frames.vertices import GivenTypes, to_python
+from prplugin.frames.vertices import GivenTypes, finite_numbers, to_python
 from prplugin.frames.vertices import Vertices as BaseVertices
 from prplugin.graph.factorize import edges_by_id
 from prplugin.types.arrays import MemorySpace, memory_space_of, namespace, to_host, to_memory
@@ -132,10 +132,8 @@ def _result_columns() -> pd.Index:
 
 def numbers_of_array(given: Any, label: str, error: type[PageRankError]) -> Any:
     """Return a copy of an array as float64, in its memory space; raise unless all are finite and non-negative."""
-    if given.dtype.kind in "biuf" and given.dtype.itemsize <= 8:
-        floats: Floats = given.astype(np.float64)
-        if not floats.size or (floats.min() >= 0 and floats.max() < np.inf):
-            return floats
+    if (floats := finite_numbers(given)) is not None:
+        return floats
     found = numbers(pd.Series(to_host(given).reshape(-1)), label, "entry", error)
     return to_memory(found.reshape(given.shape), memory_space_of(given))
 

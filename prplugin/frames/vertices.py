@@ -379,6 +379,14 @@ class Vertices:
         return names
 
 
+def finite_numbers(given: Any) -> Floats | None:
+    """Return a copy of an array as float64, in its memory space; None unless all are finite and non-negative."""
+    if given.dtype.kind not in "biuf" or given.dtype.itemsize > 8:
+        return None
+    floats: Floats = given.astype(np.float64)
+    return floats if not floats.size or (floats.min() >= 0 and floats.max() < np.inf) else None
+
+
 def find_integers(ids: Integers, wanted: Integers) -> Integers:
     """Return the position of each wanted integer in non-empty, ascending ids, or -1, on the host."""
     xp, wanted = namespace(ids), to_host(wanted)

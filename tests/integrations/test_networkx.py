@@ -435,7 +435,9 @@ assert "prplugin" not in sys.modules and "numpy" not in sys.modules  # importing
 import logging
 logging.basicConfig(stream=sys.stdout, level=logging.DEBUG)
 graph = nx.path_graph(300)
+nx.set_edge_attributes(graph, 2.5, "weight")
 nx.pagerank(graph)
+nx.pagerank(graph, personalization={7: 1})
 assert "prplugin" in sys.modules and "pandas" not in sys.modules and "scipy" not in sys.modules
 assert nx.config.backend_priority.algos == ["prplugin"]
 assert "prplugin" in nx.pagerank.__doc__
