@@ -3,11 +3,12 @@
 All backends get the same call with the same graph object. "first" includes reading the graph from NetworkX's dicts;
 "again" uses NetworkX's cache of converted graphs. "ratio" is NetworkX's time divided by prplugin's. "L1 distance" is
 the L1 distance between the ranks of NetworkX and prplugin. nx-cugraph is measured where it is installed; then CuPy is
-loaded, and prplugin ranks on the GPU as well.
+loaded, and prplugin ranks on the GPU as well. "new process" is the first call of a process, imports included.
 """
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import networkx as nx
 import pandas as pd
 
 from benchmarks.generate import rmat, uniform, weighted
-from benchmarks.measure import alternately
+from benchmarks.measure import alternately, run_in_process
 
 __all__ = ["COLUMNS", "rows"]
 
@@ -24,6 +25,18 @@ COLUMNS = (
     "graph", "nodes", "edges", "networkx s", "prplugin first s", "prplugin again s", "ratio first", "ratio again",
     "nx-cugraph first s", "nx-cugraph again s", "L1 distance",
 )  # fmt: skip
+
+
+SMALL = {"karate club, weights": "nx.karate_club_graph()", "1,000 edges": "nx.gnm_random_graph(200, 1_000, seed=0)"}
+
+FIRST = """
+import json, sys, time
+import networkx as nx
+graph = eval(sys.argv[2])
+began = time.perf_counter()
+nx.pagerank(graph, backend=sys.argv[1])
+print(json.dumps([time.perf_counter() - began, graph.number_of_nodes(), graph.number_of_edges()]))
+"""
 
 
 def graphs(quick: bool) -> Iterator[tuple[str, Callable[[], nx.Graph]]]:
@@ -45,7 +58,20 @@ def build_graph(edges: pd.DataFrame, kind: type[nx.Graph]) -> nx.Graph:
 
 
 def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
-    """Yield the medians of alternating calls on each graph."""
+    """Yield the medians of first calls in new processes, and of alternating calls on each graph."""
+    for name, graph in SMALL.items():
+        runs = [[run_in_process(FIRST, backend, graph) for backend in ("networkx", "prplugin")] for _ in range(5)]
+        theirs, ours = (statistics.median(seconds for seconds, *_ in column) for column in zip(*runs, strict=True))
+        yield {
+            **dict.fromkeys(COLUMNS, ""),
+            "graph": f"Graph, {name}, new process",
+            "nodes": runs[0][0][1],
+            "edges": runs[0][0][2],
+            "networkx s": theirs,
+            "prplugin first s": ours,
+            "ratio first": theirs / ours,
+            "samples": {"networkx": [one[0] for one, _ in runs], "prplugin": [other[0] for _, other in runs]},
+        }
     nx.config.warnings_to_ignore.add("cache")
     backends = ["prplugin", *(["cugraph"] if "cugraph" in nx.config.backends else [])]
     for name, make in graphs(quick):
