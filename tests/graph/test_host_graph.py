@@ -105,6 +105,14 @@ def test_strided_id_columns(threads, monkeypatch):
     assert strided.pagerank().equals(pd.DataFrame({"src": matrix[:, 0], "dst": matrix[:, 1]}).pagerank())
 
 
+def test_ids_that_are_not_dense_are_factorized_in_ascending_order():
+    columns = columns_of("int64", "full range")
+    known, codes = np.unique(np.concatenate(columns), return_inverse=True)
+    found, ids = factorize_ids(columns, dictionary)
+    assert ids.tolist() == known.tolist()
+    assert np.concatenate(found).tolist() == codes.tolist()
+
+
 @pytest.mark.parametrize("ids", ["int32", "int64", "scattered int32", "scattered"])
 def test_peak_memory_of_call(ids):
     """Check that a call allocates at most twice the id columns, plus 40 bytes per vertex."""
