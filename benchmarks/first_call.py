@@ -63,5 +63,4 @@ def rows(quick: bool) -> Iterator[dict[str, Any]]:
 
 def _run(library: str, kernels: str, bytecode: str) -> list[float]:
     """Run the script in a new process with folders for the kernels of CuPy and the bytecode of Python."""
-    folders = {"CUPY_CACHE_DIR": kernels, "PYTHONPYCACHEPREFIX": bytecode, "PYTHONDONTWRITEBYTECODE": ""}
-    return run_in_process(SCRIPT, library, **folders)
+    return run_in_process(SCRIPT, library, CUPY_CACHE_DIR=kernels, PYTHONPYCACHEPREFIX=bytecode)

@@ -191,8 +191,8 @@ def by_hash(columns: list[Any], dtype: np.dtype[Any], threads: Threads) -> tuple
         traces.append((slots, table.slots_of(keys, threads), smaller.slots.size))
         if (index := index_dtype(table.slots.size)) != codes[0].dtype:
             codes[:] = [column.astype(index) for column in codes]
-    ids, position = table.ascending(dtype, threads)
-    del table
+    ids, slots, position = table.ascending(dtype, threads)
+    del table, slots
     while True:
         _place_rows(codes, done.pop(), position, threads)
         if not traces:
@@ -258,12 +258,13 @@ class _Table:
             keys[-1] = EMPTY
         return used, keys
 
-    def ascending(self, dtype: np.dtype[Any], threads: Threads) -> tuple[Integers, Integers]:
-        """Return the ids in ascending order, as `dtype`, and for each slot in use the position of its id."""
+    def ascending(self, dtype: np.dtype[Any], threads: Threads) -> tuple[Integers, Integers, Integers]:
+        """Return the ids in ascending order, as `dtype`, their slots, and for each slot the position of its id."""
         ids: Any = np.sort(self.used()[1].astype(dtype))
+        slots = self.slots_of(as_int(ids), threads)
         positions = np.empty(self.slots.size, index_dtype(ids.size))
-        positions[self.slots_of(as_int(ids), threads)] = np.arange(ids.size)
-        return ids, positions
+        positions[slots] = np.arange(ids.size)
+        return ids, slots, positions
 
 
 class PartwiseFactorizer:
@@ -272,8 +273,8 @@ class PartwiseFactorizer:
     Beside a part it holds a hash table, with the degrees of each id.
     """
 
-    def __init__(self, edges: int, threads: Threads) -> None:
-        self._threads, self._table = threads, _Table(MIN_TABLE_BITS)
+    def __init__(self, edges: int) -> None:
+        self._threads, self._table = Threads(this_machine().threads_for(edges)), _Table(MIN_TABLE_BITS)
         self._degrees = np.zeros((2, self._table.slots.size), index_dtype(edges))
 
     def add(self, source: Integers, destination: Integers) -> None:
@@ -288,8 +289,8 @@ class PartwiseFactorizer:
 
     def vertices(self, dtype: np.dtype[Any]) -> tuple[Integers, Integers]:
         """Return all ids, in ascending order and their type, and their in- and out-degrees."""
-        ids, self._positions = self._table.ascending(dtype, self._threads)
-        degrees = self._degrees[:, self._table.slots_of(as_int(ids), self._threads)]
+        ids, slots, self._positions = self._table.ascending(dtype, self._threads)
+        degrees = self._degrees[:, slots]
         del self._degrees
         return ids, degrees
 

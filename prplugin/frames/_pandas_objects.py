@@ -10,12 +10,9 @@ import pandas as pd
 import pyarrow as pa
 from pandas.api import types
 
-from prplugin.cpu.threads import Threads
+from prplugin.cpu.threads import Threads, cut
 from prplugin.machine import COMPILED_FROM, this_machine
 from prplugin.types.edges import Integers
-
-PIECE = 1 << 17
-"""Number of rows processed at a time, which bounds temporary memory."""
 
 SAMPLED = 8
 """Ratio of rows to rows in the sample that decides whether objects repeat."""
@@ -75,8 +72,9 @@ def factorize_values(values: Any) -> tuple[Integers, Any]:
 def first_rows(codes: Integers, count: int) -> Integers:
     """Return the row in which each of the codes 0, 1, ..., count - 1 first appears."""
     first = np.empty(count, np.int64)
-    for begin in reversed(range(0, codes.size, PIECE)):
-        rows = np.arange(begin, min(begin + PIECE, codes.size))
+    # In pieces, which bound temporary memory.
+    for begin, end in reversed(cut(codes.size)):
+        rows = np.arange(begin, end)
         first[codes[rows[::-1]]] = rows[::-1]  # written in descending order, so that the first row remains
     return first
 
@@ -85,9 +83,9 @@ def take_in_place(table: Integers, codes: Integers) -> Integers:
     """Return ``table[codes]``, computed in place in NumPy arrays that are writeable and of the dtype of the table."""
     if not isinstance(codes, np.ndarray) or codes.dtype != table.dtype or not codes.flags.writeable:
         return table[codes] if codes.size else table[:0]
-    for begin in range(0, codes.size, PIECE):
+    for begin, end in cut(codes.size):
         # All codes are in bounds. With mode="clip" NumPy needs no buffer.
-        np.take(table, codes[begin : begin + PIECE], out=codes[begin : begin + PIECE], mode="clip")
+        np.take(table, codes[begin:end], out=codes[begin:end], mode="clip")
     return codes
 
 

@@ -59,7 +59,7 @@ def read(
         untimed = replace(columns, time=None)
         try:
             part = frame if rows is None else frame.iloc[rows]
-            edges, known = read(part, untimed, vertices, edge_list=edge_list, lasting=lasting)
+            edges, known = read(part, untimed, vertices, edge_list=edge_list, lasting=lasting, by_id=by_id)
         except PageRankError as error:
             from prplugin.frames.times import with_frame_rows  # loaded with the clock
 

@@ -23,14 +23,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from prplugin.cpu.threads import Threads
 from prplugin.errors import InvalidEdgesError, PageRankError
 from prplugin.frames import _pandas_ids, _pandas_kinds, narwhals
 from prplugin.frames.columns import Columns
 from prplugin.frames.factorize import EdgesById
 from prplugin.frames.vertex_index import VertexIndex
 from prplugin.graph.changes import expand_values
-from prplugin.machine import COMPILED_FROM, bytes_available, this_machine
+from prplugin.machine import COMPILED_FROM, bytes_available
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
@@ -271,6 +270,11 @@ class _RowGroups:
     common: list[pa.Field | None]
     columns: Columns
 
+    @property
+    def rows(self) -> int:
+        """Number of rows of all files."""
+        return sum(file.rows for file in self.files)
+
     def read(self, by_id: EdgesById | None = None) -> Iterator[tuple[Any, narwhals.Vertices]]:
         """Yield the edges and the vertices of each row group; integer ids are factorized by `by_id`."""
         row = 0
@@ -310,7 +314,7 @@ def _read_row_groups(
     no_edges, additional = narwhals.read(pa.schema(schema).empty_table(), columns, vertices, edge_list=True)
     no_vertices = additional.with_ids([ids[:0] for ids in additional.ids], additional.kinds)
     dtype = groups.integer_dtype()
-    compiled = sum(file.rows for file in files) >= COMPILED_FROM
+    compiled = groups.rows >= COMPILED_FROM
     if vertices is None and dtype is not None and compiled:
         ids, degrees, edges_by_position = _passes_over_integers(groups, dtype, no_vertices.ids[0].dtype)
     else:
@@ -343,8 +347,7 @@ def _passes_over_integers(groups: _RowGroups, dtype: np.dtype[Any], like: Any) -
     """Factorize integer ids of type `dtype`, which a hash table holds during both passes; return them like `like`."""
     from prplugin.cpu.factorize import PartwiseFactorizer  # imports Numba
 
-    rows = sum(file.rows for file in groups.files)
-    factorizer = PartwiseFactorizer(rows, Threads(this_machine().threads_for(rows)))
+    factorizer = PartwiseFactorizer(groups.rows)
 
     def count(endpoints: list[Integers]) -> tuple[Edges, Integers]:
         source, destination = endpoints

@@ -167,7 +167,7 @@ def test_the_order_of_imports_does_not_matter(library, types, first):
 
 def test_a_loader_shared_by_modules_binds_to_the_named_one():
     code = """if True:
-        import sys, types
+        import sys
         from importlib.machinery import ModuleSpec
         import prplugin
 

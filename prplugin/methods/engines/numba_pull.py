@@ -156,8 +156,8 @@ class NumbaPull(HostStep):
         used, sums = weights[of], self._sums_of_pieces
 
         def mix(piece: int, first: int, last: int) -> None:
-            ranks, correction = self._ranks[first:last], np.zeros(last - first)
-            mixing_kernels.combine(first, last, moves, of, used, correction)
+            ranks = self._ranks[first:last]
+            correction = mixing_kernels.combined(first, last, moves, of, used)
             mixed = np.maximum(np.subtract(ranks, correction, out=correction), 0.0, out=correction)
             np.subtract(mixed, ranks, out=jump[first:last], casting="same_kind")
             ranks[:] = mixed

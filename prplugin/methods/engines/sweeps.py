@@ -188,9 +188,7 @@ class Sweeps:
         start = iterates[next_cycle, 0]
 
         def combine(_: int, first: int, last: int) -> None:
-            mixed = np.zeros(last - first)
-            mixing_kernels.combine(first, last, rows, of, factors, mixed)
-            start[first:last] = mixed
+            start[first:last] = mixing_kernels.combined(first, last, rows, of, factors)
 
         self._threads.for_each(pieces, combine)
 
