@@ -1,0 +1,149 @@
+"""The compiled CPU kernels: loading, and the check of every argument before a pointer is passed.
+
+A kernel is declared beside the Python that calls it, by its name and its parameters:
+
+    count_ids = Kernel("count_ids", "ids:I[m] low:i8 counts:K[n]!")
+
+Scalars are ``i8`` or ``f8``. Arrays are C-contiguous and have a type (``i1``, ``i4``, ``i8``, ``f4``, ``f8``, ``u1``, in
+the notation of NumPy) or a type variable, and dimensions: a number, a name, or a name plus a number. A name stands for
+the same size wherever it occurs. ``!`` marks arrays that the kernel writes, ``?`` those that may be None, whose
+dimensions are then not known. Type variables are `I`, `K`: i4 or i8; `F`, `G`: f4 or f8.
+
+The C function gets the sizes of all names first, in the order of their first occurrence, then the arguments. Its name
+has the types of the type variables as suffixes, in the same order: `count_ids_i4_i8`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+LIBRARIES = Path(__file__).parent / "lib"
+
+VARIABLES = {"I": ("i4", "i8"), "K": ("i4", "i8"), "F": ("f8", "f4"), "G": ("f8", "f4")}
+"""Types that a type variable stands for; the first one if all of its arrays are None."""
+
+INTERRUPTED = -(2**63)
+"""Result of a kernel that ended since a signal handler raised an exception."""
+
+
+@cache
+def library() -> Any:
+    """Load the kernels compiled for this machine's instructions; raise OSError if there are none."""
+    suffix = {"Darwin": ".dylib", "Windows": ".dll"}.get(platform.system(), ".so")
+    found = ctypes.CDLL(str(LIBRARIES / f"kernels-1{suffix}"))
+    if (level := found.instruction_level()) > 1:
+        found = ctypes.CDLL(str(LIBRARIES / f"kernels-{level}{suffix}"))
+    python = ctypes.pythonapi
+    functions = python.PyGILState_Ensure, python.PyGILState_Release, python.PyErr_CheckSignals, python.PyErr_Fetch
+    found.connect_interpreter(*(ctypes.cast(function, ctypes.c_void_p) for function in functions))
+    return found
+
+
+@cache
+def is_available() -> bool:
+    """Return whether compiled kernels are there and can be loaded."""
+    try:
+        library()
+    except OSError:
+        return False
+    return True
+
+
+class Kernel:
+    """A function of the library, for each combination of types.
+
+    Parameters
+    ----------
+    name : str
+        Name of the C function, without types.
+    parameters : str
+        Declarations of all parameters, separated by blanks.
+    """
+
+    def __init__(self, name: str, parameters: str) -> None:
+        self.name = name
+        self._parameters = [_Parameter(declared) for declared in parameters.split()]
+        self._sizes = list(dict.fromkeys(size for each in self._parameters for size, _ in each.dimensions if size))
+        self._variables = list(dict.fromkeys(each.dtype for each in self._parameters if each.dtype in VARIABLES))
+        self._functions: dict[tuple[str, ...], Any] = {}
+
+    def __call__(self, *arguments: Any) -> int:
+        """Check the arguments and call the kernel without the interpreter's lock; return its result."""
+        sizes: dict[str, int] = {}
+        types: dict[str, str] = {}
+        passed = [
+            parameter.checked(argument, sizes, types, self.name)
+            for parameter, argument in zip(self._parameters, arguments, strict=True)
+        ]
+        variant = tuple(types.get(variable, VARIABLES[variable][0]) for variable in self._variables)
+        function = self._functions.get(variant) or self._load(variant)
+        found: int = function(*(sizes.get(size, 0) for size in self._sizes), *passed)
+        if found == INTERRUPTED:
+            _raise_exception()
+        return found
+
+    def _load(self, variant: tuple[str, ...]) -> Any:
+        function = getattr(library(), "_".join((self.name, *variant)))
+        function.restype = ctypes.c_int64
+        function.argtypes = [
+            *(ctypes.c_int64 for _ in self._sizes),
+            *(parameter.ctype for parameter in self._parameters),
+        ]
+        self._functions[variant] = function
+        return function
+
+
+class _Parameter:
+    """One parameter of a kernel; `dimensions` holds pairs of a name, or "", and a number to add to its size."""
+
+    def __init__(self, declared: str) -> None:
+        self.name, kind = declared.split(":")
+        kind, _, shape = kind.partition("[")
+        self.dtype = kind
+        self.is_array = bool(shape)
+        self.written, self.optional = "!" in shape, "?" in shape
+        self.dimensions: list[tuple[str, int]] = []
+        for size in shape.partition("]")[0].split(",") if shape else ():
+            name, _, more = size.partition("+")
+            self.dimensions.append(("", int(name)) if name.isdigit() else (name, int(more or 0)))
+        self.ctype: Any = ctypes.c_void_p if self.is_array else ctypes.c_double if kind == "f8" else ctypes.c_int64
+
+    def checked(self, argument: Any, sizes: dict[str, int], types: dict[str, str], kernel: str) -> Any:
+        """Return what is passed to C for an argument, whose sizes and types are compared with those known so far."""
+        if not self.is_array:
+            return argument
+        if argument is None and self.optional:
+            return None
+        about = argument.__array_interface__
+        address, read_only = about["data"]
+        shape, dtype = about["shape"], about["typestr"]
+        if dtype[0] == ">" or about["strides"] is not None or (read_only and self.written) or address % int(dtype[2:]):
+            self._refuse(kernel, f"is not contiguous, native, aligned{' and writable' if self.written else ''}")
+        dtype = "u1" if dtype == "|b1" else dtype[1:]
+        if self.dtype in VARIABLES:
+            if types.setdefault(self.dtype, dtype) != dtype or dtype not in VARIABLES[self.dtype]:
+                self._refuse(kernel, f"has type {dtype}, not {types[self.dtype]}")
+        elif dtype != self.dtype:
+            self._refuse(kernel, f"has type {dtype}, not {self.dtype}")
+        if len(shape) != len(self.dimensions):
+            self._refuse(kernel, f"has shape {shape}")
+        for length, (name, more) in zip(shape, self.dimensions, strict=True):
+            if length != (sizes.setdefault(name, length - more) + more if name else more) or length < more:
+                self._refuse(kernel, f"has shape {shape}, not as {self.dimensions} with {sizes}")
+        return address
+
+    def _refuse(self, kernel: str, why: str) -> None:
+        raise TypeError(f"argument {self.name} of the kernel {kernel} {why}")
+
+
+def _raise_exception() -> None:
+    """Raise the exception of the signal handler that ended a kernel."""
+    pointers = (ctypes.c_void_p * 3)()
+    library().take_exception(pointers)
+    restore = ctypes.pythonapi.PyErr_Restore
+    restore.argtypes, restore.restype = [ctypes.c_void_p] * 3, None
+    restore(*pointers)

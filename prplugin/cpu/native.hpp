@@ -1,0 +1,132 @@
+// What all CPU kernels share: types, symbol names, and a team of threads.
+//
+// Interface: plain C functions, called by `prplugin.cpu.library`, which checks the type and the length of every array
+// first. Kernels neither allocate results nor check arguments. C++ is used for its templates alone: no exceptions, no
+// standard library.
+//
+// Floating point: no contraction and no reassociation by the compiler (see build.py). The order of additions is the
+// one that is written, so the bits are the same for any instruction set and any number of threads.
+#pragma once
+
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+using i32 = int32_t;
+using i64 = int64_t;
+using u8 = uint8_t;
+using u32 = uint32_t;
+using u64 = uint64_t;
+using f32 = float;
+using f64 = double;
+
+#ifdef _WIN32
+#define EXPORT extern "C" __declspec(dllexport) i64
+#else
+#define EXPORT extern "C" __attribute__((visibility("default"))) i64
+#endif
+
+// Define a function per type: FOR_INDICES(DEFINE) expands DEFINE(suffix, type) for each type of vertex positions.
+// `prplugin.cpu.library` appends the suffixes to the name, in the order in which type variables occur.
+#define FOR_INDICES(DEFINE) DEFINE(i4, u32) DEFINE(i8, u64)
+
+template <class T> static inline T least(T a, T b) { return b < a ? b : a; }
+template <class T> static inline T most(T a, T b) { return a < b ? b : a; }
+
+constexpr i64 INTERRUPTED = INT64_MIN;  // returned by a function that a signal handler's exception ended
+
+namespace interpreter {
+// Run Python's handlers of signals that have arrived; return whether one raised an exception, which is kept.
+bool interrupted();
+}
+
+// The threads of one call. `run` starts them and waits for their end, so that a fork of the process finds none.
+class Team {
+  public:
+    explicit Team(i64 threads) : count_(most<i64>(1, least<i64>(threads, MOST))) {}
+
+    i64 count() const { return count_; }
+
+    // Call body(thread) on every thread of the team; return whether the call was not interrupted.
+    template <class Body> bool run(const Body& body) {
+        struct Start {
+            Team* team;
+            const Body* body;
+            i64 thread;
+        } starts[MOST];
+        pthread_t handles[MOST];
+        auto call = [](void* argument) -> void* {
+            auto start = static_cast<Start*>(argument);
+            while (!__atomic_load_n(&start->team->released_, __ATOMIC_ACQUIRE)) sched_yield();
+            (*start->body)(start->thread);
+            return nullptr;
+        };
+        clock_gettime(CLOCK_MONOTONIC, &polled_);
+        i64 started = 1;
+        for (; started < count_; started++) {
+            starts[started] = {this, &body, started};
+            if (pthread_create(&handles[started], nullptr, call, &starts[started]) != 0) break;
+        }
+        count_ = started;  // fewer than asked for if the system has no more
+        __atomic_store_n(&released_, true, __ATOMIC_RELEASE);
+        body(0);
+        for (i64 thread = 1; thread < started; thread++) pthread_join(handles[thread], nullptr);
+        return !stopped();
+    }
+
+    // Call body(piece) for the pieces 0 .. count - 1, each on the thread that is free next.
+    template <class Body> bool for_each(i64 count, const Body& body) {
+        count_ = most<i64>(1, least(count_, count));
+        i64 next = 0;
+        return run([&](i64 thread) {
+            for (i64 piece; (piece = take(next, count, thread)) >= 0;) body(piece);
+        });
+    }
+
+    // Return the next piece below `count` that no thread has taken; -1 if none is left or the call was interrupted.
+    i64 take(i64& next, i64 count, i64 thread) {
+        if (thread == 0) poll();
+        if (stopped()) return -1;
+        i64 piece = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
+        return piece < count ? piece : -1;
+    }
+
+    // Wait for all threads, which then see each other's writes; return false on all of them if the call is to end.
+    bool barrier(i64 thread) {
+        i64 turn = __atomic_load_n(&turn_, __ATOMIC_RELAXED);
+        if (thread == 0) poll();
+        if (__atomic_add_fetch(&waiting_, 1, __ATOMIC_ACQ_REL) == count_) {
+            waiting_ = 0;
+            goes_on_ = !stopped();
+            __atomic_store_n(&turn_, turn + 1, __ATOMIC_RELEASE);
+        }
+        for (i64 spins = 0; __atomic_load_n(&turn_, __ATOMIC_ACQUIRE) == turn; spins++) {
+            if (spins > SPINS) sched_yield();
+        }
+        return goes_on_;
+    }
+
+    bool stopped() const { return __atomic_load_n(&stopped_, __ATOMIC_RELAXED); }
+
+  private:
+    static constexpr i64 MOST = 256;
+    static constexpr i64 SPINS = 4000;                // before a thread gives its core away
+    static constexpr i64 POLL_NANOSECONDS = 50000000;  // between two questions for signals
+
+    void poll() {
+        timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        if ((now.tv_sec - polled_.tv_sec) * 1000000000LL + (now.tv_nsec - polled_.tv_nsec) < POLL_NANOSECONDS) return;
+        polled_ = now;
+        if (interpreter::interrupted()) __atomic_store_n(&stopped_, true, __ATOMIC_RELAXED);
+    }
+
+    i64 count_;
+    i64 waiting_ = 0, turn_ = 0;
+    bool goes_on_ = true, released_ = false, stopped_ = false;
+    timespec polled_;
+};
