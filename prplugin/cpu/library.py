@@ -5,7 +5,8 @@ A kernel is declared beside the Python that calls it, by its name and its parame
     count_ids = Kernel("count_ids", "ids:I[m] low:i8 counts:K[n]!")
 
 Scalars are ``i8`` or ``f8``. Arrays are C-contiguous and have a type (``i1``, ``i4``, ``i8``, ``f4``, ``f8``, ``u1``, in
-the notation of NumPy) or a type variable, and dimensions: a number, a name, or a name plus a number. A name stands for
+the notation of NumPy) or a type variable, and dimensions: a number, a name, a name plus a number (at least that number), or a
+name over a number, rounded up. A name stands for
 the same size wherever it occurs. ``!`` marks arrays that the kernel writes, ``?`` those that may be None, whose
 dimensions are then not known. Type variables are `I`, `K`: i4 or i8; `F`, `G`: f4 or f8.
 
@@ -19,7 +20,7 @@ import ctypes
 import platform
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 LIBRARIES = Path(__file__).parent / "lib"
 
@@ -67,7 +68,7 @@ class Kernel:
     def __init__(self, name: str, parameters: str) -> None:
         self.name = name
         self._parameters = [_Parameter(declared) for declared in parameters.split()]
-        self._sizes = list(dict.fromkeys(size for each in self._parameters for size, _ in each.dimensions if size))
+        self._sizes = list(dict.fromkeys(size for each in self._parameters for size, *_ in each.dimensions if size))
         self._variables = list(dict.fromkeys(each.dtype for each in self._parameters if each.dtype in VARIABLES))
         self._functions: dict[tuple[str, ...], Any] = {}
 
@@ -97,8 +98,16 @@ class Kernel:
         return function
 
 
+class _Dimension(NamedTuple):
+    """A length: the size of a name (0 for ""), over `divisor` and rounded up, plus `more`."""
+
+    name: str
+    more: int
+    divisor: int
+
+
 class _Parameter:
-    """One parameter of a kernel; `dimensions` holds pairs of a name, or "", and a number to add to its size."""
+    """One parameter of a kernel."""
 
     def __init__(self, declared: str) -> None:
         self.name, kind = declared.split(":")
@@ -106,10 +115,14 @@ class _Parameter:
         self.dtype = kind
         self.is_array = bool(shape)
         self.written, self.optional = "!" in shape, "?" in shape
-        self.dimensions: list[tuple[str, int]] = []
+        self.dimensions: list[_Dimension] = []
         for size in shape.partition("]")[0].split(",") if shape else ():
-            name, _, more = size.partition("+")
-            self.dimensions.append(("", int(name)) if name.isdigit() else (name, int(more or 0)))
+            name, sign, number = size.partition("/" if "/" in size else "+")
+            if name.isdigit():
+                name, number = "", name
+            self.dimensions.append(
+                _Dimension(name, 0 if sign == "/" else int(number or 0), int(number) if sign == "/" else 1)
+            )
         self.ctype: Any = ctypes.c_void_p if self.is_array else ctypes.c_double if kind == "f8" else ctypes.c_int64
 
     def checked(self, argument: Any, sizes: dict[str, int], types: dict[str, str], kernel: str) -> Any:
@@ -131,9 +144,10 @@ class _Parameter:
             self._refuse(kernel, f"has type {dtype}, not {self.dtype}")
         if len(shape) != len(self.dimensions):
             self._refuse(kernel, f"has shape {shape}")
-        for length, (name, more) in zip(shape, self.dimensions, strict=True):
-            if length != (sizes.setdefault(name, length - more) + more if name else more) or length < more:
-                self._refuse(kernel, f"has shape {shape}, not as {self.dimensions} with {sizes}")
+        for length, (name, more, divisor) in zip(shape, self.dimensions, strict=True):
+            size = sizes.setdefault(name, length - more) if name else 0
+            if length != -(-size // divisor) + more or size < 0:
+                self._refuse(kernel, f"has shape {shape}, where {sizes} are known")
         return address
 
     def _refuse(self, kernel: str, why: str) -> None:

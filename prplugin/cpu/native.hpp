@@ -47,6 +47,8 @@ bool interrupted();
 // The threads of one call. `run` starts them and waits for their end, so that a fork of the process finds none.
 class Team {
   public:
+    static constexpr i64 MOST = 256;
+
     explicit Team(i64 threads) : count_(most<i64>(1, least<i64>(threads, MOST))) {}
 
     i64 count() const { return count_; }
@@ -110,13 +112,7 @@ class Team {
         return goes_on_;
     }
 
-    bool stopped() const { return __atomic_load_n(&stopped_, __ATOMIC_RELAXED); }
-
-  private:
-    static constexpr i64 MOST = 256;
-    static constexpr i64 SPINS = 4000;                // before a thread gives its core away
-    static constexpr i64 POLL_NANOSECONDS = 50000000;  // between two questions for signals
-
+    // Ask for signals, at most every 50 ms; called on thread 0 alone.
     void poll() {
         timespec now;
         clock_gettime(CLOCK_MONOTONIC, &now);
@@ -124,6 +120,12 @@ class Team {
         polled_ = now;
         if (interpreter::interrupted()) __atomic_store_n(&stopped_, true, __ATOMIC_RELAXED);
     }
+
+    bool stopped() const { return __atomic_load_n(&stopped_, __ATOMIC_RELAXED); }
+
+  private:
+    static constexpr i64 SPINS = 4000;                // before a thread gives its core away
+    static constexpr i64 POLL_NANOSECONDS = 50000000;  // between two questions for signals
 
     i64 count_;
     i64 waiting_ = 0, turn_ = 0;

@@ -1,0 +1,247 @@
+// PageRank of one vector: y = alpha * (P^T x + D * w) + (1 - alpha) * v, iterated with Anderson mixing.
+//
+// Mapping: rows in blocks of 256; each thread has a share of the blocks of about equal work, and helps others when done.
+// One call makes all iterations; threads meet at barriers. Every block has its own sums, added in order by one thread.
+// Memory per iteration: one position (and weight) per edge, one gathered contribution per edge, and per vertex the
+// offset, inverse out-weight, rank (twice), contribution, and its move in float32.
+// Used by the method `native` for single rankings, and by workers on the host.
+#include "mixing.hpp"
+#include "row_sums.hpp"
+
+namespace {
+
+constexpr i64 CHUNK_BLOCKS = 16;  // blocks per piece of work on whole vectors
+
+f64 sum_in_groups(const f64* terms, i64 count, i64 stride) {  // of 32, level by level: rounding_depth(count)
+    f64 sums[8] = {0};
+    i64 sizes[8] = {0};
+    for (i64 i = 0; i < count; i++) {
+        f64 carried = terms[i * stride];
+        i64 level = 0;
+        for (;; level++) {
+            sums[level] += carried;
+            if (++sizes[level] < 32) break;
+            carried = sums[level];
+            sums[level] = 0;
+            sizes[level] = 0;
+        }
+    }
+    f64 sum = 0;
+    for (f64 each : sums) sum += each;
+    return sum;
+}
+
+template <class Index, class Value> struct Pull {
+    i64 n, blocks;
+    const i64* offsets;
+    const Index* sources;
+    const f64* weights;  // normalized; null: all 1
+    const f64* inverse;  // inverse out-weight, 0 for dangling vertices; weighted: 1
+    const f64 *target, *teleport;
+    i64 target_step, teleport_step;  // 0 where one number holds for all rows
+    f64 alpha;
+    i64 fan_in;
+    f64* ranks;
+    Value *contributions, *next;
+    f64* sums;  // blocks x 3
+    f64 dangling = 0;  // D(x)
+
+    i64 chunks() const { return (blocks + CHUNK_BLOCKS - 1) / CHUNK_BLOCKS; }
+    i64 chunk_row(i64 chunk) const { return least(chunk * CHUNK_BLOCKS * BLOCK_ROWS, n); }
+
+    // Make y the ranks of the next step.
+    void after_step() {
+        auto swapped = contributions;
+        contributions = next;
+        next = swapped;
+        dangling = sum_in_groups(sums + 2, blocks, 3);
+    }
+
+    void step_block(i64 block, f32* moves) { weights ? step_rows<true>(block, moves) : step_rows<false>(block, moves); }
+
+    // Compute the rows of one block; write ||y - x||, max |y - x| and D(y) of the block to its sums.
+    template <bool WEIGHTED> void step_rows(i64 block, f32* moves) {
+        f64 change = 0, largest = 0, to_dangling = 0, mass = alpha * dangling;
+        i64 end = least((block + 1) * BLOCK_ROWS, n);
+        for (i64 group = block * BLOCK_ROWS; group < end; group += GROUP_ROWS) {
+            f64 group_change = 0, group_dangling = 0;
+            for (i64 i = group; i < least(group + GROUP_ROWS, end); i++) {
+                f64 sum = row_sum<WEIGHTED>(contributions, sources, weights, offsets[i], offsets[i + 1], fan_in);
+                f64 rank = alpha * sum + (mass * target[i * target_step] + teleport[i * teleport_step]);
+                f64 move = rank - ranks[i];
+                if (moves) moves[i] = f32(move);
+                ranks[i] = rank;
+                next[i] = Value(rank * inverse[i]);
+                move = fabs(move);
+                group_change += move;
+                largest = move > largest ? move : largest;
+                group_dangling += inverse[i] == 0 ? rank : 0.0;
+            }
+            change += group_change;
+            to_dangling += group_dangling;
+        }
+        sums[3 * block] = change;
+        sums[3 * block + 1] = largest;
+        sums[3 * block + 2] = to_dangling;
+    }
+
+    // Divide the ranks of a block by their sum, and write contributions and dangling mass.
+    void begin_block(i64 block, f64 norm) {
+        f64 to_dangling = 0;
+        i64 end = least((block + 1) * BLOCK_ROWS, n);
+        for (i64 group = block * BLOCK_ROWS; group < end; group += GROUP_ROWS) {
+            f64 group_dangling = 0;
+            for (i64 i = group; i < least(group + GROUP_ROWS, end); i++) {
+                ranks[i] /= norm;
+                contributions[i] = Value(ranks[i] * inverse[i]);
+                group_dangling += inverse[i] == 0 ? ranks[i] : 0.0;
+            }
+            to_dangling += group_dangling;
+        }
+        sums[3 * block + 2] = to_dangling;
+    }
+
+    // Add the dot products of the new moves with all moves, over the rows of a chunk.
+    void multiply(i64 chunk, const Mixing& mixing, const f32* history, f64* products) {
+        i64 k = mixing.size(), first = chunk_row(chunk), last = chunk_row(chunk + 1);
+        for (i64 a = 0; a < k; a++) {
+            if (!mixing.is_new(a)) continue;
+            for (i64 b = 0; b <= a; b++) {
+                if (!mixing.is_step(b)) continue;
+                const f32 *left = history + mixing.row(a) * n, *right = history + mixing.row(b) * n;
+                f64 sum[8] = {0};
+                i64 i = first;
+                for (; i + 8 <= last; i += 8)
+                    for (i64 j = 0; j < 8; j++) sum[j] += f64(left[i + j]) * f64(right[i + j]);
+                for (; i < last; i++) sum[0] += f64(left[i]) * f64(right[i]);
+                products[a * MOST_ROWS + b] =
+                    ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+            }
+        }
+    }
+
+    // Replace ranks y of a chunk by z = max(y - sum_k factor_k d_k, 0), write z - y to `jump`; return the sum of z.
+    f64 mix(i64 chunk, const Mixing& mixing, const f32* history, const f64* factors, f32* jump) {
+        f64 total = 0;
+        i64 last = chunk_row(chunk + 1);
+        for (i64 first = chunk_row(chunk); first < last; first += BLOCK_ROWS) {
+            i64 count = least(BLOCK_ROWS, last - first);
+            f64 mixed[BLOCK_ROWS], sum = 0;
+            for (i64 i = 0; i < count; i++) mixed[i] = ranks[first + i];
+            for (i64 k = 0; k < mixing.size(); k++) {
+                const f32* move = history + mixing.row(k) * n + first;
+                if (factors[k] == 0) continue;
+                for (i64 i = 0; i < count; i++) mixed[i] -= factors[k] * move[i];
+            }
+            for (i64 group = 0; group < count; group += GROUP_ROWS) {
+                f64 group_sum = 0;
+                for (i64 i = group; i < least(group + GROUP_ROWS, count); i++) {
+                    f64 z = mixed[i] > 0 ? mixed[i] : 0.0;
+                    jump[first + i] = f32(z - ranks[first + i]);
+                    ranks[first + i] = z;
+                    group_sum += z;
+                }
+                sum += group_sum;
+            }
+            total += sum;
+        }
+        return total;
+    }
+};
+
+// Iterate until a plain step changes the ranks by at most `goal`, or `budget` steps are made; return their number.
+//
+// Each step writes its change to `changes`. Without a history, all steps are plain. If `norm` is not 0, the ranks are
+// divided by it first.
+template <class Index, class Value>
+i64 iterate(Pull<Index, Value>& pull, Team& team, f64 norm, i64 budget, f64 goal, Mixing mixing, f32* history,
+            f64* scratch, f64* changes) {
+    Shares blocks(team.count(), pull.blocks), chunks(team.count(), pull.chunks());
+    blocks.divide([&](i64 piece) {
+        i64 row = least(piece * BLOCK_ROWS, pull.n);
+        return pull.offsets[row] + 4 * row;
+    });
+    chunks.divide([](i64 piece) { return piece; });
+    i64 steps = 0, jump = 0;
+    bool begins = norm != 0, mixes = false;
+    f64 factors[MOST_ROWS], products[MOST_ROWS][MOST_ROWS] = {};
+    constexpr i64 PRODUCTS = MOST_ROWS * MOST_ROWS;
+    bool completed = team.run([&](i64 thread) {
+        // Call work(piece) for all pieces on all threads, then finish() on one of them.
+        auto in_turn = [&](Shares& shares, auto work, auto finish) {
+            shares.work(team, thread, work);
+            if (!team.barrier(thread)) return false;
+            shares.restore(thread);
+            if (thread == 0) finish();
+            return team.barrier(thread);
+        };
+        while (true) {
+            if (begins &&
+                !in_turn(blocks, [&](i64 block) { pull.begin_block(block, norm); },
+                         [&] { pull.dangling = sum_in_groups(pull.sums + 2, pull.blocks, 3); }))
+                return;
+            if (steps == budget || (steps && changes[steps - 1] <= goal)) return;
+            f32* moves = mixing.ended() ? nullptr : history + mixing.free_row() * pull.n;
+            if (!in_turn(blocks, [&](i64 block) { pull.step_block(block, moves); },
+                         [&] {
+                             pull.after_step();
+                             f64 before = steps ? changes[steps - 1] : INFINITY;
+                             f64 change = changes[steps++] = sum_in_groups(pull.sums, pull.blocks, 3);
+                             begins = mixes = !mixing.ended() && mixing.after_step(change, before, goal) &&
+                                              steps < budget && !(change <= goal);
+                         }))
+                return;
+            if (!mixes) continue;
+            if (!in_turn(chunks, [&](i64 chunk) { pull.multiply(chunk, mixing, history, scratch + chunk * PRODUCTS); },
+                         [&] {
+                             for (i64 a = 0; a < mixing.size(); a++)
+                                 for (i64 b = 0; b <= a; b++)
+                                     if (mixing.is_new(a) && mixing.is_step(b))
+                                         products[mixing.row(a)][mixing.row(b)] = products[mixing.row(b)][mixing.row(a)] =
+                                             sum_in_groups(scratch + a * MOST_ROWS + b, pull.chunks(), PRODUCTS);
+                             begins = mixes = mixing.factors(products, factors);
+                             jump = mixing.jump_row();
+                             if (!mixes) mixing.restart();
+                         }))
+                return;
+            if (mixes &&
+                !in_turn(chunks,
+                         [&](i64 chunk) {
+                             scratch[chunk] = pull.mix(chunk, mixing, history, factors, history + jump * pull.n);
+                         },
+                         [&] {
+                             norm = sum_in_groups(scratch, pull.chunks(), 1);
+                             mixing.after_mix(jump);
+                         }))
+                return;
+        }
+    });
+    return completed ? steps : INTERRUPTED;
+}
+
+}  // namespace
+
+// Make up to `budget` steps. `state` holds D(x) and the index of the contributions of x, before and after; and the
+// largest change of a rank in the last step.
+#define DEFINE(index, Index, value, Value)                                                                             \
+    EXPORT iterate_##index##_##value(                                                                                  \
+        i64 n, i64, i64 targets, i64 teleports, i64 rows, i64 budget, const i64* offsets, const Index* sources,        \
+        const f64* weights, const f64* inverse, const f64* target, const f64* teleport, f64 alpha, i64 fan_in,         \
+        f64* ranks, Value* contributions, f64* sums, f64* state, f64 norm, f64 goal, i64 period, i64 cycles,           \
+        f32* history, f64* scratch, f64* changes, i64 threads) {                                                       \
+        i64 blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;                                                                \
+        i64 current = state[1] != 0;                                                                                   \
+        Pull<Index, Value> pull{                                                                                       \
+            n,        blocks,        offsets,       sources, weights, inverse, target,                                 \
+            teleport, targets > 0,   teleports > 0, alpha,   fan_in,  ranks,   contributions + current * n,            \
+            contributions + !current * n, sums, state[0]};                                                             \
+        Team team(least(threads, blocks));                                                                             \
+        i64 steps = iterate(pull, team, norm, budget, goal, Mixing(period, cycles, rows), history, scratch, changes);  \
+        state[0] = pull.dangling;                                                                                      \
+        state[1] = pull.contributions != contributions;                                                                \
+        state[2] = 0;                                                                                                  \
+        for (i64 block = 0; block < blocks; block++) state[2] = most(state[2], sums[3 * block + 1]);                   \
+        return steps;                                                                                                  \
+    }
+#define FOR_VALUES(index, Index) DEFINE(index, Index, f8, f64) DEFINE(index, Index, f4, f32)
+FOR_INDICES(FOR_VALUES)

@@ -1,0 +1,87 @@
+"""The step x := alpha * (P^T x + D * w) + (1 - alpha) * v of one vector, compiled: see pull.cpp."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from prplugin.cpu.library import Kernel
+from prplugin.numerics.extrapolation import Depth
+from prplugin.numerics.rounding import rounding_depth
+from prplugin.types.compressed import Compressed
+from prplugin.types.edges import Floats
+
+BLOCK_ROWS, GROUP_ROWS = 256, 16
+"""Rows whose norms are summed together, and in one plain loop, as in row_sums.hpp."""
+
+CHUNK_ROWS = 16 * BLOCK_ROWS
+"""Rows per piece of work on whole vectors, as in pull.cpp."""
+
+PRODUCTS = 24 * 24
+"""Dot products per chunk: the square of `MOST_ROWS` in mixing.hpp."""
+
+_iterate = Kernel(
+    "iterate",
+    "offsets:i8[n+1] sources:I[m] weights:f8[m]? inverse:f8[n] target:f8[targets+1] teleport:f8[teleports+1] alpha:f8 "
+    "fan_in:i8 ranks:f8[n]! contributions:F[2,n]! sums:f8[n/256,3]! state:f8[3]! norm:f8 goal:f8 period:i8 cycles:i8 "
+    "history:f4[rows,n]!? scratch:f8[n/4096,576]!? changes:f8[budget]! threads:i8",
+)
+
+
+def norm_depth(rows: int) -> int:
+    """Return the most additions that a row's change or rank goes through in the sums of a step over `rows` rows.
+
+    Groups of a block, the blocks in groups of `FAN_IN` level by level, and the sums of the eight levels.
+    """
+    return GROUP_ROWS + BLOCK_ROWS // GROUP_ROWS + rounding_depth(-(-rows // BLOCK_ROWS)) + 8
+
+
+class Pull:
+    """Iteration of one vector; `ranks` and what belongs to it stay in the arrays of this object.
+
+    `in_edges`: Offsets, sources and normalized weights.
+    `inverse_out_weight`: 1 / W of each vertex, 0 for dangling ones; in weighted graphs 1 instead of 1 / W.
+    `target`, `teleport`: w and (1 - alpha) * v: n entries, or one for all vertices.
+    """
+
+    def __init__(
+        self, in_edges: Compressed, inverse_out_weight: Floats, target: Floats, teleport: Floats, alpha: float,
+        fan_in: int, threads: int,
+    ) -> None:  # fmt: skip
+        n = inverse_out_weight.size
+        self._graph = (*in_edges, inverse_out_weight, target, teleport, alpha, fan_in)
+        self._sums = np.empty((-(-n // BLOCK_ROWS), 3))
+        self._state, self._norm = np.zeros(3), 0.0
+        self._contributions: Any = None
+        self._history: Any = None
+        self._scratch: Any = None
+        self._threads = threads
+        self.ranks: Floats = np.empty(n)
+        self.largest = 0.0
+
+    def start(self, ranks: Any, dtype: Any) -> None:
+        """Set the ranks, and the type of contributions."""
+        self.ranks[:] = ranks
+        self._norm = 1.0
+        if self._contributions is None or self._contributions.dtype != dtype:
+            self._contributions = np.empty((2, self.ranks.size), dtype)
+
+    def iterate(self, budget: int, goal: float = -1.0, depth: Depth | None = None) -> Floats:
+        """Make steps until one changes the ranks by at most `goal`, at most `budget`; return the change of each.
+
+        With `depth`, iterates are mixed in between; the last step is plain in any case.
+        """
+        changes = np.empty(budget)
+        if depth is not None and self._history is None:
+            n = self.ranks.size
+            self._history = np.empty((depth.rows, n), np.float32)
+            self._scratch = np.empty((-(-n // CHUNK_ROWS), PRODUCTS))
+        period, cycles = (0, 0) if depth is None else depth
+        history = None if depth is None else self._history
+        steps = _iterate(
+            *self._graph, self.ranks, self._contributions, self._sums, self._state, self._norm, goal, period, cycles,
+            history, self._scratch, changes, self._threads,
+        )  # fmt: skip
+        self._norm, self.largest = 0.0, float(self._state[2])
+        return changes[:steps]

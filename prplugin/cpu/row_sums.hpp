@@ -1,0 +1,91 @@
+// Row sums of contributions over in-edges, with a bounded number of additions per term.
+#pragma once
+
+#include "native.hpp"
+
+constexpr i64 BLOCK_ROWS = 256;  // rows whose norms are summed together
+constexpr i64 GROUP_ROWS = 16;   // rows of a block whose norms are added in one plain loop
+
+// Return the sum of c (times the normalized weight) over the in-edges first .. last - 1, by four interleaved sums.
+template <bool WEIGHTED, class Index, class Value>
+static inline f64 term_sum(const Value* c, const Index* sources, const f64* weights, i64 first, i64 last) {
+    auto term = [&](i64 edge) { return WEIGHTED ? f64(c[sources[edge]]) * weights[edge] : f64(c[sources[edge]]); };
+    i64 edge = first;
+    if (last - first < 4) {
+        f64 sum = 0;
+        for (; edge < last; edge++) sum += term(edge);
+        return sum;
+    }
+    f64 one = 0, two = 0, three = 0, four = 0;
+    for (; edge + 4 <= last; edge += 4) {
+        one += term(edge);
+        two += term(edge + 1);
+        three += term(edge + 2);
+        four += term(edge + 3);
+    }
+    for (; edge < last; edge++) one += term(edge);
+    return (one + two) + (three + four);
+}
+
+// Return the row sum: groups of `fan_in` terms, groups of `fan_in` group sums, and the rest in order.
+template <bool WEIGHTED, class Index, class Value>
+static inline f64 row_sum(const Value* c, const Index* sources, const f64* weights, i64 first, i64 last, i64 fan_in) {
+    if (last - first <= fan_in) return term_sum<WEIGHTED>(c, sources, weights, first, last);
+    f64 sum = 0, groups_sum = 0;
+    i64 groups = 0;
+    for (i64 edge = first; edge < last; edge += fan_in) {
+        groups_sum += term_sum<WEIGHTED>(c, sources, weights, edge, least(edge + fan_in, last));
+        if (++groups == fan_in) {
+            sum += groups_sum;
+            groups_sum = 0;
+            groups = 0;
+        }
+    }
+    return sum + groups_sum;
+}
+
+// Shares of the rows: each thread first takes the pieces of its own share, so that they stay in its caches, then those
+// that others have left. The work of a row counts as four edges plus its edges.
+class Shares {
+  public:
+    Shares(i64 threads, i64 pieces) : threads_(threads), pieces_(pieces) {}
+
+    // Divide the pieces into shares of equal work; `before(piece)` is the work of all pieces before it.
+    template <class Before> void divide(const Before& before) {
+        for (i64 thread = 0; thread <= threads_; thread++) {
+            i64 low = 0, high = pieces_;
+            while (low < high) {
+                i64 middle = (low + high) / 2;
+                if (before(middle) * threads_ < before(pieces_) * thread) low = middle + 1;
+                else high = middle;
+            }
+            if (thread < threads_) shares_[thread].first = shares_[thread].next = low;
+            if (thread > 0) shares_[thread - 1].last = low;
+        }
+        shares_[threads_ - 1].last = pieces_;
+    }
+
+    // Offer the share of a thread again; the thread does so itself, after all pieces were taken.
+    void restore(i64 thread) { __atomic_store_n(&shares_[thread].next, shares_[thread].first, __ATOMIC_RELAXED); }
+
+    // Call body(piece) for pieces until none is left or the call is interrupted.
+    template <class Body> void work(Team& team, i64 thread, const Body& body) {
+        for (i64 other = 0; other < threads_; other++) {
+            Share& share = shares_[(thread + other) % threads_];
+            while (!team.stopped()) {
+                if (__atomic_load_n(&share.next, __ATOMIC_RELAXED) >= share.last) break;
+                i64 piece = __atomic_fetch_add(&share.next, 1, __ATOMIC_RELAXED);
+                if (piece >= share.last) break;
+                body(piece);
+            }
+            if (thread == 0) team.poll();
+        }
+    }
+
+  private:
+    struct alignas(64) Share {
+        i64 first, last, next;
+    };
+    i64 threads_, pieces_;
+    Share shares_[Team::MOST];
+};

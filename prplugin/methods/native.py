@@ -1,0 +1,119 @@
+"""Pull over the in-edges on all CPU cores, compiled when the package is built; the same bits for any number of threads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from prplugin.cpu.normalization import inverse_out_weight
+from prplugin.cpu.sums import fan_in_for, group_sum_depth
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.memory import Memory, Size
+from prplugin.graph.problem import Problem
+from prplugin.machine import Machine
+from prplugin.methods.base import Step, Sums
+from prplugin.numerics.extrapolation import depth_for
+from prplugin.numerics.rounding import StepRounding, rounding_depth
+from prplugin.options import validate_int
+from prplugin.types.arrays import to_host
+from prplugin.types.compressed import Compressed
+from prplugin.types.edges import Floats
+
+name = "native"
+runs_on = "cpu"
+memory = Memory(
+    memory_space="host",
+    arrays=("csc", "out_weight", "normalized_weights"),
+    # Inverse out-weights, ranks, contributions old and new, and 5 rows of history.
+    vertex=Size(4 * 8 + 5 * 4),
+    # 12 more rows.
+    many_vertex=Size(12 * 4),
+)
+
+
+def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | None:
+    """Return why the compiled kernels cannot be used, or None."""
+    from prplugin.cpu.library import is_available
+
+    return None if is_available() else "the CPU kernels were not compiled when prplugin was installed"
+
+
+def cost(adjacency: Adjacency, machine: Machine) -> float:
+    """Estimate 40 iterations: benchmarks/results/steps.md."""
+    return 40 * (2e-6 + (1e-9 * adjacency.m + 1.5e-9 * adjacency.n) / machine.threads)
+
+
+def prepare(problem: Problem, machine: Machine, *, threads: int | None = None) -> Step:
+    """Group the edges by target.
+
+    Parameters
+    ----------
+    threads : int, optional
+        Number of threads. Default: all that this process may use, or one for a small graph. The bits are the same for
+        any number.
+    """
+    threads = machine.threads_for(problem.adjacency.m) if threads is None else validate_int("threads", threads)
+    return NativeStep(problem.on("host"), threads)
+
+
+def rounding_of(problem: Problem) -> StepRounding:
+    """Return the rounding depths of a step of the compiled kernels."""
+    from prplugin.cpu.pull import norm_depth
+
+    adjacency = problem.adjacency
+    depth = norm_depth(adjacency.n)
+    return StepRounding(
+        row=group_sum_depth(adjacency.largest_in_degree) + 4,  # the four sums of each group of terms
+        edge=adjacency.out_weight_depth + 4 if adjacency.weighted else 2,
+        dangling=max(rounding_depth(adjacency.n), depth),
+        vectors=problem.vector_depth,
+        norm=depth + 1,
+    )
+
+
+class NativeStep(Step):
+    """x := alpha * (P^T x + D * w) + (1 - alpha) * v, with all iterations of a ranking in one call."""
+
+    float32_is_faster = False
+
+    def __init__(self, problem: Problem, threads: int) -> None:
+        from prplugin.cpu.pull import Pull
+
+        adjacency = problem.adjacency
+        offsets, sources, _ = adjacency.csc
+        v = np.array([1.0 / adjacency.n]) if problem.personalization is None else problem.personalization
+        self._pull = Pull(
+            Compressed(offsets, sources, adjacency.normalized_weights),
+            inverse_out_weight(adjacency.out_weight, weighted=adjacency.weighted),
+            v if problem.dangling is None else problem.dangling,
+            (1 - problem.alpha) * v,
+            problem.alpha,
+            fan_in_for(adjacency.largest_in_degree),
+            threads,
+        )
+        self._depth = depth_for(problem.alpha)
+        self._in_float64 = rounding_of(problem)
+        self.set_contribution_dtype("float64")
+
+    def set_contribution_dtype(self, dtype: str) -> None:
+        self._dtype = np.dtype(dtype)
+        self.rounding = replace(self._in_float64, single=int(dtype == "float32"))
+
+    def start(self, ranks: Floats | float) -> None:
+        self._pull.start(to_host(ranks), self._dtype)
+
+    def __call__(self, moves: Any = None) -> Sums:
+        return Sums(float(self._pull.iterate(1)[-1]), self._pull.largest)
+
+    def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
+        """Iterate with Anderson mixing; the last iteration is a plain step."""
+        changes = self._pull.iterate(budget, goal, self._depth)
+        return changes.size, Sums(float(changes[-1]), self._pull.largest)
+
+    def ranks(self) -> Floats:
+        return self._pull.ranks
+
+    def history(self, rows: int) -> Any:
+        return None
