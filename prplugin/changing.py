@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from prplugin.cpu import library
 from prplugin.cpu.sums import total
 from prplugin.errors import InvalidEdgesError, MethodUnavailableError, counted, listed
 from prplugin.frames import FrameEdges, read_edges
@@ -19,10 +20,12 @@ from prplugin.graph.changes import ChangeError, expand_values
 from prplugin.graph.decay import weights_at
 from prplugin.graph.dedup import drop_duplicates
 from prplugin.graph.rebuild import rebuilt
+from prplugin.graph.update import ChangingEdges
 from prplugin.numerics.rounding import StepRounding
 from prplugin.options import EdgeOptions, Options
 from prplugin.solver.certificate import Certificate
 from prplugin.solver.loop import Outcome
+from prplugin.solver.residual import Residual
 from prplugin.types.arrays import namespace, to_host
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, Integers
@@ -30,8 +33,6 @@ from prplugin.types.edges import Edges, Floats, Integers
 if TYPE_CHECKING:
     from prplugin.frames.times import Clock
     from prplugin.frames.vertex_index import VertexIndex
-    from prplugin.graph.update import ChangingEdges
-    from prplugin.solver.residual import Residual
 
 VERTEX_COST = 8
 """Approximate time per vertex of an iteration of a method, which mixes iterates, relative to the time per edge."""
@@ -148,8 +149,8 @@ class ChangingGraph:
             )
         edges: Adjacency | ChangingEdges = adjacency
         if adjacency.memory_space == "host":
-            from prplugin.graph.update import ChangingEdges  # imports Numba
-
+            if reason := library.unavailable_reason():
+                raise MethodUnavailableError(f"update needs the compiled CPU kernels: {reason}.")
             edges, self._adjacency = ChangingEdges(adjacency, None if aging is None else aging.references), None
         self.state = State(edges, vertices, index, aging)
         if self._last is not None:
@@ -232,8 +233,6 @@ class ChangingGraph:
             if (residual := last.residual) is None:
                 if not may_push:
                     return None, last.ranks, tol
-                from prplugin.solver.residual import Residual  # imports Numba
-
                 residual, passes = Residual(edges, *equation[:2], last.ranks), 1
             self._last = None  # until the pushes are complete
             if residual.rounding > MAX_ROUNDING_FRACTION * tol:

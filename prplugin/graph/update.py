@@ -3,7 +3,7 @@
 A changed row is appended to the buffer, and its old entries remain. The cost of a change is therefore proportional to
 the size of the changed rows, and the change becomes visible at once when the positions of these rows are replaced. The
 rows are copied to a new buffer, in order, when the buffer is full or CSR is needed. In-edges are not stored: a method
-that needs them groups the out-edges by target. This module imports Numba.
+that needs them groups the out-edges by target.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from prplugin.cpu import row_kernels
+from prplugin.cpu import rows as kernels
 from prplugin.cpu.sorting import offsets_of
-from prplugin.cpu.threads import Threads, cut
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.changes import ChangeError, apply_duplicates, expand_values
 from prplugin.graph.decay import ZERO_EXPONENT, ScaledWeights
 from prplugin.graph.dedup import concatenated, oriented, reversed_edges, with_reverse_edges
-from prplugin.machine import COMPILED_AFTER_EDGES, count_processed_edges, this_machine
+from prplugin.machine import this_machine
 from prplugin.numerics.rounding import compensated_depth
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import ANY, Edges, Floats, Integers, index_dtype
@@ -57,19 +56,14 @@ class _RowBuffer:
         """
         if dtype is None and self.used + needed <= self.indices.size:
             return self
-        n = self.begins.size
         offsets = offsets_of(self.ends - self.begins)
         m = int(offsets[-1])
         size = m + needed + max(int(SPARE_FRACTION * m), 1024)
         indices = np.empty(size, self.indices.dtype if dtype is None else dtype)
         weights = None if self.weights is None else np.empty(size)
-
-        def compact(first: int, last: int) -> None:
-            row_kernels.compact(
-                first, last, self.begins, self.ends, self.indices, self.weights, offsets, indices, weights
-            )
-
-        Threads(this_machine().threads).for_each(cut(n), compact)
+        kernels.compact(
+            self.begins, self.ends, self.indices, self.weights, offsets, indices, weights, this_machine().threads_for(m)
+        )
         return replace(
             self, begins=offsets[:-1].copy(), ends=offsets[1:].copy(), indices=indices, weights=weights, used=m
         )
@@ -121,7 +115,6 @@ class ChangingEdges:
 
     def __init__(self, adjacency: Adjacency, references: Integers | None) -> None:
         """Copy the edges of a graph."""
-        count_processed_edges(COMPILED_AFTER_EDGES)  # updates import Numba in any case, so that other code may use it
         offsets, indices, weights = adjacency.csr
         rows = _RowBuffer(offsets[:-1], offsets[1:], indices, weights, indices.size)
         self.out_edges = rows.with_capacity(0, index_dtype(adjacency.n))
@@ -182,7 +175,7 @@ class ChangingEdges:
         powers = None if self.references is None or references is None else references - self.references
         plan = self._rewrite(removals, additions, removed_count, powers)
         rows = plan.rows
-        row_kernels.sum_rows(plan.begins, plan.ends, self.out_edges.weights, plan.out_weight)
+        kernels.sum_rows(plan.begins, plan.ends, self.out_edges.weights, plan.out_weight)
         if references is not None and powers is not None:
             plan.references = references[rows]
             had_edges = plan.old_out_weight > 0
@@ -199,7 +192,7 @@ class ChangingEdges:
         if self.out_edges.weights is not None:
             self.weights_depth = max(self.weights_depth, compensated_depth(self.m + plan.count_change))
         self.out_edges.used = plan.used
-        row_kernels.commit(
+        kernels.commit(
             plan.rows, plan.begins, plan.ends, self.out_edges.begins, self.out_edges.ends,
             self.out_weight, plan.out_weight, self.references, plan.references, self.count, plan.count_change,
         )  # fmt: skip
@@ -207,7 +200,8 @@ class ChangingEdges:
     def _have_edge(self, pairs: Edges) -> Any:
         """Return a mask of the pairs of vertices that have an edge."""
         rows, found = self.out_edges, np.empty(pairs.m, np.bool_)
-        row_kernels.find_pairs(pairs.source, pairs.destination, rows.begins, rows.ends, rows.indices, found)
+        source, destination = (end.astype(np.int64, copy=False) for end in (pairs.source, pairs.destination))
+        kernels.find_pairs(source, destination, rows.begins, rows.ends, rows.indices, found)
         return found
 
     def _stored(self, edges: Edges, references: Integers | None) -> Edges:
@@ -244,19 +238,23 @@ class ChangingEdges:
         The weights of the old edges of vertex u are divided by ``2**powers[u]``. Raises ChangeError if one of the first
         `removed_count` edges to remove does not exist; the others are derived from them.
         """
-        rows = np.unique(np.concatenate([removed.source, added.source]))
+        rows = np.unique(np.concatenate([removed.source, added.source], dtype=np.int64))
         buffer = self.out_edges.with_capacity(
             int((self.out_edges.ends[rows] - self.out_edges.begins[rows]).sum()) + added.m
         )
         self.out_edges = buffer
         order = _by_source(removed)
         removals, additions = (
-            Compressed(np.append(np.searchsorted(edges.source, rows), edges.m), edges.destination, edges.weights)
+            Compressed(
+                np.append(np.searchsorted(edges.source, rows), edges.m),
+                edges.destination.astype(np.int64, copy=False),
+                edges.weights,
+            )
             for edges in (removed.take(order), added.take(np.argsort(added.source, kind="stable")))
         )
         found = np.zeros(removed.m, np.bool_)
         begins, ends, sums = np.empty(rows.size, np.int64), np.empty(rows.size, np.int64), np.empty(rows.size)
-        used = row_kernels.rewrite(
+        used = kernels.rewrite(
             rows, buffer.begins, buffer.ends, buffer.indices, buffer.weights, powers,
             *removals, found, *additions, buffer.used, begins, ends,
         )  # fmt: skip

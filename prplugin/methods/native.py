@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from prplugin.cpu import library
 from prplugin.cpu.normalization import inverse_out_weight
 from prplugin.cpu.sums import fan_in_for, group_sum_depth
 from prplugin.graph.adjacency import Adjacency
@@ -35,9 +36,7 @@ memory = Memory(
 
 def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Return why the compiled kernels cannot be used, or None."""
-    from prplugin.cpu.library import is_available
-
-    return None if is_available() else "the CPU kernels were not compiled when prplugin was installed"
+    return library.unavailable_reason()
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:

@@ -32,7 +32,7 @@ As this changes all of r, it is done only after rounds that pushed a large part 
 
 The stored r differs from the exact residual of y in L1 by at most the sum of the rounding errors of all additions to it
 since it was last computed from y, and of the terms added; the kernels accumulate bounds of these. The part of
-r_u that rounding does not add to y_u remains in r_u. This module imports Numba.
+r_u that rounding does not add to y_u remains in r_u.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.cpu import push_kernels
+from prplugin.cpu import push as kernels
 from prplugin.cpu.sums import total
 from prplugin.graph.changes import expand_values
 from prplugin.graph.update import ChangingEdges, Plan
@@ -117,8 +117,8 @@ class Residual:
         # The subtraction rounds once, and so does c v if v is given.
         self.rounding_error = np.array([total(np.abs(self.r)) + (self._depth_of_v + 1) * self.c])
         out = edges.out_edges
-        self.costs: Any = (out.ends - out.begins + push_kernels.PUSH_COST).astype(np.float32)
-        push_kernels.add_contributions(
+        self.costs: Any = (out.ends - out.begins + kernels.PUSH_COST).astype(np.float32)
+        kernels.add_contributions(
             out.begins, out.ends, out.indices, out.weights, edges.out_weight, self.y, self.alpha, self.r, edges.depth,
             self.rounding_error,
         )  # fmt: skip
@@ -126,10 +126,10 @@ class Residual:
 
     def apply(self, edges: ChangingEdges, plan: Plan) -> None:
         """Update r for a plan that was committed to the edges."""
-        self.costs[plan.rows] = plan.ends - plan.begins + push_kernels.PUSH_COST
+        self.costs[plan.rows] = plan.ends - plan.begins + kernels.PUSH_COST
         changed = np.concatenate([plan.rows, plan.removed.indices, plan.added.indices], dtype=np.int64)
         norm_before = total(np.abs(self.r[changed]))
-        push_kernels.change_rows(
+        kernels.change_rows(
             plan.rows, *plan.removed, *plan.added, plan.old_out_weight, plan.out_weight,
             self.y, self.alpha, self.r, edges.depth, self.rounding_error,
         )  # fmt: skip
@@ -139,7 +139,7 @@ class Residual:
     def add_vertices(self, n: int, positions: Integers | None) -> None:
         """Extend y and r to n vertices by vertices without edges; see `expand_values`."""
         new = self.c if self.v is None else 0.0
-        self.costs = expand_values(self.costs, n, positions, push_kernels.PUSH_COST)
+        self.costs = expand_values(self.costs, n, positions, kernels.PUSH_COST)
         self.y, self.r = expand_values(self.y, n, positions, new), expand_values(self.r, n, positions, 0.0)
         if self.v is not None:
             self.v = expand_values(self.v, n, positions, 0.0)
@@ -153,27 +153,28 @@ class Residual:
         """
         out, spent, n = edges.out_edges, 0, edges.n
         candidates = np.empty(n, out.indices.dtype)
+        count, norm_change = np.zeros(1, np.int64), np.zeros(1)
         candidate_min = CANDIDATE_FACTOR * tol * self._scale / n
 
-        def push(count: int, is_candidate: Any, threshold: float, relaxation: float) -> tuple[int, float, int]:
-            return push_kernels.push(  # type: ignore[no-any-return]
+        def push(is_candidate: Any, threshold: float, relaxation: float) -> int:
+            return kernels.push(
                 candidates, count, is_candidate, candidate_min, out.begins, out.ends, out.indices, out.weights,
-                edges.out_weight, self.y, self.alpha, self.r, edges.depth, self.rounding_error, threshold, relaxation,
+                edges.out_weight, self.y, self.alpha, self.r, edges.depth, self.rounding_error, norm_change, threshold,
+                relaxation,
             )  # fmt: skip
 
         if self.changed.size:
-            is_candidate = np.zeros(n, np.bool_)
-            count, largest = push_kernels.find_candidates(self.r, self.changed, candidate_min, candidates, is_candidate)
-            threshold = largest * THRESHOLD_FACTOR / push_kernels.PUSH_COST
+            is_candidate, largest = np.zeros(n, np.bool_), np.zeros(1)
+            count[0] = kernels.find_candidates(self.r, self.changed, candidate_min, candidates, is_candidate, largest)
+            threshold = float(largest[0]) * THRESHOLD_FACTOR / kernels.PUSH_COST
             while (
                 self.bound > tol
                 and spent < n
-                and count < MAX_CANDIDATE_FRACTION * n
-                and threshold * push_kernels.PUSH_COST > candidate_min
+                and count[0] < MAX_CANDIDATE_FRACTION * n
+                and threshold * kernels.PUSH_COST > candidate_min
             ):
-                round_edges, norm_change, count = push(count, is_candidate, threshold, 1.0)
-                spent += round_edges
-                self.bound += norm_change / self._scale
+                spent += push(is_candidate, threshold, 1.0)
+                self.bound += float(norm_change[0]) / self._scale
                 threshold *= THRESHOLD_FACTOR
             self.measure()
         # A push with more than the least relaxation could increase ||r||; the greatest is about the mean of that and
@@ -183,9 +184,9 @@ class Residual:
         last_unpushed = LAST_UNPUSHED_FRACTION
         while self.bound > tol and spent < max_edges:
             unpushed = last_unpushed if self.bound < LAST_UNPUSHED_FRACTION * tol else UNPUSHED_FRACTION
-            threshold = unpushed * self.bound * self._scale / (edges.m + push_kernels.PUSH_COST * n)
-            count = push_kernels.select(self.r, self.costs, threshold, candidates)
-            round_edges, _, _ = push(count, None, threshold, relaxation)
+            threshold = unpushed * self.bound * self._scale / (edges.m + kernels.PUSH_COST * n)
+            count[0] = kernels.select(self.r, self.costs, threshold, candidates)
+            round_edges = push(None, threshold, relaxation)
             spent, previous_bound = spent + round_edges, self.bound
             self.measure(center=round_edges > MIN_CENTERED_FRACTION * edges.m)
             ratio = self.bound / previous_bound
@@ -222,7 +223,7 @@ class Residual:
         If `center`, change c afterwards, so that R is about 0.
         """
         sums = np.empty(5)
-        push_kernels.norms(self.y, self.r, self.v, self.c, center, self.rounding_error, sums)
+        kernels.norms(self.y, self.r, self.v, self.c, center, self.rounding_error, sums)
         self.c, self.sum_y, norm_r, norm_step, self.sum_r = sums.tolist()
         self.bound = math.inf
         self.changed = np.empty(0, np.int64)
@@ -231,8 +232,8 @@ class Residual:
             return
         if center:
             self.rounding_error += self._depth_of_v * norm_r
-        blocks = -(-self.r.size // push_kernels.BLOCK_TERMS)
-        depth = (push_kernels.BLOCK_TERMS + blocks + self._depth_of_v + 8) * UNIT_ROUNDOFF
+        blocks = -(-self.r.size // kernels.BLOCK_TERMS)
+        depth = (kernels.BLOCK_TERMS + blocks + self._depth_of_v + 8) * UNIT_ROUNDOFF
         # An error of r changes R by at most its own L1 norm, and R v, as v sums to 1, by as much in L1. So it counts
         # twice in ||r - R v|| and in G x; their factors alpha / (1 - alpha) and 1 sum to 1 / (1 - alpha). So do the
         # rounding errors of R, which count once, and those of ||r - R v||, which is at most 2 ||r||.
@@ -243,5 +244,5 @@ class Residual:
     def ranks(self) -> Floats:
         """Return G x after `measure`, with 0 for negative entries, which is closer to x*."""
         ranks = np.empty(self.y.size)
-        push_kernels.step(self.y, self.r, self.v, self.sum_r, self.sum_y, ranks)
+        kernels.ranks(self.y, self.r, self.v, self.sum_r, self.sum_y, ranks)
         return ranks

@@ -531,3 +531,11 @@ def test_update_of_windowed_graph_raises():
     graph = prplugin.Graph(pd.DataFrame({"src": [1], "dst": [2], "at": [3]}), time="at", window=4)
     with pytest.raises(prplugin.MethodUnavailableError, match="window="):
         graph.update(add=pd.DataFrame({"src": [1], "dst": [2], "at": [9]}))
+
+
+def test_update_needs_compiled_kernels(monkeypatch):
+    graph = prplugin.Graph(frame([(0, 1, 1.0)]))
+    monkeypatch.setattr("prplugin.cpu.library.is_available", lambda: False)
+    with pytest.raises(prplugin.MethodUnavailableError, match="update needs the compiled CPU kernels: .* not compiled"):
+        graph.update(add=frame([(1, 0, 1.0)]))
+    assert graph.number_of_edges == 1

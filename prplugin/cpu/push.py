@@ -1,0 +1,39 @@
+"""Kernels that push residuals along out-edges: see push.cpp, and `prplugin.solver.residual` for the notation."""
+
+from __future__ import annotations
+
+from prplugin.cpu.library import Kernel
+
+BLOCK_TERMS = 1024
+"""Number of terms per block of a blocked sum, as in push.cpp."""
+
+PUSH_COST = 4
+"""Cost of a push in edges, in addition to the out-edges of the vertex, as in push.cpp."""
+
+_EDGES = "begins:i8[n] ends:i8[n] indices:I[size] weights:f8[size]? out_weight:f8[n] "
+
+add_contributions = Kernel("add_contributions", _EDGES + "y:f8[n] alpha:f8 r:f8[n]! depth:i8 rounding_error:f8[1]!")
+
+push = Kernel(
+    "push",
+    "candidates:I[n]! count:i8[1]! is_candidate:u1[n]!? candidate_min:f8 " + _EDGES + "y:f8[n]! alpha:f8 r:f8[n]! "
+    "depth:i8 rounding_error:f8[1]! norm_change:f8[1]! threshold:f8 relaxation:f8",
+)
+
+find_candidates = Kernel(
+    "find_candidates",
+    "r:f8[n] vertices:i8[some] candidate_min:f8 candidates:I[n]! is_candidate:u1[n]! largest:f8[1]!",
+)
+
+select = Kernel("select_vertices", "r:f8[n] costs:f4[n] threshold:f8 selected:I[n]!")
+
+change_rows = Kernel(
+    "change_rows",
+    "rows:i8[changed] removed_at:i8[changed+1] removed:i8[removals] removed_weights:f8[removals]? "
+    "added_at:i8[changed+1] added:i8[additions] added_weights:f8[additions]? old_out_weight:f8[changed] "
+    "new_out_weight:f8[changed] y:f8[n]! alpha:f8 r:f8[n]! depth:i8 rounding_error:f8[1]!",
+)
+
+norms = Kernel("residual_norms", "y:f8[n] r:f8[n]! v:f8[n]? c:f8 center:i8 rounding_error:f8[1]! sums:f8[5]!")
+
+ranks = Kernel("residual_ranks", "y:f8[n] r:f8[n] v:f8[n]? sum_r:f8 sum_y:f8 ranks:f8[n]!")

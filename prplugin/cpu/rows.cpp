@@ -1,0 +1,161 @@
+// Rows of a sparse matrix in a buffer with spare capacity, rewritten at its end: see `prplugin.graph.update`.
+//
+// Row v holds indices[begins[v]] .. indices[ends[v] - 1] and the weights at the same positions; rows are in no particular
+// order, and `weights` is null in an unweighted graph.
+// Mapping: one thread, except for `compact_rows`, whose threads copy pieces of rows. Memory: the changed rows are read and
+// written once; `compact_rows` reads and writes all rows.
+// Used by every `Graph.update` on the host.
+#include "compensated.hpp"
+
+namespace {
+
+constexpr i64 PIECE_ROWS = 1 << 14;   // rows that a thread copies at a time
+constexpr u64 FILTER_SIZE = 1 << 12;  // flags by which edges to remove are searched for: they fit in the L1 cache
+
+template <class Index>
+void find_pairs(i64 pairs, const i64* rows, const i64* columns, const i64* begins, const i64* ends,
+                const Index* indices, u8* found) {
+    for (i64 i = 0; i < pairs; i++) {
+        found[i] = 0;
+        for (i64 edge = begins[rows[i]]; edge < ends[rows[i]] && !found[i]; edge++) {
+            found[i] = i64(indices[edge]) == columns[i];
+        }
+    }
+}
+
+// Entries to remove, those of a row in ascending order of the column.
+struct Removals {
+    const i64* columns;
+    f64* weights;  // NaN matches any weight, and is replaced by the one that was removed
+    u8* found;
+
+    // Return the first of first .. last - 1 that removes an entry and has removed none; `last` if none does.
+    i64 match(i64 first, i64 last, i64 column, const f64* weight) const {
+        i64 end = last;
+        while (first < end) {
+            i64 middle = first + (end - first) / 2;
+            if (columns[middle] < column) first = middle + 1;
+            else end = middle;
+        }
+        for (; first < last && columns[first] == column; first++) {
+            if (!found[first] && (!weight || isnan(weights[first]) || weights[first] == *weight)) return first;
+        }
+        return last;
+    }
+};
+
+template <class Index>
+i64 rewrite_rows(i64 changed, const i64* rows, const i64* begins, const i64* ends, Index* indices, f64* weights,
+                 const i64* powers, const i64* removed_at, const Removals& removed, const i64* added_at,
+                 const i64* added, const f64* added_weights, i64 at, i64* new_begins, i64* new_ends) {
+    // Whether an index to remove is b modulo FILTER_SIZE. Most entries are therefore kept without a search.
+    u8 may_be_removed[FILTER_SIZE] = {0};
+    for (i64 i = 0; i < changed; i++) {
+        i64 row = rows[i], first = removed_at[i], last = removed_at[i + 1];
+        new_begins[i] = at;
+        int power = powers ? int(most<i64>(-5000, least<i64>(powers[row], 5000))) : 0;  // beyond: 0 or infinite as well
+        for (i64 k = first; k < last; k++) may_be_removed[u64(removed.columns[k]) % FILTER_SIZE] = 1;
+        for (i64 edge = begins[row]; edge < ends[row]; edge++) {
+            Index index = indices[edge];
+            i64 match = last;
+            if (may_be_removed[index % FILTER_SIZE]) {
+                match = removed.match(first, last, i64(index), weights ? weights + edge : nullptr);
+            }
+            if (match < last) {
+                removed.found[match] = 1;
+                if (weights) removed.weights[match] = weights[edge];
+                continue;
+            }
+            indices[at] = index;
+            if (weights) weights[at] = power ? ldexp(weights[edge], -power) : weights[edge];
+            at++;
+        }
+        for (i64 k = first; k < last; k++) may_be_removed[u64(removed.columns[k]) % FILTER_SIZE] = 0;
+        for (i64 k = added_at[i]; k < added_at[i + 1]; k++, at++) {
+            indices[at] = Index(added[k]);
+            if (weights) weights[at] = added_weights[k];
+        }
+        new_ends[i] = at;
+    }
+    return at;
+}
+
+// Copy rows to the positions that `offsets` gives them. Rows that follow each other in the buffer, as most do, are copied
+// together.
+template <class Index, class New>
+bool compact_rows(i64 n, const i64* begins, const i64* ends, const Index* indices, const f64* weights,
+                  const i64* offsets, New* new_indices, f64* new_weights, i64 threads) {
+    return Team(threads).for_each((n + PIECE_ROWS - 1) / PIECE_ROWS, [&](i64 piece) {
+        for (i64 row = piece * PIECE_ROWS, last = least(row + PIECE_ROWS, n); row < last;) {
+            i64 at = offsets[row], begin = begins[row], end = ends[row];
+            for (row++; row < last && begins[row] == end; row++) end = ends[row];
+            for (i64 k = 0; k < end - begin; k++) new_indices[at + k] = New(indices[begin + k]);
+            if (weights && end > begin) memcpy(new_weights + at, weights + begin, (end - begin) * sizeof(f64));
+        }
+    });
+}
+
+}  // namespace
+
+// Set found[i] to whether row rows[i] has an entry in column columns[i].
+#define DEFINE_FIND(suffix, Index)                                                                                 \
+    EXPORT find_pairs_##suffix(i64 pairs, i64, i64, const i64* rows, const i64* columns, const i64* begins,        \
+                               const i64* ends, const Index* indices, u8* found) {                                 \
+        find_pairs(pairs, rows, columns, begins, ends, indices, found);                                            \
+        return 0;                                                                                                  \
+    }
+FOR_INDICES(DEFINE_FIND)
+
+// Write the changed rows to the buffer from position `at` on, and return the position after the last entry.
+//
+// Entries before `at` are not altered. The entries to remove from row i are those from removed_at[i] on; `found` marks
+// those that exist. Unless `powers` is null, the remaining entries are divided by 2 to the power of their row. Added
+// entries follow them.
+#define DEFINE_REWRITE(suffix, Index)                                                                              \
+    EXPORT rewrite_rows_##suffix(                                                                                  \
+        i64 changed, i64, i64, i64, i64, const i64* rows, const i64* begins, const i64* ends, Index* indices,      \
+        f64* weights, const i64* powers, const i64* removed_at, const i64* removed, f64* removed_weights,          \
+        u8* found, const i64* added_at, const i64* added, const f64* added_weights, i64 at, i64* new_begins,       \
+        i64* new_ends) {                                                                                           \
+        return rewrite_rows(changed, rows, begins, ends, indices, weights, powers, removed_at,                     \
+                            Removals{removed, removed_weights, found}, added_at, added, added_weights, at,         \
+                            new_begins, new_ends);                                                                 \
+    }
+FOR_INDICES(DEFINE_REWRITE)
+
+#define DEFINE_COMPACT(old, Index, suffix, New)                                                                    \
+    EXPORT compact_rows_##old##_##suffix(i64 n, i64, i64, const i64* begins, const i64* ends,                      \
+                                         const Index* indices, const f64* weights, const i64* offsets,             \
+                                         New* new_indices, f64* new_weights, i64 threads) {                        \
+        return compact_rows(n, begins, ends, indices, weights, offsets, new_indices, new_weights, threads)         \
+                   ? 0                                                                                             \
+                   : INTERRUPTED;                                                                                  \
+    }
+#define DEFINE_COMPACT_FROM(old, Index) DEFINE_COMPACT(old, Index, i4, u32) DEFINE_COMPACT(old, Index, i8, u64)
+FOR_INDICES(DEFINE_COMPACT_FROM)
+
+// Compute the compensated sum of the weights of each row; without weights, count the entries.
+EXPORT sum_rows(i64 rows, i64, const i64* begins, const i64* ends, const f64* weights, f64* sums) {
+    for (i64 i = 0; i < rows; i++) {
+        CompensatedSum sum;
+        for (i64 edge = begins[i]; weights && edge < ends[i]; edge++) sum.add(weights[edge]);
+        sums[i] = weights ? sum.value() : f64(ends[i] - begins[i]);
+    }
+    return 0;
+}
+
+// Set the positions of the rewritten rows, out-weights, reference exponents and the number of edges.
+//
+// One call that asks for no signals, so that an interrupt from the keyboard cannot leave part of it undone.
+EXPORT commit_rows(i64 changed, i64, const i64* rows, const i64* new_begins, const i64* new_ends, i64* begins,
+                   i64* ends, f64* out_weight, const f64* new_out_weight, i64* references, const i64* new_references,
+                   i64* count, i64 count_change) {
+    count[0] += count_change;
+    for (i64 i = 0; i < changed; i++) {
+        begins[rows[i]] = new_begins[i];
+        ends[rows[i]] = new_ends[i];
+        out_weight[rows[i]] = new_out_weight[i];
+        if (references && new_references) references[rows[i]] = new_references[i];
+    }
+    return 0;
+}

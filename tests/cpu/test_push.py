@@ -1,0 +1,155 @@
+"""Kernels of pushes, compared with plain Python."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from prplugin.cpu import push as kernels
+
+SIZES = [0, 1, 2, 7, 8, 9, 1023, 1024, 1025, 5000]
+INDEX = [np.int32, np.int64]
+
+
+def random_edges(n, index, *, weighted, seed=0):
+    """Return the out-edges of a graph as the kernels take them, and the out-weights."""
+    random = np.random.default_rng(seed)
+    ends = np.cumsum(random.integers(0, 6, n))
+    begins = np.append(0, ends)[:n]
+    indices = random.integers(0, max(n, 1), int(ends[-1]) if n else 0).astype(index)
+    weights = random.exponential(size=indices.size) if weighted else None
+    ones = np.ones(indices.size) if weights is None else weights
+    out_weight = np.bincount(np.repeat(np.arange(n), ends - begins), ones, n).astype(float)
+    return begins, ends, indices, weights, out_weight
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("index", INDEX)
+@pytest.mark.parametrize("n", SIZES)
+def test_contributions_are_added(n, index, weighted):
+    begins, ends, indices, weights, out_weight = edges = random_edges(n, index, weighted=weighted)
+    random = np.random.default_rng(1)
+    y, r, error = random.random(n), random.normal(size=n), np.zeros(1)
+    source = np.repeat(np.arange(n), ends - begins)
+    shares = (1.0 if weights is None else weights) / out_weight[source]
+    expected = r + np.bincount(indices, 0.85 * y[source] * shares, n)
+    kernels.add_contributions(*edges, y, 0.85, r, 3, error)
+    np.testing.assert_allclose(r, expected, rtol=1e-13, atol=1e-13)
+    assert error[0] >= 3 * 0.85 * y[out_weight > 0].sum() * (1 - 1e-12)
+
+
+def push_in_python(candidates, is_candidate, candidate_min, edges, y, alpha, r, threshold, relaxation):
+    """Push as push.cpp documents it; return edges and the change of ||r||."""
+    begins, ends, indices, weights, out_weight = edges
+    spent, before_norm = 0, math.fsum(map(abs, r))
+    for u in candidates:  # grows
+        degree, value = int(ends[u] - begins[u]), r[u]
+        if abs(value) <= threshold * (degree + kernels.PUSH_COST):
+            continue
+        spent += degree + kernels.PUSH_COST
+        old = y[u]
+        y[u] = old + (value * relaxation if out_weight[u] > 0 else value)
+        pushed = y[u] - old
+        r[u] = value - pushed
+        for edge in range(begins[u], ends[u]):
+            if out_weight[u] > 0:
+                per_weight = alpha * pushed / out_weight[u]
+                r[indices[edge]] += per_weight if weights is None else per_weight * weights[edge]
+                if is_candidate is not None and abs(r[indices[edge]]) > candidate_min:
+                    if not is_candidate[indices[edge]]:
+                        candidates.append(int(indices[edge]))
+                    is_candidate[indices[edge]] = True
+    return spent, math.fsum(map(abs, r)) - before_norm
+
+
+@pytest.mark.parametrize("adds", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("index", INDEX)
+@pytest.mark.parametrize("n", SIZES)
+def test_pushes_are_those_of_python(n, index, weighted, adds):
+    edges = random_edges(n, index, weighted=weighted)
+    random = np.random.default_rng(2)
+    y, r = random.random(n), random.normal(size=n)
+    threshold, candidate_min = 0.05, 0.3
+    if adds:
+        chosen = random.permutation(n)[: n // 3].astype(np.int64)
+        candidates, marks, largest = np.empty(n, index), np.zeros(n, np.bool_), np.zeros(1)
+        twice = np.append(chosen, chosen)
+        count = kernels.find_candidates(r, twice, candidate_min, candidates, marks, largest)
+        assert candidates[:count].tolist() == [v for v in chosen.tolist() if abs(r[v]) > candidate_min]
+        assert largest[0] == np.abs(r[candidates[:count]]).max(initial=0.0)
+        assert np.flatnonzero(marks).tolist() == sorted(candidates[:count].tolist())
+    else:
+        candidates, marks = np.empty(n, index), None
+        costs = (edges[1] - edges[0] + kernels.PUSH_COST).astype(np.float32)
+        count = kernels.select(r, costs, threshold, candidates)
+        assert candidates[:count].tolist() == np.flatnonzero(np.abs(r) > threshold * costs).tolist()
+    expected_y, expected_r, in_python = y.copy(), r.copy(), candidates[:count].tolist()
+    counts, change, error = np.array([count]), np.empty(1), np.zeros(1)
+    spent, expected_change = push_in_python(
+        in_python,
+        None if marks is None else marks.copy(),
+        candidate_min,
+        edges,
+        expected_y,
+        0.9,
+        expected_r,
+        threshold,
+        1.1,
+    )
+    assert spent == kernels.push(
+        candidates, counts, marks, candidate_min, *edges, y, 0.9, r, 4, error, change, threshold, 1.1
+    )
+    assert (y.tolist(), r.tolist()) == (expected_y.tolist(), expected_r.tolist())
+    if adds:
+        assert candidates[: counts[0]].tolist() == in_python
+        assert change[0] == pytest.approx(expected_change, abs=1e-9)
+    assert (error[0] > 0) == (spent > 0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_contributions_follow_changed_rows(weighted):
+    # Vertices 0 .. 2 send to 3 .. 6: 0 loses an edge and gains one, 1 gets its first, 2 loses its last.
+    y, r, error, alpha = np.arange(1.0, 8.0), np.zeros(7), np.zeros(1), 0.5
+    rows, weights = np.arange(3), np.array([2.0, 3.0]) if weighted else None
+    one = 1.0 if weights is None else 2.0
+    old, new = np.array([4.0, 0.0, 3.0 if weighted else 1.0]), np.array([5.0, one, 0.0])
+    kernels.change_rows(
+        rows, np.array([0, 1, 1, 2]), np.array([3, 4]), weights, np.array([0, 1, 2, 2]), np.array([5, 6]),
+        None if weights is None else np.array([3.0, 2.0]), old, new, y, alpha, r, 2, error,
+    )  # fmt: skip
+    first, more = 1.0 if weights is None else 2.0, 1.0 if weights is None else 3.0
+    expected = [-0.25, 0, 0, -alpha * first / 4, -alpha * 3, alpha * 1.25 * more / 5, alpha * 2]
+    np.testing.assert_allclose(r, expected, rtol=1e-15)
+    assert y.tolist() == [1.25, *range(2, 8)]
+    assert 0 < error[0] < math.inf
+
+
+@pytest.mark.parametrize(("old", "new"), [(np.nan, 1.0), (1.0, 2.0**21), (2.0**21, 1.0)])
+def test_extreme_changes_make_residual_unknown(old, new):
+    y, r, error, none = np.ones(1), np.ones(1), np.zeros(1), np.zeros(2, np.int64)
+    no_edges = none, np.empty(0, np.int64), None
+    kernels.change_rows(none[:1], *no_edges, *no_edges, np.array([old]), np.array([new]), y, 0.85, r, 2, error)
+    assert (error[0], y[0], r[0]) == (math.inf, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("n", SIZES)
+def test_norms_and_ranks(n, given, center):
+    random = np.random.default_rng(3)
+    y, r = random.random(n), random.normal(size=n)
+    v = random.random(n) if given else None
+    sums, error, before = np.empty(5), np.zeros(1), r.copy()
+    kernels.norms(y, r, v, 2.0, center, error, sums)
+    sum_r = math.fsum(before) / (1 if given or not n else n)
+    centered = before - sum_r * (1.0 if v is None else v)
+    expected = [2.0 - sum_r * center, y.sum(), np.abs(before).sum(), np.abs(centered).sum(), sum_r * (not center)]
+    np.testing.assert_allclose(sums, expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(r, centered if center else before, rtol=1e-12, atol=1e-12)
+    assert (error[0] > 0) == (center and n > 0)
+    ranks = np.empty(n)
+    kernels.ranks(y, before, v, sum_r, 3.0, ranks)
+    np.testing.assert_allclose(ranks, np.maximum(y + centered, 0) / 3.0, rtol=1e-12, atol=1e-12)
