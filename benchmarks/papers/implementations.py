@@ -15,7 +15,6 @@ from benchmarks import iterations
 from benchmarks.measure import repeatedly
 from benchmarks.papers.tables import rows_or_reason
 from benchmarks.run import Row
-from prplugin.cpu.threads import Threads
 from prplugin.errors import MethodUnavailableError
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
@@ -128,7 +127,7 @@ def _streamed(adjacency: Adjacency) -> tuple[list[float], str]:
 
 def packed_bytes(adjacency: Adjacency) -> int:
     """Return the bytes of a host graph's edges as `streamed` packs them, without normalized weights."""
-    threads = Threads(this_machine().threads)
+    threads = this_machine().threads
     rows = packed.choose_order(packed.Rows(*adjacency.csc), threads)
     return sum(int(part.data.nbytes) for part in packed.packed(rows, threads))
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.cpu.threads import Threads
+from prplugin.cpu import library, packing
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
@@ -52,7 +52,7 @@ REMEDY = "Use a GPU with more, or a smaller chunk_bytes."
 
 memory = Memory(
     arrays_on="host",
-    edge=Size(PIECE_BYTES * (1 / packed.PIECE + 1 / packed.PART)),
+    edge=Size(PIECE_BYTES * (1 / packing.PIECE + 1 / packed.PART)),
     vertex=gpu_pull.MEMORY.vertex,
     many_vertex=gpu_pull.MEMORY.many_vertex,
     packed_edge=Size(EDGE_BYTES, normalized_weight=1),
@@ -63,7 +63,7 @@ memory = Memory(
 
 def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Return why the vectors and two chunks of edges do not fit on the GPU, or None."""
-    if reason := runtime.unavailable_reason():
+    if reason := runtime.unavailable_reason() or library.unavailable_reason():
         return reason
     if adjacency is None:
         return None
@@ -160,19 +160,19 @@ class StreamedPull:
     ) -> None:
         chunk_bytes = validate_int("chunk_bytes", chunk_bytes)
         self._directory = _folder(directory)
-        threads = Threads(this_machine().threads)
-        self.rows = packed.choose_order(packed.Rows(*adjacency.csc), threads)
+        self._threads = this_machine().threads
+        self.rows = packed.choose_order(packed.Rows(*adjacency.csc), self._threads)
         order, out_weight = self.rows.order, adjacency.out_weight
         self.out_weight = out_weight if order is None else out_weight[order]
         chunker = _Chunker(chunk_bytes, 8 if adjacency.weighted else 0)
-        chunks = chunker.chunks(packed.packed(self.rows, threads))
+        chunks = chunker.chunks(packed.packed(self.rows, self._threads))
         if self._directory is None:
             self.data = [_page_locked_copy(pieces, sum(piece.size for piece in pieces), np.uint8) for pieces in chunks]
         else:
             self.data = _split(_in_file(chain.from_iterable(chunks), np.uint8, self._directory), chunker.sizes)
         self._chunks, self._edges = chunker.first_pieces, chunker.edges
         self._count = self._chunks[-1]
-        self._bits, self._smem = packed.bits_of(adjacency.n), max(8 * packed.PIECE, chunker.largest + 8)
+        self._bits, self._smem = packed.bits_of(adjacency.n), max(8 * packing.PIECE, chunker.largest + 8)
         self._pieces = cupy.asarray(chunker.table())
         self._partials = cupy.empty((self._count, 4))
         self.chunk_stream: _ChunkStream | None = None
@@ -193,7 +193,7 @@ class StreamedPull:
         for chunk, (data, *normalized_weights) in self.chunk_stream:
             first, last = self._chunks[chunk : chunk + 2]
             runtime.launch(
-                sum_pieces, last - first, packed.PIECE // packed.GROUP, first, np.int32(self._bits), self._pieces, data,
+                sum_pieces, last - first, packing.PIECE // packed.GROUP, first, np.int32(self._bits), self._pieces, data,
                 normalized_weights[0] if normalized_weights else None, contributions, row_sums, self._partials,
                 smem=self._smem,
             )  # fmt: skip
@@ -206,7 +206,7 @@ class StreamedPull:
             self.chunk_stream = None  # frees its memory first
             columns = [self.data]
             if self.rows.weights is not None:
-                parts = packed.normalized_weights(self.rows, self.out_weight, dtype)
+                parts = packed.normalized_weights(self.rows, self.out_weight, dtype, self._threads)
                 if self._directory is None:
                     stored = _page_locked_copy(parts, sum(self._edges), dtype)
                 else:

@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from method_params import examples, param
 
 import prplugin
-from prplugin.cpu.threads import Threads
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Counts
@@ -58,7 +57,7 @@ def pack(in_degrees, weighted=False, *, part=packing.PART, reordered=False, skew
         rows = rows.by_out_degree(np.bincount(rows.sources, minlength=host.n))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packing, "PART", part)
-        return rows, list(packing.packed(rows, Threads(2)))
+        return rows, list(packing.packed(rows, 2))
 
 
 def unpack(piece, bits):
@@ -143,11 +142,11 @@ def test_order_of_fewer_bytes_is_chosen():
     hubs = random.permutation(n)[(n * random.random(m) ** 6).astype(int)]
     for source, expected in ((near, False), (hubs, True)):
         host = Adjacency(Edges(source.astype(np.int32), target.astype(np.int32), None, n))
-        rows = packing.choose_order(packing.Rows(*host.csc), Threads(2))
+        rows = packing.choose_order(packing.Rows(*host.csc), 2)
         assert (rows.order is not None) == expected
         sizes = {}
         for order in (packing.Rows(*host.csc), rows):
-            sizes[order.order is None] = sum(part.data.size for part in packing.packed(order, Threads(2)))
+            sizes[order.order is None] = sum(part.data.size for part in packing.packed(order, 2))
         assert min(sizes, key=sizes.get) == (not expected)
         assert min(sizes.values()) < 2 * m
 
@@ -156,9 +155,9 @@ def test_packing_holds_few_parts_in_memory():
     n, m = 10_000, 3_000_000
     host = graph(np.random.default_rng(0).multinomial(m, np.full(n, 1 / n)).tolist(), weighted=False)
     rows = packing.Rows(*host.csc)
-    next(packing.packed(rows, Threads(1)))
+    next(packing.packed(rows, 1))
     tracemalloc.start()
-    size = sum(part.data.size for part in packing.packed(rows, Threads(1)))
+    size = sum(part.data.size for part in packing.packed(rows, 1))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert m < size < 2 * m
@@ -173,7 +172,7 @@ def test_every_chunk_fits_buffer():
     target = np.repeat(np.arange(2, dtype=np.int32), 2**17)
     host = Adjacency(Edges(source, target, np.ones(2**18), n))
     chunker = streamed._Chunker(100_000, 8)
-    chunks = [np.concatenate(held).size for held in chunker.chunks(packing.packed(packing.Rows(*host.csc), Threads(1)))]
+    chunks = [np.concatenate(held).size for held in chunker.chunks(packing.packed(packing.Rows(*host.csc), 1))]
     assert max(chunks) + 8 * max(chunker.edges) <= 100_000
     assert len(chunks) > 20
 
@@ -239,7 +238,7 @@ def test_normalized_weights_are_in_packed_order(monkeypatch, part, reordered):
     if reordered:
         rows = rows.by_out_degree(np.array([3, 2, 0, 1]))  # the order 0, 1, 3, 2
         out_weight = out_weight[rows.order]
-    normalized_weights = list(packing.normalized_weights(rows, out_weight, np.dtype(np.float32)))
+    normalized_weights = list(packing.normalized_weights(rows, out_weight, np.dtype(np.float32), 2))
     assert all(array.dtype == np.float32 for array in normalized_weights)
     expected = [0.25, 0.0, 1.0, 0.5, 0.25, 1.0] if reordered else [0.25, 0.0, 1.0, 1.0, 0.5, 0.25]
     assert np.concatenate(normalized_weights).tolist() == expected

@@ -1,0 +1,177 @@
+// Sorting of in-edges by source, and their compression; streamed.cu documents the format.
+//
+// Mapping: threads take pieces of rows to sort, and parts to pack. Memory: sorting reads and writes each edge once, and
+// twice more per byte in which the sources of a long row differ; packing reads each source and writes 1 to 2.5 bytes.
+// Used once per graph by the method `streamed`.
+#include "native.hpp"
+
+namespace {
+
+constexpr i64 PIECE_ROWS = 64;     // rows that a thread sorts at a time
+constexpr i64 SHORT_ROW = 48;      // entries up to which insertion takes less time than the passes of a radix sort
+constexpr i64 PIECE_EDGES = 2048;  // as in packed.py and streamed.cu
+constexpr i64 GROUP = 8;           // numbers per group, likewise
+
+template <class Index> struct Entries {
+    Index* sources;
+    f64* weights;  // null: none
+
+    void set(i64 to, const Entries& other, i64 from) const {
+        sources[to] = other.sources[from];
+        if (weights) weights[to] = other.weights[from];
+    }
+
+    Entries at(i64 first) const { return {sources + first, weights ? weights + first : nullptr}; }
+
+    // Sort `count` entries by source, stably: by insertion, or by the bytes in which sources differ, the lowest first.
+    void sort(i64 count, const Entries& scratch) const {
+        if (count <= SHORT_ROW) {
+            for (i64 i = 1; i < count; i++) {
+                Index source = sources[i];
+                f64 weight = weights ? weights[i] : 0;
+                i64 to = i;
+                for (; to > 0 && sources[to - 1] > source; to--) set(to, *this, to - 1);
+                sources[to] = source;
+                if (weights) weights[to] = weight;
+            }
+            return;
+        }
+        Index differing = 0;
+        for (i64 i = 1; i < count; i++) differing |= sources[i] ^ sources[0];
+        Entries from = *this, to = scratch;
+        for (i64 shift = 0; shift < i64(8 * sizeof(Index)); shift += 8) {
+            if (!(differing >> shift & 255)) continue;
+            i64 begins[257] = {0};
+            for (i64 i = 0; i < count; i++) begins[(from.sources[i] >> shift & 255) + 1]++;
+            for (i64 byte = 0; byte < 256; byte++) begins[byte + 1] += begins[byte];
+            for (i64 i = 0; i < count; i++) to.set(begins[from.sources[i] >> shift & 255]++, from, i);
+            Entries swapped = from;
+            from = to;
+            to = swapped;
+        }
+        for (i64 i = 0; from.sources != sources && i < count; i++) set(i, from, i);
+    }
+};
+
+template <class Index>
+bool sort_rows(i64 count, const i64* rows, const i64* starts, const i64* offsets, const Index* sources,
+               const Index* position, const f64* weights, Entries<Index> sorted, Entries<Index> scratch, i64 threads) {
+    return Team(threads).for_each((count + PIECE_ROWS - 1) / PIECE_ROWS, [&](i64 piece) {
+        for (i64 k = piece * PIECE_ROWS; k < least((piece + 1) * PIECE_ROWS, count); k++) {
+            i64 first = offsets[rows[k]], size = starts[k + 1] - starts[k];
+            auto row = sorted.at(starts[k]);
+            for (i64 i = 0; i < size; i++) {
+                row.sources[i] = position ? position[sources[first + i]] : sources[first + i];
+                if (weights) row.weights[i] = weights[first + i];
+            }
+            row.sort(size, scratch.at(starts[k]));
+        }
+    });
+}
+
+// Write numbers in groups of eight, each group in the bits of its widest, and these numbers of bits to `widths`; return
+// the end of the data.
+u8* pack_groups(const u32* values, i64 count, u8* widths, u8* data) {
+    for (i64 group = 0; group < count; group += GROUP) {
+        i64 size = least(GROUP, count - group), held = 0;
+        u64 together = 0, word = 0;
+        for (i64 k = 0; k < size; k++) together |= values[group + k];
+        i64 width = 0;
+        while (together >> width) width++;
+        *widths++ = u8(width);
+        u8* end = data + width;  // eight numbers of `width` bits; a last group is padded with zeros
+        for (i64 k = 0; k < size; k++) {
+            word |= u64(values[group + k]) << held;
+            for (held += width; held >= 8; held -= 8, word >>= 8) *data++ = u8(word);
+        }
+        for (; data < end; word >>= 8) *data++ = u8(word);
+    }
+    return data;
+}
+
+// Pack the edges first .. last - 1, of which the first is in `row`, to `packed`; return the end of the piece.
+template <class Index>
+u8* pack_piece(const i64* starts, const Index* sources, i64 bits, i64 first, i64 last, i64 row, u8* packed) {
+    u32 lengths[PIECE_EDGES], gaps[PIECE_EDGES], steps[PIECE_EDGES];
+    i64 runs = 0, edges = last - first;
+    for (i64 edge = first, before = row; edge < last; row++) {
+        i64 stop = least(starts[row + 1], last);
+        if (stop <= edge) continue;
+        lengths[runs] = u32(stop - edge - 1);
+        gaps[runs] = runs ? u32(row - before - 1) : 0;
+        before = row;
+        runs++;
+        edge = stop;
+    }
+    u64 mask = (u64(1) << bits) - 1, previous = 0;
+    for (i64 edge = first; edge < last; edge++) {
+        steps[edge - first] = u32((u64(sources[edge]) - previous) & mask);
+        previous = sources[edge];
+    }
+    u8 header[] = {u8(edges), u8(edges >> 8), u8(runs), u8(runs >> 8)};
+    memcpy(packed, header, sizeof header);
+    i64 run_groups = (runs + GROUP - 1) / GROUP;
+    u8 *widths = packed + sizeof header, *data = widths + 2 * run_groups + (edges + GROUP - 1) / GROUP;
+    data = pack_groups(lengths, runs, widths, data);
+    data = pack_groups(gaps, runs, widths + run_groups, data);
+    data = pack_groups(steps, edges, widths + 2 * run_groups, data);
+    while ((data - packed) % 16) *data++ = 0;
+    return data;
+}
+
+// Pack the edges of a part in pieces; `table` receives the offset of each piece, and its first row. Return the bytes.
+template <class Index>
+i64 pack_part(i64 rows, const i64* starts, const Index* sources, i64 bits, i64 begin, i64 end, u8* packed, i64* table) {
+    i64 row = 0, high = rows;  // the last row that begins at or before `begin`
+    while (row + 1 < high) {
+        i64 middle = (row + high) / 2;
+        if (starts[middle] <= begin) row = middle;
+        else high = middle;
+    }
+    u8* at = packed;
+    for (i64 first = begin; first < end; first += PIECE_EDGES, table += 2) {
+        while (starts[row + 1] <= first) row++;
+        table[0] = at - packed;
+        table[1] = row;
+        at = pack_piece(starts, sources, bits, first, least(first + PIECE_EDGES, end), row, at);
+    }
+    return at - packed;
+}
+
+}  // namespace
+
+// Write the sources of `rows`, sorted within each row, and their weights, unless null; row k begins at starts[k].
+//
+// Sources are mapped through `position` first, unless that is null. Parallel edges keep their order.
+#define DEFINE_SORT(suffix, Index)                                                                                   \
+    EXPORT sort_rows_##suffix(i64 count, i64, i64, i64, const i64* rows, const i64* starts, const i64* offsets,      \
+                              const Index* sources, const Index* position, const f64* weights,                       \
+                              Index* sorted_sources, f64* sorted_weights, Index* scratch, f64* scratch_weights,      \
+                              i64 threads) {                                                                         \
+        return sort_rows(count, rows, starts, offsets, sources, position, weights,                                   \
+                         Entries<Index>{sorted_sources, sorted_weights}, Entries<Index>{scratch, scratch_weights},   \
+                         threads)                                                                                    \
+                   ? 0                                                                                               \
+                   : INTERRUPTED;                                                                                    \
+    }
+FOR_INDICES(DEFINE_SORT)
+
+// Pack parts of consecutive rows, in pieces of 2048 edges; the edges of part p are begins[p] .. begins[p + 1] - 1.
+//
+// Row k has the edges starts[k] .. starts[k + 1] - 1. A source has at most `bits` bits, at most 31. Part p is written to
+// the row p of `data`, of `width` bytes, its number of bytes to sizes[p], and the offset and the first row of its pieces
+// to the row p of `table`.
+#define DEFINE_PACK(suffix, Index)                                                                                   \
+    EXPORT pack_parts_##suffix(i64 rows, i64, i64 parts, i64 width, i64 pieces, const i64* starts,                   \
+                               const Index* sources, i64 bits, const i64* begins, u8* data, i64* table, i64* sizes,  \
+                               i64 threads) {                                                                        \
+        return Team(threads).for_each(parts,                                                                         \
+                                      [&](i64 part) {                                                                \
+                                          sizes[part] = pack_part(rows, starts, sources, bits, begins[part],         \
+                                                                  begins[part + 1], data + part * width,             \
+                                                                  table + 2 * part * pieces);                        \
+                                      })                                                                             \
+                   ? 0                                                                                               \
+                   : INTERRUPTED;                                                                                    \
+    }
+FOR_INDICES(DEFINE_PACK)

@@ -1,0 +1,66 @@
+"""Sorting of in-edges by source, and their compression: see packing.cpp."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from prplugin.cpu.library import Kernel
+from prplugin.types.edges import Floats, Integers
+
+PIECE = 2048
+"""Edges per piece, as in packing.cpp and streamed.cu; the last piece of a part may have fewer."""
+
+MAX_EDGE_BYTES, MAX_PIECE_BYTES = 10, 128
+"""Bytes per packed edge, and more per piece, at most."""
+
+_sort_rows = Kernel(
+    "sort_rows",
+    "rows:i8[count] starts:i8[count+1] offsets:i8[n+1] sources:I[m] position:I[n]? weights:f8[m]? "
+    "sorted_sources:I[edges]! sorted_weights:f8[edges]!? scratch:I[edges]! scratch_weights:f8[edges]!? threads:i8",
+)
+
+_pack_parts = Kernel(
+    "pack_parts",
+    "starts:i8[rows+1] sources:I[edges] bits:i8 begins:i8[parts+1] data:u1[parts,width]! table:i8[parts,pieces,2]! "
+    "sizes:i8[parts]! threads:i8",
+)
+
+
+def sort_rows(
+    rows: Integers, starts: Integers, offsets: Integers, sources: Integers, position: Integers | None,
+    weights: Floats | None, threads: int,
+) -> tuple[Integers, Floats | None]:  # fmt: skip
+    """Return the sources of `rows`, sorted within each row, and their weights; row k begins at ``starts[k]``.
+
+    Sources are mapped through `position` first, unless that is None. Parallel edges keep their order.
+    """
+    size = int(starts[-1])
+    found = [
+        (np.empty(size, sources.dtype), None if weights is None else np.empty(size))
+        for _ in range(2)  # the result and scratch memory
+    ]
+    _sort_rows(rows, starts, offsets, sources, position, weights, *found[0], *found[1], threads)
+    return found[0]
+
+
+def pack(starts: Integers, sources: Integers, bits: int, begins: Integers, threads: int) -> list[tuple[Any, Integers]]:
+    """Pack the parts ``begins[p]:begins[p + 1]`` of the edges of consecutive rows, whose first edges are `starts`.
+
+    Return the bytes of each part, and the offset in them and the row of the first edge of each of its pieces.
+    """
+    longest = int(np.diff(begins).max(initial=0))
+    pieces = -(-longest // PIECE)
+    data = np.empty((min(threads, begins.size - 1), MAX_EDGE_BYTES * longest + MAX_PIECE_BYTES * pieces), np.uint8)
+    found: list[tuple[Any, Integers]] = []
+    for first in range(0, begins.size - 1, max(threads, 1)):
+        some = begins[first : first + threads + 1]
+        table, sizes = np.empty((some.size - 1, pieces, 2), np.int64), np.empty(some.size - 1, np.int64)
+        _pack_parts(starts, sources, bits, some, data[: sizes.size], table, sizes, threads)
+        counts = (-(-np.diff(some) // PIECE)).tolist()
+        found += [
+            (packed[:size].copy(), places[:count])
+            for packed, size, places, count in zip(data, sizes.tolist(), table, counts, strict=False)
+        ]
+    return found
