@@ -11,11 +11,12 @@ from benchmarks.measure import repeatedly
 from benchmarks.overlap import median_ms, recorded
 from benchmarks.papers import implementations
 from benchmarks.run import Row
+from prplugin.cpu.run_sums import ThreadedSums
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.papers._host_rows import Recorder, ThreadedSums, host_rows, unrecorded
+from prplugin.methods.papers._host_rows import Recorder, host_rows, unrecorded
 from prplugin.methods.papers.segmented import (
     CANDIDATES,
     GRIDS,

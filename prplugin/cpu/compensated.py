@@ -1,19 +1,15 @@
-"""Compensated sums on the CPU, compiled by Numba: by group, and of rows by several threads.
+"""Compensated sums by group on the CPU, compiled by Numba.
 
-Kernels add the rounding errors of additions beside the terms, as in sums.cuh. Rows longer than `RUN` are split into
-runs that are summed separately, so that several threads share a long row; the split does not depend on their number.
+Kernels add the rounding errors of additions beside the terms, as in sums.cuh.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from prplugin.cpu.memory import compiled, read_only, take
+from prplugin.cpu.memory import compiled, read_only
 from prplugin.numerics.rounding import compensated_depth
 from prplugin.types.edges import Floats, Integers
-
-RUN = 1 << 14
-"""Edges per run, at most: about ten microseconds of work."""
 
 
 class CompensatedSums:
@@ -56,40 +52,3 @@ def _add_compensated(groups, terms, sums, errors):
         group = groups[edge]
         sums[group], error = two_sum(sums[group], terms[edge])
         errors[group] += error
-
-
-@compiled
-def sum_runs(pieces, taken, bounds, places, normalized_weights, contributions, high, low, sums):
-    """Sum the runs of the pieces that this thread takes; run r is the edges bounds[r]..bounds[r + 1].
-
-    The first ``high.size`` runs are parts of long rows and keep sum and error separate; each later run is a whole row.
-    Terms are computed in float64 for any type of contributions and normalized weights.
-    """
-    parts = high.size
-    piece = take(taken)
-    while piece < len(pieces):
-        for run in range(pieces[piece, 0], pieces[piece, 1]):
-            total, errors = 0.0, 0.0
-            for edge in range(bounds[run], bounds[run + 1]):
-                term = np.float64(contributions[places[edge]])
-                if normalized_weights is not None:
-                    term *= np.float64(normalized_weights[edge])
-                total, error = two_sum(total, term)
-                errors += error
-            if run < parts:
-                high[run] = total
-                low[run] = errors
-            else:
-                sums[run - parts] = total + errors
-        piece = take(taken)
-
-
-@compiled
-def join_runs(runs_of, high, low, sums):
-    """Add up the runs of each long row in order; those of row t are runs_of[t]..runs_of[t + 1]."""
-    for row in range(runs_of.size - 1):
-        total, errors = 0.0, 0.0
-        for run in range(runs_of[row], runs_of[row + 1]):
-            total, error = two_sum(total, high[run])
-            errors += error + low[run]
-        sums[row] = total + errors

@@ -193,8 +193,8 @@ class StreamedPull:
         for chunk, (data, *normalized_weights) in self.chunk_stream:
             first, last = self._chunks[chunk : chunk + 2]
             runtime.launch(
-                sum_pieces, last - first, packing.PIECE // packed.GROUP, first, np.int32(self._bits), self._pieces, data,
-                normalized_weights[0] if normalized_weights else None, contributions, row_sums, self._partials,
+                sum_pieces, last - first, packing.PIECE // packed.GROUP, first, np.int32(self._bits), self._pieces,
+                data, normalized_weights[0] if normalized_weights else None, contributions, row_sums, self._partials,
                 smem=self._smem,
             )  # fmt: skip
         runtime.launch(collect, self._count, gpu_pull.COLLECTORS, self._pieces, self._partials, row_sums)

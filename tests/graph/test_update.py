@@ -536,6 +536,9 @@ def test_update_of_windowed_graph_raises():
 def test_update_needs_compiled_kernels(monkeypatch):
     graph = prplugin.Graph(frame([(0, 1, 1.0)]))
     monkeypatch.setattr("prplugin.cpu.library.is_available", lambda: False)
-    with pytest.raises(prplugin.MethodUnavailableError, match="update needs the compiled CPU kernels: the CPU kernels were not compiled"):
+    with pytest.raises(
+        prplugin.MethodUnavailableError,
+        match="update needs the compiled CPU kernels: the CPU kernels were not compiled",
+    ):
         graph.update(add=frame([(1, 0, 1.0)]))
     assert graph.number_of_edges == 1

@@ -12,14 +12,15 @@ from method_params import param
 
 import prplugin
 from benchmarks.overlap import recorded
-from prplugin.cpu import compensated
+from prplugin.cpu import run_sums
+from prplugin.cpu.run_sums import ThreadedSums
 from prplugin.errors import InvalidOptionError
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.engines import gpu_pull
 from prplugin.methods.papers import cpu_split
-from prplugin.methods.papers._host_rows import ThreadedSums, host_rows
+from prplugin.methods.papers._host_rows import host_rows
 from prplugin.methods.papers.cpu_split import SplitPull, choose, head_lengths, search, split_option, split_text
 from prplugin.types.edges import Edges
 
@@ -159,15 +160,17 @@ def test_heads_and_tails_partition_in_edges(split, monkeypatch):
 @pytest.fixture
 def short_runs(monkeypatch):
     """Cut tails into runs of a few edges, so that small ones have several."""
-    monkeypatch.setattr(compensated, "RUN", 8)
+    monkeypatch.setattr(run_sums, "RUN", 8)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("lengths", [[1], [5, 3, 1], [100, 41, 40, 16, 9, 8, 8, 7, 1, 1], [33, 0, 0], [8] * 50])
+@pytest.mark.parametrize(
+    "lengths", [[], [0], [1], [5, 3, 1], [100, 41, 40, 16, 9, 8, 8, 7, 1, 1], [33, 0, 0], [8] * 50]
+)
 def test_tail_sums_have_two_roundings(short_runs, dtype, weighted, lengths):
     random = np.random.default_rng(1)
-    bounds = np.append(0, np.cumsum(lengths))
+    bounds = np.append(0, np.cumsum(np.array(lengths, np.int64)))
     values = (random.random(60) * 10.0 ** random.integers(-12, 12, 60)).astype(dtype)
     places = random.integers(0, 60, bounds[-1]).astype(np.int32)
     normalized_weights = random.random(bounds[-1]).astype(dtype) if weighted else None

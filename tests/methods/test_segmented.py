@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from method_params import param
 
 import prplugin
+from prplugin.cpu.run_sums import ThreadedSums
 from prplugin.cpu.sorting import offsets_of
 from prplugin.errors import InvalidOptionError
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods.papers import segmented
-from prplugin.methods.papers._host_rows import ThreadedSums, host_rows
+from prplugin.methods.papers._host_rows import host_rows
 from prplugin.methods.papers.segmented import Schedule, Segment, SegmentedPull, SortedRows, choose_host_segments, cut
 from prplugin.methods.registry import methods
 from tests.methods.test_binned import SHAPES, assert_ranks_agree, assert_row_sums, exact_row_sums, graph_of_shape
@@ -229,6 +230,13 @@ def test_invalid_options_raise(options, message):
     with pytest.raises(InvalidOptionError) as caught:
         segmented.prepare(problem, this_machine(), **options)
     assert message in str(caught.value)
+
+
+def test_cpu_needs_compiled_kernels(monkeypatch):
+    problem = Problem(graph_of_shape("two vertices")[0]._graph.adjacency, 0.85)
+    monkeypatch.setattr("prplugin.cpu.library.is_available", lambda: False)
+    with pytest.raises(prplugin.MethodUnavailableError, match="cpu=True needs the compiled CPU kernels"):
+        segmented.prepare(problem, this_machine(), cpu=True)
 
 
 def test_segmented_is_nondeterministic():

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from prplugin.cpu.threads import Threads, equal_work
+from prplugin.cpu.run_sums import ThreadedSums
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy, cupyx
 from prplugin.methods.engines.gpu_pull import Layout
@@ -76,40 +76,6 @@ def host_rows(runs: Layout, n: int) -> HostRows:
         np.concatenate(places),
         None if weights[0] is None else np.concatenate(weights),
     )
-
-
-class ThreadedSums:
-    """Row sums by several threads, in pieces of about equal work; the bits do not depend on their number."""
-
-    def __init__(self, bounds: Integers, places: Integers, threads: int) -> None:
-        from prplugin.cpu import compensated as kernels  # imports Numba
-
-        self._kernels, self._places = kernels, places
-        lengths = np.diff(bounds)
-        long = int(np.count_nonzero(lengths > kernels.RUN))  # long rows come first
-        runs = -(-lengths[:long] // kernels.RUN)
-        self._runs_of = np.append(0, np.cumsum(runs))
-        cuts = [np.arange(bounds[row], bounds[row + 1], kernels.RUN) for row in range(long)]
-        self._bounds = np.concatenate([*cuts, bounds[long:]])
-        self._high, self._low = np.empty(int(runs.sum())), np.empty(int(runs.sum()))
-        runs_of_work = (int(self._bounds[-1]) + 4 * self._bounds.size) // kernels.RUN
-        pieces = equal_work(self._bounds, 1, min(8 * threads, 1 + runs_of_work))
-        self._pieces = np.array(pieces, np.int64).reshape(-1, 2)
-        # Starting a thread takes about as long as the sum of two runs.
-        self._threads = Threads(min(threads, 1 + runs_of_work // 4))
-
-    def __call__(self, contributions: Floats, weights: Floats | None, sums: Floats) -> None:
-        """Write the sum of each row."""
-        long = self._runs_of.size - 1
-
-        def sum_pieces(taken: Any) -> None:
-            self._kernels.sum_runs(
-                self._pieces, taken, self._bounds, self._places, weights, contributions, self._high, self._low,
-                sums[long:],
-            )  # fmt: skip
-
-        self._threads.share(len(self._pieces), sum_pieces)
-        self._kernels.join_runs(self._runs_of, self._high, self._low, sums)
 
 
 class HostPull:

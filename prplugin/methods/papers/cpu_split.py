@@ -17,13 +17,14 @@ import statistics
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from prplugin.cpu import library
 from prplugin.errors import InvalidOptionError
 from prplugin.gpu.lazy import cupy
+from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
@@ -62,7 +63,13 @@ memory = replace(
     preparing_vertex=Size(64, index=1, offset=2),  # vertices sorted by in-degree
     preparing_bytes=24 * CHUNK,  # copies of tails to the host for timing
 )
-unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
+
+
+def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | None:
+    """Return why GPU or CPU cannot sum rows, or None."""
+    return gpu_pull.unavailable_reason(memory, adjacency, machine) or library.unavailable_reason()
+
+
 cost = gpu_pull.cost_of(68e-6, edge=3.3e-11, longest=2.2e-8)
 """Fitted to benchmarks/results/kernels.md; the longest head dominates."""
 

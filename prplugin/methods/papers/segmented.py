@@ -16,8 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from prplugin.cpu import library
+from prplugin.cpu.run_sums import ThreadedSums
 from prplugin.cpu.sorting import stable_order
-from prplugin.errors import InvalidOptionError, listed
+from prplugin.errors import InvalidOptionError, MethodUnavailableError, listed
 from prplugin.gpu.lazy import cupy, cupyx
 from prplugin.graph.adjacency import Adjacency, group_sizes
 from prplugin.graph.memory import Size
@@ -25,7 +27,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.papers._host_rows import HostPull, Recorder, ThreadedSums, host_rows, unrecorded
+from prplugin.methods.papers._host_rows import HostPull, Recorder, host_rows, unrecorded
 from prplugin.methods.papers._rows import LANES, RowsPull, best_seconds, check_launch
 from prplugin.numerics.rounding import compensated_depth
 from prplugin.options import validate_int
@@ -207,6 +209,8 @@ def prepare(
     segments = validate_int("segments", segments)
     if not isinstance(cpu, (bool, np.bool_)):
         raise InvalidOptionError(f"cpu must be True or False, not {cpu!r}.")
+    if cpu and (reason := library.unavailable_reason()):
+        raise MethodUnavailableError(f"cpu=True needs the compiled CPU kernels: {reason}.")
     if not isinstance(schedule, (str, PathLike, Schedule)):
         raise InvalidOptionError(f"schedule must be 'measured', a path or a Schedule, not {schedule!r}.")
     if not isinstance(schedule, Schedule) and schedule != "measured":
