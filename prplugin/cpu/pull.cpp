@@ -49,6 +49,12 @@ template <class Index, class Value> struct Pull {
     i64 chunks() const { return (blocks + CHUNK_BLOCKS - 1) / CHUNK_BLOCKS; }
     i64 chunk_row(i64 chunk) const { return least(chunk * CHUNK_BLOCKS * BLOCK_ROWS, n); }
 
+    // Work of the rows before a block: four edges per row, and its edges.
+    i64 work_before(i64 block) const {
+        i64 row = least(block * BLOCK_ROWS, n);
+        return offsets[row] + 4 * row;
+    }
+
     // Make y the ranks of the next step.
     void after_step() {
         auto swapped = contributions;
@@ -157,10 +163,7 @@ template <class Index, class Value>
 i64 iterate(Pull<Index, Value>& pull, Team& team, f64 norm, i64 budget, f64 goal, Mixing mixing, f32* history,
             f64* scratch, f64* changes) {
     Shares blocks(team.count(), pull.blocks), chunks(team.count(), pull.chunks());
-    blocks.divide([&](i64 piece) {
-        i64 row = least(piece * BLOCK_ROWS, pull.n);
-        return pull.offsets[row] + 4 * row;
-    });
+    blocks.divide([&](i64 block) { return pull.work_before(block); });
     chunks.divide([](i64 piece) { return piece; });
     i64 steps = 0, jump = 0;
     bool begins = norm != 0, mixes = false;
@@ -219,6 +222,15 @@ i64 iterate(Pull<Index, Value>& pull, Team& team, f64 norm, i64 budget, f64 goal
     return completed ? steps : INTERRUPTED;
 }
 
+// Make one step; the sums of its blocks are left in `pull.sums`.
+template <class Index, class Value> i64 step(Pull<Index, Value>& pull, f32* moves, i64 threads) {
+    Team team(least(threads, pull.blocks));
+    Shares blocks(team.count(), pull.blocks);
+    blocks.divide([&](i64 block) { return pull.work_before(block); });
+    auto step_block = [&](i64 block) { pull.step_block(block, moves); };
+    return team.run([&](i64 thread) { blocks.work(team, thread, step_block); }) ? 0 : INTERRUPTED;
+}
+
 }  // namespace
 
 // Make up to `budget` steps. `state` holds D(x) and the index of the contributions of x, before and after; and the
@@ -245,3 +257,17 @@ i64 iterate(Pull<Index, Value>& pull, Team& team, f64 norm, i64 budget, f64 goal
     }
 #define FOR_VALUES(index, Index) DEFINE(index, Index, f8, f64) DEFINE(index, Index, f4, f32)
 FOR_INDICES(FOR_VALUES)
+
+// Make one step over the n vertices of this process, whose contributions precede those of ghosts; D(x) is `dangling`.
+#define DEFINE_STEP(suffix, Index)                                                                                     \
+    EXPORT step_rows_##suffix(                                                                                         \
+        i64 n, i64, i64 targets, i64 teleports, i64, const i64* offsets, const Index* sources, const f64* weights,     \
+        const f64* inverse, const f64* target, const f64* teleport, f64 alpha, i64 fan_in, f64 dangling, f64* ranks,   \
+        f64* contributions, f64* next, f32* moves, f64* sums, i64 threads) {                                           \
+        i64 blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;                                                                \
+        Pull<Index, f64> pull{n,        blocks,      offsets,       sources, weights, inverse, target,                 \
+                              teleport, targets > 0, teleports > 0, alpha,   fan_in,  ranks,   contributions,          \
+                              next,     sums,        dangling};                                                        \
+        return step(pull, moves, threads);                                                                             \
+    }
+FOR_INDICES(DEFINE_STEP)

@@ -28,6 +28,13 @@ _iterate = Kernel(
     "history:f4[rows,n]!? scratch:f8[n/4096,576]!? changes:f8[budget]! threads:i8",
 )
 
+step = Kernel(
+    "step_rows",
+    "offsets:i8[n+1] sources:I[m] weights:f8[m]? inverse:f8[n] target:f8[targets+1] teleport:f8[teleports+1] alpha:f8 "
+    "fan_in:i8 dangling:f8 ranks:f8[n]! contributions:f8[all] next:f8[all]! moves:f4[n]!? sums:f8[n/256,3]! threads:i8",
+)
+"""One step over the first n of all vertices whose contributions are given; see pull.cpp."""
+
 
 def norm_depth(rows: int) -> int:
     """Return the most additions that a row's change or rank goes through in the sums of a step over `rows` rows.

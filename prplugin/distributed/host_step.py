@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from prplugin.cpu import pull
 from prplugin.cpu.normalization import inverse_out_weight
 from prplugin.cpu.sums import fan_in_for, group_sum_depth, total
-from prplugin.cpu.threads import Threads, equal_work
 from prplugin.distributed.communicator import Communicator, all_reduce_sum
 from prplugin.distributed.shard import Shard
 from prplugin.graph.problem import Problem
@@ -73,7 +73,7 @@ class _DistributedStep(HostStep, ABC):
 
 
 class NumpyStep(_DistributedStep):
-    """A step in NumPy, which needs no compilation."""
+    """A step in NumPy, which needs no compiled kernels."""
 
     def __init__(self, communicator: Communicator, shard: Shard, problem: Problem) -> None:
         super().__init__(communicator, shard, problem)
@@ -94,37 +94,25 @@ class NumpyStep(_DistributedStep):
         return total(change), float(change.max(initial=0.0)), total(np.where(self._inverse_out_weight == 0, ranks, 0.0))
 
 
-class CompiledStep(_DistributedStep):
-    """A step with the kernels of method `numba`, with the same bits for any number of threads."""
+class NativeStep(_DistributedStep):
+    """A step with the compiled kernels of method `native`, with the same bits for any number of threads."""
 
     def __init__(self, communicator: Communicator, shard: Shard, problem: Problem, threads: int) -> None:
-        from prplugin.cpu import pull_kernels as kernels  # imports Numba
-
         super().__init__(communicator, shard, problem)
-        self._kernels = kernels
-        offsets, sources, _ = shard.adjacency.csc
-        offsets = offsets[: self._rows + 1]
-        self._offsets, self._sources = kernels.as_unsigned(offsets, sources)
-        self._normalized_weights = shard.adjacency.normalized_weights
-        blocks = -(-self._rows // kernels.BLOCK)
-        self._sums = np.zeros((blocks, 3))
-        self._threads = Threads(threads)
-        self._pieces = np.array(equal_work(offsets, kernels.BLOCK, 8 * threads) if blocks else [], np.int64)
-        self._fan_in = np.uint64(fan_in_for(shard.largest_in_degree))
-        rows = shard.max_rows
-        sums = max(rounding_depth(rows), kernels.block_depth() + rounding_depth(-(-rows // kernels.BLOCK)))
-        row = group_sum_depth(shard.largest_in_degree)
-        self.rounding = shard.step_rounding(row, sums + communicator.size)
+        adjacency, rows = shard.adjacency, self._rows
+        offsets, sources, _ = adjacency.csc
+        self._in_edges = offsets[: rows + 1], sources, adjacency.normalized_weights
+        self._fan_in, self._threads = fan_in_for(shard.largest_in_degree), threads
+        self._sums = np.zeros((-(-rows // pull.BLOCK_ROWS), 3))
+        sums = max(rounding_depth(shard.max_rows), pull.norm_depth(shard.max_rows)) + communicator.size
+        # The last four are the sums of each group of terms.
+        self.rounding = shard.step_rounding(group_sum_depth(shard.largest_in_degree) + 4, sums)
 
     def _step(self, moves: Any) -> tuple[float, float, float]:
-        def step(taken: Any) -> None:
-            self._kernels.step(
-                self._pieces, taken, self._offsets, self._sources, self._normalized_weights, self._fan_in,
-                self._inverse_out_weight,
-                self._contributions, self._alpha, self._alpha * self._mass, self._target, self._teleport,
-                self._ranks, self._next, self._kernels.NO_MOVES if moves is None else moves, False, self._sums,
+        if self._rows:
+            pull.step(
+                *self._in_edges, self._inverse_out_weight, self._target, self._teleport, self._alpha, self._fan_in,
+                self._mass, self._ranks, self._contributions, self._next, moves, self._sums, self._threads,
             )  # fmt: skip
-
-        self._threads.share(len(self._pieces), step)
         change, largest, dangling = self._sums.T
         return total(change), float(largest.max(initial=0.0)), total(dangling)

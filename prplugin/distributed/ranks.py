@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from prplugin.cpu import library
 from prplugin.cpu.sums import total
 from prplugin.distributed.communicator import Communicator, all_reduce_sum
 from prplugin.distributed.shard import Shard, Stages
+from prplugin.errors import MethodUnavailableError, counted
 from prplugin.frames import dask, pandas
 from prplugin.graph.problem import Problem, normalised
-from prplugin.machine import COMPILED_FROM
+from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.options import Options
 from prplugin.progress import Report as StateReport
@@ -82,7 +84,7 @@ def rank_shard(
     stages.done("write")
     seconds = shard.seconds | stages.seconds | {"communication": communicator.wait_seconds - waited}
     of_ranks = communicator.all_gather((len(frame), seconds, communicator.bytes_sent - sent))
-    reason = "requested by name" if options.method != "auto" else "auto: by the size of the largest part of the graph"
+    reason = "requested by name" if options.method != "auto" else "auto: the fastest that all workers can run"
     history = History(
         shard.n, shard.m, shard.adjacency.weighted, options.alpha, options.tol, options.stop,
         (Considered(method, None, reason),),
@@ -136,7 +138,7 @@ def _vector(
 def _step(
     communicator: Communicator, shard: Shard, problem: Problem, options: Options, threads: int
 ) -> tuple[str, Step]:
-    """Choose and prepare the method: a GPU method if the graph is on GPUs, else by the size of the largest part.
+    """Choose and prepare the method: a GPU method if the graph is on GPUs, else one that all workers can run.
 
     `problem` holds the vectors of the vertices of this rank.
     """
@@ -147,11 +149,13 @@ def _step(
         return device_step.prepare(device, shard, problem, options)
     from prplugin.distributed import host_step
 
-    compiled = shard.max_edges >= COMPILED_FROM if options.method == "auto" else options.method == "numba"
-    if compiled or options.method_options:
-        threads = options.method_options.get("threads") or threads
-        return "numba", host_step.CompiledStep(communicator, shard, problem, threads)
-    return "numpy", host_step.NumpyStep(communicator, shard, problem)
+    missing = [reason for reason in communicator.all_gather(library.unavailable_reason()) if reason]
+    if options.method == "numpy" or (options.method == "auto" and missing and not options.method_options):
+        return "numpy", host_step.NumpyStep(communicator, shard, problem)
+    if missing:
+        raise MethodUnavailableError(f"method 'native' cannot run on {counted(len(missing), 'worker')}: {missing[0]}.")
+    threads = options.method_options.get("threads") or Machine(threads).threads_for(shard.adjacency.m)
+    return "native", host_step.NativeStep(communicator, shard, problem, threads)
 
 
 def _write(communicator: Communicator, shard: Shard, names: list[Any], ranks: Any, top: int | None) -> Any:

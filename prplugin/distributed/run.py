@@ -290,7 +290,7 @@ class _Workers:
 
 
 METHODS = {
-    "prplugin.frames._pandas_parts": ("numpy", "numba"),
+    "prplugin.frames._pandas_parts": ("numpy", "native"),
     "prplugin.frames._cudf_parts": ("persistent", "propagation-blocking"),
 }
 """Methods available for partitions of pandas (host) and of cuDF (device)."""

@@ -59,7 +59,6 @@ class Shard:
     rows: int
     offsets: list[int]  # first vertex of each rank in the whole graph, and n
     m: int  # number of edges of the whole graph
-    max_edges: int  # largest number of edges of a rank
     ghost_sources: list[Integers]  # per rank: the vertices of this rank that are its ghosts, in the order of its ghosts
     ghost_counts: list[int]  # number of ghosts per owner
     parts: Any  # module of the operations on ids: `prplugin.frames._pandas_parts` or `_cudf_parts`
@@ -174,7 +173,6 @@ def build(
         rows=keys_owned.size,
         offsets=[0, *accumulate(counts)],
         m=sum(edge_counts),
-        max_edges=max(edge_counts),
         ghost_sources=ghost_sources,
         ghost_counts=ghost_counts,
         parts=parts,

@@ -15,7 +15,7 @@ from threaded_communicator import run_workers
 import prplugin
 from prplugin.distributed.ranks import highest_rows, rank_shard
 from prplugin.distributed.shard import build
-from prplugin.errors import InvalidEdgesError, InvalidOptionError
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, MethodUnavailableError
 from prplugin.frames import dask as adapter
 from prplugin.frames.columns import resolve
 from prplugin.options import Options
@@ -166,11 +166,11 @@ def path_graph(n):
         {"stop": "vertex"},
         {"stop": "networkx"},
         {"scale": "n", "dtype": "float32"},
-        {"method": "numba"},
+        {"method": "native"},
         {"method": "numpy"},
-        {"method": "numba", "weight": "w"},
+        {"method": "native", "weight": "w"},
         {"method": "numpy", "weight": "w"},
-        {"method": "numba", "alpha": 0.99, "tol": 1e-10},
+        {"method": "native", "alpha": 0.99, "tol": 1e-10},
     ],
     ids=str,
 )
@@ -203,12 +203,24 @@ def test_extrapolation_uses_all_workers():
     assert report.outcome.converged
 
 
-@pytest.mark.parametrize("method", ["numpy", "numba"])
+def test_all_workers_use_kernels_that_all_have(monkeypatch):
+    edges = pd.DataFrame({"src": [0, 1, 2, 3, 3], "dst": [1, 2, 3, 0, 1]})
+    assert rank_distributed(edges, 2)[1].history.considered[0].method == "native"
+    reasons = [None, "no kernels"] * 2  # of two workers and two rankings
+    monkeypatch.setattr("prplugin.cpu.library.unavailable_reason", reasons.pop)
+    found, report = rank_distributed(edges, 2)
+    assert report.history.considered[0].method == "numpy"
+    assert_same_ranks(found, edges.pagerank(method="numpy"), 2e-6)
+    with pytest.raises(MethodUnavailableError, match="'native' cannot run on 1 worker: no kernels"):
+        rank_distributed(edges, 2, method="native")
+
+
+@pytest.mark.parametrize("method", ["numpy", "native"])
 def test_bits_do_not_depend_on_thread_count(method):
     rng = np.random.default_rng(2)
     edges = pd.DataFrame({"src": rng.integers(0, 3000, 20000), "dst": rng.integers(0, 3000, 20000)})
-    one, _ = rank_distributed(edges, 2, method=method, threads=1)
-    other, _ = rank_distributed(edges, 2, method=method, threads=3)
+    one, _ = rank_distributed(edges, 2, method=method, method_options={"threads": 1})
+    other, _ = rank_distributed(edges, 2, method=method, method_options={"threads": 3})
     assert one["pagerank"].to_numpy().tobytes() == other["pagerank"].to_numpy().tobytes()
 
 

@@ -122,7 +122,7 @@ def test_result_is_partitioned_dask_frame(client):
         ),
         pytest.param({"directed": False, "duplicates": "first", "vertices": [1000, 7, -5]}, marks=pytest.mark.slow),
         {"personalization": pd.Series([1.0, 2.0], index=[3, 5]), "dangling": {4: 1}, "nstart": {1: 1, 2: 3}},
-        {"tol": 0, "max_iter": 5, "method": "numba", "threads": 2},
+        {"tol": 0, "max_iter": 5, "method": "native", "threads": 2},
         pytest.param({"top": 5, "tol": 1e-10}, marks=pytest.mark.slow),
     ],
     ids=str,
@@ -162,7 +162,7 @@ def test_graph_is_reused_by_rankings(client):
     ranking = graph.rank(alpha=0.9)
     assert ranking.converged
     assert ranking.error_bound <= 1e-6
-    assert ranking.method == "numpy"
+    assert ranking.method == "native"
     assert ranking.stages["iterations"] > 0
     assert all(sent > 0 for sent in ranking.bytes_sent)
     assert "on 3 workers" in str(ranking)

@@ -1,0 +1,47 @@
+"""One step over the vertices of a worker, compared with NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from prplugin.cpu import pull
+from prplugin.cpu.sorting import offsets_of
+
+
+@pytest.mark.parametrize("uniform", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 255, 256, 257, 5000])
+def test_step_with_ghosts(n, index, weighted, uniform):
+    random = np.random.default_rng(n)
+    ghosts, alpha, dangling = n // 3, 0.85, 0.2
+    offsets = offsets_of(random.integers(0, 9, n))
+    offsets[n // 2 + 1 :] += 300  # a row of several groups
+    sources = random.integers(0, n + ghosts, offsets[-1]).astype(index)
+    weights = random.random(sources.size) if weighted else None
+    inverse = random.random(n) * random.integers(0, 2, n)
+    target, teleport = (np.array([1 / n]) if uniform else random.random(n) for _ in range(2))
+    ranks, contributions = random.random(n), random.random(n + ghosts)
+    terms = contributions[sources] * (1.0 if weights is None else weights)
+    sums = np.bincount(np.repeat(np.arange(n), np.diff(offsets)), terms, n)
+    expected = alpha * (sums + dangling * target) + teleport
+    move = expected - ranks
+    bits = set()
+    for threads in (1, 2, 5):
+        found, following, moves = ranks.copy(), np.full(n + ghosts, 7.0), np.empty(n, np.float32)
+        measured = np.empty((-(-n // pull.BLOCK_ROWS), 3))
+        pull.step(
+            offsets, sources, weights, inverse, target, teleport, alpha, 16, dangling, found, contributions, following,
+            moves, measured, threads,
+        )  # fmt: skip
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
+        np.testing.assert_allclose(moves, move, rtol=1e-6, atol=1e-12)
+        np.testing.assert_allclose(following[:n], expected * inverse, rtol=1e-13)
+        assert (following[n:] == 7.0).all()
+        change, largest, mass = measured.T
+        assert change.sum() == pytest.approx(np.abs(move).sum(), rel=1e-12)
+        assert largest.max() == pytest.approx(np.abs(move).max(), rel=1e-12)
+        assert mass.sum() == pytest.approx(expected[inverse == 0].sum(), rel=1e-12)
+        bits.add((found.tobytes(), following.tobytes(), moves.tobytes(), measured.tobytes()))
+    assert len(bits) == 1
