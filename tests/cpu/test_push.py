@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import signal
+from functools import partial
 
 import numpy as np
 import pytest
@@ -153,3 +155,36 @@ def test_norms_and_ranks(n, given, center):
     ranks = np.empty(n)
     kernels.ranks(y, before, v, sum_r, 3.0, ranks)
     np.testing.assert_allclose(ranks, np.maximum(y + centered, 0) / 3.0, rtol=1e-12, atol=1e-12)
+
+
+class InterruptError(Exception):
+    """Raised by the handler of a signal."""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no interval timer")
+@pytest.mark.parametrize("pushes", [False, True])
+def test_signal_ends_long_kernels(pushes):
+    # A million vertices with the same thousand out-edges to vertex 0.
+    n, degree = 1_000_000, 1000
+    y, r, error, ends = np.ones(n), np.zeros(n), np.zeros(1), np.full(n, degree)
+    edges = np.zeros(n, np.int64), ends, np.zeros(degree, np.int32), None, ends.astype(float)
+    long_call = partial(kernels.add_contributions, *edges, y, 0.85, r, 2, error)
+    if pushes:
+        r[1:] = 1e6
+        candidates, count = np.arange(1, n + 1, dtype=np.int32), np.array([n - 1])
+        arguments = *edges, y, 0.85, r, 2, error, np.empty(1), 1.0, 1.0
+        long_call = partial(kernels.push, candidates, count, None, 0.0, *arguments)
+
+    def handle(signum, frame):
+        raise InterruptError
+
+    before = signal.signal(signal.SIGALRM, handle)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        with pytest.raises(InterruptError):
+            long_call()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    done = np.count_nonzero(y > 1) if pushes else r[0] / 0.85
+    assert 0 < done < n / 2
