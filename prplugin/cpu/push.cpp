@@ -1,25 +1,18 @@
 // Pushes of residuals along out-edges: see `prplugin.solver.residual` for the notation.
 //
 // Mapping: one thread, since each push reads what those before it wrote. Memory: per push the positions, out-weight, y
-// and r of the vertex, and per out-edge the target (and weight) and a random read and write of r; per round three passes
-// over y and r.
+// and r of the vertex, and per out-edge the target (and weight) and a random read and write of r.
 // Used by rankings after an update on the host.
 #include "native.hpp"
 
 namespace {
 
-constexpr i64 BLOCK_TERMS = 1024;   // terms per block of a blocked sum; as in push.py
-constexpr i64 LANES = 8;            // interleaved sums of a block
 constexpr i64 PUSH_COST = 4;        // of a push in edges, beside the out-edges of the vertex; as in push.py
 constexpr i64 AHEAD = 8;            // prefetch distance in pushes
 constexpr i64 POLL_VERTICES = 1 << 12;
+constexpr f64 THRESHOLD_FACTOR = 0.4;            // by which the threshold of a push falls from one round to the next
+constexpr f64 MAX_CANDIDATE_FRACTION = 1.0 / 8;  // of the vertices, above which all are examined, in their order
 constexpr f64 MAX_RATIO = 1 << 20;  // of out-weights after and before an update, above which r is computed anew
-
-template <bool VALUE> struct Choice {
-    static constexpr bool value = VALUE;
-};
-using Yes = Choice<true>;
-using No = Choice<false>;
 
 // Add the contributions of some edges of a vertex to r; return the sum of |r_t| after each addition.
 template <bool WEIGHTED, class Index>
@@ -127,6 +120,46 @@ template <class Index> struct Graph {
         });
         return completed ? edges : INTERRUPTED;
     }
+
+    // As `push_near`.
+    template <bool WEIGHTED>
+    i64 push_near(i64 n, i64 some, const i64* changed, Index* candidates, u8* is_candidate, f64 candidate_min,
+                  f64 bound, f64 tol, f64 scale, f64& rounding_error) const {
+        i64 count = 0, spent = 0;
+        f64 largest = 0;
+        for (i64 i = 0; i < some; i++) {
+            i64 u = changed[i];
+            f64 magnitude = fabs(r[u]);
+            if (!(magnitude > candidate_min) || is_candidate[u]) continue;
+            candidates[count++] = Index(u);
+            is_candidate[u] = 1;
+            largest = most(largest, magnitude);
+        }
+        f64 threshold = largest * THRESHOLD_FACTOR / PUSH_COST;
+        while (bound > tol && spent < n && f64(count) < MAX_CANDIDATE_FRACTION * f64(n) &&
+               threshold * PUSH_COST > candidate_min) {
+            f64 norm_change = 0;
+            i64 edges = push<WEIGHTED, true>(candidates, count, is_candidate, candidate_min, rounding_error,
+                                             norm_change, threshold, 1.0);
+            if (edges == INTERRUPTED) return INTERRUPTED;
+            spent += edges;
+            bound += norm_change / scale;
+            threshold *= THRESHOLD_FACTOR;
+        }
+        return spent;
+    }
+
+    // As `push_all`. Vertices are selected without a branch, whose mispredictions would take longer than the pushes.
+    template <bool WEIGHTED>
+    i64 push_all(i64 n, const f32* costs, Index* selected, f64 threshold, f64 relaxation, f64& rounding_error) const {
+        i64 count = 0;
+        f64 unused = 0;
+        for (i64 u = 0; u < n; u++) {
+            selected[count] = Index(u);
+            count += fabs(r[u]) > threshold * f64(costs[u]);
+        }
+        return push<WEIGHTED, false>(selected, count, nullptr, 0.0, rounding_error, unused, threshold, relaxation);
+    }
 };
 
 // Edges that are removed from or added to rows: those of row i are at[i] .. at[i + 1] - 1.
@@ -139,48 +172,6 @@ struct Changed {
                        : add<false>(at[i], at[i + 1], targets, weights, per_weight, r);
     }
 };
-
-// Add the results of term(u, sums) over all u to `sums`: by lanes of a block, then the blocks.
-template <int COUNT, class Term> void add_blocks(i64 n, f64* sums, const Term& term) {
-    for (i64 first = 0; first < n; first += BLOCK_TERMS) {
-        i64 last = least(first + BLOCK_TERMS, n), u = first;
-        f64 lanes[COUNT][LANES] = {};
-        for (; u + LANES <= last; u += LANES)
-            for (i64 lane = 0; lane < LANES; lane++)
-                term(u + lane, [&](int k, f64 value) { lanes[k][lane] += value; });
-        for (; u < last; u++) term(u, [&](int k, f64 value) { lanes[k][0] += value; });
-        for (int k = 0; k < COUNT; k++) {
-            f64 block = 0;
-            for (f64 lane : lanes[k]) block += lane;
-            sums[k] += block;
-        }
-    }
-}
-
-// As `residual_norms`; `subtrahend(u, change)` is change times v_u, or `change` itself if v is uniform.
-template <class Subtrahend>
-void norms(i64 n, const f64* y, f64* r, bool uniform, f64 c, bool center, f64* rounding_error, f64* sums,
-           const Subtrahend& subtrahend) {
-    f64 plain[3] = {0}, norm_step = 0;
-    add_blocks<3>(n, plain, [&](i64 u, auto add_to) {
-        add_to(0, y[u]);
-        add_to(1, r[u]);
-        add_to(2, fabs(r[u]));
-    });
-    f64 change = uniform && n ? plain[1] / f64(n) : plain[1];
-    add_blocks<1>(n, &norm_step, [&](i64 u, auto add_to) { add_to(0, fabs(r[u] - subtrahend(u, change))); });
-    if (center) {
-        f64 before = c;
-        c -= change;
-        change = before - c;
-        for (i64 u = 0; u < n; u++) r[u] -= subtrahend(u, change);
-        // Each new r_u rounds once, and each subtrahend twice; their absolute values sum to |sum(r)|.
-        rounding_error[0] += norm_step + 2 * plain[2];
-        change = 0;
-    }
-    f64 found[] = {c, plain[0], plain[2], norm_step, change};
-    memcpy(sums, found, sizeof found);
-}
 
 }  // namespace
 
@@ -200,59 +191,37 @@ void norms(i64 n, const f64* y, f64* r, bool uniform, f64 c, bool center, f64* r
     }
 FOR_INDICES(DEFINE_CONTRIBUTIONS)
 
-// Push the residuals of the first count[0] candidates, in their order, that exceed `threshold` per edge.
-//
 // A push of u with d = `relaxation` * r_u adds d to y_u, subtracts it from r_u, and adds alpha * d * w / W_u to r_t for
-// each out-edge to t. A vertex without out-edges is pushed without relaxation. A vertex whose residual exceeds
-// `candidate_min` becomes the last candidate, unless `is_candidate` is null. Return the edges spent; write the new count,
-// and, with `is_candidate`, the change of ||r||.
-#define DEFINE_PUSH(suffix, Index)                                                                                 \
-    EXPORT push_##suffix(i64, i64, Index* candidates, i64* count, u8* is_candidate, f64 candidate_min,             \
-                         const i64* begins, const i64* ends, const Index* indices, const f64* weights,             \
-                         const f64* out_weight, f64* y, f64 alpha, f64* r, i64 depth, f64* error,                  \
-                         f64* norm_change, f64 threshold, f64 relaxation) {                                        \
-        Graph<Index> graph{begins, ends, indices, weights, out_weight, y, alpha, r, f64(depth)};                   \
-        norm_change[0] = 0;                                                                                        \
-        auto push = [&](auto weighted, auto adds) {                                                                \
-            return graph.template push<weighted.value, adds.value>(candidates, count[0], is_candidate,             \
-                                                                   candidate_min, error[0], norm_change[0],        \
-                                                                   threshold, relaxation);                         \
-        };                                                                                                         \
-        if (weights) return is_candidate ? push(Yes(), Yes()) : push(Yes(), No());                                 \
-        return is_candidate ? push(No(), Yes()) : push(No(), No());                                                \
-    }
-FOR_INDICES(DEFINE_PUSH)
+// each out-edge to t. A vertex without out-edges is pushed without relaxation. rounding_error[0] grows as above.
 
-// Write those of some vertices with |r_u| > `candidate_min` to `candidates`, once each, and the largest |r_u|; return
-// their number.
-#define DEFINE_CANDIDATES(suffix, Index)                                                                           \
-    EXPORT find_candidates_##suffix(i64, i64 size, const f64* r, const i64* vertices, f64 candidate_min,           \
-                                    Index* candidates, u8* is_candidate, f64* largest) {                           \
-        i64 count = 0;                                                                                             \
-        for (i64 i = 0; i < size; i++) {                                                                           \
-            f64 magnitude = fabs(r[vertices[i]]);                                                                  \
-            if (!(magnitude > candidate_min) || is_candidate[vertices[i]]) continue;                               \
-            candidates[count++] = Index(vertices[i]);                                                              \
-            is_candidate[vertices[i]] = 1;                                                                         \
-            largest[0] = most(largest[0], magnitude);                                                              \
-        }                                                                                                          \
-        return count;                                                                                              \
-    }
-FOR_INDICES(DEFINE_CANDIDATES)
-
-// Write the vertices with |r_u| > `threshold` * costs[u] to `selected`, in their order; return their number.
+// Push large residuals in rounds, near the vertices at which r has changed; return the edges spent.
 //
-// Without a branch, whose mispredictions would take longer than the pushes of the vertices selected.
-#define DEFINE_SELECT(suffix, Index)                                                                               \
-    EXPORT select_vertices_##suffix(i64 n, const f64* r, const f32* costs, f64 threshold, Index* selected) {       \
-        i64 count = 0;                                                                                             \
-        for (i64 u = 0; u < n; u++) {                                                                              \
-            selected[count] = Index(u);                                                                            \
-            count += fabs(r[u]) > threshold * f64(costs[u]);                                                       \
-        }                                                                                                          \
-        return count;                                                                                              \
+// Candidates are those of the `changed` vertices with |r_u| > `candidate_min`, and each vertex whose residual comes to
+// exceed it. A round pushes the candidates, in their order, whose residuals exceed a threshold per edge, which falls from
+// round to round. `bound` is that of r, and changes by the change of ||r|| divided by `scale`; rounds end when it is at
+// most `tol`, or when a pass over all vertices is cheaper.
+#define DEFINE_NEAR(suffix, Index)                                                                                 \
+    EXPORT push_near_##suffix(i64 some, i64 n, i64, const i64* changed, Index* candidates, u8* is_candidate,       \
+                              f64 candidate_min, f64 bound, f64 tol, f64 scale, const i64* begins,                 \
+                              const i64* ends, const Index* indices, const f64* weights, const f64* out_weight,    \
+                              f64* y, f64 alpha, f64* r, i64 depth, f64* rounding_error) {                         \
+        Graph<Index> graph{begins, ends, indices, weights, out_weight, y, alpha, r, f64(depth)};                   \
+        auto push = weights ? &Graph<Index>::template push_near<true> : &Graph<Index>::template push_near<false>;  \
+        return (graph.*push)(n, some, changed, candidates, is_candidate, candidate_min, bound, tol, scale,         \
+                             rounding_error[0]);                                                                   \
     }
-FOR_INDICES(DEFINE_SELECT)
+FOR_INDICES(DEFINE_NEAR)
+
+// Push all residuals with |r_u| > `threshold` * costs[u] in the order of the vertices; return the edges spent.
+#define DEFINE_ALL(suffix, Index)                                                                                  \
+    EXPORT push_all_##suffix(i64 n, i64, const f32* costs, Index* selected, f64 threshold, f64 relaxation,         \
+                             const i64* begins, const i64* ends, const Index* indices, const f64* weights,         \
+                             const f64* out_weight, f64* y, f64 alpha, f64* r, i64 depth, f64* rounding_error) {   \
+        Graph<Index> graph{begins, ends, indices, weights, out_weight, y, alpha, r, f64(depth)};                   \
+        auto push = weights ? &Graph<Index>::template push_all<true> : &Graph<Index>::template push_all<false>;    \
+        return (graph.*push)(n, costs, selected, threshold, relaxation, rounding_error[0]);                        \
+    }
+FOR_INDICES(DEFINE_ALL)
 
 // Change r after the out-edges of `rows` have changed.
 //
@@ -281,25 +250,6 @@ EXPORT change_rows(i64 changed, i64, i64, i64, const i64* rows, const i64* remov
         // absolute values sum to at most alpha times that of y_u, and twice along the others, by both out-weights.
         rounding_error[0] +=
             error + fabs(r[u]) + fabs(after - before) + f64(depth) * (fabs(before) + 3 * fabs(after));
-    }
-    return 0;
-}
-
-// Write c, sum(y), sum(|r|), sum(|r - sum(r) * v|) and sum(r) to `sums`.
-//
-// `v` sums to 1, or is null if it is uniform; then c is the constant per vertex, and sum(r) is divided by n. If `center`,
-// change c so that r sums to about 0, and write 0 instead of sum(r). Summation in blocks keeps the rounding depth small.
-EXPORT residual_norms(i64 n, const f64* y, f64* r, const f64* v, f64 c, i64 center, f64* rounding_error, f64* sums) {
-    if (v) norms(n, y, r, false, c, center, rounding_error, sums, [v](i64 u, f64 change) { return change * v[u]; });
-    else norms(n, y, r, true, c, center, rounding_error, sums, [](i64, f64 change) { return change; });
-    return 0;
-}
-
-// Write (y + r - sum(r) * v) / sum(y) to `ranks`, 0 instead of negative entries; `v` and `sum_r` as of `residual_norms`.
-EXPORT residual_ranks(i64 n, const f64* y, const f64* r, const f64* v, f64 sum_r, f64 sum_y, f64* ranks) {
-    for (i64 u = 0; u < n; u++) {
-        f64 rank = y[u] + (r[u] - (v ? sum_r * v[u] : sum_r));
-        ranks[u] = (rank > 0 ? rank : 0.0) / sum_y;
     }
     return 0;
 }

@@ -1,11 +1,11 @@
-"""Kernels that push residuals along out-edges: see push.cpp, and `prplugin.solver.residual` for the notation."""
+"""Kernels of a residual and its pushes: see push.cpp and residual.cpp; `prplugin.solver.residual` has the notation."""
 
 from __future__ import annotations
 
 from prplugin.cpu.library import Kernel
 
 BLOCK_TERMS = 1024
-"""Number of terms per block of a blocked sum, as in push.cpp."""
+"""Number of terms per block of a blocked sum, as in residual.cpp."""
 
 PUSH_COST = 4
 """Cost of a push in edges, in addition to the out-edges of the vertex, as in push.cpp."""
@@ -14,18 +14,16 @@ _EDGES = "begins:i8[n] ends:i8[n] indices:I[size] weights:f8[size]? out_weight:f
 
 add_contributions = Kernel("add_contributions", _EDGES + "y:f8[n] alpha:f8 r:f8[n]! depth:i8 rounding_error:f8[1]!")
 
-push = Kernel(
-    "push",
-    "candidates:I[n]! count:i8[1]! is_candidate:u1[n]!? candidate_min:f8 " + _EDGES + "y:f8[n]! alpha:f8 r:f8[n]! "
-    "depth:i8 rounding_error:f8[1]! norm_change:f8[1]! threshold:f8 relaxation:f8",
+_STATE = "y:f8[n]! alpha:f8 r:f8[n]! depth:i8 rounding_error:f8[1]!"
+
+push_near = Kernel(
+    "push_near",
+    "changed:i8[some] candidates:I[n]! is_candidate:u1[n]! candidate_min:f8 bound:f8 tol:f8 scale:f8 "
+    + _EDGES
+    + _STATE,
 )
 
-find_candidates = Kernel(
-    "find_candidates",
-    "r:f8[n] vertices:i8[some] candidate_min:f8 candidates:I[n]! is_candidate:u1[n]! largest:f8[1]!",
-)
-
-select = Kernel("select_vertices", "r:f8[n] costs:f4[n] threshold:f8 selected:I[n]!")
+push_all = Kernel("push_all", "costs:f4[n] selected:I[n]! threshold:f8 relaxation:f8 " + _EDGES + _STATE)
 
 change_rows = Kernel(
     "change_rows",

@@ -51,17 +51,11 @@ from prplugin.types.edges import Floats, Integers
 
 UNIT_ROUNDOFF = 2.0**-53
 
-THRESHOLD_FACTOR = 0.4
-"""Factor by which the threshold of a push falls from one round to the next."""
-
 CANDIDATE_FACTOR = 4.0
 """Multiple of the mean residual at the tolerance above which a vertex is a candidate for the first rounds.
 
 Later rounds examine all vertices.
 """
-
-MAX_CANDIDATE_FRACTION = 1 / 8
-"""Fraction of the vertices that are candidates above which all vertices are examined, in their order."""
 
 UNPUSHED_FRACTION = 0.9
 """Maximum fraction of ||r|| that a round over all vertices leaves on vertices that are not pushed."""
@@ -152,30 +146,17 @@ class Residual:
         Return the number of edges spent.
         """
         out, spent, n = edges.out_edges, 0, edges.n
-        candidates = np.empty(n, out.indices.dtype)
-        count, norm_change = np.zeros(1, np.int64), np.zeros(1)
-        candidate_min = CANDIDATE_FACTOR * tol * self._scale / n
-
-        def push(is_candidate: Any, threshold: float, relaxation: float) -> int:
-            return kernels.push(
-                candidates, count, is_candidate, candidate_min, out.begins, out.ends, out.indices, out.weights,
-                edges.out_weight, self.y, self.alpha, self.r, edges.depth, self.rounding_error, norm_change, threshold,
-                relaxation,
-            )  # fmt: skip
-
+        selected = np.empty(n, out.indices.dtype)
+        arrays = (
+            out.begins, out.ends, out.indices, out.weights, edges.out_weight, self.y, self.alpha, self.r, edges.depth,
+            self.rounding_error,
+        )  # fmt: skip
         if self.changed.size:
-            is_candidate, largest = np.zeros(n, np.bool_), np.zeros(1)
-            count[0] = kernels.find_candidates(self.r, self.changed, candidate_min, candidates, is_candidate, largest)
-            threshold = float(largest[0]) * THRESHOLD_FACTOR / kernels.PUSH_COST
-            while (
-                self.bound > tol
-                and spent < n
-                and count[0] < MAX_CANDIDATE_FRACTION * n
-                and threshold * kernels.PUSH_COST > candidate_min
-            ):
-                spent += push(is_candidate, threshold, 1.0)
-                self.bound += float(norm_change[0]) / self._scale
-                threshold *= THRESHOLD_FACTOR
+            candidate_min = CANDIDATE_FACTOR * tol * self._scale / n
+            is_candidate = np.zeros(n, np.bool_)
+            spent = kernels.push_near(
+                self.changed, selected, is_candidate, candidate_min, self.bound, tol, self._scale, *arrays
+            )
             self.measure()
         # A push with more than the least relaxation could increase ||r||; the greatest is about the mean of that and
         # the optimum for symmetric matrices.
@@ -185,8 +166,7 @@ class Residual:
         while self.bound > tol and spent < max_edges:
             unpushed = last_unpushed if self.bound < LAST_UNPUSHED_FRACTION * tol else UNPUSHED_FRACTION
             threshold = unpushed * self.bound * self._scale / (edges.m + kernels.PUSH_COST * n)
-            count[0] = kernels.select(self.r, self.costs, threshold, candidates)
-            round_edges = push(None, threshold, relaxation)
+            round_edges = kernels.push_all(self.costs, selected, threshold, relaxation, *arrays)
             spent, previous_bound = spent + round_edges, self.bound
             self.measure(center=round_edges > MIN_CENTERED_FRACTION * edges.m)
             ratio = self.bound / previous_bound

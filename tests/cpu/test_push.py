@@ -43,9 +43,9 @@ def test_contributions_are_added(n, index, weighted):
 
 
 def push_in_python(candidates, is_candidate, candidate_min, edges, y, alpha, r, threshold, relaxation):
-    """Push as push.cpp documents it; return edges and the change of ||r||."""
+    """Push as push.cpp documents it, and append new candidates; return the edges spent."""
     begins, ends, indices, weights, out_weight = edges
-    spent, before_norm = 0, math.fsum(map(abs, r))
+    spent = 0
     for u in candidates:  # grows
         degree, value = int(ends[u] - begins[u]), r[u]
         if abs(value) <= threshold * (degree + kernels.PUSH_COST):
@@ -58,56 +58,60 @@ def push_in_python(candidates, is_candidate, candidate_min, edges, y, alpha, r, 
         for edge in range(begins[u], ends[u]):
             if out_weight[u] > 0:
                 per_weight = alpha * pushed / out_weight[u]
-                r[indices[edge]] += per_weight if weights is None else per_weight * weights[edge]
-                if is_candidate is not None and abs(r[indices[edge]]) > candidate_min:
-                    if not is_candidate[indices[edge]]:
-                        candidates.append(int(indices[edge]))
-                    is_candidate[indices[edge]] = True
-    return spent, math.fsum(map(abs, r)) - before_norm
+                target = int(indices[edge])
+                r[target] += per_weight if weights is None else per_weight * weights[edge]
+                if is_candidate is not None and abs(r[target]) > candidate_min and not is_candidate[target]:
+                    candidates.append(target)
+                    is_candidate[target] = True
+    return spent
 
 
-@pytest.mark.parametrize("adds", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("index", INDEX)
 @pytest.mark.parametrize("n", SIZES)
-def test_pushes_are_those_of_python(n, index, weighted, adds):
+def test_pushes_of_all_vertices_are_those_of_python(n, index, weighted):
     edges = random_edges(n, index, weighted=weighted)
     random = np.random.default_rng(2)
-    y, r = random.random(n), random.normal(size=n)
-    threshold, candidate_min = 0.05, 0.3
-    if adds:
-        chosen = random.permutation(n)[: n // 3].astype(np.int64)
-        candidates, marks, largest = np.empty(n, index), np.zeros(n, np.bool_), np.zeros(1)
-        twice = np.append(chosen, chosen)
-        count = kernels.find_candidates(r, twice, candidate_min, candidates, marks, largest)
-        assert candidates[:count].tolist() == [v for v in chosen.tolist() if abs(r[v]) > candidate_min]
-        assert largest[0] == np.abs(r[candidates[:count]]).max(initial=0.0)
-        assert np.flatnonzero(marks).tolist() == sorted(candidates[:count].tolist())
-    else:
-        candidates, marks = np.empty(n, index), None
-        costs = (edges[1] - edges[0] + kernels.PUSH_COST).astype(np.float32)
-        count = kernels.select(r, costs, threshold, candidates)
-        assert candidates[:count].tolist() == np.flatnonzero(np.abs(r) > threshold * costs).tolist()
-    expected_y, expected_r, in_python = y.copy(), r.copy(), candidates[:count].tolist()
-    counts, change, error = np.array([count]), np.empty(1), np.zeros(1)
-    spent, expected_change = push_in_python(
-        in_python,
-        None if marks is None else marks.copy(),
-        candidate_min,
-        edges,
-        expected_y,
-        0.9,
-        expected_r,
-        threshold,
-        1.1,
-    )
-    assert spent == kernels.push(
-        candidates, counts, marks, candidate_min, *edges, y, 0.9, r, 4, error, change, threshold, 1.1
+    y, r, error, threshold = random.random(n), random.normal(size=n), np.zeros(1), 0.05
+    costs = (edges[1] - edges[0] + kernels.PUSH_COST).astype(np.float32)
+    expected_y, expected_r = y.copy(), r.copy()
+    selected = np.flatnonzero(np.abs(r) > threshold * costs).tolist()
+    spent = push_in_python(selected, None, 0.0, edges, expected_y, 0.9, expected_r, threshold, 1.1)
+    assert spent == kernels.push_all(costs, np.empty(n, index), threshold, 1.1, *edges, y, 0.9, r, 4, error)
+    assert (y.tolist(), r.tolist()) == (expected_y.tolist(), expected_r.tolist())
+    assert (error[0] > 0) == (spent > 0)
+
+
+@pytest.mark.parametrize("tol", [0.0, 0.2])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("index", INDEX)
+@pytest.mark.parametrize("n", SIZES)
+def test_pushes_near_changes_are_those_of_python(n, index, weighted, tol):
+    edges = random_edges(n, index, weighted=weighted)
+    random = np.random.default_rng(2)
+    y, r, error = random.random(n), np.zeros(n), np.zeros(1)
+    changed = random.permutation(n)[: max(n // 100, 1)].astype(np.int64)
+    r[changed] = random.normal(size=changed.size)
+    candidate_min, bound, scale = 0.01, math.fsum(map(abs, r)) / 3, 3.0
+    expected_y, expected_r, largest = y.copy(), r.copy(), np.abs(r).max(initial=0.0)
+    candidates = [v for v in changed.tolist() if abs(r[v]) > candidate_min]
+    marks = np.zeros(n, np.bool_)
+    marks[candidates] = True
+    threshold, spent, expected_bound, rounds = largest * 0.4 / kernels.PUSH_COST, 0, bound, 0
+    while (
+        expected_bound > tol and spent < n and len(candidates) < n / 8 and threshold * kernels.PUSH_COST > candidate_min
+    ):
+        arguments = candidate_min, edges, expected_y, 0.9, expected_r, threshold, 1.0
+        spent += push_in_python(candidates, marks, *arguments)
+        expected_bound, threshold, rounds = math.fsum(map(abs, expected_r)) / scale, threshold * 0.4, rounds + 1
+    found, found_marks, twice = np.empty(n, index), np.zeros(n, np.bool_), np.append(changed, changed)
+    assert spent == kernels.push_near(
+        twice, found, found_marks, candidate_min, bound, tol, scale, *edges, y, 0.9, r, 4, error
     )
     assert (y.tolist(), r.tolist()) == (expected_y.tolist(), expected_r.tolist())
-    if adds:
-        assert candidates[: counts[0]].tolist() == in_python
-        assert change[0] == pytest.approx(expected_change, abs=1e-9)
+    assert found[: len(candidates)].tolist() == candidates
+    assert found_marks.tolist() == marks.tolist()
+    assert n < 1000 or rounds > 1
     assert (error[0] > 0) == (spent > 0)
 
 
@@ -171,9 +175,8 @@ def test_signal_ends_long_kernels(pushes):
     long_call = partial(kernels.add_contributions, *edges, y, 0.85, r, 2, error)
     if pushes:
         r[1:] = 1e6
-        candidates, count = np.arange(1, n + 1, dtype=np.int32), np.array([n - 1])
-        arguments = *edges, y, 0.85, r, 2, error, np.empty(1), 1.0, 1.0
-        long_call = partial(kernels.push, candidates, count, None, 0.0, *arguments)
+        costs, selected = np.full(n, 1004, np.float32), np.empty(n, np.int32)
+        long_call = partial(kernels.push_all, costs, selected, 1.0, 1.0, *edges, y, 0.85, r, 2, error)
 
     def handle(signum, frame):
         raise InterruptError
