@@ -4,11 +4,10 @@ A kernel is declared beside the Python that calls it, by its name and its parame
 
     count_ids = Kernel("count_ids", "ids:I[m] low:i8 counts:K[n]!")
 
-Scalars are ``i8`` or ``f8``. Arrays are C-contiguous and have a type (``i1``, ``i4``, ``i8``, ``f4``, ``f8``, ``u1``, in
-the notation of NumPy) or a type variable, and dimensions: a number, a name, a name plus a number (at least that number), or a
-name over a number, rounded up. A name stands for
-the same size wherever it occurs. ``!`` marks arrays that the kernel writes, ``?`` those that may be None, whose
-dimensions are then not known. Type variables are `I`, `K`: i4 or i8; `F`, `G`: f4 or f8.
+Scalars are ``i8`` or ``f8``. Arrays are C-contiguous and have a type (``i1``, ``i4``, ``i8``, ``f4``, ``f8``, ``u1``,
+in the notation of NumPy) or a type variable, and dimensions: a number, a name, a name plus a number (at least that
+number), or a name over a number, rounded up. A name stands for the same size wherever it occurs. ``!`` marks arrays that
+the kernel writes, ``?`` those that may be None, whose dimensions are then not known. Type variables are `I`, `K`: i4 or i8; `F`, `G`: f4 or f8.
 
 The C function gets the sizes of all names first, in the order of their first occurrence, then the arguments. Its name
 has the types of the type variables as suffixes, in the same order: `count_ids_i4_i8`.
@@ -19,10 +18,9 @@ from __future__ import annotations
 import ctypes
 import platform
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
-LIBRARIES = Path(__file__).parent / "lib"
+from prplugin.cpu.build import LIBRARIES, digest, suffix
 
 VARIABLES = {"I": ("i4", "i8"), "K": ("i4", "i8"), "F": ("f8", "f4"), "G": ("f8", "f4")}
 """Types that a type variable stands for; the first one if all of its arrays are None."""
@@ -34,24 +32,43 @@ INTERRUPTED = -(2**63)
 @cache
 def library() -> Any:
     """Load the kernels compiled for this machine's instructions; raise OSError if there are none."""
-    suffix = {"Darwin": ".dylib", "Windows": ".dll"}.get(platform.system(), ".so")
-    found = ctypes.CDLL(str(LIBRARIES / f"kernels-1{suffix}"))
+    end = suffix(platform.system())
+    found = _load_current(f"kernels-1{end}")
     if (level := found.instruction_level()) > 1:
-        found = ctypes.CDLL(str(LIBRARIES / f"kernels-{level}{suffix}"))
+        found = _load_current(f"kernels-{level}{end}")
     python = ctypes.pythonapi
     functions = python.PyGILState_Ensure, python.PyGILState_Release, python.PyErr_CheckSignals, python.PyErr_Fetch
     found.connect_interpreter(*(ctypes.cast(function, ctypes.c_void_p) for function in functions))
     return found
 
 
+def _load_current(name: str) -> Any:
+    """Load a library; raise OSError if it was compiled from other sources, whose kernels may have other parameters."""
+    path = LIBRARIES / name
+    if not path.exists():
+        raise OSError("the CPU kernels were not compiled when prplugin was installed, for want of a C++ compiler")
+    found = ctypes.CDLL(str(path))
+    found.sources_digest.restype = ctypes.c_int64
+    if found.sources_digest() != digest():
+        raise OSError(
+            f"{path} was compiled from other sources: run python prplugin/cpu/build.py, or install prplugin again"
+        )
+    return found
+
+
 @cache
-def is_available() -> bool:
-    """Return whether compiled kernels are there and can be loaded."""
+def why_unavailable() -> str | None:
+    """Return why there are no compiled kernels, or None."""
     try:
         library()
-    except OSError:
-        return False
-    return True
+    except OSError as error:
+        return str(error)
+    return None
+
+
+def is_available() -> bool:
+    """Return whether compiled kernels are there and can be loaded."""
+    return why_unavailable() is None
 
 
 class Kernel:
