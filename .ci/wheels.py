@@ -8,6 +8,8 @@ from zipfile import ZipFile
 
 import lief
 
+lief.logging.disable()  # of notes on Mach-O files without entries that executables have
+
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "prplugin" / "cpu"))
 from build import LEVELS, TARGETS  # noqa: E402
