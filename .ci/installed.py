@@ -9,6 +9,7 @@ import networkx as nx
 import pandas as pd
 
 import prplugin
+from prplugin.cpu.library import unavailable_reason
 
 EXTRAS = {"gpu", "dask", "networkx", "plot", "docs", "test"}
 
@@ -19,9 +20,11 @@ assert installed.is_relative_to(sys.prefix), f"{installed} is not what was insta
 # Every file of the package: kernels, their headers and py.typed as much as modules.
 tracked = subprocess.run(["git", "ls-files", "prplugin"], cwd=root, capture_output=True, text=True, check=True)
 files = tracked.stdout.split()
-assert {".cu", ".cuh", ".py", ".typed"} <= {Path(file).suffix for file in files}
+assert {".cpp", ".cu", ".cuh", ".hpp", ".py", ".typed"} <= {Path(file).suffix for file in files}
 differing = [file for file in files if (root / file).read_bytes() != (installed.parent / file).read_bytes()]
 assert not differing, differing
+
+assert unavailable_reason() is None, unavailable_reason()
 
 about = metadata.distribution("prplugin")
 assert about.version == prplugin.__version__
@@ -32,7 +35,7 @@ assert not [file for file in about.files if file.parts[0] in ("tests", "benchmar
 
 edges = pd.DataFrame({"src": ["ann", "bob", "cat", "ann"], "dst": ["bob", "cat", "bob", "cat"]})
 before = edges.copy()
-for method in ("auto", "numpy", "numba"):
+for method in ("auto", "numpy", "numba", "native"):
     ranks = edges.pagerank(method=method)
     assert ranks["vertex"].tolist() == ["ann", "bob", "cat"]
     assert abs(ranks["pagerank"].sum() - 1) < 1e-12

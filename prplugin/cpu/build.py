@@ -1,16 +1,21 @@
-"""Compilation of the CPU kernels: the build hook of the package, and a command for developers.
+"""Compilation of the CPU kernels: for the build hook of the package, and a command for developers.
 
-``python prplugin/cpu/build.py`` compiles the libraries of this machine into `prplugin/cpu/lib`. It needs a C++ compiler,
-or the package `ziglang`, which contains one for every platform.
+``python prplugin/cpu/build.py`` compiles the libraries of this machine into `prplugin/cpu/lib`; arguments are further
+options of the compiler. It needs a C++ compiler (`CXX`, if set), or the package `ziglang`, which contains one for every
+platform. This module imports nothing of the package, which may not be installed yet.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,12 +25,24 @@ LIBRARIES = HERE / "lib"
 
 FLAGS = [
     "-std=c++17", "-O3", "-fno-exceptions", "-fno-rtti", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno",
-    "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror",
+    "-shared", "-fPIC",
 ]  # fmt: skip
 """No option may let the compiler reorder or fuse floating-point operations: the error bounds count roundings."""
 
+WARNINGS = ["-Wall", "-Wextra", "-Werror"]
+"""Only for developers: an installation does not fail at a warning of a later compiler."""
+
 LEVELS = {1: [], 3: ["-mavx2", "-mfma", "-mbmi2"]}
 """Instruction sets of x86-64 for which a library is built; other processors have level 1 alone."""
+
+TARGETS = {
+    "manylinux_2_17_x86_64": "x86_64-linux-gnu.2.17",
+    "manylinux_2_17_aarch64": "aarch64-linux-gnu.2.17",
+    "macosx_11_0_arm64": "aarch64-macos.11.0",
+    "macosx_11_0_x86_64": "x86_64-macos.11.0",
+    "win_amd64": "x86_64-windows-gnu",
+}
+"""Target of zig for each platform that has wheels, by the platform's tag."""
 
 
 def sources() -> list[Path]:
@@ -33,45 +50,68 @@ def sources() -> list[Path]:
     return sorted(PACKAGE.rglob("*.cpp"))
 
 
-def digest() -> str:
-    """Return a hash of all sources, by which a stale library is recognized."""
+def digest() -> int:
+    """Return a hash of all sources, by which `prplugin.cpu.library` recognizes a stale library."""
     found = hashlib.sha256()
     for file in [*sources(), *sorted(PACKAGE.rglob("*.hpp"))]:
         found.update(file.read_bytes())
-    return found.hexdigest()[:16]
+    return int.from_bytes(found.digest()[:7], "big")
 
 
-def compiler() -> list[str] | None:
-    """Return the command of a C++ compiler, or None."""
-    for name in ("c++", "g++", "clang++"):
-        if (found := shutil.which(name)) is not None:
-            return [found]
-    if find_spec("ziglang") is not None:
-        return [sys.executable, "-m", "ziglang", "cc"]
+def suffix(system: str) -> str:
+    """Return the suffix of a shared library, for a platform tag or the name of a system."""
+    return {"mac": ".dylib", "dar": ".dylib", "win": ".dll"}.get(system[:3].lower(), ".so")
+
+
+def this_platform() -> str | None:
+    """Return the platform tag of this machine, or None if there are no wheels for it."""
+    system, machine = platform.system(), platform.machine().lower()
+    if system == "Linux" and platform.libc_ver()[0] != "glibc":
+        return None
+    start = {"Linux": "manylinux", "Darwin": "macosx", "Windows": "win"}.get(system, "none")
+    ends = {"x86_64", "amd64"} if machine in ("x86_64", "amd64") else {"aarch64", "arm64"} & {machine}
+    return next((tag for tag in TARGETS if tag.startswith(start) and any(tag.endswith(end) for end in ends)), None)
+
+
+def system_compiler() -> list[str] | None:
+    """Return the command of a C++ compiler that works, or None.
+
+    On Windows those found on PATH link libraries that are not there when the kernels are loaded.
+    """
+    commands = [shlex.split(os.environ.get("CXX", "")), ["c++"], ["g++"], ["clang++"]]
+    for command in commands if platform.system() != "Windows" else commands[:1]:
+        if not command or shutil.which(command[0]) is None:
+            continue
+        check = [*command, "-std=c++17", "-fsyntax-only", "-x", "c++", "-"]
+        if subprocess.run(check, input=b"#include <pthread.h>\n", capture_output=True, check=False).returncode == 0:
+            return command
     return None
 
 
-def suffix() -> str:
-    """Return the suffix of a shared library on this system."""
-    return {"Darwin": ".dylib", "Windows": ".dll"}.get(platform.system(), ".so")
-
-
-def build(folder: Path = LIBRARIES, flags: list[str] | None = None) -> list[Path]:
-    """Compile the libraries of this machine into a folder, and return their paths."""
-    command = compiler()
+def build(folder: Path = LIBRARIES, flags: Sequence[str] = (), tag: str | None = None) -> list[Path]:
+    """Compile the libraries of a platform into a folder, and return their paths; by default those of this machine."""
+    command = system_compiler() if tag is None else None
     if command is None:
-        raise FileNotFoundError("no C++ compiler: install one, or the package ziglang")
+        if (target := tag or this_platform()) is None or find_spec("ziglang") is None:
+            raise FileNotFoundError("no C++ compiler: install one, or the package ziglang")
+        # A stated target means the baseline of its instructions, not those of this machine.
+        command = [sys.executable, "-m", "ziglang", "cc", "-target", TARGETS[target], "-s"]
+    system, machine = (tag, tag) if tag else (platform.system(), platform.machine().lower())
     folder.mkdir(parents=True, exist_ok=True)
-    levels = LEVELS if platform.machine().lower() in ("x86_64", "amd64") else {1: []}
-    built = []
-    for level, instructions in levels.items():
-        library = folder / f"kernels-{level}{suffix()}"
-        options = [*FLAGS, *instructions, *(flags or []), f'-DSOURCES="{digest()}"', f"-I{HERE}"]
-        files = ["-x", "c++", *map(str, sources())]
-        subprocess.run([*command, *options, *files, "-o", str(library), "-lpthread"], check=True)
-        built.append(library)
-    return built
+
+    def compile_level(level: int) -> Path:
+        library = folder / f"kernels-{level}{suffix(system)}"
+        options = [*FLAGS, *LEVELS[level], *flags, f"-DSOURCES={digest()}", f"-I{HERE}"]
+        # A new file: a process that has loaded the old one keeps it.
+        library.unlink(missing_ok=True)
+        subprocess.run(
+            [*command, *options, "-x", "c++", *map(str, sources()), "-o", str(library), "-lpthread"], check=True
+        )
+        return library
+
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(compile_level, LEVELS if machine.endswith(("x86_64", "amd64")) else [1]))
 
 
 if __name__ == "__main__":
-    print(*build(flags=sys.argv[1:]), sep="\n")
+    print(*build(flags=[*WARNINGS, *sys.argv[1:]]), sep="\n")

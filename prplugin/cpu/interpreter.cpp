@@ -1,4 +1,4 @@
-// Signals of the interpreter, and the instruction set of the machine.
+// Signals of the interpreter, the instruction set of the machine, and the sources of the library.
 //
 // Kernels run without the interpreter's lock. The thread that called one takes it at most 20 times per second to run
 // the handlers of signals, as Python does between two of its instructions. In other threads than the main one this does
@@ -39,6 +39,9 @@ EXPORT take_exception(void** exception) {
     memset(pending, 0, sizeof pending);
     return 0;
 }
+
+// Return the hash of the sources from which this library was compiled: see build.py.
+EXPORT sources_digest() { return SOURCES; }
 
 // Return the highest level of instructions for which a library is built that this machine has.
 EXPORT instruction_level() {

@@ -4,11 +4,11 @@ A kernel is declared beside the Python that calls it, by its name and its parame
 
     count_ids = Kernel("count_ids", "ids:I[m] low:i8 counts:K[n]!")
 
-Scalars are ``i8`` or ``f8``. Arrays are C-contiguous and have a type (``i1``, ``i4``, ``i8``, ``f4``, ``f8``, ``u1``, in
-the notation of NumPy) or a type variable, and dimensions: a number, a name, a name plus a number (at least that number), or a
-name over a number, rounded up. A name stands for
-the same size wherever it occurs. ``!`` marks arrays that the kernel writes, ``?`` those that may be None, whose
-dimensions are then not known. Type variables are `I`, `K`: i4 or i8; `F`, `G`: f4 or f8.
+Scalars are ``i8`` or ``f8``. Arrays are C-contiguous and have a type (``i1``, ``i4``, ``i8``, ``f4``, ``f8``, ``u1``,
+in the notation of NumPy) or a type variable, and dimensions: a number, a name, a name plus a number (at least that
+number), or a name over a number, rounded up. A name stands for the same size wherever it occurs. ``!`` marks arrays
+that the kernel writes, ``?`` those that may be None, whose dimensions are then not known. Type variables are `I`, `K`:
+i4 or i8; `F`, `G`: f4 or f8.
 
 The C function gets the sizes of all names first, in the order of their first occurrence, then the arguments. Its name
 has the types of the type variables as suffixes, in the same order: `count_ids_i4_i8`.
@@ -19,10 +19,9 @@ from __future__ import annotations
 import ctypes
 import platform
 from functools import cache
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
-LIBRARIES = Path(__file__).parent / "lib"
+from prplugin.cpu.build import LIBRARIES, digest, suffix
 
 VARIABLES = {"I": ("i4", "i8"), "K": ("i4", "i8"), "F": ("f8", "f4"), "G": ("f8", "f4")}
 """Types that a type variable stands for; the first one if all of its arrays are None."""
@@ -34,24 +33,43 @@ INTERRUPTED = -(2**63)
 @cache
 def library() -> Any:
     """Load the kernels compiled for this machine's instructions; raise OSError if there are none."""
-    suffix = {"Darwin": ".dylib", "Windows": ".dll"}.get(platform.system(), ".so")
-    found = ctypes.CDLL(str(LIBRARIES / f"kernels-1{suffix}"))
+    end = suffix(platform.system())
+    found = _load_current(f"kernels-1{end}")
     if (level := found.instruction_level()) > 1:
-        found = ctypes.CDLL(str(LIBRARIES / f"kernels-{level}{suffix}"))
+        found = _load_current(f"kernels-{level}{end}")
     python = ctypes.pythonapi
     functions = python.PyGILState_Ensure, python.PyGILState_Release, python.PyErr_CheckSignals, python.PyErr_Fetch
     found.connect_interpreter(*(ctypes.cast(function, ctypes.c_void_p) for function in functions))
     return found
 
 
+def _load_current(name: str) -> Any:
+    """Load a library; raise OSError if it was compiled from other sources, whose kernels may have other parameters."""
+    path = LIBRARIES / name
+    if not path.exists():
+        raise OSError("the CPU kernels were not compiled when prplugin was installed, for want of a C++ compiler")
+    found = ctypes.CDLL(str(path))
+    found.sources_digest.restype = ctypes.c_int64
+    if found.sources_digest() != digest():
+        raise OSError(
+            f"{path} was compiled from other sources: run python prplugin/cpu/build.py, or install prplugin again"
+        )
+    return found
+
+
 @cache
-def is_available() -> bool:
-    """Return whether compiled kernels are there and can be loaded."""
+def unavailable_reason() -> str | None:
+    """Return why there are no compiled kernels, or None."""
     try:
         library()
-    except OSError:
-        return False
-    return True
+    except OSError as error:
+        return str(error)
+    return None
+
+
+def is_available() -> bool:
+    """Return whether compiled kernels are there and can be loaded."""
+    return unavailable_reason() is None
 
 
 def unavailable_reason() -> str | None:
@@ -72,9 +90,9 @@ class Kernel:
 
     def __init__(self, name: str, parameters: str) -> None:
         self.name = name
-        self._parameters = [_Parameter(declared) for declared in parameters.split()]
-        self._sizes = list(dict.fromkeys(size for each in self._parameters for size, *_ in each.dimensions if size))
-        self._variables = list(dict.fromkeys(each.dtype for each in self._parameters if each.dtype in VARIABLES))
+        self.parameters = [_Parameter(declared) for declared in parameters.split()]
+        self._sizes = list(dict.fromkeys(size for each in self.parameters for size, *_ in each.dimensions if size))
+        self.variables = list(dict.fromkeys(each.dtype for each in self.parameters if each.dtype in VARIABLES))
         self._functions: dict[tuple[str, ...], Any] = {}
 
     def __call__(self, *arguments: Any) -> int:
@@ -83,9 +101,9 @@ class Kernel:
         types: dict[str, str] = {}
         passed = [
             parameter.checked(argument, sizes, types, self.name)
-            for parameter, argument in zip(self._parameters, arguments, strict=True)
+            for parameter, argument in zip(self.parameters, arguments, strict=True)
         ]
-        variant = tuple(types.get(variable, VARIABLES[variable][0]) for variable in self._variables)
+        variant = tuple(types.get(variable, VARIABLES[variable][0]) for variable in self.variables)
         function = self._functions.get(variant) or self._load(variant)
         found: int = function(*(sizes.get(size, 0) for size in self._sizes), *passed)
         if found == INTERRUPTED:
@@ -97,7 +115,7 @@ class Kernel:
         function.restype = ctypes.c_int64
         function.argtypes = [
             *(ctypes.c_int64 for _ in self._sizes),
-            *(parameter.ctype for parameter in self._parameters),
+            *(parameter.ctype for parameter in self.parameters),
         ]
         self._functions[variant] = function
         return function
@@ -136,17 +154,19 @@ class _Parameter:
             return argument
         if argument is None and self.optional:
             return None
-        about = argument.__array_interface__
+        about = getattr(argument, "__array_interface__", None)
+        if about is None:
+            self._refuse(kernel, "is no array")
         address, read_only = about["data"]
         shape, dtype = about["shape"], about["typestr"]
-        if dtype[0] == ">" or about["strides"] is not None or (read_only and self.written) or address % int(dtype[2:]):
-            self._refuse(kernel, f"is not contiguous, native, aligned{' and writable' if self.written else ''}")
-        dtype = "u1" if dtype == "|b1" else dtype[1:]
+        dtype, native = "u1" if dtype == "|b1" else dtype[1:], dtype[0] != ">"
         if self.dtype in VARIABLES:
             if types.setdefault(self.dtype, dtype) != dtype or dtype not in VARIABLES[self.dtype]:
                 self._refuse(kernel, f"has type {dtype}, not {types[self.dtype]}")
         elif dtype != self.dtype:
             self._refuse(kernel, f"has type {dtype}, not {self.dtype}")
+        if not native or about["strides"] is not None or (read_only and self.written) or address % int(dtype[1:]):
+            self._refuse(kernel, f"is not contiguous, native, aligned{' and writable' if self.written else ''}")
         if len(shape) != len(self.dimensions):
             self._refuse(kernel, f"has shape {shape}")
         for length, (name, more, divisor) in zip(shape, self.dimensions, strict=True):
@@ -155,7 +175,7 @@ class _Parameter:
                 self._refuse(kernel, f"has shape {shape}, where {sizes} are known")
         return address
 
-    def _refuse(self, kernel: str, why: str) -> None:
+    def _refuse(self, kernel: str, why: str) -> NoReturn:
         raise TypeError(f"argument {self.name} of the kernel {kernel} {why}")
 
 
