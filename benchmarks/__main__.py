@@ -87,6 +87,7 @@ def _running(names: tuple[str, ...]) -> Callable[..., None]:
             values = value if isinstance(value, tuple) else (value,)
             words += [f"--{name} {shlex.quote(str(item))}" for item in values]
         failed = []
+        click.echo(f"{', '.join(names)}: the report is written to {output.resolve()}", err=True)
         for name in names:
             line = " ".join(["python -m benchmarks", name, *words])
             try:
@@ -119,8 +120,9 @@ def _add(name: str, names: tuple[str, ...], help_: str) -> None:
         click.option(
             "--output",
             type=click.Path(file_okay=False, path_type=Path),
-            default=Path(__file__).parent / "results",
-            show_default="results/",
+            default=Path("benchmark-results"),
+            show_default=True,
+            help="Folder for the report; an interrupted run resumes from it.",
         ),
         click.option("--quick", is_flag=True, help="Run on small graphs only."),
         *([OPTIONS[name]] if name in OPTIONS else []),

@@ -44,8 +44,9 @@ class _Part(click.ParamType):
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
-    default=Path(__file__).with_name("results"),
-    help="Folder for the report. Default: conformance/results.",
+    default=Path("conformance-results"),
+    show_default=True,
+    help="Folder for the report.",
 )
 @click.option("--jobs", type=click.IntRange(1), default=JOBS, show_default=True, help="Number of worker processes.")
 @click.option("--quick", is_flag=True, help="Run each case with some methods only, but each graph with all methods.")
@@ -71,6 +72,7 @@ def main(output: Path, jobs: int, quick: bool, only: tuple[str, ...], part: tupl
         except PartError as error:
             raise click.ClickException(str(error)) from error
         _finish(output, about, results)
+    click.echo(f"conformance: the report is written to {output.resolve()}", err=True)
     reasons = {name: reason for name, reason in available().items() if name in (only or methods())}
     all_units = units()
     options = [*["--quick"] * quick, *(f"--method {name}" for name in only)]

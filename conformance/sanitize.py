@@ -179,7 +179,7 @@ def _run(tool: str, seconds: float, logs: Path) -> tuple[str, int, Counter[str],
 
 
 @click.command()
-@click.option("--output", type=click.Path(path_type=Path), default=Path(__file__).with_name("results"))
+@click.option("--output", type=click.Path(path_type=Path), default=Path("conformance-results"), show_default=True)
 @click.option("--logs", type=click.Path(path_type=Path), help="Folder for the complete output of each tool.")
 @click.option("--seconds", default=600.0, show_default=True, help="Time after which no further shape is started.")
 @click.option("--workload", "inner", is_flag=True, hidden=True)

@@ -105,7 +105,7 @@ class ChangingGraph:
 
     def __init__(self, adjacency: Adjacency, vertices: Vertices, schema: EdgeOptions, aging: Aging | None) -> None:
         self.state = State(adjacency, vertices, None, aging)
-        self._schema = schema
+        self.schema = schema
         self._adjacency: Adjacency | None = adjacency
         self._lock = threading.Lock()
         self._last: LastRanks | None = None
@@ -135,7 +135,7 @@ class ChangingGraph:
         adjacency, vertices, index, aging = self.state
         if index is not None:
             return index
-        if self._schema.window is not None:
+        if self.schema.window is not None:
             raise MethodUnavailableError(
                 "update does not support a graph with window=: leave it out, and remove edges that are too old."
             )
@@ -159,7 +159,7 @@ class ChangingGraph:
 
     def update(self, add: Any, remove: Any) -> None:
         """Remove and add edges; on any error, change nothing."""
-        index, schema = self._index(), self._schema
+        index, schema = self._index(), self.schema
         before = self.state
         n, on_gpu = before.edges.n, isinstance(before.edges, Adjacency)
         clock = None if before.aging is None else copy(before.aging.clock)

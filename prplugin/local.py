@@ -187,9 +187,15 @@ class LocalGraph:
 
     def facts(self) -> dict[str, str]:
         """Return properties of the graph for its representation, in addition to the counts."""
-        chosen = self.estimate().chosen
+        chosen, how = self.estimate().chosen, self._changing.schema
+        times = {}
+        if how.time is not None:
+            limits = {"half-life": how.half_life, "window": how.window}
+            given = [f"{name} {value}" for name, value in limits.items() if value is not None]
+            times["times"] = f"column {how.time!r}, {', '.join(given)}"
         return {
-            "weights": self._weights if self._weighted else "every edge counts 1",
+            "weights": self._weights if self._weighted and how.weight is not None else "every edge counts 1",
+            **times,
             "edges are in": SPACE[self.memory_space],
             "auto takes": "no method: none can run here" if chosen is None else chosen.method,
         }

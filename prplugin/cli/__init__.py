@@ -16,7 +16,7 @@ import click
 
 import prplugin
 from prplugin.cli.failures import Failure, OneLineErrors
-from prplugin.cli.options import SHOWN, given_by_vertex, graph_options, method_options, rank_options
+from prplugin.cli.options import SHOWN, given_by_vertex, graph_options, in_options, method_options, rank_options
 from prplugin.cli.tables import print_ranks, print_reasons, show, summary
 from prplugin.errors import InvalidOptionError
 from prplugin.io import EdgeFile, check_output, is_standard_output, read_edges, write_frame
@@ -45,7 +45,7 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: 
 
     EDGES is Parquet, CSV, TSV, SNAP text (.txt, .edges) or Matrix Market (.mtx), also compressed (.gz, .zst).
     """
-    by_vertex = {name: given.pop(name) for name in ("personalization", "seeds", "dangling")}
+    by_vertex = {name: given.pop(name) for name in ("personalization", "seeds", "among", "dangling")}
     options = {name: given.pop(name) for name in ("alpha", "tol", "max_iter", "stop", "dtype", "method", "certified")}
     options["scale"] = 1 if given.pop("scale") == "1" else "n"
     arguments = method_options(given.pop("method_option_pairs"))
@@ -57,7 +57,7 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: 
             check_output(output)
 
     file, graph, began = _load(edges, quiet=quiet, **given)
-    arguments |= {name: given_by_vertex(f"--{name}", items, graph) for name, items in by_vertex.items()}
+    arguments |= {name: given_by_vertex(f"--{name}", items, graph.vertices) for name, items in by_vertex.items()}
     ranking = graph.rank(**options, **arguments, progress=not quiet)
     seconds = time.perf_counter() - began
 
@@ -185,14 +185,30 @@ def _check_method(options: Options) -> None:
 
 
 def _load(
-    path: str, *, quiet: bool, undirected: bool, duplicates: Duplicates, source: Any, destination: Any, **how: Any
+    path: str,
+    *,
+    quiet: bool,
+    undirected: bool,
+    duplicates: Duplicates,
+    vertices: tuple[str, ...],
+    source: Any,
+    destination: Any,
+    **how: Any,
 ) -> tuple[EdgeFile, prplugin.Graph, float]:
     """Read the edges and build the graph; also return the time at which building began. Errors name the file."""
     with watching(not quiet) as watch:
-        file = read_edges(path, list(source) or None, list(destination) or None, **how)
+        try:
+            file = read_edges(path, list(source) or None, list(destination) or None, **how)
+        except prplugin.PageRankError as error:
+            raise type(error)(in_options(error.args[0]), *error.args[1:]) from error
         watch.stage("vertices")
         began = time.perf_counter()
         arguments = file.graph_arguments() | {"directed": file.directed and not undirected, "duplicates": duplicates}
+        if vertices:
+            names = file.columns.source_names
+            ids = file.frame[names if len(names) > 1 else names[0]]
+            more = given_by_vertex("--vertices", vertices, ids)
+            arguments["vertices"] = more if file.vertices is None else [*file.vertices.tolist(), *more]
         try:
             return file, prplugin.Graph(file.frame, **arguments), began
         except prplugin.PageRankError as error:

@@ -13,6 +13,7 @@ import click
 
 from prplugin.errors import NotConvergedError, PageRankError, counted
 from prplugin.io.formats import STANDARD_OUTPUT, errors_named
+from prplugin.suggestions import MEANT, plain
 from prplugin.tables import upward
 
 
@@ -27,8 +28,28 @@ class Failure(click.ClickException):
             click.echo("prplugin: " + " ".join(self.message.split()), err=True)
 
 
+class Command(click.Command):
+    """Command that suggests its own option for a name that other libraries use, such as --damping."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the command line."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            own = {name: option for param in self.params for option in param.opts for name in [plain(option)]}
+            argument, remark = MEANT.get(plain(error.option_name), ("", ""))
+            if argument == "directed":
+                argument, remark = "undirected", ""
+            if plain(argument) not in own or error.option_name.count("-") < 2:
+                raise
+            meant = f"{error.message.rstrip('.')}. Did you mean {own[plain(argument)]}? {remark}".rstrip()
+            raise click.NoSuchOption(error.option_name, meant, ctx=ctx) from error
+
+
 class OneLineErrors(click.Group):
     """Group of commands that converts their errors to `Failure`."""
+
+    command_class = Command
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         """Parse the command line."""

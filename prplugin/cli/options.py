@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
+import shlex
 from collections.abc import Callable, Collection, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import click
 
@@ -14,8 +17,8 @@ from prplugin.io import read_values
 from prplugin.io.formats import INPUT_FORMATS, by_suffix
 from prplugin.options import Duplicates, GivenByVertex, Options, Stop
 
-if TYPE_CHECKING:
-    from prplugin import Graph
+ARGUMENT = re.compile(r"\b(source|destination|weight)=('[^']*'|\"[^\"]*\")")
+"""Argument that names a column, in a message."""
 
 SHOWN = 10
 """Number of the highest ranks that are printed."""
@@ -55,6 +58,7 @@ graph_options = _together(
         help="Column of non-negative weights. Default: every edge counts 1; values of a Matrix Market file are used.",
     ),
     click.option("--unweighted", is_flag=True, help="Ignore the values of a Matrix Market file."),
+    _by_vertex("--vertices", "VERTEX", "More vertices of the graph, such as isolated ones."),
     click.option("--undirected", is_flag=True, help="Each row is an edge in both directions."),
     _choice(
         "--duplicates",
@@ -62,7 +66,12 @@ graph_options = _together(
         "sum",
         "Rows with the same endpoints: count all, keep the first or the last, or fail.",
     ),
-    _choice("--format", list(INPUT_FORMATS), None, "Format of EDGES. Default: by suffix; standard input is TSV."),
+    _choice(
+        "--format",
+        list(INPUT_FORMATS),
+        None,
+        "Format of EDGES. Default: by suffix; standard input is TSV if its first line has a tab, else CSV.",
+    ),
     click.option(
         "--delimiter",
         metavar="CHAR",
@@ -101,8 +110,13 @@ rank_options = _together(
         is_flag=True,
         help=f"Prove the order of the --top highest ranks (default {SHOWN}), and stop as soon as it is proved.",
     ),
-    _by_vertex("--personalization", "VERTEX=VALUE", "Teleport distribution. Default: uniform."),
+    _by_vertex(
+        "--personalization",
+        "VERTEX[=VALUE]",
+        "Teleport distribution; vertices without values share it equally. Default: uniform.",
+    ),
     _by_vertex("--seeds", "VERTEX", "Compute one ranking per seed, with teleports to that vertex only."),
+    _by_vertex("--among", "VERTEX", "Return the ranks of these vertices only."),
     _by_vertex("--dangling", "VERTEX=VALUE", "Distribution of the dangling mass. Default: as --personalization."),
     click.option(
         "-o",
@@ -154,14 +168,27 @@ def method_options(pairs: Collection[str]) -> dict[str, Any]:
     return options
 
 
-def given_by_vertex(option: str, items: Sequence[str], graph: Graph) -> Any:
+def in_options(message: str) -> str:
+    """Replace suggested calls and arguments of Python in a message by options of the command line."""
+    message = message.replace("pagerank(edges, source, destination)", "--source and --destination")
+
+    def option(argument: re.Match[str]) -> str:
+        return f"--{argument[1]} {shlex.quote(ast.literal_eval(argument[2]))}"
+
+    def options(suggestion: re.Match[str]) -> str:
+        return ARGUMENT.sub(option, suggestion[0]).replace(", --", " --")
+
+    return re.sub(r"Did you mean [^?]*\?", options, message)
+
+
+def given_by_vertex(option: str, items: Sequence[str], ids: Any) -> Any:
     """Return the argument for the items of an option: VERTEX=VALUE pairs, vertices for --seeds, or one file.
 
+    `ids`: Column of ids, or frame of several, of the types of the graph's vertices.
     A file has the columns `vertex` (the source's columns if a vertex has several) and, optionally, `values` and `seed`.
     """
     if not items:
         return None
-    ids = graph.vertices
     kinds = {name: _kind(ids[name].dtype) for name in ids.columns} if ids.ndim == 2 else {"vertex": _kind(ids.dtype)}
     if any(by_suffix(item, INPUT_FORMATS)[0] for item in items):
         if len(items) > 1:
@@ -170,7 +197,8 @@ def given_by_vertex(option: str, items: Sequence[str], graph: Graph) -> Any:
     if len(kinds) > 1:
         raise click.UsageError(f"{option}: vertices have several columns. Pass a file with the columns {_and(kinds)}.")
     kind = kinds["vertex"]
-    if option == "--seeds":
+    bare = option == "--personalization" and not any("=" in item for item in items)
+    if option in ("--seeds", "--among", "--vertices") or bare:
         return [_vertex(option, item, kind) for item in items]
     values: dict[str | int, float] = {}
     for item in items:
@@ -178,7 +206,10 @@ def given_by_vertex(option: str, items: Sequence[str], graph: Graph) -> Any:
         try:
             value = float(number if equals else "")
         except ValueError:
-            raise click.UsageError(f"{option} takes VERTEX=VALUE or a file such as values.csv, not {item!r}.") from None
+            bare_too = ", vertices alone," if option == "--personalization" else ""
+            raise click.UsageError(
+                f"{option} takes VERTEX=VALUE{bare_too} or a file such as values.csv, not {item!r}."
+            ) from None
         vertex = _vertex(option, name, kind)
         if vertex in values:
             raise click.UsageError(f"{option} names vertex {name!r} twice.")

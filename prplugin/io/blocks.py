@@ -182,9 +182,10 @@ def _first(rest: Block, piece: bytes) -> Block:
             raise InvalidEdgesError(f"{rest.name} is not text but {what}.")
     text = piece.removeprefix(BYTE_ORDER_MARK)
     delimiter = rest.delimiter
-    if delimiter == COMMA_OR_SEMICOLON:
+    if delimiter is not None and len(delimiter) > 1:
         line = text.lstrip(b"\r\n").partition(b"\n")[0].decode("latin-1")
-        delimiter = max(delimiter, key=line.count)
+        # Commas are frequent in fields of TSV; tabs are rare in those of CSV.
+        delimiter = "\t" if "\t" in delimiter and "\t" in line else max(delimiter, key=line.count)
     return replace(rest, delimiter=delimiter, text=text)
 
 

@@ -49,9 +49,12 @@ def check_standard_output() -> None:
 
 
 def input_format(path: str, given: str | None = None) -> tuple[str, str | None]:
-    """Return the format and the compression of a file of edges; raise InvalidEdgesError if they are unknown."""
+    """Return the format and the compression of a file of edges; raise InvalidEdgesError if they are unknown.
+
+    Standard input is "delimited": TSV or CSV by its first line.
+    """
     found, compression = by_suffix(path, INPUT_FORMATS)
-    found = given or ("tsv" if path == STANDARD_STREAM else found)
+    found = given or ("delimited" if path == STANDARD_STREAM else found)
     if found:
         return found, compression
     raise InvalidEdgesError(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from prplugin.errors import ColumnNotFoundError, InvalidOptionError, PageRankError
+from prplugin.errors import InvalidOptionError, PageRankError
 from prplugin.frames.columns import Columns, resolve
 from prplugin.io.formats import described
 
@@ -65,8 +65,6 @@ class Selection:
         try:
             columns = resolve(labels, self.source, self.destination, weight if self.weight is None else self.weight)
         except PageRankError as error:
-            if self.source is None and self.destination is None and isinstance(error, ColumnNotFoundError):
-                hint = f" On the command line: --source and --destination.{hint}"
             raise type(error)(f"{self.name}: {error}{hint}") from error
         if columns.weight in (*columns.source, *columns.destination):
             raise InvalidOptionError(f"{self.name}: column {self.weight!r} is named as an endpoint and as the weight.")

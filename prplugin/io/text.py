@@ -20,7 +20,7 @@ from prplugin.io.selection import EdgeFile, Selection
 SAMPLE = 100
 """Number of records in the sample that decides whether ids are integers."""
 
-DELIMITERS = {"csv": COMMA_OR_SEMICOLON, "tsv": "\t", "snap": None}
+DELIMITERS = {"csv": COMMA_OR_SEMICOLON, "tsv": "\t", "delimited": "\t" + COMMA_OR_SEMICOLON, "snap": None}
 
 
 def read(selection: Selection, compression: str | None, name: str) -> EdgeFile:

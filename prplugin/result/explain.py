@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import IO
 
+from prplugin.errors import counted
 from prplugin.tables import console, table
 from prplugin.types.history import History
 from prplugin.types.order import Order
@@ -38,7 +39,8 @@ def explain(summary: str, lines: Iterable[str], history: History, writing: float
 
 
 def _of_graph(history: History) -> Iterator[str]:
-    yield f"graph: {history.n:,} vertices, {history.m:,} {'weighted edges' if history.weighted else 'edges'}"
+    edges = counted(history.m, "weighted edge" if history.weighted else "edge")
+    yield f"graph: {counted(history.n, 'vertex', 'vertices')}, {edges}"
     if history.unused_weight is not None:
         weight = history.unused_weight
         yield f"column {weight!r} is not used: every edge counts 1. Pass weight={weight!r} to weigh the edges by it."

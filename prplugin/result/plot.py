@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Sequence
+from os.path import commonprefix
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
+from prplugin.errors import InvalidOptionError, counted
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.history import History
 
@@ -33,24 +36,32 @@ class RankingFigure(Figure):
         return file.getvalue()
 
 
-def plot_ranking(ranks: Floats | None, history: History, highest: Sequence[tuple[str, float]]) -> RankingFigure:
+def plot_ranking(ranks: Floats | None, history: History, highest: Sequence[tuple[str, float]], ax: Any = None) -> Any:
     """Draw the error bound against passes over the edges, the distribution of ranks, and the highest vertices.
 
     The distribution is omitted if `ranks` is None, since the ranks are on other machines.
     """
-    figure, panels = _panels(2 if ranks is None else 3)
+    what = "PageRank"
+    if isinstance(ax, Axes):
+        _bars(ax, highest, what)
+        return ax.figure
+    figure, panels = _panels(2 if ranks is None else 3, ax)
     _convergence(panels[0], history)
     if ranks is not None:
         _distribution(panels[1], ranks)
-    _bars(panels[-1], highest, "PageRank")
+    _bars(panels[-1], highest, what)
     return figure
 
 
 def plot_seeds(
-    iterations: Integers, bounds: Floats, history: History, highest: Sequence[tuple[str, float]]
-) -> RankingFigure:
+    iterations: Integers, bounds: Floats, history: History, highest: Sequence[tuple[str, float]], ax: Any = None
+) -> Any:
     """Draw the passes and the error bound of each of many seeds, and the vertices that are highest on average."""
-    figure, (passes, errors, bars) = _panels(3)
+    what = "mean PageRank over the seeds"
+    if isinstance(ax, Axes):
+        _bars(ax, highest, what)
+        return ax.figure
+    figure, (passes, errors, bars) = _panels(3, ax)
     counts, seeds = np.unique(iterations, return_counts=True)
     passes.bar(counts, seeds)
     _whole_numbers(passes.xaxis)
@@ -61,13 +72,21 @@ def plot_seeds(
     _whole_numbers(errors.xaxis)
     _tolerance(errors, history)
     errors.set_ylim(bottom=0)
-    errors.set(xlabel="seeds with at most this bound", ylabel="proved error bound", title=f"{bounds.size:,} seeds")
+    errors.set(xlabel="seeds with at most this bound", ylabel="proved error bound", title=counted(bounds.size, "seed"))
     errors.yaxis.set_major_formatter("{x:.2g}")
-    _bars(bars, highest, "mean PageRank over the seeds")
+    _bars(bars, highest, what)
     return figure
 
 
-def _panels(count: int) -> tuple[RankingFigure, Any]:
+def _panels(count: int, ax: Any) -> tuple[Any, Any]:
+    """Return the figure and the axes of `count` panels: those of `ax`, or new ones if it is None."""
+    if ax is not None:
+        panels = np.ravel(ax)
+        if panels.size != count or not all(isinstance(one, Axes) for one in panels):
+            raise InvalidOptionError(
+                f"ax must be one Axes, for the bars of the highest vertices, or {count}, one per panel; not {ax!r}."
+            )
+        return panels[0].figure, panels
     figure = RankingFigure(figsize=(4.4 * count, 3.6), layout="constrained")
     return figure, figure.subplots(1, count)
 
@@ -102,12 +121,16 @@ def _distribution(axes: Axes, ranks: Floats) -> None:
             axes.xaxis.set_minor_formatter(NullFormatter())
         else:  # a logarithmic axis of less than a decade has labels that collide, or none
             _few_numbers(axes)
-    axes.set(xlabel="PageRank", ylabel="fraction of vertices with at least this rank", title=f"{ranks.size:,} vertices")
+    axes.set(
+        xlabel="PageRank",
+        ylabel="fraction of vertices with at least this rank",
+        title=counted(ranks.size, "vertex", "vertices"),
+    )
 
 
 def _bars(axes: Axes, highest: Sequence[tuple[str, float]], what: str) -> None:
     """Draw a bar with a name for each of the highest vertices, the first at the top."""
-    names = [name if len(name) <= LETTERS else name[: LETTERS - 1] + "…" for name, _ in highest]
+    names = _shortened([name for name, _ in highest])
     places = np.arange(len(highest))
     axes.barh(places, [rank for _, rank in highest])
     axes.set_yticks(
@@ -116,6 +139,19 @@ def _bars(axes: Axes, highest: Sequence[tuple[str, float]], what: str) -> None:
     axes.invert_yaxis()
     _few_numbers(axes)
     axes.set(xlabel=what, title=f"the {len(highest)} highest" if highest else "no vertices")
+
+
+def _shortened(names: list[str]) -> list[str]:
+    """Shorten names to `LETTERS` without their common beginning; longer ones keep both ends."""
+    if max(map(len, names), default=0) > LETTERS and len(names) > 1:
+        # Up to a separator, and without the last letter: no name becomes empty, and no word or number is split.
+        common = commonprefix([name[:-1] for name in names])  # noqa: RUF071 - of letters; names are no paths
+        begun = re.match(r".*\W|", common, re.DOTALL)
+        if begun is not None and begun.end() > 1:
+            names = ["…" + name[begun.end() :] for name in names]
+    head = LETTERS // 3
+    tail = LETTERS - head - 1
+    return [name if len(name) <= LETTERS else f"{name[:head]}…{name[-tail:]}" for name in names]
 
 
 def _few_numbers(axes: Axes) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from prplugin.errors import InvalidOptionError, MissingLibraryError, NotConvergedError, counted
 from prplugin.gpu import runtime
-from prplugin.options import Options
+from prplugin.options import Options, validate_int
 from prplugin.result.explain import explain, of_order, of_passes
 from prplugin.tables import Display, Displayed, upward
 from prplugin.types.arrays import gpu_of, memory_space_of, namespace, to_host, to_memory
@@ -156,19 +156,28 @@ class Ranking(Displayed):
         if self._order is not None:
             yield from of_order(self._order)
 
-    def plot(self) -> Any:
-        """Draw the error bound against passes over the edges, the distribution of ranks, and the ten highest vertices.
+    def plot(self, *, top: int = SHOWN, ax: Any = None) -> Any:
+        """Draw the error bound against passes over the edges, the distribution of ranks, and the highest vertices.
 
         For many seeds, draw the passes and the error bound of each, and the vertices of the highest mean rank. For a
         Dask frame on several workers the distribution is omitted, since no process has all ranks.
 
+        Parameters
+        ----------
+        top : int, default 10
+            Number of highest vertices.
+        ax : matplotlib.axes.Axes or sequence of them, optional
+            Axes to draw in: one for the bars of the highest vertices alone, or one per panel. Default: a new figure.
+
         Returns
         -------
         matplotlib.figure.Figure
-            A notebook shows it; ``figure.savefig(path)`` writes it.
+            The figure of `ax`, or a new one. A notebook shows it; ``figure.savefig(path)`` writes it.
 
         Raises
         ------
+        InvalidOptionError
+            If `top` is not a positive integer, or `ax` is neither one Axes nor one per panel.
         MissingLibraryError
             If matplotlib is not installed.
         """
@@ -176,16 +185,16 @@ class Ranking(Displayed):
             from prplugin.result import plot  # imports matplotlib, which is optional
         except ModuleNotFoundError as error:
             raise MissingLibraryError("plot() draws with matplotlib: pip install 'prplugin[plot]'") from error
-        return self._figure(plot)
+        return self._figure(plot, validate_int("top", top), ax)
 
-    def _figure(self, plot: Any) -> Any:
-        return plot.plot_ranking(to_host(self.ranks), self._history, self._highest())
+    def _figure(self, plot: Any, top: int, ax: Any) -> Any:
+        return plot.plot_ranking(to_host(self.ranks), self._history, self._highest(top), ax)
 
-    def _highest(self) -> list[tuple[str, float]]:
-        """Return the names and the ranks of the ten highest vertices of the frame."""
+    def _highest(self, top: int = SHOWN) -> list[tuple[str, float]]:
+        """Return the names and the ranks of the highest vertices of the frame."""
         with runtime.device_allocation(memory_space_of(self.ranks), gpu_of(self.ranks)):
-            found: Any = self._rows(self._top or SHOWN)
-            rows = to_memory(found[:SHOWN], memory_space_of(self.ranks))
+            found: Any = self._rows(self._top or top)
+            rows = to_memory(found[:top], memory_space_of(self.ranks))
             ranks = to_host(self.ranks[rows]).tolist()
         return list(zip(self._names(rows), ranks, strict=True))
 
@@ -208,7 +217,7 @@ class Ranking(Displayed):
     def _described(self, n: int) -> str:
         how = "converged" if self.converged else "not converged"
         return (
-            f"PageRank of {n:,} vertices: {how} after {self.iterations} iterations of "
+            f"PageRank of {counted(n, 'vertex', 'vertices')}: {how} after {counted(self.iterations, 'iteration')} of "
             f"{self.method}, error at most {upward(self.error_bound)}, {self.seconds:.3g} s"
         )
 
@@ -248,11 +257,11 @@ class DistributedRanking(Ranking):
     def _details(self) -> Iterator[str]:
         yield f"bytes sent by each worker while it ranked, about: {', '.join(f'{one:,}' for one in self.bytes_sent)}"
 
-    def _figure(self, plot: Any) -> Any:
-        return plot.plot_ranking(None, self._history, self._highest())
+    def _figure(self, plot: Any, top: int, ax: Any) -> Any:
+        return plot.plot_ranking(None, self._history, self._highest(top), ax)
 
-    def _highest(self) -> list[tuple[str, float]]:
-        found = self.frame.nlargest(SHOWN, "pagerank").compute()
+    def _highest(self, top: int = SHOWN) -> list[tuple[str, float]]:
+        found = self.frame.nlargest(top, "pagerank").compute()
         found = found.to_pandas() if hasattr(found, "to_pandas") else found
         return [(_name(ids[0] if len(ids) == 1 else ids), rank) for *ids, rank in found.itertuples(index=False)]
 
@@ -296,7 +305,8 @@ class Rankings(Ranking):
     def __str__(self) -> str:
         how = "converged" if self.converged else f"{int((~self.each_converged).sum()):,} not converged"
         return (
-            f"PageRank from {len(self.ranks):,} seeds: {how} after at most {self.iterations} iterations of "
+            f"PageRank from {counted(len(self.ranks), 'seed')}: {how} after at most "
+            f"{counted(self.iterations, 'iteration')} of "
             f"{self.method}, each error at most {upward(self.error_bound)}, {self.seconds:.3g} s"
         )
 
@@ -305,11 +315,11 @@ class Rankings(Ranking):
         yield f"passes over the edges: {counts.min()} to {counts.max()} per seed, {np.median(counts):g} in the median"
         yield f"error bounds: {upward(bounds.min())} to {upward(bounds.max())}"
 
-    def _figure(self, plot: Any) -> Any:
-        return plot.plot_seeds(self.each_iterations, self.each_error_bound, self._history, self._highest())
+    def _figure(self, plot: Any, top: int, ax: Any) -> Any:
+        return plot.plot_seeds(self.each_iterations, self.each_error_bound, self._history, self._highest(top), ax)
 
-    def _highest(self) -> list[tuple[str, float]]:
-        """Return the names and the mean ranks of the ten vertices that are highest on average over the seeds."""
+    def _highest(self, top: int = SHOWN) -> list[tuple[str, float]]:
+        """Return the names and the mean ranks of the vertices that are highest on average over the seeds."""
         xp: Any = namespace(self.ranks)
         with runtime.device_allocation(memory_space_of(self.ranks), gpu_of(self.ranks)):
             if self.rows is None:
@@ -317,7 +327,7 @@ class Rankings(Ranking):
             else:  # ranks below the highest of a seed are unknown and count as 0
                 known, places = xp.unique(self.rows, return_inverse=True)
                 sums = xp.bincount(places.reshape(-1), weights=self.ranks.reshape(-1))
-            found = highest(sums, SHOWN)
+            found = highest(sums, top)
             means = to_host(sums[found]) / len(self.ranks)
             return list(zip(self._names(found if known is None else known[found]), means.tolist(), strict=True))
 

@@ -111,6 +111,16 @@ def test_graph_shows_its_counts():
     assert [line.split()[0] for line in repr(weighted).splitlines()[1:]] == ["weights", "edges", "auto"]
 
 
+def test_graph_with_times_shows_them():
+    timed = EDGES.assign(day=range(len(EDGES)), w=2.0)
+    decaying = prplugin.Graph(timed, time="day", half_life=3)
+    assert ["times", "column 'day', half-life 3"] in cells(decaying)
+    assert ["weights", "every edge counts 1"] in cells(decaying)
+    both = cells(prplugin.Graph(timed, weight="w", time="day", half_life=3, window=100))
+    assert ["times", "column 'day', half-life 3, window 100"] in both
+    assert ["weights", "column 'w'"] in both
+
+
 def test_estimate_shows_a_row_per_method():
     estimate = GRAPH.estimate()
     assert repr(estimate) == str(estimate)

@@ -189,6 +189,50 @@ def test_highest_vertices_of_seeds_with_top():
     assert ranking._highest() == [(str(vertex), pytest.approx(mean)) for vertex, mean in means.items()]
 
 
+@pytest.mark.parametrize(
+    ("names", "labels"),
+    [
+        (["https://example.org/pages/first", "https://example.org/pages/second"], ["…first", "…second"]),
+        (["a row with a long name, number 1", "a row with a long name, number 12"], ["…1", "…12"]),
+        (["https://example.org", "https://example.org/a/long/path"], ["…org", "…org/a/long/path"]),
+        (["a" * 20 + "0123456789", "short"], ["aaaaaaaa…aaaaa0123456789", "short"]),
+        (["https://example.org/pages/first"], ["https://…org/pages/first"]),
+    ],
+)
+def test_long_labels_keep_what_distinguishes_them(names, labels):
+    ranking = prplugin.Graph(pd.DataFrame({"src": names, "dst": names})).rank()
+    bars = ranking.plot().axes[-1]
+    assert [label.get_text() for label in bars.get_yticklabels()] == labels
+
+
+def test_axes_and_number_of_vertices_of_a_plot():
+    from matplotlib.figure import Figure
+
+    for options, bar_panel in (({}, 2), ({"seeds": [1, 2]}, 2)):
+        ranking = prplugin.Graph(EDGES).rank(**options)
+        assert len(ranking.plot(top=15).axes[bar_panel].patches) == 15
+        figure = Figure()
+        left, right = figure.subplots(1, 2)
+        assert ranking.plot(top=3, ax=right) is figure
+        assert len(right.patches) == 3
+        assert not left.has_data()
+        panels = Figure().subplots(3)
+        assert ranking.plot(ax=panels) is panels[0].figure
+        assert all(axes.has_data() for axes in panels)
+        with pytest.raises(prplugin.InvalidOptionError, match="one Axes"):
+            ranking.plot(ax=panels[:2])
+        with pytest.raises(prplugin.InvalidOptionError, match="top must be"):
+            ranking.plot(top=0)
+
+
+def test_counts_of_one_are_singular():
+    ranking = prplugin.Graph(EDGES.head(0), vertices=[1]).rank()
+    assert ranking.plot().axes[1].get_title() == "1 vertex"
+    assert str(ranking).startswith("PageRank of 1 vertex:")
+    assert "graph: 1 vertex, 0 edges" in explanation(ranking)
+    assert prplugin.Graph(EDGES).rank(seeds=[1]).plot().axes[1].get_title() == "1 seed"
+
+
 def test_explanation_of_seeds():
     ranking = prplugin.Graph(EDGES).rank(seeds=[1, 2, 3])
     text = explanation(ranking)

@@ -97,6 +97,9 @@ def test_top_is_the_number_of_ranks_printed(tmp_path):
         (["--method", "numba", "--option", "threads=1"], {"method": "numba", "threads": 1}),
         (["--top", "2"], {"top": 2}),
         (["--top", "2", "--certified"], {"top": 2, "certified": True}),
+        (["--personalization", "b", "--personalization", "c"], {"personalization": ["b", "c"]}),
+        (["--among", "b", "--among", "c"], {"among": ["b", "c"]}),
+        (["--vertices", "z", "--vertices", "a"], {"vertices": ["z", "a"]}),
         (["--personalization", "b=1", "--personalization", "c=3"], {"personalization": {"b": 1, "c": 3}}),
         (["--dangling", "a=1"], {"dangling": {"a": 1}}),
         (["--seeds", "a", "--seeds", "d"], {"seeds": ["a", "d"]}),
@@ -153,7 +156,9 @@ def test_personalization_of_vertices_of_several_columns_needs_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["--personalization", "b"], 2, "takes VERTEX=VALUE or a file such as values.csv, not 'b'"),
+        (["--personalization", "b", "--personalization", "a=1"], 2, "or a file such as values.csv, not 'b'"),
+        (["--dangling", "b"], 2, "takes VERTEX=VALUE or a file such as values.csv, not 'b'"),
+        (["--among", "x"], 1, "'x'"),
         (["--personalization", "b=x"], 2, "not 'b=x'"),
         (["--personalization", "b=1", "--personalization", "b=2"], 2, "names vertex 'b' twice"),
         (["--personalization", "p.csv", "--personalization", "b=2"], 2, "takes one file"),
@@ -303,6 +308,43 @@ def test_options_invalid_for_any_file_are_usage_errors(edges, arguments, message
     result = run("rank", edges, *arguments)
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "suggestion"),
+    [
+        (["--damping", "0.9"], 2, "Did you mean --alpha?"),
+        (["--tolerance=1e-3"], 2, "Did you mean --tol?"),
+        (["--reset-prob", "0.1"], 2, "Did you mean --alpha? It is 1 - alpha."),
+        (["--weight", "W"], 1, "Did you mean --weight w?"),
+        (["-s", "Src", "-d", "dst"], 1, "Did you mean --source src?"),
+    ],
+)
+def test_wrong_names_suggest_options_of_the_command(edges, arguments, status, suggestion):
+    result = run("rank", edges, *arguments)
+    assert result.exit_code == status
+    assert suggestion in result.stderr
+    assert "=" not in result.stderr.partition("Did you mean")[2]
+
+
+def test_unknown_columns_suggest_options_of_the_command(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("ua,u b\n1,2\n")
+    result = run("rank", path)
+    assert_fails(result, "--source and --destination. Did you mean --source ua --destination 'u b'?")
+
+
+@pytest.mark.parametrize("text", [EDGES, EDGES.replace(",", ";"), EDGES.replace(",", "\t")])
+def test_delimiter_of_standard_input_is_recognized(edges, text):
+    result = run("rank", "-", "--weight", "w", input=text)
+    assert result.stdout.splitlines()[:6] == run("rank", edges, "--weight", "w").stdout.splitlines()[:6]
+
+
+def test_commas_within_fields_of_tsv_on_standard_input_are_kept():
+    result = run("rank", "-", input="a,1,2,3\tb,1\nb,1\ta,1,2,3\n", env={})
+    assert "--source a,1,2,3" in result.stderr
+    result = run("rank", "-", "--no-header", input="a,1,2,3\tb,1\nb,1\ta,1,2,3\n")
+    assert result.stdout.splitlines()[2].split()[1] == "a,1,2,3"
 
 
 def test_unreadable_input_is_reported_in_one_line(tmp_path):

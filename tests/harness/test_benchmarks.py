@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from benchmarks import __main__ as command_line
 from benchmarks import compare, memory, overlap, report, retrieval, run
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.measure import repeatedly
@@ -327,3 +328,13 @@ def test_overlap_finds_the_n_at_which_gpu_and_cpu_take_the_same_time(longest, cp
     _, gpu, cpu = sides(longest - 1)
     assert imbalance(found) < 0.1 or gpu < cpu  # the CPU takes longer for any N
     assert len(measured) <= overlap.BISECTIONS
+
+
+def test_results_of_the_repository_are_written_only_on_request(monkeypatch, tmp_path):
+    outputs = []
+    monkeypatch.setattr(command_line, "run", lambda *arguments: outputs.append(arguments[5].resolve()))
+    monkeypatch.chdir(tmp_path)
+    shown = CliRunner().invoke(command_line.main, ["kim"])
+    assert str(tmp_path / "benchmark-results") in shown.stderr
+    CliRunner().invoke(command_line.main, ["kim", "--output", str(tmp_path / "other")])
+    assert outputs == [tmp_path / "benchmark-results", tmp_path / "other"]
