@@ -79,10 +79,10 @@ def _on_the_cpu(name: str, make: Callable[[MemorySpace], Any]) -> Iterator[dict[
     for tol in (1e-6, 1e-10):
 
         def one_by_one(tol: float = tol) -> Any:
-            return [graph.rank(personalization={seed: 1}, method="numba", tol=tol, top=10).frame for seed in seeds]
+            return [graph.rank(personalization={seed: 1}, method="native", tol=tol, top=10).frame for seed in seeds]
 
         def together(tol: float = tol) -> Any:
-            ranking = graph.rank(seeds=seeds, method="numba", tol=tol, top=10)
+            ranking = graph.rank(seeds=seeds, method="native", tol=tol, top=10)
             return ranking, ranking.frame
 
         other, own = alternately(one_by_one, together, runs=SLOW_RUNS, warm=True)

@@ -18,7 +18,7 @@ __all__ = ["circumstances"]
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = (
-    "numpy", "pandas", "numba", "networkx", "scipy", "cupy", "cudf", "pylibcudf", "cugraph", "pylibcugraph", "rmm",
+    "numpy", "pandas", "networkx", "scipy", "cupy", "cudf", "pylibcudf", "cugraph", "pylibcugraph", "rmm",
     "nx_cugraph",
 )  # fmt: skip
 

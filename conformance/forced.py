@@ -80,7 +80,7 @@ FORCED: Mapping[str, Iterable[Forced]] = {
     "edge": [_fixed(threads=32, blocks=1), _fixed(threads=1000, blocks=1000)],
     "expanded": [_fixed(piece_bytes=256, threads=32), _fixed(piece_bytes=32768, threads=1024)],
     "node": [_fixed(threads=32, blocks=1), _fixed(threads=1000, blocks=1000)],
-    "numba": [_fixed(threads=1), _fixed(threads=3)],
+    "native": [_fixed(threads=1), _fixed(threads=3)],
     "propagation-blocking": [_fixed(tile=32, piece=32), _fixed(tile=32), _fixed(piece=32)],
     "segmented": [
         _fixed(segments=1), _fixed(segments=3), _fixed(cpu=True),

@@ -360,6 +360,7 @@ def _iterated(
         empty = adjacency.out_weight
         return empty, Outcome(False, True, 0, 0.0, order=None if equal is None else order_of(empty, 1, 0.0, equal))
     step = method.prepare(problem, machine, **options.method_options)
+    step.every_pass = watch.report is not None
     certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
     if options.tol > method_tol > certificate.provable:
         options = replace(options, tol=method_tol)

@@ -127,8 +127,8 @@ PAPER = {ONE_TO_ONE: 1.77, WARP: 27, BLOCK: 1.84, HETERO: 42, HETERO_CPU: 32}
 """Sections 1 and 3: speed-up over one CPU version."""
 
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
-    implementations.ONE.label: ("numba", {"threads": 1}),
-    implementations.ALL_THREADS.label: ("numba", {}),
+    implementations.ONE.label: ("native", {"threads": 1}),
+    implementations.ALL_THREADS.label: ("native", {}),
     ONE_TO_ONE: ("node", {}),
     WARP: ("warp", {"lanes": 32}),
     BLOCK: ("block", {"threads": BLOCK_THREADS}),

@@ -259,7 +259,7 @@ def _timed(known: Row, do: Callable[[], Ran], exact: Any) -> Iterator[Row]:
 def _on_the_host(threads: int | None, inputs: Inputs) -> Ran:
     here = inputs.here
     began = time.perf_counter()
-    step = methods()["numba"].prepare(Problem(here, implementations.ALPHA), this_machine(), threads=threads)
+    step = methods()["native"].prepare(Problem(here, implementations.ALPHA), this_machine(), threads=threads)
     step.start(1 / here.n)
     for _ in range(ITERATIONS):
         step()

@@ -132,7 +132,7 @@ def _of_size(n: int) -> Iterator[Row]:
 
 def _timed(n: int, line: Row) -> Iterator[Row]:
     adjacency = _named(n).adjacency()
-    step = implementations.prepared("numba", adjacency, threads=1)
+    step = implementations.prepared("native", adjacency, threads=1)
     line["rounds"] = int(full_run(step, adjacency, "delta", TOL).iterations)
     samples: dict[str, list[float]] = {}
     notes: dict[str, str] = {}

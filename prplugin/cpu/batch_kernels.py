@@ -6,13 +6,18 @@ columns use few arrays each, since LLVM does not vectorize loops over many.
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 
-from prplugin.cpu.memory import compiled, prefetch
-from prplugin.cpu.mixing_kernels import vectorized
-from prplugin.cpu.pull_kernels import BLOCK, GROUP
+from prplugin.cpu.memory import OPTIONS, compiled, prefetch
 
-__all__ = ["BLOCK", "LINE", "mix", "products", "step", "transpose"]
+vectorized = numba.njit(**OPTIONS, fastmath={"reassoc", "contract", "nsz"})
+
+GROUP = 32
+"""Rows whose norms are added in one plain loop; the group sums are then added per block."""
+
+BLOCK = GROUP * GROUP
+"""Rows per block: `GROUP` groups of `GROUP` rows."""
 
 AHEAD = np.uint64(16)
 """Edges ahead of the current one whose contributions are prefetched."""

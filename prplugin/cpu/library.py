@@ -72,11 +72,6 @@ def is_available() -> bool:
     return unavailable_reason() is None
 
 
-def unavailable_reason() -> str | None:
-    """Return why compiled kernels cannot be used, or None."""
-    return None if is_available() else "the CPU kernels were not compiled when prplugin was installed"
-
-
 class Kernel:
     """A function of the library, for each combination of types.
 

@@ -52,6 +52,7 @@ class Mixing {
   public:
     // `period` steps from one mix to the next; residuals of at most `cycles` periods are mixed. Without enough rows for
     // them, all steps are plain.
+    Mixing() = default;
     Mixing(i64 period, i64 cycles, i64 rows) : period_(period), cycles_(cycles) {
         ended_ = period < 2 || cycles < 1 || rows > MOST_ROWS || period * cycles + cycles - 1 > rows;
     }
@@ -71,7 +72,8 @@ class Mixing {
 
     // Record a step, and return whether a cycle has ended and a mix pays.
     bool after_step(f64 change, f64 before, f64 goal) {
-        history_[size_++] = {free_row(), true};
+        i64 row = free_row();  // before the number of moves grows
+        history_[size_++] = {row, true};
         if (++since_ < period_) return false;
         bool converges = goal > 0 && change < before;
         f64 left = converges ? log(goal / change) / log(change / before) : INFINITY;
@@ -133,7 +135,7 @@ class Mixing {
         i64 row;
         bool is_step;
     };
-    i64 period_, cycles_, size_ = 0, since_ = 0;
-    bool ended_, gained_little_ = false;
+    i64 period_ = 0, cycles_ = 0, size_ = 0, since_ = 0;
+    bool ended_ = true, gained_little_ = false;
     Move history_[MOST_ROWS + 1];
 };

@@ -155,19 +155,31 @@ template <class Index, class Value> struct Pull {
     }
 };
 
+// What is kept from one call to the next, so that the number of steps per call does not change the ranks.
+struct Memory {
+    i64 current;  // index of the contributions of x
+    f64 dangling, largest;  // D(x), and the largest change of a rank in the last step
+    f64 change;   // of the last step; infinite before the first
+    bool mixes;   // whether a mix precedes the next step
+    Mixing mixing;
+    f64 products[MOST_ROWS][MOST_ROWS];
+};
+static_assert(sizeof(Memory) <= 8 * 704, "declared in pull.py");
+
 // Iterate until a plain step changes the ranks by at most `goal`, or `budget` steps are made; return their number.
 //
-// Each step writes its change to `changes`. Without a history, all steps are plain. If `norm` is not 0, the ranks are
-// divided by it first.
+// Each step writes its change to `changes`. If `norm` is not 0, the ranks are divided by it first.
 template <class Index, class Value>
-i64 iterate(Pull<Index, Value>& pull, Team& team, f64 norm, i64 budget, f64 goal, Mixing mixing, f32* history,
+i64 iterate(Pull<Index, Value>& pull, Team& team, f64 norm, i64 budget, f64 goal, Memory& memory, f32* history,
             f64* scratch, f64* changes) {
+    Mixing& mixing = memory.mixing;
+    auto& products = memory.products;
     Shares blocks(team.count(), pull.blocks), chunks(team.count(), pull.chunks());
     blocks.divide([&](i64 block) { return pull.work_before(block); });
     chunks.divide([](i64 piece) { return piece; });
     i64 steps = 0, jump = 0;
-    bool begins = norm != 0, mixes = false;
-    f64 factors[MOST_ROWS], products[MOST_ROWS][MOST_ROWS] = {};
+    bool begins = norm != 0;
+    f64 factors[MOST_ROWS];
     constexpr i64 PRODUCTS = MOST_ROWS * MOST_ROWS;
     bool completed = team.run([&](i64 thread) {
         // Call work(piece) for all pieces on all threads, then finish() on one of them.
@@ -178,44 +190,46 @@ i64 iterate(Pull<Index, Value>& pull, Team& team, f64 norm, i64 budget, f64 goal
             if (thread == 0) finish();
             return team.barrier(thread);
         };
-        while (true) {
-            if (begins &&
-                !in_turn(blocks, [&](i64 block) { pull.begin_block(block, norm); },
-                         [&] { pull.dangling = sum_in_groups(pull.sums + 2, pull.blocks, 3); }))
+        while (steps < budget && !(steps && memory.change <= goal)) {
+            if (memory.mixes &&
+                !in_turn(
+                    chunks, [&](i64 chunk) { pull.multiply(chunk, mixing, history, scratch + chunk * PRODUCTS); },
+                    [&] {
+                        for (i64 a = 0; a < mixing.size(); a++)
+                            for (i64 b = 0; b <= a; b++)
+                                if (mixing.is_new(a) && mixing.is_step(b))
+                                    products[mixing.row(a)][mixing.row(b)] = products[mixing.row(b)][mixing.row(a)] =
+                                        sum_in_groups(scratch + a * MOST_ROWS + b, pull.chunks(), PRODUCTS);
+                        begins = mixing.factors(products, factors);
+                        jump = mixing.jump_row();
+                        if (!begins) mixing.restart();
+                    }))
                 return;
-            if (steps == budget || (steps && changes[steps - 1] <= goal)) return;
+            if (memory.mixes && begins &&
+                !in_turn(
+                    chunks,
+                    [&](i64 chunk) {
+                        scratch[chunk] = pull.mix(chunk, mixing, history, factors, history + jump * pull.n);
+                    },
+                    [&] {
+                        norm = sum_in_groups(scratch, pull.chunks(), 1);
+                        mixing.after_mix(jump);
+                    }))
+                return;
+            if (begins && !in_turn(
+                              blocks, [&](i64 block) { pull.begin_block(block, norm); },
+                              [&] { pull.dangling = sum_in_groups(pull.sums + 2, pull.blocks, 3); }))
+                return;
             f32* moves = mixing.ended() ? nullptr : history + mixing.free_row() * pull.n;
-            if (!in_turn(blocks, [&](i64 block) { pull.step_block(block, moves); },
-                         [&] {
-                             pull.after_step();
-                             f64 before = steps ? changes[steps - 1] : INFINITY;
-                             f64 change = changes[steps++] = sum_in_groups(pull.sums, pull.blocks, 3);
-                             begins = mixes = !mixing.ended() && mixing.after_step(change, before, goal) &&
-                                              steps < budget && !(change <= goal);
-                         }))
-                return;
-            if (!mixes) continue;
-            if (!in_turn(chunks, [&](i64 chunk) { pull.multiply(chunk, mixing, history, scratch + chunk * PRODUCTS); },
-                         [&] {
-                             for (i64 a = 0; a < mixing.size(); a++)
-                                 for (i64 b = 0; b <= a; b++)
-                                     if (mixing.is_new(a) && mixing.is_step(b))
-                                         products[mixing.row(a)][mixing.row(b)] = products[mixing.row(b)][mixing.row(a)] =
-                                             sum_in_groups(scratch + a * MOST_ROWS + b, pull.chunks(), PRODUCTS);
-                             begins = mixes = mixing.factors(products, factors);
-                             jump = mixing.jump_row();
-                             if (!mixes) mixing.restart();
-                         }))
-                return;
-            if (mixes &&
-                !in_turn(chunks,
-                         [&](i64 chunk) {
-                             scratch[chunk] = pull.mix(chunk, mixing, history, factors, history + jump * pull.n);
-                         },
-                         [&] {
-                             norm = sum_in_groups(scratch, pull.chunks(), 1);
-                             mixing.after_mix(jump);
-                         }))
+            if (!in_turn(
+                    blocks, [&](i64 block) { pull.step_block(block, moves); },
+                    [&] {
+                        pull.after_step();
+                        f64 before = memory.change;
+                        f64 change = memory.change = changes[steps++] = sum_in_groups(pull.sums, pull.blocks, 3);
+                        begins = false;
+                        memory.mixes = !mixing.ended() && mixing.after_step(change, before, goal);
+                    }))
                 return;
         }
     });
@@ -233,26 +247,28 @@ template <class Index, class Value> i64 step(Pull<Index, Value>& pull, f32* move
 
 }  // namespace
 
-// Make up to `budget` steps. `state` holds D(x) and the index of the contributions of x, before and after; and the
-// largest change of a rank in the last step.
+// Make up to `budget` steps, mixed with moves in a history of `rows` rows. `memory` is kept between calls; with `norm`,
+// the iteration begins from the ranks divided by it. A period of 0 ends the mixing.
 #define DEFINE(index, Index, value, Value)                                                                             \
     EXPORT iterate_##index##_##value(                                                                                  \
         i64 n, i64, i64 targets, i64 teleports, i64 rows, i64 budget, const i64* offsets, const Index* sources,        \
         const f64* weights, const f64* inverse, const f64* target, const f64* teleport, f64 alpha, i64 fan_in,         \
-        f64* ranks, Value* contributions, f64* sums, f64* state, f64 norm, f64 goal, i64 period, i64 cycles,           \
+        f64* ranks, Value* contributions, f64* sums, f64* kept, f64 norm, f64 goal, i64 period, i64 cycles,            \
         f32* history, f64* scratch, f64* changes, i64 threads) {                                                       \
-        i64 blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;                                                                \
-        i64 current = state[1] != 0;                                                                                   \
+        auto& memory = *reinterpret_cast<Memory*>(kept);                                                               \
+        if (norm != 0) memory = {0, 0, 0, INFINITY, false, Mixing(period, cycles, rows), {}};                          \
+        if (period == 0) memory.mixing = Mixing(), memory.mixes = false;                                               \
+        i64 current = memory.current != 0, blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;                                 \
         Pull<Index, Value> pull{                                                                                       \
             n,        blocks,        offsets,       sources, weights, inverse, target,                                 \
             teleport, targets > 0,   teleports > 0, alpha,   fan_in,  ranks,   contributions + current * n,            \
-            contributions + !current * n, sums, state[0]};                                                             \
+            contributions + !current * n, sums, memory.dangling};                                                      \
         Team team(least(threads, blocks));                                                                             \
-        i64 steps = iterate(pull, team, norm, budget, goal, Mixing(period, cycles, rows), history, scratch, changes);  \
-        state[0] = pull.dangling;                                                                                      \
-        state[1] = pull.contributions != contributions;                                                                \
-        state[2] = 0;                                                                                                  \
-        for (i64 block = 0; block < blocks; block++) state[2] = most(state[2], sums[3 * block + 1]);                   \
+        i64 steps = iterate(pull, team, norm, budget, goal, memory, history, scratch, changes);                        \
+        memory.dangling = pull.dangling;                                                                               \
+        memory.current = pull.contributions != contributions;                                                          \
+        memory.largest = 0;                                                                                            \
+        for (i64 block = 0; block < blocks; block++) memory.largest = most(memory.largest, sums[3 * block + 1]);       \
         return steps;                                                                                                  \
     }
 #define FOR_VALUES(index, Index) DEFINE(index, Index, f8, f64) DEFINE(index, Index, f4, f32)

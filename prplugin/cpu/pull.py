@@ -23,9 +23,9 @@ PRODUCTS = 24 * 24
 
 _iterate = Kernel(
     "iterate",
-    "offsets:i8[n+1] sources:I[m] weights:f8[m]? inverse:f8[n] target:f8[targets+1] teleport:f8[teleports+1] alpha:f8 "
-    "fan_in:i8 ranks:f8[n]! contributions:F[2,n]! sums:f8[n/256,3]! state:f8[3]! norm:f8 goal:f8 period:i8 cycles:i8 "
-    "history:f4[rows,n]!? scratch:f8[n/4096,576]!? changes:f8[budget]! threads:i8",
+    "offsets:i8[n+1] sources:I[m] weights:f8[m]? inverse:f8[n] target:f8[targets+1] teleport:f8[teleports+1] "
+    "alpha:f8 fan_in:i8 ranks:f8[n]! contributions:F[2,n]! sums:f8[n/256,3]! memory:f8[704]! norm:f8 "
+    "goal:f8 period:i8 cycles:i8 history:f4[rows,n]!? scratch:f8[n/4096,576]!? changes:f8[budget]! threads:i8",
 )
 
 step = Kernel(
@@ -41,7 +41,11 @@ def norm_depth(rows: int) -> int:
 
     Groups of a block, the blocks in groups of `FAN_IN` level by level, and the sums of the eight levels.
     """
-    return GROUP_ROWS + BLOCK_ROWS // GROUP_ROWS + rounding_depth(-(-rows // BLOCK_ROWS)) + 8
+    return min(rows, GROUP_ROWS + BLOCK_ROWS // GROUP_ROWS + rounding_depth(-(-rows // BLOCK_ROWS)) + 8)
+
+
+PLAIN = Depth(0, 0)
+"""Depth of the history of an iteration without mixing."""
 
 
 class Pull:
@@ -59,7 +63,7 @@ class Pull:
         n = inverse_out_weight.size
         self._graph = (*in_edges, inverse_out_weight, target, teleport, alpha, fan_in)
         self._sums = np.empty((-(-n // BLOCK_ROWS), 3))
-        self._state, self._norm = np.zeros(3), 0.0
+        self._memory, self._norm = np.zeros(704), 1.0
         self._contributions: Any = None
         self._history: Any = None
         self._scratch: Any = None
@@ -74,21 +78,20 @@ class Pull:
         if self._contributions is None or self._contributions.dtype != dtype:
             self._contributions = np.empty((2, self.ranks.size), dtype)
 
-    def iterate(self, budget: int, goal: float = -1.0, depth: Depth | None = None) -> Floats:
+    def iterate(self, budget: int, goal: float = -1.0, depth: Depth = PLAIN) -> Floats:
         """Make steps until one changes the ranks by at most `goal`, at most `budget`; return the change of each.
 
-        With `depth`, iterates are mixed in between; the last step is plain in any case.
+        Iterates are mixed in between, with a history of the given depth, until a call without; the last step is plain
+        in any case. The ranks do not depend on the number of steps per call.
         """
         changes = np.empty(budget)
-        if depth is not None and self._history is None:
+        if depth.rows > 0 and self._history is None:
             n = self.ranks.size
             self._history = np.empty((depth.rows, n), np.float32)
             self._scratch = np.empty((-(-n // CHUNK_ROWS), PRODUCTS))
-        period, cycles = (0, 0) if depth is None else depth
-        history = None if depth is None else self._history
         steps = _iterate(
-            *self._graph, self.ranks, self._contributions, self._sums, self._state, self._norm, goal, period, cycles,
-            history, self._scratch, changes, self._threads,
+            *self._graph, self.ranks, self._contributions, self._sums, self._memory, self._norm, goal, *depth,
+            self._history, self._scratch, changes, self._threads,
         )  # fmt: skip
-        self._norm, self.largest = 0.0, float(self._state[2])
+        self._norm, self.largest = 0.0, float(self._memory[2])
         return changes[:steps]

@@ -10,20 +10,21 @@ constexpr i64 GROUP_ROWS = 16;   // rows of a block whose norms are added in one
 template <bool WEIGHTED, class Index, class Value>
 static inline f64 term_sum(const Value* c, const Index* sources, const f64* weights, i64 first, i64 last) {
     auto term = [&](i64 edge) { return WEIGHTED ? f64(c[sources[edge]]) * weights[edge] : f64(c[sources[edge]]); };
-    i64 edge = first;
-    if (last - first < 4) {
-        f64 sum = 0;
-        for (; edge < last; edge++) sum += term(edge);
-        return sum;
-    }
     f64 one = 0, two = 0, three = 0, four = 0;
+    i64 edge = first;
     for (; edge + 4 <= last; edge += 4) {
         one += term(edge);
         two += term(edge + 1);
         three += term(edge + 2);
         four += term(edge + 3);
     }
-    for (; edge < last; edge++) one += term(edge);
+    if (edge < last) {  // up to three more, without branches that are hard to predict
+        bool has_two = edge + 1 < last, has_three = edge + 2 < last;
+        f64 second = term(edge + has_two), third = term(edge + 2 * has_three);
+        one += term(edge);
+        two += has_two ? second : 0.0;
+        three += has_three ? third : 0.0;
+    }
     return (one + two) + (three + four);
 }
 

@@ -105,8 +105,7 @@ class NativeStep(_DistributedStep):
         self._fan_in, self._threads = fan_in_for(shard.largest_in_degree), threads
         self._sums = np.zeros((-(-rows // pull.BLOCK_ROWS), 3))
         sums = max(rounding_depth(shard.max_rows), pull.norm_depth(shard.max_rows)) + communicator.size
-        # The last four are the sums of each group of terms.
-        self.rounding = shard.step_rounding(group_sum_depth(shard.largest_in_degree) + 4, sums)
+        self.rounding = shard.step_rounding(group_sum_depth(shard.largest_in_degree), sums)
 
     def _step(self, moves: Any) -> tuple[float, float, float]:
         if self._rows:

@@ -231,7 +231,7 @@ def _with_array(array: Array, graph: Counts, so_far: Footprint) -> tuple[Counts,
     """Return counts and bytes after `prplugin.graph.adjacency` has built an array, unless it exists already."""
     n, m, memory_space = graph.n, graph.m, graph.memory_space
     compiled = m >= COMPILED_FROM
-    if array == "product" and not compiled:  # one term per edge, allocated by each ranking
+    if array == "product":  # one term per edge, allocated by each ranking
         so_far = so_far.then(memory_space, 8 * m)
     if array in graph.built:
         return graph, so_far
@@ -240,11 +240,8 @@ def _with_array(array: Array, graph: Counts, so_far: Footprint) -> tuple[Counts,
     elif array == "product":  # see `prplugin.graph.product`
         if graph.weighted:
             graph, so_far = _with_array("out_weight", graph, so_far)
-        if compiled:  # rows in another order
-            graph, so_far = _with_array("csc", graph, so_far)
-            so_far = so_far.then(memory_space, _members(graph) + 16 * n, (12 + graph.weight / 2) * m + 8 * n)
-        else:  # sources, weights, and the group structure of `GroupSums`
-            so_far = so_far.then(memory_space, 16.25 * m + graph.weight * m, 24 * n)
+        # Sources, weights, and the group structure of `GroupSums`; while that is built, the row of each grouped edge.
+        so_far = so_far.then(memory_space, 16.25 * m + graph.weight * m, 24 * n + 6 * m * graph.grouped)
     elif array == "normalized_weights":
         if graph.weighted:
             graph, so_far = _with_array("out_weight", graph, so_far)

@@ -35,6 +35,7 @@ class Step(Protocol):
 
     rounding: StepRounding  # of the next step
     float32_is_faster: bool = False  # whether float32 contributions make a step faster
+    every_pass: bool = False  # whether `advance` ends after each pass if it can, since somebody watches
     seeds: int | None = None  # number of columns of the ranks; None for a vector
     final_goal: float = math.inf  # L1 change at which the iteration ends at the latest; that of `advance` may be larger
 
@@ -64,12 +65,14 @@ class Step(Protocol):
 
         None if it does not fit in memory, or if the step mixes in `advance` itself.
         """
+        return None
 
     def products(self, moves: Any, rows: list[int]) -> Floats:
         """Return the dot products of all pairs of the given rows of `moves`, in float64 on the host.
 
         Many seeds: one matrix per seed. The bits are the same for any number of threads, and in all processes.
         """
+        raise TypeError("this step keeps no history of moves")
 
     def mix(self, moves: Any, weights: Floats, jump: Any) -> None:
         """Replace the ranks y by z = max(y - weights @ moves, 0), divided by its sum.
@@ -77,6 +80,7 @@ class Step(Protocol):
         Many seeds: one row of weights per seed; a seed whose weights are all 0 keeps y. `jump` receives z - y before
         the division; it may alias one of `moves`.
         """
+        raise TypeError("this step keeps no history of moves")
 
     def set_live(self, live: Any) -> None:
         """Stop updating the ranks of each seed for which `live`, one boolean per seed, is False."""

@@ -1,4 +1,4 @@
-"""Pull over the in-edges on all CPU cores, compiled when the package is built; the same bits for any number of threads."""
+"""Pull over the in-edges on all CPU cores, compiled with the package; the same bits for any number of threads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
-from prplugin.methods.base import Step, Sums
+from prplugin.methods.base import SeedsStep, Step, Sums
 from prplugin.numerics.extrapolation import depth_for
 from prplugin.numerics.rounding import StepRounding, rounding_depth
 from prplugin.options import validate_int
@@ -27,9 +27,9 @@ runs_on = "cpu"
 memory = Memory(
     memory_space="host",
     arrays=("csc", "out_weight", "normalized_weights"),
-    # Inverse out-weights, ranks, contributions old and new, and 5 rows of history.
-    vertex=Size(4 * 8 + 5 * 4),
-    # 12 more rows.
+    # Inverse out-weights, ranks, contributions old and new, 7 rows of history, and their products.
+    vertex=Size(4 * 8 + 7 * 4 + 2),
+    # 12 more rows of history.
     many_vertex=Size(12 * 4),
 )
 
@@ -57,6 +57,26 @@ def prepare(problem: Problem, machine: Machine, *, threads: int | None = None) -
     return NativeStep(problem.on("host"), threads)
 
 
+def batch(problem: Problem, machine: Machine, seeds: int, *, threads: int | None = None) -> SeedsStep:
+    """Return the step for many seeds; options as for `prepare`."""
+    from prplugin.methods.engines.numba_batch import NumbaBatch  # imports Numba
+
+    threads = machine.threads_for(seeds * problem.adjacency.m) if threads is None else validate_int("threads", threads)
+    return NumbaBatch(problem.on("host"), seeds, threads)
+
+
+def batch_from(adjacency: Adjacency) -> int:
+    """Return the number of seeds below which individual rankings are faster, since their vectors fit in the cache."""
+    return 8 if adjacency.n < 1 << 16 else 32
+
+
+def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
+    """Estimate 40 iterations of each seed: docs/decisions/0016-batched-seeds.md."""
+    if seeds < batch_from(adjacency):
+        return seeds * cost(adjacency, machine)
+    return 40 * seeds * (5e-6 + (0.5e-9 * adjacency.m + 2e-9 * adjacency.n) / machine.threads)
+
+
 def rounding_of(problem: Problem) -> StepRounding:
     """Return the rounding depths of a step of the compiled kernels."""
     from prplugin.cpu.pull import norm_depth
@@ -64,7 +84,7 @@ def rounding_of(problem: Problem) -> StepRounding:
     adjacency = problem.adjacency
     depth = norm_depth(adjacency.n)
     return StepRounding(
-        row=group_sum_depth(adjacency.largest_in_degree) + 4,  # the four sums of each group of terms
+        row=group_sum_depth(adjacency.largest_in_degree),
         edge=adjacency.out_weight_depth + 4 if adjacency.weighted else 2,
         dangling=max(rounding_depth(adjacency.n), depth),
         vectors=problem.vector_depth,
@@ -108,11 +128,8 @@ class NativeStep(Step):
 
     def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
         """Iterate with Anderson mixing; the last iteration is a plain step."""
-        changes = self._pull.iterate(budget, goal, self._depth)
+        changes = self._pull.iterate(1 if self.every_pass else budget, goal, self._depth)
         return changes.size, Sums(float(changes[-1]), self._pull.largest)
 
     def ranks(self) -> Floats:
         return self._pull.ranks
-
-    def history(self, rows: int) -> Any:
-        return None

@@ -13,7 +13,7 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
 from prplugin.graph.product import product_of
-from prplugin.machine import Machine, count_processed_edges
+from prplugin.machine import Machine
 from prplugin.methods.base import Step, Sums
 from prplugin.methods.engines.host_step import CHUNK, HostStep
 from prplugin.numerics.rounding import StepRounding, rounding_depth
@@ -73,7 +73,6 @@ class _Pull(HostStep):
     def __init__(self, problem: Problem) -> None:
         adjacency = problem.adjacency
         n = self._n = adjacency.n
-        count_processed_edges(adjacency.m)
         self._dangling = adjacency.dangling
         self._alpha = problem.alpha
         # alpha * c = x * (alpha / W) per vertex; in weighted graphs x * alpha, since the product multiplies by w / W.

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 PACKAGES = "prplugin.methods", "prplugin.methods.papers"
 """Packages whose modules are methods if they define `prepare`."""
 
-ON_CPU = "numba", "numpy"
+ON_CPU = "native", "numpy"
 """Methods of the CPU, by module. Edges on the host need no others; the modules of those of the GPU load slowly."""
 
 ChoiceCache: TypeAlias = dict[tuple[Any, ...], Method]

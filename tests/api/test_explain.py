@@ -81,7 +81,7 @@ def test_history_of_measured_methods(monkeypatch):
 def test_reasons_against_the_other_methods():
     adjacency = Adjacency(Edges(np.array([0, 1]), np.array([1, 0]), None, 2))
     considered = {
-        one.method: one for one in reasons(methods()["numba"], "auto", adjacency, this_machine(), {"threads": 1}, {})
+        one.method: one for one in reasons(methods()["native"], "auto", adjacency, this_machine(), {"threads": 1}, {})
     }
     assert considered["numpy"].reason == "takes no option threads"
     assert considered["numpy"].seconds is None

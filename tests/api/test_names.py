@@ -191,7 +191,7 @@ def test_an_option_of_another_method_is_refused():
 
 
 def test_a_similar_choice_is_suggested():
-    assert "Did you mean 'numba'?" in error_message(lambda: EDGES.pagerank(method="nubma"))
+    assert "Did you mean 'native'?" in error_message(lambda: EDGES.pagerank(method="natvie"))
     assert "Did you mean 'error'?" in error_message(lambda: EDGES.pagerank(stop="Error"))
 
 

@@ -13,7 +13,7 @@ import pytest
 from method_params import METHODS, same_ranks
 
 import prplugin
-from prplugin.cpu.pull_kernels import BLOCK
+from prplugin.cpu.pull import BLOCK_ROWS as BLOCK
 from prplugin.cpu.threads import equal_work
 from prplugin.machine import COMPILED_FROM
 from prplugin.result.ranking import highest
@@ -260,18 +260,18 @@ class TestTop:
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
 def test_bits_do_not_depend_on_the_number_of_threads(threads):
     graph = prplugin.Graph(random_edges(20_000, 60_000), weight="w")
-    one = graph.rank(method="numba", threads=1, tol=1e-10)
-    several = graph.rank(method="numba", threads=threads, tol=1e-10)
+    one = graph.rank(method="native", threads=1, tol=1e-10)
+    several = graph.rank(method="native", threads=threads, tol=1e-10)
     assert one.ranks.tobytes() == several.ranks.tobytes()
     assert (one.iterations, one.error_bound) == (several.iterations, several.error_bound)
 
 
 class TestAuto:
-    def test_auto_chooses_numpy_for_small_graphs_and_numba_for_large(self):
-        assert prplugin.Graph(EDGES).rank().method == "numpy"
+    def test_auto_chooses_compiled_kernels_at_every_size(self):
+        assert prplugin.Graph(EDGES).rank().method == "native"
         random = np.random.default_rng(0)
         edges = pd.DataFrame(random.integers(0, 100_000, (COMPILED_FROM, 2)), columns=["src", "dst"])
-        assert prplugin.Graph(edges).rank().method == "numba"
+        assert prplugin.Graph(edges).rank().method == "native"
 
     @pytest.mark.parametrize("weight", [None, "w"])
     @pytest.mark.parametrize("ids", ["dense", "scattered"])
@@ -292,13 +292,17 @@ class TestAuto:
         for first, later in zip(rankings[:3], rankings[3:], strict=True):
             assert first.frame.equals(later.frame)
             assert first.ranks.tobytes() == later.ranks.tobytes()
-            assert (first.method, first.iterations, first.error_bound) == ("numpy", later.iterations, later.error_bound)
+            assert (first.method, first.iterations, first.error_bound) == (
+                "native",
+                later.iterations,
+                later.error_bound,
+            )
 
     def test_the_reason_of_the_choice_is_logged(self, caplog):
         with caplog.at_level(logging.INFO, logger="prplugin"):
             EDGES.pagerank()
-        assert "numpy for 5 vertices and 7 edges: " in caplog.text
-        assert "numba" in caplog.text
+        assert "native for 5 vertices and 7 edges: " in caplog.text
+        assert "numpy" in caplog.text
 
 
 class TestProgress:
@@ -334,7 +338,7 @@ class TestProgress:
 def test_str_of_a_ranking():
     ranking = prplugin.Graph(EDGES).rank()
     text = str(ranking)
-    assert text.startswith(f"PageRank of 5 vertices: converged after {ranking.iterations} iterations of numpy")
+    assert text.startswith(f"PageRank of 5 vertices: converged after {ranking.iterations} iterations of native")
     assert ranking.seconds > 0
     assert ranking.frame is ranking.frame
 
@@ -352,8 +356,7 @@ def test_pieces_of_equal_work_cover_every_row_once(lengths, count):
 
 
 def test_auto_chooses_a_method_that_has_the_options():
-    assert prplugin.Graph(EDGES).rank(threads=2).method == "numba"
-    assert prplugin.Graph(EDGES).rank().method == "numpy"
+    assert prplugin.Graph(EDGES).rank(threads=2).method == "native"
 
 
 def test_rankings_and_errors_can_be_pickled():

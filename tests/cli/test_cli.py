@@ -94,7 +94,7 @@ def test_top_is_the_number_of_ranks_printed(tmp_path):
         (["--tol", "0", "--max-iter", "3"], {"tol": 0, "max_iter": 3}),
         (["--stop", "delta", "--tol", "0.01"], {"stop": "delta", "tol": 0.01}),
         (["--scale", "n", "--dtype", "float32"], {"scale": "n", "dtype": "float32"}),
-        (["--method", "numba", "--option", "threads=1"], {"method": "numba", "threads": 1}),
+        (["--method", "native", "--option", "threads=1"], {"method": "native", "threads": 1}),
         (["--top", "2"], {"top": 2}),
         (["--top", "2", "--certified"], {"top": 2, "certified": True}),
         (["--personalization", "b", "--personalization", "c"], {"personalization": ["b", "c"]}),
@@ -530,7 +530,7 @@ def test_verify_leaves_networkx_out_of_large_graphs(edges, monkeypatch):
 
 def test_rank_with_method_measured(edges):
     summary = run("rank", edges, "--method", "measured", "--option", "threads=1").stdout.splitlines()[-1]
-    assert "; numba, " in summary
+    assert "; native, " in summary
 
 
 def test_methods_of_a_graph_has_the_choice_of_auto_and_its_reason(tmp_path):
@@ -538,10 +538,10 @@ def test_methods_of_a_graph_has_the_choice_of_auto_and_its_reason(tmp_path):
     listed = {
         entry["name"]: entry for entry in json.loads(run("methods", str(tmp_path / "edges.csv"), "--json").stdout)
     }
-    assert [name for name, entry in listed.items() if entry["chosen"]] == ["numpy"]
-    assert 0 < listed["numpy"]["seconds"] < listed["numba"]["seconds"]
+    assert [name for name, entry in listed.items() if entry["chosen"]] == ["native"]
+    assert 0 < listed["native"]["seconds"] < listed["numpy"]["seconds"]
     assert all((entry["seconds"] is not None) == entry["runs"] for entry in listed.values())
-    assert "auto chooses numpy: the least estimate" in run("methods", str(tmp_path / "edges.csv")).stdout
+    assert "auto chooses native: the least estimate" in run("methods", str(tmp_path / "edges.csv")).stdout
 
 
 def test_methods_lists_all_methods(monkeypatch):
@@ -555,13 +555,13 @@ def test_methods_lists_all_methods(monkeypatch):
 
 
 def test_methods_and_verify_fit_80_columns_and_print_a_reason_once(edges, monkeypatch):
-    for name in ("numpy", "numba"):
+    for name in ("numpy", "native"):
         monkeypatch.setattr(methods()[name], "unavailable_reason", lambda adjacency, machine: "it is disabled")
     for command in (["methods"], ["methods", edges]):
         shown = run(*command).stdout
         assert max(map(len, shown.splitlines())) <= 80
         assert shown.count("it is disabled") == 1
-        assert "numba, numpy: it is disabled" in shown
+        assert "native, numpy: it is disabled" in shown
     monkeypatch.undo()
     shown = run("verify", edges).stdout
     assert max(map(len, shown.splitlines())) <= 80

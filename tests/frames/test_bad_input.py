@@ -244,8 +244,8 @@ OPTION_CASES = {
     "unknown argument": (
         {"alhpa": 0.9, "method": "numpy"}, "'alhpa' is neither an argument of pagerank nor an option of any method. Did you mean alpha=?",
     ),
-    "unknown option of numba": ({"thread": 2, "method": "numba"}, "Did you mean threads=?"),
-    "threads 0": ({"threads": 0, "method": "numba"}, "threads must be a whole number of at least 1, not 0."),
+    "unknown option of native": ({"thread": 2, "method": "native"}, "Did you mean threads=?"),
+    "threads 0": ({"threads": 0, "method": "native"}, "threads must be a whole number of at least 1, not 0."),
     "unknown vertices": (
         {"personalization": {1: 1, 8: 1, 9: 2}},
         "personalization names 2 vertices not in the graph: 8, 9. Remove them, or add them",
@@ -307,9 +307,9 @@ def test_source_column_named_pagerank_is_refused():
 def test_unavailable_method_is_refused_with_the_reason(monkeypatch):
     from prplugin.methods.registry import methods
 
-    monkeypatch.setattr(methods()["numba"], "unavailable_reason", lambda adjacency, machine: "there is no Numba")
-    with pytest.raises(prplugin.MethodUnavailableError, match="method 'numba' cannot run here: there is no Numba"):
-        EDGES.pagerank(method="numba")
+    monkeypatch.setattr(methods()["native"], "unavailable_reason", lambda adjacency, machine: "there is no compiler")
+    with pytest.raises(prplugin.MethodUnavailableError, match="method 'native' cannot run here: there is no compiler"):
+        EDGES.pagerank(method="native")
     assert prplugin.Graph(EDGES).rank().method == "numpy"
 
 

@@ -535,10 +535,10 @@ def test_update_of_windowed_graph_raises():
 
 def test_update_needs_compiled_kernels(monkeypatch):
     graph = prplugin.Graph(frame([(0, 1, 1.0)]))
-    monkeypatch.setattr("prplugin.cpu.library.is_available", lambda: False)
+    monkeypatch.setattr("prplugin.cpu.library.unavailable_reason", lambda: "there is no compiler")
     with pytest.raises(
         prplugin.MethodUnavailableError,
-        match="update needs the compiled CPU kernels: the CPU kernels were not compiled",
+        match="update needs the compiled CPU kernels: there is no compiler",
     ):
         graph.update(add=frame([(1, 0, 1.0)]))
     assert graph.number_of_edges == 1

@@ -142,7 +142,7 @@ def test_small_frames_do_not_import_numba():
     code = (
         "import pandas, prplugin, sys\n"
         "pandas.DataFrame({'src': [1, 2], 'dst': [2, 1]}).pagerank()\n"
-        "names = 'numba', 'llvmlite', 'scipy', 'rich', 'prplugin.methods.papers', 'prplugin.methods.engines.sweeps'\n"
+        "names = 'numba', 'llvmlite', 'scipy', 'rich', 'prplugin.methods.papers'\n"
         "print([name for name in names if name in sys.modules])"
     )
     assert run_python("-c", code) == "[]"

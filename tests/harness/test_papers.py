@@ -165,9 +165,9 @@ def test_loop_of_the_paper_is_the_power_method():
 def test_full_runs_stop_by_the_rule_of_the_paper():
     graph = adjacency(rmat(8), 256)
     known = row(bowen.FULL, bowen.TABLES[bowen.FULL], {"graph": "g", "what": implementations.ONE.label})
-    [found] = bowen._timed(graph, known, "numba", {"threads": 1})
+    [found] = bowen._timed(graph, known, "native", {"threads": 1})
     assert found["GTEPS"] == pytest.approx(graph.m * found["iterations"] / found["s"] / 1e9)
-    step = implementations.prepared("numba", graph, threads=1)
+    step = implementations.prepared("native", graph, threads=1)
     step.start(1 / graph.n)
     changes = [step().largest for _ in range(found["iterations"])]
     assert changes[-1] <= bowen.TOL < changes[-2]
@@ -518,7 +518,7 @@ def test_rounds_in_place_are_those_of_a_plain_loop(keep):
 def test_rounds_with_old_scores_and_dangling_mass_are_the_power_method():
     graph = in_place.by_out_degree(adjacency(rmat(8), 256))
     count, total = in_place.rounds(graph, 1e-5, in_place=False, keep=False, spread=True)
-    step = implementations.prepared("numba", graph, threads=1)
+    step = implementations.prepared("native", graph, threads=1)
     step.start(1 / graph.n)
     changes = [step().largest for _ in range(count)]
     assert changes[-1] <= 1e-5 < changes[-2]
@@ -729,7 +729,7 @@ KIM_FIGURE_1 = [(0, 1), (0, 2), (0, 4), (0, 5), (2, 3), (4, 5), (4, 6), (5, 6), 
 """Ten nodes and 12 undirected edges. The text states only the degrees of vertices 0, 1, 2, 4, 5 and 8."""
 
 
-@pytest.mark.parametrize("method", ["numpy", "numba", "node", "edge"])
+@pytest.mark.parametrize("method", ["numpy", "native", "node", "edge"])
 def test_one_iteration_of_the_example_of_kim(method):
     """Section 2.2: 0.85 * (0.1 / 1 + 0.1 / 2 + 0.1 / 3 + 0.1 / 3) + 0.15 / 10 is about 0.199."""
     if method in ("node", "edge") and NO_GPU:

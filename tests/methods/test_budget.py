@@ -161,7 +161,7 @@ def test_budget_offers_gpu_methods_to_host_frames(monkeypatch, gpu):
     monkeypatch.setattr(runtime, "unavailable_reason", lambda: None if gpu else "there is none")
     monkeypatch.setenv(runtime.BUDGET, "1GB")
     graph = prplugin.Graph(pd.DataFrame({"src": [1, 2], "dst": [2, 1]}))
-    assert set(candidates(graph._graph.adjacency)) == (DETERMINISTIC if gpu else {"numpy", "numba"})
+    assert set(candidates(graph._graph.adjacency)) == (DETERMINISTIC if gpu else {"numpy", "native"})
 
 
 @pytest.mark.parametrize("spilled", [False, True])

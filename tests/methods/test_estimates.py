@@ -77,8 +77,7 @@ def test_host_bytes_agree_with_measured_peak(method, name, weight):
 @pytest.mark.parametrize("weight", [None, "weight"])
 @pytest.mark.parametrize("name", ["grid 300", pytest.param("grid 450", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("method", CPU_METHODS)
-def test_host_bytes_of_many_iterations_agree_with_measured_peak(method, name, weight, monkeypatch):
-    monkeypatch.setattr("prplugin.methods.engines.numba_pull.STREAMS", 1 << 20)  # with sweeps, as on few cores
+def test_host_bytes_of_many_iterations_agree_with_measured_peak(method, name, weight):
     assert_estimate_is_measured_peak(method, name, weight, "host_at_most", alpha=0.99, tol=1e-9)
 
 
@@ -274,7 +273,7 @@ def test_out_of_device_memory_error_names_alternatives(monkeypatch):
         "the GPU's memory ran out: Out of memory allocating 512 bytes. method='node' needs about "
     )
     assert f"{found['node'].device:,} bytes of the GPU's memory, of which 1,000 are free" in message
-    assert "Less is needed by 'numba', 'numpy', 'streamed'. " in message
+    assert "Less is needed by 'native', 'numpy', 'streamed'. " in message
     assert "method='streamed'" in message
 
 

@@ -121,7 +121,7 @@ def test_auto_on_pandas_never_imports_cupy():
 
 def test_auto_on_pandas_never_looks_for_a_gpu(monkeypatch):
     monkeypatch.setattr(runtime, "unavailable_reason", lambda: pytest.fail("looked for a GPU"))
-    assert prplugin.Graph(SMALL).rank().method in ("numpy", "numba")
+    assert prplugin.Graph(SMALL).rank().method in ("numpy", "native")
 
 
 # --- on the GPU ---------------------------------------------------------------------------------------------------

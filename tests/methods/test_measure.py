@@ -255,7 +255,7 @@ def test_unknown_option_raises_before_timing():
 def test_registered_methods_on_cpu():
     ranking = prplugin.Graph(EDGES).rank(method="measured")
     assert ranking.method == "numpy"  # compiling takes longer than ranking by NumPy
-    assert prplugin.Graph(EDGES).rank(method="measured", threads=1).method == "numba"
+    assert prplugin.Graph(EDGES).rank(method="measured", threads=1).method == "native"
 
 
 def test_large_graph_times_both_cpu_methods(monkeypatch):
@@ -266,7 +266,7 @@ def test_large_graph_times_both_cpu_methods(monkeypatch):
     random = np.random.default_rng(1)
     edges = pd.DataFrame({"src": random.integers(0, 1000, 800_000), "dst": random.integers(0, 1000, 800_000)})
     prplugin.Graph(edges).rank(method="measured", tol=1e-2)
-    assert set(timings) == {"numpy", "numba"}
+    assert set(timings) == {"numpy", "native"}
 
 
 @pytest.mark.parametrize(

@@ -234,7 +234,7 @@ def test_invalid_options_raise(options, message):
 
 def test_cpu_needs_compiled_kernels(monkeypatch):
     problem = Problem(graph_of_shape("two vertices")[0]._graph.adjacency, 0.85)
-    monkeypatch.setattr("prplugin.cpu.library.is_available", lambda: False)
+    monkeypatch.setattr("prplugin.cpu.library.unavailable_reason", lambda: "there is no compiler")
     with pytest.raises(prplugin.MethodUnavailableError, match="cpu=True needs the compiled CPU kernels"):
         segmented.prepare(problem, this_machine(), cpu=True)
 

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from method_params import examples
 
-from prplugin.cpu import compensated
-from prplugin.cpu import pull_kernels as kernels
+from prplugin.cpu import compensated, pull
 from prplugin.cpu.sums import GroupSums, fan_in_for, group_sum_depth, total
 from prplugin.numerics.rounding import FAN_IN, rounding_depth
 
@@ -88,12 +87,11 @@ def test_row_sums_of_both_methods(fan_in, lengths, seed):
     sums = grouped(terms)
     assert grouped.depth == group_sum_depth(max(lengths, default=0))
     assert sums.dtype == np.float64
-    kernel_sums, one = np.zeros(n), np.ones(1)
+    kernel_sums, one, padded = np.zeros(n), np.ones(1), np.append(terms, np.zeros(n))
     if n:
-        kernels.step(
-            np.array([[0, -(-n // kernels.BLOCK)]]), np.zeros(1, np.int64), offsets.astype(np.uint64), np.arange(offsets[-1]).astype(np.uint32), None,
-            np.uint64(fan_in), np.ones(n), terms, 1.0, 0.0, 0 * one, 0 * one, kernel_sums, np.empty(n), kernels.NO_MOVES,
-            False, np.empty((-(-n // kernels.BLOCK), 3)),
+        pull.step(
+            offsets, np.arange(offsets[-1], dtype=np.int32), None, np.ones(n), 0 * one, 0 * one, 1.0, fan_in, 0.0,
+            kernel_sums, padded, np.empty_like(padded), None, np.empty((-(-n // pull.BLOCK_ROWS), 3)), 1,
         )  # fmt: skip
     for row, length in enumerate(lengths):
         part = terms[offsets[row] : offsets[row + 1]]
@@ -103,9 +101,9 @@ def test_row_sums_of_both_methods(fan_in, lengths, seed):
 
 @given(lengths=LENGTHS, seed=st.integers(0, 2**32 - 1), weighted=st.booleans())
 @settings(max_examples=examples(40), deadline=None)
-def test_group_sums_have_same_bits_in_any_order_and_in_kernel(lengths, seed, weighted):
+def test_group_sums_have_same_bits_in_any_order(lengths, seed, weighted):
     random = np.random.default_rng(seed)
-    offsets, n = np.cumsum([0, *lengths]), len(lengths)
+    n = len(lengths)
     rows = np.repeat(np.arange(n), lengths)
     terms = random.pareto(0.3, rows.size).clip(max=1e200)
     weights = random.random(rows.size) if weighted else None
@@ -115,12 +113,6 @@ def test_group_sums_have_same_bits_in_any_order_and_in_kernel(lengths, seed, wei
     order = np.empty_like(shuffled)
     order[np.argsort(shuffled, kind="stable")] = np.arange(rows.size)
     assert GroupSums(shuffled, n)(products[order]).tobytes() == sums.tobytes()
-    kernel_sums, vertices = np.empty(n), random.permutation(n).astype(np.uint64)
-    kernels.row_sums(
-        0, n, offsets.astype(np.uint64), np.arange(rows.size).astype(np.uint32), weights,
-        np.uint64(fan_in_for(max(lengths, default=0))), vertices, terms, kernel_sums,
-    )  # fmt: skip
-    assert kernel_sums[vertices].tobytes() == sums.tobytes()
 
 
 @pytest.mark.parametrize("in_degree", [0, 1, 32, 33, 1024, 1025, 32**3, 32**3 + 1, 10**6, 10**9])

@@ -170,7 +170,7 @@ def test_certified_order_stops_before_tolerance():
     assert ranking.frame["vertex"].tolist() == best.tolist()
 
 
-@pytest.mark.parametrize("method", ["numpy", "numba"])
+@pytest.mark.parametrize("method", ["numpy", "native"])
 @pytest.mark.parametrize("alpha", [0.85, 0.9, 0.98, 0.99])
 def test_certified_order_takes_no_more_iterations(alpha, method):
     """Mixing pays in these rankings, also when a nearer goal is estimated for the order."""

@@ -17,7 +17,7 @@ from rational_pagerank import distance, solve
 
 import prplugin
 from conformance import rapids
-from prplugin.methods import numba
+from prplugin.methods import native
 from prplugin.methods.engines import numba_batch
 from prplugin.methods.registry import methods
 from prplugin.result.ranking import highest, highest_of_each
@@ -34,7 +34,7 @@ EDGES = pd.DataFrame({"src": ["ann", "bob", "cat", "ann", "dan"], "dst": ["bob",
 def batches_of_few_seeds():
     """Rank few seeds in a batch too, which otherwise takes longer than one ranking per seed."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(numba, "batch_from", lambda adjacency: 1)
+        patch.setattr(native, "batch_from", lambda adjacency: 1)
         yield
 
 
@@ -171,9 +171,9 @@ def test_highest_of_each_agrees_with_highest(count, n, k, levels, seed):
     assert highest_of_each(ranks, k).tolist() == [highest(row, k).tolist() for row in ranks]
 
 
-@pytest.mark.parametrize("method", ["numpy", "numba"])
+@pytest.mark.parametrize("method", ["numpy", "native"])
 def test_few_seeds_are_ranked_as_alone(method, monkeypatch):
-    monkeypatch.setattr(numba, "batch_from", lambda adjacency: 4)
+    monkeypatch.setattr(native, "batch_from", lambda adjacency: 4)
     graph, seeds = skewed_graph(weighted=True), [{1: 1.0}, {2: 1.0, 40: 1.0}, {77: 1.0}]
     many = graph.rank(seeds=seeds, method=method)
     separate = rank_one_by_one(graph, seeds, method=method)
@@ -203,16 +203,16 @@ def test_bits_do_not_depend_on_other_seeds(method, options):
 
 def test_bits_do_not_depend_on_thread_count():
     graph, seeds = skewed_graph(40_000, 200_000), list(range(40))
-    one, three = (graph.rank(seeds=seeds, method="numba", threads=count) for count in (1, 3))
+    one, three = (graph.rank(seeds=seeds, method="native", threads=count) for count in (1, 3))
     assert one.ranks.tobytes() == three.ranks.tobytes()
     assert one.each_iterations.tolist() == three.each_iterations.tolist()
 
 
 def test_bits_do_not_depend_on_batch_size(monkeypatch):
     graph, seeds = skewed_graph(), list(range(30))
-    wide = graph.rank(seeds=seeds, method="numba")
+    wide = graph.rank(seeds=seeds, method="native")
     monkeypatch.setattr(numba_batch, "MOST_BYTES", 1)
-    narrow = graph.rank(seeds=seeds, method="numba")
+    narrow = graph.rank(seeds=seeds, method="native")
     assert wide.ranks.tobytes() == narrow.ranks.tobytes()
 
 
@@ -225,7 +225,7 @@ def test_top_is_selected_per_batch(monkeypatch):
             yield batch
 
     monkeypatch.setattr("prplugin.local.batches", record_batches)
-    many = skewed_graph().rank(seeds=list(range(70)), top=2, method="numba")
+    many = skewed_graph().rank(seeds=list(range(70)), top=2, method="native")
     assert sizes == [(40, 1500), (30, 1500)]
     assert many.ranks.shape == (70, 2)
 
@@ -236,8 +236,8 @@ def test_unconverged_seeds_continue_in_narrower_matrices():
         pd.DataFrame({"src": [*range(900), *range(1000, 1400)], "dst": [*range(1, 900), 0, *range(1001, 1401)]})
     )
     seeds = [*range(1380, 1400), *range(5)]
-    together = graph.rank(seeds=seeds, method="numba", tol=1e-11)
-    separate = graph.rank(seeds=seeds[-5:], method="numba", tol=1e-11)
+    together = graph.rank(seeds=seeds, method="native", tol=1e-11)
+    separate = graph.rank(seeds=seeds[-5:], method="native", tol=1e-11)
     assert together.each_iterations[:5].max() < together.each_iterations[-5:].min()
     assert together.ranks[-5:].tobytes() == separate.ranks.tobytes()
 
@@ -254,7 +254,7 @@ def test_acceleration_saves_iterations(method):
 def test_seeds_are_not_mixed_shortly_before_they_converge(monkeypatch):
     mixed = []
     monkeypatch.setattr(numba_batch.NumbaBatch, "mix", lambda *arguments: mixed.append(arguments))
-    many = skewed_graph().rank(seeds=[1, 2, 3], alpha=0.4, tol=1e-6, method="numba")
+    many = skewed_graph().rank(seeds=[1, 2, 3], alpha=0.4, tol=1e-6, method="native")
     assert many.each_iterations.min() > 8  # the first mix would be after the eighth
     assert not mixed
 
@@ -409,7 +409,7 @@ def test_method_without_batch_raises(monkeypatch):
     monkeypatch.delattr(methods()["numpy"], "batch_cost")
     with pytest.raises(prplugin.MethodUnavailableError, match="'numpy' ranks one personalization at a time"):
         graph.rank(seeds=["ann"], method="numpy")
-    assert graph.rank(seeds=["ann"]).method == "numba"
+    assert graph.rank(seeds=["ann"]).method == "native"
 
 
 def test_certified_with_seeds_raises():
@@ -432,7 +432,7 @@ def test_out_of_memory_error_names_bytes_of_result(monkeypatch):
 def test_row_with_all_edges_leaves_other_pieces_empty():
     graph = prplugin.Graph.from_csr([0, 300, *[300] * 4], [4] * 300)
     seeds = [np.array([1, 0, 0, 0, 0]), np.array([0, 2, 0, 1, 0]), np.array([0, 0, 0, 0, 1])]
-    many = graph.rank(seeds=seeds, method="numba", tol=1e-10)
+    many = graph.rank(seeds=seeds, method="native", tol=1e-10)
     for ranks, one in zip(many.ranks, rank_one_by_one(graph, seeds, tol=1e-10), strict=True):
         assert np.abs(ranks - one.ranks).sum() <= 2e-10
 

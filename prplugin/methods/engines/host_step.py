@@ -1,4 +1,4 @@
-"""Shared parts of steps on the host: rounding depths, and Anderson mixing in NumPy."""
+"""Shared parts of steps on the host: Anderson mixing in NumPy."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.cpu.sums import group_sum_depth, total
-from prplugin.graph.problem import Problem
+from prplugin.cpu.sums import total
 from prplugin.methods.base import Step
 from prplugin.numerics.extrapolation import symmetric
-from prplugin.numerics.rounding import StepRounding, rounding_depth
 from prplugin.types.edges import Floats
 
 CHUNK = 8192
@@ -54,18 +52,3 @@ class HostStep(Step):
             np.subtract(part, ranks[here], out=jump[here], casting="same_kind")
         mixed /= self.add(total(mixed))
         self.start(mixed)
-
-
-def compiled_rounding(problem: Problem) -> StepRounding:
-    """Return the rounding depths of a step of the compiled kernels, which add up the rows of each block."""
-    from prplugin.cpu.pull_kernels import BLOCK, block_depth  # imports Numba
-
-    adjacency = problem.adjacency
-    in_blocks = block_depth() + rounding_depth(-(-adjacency.n // BLOCK))
-    return StepRounding(
-        row=group_sum_depth(adjacency.largest_in_degree),
-        edge=adjacency.out_weight_depth + 4 if adjacency.weighted else 2,
-        dangling=max(rounding_depth(adjacency.n), in_blocks),
-        vectors=problem.vector_depth,
-        norm=in_blocks + 1,
-    )

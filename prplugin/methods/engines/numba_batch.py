@@ -10,13 +10,12 @@ import numpy as np
 
 from prplugin.cpu import batch_kernels as kernels
 from prplugin.cpu.normalization import inverse_out_weight
-from prplugin.cpu.pull_kernels import NO_MOVES, as_unsigned
-from prplugin.cpu.sums import fan_in_for, totals
+from prplugin.cpu.sums import fan_in_for, group_sum_depth, totals
 from prplugin.cpu.threads import Threads, equal_work
 from prplugin.graph.problem import Problem, Seeds
 from prplugin.methods.base import SeedsStep, Sums
-from prplugin.methods.engines.host_step import compiled_rounding
 from prplugin.numerics.extrapolation import depth_for, symmetric
+from prplugin.numerics.rounding import StepRounding, rounding_depth
 from prplugin.types.arrays import to_host
 from prplugin.types.edges import Floats, Integers
 
@@ -62,7 +61,7 @@ class NumbaBatch(SeedsStep):
         self._alpha, self._target, self._n = problem.alpha, problem.dangling, n
         self._history: Any = None
         offsets, sources, _ = adjacency.csc
-        self._offsets, self._sources = as_unsigned(offsets, sources)
+        self._offsets, self._sources = offsets.view(np.uint64), sources.view(f"u{sources.itemsize}")
         self._normalized_weights = adjacency.normalized_weights
         inverse = inverse_out_weight(adjacency.out_weight, weighted=adjacency.weighted)
         self._inverse_out_weight = problem.alpha * inverse
@@ -71,7 +70,7 @@ class NumbaBatch(SeedsStep):
         self._threads, self._pieces = Threads(threads), equal_work(offsets, kernels.BLOCK, 8 * threads)
         self._kernel_target = np.empty(0) if problem.dangling is None else problem.dangling
         self._fan_in = np.uint64(fan_in_for(adjacency.largest_in_degree))
-        self._in_float64 = compiled_rounding(problem)
+        self._in_float64 = _rounding_of(problem)
         self.set_contribution_dtype("float64")
 
     def set_contribution_dtype(self, dtype: str) -> None:
@@ -146,7 +145,7 @@ class NumbaBatch(SeedsStep):
         teleport_factor = np.full(self._columns.size, 1 - self._alpha)
         if self._target is None:
             teleport_factor += self._mass
-        flat_moves = NO_MOVES if moves is None else _flat(moves)
+        flat_moves = np.empty(0, np.float32) if moves is None else _flat(moves)
 
         def step(first: int, last: int) -> None:
             kernels.step(
@@ -218,6 +217,18 @@ class NumbaBatch(SeedsStep):
             self._pieces, lambda first, last: kernels.transpose(first, last, ranks, self.width, transposed)
         )
         return transposed
+
+
+def _rounding_of(problem: Problem) -> StepRounding:
+    adjacency = problem.adjacency
+    in_blocks = 2 * kernels.GROUP + rounding_depth(-(-adjacency.n // kernels.BLOCK))
+    return StepRounding(
+        row=group_sum_depth(adjacency.largest_in_degree),
+        edge=adjacency.out_weight_depth + 4 if adjacency.weighted else 2,
+        dangling=max(rounding_depth(adjacency.n), in_blocks),
+        vectors=problem.vector_depth,
+        norm=in_blocks + 1,
+    )
 
 
 def _flat(matrix: Any) -> Any:
