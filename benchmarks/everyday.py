@@ -59,7 +59,6 @@ if sys.argv[2] == "yes":
     for _ in range(4):
         prplugin.Graph(frame(1 << 20))
 else:
-    machine.COMPILED_AFTER_EDGES = 10**12
 runs = int(sys.argv[3])
 matrix, graph = build(edges)[1], prplugin.Graph(edges)
 whole = alternately(scipy, edges.pagerank, runs=runs)

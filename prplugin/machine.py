@@ -8,22 +8,11 @@ from pathlib import Path
 
 CGROUP = Path("/sys/fs/cgroup")
 
-COMPILED_FROM = 1 << 20
-"""Number of edges from which compiled kernels save more time than the start of Numba or their first compilation takes.
-
-Measured in docs/decisions/0002-numpy-numba-threshold.md.
-"""
-
-COMPILED_AFTER_EDGES = 4 * COMPILED_FROM
-"""Total number of processed edges from which compiled kernels are also used for smaller frames."""
-
-COMPILED_MIN_EDGES = 1 << 16
-"""Number of edges below which NumPy factorizes and groups them as fast as compiled kernels."""
+COMPILED_FROM = 1 << 14
+"""Number of edges from which compiled kernels factorize and group; below it NumPy makes fewer calls."""
 
 MIN_THREADED_EDGES = 3 << 17
 """Number of edges below which one pass over the edges takes less time than the start of other threads."""
-
-_processed_edges = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +27,6 @@ class Machine:
     def threads_for(self, edges: int) -> int:
         """Return the number of threads to use for passes over this number of edges."""
         return self.threads if edges >= MIN_THREADED_EDGES else 1
-
-
-def count_processed_edges(edges: int) -> None:
-    """Add to the number of edges that this process has factorized or ranked, on which `use_compiled` depends."""
-    global _processed_edges  # noqa: PLW0603  # the only state of the process
-    _processed_edges += edges
-
-
-def use_compiled(edges: int, least: int = COMPILED_MIN_EDGES) -> bool:
-    """Return whether Numba's kernels are used for this number of edges, rather than NumPy.
-
-    Below `COMPILED_FROM` edges the answer depends on what the process did before, so that the first small frames do not
-    wait for a compiler. Callers must compute the same bits either way there.
-    """
-    return edges >= COMPILED_FROM or (edges >= least and _processed_edges >= COMPILED_AFTER_EDGES)
 
 
 def this_machine() -> Machine:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 
-from prplugin.cpu.memory import compiled
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
@@ -106,7 +106,7 @@ def tail_lengths(offsets: Any, limits: Any, rows_per_block: int) -> Any:
     return np.maximum(degrees - limits[np.arange(degrees.size) // rows_per_block], 0)
 
 
-@compiled
+@numba.njit(nogil=True, cache=True, error_model="numpy")
 def sum_tails(rows_per_block, limits, offsets, sources, contributions, sums):
     """Sum the in-edges of each row from the limit of its block on."""
     for row in range(sums.size):

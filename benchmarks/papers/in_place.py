@@ -7,10 +7,10 @@ undirected, without duplicates and self-loops: the code refuses to order the ver
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 
 from benchmarks.papers.implementations import ALPHA
-from prplugin.cpu.memory import compiled
 from prplugin.graph.adjacency import Adjacency
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Edges
@@ -71,7 +71,7 @@ def rounds(adjacency: Adjacency, epsilon: float, *, in_place: bool, keep: bool, 
 DAMPING = np.float32(ALPHA)
 
 
-@compiled
+@numba.njit(nogil=True, cache=True, error_model="numpy")
 def _update(offsets, sources, out_degrees, scores, updated, rest, epsilon, keep):
     """Write the new scores; return how many move by more than epsilon. `updated` may be `scores`."""
     moved = 0

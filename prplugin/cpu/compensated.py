@@ -1,15 +1,14 @@
-"""Compensated sums by group on the CPU, compiled by Numba.
-
-Kernels add the rounding errors of additions beside the terms, as in sums.cuh.
-"""
+"""Compensated sums by group on the CPU, compiled: see ingest.cpp."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from prplugin.cpu.memory import compiled, read_only
+from prplugin.cpu.library import Kernel
 from prplugin.numerics.rounding import compensated_depth
 from prplugin.types.edges import Floats, Integers
+
+_add = Kernel("add_compensated", "groups:I[k] terms:f8[k] sums:f8[n]! errors:f8[n]!")
 
 
 class CompensatedSums:
@@ -21,7 +20,7 @@ class CompensatedSums:
 
     def add(self, groups: Integers, terms: Floats) -> None:
         """Add terms to their groups 0 .. n - 1."""
-        _add_compensated(read_only(groups), read_only(terms), self._sums, self._errors)
+        _add(np.ascontiguousarray(groups), np.ascontiguousarray(terms), self._sums, self._errors)
         self._count += groups.size
 
     def values(self) -> tuple[Floats, int]:
@@ -35,20 +34,3 @@ def compensated_sums(groups: Integers, terms: Floats, n: int) -> tuple[Floats, i
     sums = CompensatedSums(n)
     sums.add(groups, terms)
     return sums.values()
-
-
-@compiled
-def two_sum(total, term):
-    """Return the rounded sum of two numbers and its rounding error (Knuth's TwoSum)."""
-    after = total + term
-    added = after - total
-    return after, (total - (after - added)) + (term - added)
-
-
-@compiled
-def _add_compensated(groups, terms, sums, errors):
-    """Add each term to its group's sum, and the rounding error of that addition to the group's error."""
-    for edge in range(groups.size):
-        group = groups[edge]
-        sums[group], error = two_sum(sums[group], terms[edge])
-        errors[group] += error

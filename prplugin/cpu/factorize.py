@@ -1,4 +1,4 @@
-"""Factorization of integer ids on the CPU, and grouping of edges by them, compiled by Numba and parallel.
+"""Factorization of integer ids on the CPU, and grouping of edges by them, in parallel: see ingest.cpp.
 
 All threads insert sparse ids into one hash table. The slot of an id depends on the order of insertions, but codes are
 assigned in ascending order of id afterwards, and do not.
@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from prplugin.cpu.group import AHEAD, as_int64, count_ids, degrees, grouped
-from prplugin.cpu.memory import compare_and_swap, compiled, prefetch, read_only
+from prplugin.cpu.group import as_int64, degrees, grouped
+from prplugin.cpu.library import Kernel
 from prplugin.cpu.threads import Threads, cut
 from prplugin.machine import this_machine
 from prplugin.types.edges import GroupedEdges, Integers, index_dtype
@@ -24,6 +24,11 @@ _Rows: TypeAlias = tuple[int, int, int]
 
 EMPTY = np.iinfo(np.int64).min
 """Marks an empty slot. The id of this value has its own slot, after all others."""
+
+_insert = Kernel(
+    "insert_ids",
+    "ids:I[m] first:i8 last:i8 slots:i8[size+1]! bits:i8 codes:K[m]! limit:i8 found:i8[2]!",
+)
 
 MIN_TABLE_BITS = 16
 VALUES_PER_SLOT = 32
@@ -39,7 +44,7 @@ def factorize_ids(columns: Sequence[Integers], threads: Threads) -> tuple[list[I
         return by_hash(columns, dtype, threads)
     low, n = dense
     codes = [shifted(column, low, n, threads) for column in columns]
-    position, found = positions_of(sum(degrees(column, n, threads) for column in codes) > 0)
+    position, found = positions_of(sum(degrees(column, n, threads.count) for column in codes) > 0)
     return replace_codes(codes, position, threads), ids_at(found, low, dtype)
 
 
@@ -59,9 +64,9 @@ def edges_by_id(columns: list[Integers], *, lasting: bool) -> tuple[GroupedEdges
     codes, ids = by_hash(endpoints, dtype, threads)
     del endpoints
     edge_list = partial(tuple, codes.copy()) if lasting else partial(_factorized, columns)
-    out_degrees = degrees(codes[0], ids.size, threads)
+    out_degrees = degrees(codes[0], ids.size, threads.count)
     # removed from the list, so that their memory is free before the last pass
-    offsets, indices, _ = grouped(codes.pop(), codes.pop(), None, ids.size, threads)
+    offsets, indices, _ = grouped(codes.pop(), codes.pop(), None, ids.size, threads.count)
     return GroupedEdges((offsets, indices, None), out_degrees, edge_list), ids
 
 
@@ -73,8 +78,8 @@ def _by_range(
     if lasting:
         endpoints, least = [shifted(ids, low, span, threads) for ids in endpoints], 0
     source, destination = endpoints
-    out_degrees = degrees(source, span, threads, least)
-    offsets, indices, _ = grouped(destination, source, None, span, threads, least)
+    out_degrees = degrees(source, span, threads.count, least)
+    offsets, indices, _ = grouped(destination, source, None, span, threads.count, least)
     position, found = positions_of((out_degrees > 0) | (offsets[1:] > offsets[:-1]))
     (indices,) = replace_codes([indices], position, threads)
     if position is not None:
@@ -122,7 +127,7 @@ def dense_range(columns: Sequence[Any], dtype: np.dtype[Any], threads: Threads) 
 def shifted(column: Any, low: int, n: int, threads: Threads) -> Integers:
     """Subtract `low` from ids in the range low, ..., low + n - 1."""
     codes = np.empty(column.size, index_dtype(n))
-    least = as_int64(low)
+    least = np.int64(as_int64(low))
 
     def shift(first: int, last: int) -> None:
         np.subtract(column[first:last], least, out=codes[first:last], dtype=np.int64, casting="unsafe")
@@ -175,7 +180,6 @@ def by_hash(columns: list[Any], dtype: np.dtype[Any], threads: Threads) -> tuple
     smaller table, which are mapped to slots of the larger one at the end.
     """
     bits = max(MIN_TABLE_BITS, (sum(column.size for column in columns) // VALUES_PER_SLOT).bit_length())
-    columns = [read_only(column) for column in columns]
     codes: list[Any] = [np.empty(column.size, index_dtype(2 << bits)) for column in columns]
     left = _rows_of(columns)
     done: list[list[_Rows]] = []
@@ -209,7 +213,6 @@ class _Table:
     def __init__(self, bits: int) -> None:
         self.bits = bits
         self.slots = np.full((1 << bits) + 1, EMPTY)
-        self._shift = np.uint64(64 - bits)
         self._count = 0
 
     def insert(
@@ -228,7 +231,7 @@ class _Table:
             limit = ((self.slots.size >> 1) - self._count) // threads.count
             stop, count = first, 0
             if limit > 0:
-                stop, count = _insert(columns[column], first, last, self.slots, self._shift, codes[column], limit)
+                stop, count = self._insert(columns[column], first, last, codes[column], limit)
             with lock:
                 self._count += count
             done.append((column, first, stop))
@@ -240,15 +243,21 @@ class _Table:
 
     def slots_of(self, keys: Any, threads: Threads) -> Integers:
         """Insert distinct ids, which must fit in the table, and return the slot of each."""
-        slots, keys = np.empty(keys.size, index_dtype(self.slots.size)), read_only(keys)
+        slots = np.empty(keys.size, index_dtype(self.slots.size))
         counts: list[int] = []
 
         def insert(first: int, last: int) -> None:
-            counts.append(_insert(keys, first, last, self.slots, self._shift, slots, keys.size)[1])
+            counts.append(self._insert(keys, first, last, slots, keys.size)[1])
 
         threads.for_each(cut(keys.size), insert)
         self._count += sum(counts)
         return slots
+
+    def _insert(self, ids: Any, first: int, last: int, slots: Any, limit: int) -> tuple[int, int]:
+        """Insert some ids until `limit` are new; return the end of those inserted, and the number of new ones."""
+        found = np.zeros(2, np.int64)
+        _insert(ids, first, last, self.slots, self.bits, slots, limit, found)
+        return int(found[0]), int(found[1])
 
     def used(self) -> tuple[Integers, Any]:
         """Return the slots in use and their ids."""
@@ -282,8 +291,7 @@ class PartwiseFactorizer:
         slots = self._slots_of([destination, source])
 
         def count(column: int) -> None:
-            ids = read_only(slots[column])
-            count_ids(ids, as_int64(0), 0, 0, ids.size, AHEAD, self._degrees[column])
+            self._degrees[column] += degrees(slots[column], self._table.slots.size, 1)
 
         self._threads.for_each([(0,), (1,)], count)
 
@@ -299,7 +307,7 @@ class PartwiseFactorizer:
         return replace_codes(self._slots_of(endpoints), self._positions, self._threads)
 
     def _slots_of(self, endpoints: list[Integers]) -> list[Any]:
-        columns = [read_only(as_int(ids)) for ids in endpoints]
+        columns = [as_int(ids) for ids in endpoints]
         while True:
             slots: list[Any] = [np.empty(ids.size, index_dtype(self._table.slots.size)) for ids in columns]
             _, left = self._table.insert(columns, slots, _rows_of(columns), self._threads)
@@ -309,39 +317,3 @@ class PartwiseFactorizer:
             degrees, self._table = self._degrees[:, used], _Table(self._table.bits + 1)
             self._degrees = np.zeros((2, self._table.slots.size), degrees.dtype)
             self._degrees[:, self._table.slots_of(ids, self._threads)] = degrees
-
-
-@compiled
-def _insert(ids, first, last, slots, shift, codes, limit):
-    """Insert ids by open addressing until `limit` are new; write their slots to `codes`.
-
-    Returns the end of the rows processed, and the number of new ids. The factor of Fibonacci hashing is 2**64 over the
-    golden ratio. The slot of a later row is prefetched.
-    """
-    golden = np.uint64(0x9E3779B97F4A7C15)
-    mask = slots.size - 2
-    new = 0
-    for row in range(first, last):
-        if row + AHEAD < last:
-            ahead = np.uint64(ids[row + AHEAD])
-            prefetch(slots, np.int64((ahead * golden) >> shift))  # type: ignore[call-arg]
-        key = np.int64(ids[row])
-        slot = np.int64((np.uint64(key) * golden) >> shift)
-        if key == EMPTY:
-            slot = mask + 1
-            slots[slot] = 0
-        else:
-            held = slots[np.uint64(slot)]
-            while held != key:
-                if held == EMPTY:
-                    if new == limit:
-                        return row, new
-                    held = compare_and_swap(slots, slot, EMPTY, key)  # type: ignore[call-arg]
-                    if held == EMPTY:
-                        new += 1
-                        break
-                else:
-                    slot = (slot + 1) & mask
-                    held = slots[np.uint64(slot)]
-        codes[row] = slot
-    return last, new

@@ -1,4 +1,4 @@
-"""Edges by row, and degrees, on the CPU: a counting sort in two passes, compiled by Numba and parallel.
+"""Edges by row, and degrees, on the CPU: a counting sort in two passes, compiled: see ingest.cpp.
 
 The first pass partitions edges into buckets, ranges of rows; the second sorts each bucket in the cache. Both keep the
 order of the frame, so that the result is the same for any number of threads.
@@ -11,45 +11,50 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu.compensated import CompensatedSums
-from prplugin.cpu.memory import compiled, prefetch, read_only
+from prplugin.cpu.library import Kernel
 from prplugin.cpu.sorting import offsets_of, rows_of
-from prplugin.cpu.threads import Threads, cut
 from prplugin.types.edges import Floats, GroupedEdges, Integers, index_dtype
 
 BUCKET_BITS = 8
 """log2 of the number of buckets: with 256 output streams, a core does not thrash its TLB and caches."""
 
-AHEAD = 64
-"""Prefetch distance in rows."""
+PIECE = 1 << 17
+"""Rows per piece of work."""
 
-FETCHED_FROM = 1 << 20
-"""Number of counts above which they are prefetched: they exceed the L2 cache of a core."""
+_count = Kernel("count_ids", "ids:I[m] low:i8 counts:K[parts,n]!")
+_count_buckets = Kernel("count_buckets", "rows:I[m] low:i8 shift:i8 counts:i4[pieces,buckets]! threads:i8")
+_fill = Kernel(
+    "fill_buckets",
+    "rows:I[m] columns:I[m] weights:f8[m]? low:i8 shift:i8 bits:i8 places:i8[pieces,buckets]! pairs:i8[m]! "
+    "bucket_weights:f8[m]!? threads:i8",
+)
+_sort = Kernel(
+    "sort_buckets",
+    "order:i8[buckets] bounds:i8[buckets+1] shift:i8 bits:i8 pairs:i8[m] bucket_weights:f8[m]? offsets:i8[n+1]! "
+    "indices:I[m]! weights:f8[m]!? threads:i8",
+)
+_scatter = Kernel(
+    "scatter",
+    "sources:I[k] targets:I[k] weights:f8[k]? places:i8[n]! placed:K[m]! placed_weights:f8[m]!?",
+)
 
 
-def as_int64(low: int) -> Any:
+def as_int64(low: int) -> int:
     """Reinterpret an id as int64; differences of ids are exact modulo 2**64."""
-    return np.uint64(low % 2**64).astype(np.int64)
+    return (low + 2**63) % 2**64 - 2**63
 
 
-def degrees(ids: Any, n: int, threads: Threads, low: int = 0) -> Integers:
+def degrees(ids: Any, n: int, threads: int, low: int = 0) -> Integers:
     """Count how often each of the ids low, low + 1, ..., low + n - 1 occurs."""
-    ids, least = read_only(ids), as_int64(low)
     # One vector per thread, as long as all of them together take only a few bytes per edge.
-    most = min(threads.count, max(1, ids.size // max(1, n)))
-    ahead = AHEAD if n > FETCHED_FROM else 0
-    vectors = [np.zeros(n, index_dtype(ids.size)) for _ in range(most)]
-
-    def count(first: int, last: int) -> None:
-        counts = vectors.pop()
-        count_ids(ids, least, 0, first, last, ahead, counts)
-        vectors.append(counts)
-
-    threads.for_each(cut(ids.size), count, most)
-    return np.sum(vectors, axis=0, dtype=vectors[0].dtype) if most > 1 else vectors[0]
+    parts = min(threads, max(1, ids.size // max(1, n)))
+    counts: Integers = np.zeros((parts, n), index_dtype(ids.size))
+    _count(np.ascontiguousarray(ids), as_int64(low), counts)
+    return np.sum(counts, axis=0, dtype=counts.dtype) if parts > 1 else counts[0]
 
 
 def grouped(
-    rows: Any, columns: Any, weights: Floats | None, n: int, threads: Threads, low: int = 0
+    rows: Any, columns: Any, weights: Floats | None, n: int, threads: int, low: int = 0
 ) -> tuple[Integers, Integers, Floats | None]:
     """Group edges by row, in the order of the frame within each row.
 
@@ -58,46 +63,27 @@ def grouped(
     """
     bits = max(n - 1, 1).bit_length()
     shift = max(bits - BUCKET_BITS, 0)
-    index = index_dtype(n)
-    bounds, pairs, bucket_weights = _by_bucket(
-        read_only(rows), read_only(columns), weights, n, as_int64(low), shift, bits, threads
-    )
-    del rows, columns  # so that their memory may be freed
-    offsets = np.zeros(n + 1, np.int64)
-    indices = np.empty(pairs.size, index)
-    sorted_weights = None if bucket_weights is None else np.empty_like(bucket_weights)
-
-    def sort(bucket: int) -> None:
-        ends = offsets[(bucket << shift) + 1 : ((bucket + 1) << shift) + 1]
-        _sort(bounds[bucket], bounds[bucket + 1], bits, pairs, bucket_weights, ends, indices, sorted_weights)
-
-    threads.for_each([(bucket,) for bucket in np.argsort(-np.diff(bounds), kind="stable").tolist()], sort)
-    return offsets, indices, sorted_weights
-
-
-def _by_bucket(
-    rows: Any, columns: Any, weights: Any, n: int, low: Any, shift: int, bits: int, threads: Threads
-) -> tuple[Integers, Any, Any]:
-    """Partition edges into buckets of 2**shift rows; return the offsets of the buckets, edges and weights.
-
-    An edge is an int64 with the row within its bucket in the upper bits and the column in the lower `bits`, which
-    suffices for any n that fits in memory.
-    """
-    pieces = [(nth, *piece) for nth, piece in enumerate(cut(rows.size))]
-    counts = np.zeros((len(pieces), ((n - 1) >> shift) + 1), np.int32)
-    threads.for_each(pieces, lambda nth, first, last: count_ids(rows, low, shift, first, last, 0, counts[nth]))
+    weights = None if weights is None else np.ascontiguousarray(weights)
+    least, buckets = as_int64(low), ((n - 1) >> shift) + 1
+    counts = np.zeros((max(1, -(-rows.size // PIECE)), buckets), np.int32)
+    rows, columns = np.ascontiguousarray(rows), np.ascontiguousarray(columns)
+    _count_buckets(rows, least, shift, counts, threads)
     bounds = offsets_of(counts.sum(axis=0))
     places = np.cumsum(counts, axis=0, dtype=np.int64)
     places += bounds[:-1]
     places -= counts
-    pairs = np.empty(rows.size, np.int64)
-    bucket_weights = None if weights is None else np.empty_like(weights)
-
-    def fill(nth: int, first: int, last: int) -> None:
-        _fill(rows, columns, weights, low, shift, bits, first, last, places[nth], pairs, bucket_weights)
-
-    threads.for_each(pieces, fill)
-    return bounds, pairs, bucket_weights
+    # A pair is an int64 with the row within its bucket in the upper bits and the column in the lower `bits`, which
+    # suffices for any n that fits in memory.
+    pairs: Integers = np.empty(rows.size, np.int64)
+    bucket_weights = None if weights is None else np.empty(weights.size)
+    _fill(rows, columns, weights, least, shift, bits, places, pairs, bucket_weights, threads)
+    del rows, columns, weights  # so that their memory may be freed
+    offsets = np.zeros(n + 1, np.int64)
+    indices: Integers = np.empty(pairs.size, index_dtype(n))
+    sorted_weights = None if bucket_weights is None else np.empty(pairs.size)
+    order = np.argsort(-np.diff(bounds), kind="stable")
+    _sort(order, bounds, shift, bits, pairs, bucket_weights, offsets, indices, sorted_weights, threads)
+    return offsets, indices, sorted_weights
 
 
 class CscBuilder:
@@ -117,11 +103,11 @@ class CscBuilder:
 
     def add(self, source: Integers, destination: Integers, weights: Floats | None) -> None:
         """Add some edges, after those added before."""
-        source, destination = read_only(source), read_only(destination)
+        source, destination = np.ascontiguousarray(source), np.ascontiguousarray(destination)
         if self._sums is not None:
             assert weights is not None
             self._sums.add(source, weights)
-            weights = read_only(weights)
+            weights = np.ascontiguousarray(weights)
         _scatter(source, destination, weights, self._next, self._sources, self._weights)
 
     def edges(self) -> GroupedEdges:
@@ -133,62 +119,3 @@ class CscBuilder:
         return GroupedEdges(
             (offsets, sources, self._weights), out_weight, lambda: (sources, rows_of(offsets)), rounding_depth
         )
-
-
-# Indices are cast to unsigned integers: Numba checks signed ones for negative values at each access.
-
-
-@compiled
-def count_ids(ids, low, shift, first, last, ahead, counts):
-    """Count the ids of each bucket in some rows; `ahead` is the prefetch distance, or 0."""
-    for row in range(first, last):
-        if ahead > 0 and row + ahead < last:
-            prefetch(counts, (np.int64(ids[row + ahead]) - low) >> shift)  # type: ignore[call-arg]
-        counts[np.uint64((np.int64(ids[row]) - low) >> shift)] += 1
-
-
-@compiled
-def _fill(rows, columns, weights, low, shift, bits, first, last, places, pairs, bucket_weights):
-    """Write the endpoints of some edges (and their weights, unless None) to the next free entry of the row's bucket."""
-    mask = (1 << shift) - 1
-    for edge in range(first, last):
-        row = np.int64(rows[edge]) - low
-        column = np.int64(columns[edge]) - low
-        bucket = np.uint64(row >> shift)
-        place = np.uint64(places[bucket])
-        places[bucket] += 1
-        pairs[place] = (row & mask) << bits | column
-        if weights is not None:
-            bucket_weights[place] = weights[edge]
-
-
-@compiled
-def _sort(begin, end, bits, pairs, bucket_weights, ends, indices, weights):
-    """Sort the edges of a bucket by row, and write the end of each row to `ends`, which must be zero."""
-    for edge in range(begin, end):
-        ends[np.uint64(pairs[edge] >> bits)] += 1
-    start = begin
-    for row in range(ends.size):
-        size = ends[row]
-        ends[row] = start
-        start += size
-    mask = (1 << bits) - 1
-    for edge in range(begin, end):
-        edge_row = np.uint64(pairs[edge] >> bits)
-        place = np.uint64(ends[edge_row])
-        ends[edge_row] += 1
-        indices[place] = pairs[edge] & mask
-        if bucket_weights is not None:
-            weights[place] = bucket_weights[edge]
-
-
-@compiled
-def _scatter(source, destination, weights, places, sources, placed_weights):
-    """Write the source of each edge (and its weight, unless None) to the next free entry of its target."""
-    for edge in range(source.size):
-        target = np.uint64(destination[edge])
-        place = np.uint64(places[target])
-        places[target] += 1
-        sources[place] = source[edge]
-        if weights is not None:
-            placed_weights[place] = weights[edge]

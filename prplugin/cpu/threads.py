@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from threading import Condition
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -59,36 +58,6 @@ class Threads:
         take()
         for helper in helpers:
             helper.result()
-
-    def share(self, count: int, do: Callable[[Any], object]) -> None:
-        """Call ``do(taken)`` once per thread, to take `count` pieces of work; return when all calls are done.
-
-        A kernel takes pieces by `prplugin.cpu.memory.take` without the interpreter's lock, which threads would have to
-        wait for at each call.
-        """
-        taken = np.zeros(1, np.int64)
-        self.for_each([(taken,)] * min(self.count, count), do)
-
-    def for_each_in_order(self, pieces: Iterable[tuple[Any, ...]], do: Callable[..., object], lag: int) -> None:
-        """Call ``do(*piece)`` for each piece as `for_each` does; piece k waits for the pieces 0 to k - `lag`."""
-        changed, done = Condition(), set[int]()
-        done_below = 0
-
-        def in_order(index: int, piece: tuple[Any, ...]) -> None:
-            nonlocal done_below
-            with changed:
-                changed.wait_for(lambda: done_below > index - lag)
-            try:
-                do(*piece)
-            finally:
-                with changed:
-                    done.add(index)
-                    while done_below in done:
-                        done.remove(done_below)
-                        done_below += 1
-                    changed.notify_all()
-
-        self.for_each(enumerate(pieces), in_order)
 
 
 def equal_work(offsets: Integers, block: int, count: int) -> list[Piece]:

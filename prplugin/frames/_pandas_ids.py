@@ -11,11 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pandas.api import types
 
+from prplugin.cpu.library import use_compiled
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames import factorize
 from prplugin.frames._pandas_kinds import cast_to, kind_of  # noqa: F401  # kind_of is used as `ids.kind_of`
 from prplugin.frames._pandas_objects import ObjectColumn, factorize_objects, factorize_values, first_rows
-from prplugin.machine import COMPILED_FROM, this_machine
+from prplugin.machine import this_machine
 from prplugin.types.edges import Integers
 
 ROWS_PER_ID = 8
@@ -158,7 +159,7 @@ def by_first_appearance(
     parts: list[Any], labels: list[list[str]], kinds: list[str]
 ) -> tuple[list[Integers], list[Any], Integers]:
     """Factorize vertices: see `prplugin.frames.factorize.by_first_appearance`. Arrow permits parallel threads."""
-    threads = this_machine().threads if len(parts[0][0]) >= COMPILED_FROM else 1
+    threads = this_machine().threads_for(len(parts[0][0]))
     return factorize.by_first_appearance(sys.modules[__name__], parts, labels, kinds, threads=threads)
 
 
@@ -189,7 +190,7 @@ def _factorized(column: Any, kind: str, label: str) -> tuple[Integers, Any]:
     try:
         if isinstance(column, ObjectColumn):
             return column.factorize(strings=kind == "string")
-        if len(column) >= COMPILED_FROM and types.is_object_dtype(column.dtype):
+        if use_compiled(len(column)) and types.is_object_dtype(column.dtype):
             return factorize_objects(column, strings=kind == "string")
         return factorize_values(_values(column) if isinstance(column, pd.Series) else column)
     except TypeError as error:

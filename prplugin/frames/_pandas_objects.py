@@ -10,8 +10,9 @@ import pandas as pd
 import pyarrow as pa
 from pandas.api import types
 
+from prplugin.cpu.library import use_compiled
 from prplugin.cpu.threads import Threads, cut
-from prplugin.machine import COMPILED_FROM, this_machine
+from prplugin.machine import this_machine
 from prplugin.types.edges import Integers
 
 SAMPLED = 8
@@ -95,9 +96,9 @@ def deduplicate_objects(column: pd.Series) -> pd.Series | ObjectColumn:
     Frames that were read, sorted or joined often have few distinct objects in many rows. Comparing addresses is several
     times faster than hashing the objects.
     """
-    if not types.is_object_dtype(column.dtype) or len(column) < COMPILED_FROM:
+    if not types.is_object_dtype(column.dtype) or not use_compiled(len(column)):
         return column
-    from prplugin.cpu import factorize  # imports Numba
+    from prplugin.cpu import factorize
 
     threads = Threads(this_machine().threads)
     objects = np.ascontiguousarray(column.to_numpy())

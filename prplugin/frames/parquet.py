@@ -23,13 +23,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from prplugin.cpu.library import use_compiled
 from prplugin.errors import InvalidEdgesError, PageRankError
 from prplugin.frames import _pandas_ids, _pandas_kinds, narwhals
 from prplugin.frames.columns import Columns
 from prplugin.frames.factorize import EdgesById
 from prplugin.frames.vertex_index import VertexIndex
 from prplugin.graph.changes import expand_values
-from prplugin.machine import COMPILED_FROM, bytes_available
+from prplugin.machine import bytes_available
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
@@ -314,7 +315,7 @@ def _read_row_groups(
     no_edges, additional = narwhals.read(pa.schema(schema).empty_table(), columns, vertices, edge_list=True)
     no_vertices = additional.with_ids([ids[:0] for ids in additional.ids], additional.kinds)
     dtype = groups.integer_dtype()
-    compiled = groups.rows >= COMPILED_FROM
+    compiled = use_compiled(groups.rows)
     if vertices is None and dtype is not None and compiled:
         ids, degrees, edges_by_position = _passes_over_integers(groups, dtype, no_vertices.ids[0].dtype)
     else:
@@ -325,7 +326,7 @@ def _read_row_groups(
     known = replace(no_vertices, ids=ids, fields=fields)
     m, weighted = int(degrees[0].sum()), columns.weight is not None
     if not edge_list and compiled:
-        from prplugin.cpu.group import CscBuilder  # imports Numba
+        from prplugin.cpu.group import CscBuilder
 
         builder = CscBuilder(*degrees, weighted=weighted)
         for edges in edges_by_position():
@@ -345,7 +346,7 @@ def _read_row_groups(
 
 def _passes_over_integers(groups: _RowGroups, dtype: np.dtype[Any], like: Any) -> _Passes:
     """Factorize integer ids of type `dtype`, which a hash table holds during both passes; return them like `like`."""
-    from prplugin.cpu.factorize import PartwiseFactorizer  # imports Numba
+    from prplugin.cpu.factorize import PartwiseFactorizer
 
     factorizer = PartwiseFactorizer(groups.rows)
 

@@ -9,11 +9,11 @@ from typing import Any, Self
 import numpy as np
 
 from prplugin.cpu import sorting
+from prplugin.cpu.library import use_compiled
 from prplugin.cpu.normalization import normalized_weights
 from prplugin.cpu.sorting import offsets_of, stable_order
 from prplugin.cpu.sums import GroupSums
-from prplugin.cpu.threads import Threads
-from prplugin.machine import COMPILED_FROM, this_machine, use_compiled
+from prplugin.machine import this_machine
 from prplugin.types.arrays import MemorySpace, namespace, synchronize, to_host, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers, index_dtype, offset_dtype
@@ -165,8 +165,8 @@ def sum_out_weight(source: Integers, weights: Floats | None, n: int, extent: tup
         from prplugin.gpu import group  # imports CuPy, which holds the edges
 
         return group.sums_by(source, weights, n, extent)
-    if source.size >= COMPILED_FROM:
-        from prplugin.cpu import compensated  # imports Numba
+    if use_compiled(source.size):
+        from prplugin.cpu import compensated
 
         return compensated.compensated_sums(source, weights, n)
     sums = GroupSums(source, n)
@@ -182,9 +182,9 @@ def _compress(rows: Integers, columns: Integers, weights: Floats | None, n: int)
         synchronize("device")
         return compressed
     if use_compiled(rows.size):
-        from prplugin.cpu.group import grouped  # imports Numba
+        from prplugin.cpu.group import grouped
 
-        return Compressed(*grouped(rows, columns, weights, n, Threads(this_machine().threads_for(rows.size))))
+        return Compressed(*grouped(rows, columns, weights, n, this_machine().threads_for(rows.size)))
     order = stable_order(rows)
     offsets = offsets_of(group_sizes(rows, n))
     return Compressed(offsets, columns[order], None if weights is None else weights[order])
@@ -196,11 +196,11 @@ def group_sizes(groups: Integers, n: int) -> Integers:
     `cupy.bincount` is not used: it takes about 3 kB per group, for a histogram per multiprocessor.
     """
     if namespace(groups) is np:
-        if groups.size < COMPILED_FROM:
+        if not use_compiled(groups.size):
             return np.bincount(groups, minlength=n)
-        from prplugin.cpu.group import degrees  # imports Numba
+        from prplugin.cpu.group import degrees
 
-        return degrees(groups, n, Threads(this_machine().threads))
+        return degrees(groups, n, this_machine().threads_for(groups.size))
     from prplugin.gpu import group  # imports CuPy, which holds the groups
 
     return group.degrees(groups, n)

@@ -7,8 +7,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from prplugin.cpu.library import use_compiled
 from prplugin.cpu.threads import Threads
-from prplugin.machine import count_processed_edges, this_machine, use_compiled
+from prplugin.machine import this_machine
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
@@ -28,9 +29,8 @@ def edges_by_id(
     `grouped`: Whether to prefer edges grouped by target to an edge list.
     `lasting`: Whether the graph outlives the columns. If not, it may alias them.
     """
-    count_processed_edges(columns[0].size)
     if grouped and len(columns) == 2 and use_compiled(columns[0].size):
-        from prplugin.cpu import factorize  # imports Numba
+        from prplugin.cpu import factorize
 
         return factorize.edges_by_id(columns, lasting=lasting)
     codes, ids = factorize_ids(columns, dictionary)
@@ -48,7 +48,7 @@ def factorize_ids(columns: list[Integers], dictionary: Dictionary) -> tuple[list
         return factorize_on_gpu(columns)
     count = sum(column.size for column in columns)
     if use_compiled(count // 2):
-        from prplugin.cpu.factorize import factorize_ids as factorize_on_cpu  # imports Numba
+        from prplugin.cpu.factorize import factorize_ids as factorize_on_cpu
 
         return factorize_on_cpu(columns, Threads(this_machine().threads_for(count // 2)))
     filled = [column for column in columns if column.size]

@@ -187,7 +187,7 @@ def _on_host(graph: Counts, ids: Ids, id_bytes: int) -> int:
     else:
         edge, vertex = 22, 112  # including hash tables that have just grown
     most = graph.m * edge + graph.n * vertex
-    if graph.m < COMPILED_FROM and ids != "string":  # in NumPy or as above: see `prplugin.machine.use_compiled`
+    if graph.m < COMPILED_FROM and ids != "string":  # in NumPy or as above: see `prplugin.cpu.library.use_compiled`
         most = max(most, 92 * graph.m + 16 * graph.n)
     return most + graph.m * graph.weight
 

@@ -59,10 +59,10 @@ def prepare(problem: Problem, machine: Machine, *, threads: int | None = None) -
 
 def batch(problem: Problem, machine: Machine, seeds: int, *, threads: int | None = None) -> SeedsStep:
     """Return the step for many seeds; options as for `prepare`."""
-    from prplugin.methods.engines.numba_batch import NumbaBatch  # imports Numba
+    from prplugin.methods.engines.native_batch import NativeBatch
 
     threads = machine.threads_for(seeds * problem.adjacency.m) if threads is None else validate_int("threads", threads)
-    return NumbaBatch(problem.on("host"), seeds, threads)
+    return NativeBatch(problem.on("host"), seeds, threads, rounding_of(problem))
 
 
 def batch_from(adjacency: Adjacency) -> int:

@@ -273,31 +273,6 @@ class TestAuto:
         edges = pd.DataFrame(random.integers(0, 100_000, (COMPILED_FROM, 2)), columns=["src", "dst"])
         assert prplugin.Graph(edges).rank().method == "native"
 
-    @pytest.mark.parametrize("weight", [None, "w"])
-    @pytest.mark.parametrize("ids", ["dense", "scattered"])
-    def test_bits_do_not_depend_on_earlier_work_of_the_process(self, weight, ids, monkeypatch):
-        """Below a million edges, compiled kernels are used once the process has worked on enough edges to pay for them."""
-        random = np.random.default_rng(7)
-        vertices = np.arange(3000) if ids == "dense" else random.integers(-(2**62), 2**62, 3000)
-        targets = (3000 * random.random(40_000) ** 4).astype(int)  # skewed, so that some sums have three levels
-        edges = pd.DataFrame(
-            {"src": random.choice(vertices, 40_000), "dst": vertices[targets], "w": random.random(40_000)}
-        )
-        rankings = []
-        for before in (0, 2**30):
-            monkeypatch.setattr("prplugin.machine._processed_edges", before)
-            graph = prplugin.Graph(edges, weight=weight)
-            rankings += [graph.rank(), graph.rank(alpha=0.99, tol=1e-9), graph.rank(tol=0, max_iter=7)]
-            assert graph.rank().frame.equals(edges.pagerank(weight=weight))
-        for first, later in zip(rankings[:3], rankings[3:], strict=True):
-            assert first.frame.equals(later.frame)
-            assert first.ranks.tobytes() == later.ranks.tobytes()
-            assert (first.method, first.iterations, first.error_bound) == (
-                "native",
-                later.iterations,
-                later.error_bound,
-            )
-
     def test_the_reason_of_the_choice_is_logged(self, caplog):
         with caplog.at_level(logging.INFO, logger="prplugin"):
             EDGES.pagerank()

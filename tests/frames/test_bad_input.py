@@ -150,7 +150,7 @@ def test_bad_edges_are_refused(name):
 
 
 def test_overflowing_sum_of_weights_on_large_graphs(monkeypatch):
-    monkeypatch.setattr("prplugin.graph.adjacency.COMPILED_FROM", 1)
+    monkeypatch.setattr("prplugin.machine.COMPILED_FROM", 1)
     test_bad_edges_are_refused("overflowing sum of weights")
 
 

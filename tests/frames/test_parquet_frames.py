@@ -63,7 +63,7 @@ def each_reader(request, monkeypatch):
     if request.param != "one table":
         monkeypatch.setattr(parquet, "PEAK", np.inf)
     if request.param == "row groups of many edges":
-        monkeypatch.setattr(parquet, "COMPILED_FROM", 0)
+        monkeypatch.setattr("prplugin.machine.COMPILED_FROM", 0)
 
 
 def assert_same(found: pa.Table, expected: pa.Table, names=("vertex",)) -> None:
@@ -360,7 +360,7 @@ def test_columns_of_files_take_precedence_over_names_of_folders(tmp_path, kind):
 @pytest.mark.usefixtures("by_row_groups")
 def test_memory_by_row_groups_is_one_index_per_edge(tmp_path, monkeypatch):
     """tracemalloc does not count the memory that Arrow allocates for a row group."""
-    monkeypatch.setattr(parquet, "COMPILED_FROM", 0)
+    monkeypatch.setattr("prplugin.machine.COMPILED_FROM", 0)
     n, m, group = 1_000, 1_000_000, 10_000
     random = np.random.default_rng(0)
     pq.write_table(
@@ -381,7 +381,7 @@ def test_memory_by_row_groups_is_one_index_per_edge(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("by_row_groups")
 @pytest.mark.parametrize("types", [("int64", "int64"), ("int8", "int32"), ("uint64", "uint64"), ("uint32", "int64")])
 def test_integers_of_every_row_group_get_the_codes_of_the_table(tmp_path, monkeypatch, types):
-    monkeypatch.setattr(parquet, "COMPILED_FROM", 0)
+    monkeypatch.setattr("prplugin.machine.COMPILED_FROM", 0)
     random = np.random.default_rng(0)
     columns = {}
     for name, dtype in zip(("src", "dst"), types, strict=True):

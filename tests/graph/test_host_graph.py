@@ -80,11 +80,11 @@ def test_grouped_sorts_stably(n, weighted, threads):
     order = np.argsort(rows, kind="stable")
     for dtype, low in (("int32", 0), ("int64", 0), ("int64", -(2**63)), ("int64", 2**63 - 1 - n)):
         endpoints = [end.astype(dtype) + np.int64(low).astype(dtype) for end in (rows, columns)]
-        offsets, indices, sorted_weights = group.grouped(*endpoints, weights, n, threads, low)
+        offsets, indices, sorted_weights = group.grouped(*endpoints, weights, n, threads.count, low)
         assert (np.diff(offsets) == np.bincount(rows, minlength=n)).all()
         assert (indices == columns[order]).all()
         assert weights is None or (sorted_weights == weights[order]).all()
-        assert (group.degrees(endpoints[0], n, threads, low) == np.diff(offsets)).all()
+        assert (group.degrees(endpoints[0], n, threads.count, low) == np.diff(offsets)).all()
 
 
 def test_hash_table_grows_before_threads_fill_it(threads, monkeypatch):
@@ -152,8 +152,7 @@ class TestObjects:
 
     @pytest.fixture(autouse=True)
     def _treat_all_columns_as_large(self, monkeypatch):
-        for module in ("_pandas_objects", "_pandas_ids"):
-            monkeypatch.setattr(f"prplugin.frames.{module}.COMPILED_FROM", 1)
+        monkeypatch.setattr("prplugin.machine.COMPILED_FROM", 1)
 
     @pytest.mark.parametrize("shared", [True, False])
     @pytest.mark.parametrize(
@@ -181,8 +180,7 @@ class TestObjects:
             }
         )
         large = prplugin.Graph(edges)
-        for module in ("_pandas_objects", "_pandas_ids"):
-            monkeypatch.setattr(f"prplugin.frames.{module}.COMPILED_FROM", 10**9)
+        monkeypatch.setattr("prplugin.machine.COMPILED_FROM", 10**9)
         small = prplugin.Graph(edges)
         for array, reference in zip(large.csr()[:2], small.csr()[:2], strict=True):
             np.testing.assert_array_equal(array, reference)

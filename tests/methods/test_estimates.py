@@ -35,12 +35,6 @@ GRAPHS: dict[str, Callable[[], pd.DataFrame]] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _rank_small_frames_by_numpy(monkeypatch):
-    """Keep small frames on NumPy: after enough edges in a process they use compiled kernels, which take less memory."""
-    monkeypatch.setattr("prplugin.machine.COMPILED_AFTER_EDGES", 10**12)
-
-
 def peak_host_bytes(call: Callable[[], Any]) -> int:
     """Return the peak bytes that a call allocates in NumPy and Python."""
     gc.collect()

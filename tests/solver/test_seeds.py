@@ -18,7 +18,7 @@ from rational_pagerank import distance, solve
 import prplugin
 from conformance import rapids
 from prplugin.methods import native
-from prplugin.methods.engines import numba_batch
+from prplugin.methods.engines import native_batch
 from prplugin.methods.registry import methods
 from prplugin.result.ranking import highest, highest_of_each
 from prplugin.solver import batch as batch_module
@@ -211,7 +211,7 @@ def test_bits_do_not_depend_on_thread_count():
 def test_bits_do_not_depend_on_batch_size(monkeypatch):
     graph, seeds = skewed_graph(), list(range(30))
     wide = graph.rank(seeds=seeds, method="native")
-    monkeypatch.setattr(numba_batch, "MOST_BYTES", 1)
+    monkeypatch.setattr(native_batch, "MOST_BYTES", 1)
     narrow = graph.rank(seeds=seeds, method="native")
     assert wide.ranks.tobytes() == narrow.ranks.tobytes()
 
@@ -253,7 +253,7 @@ def test_acceleration_saves_iterations(method):
 
 def test_seeds_are_not_mixed_shortly_before_they_converge(monkeypatch):
     mixed = []
-    monkeypatch.setattr(numba_batch.NumbaBatch, "mix", lambda *arguments: mixed.append(arguments))
+    monkeypatch.setattr(native_batch.NativeBatch, "mix", lambda *arguments: mixed.append(arguments))
     many = skewed_graph().rank(seeds=[1, 2, 3], alpha=0.4, tol=1e-6, method="native")
     assert many.each_iterations.min() > 8  # the first mix would be after the eighth
     assert not mixed

@@ -1,4 +1,4 @@
-"""Many seeds in Numba: each edge is read once for all seeds, and adds one row of contributions."""
+"""Many seeds by compiled kernels: each edge is read once for all seeds, and adds one row of contributions."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.cpu import batch_kernels as kernels
+from prplugin.cpu import batch as kernels
 from prplugin.cpu.normalization import inverse_out_weight
-from prplugin.cpu.sums import fan_in_for, group_sum_depth, totals
-from prplugin.cpu.threads import Threads, equal_work
+from prplugin.cpu.pull import BLOCK_ROWS
+from prplugin.cpu.sums import fan_in_for, totals
 from prplugin.graph.problem import Problem, Seeds
 from prplugin.methods.base import SeedsStep, Sums
 from prplugin.numerics.extrapolation import depth_for, symmetric
-from prplugin.numerics.rounding import StepRounding, rounding_depth
+from prplugin.numerics.rounding import StepRounding
 from prplugin.types.arrays import to_host
 from prplugin.types.edges import Floats, Integers
 
@@ -24,6 +24,9 @@ WIDEST = 64
 
 MULTIPLE = 8
 """The number of columns is a multiple of this: compiled loops process several columns at a time."""
+
+LINE = 64
+"""Bytes per cache line."""
 
 MOST_BYTES = 1 << 32
 """Largest size of the matrices of a batch that is wider than `MULTIPLE`."""
@@ -40,7 +43,7 @@ def _rounded_up(columns: int) -> int:
     return MULTIPLE * max(1, math.ceil(columns / MULTIPLE))
 
 
-class NumbaBatch(SeedsStep):
+class NativeBatch(SeedsStep):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v for several v at once.
 
     Ranks are a matrix of `width` columns, one per seed; the columns past the last seed are 0. The order of additions
@@ -53,7 +56,7 @@ class NumbaBatch(SeedsStep):
 
     float32_is_faster = True
 
-    def __init__(self, problem: Problem, seeds: int, threads: int) -> None:
+    def __init__(self, problem: Problem, seeds: int, threads: int, rounding: StepRounding) -> None:
         adjacency = problem.adjacency
         n = adjacency.n
         # Per rank: the rank, a copy in a narrower matrix, contributions of this step and the next, v, and the history.
@@ -61,16 +64,12 @@ class NumbaBatch(SeedsStep):
         self._alpha, self._target, self._n = problem.alpha, problem.dangling, n
         self._history: Any = None
         offsets, sources, _ = adjacency.csc
-        self._offsets, self._sources = offsets.view(np.uint64), sources.view(f"u{sources.itemsize}")
-        self._normalized_weights = adjacency.normalized_weights
+        self._in_edges = offsets, sources, adjacency.normalized_weights
         inverse = inverse_out_weight(adjacency.out_weight, weighted=adjacency.weighted)
         self._inverse_out_weight = problem.alpha * inverse
-        self._blocks = -(-n // kernels.BLOCK)
-        self._bounds = np.minimum(np.arange(self._blocks + 1) * kernels.BLOCK, n)
-        self._threads, self._pieces = Threads(threads), equal_work(offsets, kernels.BLOCK, 8 * threads)
-        self._kernel_target = np.empty(0) if problem.dangling is None else problem.dangling
-        self._fan_in = np.uint64(fan_in_for(adjacency.largest_in_degree))
-        self._in_float64 = _rounding_of(problem)
+        self._blocks, self._threads = -(-n // BLOCK_ROWS), threads
+        self._fan_in = fan_in_for(adjacency.largest_in_degree)
+        self._in_float64 = rounding
         self.set_contribution_dtype("float64")
 
     def set_contribution_dtype(self, dtype: str) -> None:
@@ -128,15 +127,7 @@ class NumbaBatch(SeedsStep):
             self._sums = np.empty((self._blocks, 3, self._columns.size))
             self._contributions, self._next = _empty_lines(shape, self._dtype), _empty_lines(shape, self._dtype)
 
-        def begin(first: int, last: int) -> None:
-            for block in range(first, last):
-                rows = slice(*self._bounds[block : block + 2])
-                own, inverse = self._ranks[rows], self._inverse_out_weight[rows]
-                own /= norms
-                np.multiply(own, inverse[:, None], out=self._contributions[rows])
-                self._sums[block, 2] = totals(own[inverse == 0.0])
-
-        self._threads.for_each(self._pieces, begin)
+        kernels.begin(self._inverse_out_weight, norms, self._ranks, self._contributions, self._sums, self._threads)
         return totals(self._sums[:, 2])
 
     def __call__(self, moves: Any = None) -> Sums:
@@ -145,17 +136,11 @@ class NumbaBatch(SeedsStep):
         teleport_factor = np.full(self._columns.size, 1 - self._alpha)
         if self._target is None:
             teleport_factor += self._mass
-        flat_moves = np.empty(0, np.float32) if moves is None else _flat(moves)
-
-        def step(first: int, last: int) -> None:
-            kernels.step(
-                first, last, self._offsets, self._sources, self._normalized_weights, self._fan_in,
-                self._inverse_out_weight,
-                _flat(self._contributions), self._mass, self._kernel_target, teleport_factor, _flat(self._teleport),
-                self._teleport_rows, self._live, _flat(self._ranks), _flat(self._next), flat_moves, self._sums,
-            )  # fmt: skip
-
-        self._threads.for_each(self._pieces, step)
+        kernels.step(
+            *self._in_edges, self._fan_in, self._inverse_out_weight, self._contributions, self._mass, self._target,
+            teleport_factor, self._teleport, self._teleport_rows, self._live, self._ranks, self._next,
+            None if moves is None else self._own(moves), self._sums, self._threads,
+        )  # fmt: skip
         self._contributions, self._next = self._next, self._contributions
         self._mass = self._alpha * totals(self._sums[:, 2])
         return Sums(self._per_seed(totals(self._sums[:, 0])), self._per_seed(self._sums[:, 1].max(axis=0)))
@@ -167,35 +152,27 @@ class NumbaBatch(SeedsStep):
         return self._history
 
     def products(self, moves: Any, rows: list[int]) -> Floats:
-        of, width = np.array(rows), np.uint64(self._columns.size)
-        sums = np.zeros((self._blocks, of.size, of.size, self._columns.size))
-        flat = moves.reshape(len(moves), -1)
-
-        def multiply(first: int, last: int) -> None:
-            buffer = np.empty((of.size, self._columns.size))
-            for block in range(first, last):
-                kernels.products(*self._bounds[block : block + 2], flat, of, width, buffer, sums[block])
-
-        self._threads.for_each(self._pieces, multiply)
-        return self._per_seed(symmetric(np.moveaxis(sums.sum(axis=0), -1, 0)))
+        of = np.array(rows)
+        sums = np.empty((self._blocks, of.size, of.size, self._columns.size))
+        kernels.products(moves.reshape(len(moves), -1), of, self._ranks, sums, self._threads)
+        products = np.zeros(sums.shape[1:])
+        lower = np.tril_indices(of.size)
+        products[lower] = sums[:, *lower].sum(axis=0)
+        return self._per_seed(symmetric(np.moveaxis(products, -1, 0)))
 
     def mix(self, moves: Any, weights: Floats, jump: Any) -> None:
         weights = weights[self._columns]
-        transposed, flat = np.ascontiguousarray(weights.T), moves.reshape(len(moves), -1)
-        self._sums[:, 0] = 0
-
-        def mix(first: int, last: int) -> None:
-            buffer = np.empty(self._columns.size)
-            for block in range(first, last):
-                kernels.mix(
-                    *self._bounds[block : block + 2], _flat(self._ranks), flat, transposed, _flat(jump), buffer,
-                    self._sums[block, 0],
-                )  # fmt: skip
-
-        self._threads.for_each(self._pieces, mix)
+        kernels.mix(
+            moves.reshape(len(moves), -1), np.ascontiguousarray(weights.T), self._ranks, self._own(jump), self._sums,
+            self._threads,
+        )  # fmt: skip
         norms = np.where(weights.any(axis=-1), totals(self._sums[:, 0]), 1.0)
         self._mass = self._alpha * self._divided_by(norms)
         self._has_moves = False
+
+    def _own(self, moves: Any) -> Any:
+        """Return the part of an array for the widest matrix that a matrix of the present width takes."""
+        return moves.reshape(-1)[: self._ranks.size].reshape(self._ranks.shape)
 
     def _per_seed(self, values: Floats) -> Floats:
         """Return values per column as values per seed: 0 for a seed without a column."""
@@ -212,32 +189,13 @@ class NumbaBatch(SeedsStep):
 
     def transposed(self) -> Floats:
         transposed: Floats = np.empty((self._count, self._n))
-        ranks = _flat(self.ranks())
-        self._threads.for_each(
-            self._pieces, lambda first, last: kernels.transpose(first, last, ranks, self.width, transposed)
-        )
+        kernels.transpose(self.ranks(), transposed, self._threads)
         return transposed
-
-
-def _rounding_of(problem: Problem) -> StepRounding:
-    adjacency = problem.adjacency
-    in_blocks = 2 * kernels.GROUP + rounding_depth(-(-adjacency.n // kernels.BLOCK))
-    return StepRounding(
-        row=group_sum_depth(adjacency.largest_in_degree),
-        edge=adjacency.out_weight_depth + 4 if adjacency.weighted else 2,
-        dangling=max(rounding_depth(adjacency.n), in_blocks),
-        vectors=problem.vector_depth,
-        norm=in_blocks + 1,
-    )
-
-
-def _flat(matrix: Any) -> Any:
-    return matrix.reshape(-1)
 
 
 def _empty_lines(shape: tuple[int, int], dtype: Any) -> Any:
     """Return a matrix that begins at a cache line: otherwise rows of 32 float32 are in three lines instead of two."""
     size = math.prod(shape) * dtype.itemsize
-    memory = np.empty(size + kernels.LINE, np.uint8)
-    first = -memory.ctypes.data % kernels.LINE
+    memory = np.empty(size + LINE, np.uint8)
+    first = -memory.ctypes.data % LINE
     return memory[first : first + size].view(dtype).reshape(shape)

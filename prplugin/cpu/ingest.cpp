@@ -1,0 +1,201 @@
+// Construction of a graph: integer ids to positions, degrees, edges grouped by row, and out-weights.
+//
+// Mapping: counting and grouping take pieces of rows, or buckets of vertices, on the thread that is free next; ids are
+// inserted into one hash table that all threads share. The order of the frame is kept within each row, and codes are
+// assigned in ascending order of id afterwards, so results do not depend on the number of threads.
+// Memory: grouping reads the columns twice, writes and reads one 64-bit pair per edge, and writes the result once.
+// Used for all frames on the host.
+#include "compensated.hpp"
+
+namespace {
+
+constexpr i64 AHEAD = 64;               // rows between a prefetch and its use
+constexpr i64 FETCHED_FROM = 1 << 20;  // number of counts from which they exceed the L2 cache of a core
+
+template <class Index, class Count>
+void count(const Index* ids, i64 first, i64 last, i64 low, i64 shift, i64 n, Count* counts) {
+    bool fetched = n > FETCHED_FROM;
+    for (i64 row = first; row < last; row++) {
+        if (fetched && row + AHEAD < last) __builtin_prefetch(&counts[u64(i64(ids[row + AHEAD]) - low) >> shift]);
+        u64 bucket = u64(i64(ids[row]) - low) >> shift;
+        if (bucket < u64(n)) counts[bucket]++;
+    }
+}
+
+// Insert ids by open addressing until `limit` are new. The factor of Fibonacci hashing is 2**64 over the golden ratio.
+template <class Index, class Code>
+i64 insert(const Index* ids, i64 first, i64 last, i64* slots, i64 size, i64 bits, Code* codes, i64 limit, i64* found) {
+    constexpr u64 GOLDEN = 0x9E3779B97F4A7C15u;
+    i64 mask = size - 2, added = 0, row = first, shift = 64 - bits;
+    for (; row < last; row++) {
+        if (row + AHEAD < last) __builtin_prefetch(&slots[(u64(i64(ids[row + AHEAD])) * GOLDEN) >> shift]);
+        i64 key = ids[row], slot = i64((u64(key) * GOLDEN) >> shift);
+        if (key == INT64_MIN) {  // marks empty slots; this id has its own, after all others
+            slot = mask + 1;
+            __atomic_store_n(&slots[slot], i64(0), __ATOMIC_RELAXED);
+        } else {
+            i64 held = __atomic_load_n(&slots[slot], __ATOMIC_RELAXED);
+            while (held != key) {
+                if (held == INT64_MIN) {
+                    if (added == limit) {
+                        found[0] = row;
+                        found[1] = added;
+                        return 0;
+                    }
+                    if (__atomic_compare_exchange_n(&slots[slot], &held, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+                        added++;
+                        break;
+                    }
+                } else {
+                    slot = (slot + 1) & mask;
+                    held = __atomic_load_n(&slots[slot], __ATOMIC_RELAXED);
+                }
+            }
+        }
+        codes[row] = Code(slot);
+    }
+    found[0] = row;
+    found[1] = added;
+    return 0;
+}
+
+// Write the endpoints of the edges of a piece (and their weights) to the next free entries of their rows' buckets.
+template <class Index>
+void fill(const Index* rows, const Index* columns, const f64* weights, i64 first, i64 last, i64 low, i64 shift, i64 bits,
+          i64* places, i64* pairs, f64* bucket_weights) {
+    i64 mask = (i64(1) << shift) - 1;
+    for (i64 edge = first; edge < last; edge++) {
+        i64 row = i64(rows[edge]) - low, column = i64(columns[edge]) - low;
+        i64 place = places[row >> shift]++;
+        pairs[place] = (row & mask) << bits | column;
+        if (weights) bucket_weights[place] = weights[edge];
+    }
+}
+
+// Sort the edges of a bucket of vertices by row, and write the end of each row to `ends`, which must be zero.
+template <class Index>
+void sort(i64 begin, i64 end, i64 bits, const i64* pairs, const f64* bucket_weights, i64 rows, i64* ends, Index* indices,
+          f64* weights) {
+    for (i64 edge = begin; edge < end; edge++) ends[pairs[edge] >> bits]++;
+    i64 start = begin;
+    for (i64 row = 0; row < rows; row++) {
+        i64 size = ends[row];
+        ends[row] = start;
+        start += size;
+    }
+    i64 mask = (i64(1) << bits) - 1;
+    for (i64 edge = begin; edge < end; edge++) {
+        i64 place = ends[pairs[edge] >> bits]++;
+        indices[place] = Index(pairs[edge] & mask);
+        if (weights) weights[place] = bucket_weights[edge];
+    }
+}
+
+i64 part_of(i64 size, i64 part, i64 parts) { return i64((__int128)size * part / parts); }
+
+}  // namespace
+
+#define FOR_TWO(DEFINE) \
+    DEFINE(i4_i4, i32, i32) DEFINE(i4_i8, i32, i64) DEFINE(i8_i4, i64, i32) DEFINE(i8_i8, i64, i64)
+#define FOR_SIGNED(DEFINE) DEFINE(i4, i32) DEFINE(i8, i64)
+
+// Count how often each of the ids low .. low + n - 1 occurs; each thread counts a part of them in its own row.
+#define DEFINE(suffix, Index, Count)                                                                       \
+    EXPORT count_ids_##suffix(i64 m, i64 parts, i64 n, const Index* ids, i64 low, Count* counts) {         \
+        Team team(parts);                                                                                  \
+        return team.for_each(parts, [&](i64 part) {                                                        \
+            count(ids, part_of(m, part, parts), part_of(m, part + 1, parts), low, 0, n, counts + part * n); \
+        })                                                                                                 \
+                   ? 0                                                                                     \
+                   : INTERRUPTED;                                                                          \
+    }
+FOR_TWO(DEFINE)
+#undef DEFINE
+
+// Insert the ids first .. last - 1 into a table; write their slots to `codes`, and the end of the ids that fitted and
+// the number of new ones to `found`. Called by several threads at once.
+#define DEFINE(suffix, Index, Code)                                                                                  \
+    EXPORT insert_ids_##suffix(i64 m, i64 size, const Index* ids, i64 first, i64 last, i64* slots, i64 bits,         \
+                               Code* codes, i64 limit, i64* found) {                                                 \
+        return insert(ids, first, least(last, m), slots, size + 1, bits, codes, limit, found);                       \
+    }
+FOR_TWO(DEFINE)
+#undef DEFINE
+
+// Count the edges of each piece in each bucket of 2**shift vertices.
+#define DEFINE(suffix, Index)                                                                                        \
+    EXPORT count_buckets_##suffix(i64 m, i64 pieces, i64 buckets, const Index* rows, i64 low, i64 shift, i32* counts, \
+                                  i64 threads) {                                                                     \
+        Team team(threads);                                                                                          \
+        return team.for_each(pieces, [&](i64 piece) {                                                                \
+            count(rows, part_of(m, piece, pieces), part_of(m, piece + 1, pieces), low, shift, buckets,               \
+                  counts + piece * buckets);                                                                         \
+        })                                                                                                           \
+                   ? 0                                                                                               \
+                   : INTERRUPTED;                                                                                    \
+    }
+FOR_SIGNED(DEFINE)
+#undef DEFINE
+
+// Partition the edges into buckets of rows; `places` has the first free entry of each piece in each bucket.
+#define DEFINE(suffix, Index)                                                                                          \
+    EXPORT fill_buckets_##suffix(i64 m, i64 pieces, i64 buckets, const Index* rows, const Index* columns,              \
+                                 const f64* weights, i64 low, i64 shift, i64 bits, i64* places, i64* pairs,            \
+                                 f64* bucket_weights, i64 threads) {                                                   \
+        Team team(threads);                                                                                            \
+        return team.for_each(pieces, [&](i64 piece) {                                                                  \
+            fill(rows, columns, weights, part_of(m, piece, pieces), part_of(m, piece + 1, pieces), low, shift, bits,   \
+                 places + piece * buckets, pairs, bucket_weights);                                                     \
+        })                                                                                                             \
+                   ? 0                                                                                                 \
+                   : INTERRUPTED;                                                                                      \
+    }
+FOR_SIGNED(DEFINE)
+#undef DEFINE
+
+// Sort the edges of all buckets by row, in the order `order` of buckets; `offsets` must be zero.
+#define DEFINE(suffix, Index)                                                                                        \
+    EXPORT sort_buckets_##suffix(i64 buckets, i64 m, i64 n, const i64* order, const i64* bounds, i64 shift, i64 bits, \
+                                 const i64* pairs, const f64* bucket_weights, i64* offsets, Index* indices,          \
+                                 f64* weights, i64 threads) {                                                        \
+        (void)m;                                                                                                     \
+        Team team(threads);                                                                                          \
+        return team.for_each(buckets, [&](i64 nth) {                                                                 \
+            i64 bucket = order[nth], first = bucket << shift, last = least((bucket + 1) << shift, n);                \
+            sort(bounds[bucket], bounds[bucket + 1], bits, pairs, bucket_weights, last - first, offsets + first + 1, \
+                 indices, weights);                                                                                  \
+        })                                                                                                           \
+                   ? 0                                                                                               \
+                   : INTERRUPTED;                                                                                    \
+    }
+FOR_SIGNED(DEFINE)
+#undef DEFINE
+
+// Write the source of each edge (and its weight) to the next free entry of its target.
+#define DEFINE(suffix, Index, Source)                                                                               \
+    EXPORT scatter_##suffix(i64 k, i64 n, i64 m, const Index* sources, const Index* targets, const f64* weights,    \
+                            i64* places, Source* placed, f64* placed_weights) {                                     \
+        (void)n, (void)m;                                                                                           \
+        for (i64 edge = 0; edge < k; edge++) {                                                                      \
+            i64 place = places[targets[edge]]++;                                                                    \
+            placed[place] = Source(sources[edge]);                                                                  \
+            if (weights) placed_weights[place] = weights[edge];                                                     \
+        }                                                                                                           \
+        return 0;                                                                                                   \
+    }
+FOR_TWO(DEFINE)
+#undef DEFINE
+
+// Add each term to its group's sum, and the rounding error of that addition to the group's error.
+#define DEFINE(suffix, Index)                                                                              \
+    EXPORT add_compensated_##suffix(i64 k, i64 n, const Index* groups, const f64* terms, f64* sums, f64* errors) { \
+        (void)n;                                                                                           \
+        for (i64 edge = 0; edge < k; edge++) {                                                             \
+            CompensatedSum sum{sums[groups[edge]], errors[groups[edge]]};                                  \
+            sum.add(terms[edge]);                                                                          \
+            sums[groups[edge]] = sum.sum;                                                                  \
+            errors[groups[edge]] = sum.errors;                                                             \
+        }                                                                                                  \
+        return 0;                                                                                          \
+    }
+FOR_SIGNED(DEFINE)
