@@ -75,7 +75,7 @@ def is_available() -> bool:
 
 def use_compiled(edges: int) -> bool:
     """Return whether compiled kernels factorize and group this number of edges, rather than NumPy."""
-    return edges >= machine.COMPILED_FROM and is_available()
+    return 0 < edges >= machine.COMPILED_FROM and is_available()
 
 
 class Kernel:

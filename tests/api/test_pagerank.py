@@ -15,7 +15,6 @@ from method_params import METHODS, same_ranks
 import prplugin
 from prplugin.cpu.pull import BLOCK_ROWS as BLOCK
 from prplugin.cpu.threads import equal_work
-from prplugin.machine import COMPILED_FROM
 from prplugin.result.ranking import highest
 
 EDGES = pd.DataFrame(
@@ -270,7 +269,7 @@ class TestAuto:
     def test_auto_chooses_compiled_kernels_at_every_size(self):
         assert prplugin.Graph(EDGES).rank().method == "native"
         random = np.random.default_rng(0)
-        edges = pd.DataFrame(random.integers(0, 100_000, (COMPILED_FROM, 2)), columns=["src", "dst"])
+        edges = pd.DataFrame(random.integers(0, 100_000, (1 << 20, 2)), columns=["src", "dst"])
         assert prplugin.Graph(edges).rank().method == "native"
 
     def test_the_reason_of_the_choice_is_logged(self, caplog):
