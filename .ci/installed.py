@@ -35,7 +35,7 @@ assert not [file for file in about.files if file.parts[0] in ("tests", "benchmar
 
 edges = pd.DataFrame({"src": ["ann", "bob", "cat", "ann"], "dst": ["bob", "cat", "bob", "cat"]})
 before = edges.copy()
-for method in ("auto", "numpy", "numba", "native"):
+for method in ("auto", "numpy", "native"):
     ranks = edges.pagerank(method=method)
     assert ranks["vertex"].tolist() == ["ann", "bob", "cat"]
     assert abs(ranks["pagerank"].sum() - 1) < 1e-12
@@ -43,5 +43,5 @@ pd.testing.assert_frame_equal(edges, before)
 
 graph = nx.from_pandas_edgelist(edges, "src", "dst", create_using=nx.DiGraph)
 assert nx.pagerank(graph, backend="prplugin").keys() == {"ann", "bob", "cat"}
-versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("numba", "numpy", "pandas", "dask"))
+versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("numpy", "pandas", "dask"))
 print(f"prplugin {about.version} is installed whole: {len(files)} files, with {versions}")

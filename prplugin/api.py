@@ -121,7 +121,7 @@ def pagerank(
         If True, show a progress bar after two seconds, on a terminal or in a notebook. A function is called with a
         `prplugin.Progress` at each stage and iteration.
     **method_options
-        Options of the method, such as ``threads=`` of "numba"; "auto" and "measured" choose a method that has them.
+        Options of the method, such as ``threads=`` of "native"; "auto" and "measured" choose a method that has them.
 
     Returns
     -------
@@ -284,7 +284,7 @@ class Graph(Constructors):
         Returns
         -------
         Estimate
-            Prints as a table; ``estimate["numba"]`` has the ``device`` and ``host`` bytes and ``seconds`` of a method.
+            Prints as a table; ``estimate["native"]`` has the ``device`` and ``host`` bytes and ``seconds`` of a method.
         """
         return self._graph.estimate()
 

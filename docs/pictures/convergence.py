@@ -18,7 +18,7 @@ def main(path: str) -> None:
     for label, options in {
         "plain steps": {"method": "numpy", "tol": 0, "max_iter": 75},
         "mixed steps (numpy)": {"method": "numpy"},
-        "mixed sweeps (numba)": {"method": "numba"},
+        "mixed steps (native)": {"method": "native"},
     }.items():
         seen: list[prplugin.Progress] = []
         graph.rank(progress=seen.append, **options)

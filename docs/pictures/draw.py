@@ -110,7 +110,7 @@ def draw_numpy(picture: Picture) -> int:
     return 238
 
 
-def draw_numba(picture: Picture) -> int:
+def draw_native(picture: Picture) -> int:
     threads = [0, 1, 1, 2, 2, 2, 0, 0]
     picture.rows(range(8), lambda r, k: WORKERS[threads[r]])
     for y in (TOP + ROW, TOP + 3 * ROW, TOP + 6 * ROW):
@@ -118,10 +118,14 @@ def draw_numba(picture: Picture) -> int:
     picture.legend(
         330,
         TOP,
-        [(WORKERS[0], "thread 0: the first piece, then the last"), (WORKERS[1], "thread 1"), (WORKERS[2], "thread 2")],
+        [
+            (WORKERS[0], "thread 0: its share, then the rest of another"),
+            (WORKERS[1], "thread 1"),
+            (WORKERS[2], "thread 2"),
+        ],
     )
-    picture.text(330, TOP + 84, "Pieces have about equal work. A thread takes the next")
-    picture.text(330, TOP + 100, "one when it is ready. Each row has its own sum, so the bits")
+    picture.text(330, TOP + 84, "Shares have about equal work. A thread that is done takes")
+    picture.text(330, TOP + 100, "blocks of others. Each block has its own sums, so the bits")
     picture.text(330, TOP + 116, "are the same for any number of threads.")
     return TOP + 8 * ROW + 20
 
@@ -338,8 +342,8 @@ def draw_dense(picture: Picture) -> int:
 
 
 PICTURES: dict[str, tuple[str, Callable[[Picture], int]]] = {
+    "native": ("native: shares of rows on all cores", draw_native),
     "numpy": ("numpy: whole-array operations", draw_numpy),
-    "numba": ("numba: pieces of rows on all cores", draw_numba),
     "persistent": ("persistent: equal pieces of rows and edges, one launch", draw_persistent),
     "propagation-blocking": (
         "propagation-blocking: contributions reach their rows through shared memory",

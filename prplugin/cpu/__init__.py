@@ -1,1 +1,1 @@
-"""Graph building and kernels compiled by Numba or vectorized in NumPy, for arrays in host memory."""
+"""Graph building and kernels compiled from C++ or vectorized in NumPy, for arrays in host memory."""

@@ -67,7 +67,7 @@ class Estimate(Displayed):
         Building the graph: ``ingest.device`` and ``ingest.host`` have the bytes `held` by the graph afterwards, and
         the `peak` during construction, both beside the frame. None for an existing graph.
     methods : tuple of MethodEstimate
-        Sorted by name. ``estimate["numba"]`` returns one by name.
+        Sorted by name. ``estimate["native"]`` returns one by name.
     """
 
     vertices: int

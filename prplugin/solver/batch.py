@@ -1,6 +1,6 @@
 """Rankings of many seeds: seeds are iterated in batches, and an iteration reads each edge once for the whole batch.
 
-Batches save no time in NumPy, nor for few seeds in Numba. Such seeds are ranked individually.
+Batches save no time in NumPy, nor for few seeds in compiled kernels. Such seeds are ranked individually.
 
 A batch runs in `prplugin.solver.loop` with one column per seed. Each seed has its own error bound, its own mixing
 weights and its own last iteration; its result does not depend on the other seeds of the batch. With a proved tolerance,

@@ -67,7 +67,7 @@ def test_rank_prints_the_highest_ranks_and_a_summary(edges):
     assert [line.split()[1:] for line in lines[2:6]] == [[v, f"{p:.6g}"] for v, p in expected.itertuples(index=False)]
     ranking = prplugin.Graph(frame()).rank()
     assert lines[6].startswith(
-        f"4 vertices, 5 edges; numpy, {ranking.iterations} iterations; "
+        f"4 vertices, 5 edges; native, {ranking.iterations} iterations; "
         f"error at most {upward(ranking.error_bound)} (proved); "
     )
     assert lines[6].endswith(" edges/s")
@@ -511,7 +511,7 @@ def test_verify_fails_for_a_wrong_method(edges, monkeypatch):
     result = run("verify", edges)
     assert result.exit_code == 1
     assert "the distance to the reference exceeds the error bounds" in result.stderr
-    assert "plain sums over the rows" in result.stderr
+    assert "exceeds the error bounds: numpy." in result.stderr
 
 
 def test_verify_of_isolated_vertices_and_of_an_empty_graph(tmp_path):

@@ -140,7 +140,9 @@ def test_vertices_of_several_columns(write_file):
 def test_header_detection(write_file):
     assert rows(read_edges(write_file("a.csv", "1,2\n3,4\n"), ["1"], ["2"])) == [(3, 4)]
     assert rows(read_edges(write_file("b.csv", "u,v\n3,4\n"), ["u"], ["v"])) == [(3, 4)]
-    with pytest.raises(ColumnNotFoundError, match=r"'u', 'v'\. .*--source.*Line 1 was taken for a header.*--no-header"):
+    with pytest.raises(
+        ColumnNotFoundError, match=r"'u', 'v'\. .*source='u'.*Line 1 was taken for a header.*--no-header"
+    ):
         read_edges(write_file("c.csv", "u,v\nw,x\n"))
     assert rows(read_edges(write_file("c.csv", "u,v\nw,x\n"), header=False)) == [("u", "v"), ("w", "x")]
     with pytest.raises(ColumnNotFoundError, match="--format snap if it is a comment"):
