@@ -69,9 +69,11 @@ def pagerank(
         Time of each edge: timestamps, dates or numbers.
     half_life : str, timedelta or number, optional
         Multiply the weight of each edge by ``2 ** (-(now - time) / half_life)``. A string such as "7D" or a timedelta;
-        if the times are numbers, a number in their unit. Requires `time`.
+        if the times are numbers, a number in their unit. Requires `time`. Times more than 2**39 half-lives before the
+        latest one raise InvalidEdgesError.
     window : str, timedelta or number, optional
-        Ignore rows with ``now - time >= window``, as if the frame did not have them. Requires `time`.
+        Ignore rows with ``now - time >= window``, decided without rounding, as if the frame did not have them.
+        Requires `time`.
     now : timestamp or number, optional
         Reference time of `half_life` and `window`. Default: the latest time. Later times raise InvalidEdgesError.
     directed : bool, default True

@@ -6,9 +6,11 @@ import math
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,7 +20,12 @@ from pandas.api import types
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, RefusedRows, refusal
 from prplugin.frames._pandas_ids import decode_storage, integers
 from prplugin.frames._pandas_kinds import format_values, kind_of, refuse_rows
+from prplugin.graph.decay import MAX_HALF_LIVES
 from prplugin.types.edges import Floats, Integers
+
+_ONE = Fraction(1)
+_NANOSECONDS = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+"""Nanoseconds per unit of time."""
 
 
 @dataclass
@@ -28,15 +35,15 @@ class Clock:
     `half_life`, `window` and `now` are the options of `prplugin.pagerank`; None: no decay, no window, and `latest`
     instead of `now`. The first column that is read determines the kind of the times and the origin, and converts
     `half_life` and `window` to the unit of the times. Times of edges are relative to `origin`, the latest time of the
-    first column; `latest` is `now`, or the latest time read so far.
+    first column; `latest` is `now`, or the latest time read so far. Times and durations are exact, as in `_Times`.
     """
 
     half_life: Any = None
     window: Any = None
     now: Any = None
     kind: str | None = None  # for messages
-    origin: Any = None
-    latest: Any = None
+    origin: Fraction | None = None
+    latest: Fraction | None = None
 
     def read(self, column: pd.Series, label: str) -> tuple[Floats | None, Integers | None]:
         """Return the times of a column within the window, in half-lives since the origin, and their rows.
@@ -45,69 +52,90 @@ class Clock:
         """
         if not len(column) and column.dtype == object:  # an untyped empty column
             return (None if self.half_life is None else np.empty(0)), None
-        times, kind = _read_times(column, label)
+        times = _read_times(column, label)
         if self.kind is None:
-            self.kind = kind
+            self.kind = times.kind
             self.half_life, self.window = (
                 self._parse_duration(name, getattr(self, name), label) for name in ("half_life", "window")
             )
             self.latest = None if self.now is None else self._parse_now(self.now, label)
-        elif kind != self.kind:
-            raise InvalidEdgesError(f"{label} holds {kind}, but the times of this graph are {self.kind}: cast it.")
-        if self.now is not None:
-            late = np.flatnonzero(times > self.latest)
-            if late.size:
-                shown = [str(column.iloc[row]) for row in late[:3].tolist()]
-                fault, remedy = f"after now={self.now!s}", "Pass a later now, or drop them."
-                format_message = partial(format_values, label, "row", fault, remedy, what="time")
-                raise refusal(InvalidEdgesError, RefusedRows(format_message, late.size, late[:3].tolist(), shown))
-        elif times.size:
-            self.latest = times.max() if self.latest is None else max(self.latest, times.max())
-        if self.origin is None and times.size:
-            self.origin = times.max()  # not `now`: ranks must not depend on it, even by rounding
+        elif times.kind != self.kind:
+            raise InvalidEdgesError(
+                f"{label} holds {times.kind}, but the times of this graph are {self.kind}: cast it."
+            )
+        if not times.values.size:
+            return (None if self.half_life is None else np.empty(0)), None
+        latest = times.latest()
+        if self.now is None:
+            self.latest = latest if self.latest is None else max(self.latest, latest)
+        assert self.latest is not None
+        if latest > self.latest:
+            late = np.flatnonzero(times.after(self.latest))
+            raise _refused_times(column, label, late, f"after now={self.now!s}", "Pass a later now, or drop them.")
+        if self.origin is None:
+            self.origin = latest  # not `now`: ranks must not depend on it, even by rounding
         rows = None
-        if self.window is not None and times.size:
-            rows = np.flatnonzero(self.latest - times < self.window)
-            times = times[rows]
+        if self.window is not None:
+            rows = np.flatnonzero(times.after(self.latest - self.window))
+            times = times._replace(values=times.values[rows])
         if self.half_life is None:
             return None, rows
-        return (((times - self.origin) / self.half_life).astype(np.float64) if times.size else np.empty(0)), rows
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # refused below
+            ages = times.since(self.origin) / _to_float(self.half_life)
+        if (far := np.flatnonzero(~(np.abs(ages) <= MAX_HALF_LIVES))).size:
+            fault = f"more than {MAX_HALF_LIVES:,} half-lives from the latest time when the graph was made"
+            remedy = "Pass a longer half_life, or drop them."
+            raise _refused_times(column, label, far if rows is None else rows[far], fault, remedy)
+        return ages, rows
 
     def shift(self) -> float:
-        """Return the time from the origin to `latest`, in half-lives."""
-        return float((self.latest - self.origin) / self.half_life) if self.origin is not None else 0.0
+        """Return the time from the origin to `latest`, in half-lives, at most `4 * MAX_HALF_LIVES`.
 
-    def _parse_duration(self, name: str, given: Any, label: str) -> Any:
-        """Return a positive duration in the unit of the times, or None."""
+        Then all weights are 0 in float64.
+        """
+        if self.origin is None or self.latest is None:
+            return 0.0
+        return float(min((self.latest - self.origin) / self.half_life, Fraction(4 * MAX_HALF_LIVES)))
+
+    def _parse_duration(self, name: str, given: Any, label: str) -> Fraction | None:
+        """Return a positive duration in nanoseconds, or in the unit of the numbers; None for None."""
         if given is None:
             return None
         if self.kind == "numbers":
             if not _is_number(given):
                 raise InvalidOptionError(f"{name} must be a number, as {label} holds numbers, not {given!r}.")
-            if not 0 < given < math.inf:
+            number = _exact_number(given)
+            if number is None or number <= 0:
                 raise InvalidOptionError(f"{name} must be positive and finite, not {given!r}.")
-            return np.float64(given)
+            return number
         try:
             if not isinstance(given, (str, timedelta, np.timedelta64)) or (isinstance(given, str) and given.isdigit()):
                 raise ValueError
             duration = pd.Timedelta(given)
+        except (pd.errors.OutOfBoundsTimedelta, OverflowError):
+            raise InvalidOptionError(
+                f"{name} is longer than pandas represents, {given!r}: pass a datetime.timedelta, which may be longer "
+                "than the 292 years of a string."
+            ) from None
         except ValueError:
             raise InvalidOptionError(
                 f"{name} must be a string such as '7D' or a timedelta, as {label} holds {self.kind}, not {given!r}."
             ) from None
         if not duration > pd.Timedelta(0):  # also raises for NaT
             raise InvalidOptionError(f"{name} must be positive, not {given!r}.")
-        return duration.to_timedelta64()
+        return _nanoseconds(duration.to_timedelta64())
 
-    def _parse_now(self, given: Any, label: str) -> Any:
-        """Return the option `now` in the unit of the times."""
+    def _parse_now(self, given: Any, label: str) -> Fraction:
+        """Return the option `now` in nanoseconds since 1970, or in the unit of the numbers."""
         if self.kind == "numbers":
-            if not _is_number(given) or not math.isfinite(given):
+            number = _exact_number(given) if _is_number(given) else None
+            if number is None:
                 raise InvalidOptionError(f"now must be a finite number, as {label} holds numbers, not {given!r}.")
-            return np.int64(given) if isinstance(given, Integral) and abs(int(given)) < 1 << 62 else np.float64(given)
+            return number
         now = pd.NaT
-        if isinstance(given, (str, date, datetime, np.datetime64)):
-            with suppress(ValueError):
+        finer = isinstance(given, np.datetime64) and np.datetime_data(given.dtype)[0] in ("ps", "fs", "as")
+        if isinstance(given, (str, date, datetime, np.datetime64)) and not finer:  # pandas would round it
+            with suppress(ValueError, OverflowError):
                 now = pd.Timestamp(given)
         with_zone = self.kind == "timestamps with a time zone"
         if pd.isna(now) or (now.tzinfo is not None) != with_zone:
@@ -115,7 +143,67 @@ class Clock:
                 f"now must be a timestamp {'with' if with_zone else 'without'} a time zone, like those of {label}, "
                 f"not {given!r}."
             )
-        return (now.tz_convert(None) if with_zone else now).to_datetime64()
+        return _nanoseconds(now.to_datetime64())  # in UTC
+
+
+class _Times(NamedTuple):
+    """Times of a column, exactly ``values * tick``: nanoseconds since 1970, in UTC, or numbers.
+
+    `values`: Array of int64, uint64 or finite float64; the tick of float64 is 1.
+    """
+
+    values: Any
+    tick: Fraction
+    kind: str
+
+    def latest(self) -> Fraction:
+        """Return the latest time."""
+        return Fraction(self.values.max().item()) * self.tick
+
+    def after(self, instant: Fraction) -> Any:
+        """Return a mask of the times that are later than an instant, without rounding."""
+        bound: Any = instant / self.tick
+        if self.values.dtype.kind == "f":
+            # No float64 lies between the bound and the largest float64 that is not above it.
+            nearest = _to_float(bound)
+            return self.values > (nearest if nearest <= bound else np.nextafter(nearest, -math.inf))
+        limits = np.iinfo(self.values.dtype)
+        bound = math.floor(bound)
+        if bound < limits.min:
+            return np.ones(self.values.size, np.bool_)
+        return self.values > self.values.dtype.type(min(bound, limits.max))
+
+    def since(self, origin: Fraction) -> Floats:
+        """Return the differences to the origin, with at most two roundings.
+
+        Differences of up to 2**53 units round only once, so that an edge to remove equals the edge of the graph bit by
+        bit, in whatever unit its time is given.
+        """
+        if self.values.dtype.kind == "f":
+            high = float(origin)
+            # Subtracts an origin that is an integer above 2**53 in two parts.
+            differences: Floats = (self.values - high) - float(origin - Fraction(high))
+            return differences
+        if not self.values.size:  # none within the window
+            return np.empty(0)
+        # All times and the origin are integers in this unit, their greatest common divisor.
+        unit = Fraction(
+            math.gcd(self.tick.numerator * origin.denominator, origin.numerator * self.tick.denominator),
+            self.tick.denominator * origin.denominator,
+        )
+        step, start = int(self.tick / unit), int(origin / unit)
+        extent = [int(self.values.min()) * step, int(self.values.max()) * step, start]
+        if (span := max(extent) - min(extent)) >= 1 << 64 or step >= 1 << 64:
+            exact = (Fraction(value) * self.tick - origin for value in self.values.tolist())
+            return np.fromiter(map(_to_float, exact), np.float64, self.values.size)
+        # Integers modulo 2**64 determine all distances that are below 2**64.
+        later = self.values.astype(np.uint64) * np.uint64(step) - np.uint64(start % (1 << 64))
+        if span < 1 << 63:
+            differences = later.view(np.int64).astype(np.float64)
+        else:
+            earlier = (np.uint64(0) - later).astype(np.float64)
+            differences = np.where(self.after(origin), later.astype(np.float64), -earlier)
+        return differences if unit == 1 else differences * float(unit.numerator) / float(unit.denominator)
 
 
 def with_frame_rows(error: PageRankError, rows: Integers) -> PageRankError:
@@ -125,36 +213,117 @@ def with_frame_rows(error: PageRankError, rows: Integers) -> PageRankError:
     return refusal(type(error), replace(refused, rows=rows[refused.rows].tolist()))
 
 
-def _read_times(column: pd.Series, label: str) -> tuple[Any, str]:
-    """Return times as NumPy datetimes in UTC, int64 or float64, and their kind."""
-    column = decode_storage(column)
+def _read_times(column: pd.Series, label: str) -> _Times:
+    """Return the times of a column without rounding."""
+    original, column = column, decode_storage(column)
     refuse_rows(np.flatnonzero(column.isna()), label, "null", ": each edge needs a time. Drop or fill them.")
     if types.is_object_dtype(column.dtype) and kind_of(column, label) in (
         "datetime", "datetime with a time zone", "date",
     ):  # fmt: skip
-        column = pd.Series(pd.to_datetime(column))
-    if isinstance(column.dtype, pd.ArrowDtype) and str(column.dtype).startswith(("timestamp", "date")):
-        array, kind = pa.array(column.array), column.dtype.pyarrow_dtype
-        plain = pa.timestamp(kind.unit, kind.tz and "UTC") if pa.types.is_timestamp(kind) else pa.timestamp("ms")
-        column = array.cast(plain).to_pandas()
+        column = _from_objects(column, label)
     dtype = column.dtype
+    if isinstance(dtype, pd.ArrowDtype) and (found := _from_arrow(column, dtype.pyarrow_dtype, label)) is not None:
+        return found
     if types.is_datetime64_any_dtype(dtype):
         with_zone = isinstance(dtype, pd.DatetimeTZDtype)
-        times = column.to_numpy(f"datetime64[{dtype.unit}]" if with_zone else None)
-        return times, "timestamps with a time zone" if with_zone else "timestamps"
+        ticks: Any = column.to_numpy(f"datetime64[{dtype.unit}]" if with_zone else None)
+        return _timestamps(ticks.view(np.int64), np.datetime_data(ticks.dtype)[0], with_zone=with_zone)
     if not types.is_numeric_dtype(dtype) or types.is_bool_dtype(dtype) or types.is_complex_dtype(dtype):
         raise InvalidEdgesError(
             f"{label} holds {dtype}, which are no times: cast it to numbers or, for instance with pandas.to_datetime, "
             "to timestamps."
         )
     if types.is_integer_dtype(dtype):
-        numbers = integers(column, label)
-        if not numbers.size or max(-int(numbers.min()), int(numbers.max())) < 1 << 62:  # differences fit int64
-            return numbers.astype(np.int64, copy=False), "numbers"
+        numbers: Any = integers(column, label)
+        return _Times(numbers.astype(np.uint64 if numbers.dtype.kind == "u" else np.int64, copy=False), _ONE, "numbers")
     numbers = column.to_numpy(np.float64)
-    refuse_rows(np.flatnonzero(~np.isfinite(numbers)), label, "infinite time", ". Drop them.")
-    return numbers, "numbers"
+    infinite = np.flatnonzero(~np.isfinite(numbers))
+    refuse_rows(infinite, label, "infinite time", ". Drop them.")
+    if isinstance(dtype, np.dtype) and dtype.itemsize > 8:
+        rounded = np.flatnonzero(numbers != column.to_numpy())
+        if rounded.size:
+            raise _refused_times(original, label, rounded, "that float64 does not hold", "Round them to float64.")
+    return _Times(numbers, _ONE, "numbers")
+
+
+def _from_objects(column: pd.Series, label: str) -> pd.Series:
+    """Convert dates or timestamps that are Python objects, all of them with a time zone or all without."""
+    zoned = column.map(lambda time: getattr(time, "tzinfo", None) is not None).to_numpy(np.bool_)
+    if zoned.any() and not zoned.all():
+        fault, remedy = (
+            "without a time zone, and others with one",
+            "Convert them with pandas.to_datetime(..., utc=True).",
+        )
+        raise _refused_times(column, label, np.flatnonzero(~zoned), fault, remedy)
+    try:
+        return pd.Series(pd.to_datetime(column, utc=True if zoned.all() else None))
+    except (ValueError, OverflowError) as error:
+        raise InvalidEdgesError(
+            f"{label} holds timestamps that have no common unit: {error}. Cast it, for instance with "
+            f".astype('datetime64[us{', UTC' if zoned.all() else ''}]')."
+        ) from error
+
+
+def _from_arrow(column: pd.Series, kind: pa.DataType, label: str) -> _Times | None:
+    """Return dates, timestamps or decimals of Arrow as integers; None for other types."""
+    array: Any = pa.array(column.array)
+    array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    if pa.types.is_timestamp(kind):
+        ticks = array.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        return _timestamps(ticks, kind.unit, with_zone=kind.tz is not None)
+    if pa.types.is_date(kind):
+        days = pa.types.is_date32(kind)
+        ticks = array.cast(pa.int32() if days else pa.int64()).to_numpy(zero_copy_only=False)
+        return _timestamps(ticks.astype(np.int64, copy=False), "D" if days else "ms", with_zone=False)
+    if pa.types.is_decimal(kind):
+        # Little-endian integers of 64-bit words, in units of 10**-scale.
+        words = np.frombuffer(array.buffers()[1] or b"", np.int64).reshape(-1, kind.bit_width // 64)
+        words = words[array.offset : array.offset + len(array)]
+        wide = np.flatnonzero((words[:, 1:] != (words[:, :1] >> 63)).any(axis=1))
+        if wide.size:
+            fault = f"of 2**63 or more units of 1e{-kind.scale}"
+            raise _refused_times(column, label, wide, fault, "Cast it to a type with fewer decimal places.")
+        return _Times(words[:, 0], 1 / Fraction(10) ** kind.scale, "numbers")
+    return None
+
+
+def _refused_times(column: pd.Series, label: str, rows: Integers, fault: str, remedy: str) -> PageRankError:
+    """Return the error for invalid times in these rows."""
+    try:
+        shown = [str(column.iloc[row]) for row in rows[:3].tolist()]
+    except OverflowError:  # dates of Arrow beyond those of Python
+        shown = [f"{pa.array(column.array)[row].value} since 1970" for row in rows[:3].tolist()]
+    format_message = partial(format_values, label, "row", fault, remedy, what="time")
+    return refusal(InvalidEdgesError, RefusedRows(format_message, rows.size, rows[:3].tolist(), shown))
+
+
+def _timestamps(ticks: Any, unit: str, *, with_zone: bool) -> _Times:
+    kind = "timestamps with a time zone" if with_zone else "timestamps"
+    return _Times(ticks, Fraction(_NANOSECONDS[unit]), kind)
+
+
+def _nanoseconds(moment: Any) -> Fraction:
+    """Return a datetime64 or timedelta64 of pandas in nanoseconds."""
+    return Fraction(int(moment.astype(np.int64)) * _NANOSECONDS[np.datetime_data(moment.dtype)[0]])
 
 
 def _is_number(given: object) -> bool:
-    return isinstance(given, Real) and not isinstance(given, (bool, np.bool_, np.timedelta64))
+    return isinstance(given, (Real, Decimal)) and not isinstance(given, (bool, np.bool_, np.timedelta64))
+
+
+def _exact_number(given: Any) -> Fraction | None:
+    """Return a number without rounding; None if it is not finite."""
+    if isinstance(given, Integral):
+        return Fraction(int(given))
+    try:
+        return Fraction(*given.as_integer_ratio())
+    except (OverflowError, ValueError):
+        return None
+
+
+def _to_float(number: Fraction) -> float:
+    """Return the nearest float64, infinite if it is out of range."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf

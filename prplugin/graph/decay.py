@@ -19,6 +19,9 @@ from prplugin.types.edges import ANY, Edges, Floats, Integers
 ZERO_EXPONENT = -(1 << 40)
 """Exponent that represents a weight of 0."""
 
+MAX_HALF_LIVES = 1 << 39
+"""Largest age in half-lives. Exponents of weights stay above `ZERO_EXPONENT`, and 2**t keeps three digits."""
+
 
 class ScaledWeights(NamedTuple):
     """Weights as significand * 2**exponent, whose range exceeds that of float64."""
@@ -52,9 +55,9 @@ def decay_weights(edges: Edges) -> tuple[Edges, Integers]:
     references = np.full(edges.n, ZERO_EXPONENT)
     np.maximum.at(references, edges.source, weights.exponents)
     references[references == ZERO_EXPONENT] = 0
-    # A time t in half-lives has at most 3 relative roundings, which change 2**t by 3 * ln(2) * |t| <= 2.1 * |t|
+    # A time t in half-lives has at most 4 relative roundings, which change 2**t by 4 * ln(2) * |t| <= 2.8 * |t|
     # roundings. The 8 cover exp2, frexp, ldexp and the products.
-    roundings = math.ceil(2.1 * float(np.abs(edges.times).max(initial=0.0))) + 8
+    roundings = math.ceil(2.8 * float(np.abs(edges.times).max(initial=0.0))) + 8
     scaled = weights.divide(references.take(edges.source))
     return replace(edges, weights=scaled, times=None, extent=(ANY[0], 2.0), roundings=roundings), references
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import prplugin
 
@@ -159,6 +163,9 @@ def with_now_before_the_latest(frame):
         (None, {}, prplugin.InvalidOptionError, "time= has no effect by itself"),
         (None, {"half_life": "7D", "now": 3}, prplugin.InvalidOptionError, "now must be a timestamp without a time zone"),
         (None, {"half_life": "7D", "now": pd.Timestamp("2030", tz="UTC")}, prplugin.InvalidOptionError, "without a time zone"),
+        (None, {"half_life": "200000D"}, prplugin.InvalidOptionError, "half_life is longer than pandas .* pass a datetime.timedelta"),
+        (None, {"window": np.timedelta64(1 << 62, "D")}, prplugin.InvalidOptionError, "window is longer than pandas"),
+        (None, {"half_life": "7D", "now": np.datetime64(1500, "ps")}, prplugin.InvalidOptionError, "now must be a timestamp"),
         (None, with_now_before_the_latest, prplugin.InvalidEdgesError, "column 'at' has 1 time after now=2024-03"),
         ("numbers", {"half_life": "7D"}, prplugin.InvalidOptionError, "half_life must be a number, as column 'at' holds numbers"),
         ("numbers", {"half_life": 0}, prplugin.InvalidOptionError, "half_life must be positive and finite"),
@@ -197,3 +204,140 @@ def test_times_of_an_empty_frame():
     frame = pd.DataFrame({"src": [], "dst": [], "at": []})
     assert prplugin.Graph(frame, time="at", half_life=7).number_of_vertices == 0
     assert len(frame.astype({"at": object}).pagerank(time="at", half_life="7D")) == 0
+
+
+def kept_rows(at, **options) -> list[int]:
+    """Return the rows within the window; row k is an edge from vertex 2k to vertex 2k + 1."""
+    rows = np.arange(len(at))
+    graph = prplugin.Graph(pd.DataFrame({"src": 2 * rows, "dst": 2 * rows + 1, "at": at}), time="at", **options)
+    return [vertex // 2 for vertex in graph.vertices.tolist() if vertex % 2 == 0]
+
+
+def weights_of(at, **options) -> list[float]:
+    """Return the decayed weight of each row."""
+    rows = np.arange(len(at))
+    frame = pd.DataFrame({"src": rows, "dst": rows, "at": at})
+    return prplugin.Graph(frame, time="at", **options).csr().weights.tolist()
+
+
+CENTURIES = np.array(["1700-01-01", "2020-01-01", "2019-12-31"], "datetime64[s]")
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        *(lambda at, unit=unit: at.astype(f"datetime64[{unit}]") for unit in ("s", "ms", "us", "ns")),
+        lambda at: pd.DatetimeIndex(at).as_unit("ns").tz_localize("UTC").tz_convert("Asia/Tokyo"),
+        lambda at: pd.array(at.astype("datetime64[ns]")).astype(pd.ArrowDtype(pa.timestamp("ns"))),
+        lambda at: pd.array(at.astype("datetime64[ns]")).astype(pd.ArrowDtype(pa.date32())),
+        lambda at: pd.Series(at.astype("datetime64[us]").tolist(), dtype=object),
+    ],
+    ids=["s", "ms", "us", "ns", "time zone", "arrow", "dates", "objects"],
+)
+def test_ages_of_more_than_292_years(convert):
+    """Regression test: differences of nanoseconds overflowed, so that the oldest edges counted as the latest."""
+    at, days = convert(CENTURIES), (CENTURIES[1] - CENTURIES) / np.timedelta64(1, "D")
+    assert kept_rows(at, window="365D") == [1, 2]
+    assert kept_rows(at, window=dt.timedelta(days=days[0])) == [1, 2]
+    assert kept_rows(at, window=dt.timedelta(days=days[0], microseconds=1)) == [0, 1, 2]
+    np.testing.assert_allclose(weights_of(at, half_life="36500D"), 2.0 ** -(days / 36500), rtol=1e-13)
+
+
+def test_ages_of_polars_and_pyarrow_frames_of_more_than_292_years():
+    frame = pd.DataFrame({"src": [1, 3], "dst": [2, 4], "at": CENTURIES[:2].astype("datetime64[ns]")})
+    for other in (pl.from_pandas(frame), pl.from_pandas(frame).lazy(), pa.Table.from_pandas(frame)):
+        assert prplugin.Graph(other, time="at", window="365D").number_of_vertices == 2
+
+
+def test_now_beyond_the_unit_of_the_times():
+    """Regression test: `now` overflowed, and times before it were refused as later."""
+    at = CENTURIES.astype("datetime64[ns]")
+    for now in ("9999-01-01", np.datetime64("20000000-01-01")):
+        days = (np.datetime64(now, "s") - CENTURIES) / np.timedelta64(1, "D")
+        assert kept_rows(at, window="365D", now=now) == []
+        assert weights_of(at, half_life="36500D", now=now) == pytest.approx(2.0 ** -(days / 36500), rel=1e-10)
+        assert l1_distance(
+            prplugin.pagerank(edges(), time="at", half_life="7D", now=now),
+            prplugin.pagerank(edges(), time="at", half_life="7D"),
+        ) == 0  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("at", "window", "kept"),
+    [
+        ([0, 1 << 60, (1 << 60) + 1, (1 << 60) + 2], 2, [2, 3]),
+        ([0, 1, (1 << 53) + 1], (1 << 53) + 1, [1, 2]),
+        ([0, 1, (1 << 53) + 1], Fraction((1 << 54) + 3, 2), [0, 1, 2]),
+        ([0, 1, (1 << 53) + 1], 10**400, [0, 1, 2]),
+        ([0, 1, (1 << 64) - 1], (1 << 64) - 1, [1, 2]),
+        ([-(1 << 63), 1 - (1 << 63), (1 << 63) - 1], (1 << 64) - 1, [1, 2]),
+        ([-1e308, 1e308, 0.0], 1e308, [1]),
+        ([-1e308, 1e308, 0.0], 2 * 10**308, [1, 2]),
+        ([-1e308, 1e308, 0.0], 3 * 10**308, [0, 1, 2]),
+        ([0.1, 0.2, 0.3], 0.3 - 0.2, [2]),
+        ([0.0, 5e-324], 5e-324, [1]),
+        (pd.array([Decimal("0.1"), Decimal("0.3")], pd.ArrowDtype(pa.decimal128(38, 18))), Decimal("0.2"), [1]),
+        (pd.array([Decimal("-0.1"), Decimal("0.1")], pd.ArrowDtype(pa.decimal256(50, 2))), Decimal("0.201"), [0, 1]),
+    ],
+)  # fmt: skip
+def test_windows_of_numbers_are_exact(at, window, kept):
+    """Regression test: differences and windows above 2**53 were rounded, and others overflowed."""
+    assert kept_rows(at, window=window) == kept
+
+
+@given(st.data())
+def test_times_of_any_unit_are_exact(data):
+    """Compare with integers of Python: which rows a window keeps, and the weights."""
+    dtype = data.draw(st.sampled_from(["int64", "uint64", "datetime64[s]", "datetime64[us]", "datetime64[ns]"]))
+    tick = {"datetime64[s]": 10**9, "datetime64[us]": 1000}.get(dtype, 1)
+    least, most = (0, (1 << 64) - 1) if dtype == "uint64" else (1 - (1 << 63), (1 << 63) - 1)
+    values = data.draw(st.lists(st.integers(least, most), min_size=1, max_size=5))
+    at = np.array(values, dtype if dtype == "uint64" else "int64").astype(dtype)
+    ages = [(max(values) - value) * tick for value in values]
+    number = "int" in dtype
+    age = data.draw(st.sampled_from(ages)) + data.draw(st.integers(-1, 1))
+    if age > 0 and (number or age < 1 << 63):
+        expected = [row for row in range(len(ages)) if ages[row] < age]
+        assert kept_rows(at, window=age if number else np.timedelta64(age, "ns")) == expected
+    half_life = data.draw(st.integers(max(ages) // 1000 + 1, 2 * max(ages) + 1))
+    if number:
+        found = weights_of(at, half_life=half_life)
+    else:
+        seconds = half_life // 10**9 + 1
+        half_life = seconds * 10**9
+        found = weights_of(at, half_life=np.timedelta64(seconds, "s"))
+    np.testing.assert_allclose(found, [2.0 ** -float(Fraction(age, half_life)) for age in ages], rtol=1e-12)
+
+
+ZONED = pd.Timestamp("2020", tz="UTC")
+
+
+def test_objects_of_several_time_zones():
+    """Regression test: they raised a ValueError of pandas."""
+    at = pd.Series([ZONED, pd.Timestamp("2020-01-01 02:00", tz="Europe/Paris")], dtype=object)  # one hour apart
+    assert kept_rows(at, window="1h") == [1]
+    assert weights_of(at, half_life="1h") == [0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("at", "options", "message"),
+    [
+        ([0, 1, 1 << 40], {"half_life": 1}, "2 times more than 549,755,813,888 half-lives .*: 0 in row 0, 1 in row 1"),
+        ([1.0, 2.0], {"half_life": 5e-324}, r"1 time more than .* half-lives .*: 1\.0 in row 0 .* Pass a longer half_life"),
+        ([1e308, -1e308], {"half_life": 1.0}, r"1 time more than .* half-lives .*: -1e\+308 in row 1"),
+        ([1e308, -1e308], {"half_life": 1e308}, r"1 time more than .* half-lives .*: -1e\+308 in row 1"),
+        ([0, 9, 1 << 50], {"half_life": 1, "window": (1 << 50) - 1}, "1 time more than .*: 9 in row 1"),
+        ([0, 1], {"half_life": 1, "now": Fraction(1, 2)}, "1 time after now=1/2: 1 in row 1"),
+        (CENTURIES, {"half_life": "1ns"}, "2 times more than .*: 1700-01-01 .* in row 0"),
+        ([ZONED, pd.Timestamp("2020"), ZONED], {"window": "1h"}, "1 time without a time zone, and others .* in row 1"),
+        ([pd.Timestamp(1), dt.datetime(1, 1, 1)], {"window": "1h"}, r"no common unit: .*astype\('datetime64\[us\]'\)"),
+        (pd.array([Decimal(10) ** 20, 1], pd.ArrowDtype(pa.decimal128(30, 2))), {"window": 1}, "1 time of 2[*][*]63 or more units of 1e-2: .* in row 0"),
+        (np.array([1, 2], np.longdouble) / 3, {"window": 1}, "2 times that float64 does not hold"),
+    ],
+)  # fmt: skip
+def test_times_that_cannot_be_represented_are_refused(at, options, message):
+    """Regression test: these raised errors of Python or Arrow, or were rounded."""
+    if isinstance(at, np.ndarray) and at.dtype == np.float64:
+        pytest.skip("long double is float64 on this platform")
+    with pytest.raises(prplugin.InvalidEdgesError, match=message):
+        weights_of(pd.Series(at, dtype=object if isinstance(at, list) and at[0] is ZONED else None), **options)

@@ -366,6 +366,33 @@ def test_update_of_decaying_weights():
         np.testing.assert_allclose(np.sort(graph.csc().weights), np.sort(graph.csr().weights), rtol=1e-15)
 
 
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+def test_update_of_decaying_weights_by_times_of_another_unit(unit):
+    """Regression test: differences to times of another unit overflowed."""
+    days = pd.to_datetime(["2020-01-01", "2019-06-01", "1990-01-01", "2018-01-01"]).as_unit("ns")
+    edges = pd.DataFrame({"src": [1, 1, 2, 3], "dst": [2, 3, 1, 1], "at": days})
+    old = np.array(["1700-01-01", "1969-12-31", "2100-01-01"], f"datetime64[{unit}]")
+    added = pd.DataFrame({"src": [2, 3, 1], "dst": [3, 2, 1], "at": old})
+    graph = prplugin.Graph(edges, time="at", half_life="3650D")
+    graph.update(add=added, remove=edges.iloc[[1]].assign(at=lambda frame: frame["at"].astype(f"datetime64[{unit}]")))
+    whole = pd.concat([edges.drop(1).astype({"at": "datetime64[us]"}), added.astype({"at": "datetime64[us]"})])
+    expected = prplugin.Graph(whole, time="at", half_life="3650D")
+    np.testing.assert_array_equal(graph.csr().indices, expected.csr().indices)
+    np.testing.assert_allclose(graph.csr().weights, expected.csr().weights, rtol=1e-12)
+    assert np.abs(graph.rank().ranks - expected.rank().ranks).sum() <= 2e-6
+    graph.update(remove=added)
+    np.testing.assert_array_equal(graph.csr().indices, [1, 0, 0])
+
+
+def test_update_with_times_beyond_the_range_of_weights_changes_nothing():
+    edges = pd.DataFrame({"src": [1, 2], "dst": [2, 1], "at": [0, 1]})
+    graph = prplugin.Graph(edges, time="at", half_life=1)
+    for at in (1 << 50, -(1 << 50), 1e308):
+        with pytest.raises(prplugin.InvalidEdgesError, match=r"1 time more than .* half-lives .* in row 0"):
+            graph.update(add=pd.DataFrame({"src": [1], "dst": [1], "at": [at]}))
+    assert graph.csr().weights.tolist() == [0.5, 1.0]
+
+
 def test_removal_that_leaves_only_outdated_edges_raises():
     edges = pd.DataFrame({"src": [1, 1, 2], "dst": [2, 3, 1], "at": [0, 5000, 0]})
     graph = prplugin.Graph(edges, time="at", half_life=1)
