@@ -12,12 +12,15 @@ namespace {
 constexpr i64 AHEAD = 64;               // rows between a prefetch and its use
 constexpr i64 FETCHED_FROM = 1 << 20;  // number of counts from which they exceed the L2 cache of a core
 
+// Return id - low, exact modulo 2**64: ids of uint64 may lie on both sides of 2**63.
+u64 less(i64 id, i64 low) { return u64(id) - u64(low); }
+
 template <class Index, class Count>
 void count(const Index* ids, i64 first, i64 last, i64 low, i64 shift, i64 n, Count* counts) {
     bool fetched = n > FETCHED_FROM;
     for (i64 row = first; row < last; row++) {
-        if (fetched && row + AHEAD < last) __builtin_prefetch(&counts[u64(i64(ids[row + AHEAD]) - low) >> shift]);
-        u64 bucket = u64(i64(ids[row]) - low) >> shift;
+        if (fetched && row + AHEAD < last) __builtin_prefetch(counts + (less(ids[row + AHEAD], low) >> shift));
+        u64 bucket = less(ids[row], low) >> shift;
         if (bucket < u64(n)) counts[bucket]++;
     }
 }
@@ -65,7 +68,7 @@ void fill(const Index* rows, const Index* columns, const f64* weights, i64 first
           i64* places, i64* pairs, f64* bucket_weights) {
     i64 mask = (i64(1) << shift) - 1;
     for (i64 edge = first; edge < last; edge++) {
-        i64 row = i64(rows[edge]) - low, column = i64(columns[edge]) - low;
+        i64 row = i64(less(rows[edge], low)), column = i64(less(columns[edge], low));
         i64 place = places[row >> shift]++;
         pairs[place] = (row & mask) << bits | column;
         if (weights) bucket_weights[place] = weights[edge];

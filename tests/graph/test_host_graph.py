@@ -229,3 +229,12 @@ def test_sectors_per_edge(name, least, most):
     chain = (np.arange(m) * n // m + np.arange(m) % 3) % n
     sources = chain if name == "chain" else np.random.default_rng(0).integers(0, n, m)
     assert least < sectors_per_edge(sources) <= most
+
+
+def test_dense_unsigned_ids_on_both_sides_of_the_signed_range():
+    ids = np.uint64(2**63 - 10_000) + np.random.default_rng(2).integers(0, 20_000, (2, 50_000)).astype(np.uint64)
+    edges = pd.DataFrame({"src": ids[0], "dst": ids[1]})
+    shifted = pd.DataFrame({name: (edges[name] - np.uint64(2**63 - 10_000)).astype(np.int64) for name in edges})
+    found, expected = edges.pagerank(), shifted.pagerank()
+    assert (found["vertex"] - np.uint64(2**63 - 10_000)).tolist() == expected["vertex"].tolist()
+    assert found["pagerank"].tolist() == expected["pagerank"].tolist()
