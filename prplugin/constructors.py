@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex, TypeAlias
 
-from prplugin.errors import InvalidOptionError, counted
+from prplugin.errors import InvalidOptionError, PageRankError, counted
 from prplugin.frames import dask, matrices
 from prplugin.frames.base import full_name, is_a
 from prplugin.frames.nodes import read_cugraph, read_igraph, read_networkx
@@ -89,6 +89,13 @@ class Constructors(Displayed):
         graph = cls.__new__(cls)
         graph._graph = prepared
         return graph
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Refuse to pickle or copy the graph."""
+        raise PageRankError(
+            "a Graph cannot be pickled or copied: make it from the frame again, in each process that needs it; threads "
+            "can share it (joblib: backend='threading')."
+        )
 
     def _display(self) -> Display:
         graph = self._graph

@@ -7,12 +7,13 @@ import inspect
 import logging
 import math
 import pkgutil
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from heapq import heapify, heappop, heappush
 from typing import Any, TypeAlias
 
-from prplugin.errors import InvalidOptionError, MethodUnavailableError
+from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankWarning
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Counts
@@ -107,6 +108,8 @@ def choose(
     unavailable: dict[str, str] = {}
     by_cost = contenders(adjacency, machine, options, unavailable)
     chosen = next(by_cost)
+    if chosen.name == "numpy" and (reason := unavailable.get("native")):
+        warnings.warn(f"ranking by the slower method 'numpy': {reason}", PageRankWarning, stacklevel=2)
     if cheapest is not None and not unavailable:
         cheapest[key] = chosen
     if logger.isEnabledFor(logging.INFO):

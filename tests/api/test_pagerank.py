@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import logging
 import pickle
@@ -342,3 +343,15 @@ def test_rankings_and_errors_can_be_pickled():
     error = pickle.loads(pickle.dumps(caught.value))
     assert str(error) == str(caught.value)
     assert error.ranking.ranks.tolist() == caught.value.ranking.ranks.tolist()
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_graphs_refuse_to_be_copied(copied):
+    with pytest.raises(prplugin.PageRankError, match="cannot be pickled or copied: make it from the frame again"):
+        copied(prplugin.Graph(EDGES))
+
+
+def test_without_compiled_kernels_numpy_ranks_with_a_warning(monkeypatch):
+    monkeypatch.setattr("prplugin.cpu.library.unavailable_reason", lambda: "there is no compiler")
+    with pytest.warns(prplugin.PageRankWarning, match="method 'numpy': there is no compiler"):
+        assert prplugin.Graph(EDGES).rank().method == "numpy"
