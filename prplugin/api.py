@@ -258,8 +258,9 @@ class Graph(Constructors):
         """Remove and add edges; on any error, change nothing.
 
         The next `rank` with the same options starts from the last ranks. New vertices follow the existing ones, except
-        that integer ids stay in ascending order. Vertices are never removed. While a ranking of this graph runs, an
-        update raises PageRankError.
+        that integer ids stay in ascending order. Vertices are never removed. Other threads see the graph before or
+        after an update: what they ask for meanwhile waits. While a ranking of this graph runs, an update raises
+        PageRankError.
 
         Parameters
         ----------

@@ -98,9 +98,9 @@ class Constructors(Displayed):
         )
 
     def _display(self) -> Display:
-        graph = self._graph
-        title = f"Graph of {counted(graph.n, 'vertex', 'vertices')} and {counted(graph.m, 'directed edge')}"
-        return Display(title, [], [list(fact) for fact in graph.facts().items()], left=[0, 1])
+        n, m, facts = self._graph.facts()
+        title = f"Graph of {counted(n, 'vertex', 'vertices')} and {counted(m, 'directed edge')}"
+        return Display(title, [], [list(fact) for fact in facts.items()], left=[0, 1])
 
     @classmethod
     def from_csr(cls, offsets: Any, indices: Any = None, weights: Any = None) -> Self:

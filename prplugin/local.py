@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import partial
-from threading import Lock
 from typing import Any
 
 import numpy as np
 
+from prplugin.access import Access
 from prplugin.changing import Aging, ChangingGraph, LastRanks
-from prplugin.errors import InvalidOptionError, PageRankError, counted, overflow_error
+from prplugin.errors import InvalidOptionError, counted, overflow_error
 from prplugin.frames import adapter_for, matrices, nodes
 from prplugin.frames.columns import resolve
 from prplugin.frames.vertices import Vertices, format_ids, seed_ids
@@ -73,7 +73,7 @@ class LocalGraph:
         schema = schema or EdgeOptions(weight="weight" if adjacency.weighted else None)
         self._changing = ChangingGraph(adjacency, vertices, schema, aging)
         self.memory_space, self._weighted, self._weights = adjacency.memory_space, adjacency.weighted, weights
-        self._lasting, self._access, self._rankings = lasting, Lock(), 0
+        self._lasting, self._access = lasting, Access()
         self._timings: TimingCache = {}
         self._cheapest: ChoiceCache = {}
         self._reasons: dict[tuple[str, ...], tuple[Considered, ...]] = {}
@@ -148,19 +148,19 @@ class LocalGraph:
     @property
     def n(self) -> int:
         """Number of vertices."""
-        return self._changing.state.edges.n
+        with self._access.reading():
+            return self._changing.state.edges.n
 
     @property
     def m(self) -> int:
         """Number of directed edges."""
-        return self._changing.state.edges.m
+        with self._access.reading():
+            return self._changing.state.edges.m
 
     def update(self, add: Any, remove: Any) -> None:
         """Remove and add edges; on any error, change nothing."""
         explanation = "An update holds the old and the new edges at the same time. Nothing was changed."
-        with self._access, explain_oom(lambda: explanation), self._allocating():
-            if self._rankings:  # not waited for, since the caller may be a callback of the ranking
-                raise PageRankError("this graph is being ranked: update it after the ranking has ended.")
+        with self._access.updating(), explain_oom(lambda: explanation), self._allocating():
             self._changing.update(add, remove)
             self._timings.clear()
             self._cheapest.clear()
@@ -168,48 +168,49 @@ class LocalGraph:
 
     def vertices(self) -> Any:
         """Return the ids in the order of the ranks."""
-        with self._allocating():
+        with self._access.reading(), self._allocating():
             return self._vertices.write_ids()
 
     def csr(self) -> Compressed:
         """Return the out-edges by source."""
-        with self._allocating():
+        with self._access.reading(), self._allocating():
             return self._changing.with_current_weights(self.adjacency.csr, by_target=False).read_only()
 
     def csc(self) -> Compressed:
         """Return the in-edges by target."""
-        with self._allocating():
+        with self._access.reading(), self._allocating():
             return self._changing.with_current_weights(self.adjacency.csc, by_target=True).read_only()
 
     def estimate(self) -> Estimate:
         """Estimate memory and time of a ranking by each method."""
-        return estimate_graph(self.adjacency, this_machine())
+        with self._access.reading():
+            return estimate_graph(self.adjacency, this_machine())
 
-    def facts(self) -> dict[str, str]:
-        """Return properties of the graph for its representation, in addition to the counts."""
-        chosen, how = self.estimate().chosen, self._changing.schema
-        times = {}
+    def facts(self) -> tuple[int, int, dict[str, str]]:
+        """Return n, m and more properties of the graph for its representation, all of the same state."""
+        with self._access.reading():
+            n, m, chosen = self.n, self.m, self.estimate().chosen
+        how, times = self._changing.schema, {}
         if how.time is not None:
             limits = {"half-life": how.half_life, "window": how.window}
             given = [f"{name} {value}" for name, value in limits.items() if value is not None]
             times["times"] = f"column {how.time!r}, {', '.join(given)}"
-        return {
-            "weights": self._weights if self._weighted and how.weight is not None else "every edge counts 1",
-            **times,
-            "edges are in": SPACE[self.memory_space],
-            "auto takes": "no method: none can run here" if chosen is None else chosen.method,
-        }
+        return (
+            n,
+            m,
+            {
+                "weights": self._weights if self._weighted and how.weight is not None else "every edge counts 1",
+                **times,
+                "edges are in": SPACE[self.memory_space],
+                "auto takes": "no method: none can run here" if chosen is None else chosen.method,
+            },
+        )
 
     def rank(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
         """Compute one ranking, or one per seed; raise `NotConvergedError` if it did not converge."""
         rank = self._rank_one if given.seeds is None else self._rank_many
-        with self._access:  # no update is running
-            self._rankings += 1
-        try:
+        with self._access.reading(ranking=True):
             return require_converged(rank(options, given, watch), options)
-        finally:
-            with self._access:
-                self._rankings -= 1
 
     def _rank_one(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
         began, machine = time.perf_counter(), this_machine()

@@ -129,7 +129,7 @@ class Counts:
         """Return the counts of an `Adjacency`, without building any of its arrays; return `Counts` unchanged."""
         if isinstance(graph, Counts):
             return graph
-        known = vars(graph)
+        known = vars(graph).copy()  # another thread may build an array meanwhile
         built = {name.removeprefix("_") for name in known} & set(get_args(Array))
         grouped = isinstance(graph.edges, GroupedEdges)
         if grouped:

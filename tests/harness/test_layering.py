@@ -26,7 +26,7 @@ LAYERS = [
     {"cpu", "gpu"},
     {"numerics"},
     {"types"},
-    {"options", "progress", "machine", "tables"},
+    {"access", "options", "progress", "machine", "tables"},
     {"errors", "suggestions"},
 ]
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}

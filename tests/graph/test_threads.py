@@ -1,0 +1,208 @@
+"""Threads that share a graph: each call sees it before or after an update."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import prplugin
+
+N = 400
+"""Vertices of the graph before the first update."""
+
+CYCLE = pd.DataFrame({"src": np.arange(N), "dst": np.roll(np.arange(N), -1)})
+
+
+def chord(round_number: int) -> pd.DataFrame:
+    """Return an edge out of each vertex, and as many vertices that no other chord has.
+
+    Their ids are below all others, so that each addition moves all vertices.
+    """
+    new = -1 - N * round_number - np.arange(N)
+    return pd.DataFrame({"src": np.arange(N), "dst": new})
+
+
+@contextmanager
+def frequent_switches():
+    """Return a context manager in which threads are switched far more often than by default."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+def check_compressed(compressed) -> None:
+    offsets, indices, _ = compressed
+    check_counts(offsets.size - 1, indices.size)
+    assert offsets[0] == 0
+    assert offsets[-1] == indices.size
+    assert np.all(np.diff(offsets) >= 0)
+    assert indices.min() >= 0
+    assert indices.max() < offsets.size - 1
+
+
+def check_counts(vertices: int, edges: int) -> None:
+    """Check that the counts are those between two updates: the edges of one chord at most are removed."""
+    assert vertices % N == 0
+    assert edges in (vertices, vertices - N)
+
+
+def test_any_mix_of_calls_by_eight_threads():
+    """Regression test: reading a graph during an update corrupted it, or crashed the process."""
+    graph, ended, rounds, updated = prplugin.Graph(CYCLE), threading.Event(), [], threading.Condition()
+
+    def update() -> None:
+        for round_number in range(8):
+            for change in ({"add": chord(round_number)}, {"remove": chord(round_number)}, {"add": chord(round_number)}):
+                while True:
+                    try:
+                        graph.update(**change)
+                        break
+                    except prplugin.PageRankError as error:
+                        if "is being ranked" not in str(error):
+                            raise
+                with updated:
+                    rounds.append(round_number)
+                    updated.notify_all()
+
+    def rank() -> None:
+        looked, before = [], len(rounds)
+        ranking = graph.rank(
+            tol=1e-9, progress=lambda state: looked.append((repr(graph).splitlines()[0], graph.csr().offsets.size))
+        )
+        assert len(set(looked)) == 1, "an update ran during a ranking"
+        assert ranking.error_bound <= 1e-9
+        assert ranking.ranks.sum() == pytest.approx(1, abs=1e-8)
+        assert len(ranking.frame) == ranking.ranks.size
+        with updated:  # else rankings could take turns forever, and no update would run
+            updated.wait_for(lambda: len(rounds) > before or ended.is_set(), 30)
+
+    def represent() -> None:
+        title = repr(graph).splitlines()[0]
+        check_counts(*(int(word.replace(",", "")) for word in title.split() if word[0].isdigit()))
+        graph.estimate()
+
+    def read_ids() -> None:
+        ids = graph.vertices.to_numpy()
+        assert ids.size % N == 0
+        np.testing.assert_array_equal(ids, np.arange(N - ids.size, N))
+
+    looks = [
+        rank, rank, represent, represent, read_ids,
+        lambda: check_compressed(graph.csr()), lambda: check_compressed(graph.csc()),
+    ]  # fmt: skip
+
+    def repeat(look) -> None:
+        while not ended.is_set():
+            look()
+
+    with frequent_switches(), ThreadPoolExecutor(8) as pool:
+        running = [pool.submit(repeat, look) for look in looks]
+        try:
+            pool.submit(update).result(120)
+        finally:
+            ended.set()
+            with updated:
+                updated.notify_all()
+        for each in running:
+            each.result(60)
+    assert len(rounds) == 24
+    assert (graph.number_of_vertices, graph.number_of_edges) == (9 * N, 9 * N)
+    whole = pd.concat([CYCLE, *(chord(round_number) for round_number in range(8))])
+    found, exact = graph.rank(tol=1e-9), prplugin.pagerank(whole, tol=1e-12)
+    assert found.frame["vertex"].tolist() == exact["vertex"].tolist()
+    assert np.abs(found.ranks - exact["pagerank"]).sum() <= found.error_bound + 1e-12
+
+
+READS = {
+    "repr": repr,
+    "vertices": lambda graph: graph.vertices.tolist(),
+    "counts": lambda graph: (graph.number_of_vertices, graph.number_of_edges),
+    "csr": lambda graph: [array.tolist() for array in graph.csr() if array is not None],
+    "csc": lambda graph: [array.tolist() for array in graph.csc() if array is not None],
+    "estimate": lambda graph: str(graph.estimate()).splitlines()[0],
+    "rank": lambda graph: graph.rank().ranks.tolist(),
+}
+
+
+class Awaited:
+    """A frame whose conversion, within an update, waits for an event, or calls a function."""
+
+    def __init__(self, frame: pd.DataFrame, during) -> None:
+        self._table, self._during = pa.Table.from_pandas(frame), during
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        self._during()
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_reading_waits_for_an_update(read):
+    graph, fresh = prplugin.Graph(CYCLE), prplugin.Graph(pd.concat([CYCLE, CYCLE]))
+    inside, resume = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        inside.set()
+        assert resume.wait(30)
+
+    with ThreadPoolExecutor(2) as pool:
+        try:
+            updating = pool.submit(graph.update, add=Awaited(CYCLE, wait))
+            assert inside.wait(30)
+            reading = pool.submit(read, graph)
+            with pytest.raises(TimeoutError):
+                reading.result(0.1)
+        finally:
+            resume.set()
+        updating.result(30)
+        if read is READS["rank"]:
+            np.testing.assert_allclose(reading.result(30), read(fresh), rtol=0, atol=1e-6)
+        else:
+            assert reading.result(30) == read(fresh)
+
+
+@pytest.mark.parametrize("read", [*READS.values(), lambda graph: graph.update()], ids=[*READS, "update"])
+def test_use_within_an_update_raises(read):
+    """What would wait for itself raises."""
+    graph = prplugin.Graph(CYCLE)
+    with pytest.raises(prplugin.PageRankError, match="by this very thread"):
+        graph.update(add=Awaited(CYCLE, lambda: read(graph)))
+    assert graph.number_of_edges == N
+    graph.update(add=CYCLE)
+    assert graph.number_of_edges == 2 * N
+
+
+def test_rankings_run_at_once_and_look_at_the_graph():
+    graph, both = prplugin.Graph(CYCLE), threading.Barrier(2)
+
+    def rank() -> list[str]:
+        seen = []
+
+        def progress(state) -> None:
+            if not seen:
+                both.wait(30)  # fails unless both are within a ranking
+            seen.append(repr(graph))
+
+        graph.rank(progress=progress)
+        return seen
+
+    with ThreadPoolExecutor(2) as pool:
+        seen = [ranking.result(60) for ranking in [pool.submit(rank), pool.submit(rank)]]
+    assert {text.splitlines()[0] for text in [*seen[0], *seen[1]]} == {repr(graph).splitlines()[0]}
+
+
+def test_update_by_a_callback_of_a_ranking_raises():
+    graph = prplugin.Graph(CYCLE)
+    with pytest.raises(prplugin.PageRankError, match="this graph is being ranked"):
+        graph.rank(progress=lambda state: graph.update(add=CYCLE))
+    graph.update(add=CYCLE)
+    assert graph.number_of_edges == 2 * N
