@@ -132,6 +132,11 @@ def integers(column: Any, label: str = "") -> Integers:
 _NUMPY_INTEGERS = tuple(np.dtype(f"{sign}{size}") for sign in "iu" for size in (1, 2, 4, 8))
 
 
+def joined_dtypes(columns: list[cudf.Series]) -> list[Any]:
+    """Return the types from which `integers_like` gets that of concatenated columns of integers."""
+    return [column.dtype for column in columns]
+
+
 def integers_like(ids: Integers, dtypes: list[Any]) -> Any:
     """Return integer ids in the type of the source column, the first: NumPy, nullable, Arrow or categorical."""
     like = dtypes[0]

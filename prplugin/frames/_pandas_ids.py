@@ -133,6 +133,19 @@ def dictionary(ids: Integers) -> tuple[Integers, Integers]:
     return pd.factorize(ids, size_hint=ids.size // ROWS_PER_ID)
 
 
+def joined_dtypes(columns: list[Any]) -> list[Any]:
+    """Return the types from which `integers_like` gets that of concatenated columns of integers.
+
+    It is their common categorical type, else the common integer type that pandas has for them, else that of the first.
+    """
+    dtypes = [column.dtype for column in columns]
+    if isinstance(dtypes[0], pd.CategoricalDtype) and all(dtype == dtypes[0] for dtype in dtypes):
+        return dtypes
+    first_ids = [pd.Series(without_categories(column[:1])) for column in columns]
+    joined = pd.concat(first_ids).dtype
+    return [joined if types.is_integer_dtype(joined) else first_ids[0].dtype]
+
+
 def integers_like(ids: Integers, dtypes: list[Any]) -> Any:
     """Return integer ids in the type of the source column, the first: NumPy, nullable, Arrow, categorical or object."""
     like = dtypes[0]

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.frames.factorize import in_one_type
+from prplugin.frames.factorize import has_width, in_one_type
 from prplugin.frames.vertices import Vertices, find_integers
 from prplugin.types.arrays import MemorySpace, namespace, to_host
 from prplugin.types.edges import Integers, index_dtype
@@ -72,7 +72,9 @@ class VertexIndex:
         old_positions = None
         if kinds == ["integer"]:
             frame_ids = ids.integers(vertices.ids[0])
-            old_ids, new_ids = in_one_type([self._integer_ids, frame_ids[new]], [True, True], self._labels)
+            like = [one.columns[0] for one in (old, vertices) if one.kinds != ["empty"]]
+            widths = [one.kinds != ["empty"] and has_width(one.columns[0].dtype) for one in (old, vertices)]
+            old_ids, new_ids = in_one_type([self._integer_ids, frame_ids[new]], widths, self._labels)
             places = xp.searchsorted(old_ids, new_ids)
             if int(places[0]) == len(old):
                 joined = xp.concatenate([old_ids, new_ids])
@@ -83,8 +85,7 @@ class VertexIndex:
                 joined = xp.empty(is_new.size, old_ids.dtype)
                 joined[is_new], joined[~is_new] = new_ids, old_ids
             frame_positions = to_host(xp.searchsorted(joined, frame_ids.astype(joined.dtype, copy=False)))
-            like = vertices if old.kinds == ["empty"] else old
-            columns = [ids.integers_like(joined, [like.columns[0].dtype])]
+            columns = [ids.integers_like(joined, ids.joined_dtypes(like))]
         else:
             frame_positions = frame_positions.copy()
             frame_positions[frame_positions < 0] = np.arange(len(old), len(old) + new.size)
@@ -100,18 +101,16 @@ class VertexIndex:
         return index, frame_positions, old_positions
 
     def _concat_ids(self, old: Any, new: Any, kind: str) -> Any:
-        """Concatenate two columns of ids, in the type of `old` if it can hold both."""
+        """Concatenate two columns of ids, in their common type if there is one, else in that of `old`."""
         ids = self._ids
         if not len(old) or not len(new):
             return old if len(old) else new
         if kind == "integer":
-            integers = in_one_type([ids.integers(old), ids.integers(new)], [True, True], self._labels)
-            return ids.integers_like(namespace(integers[0]).concatenate(integers), [old.dtype])
+            widths = [has_width(column.dtype) for column in (old, new)]
+            integers = in_one_type([ids.integers(old), ids.integers(new)], widths, self._labels)
+            return ids.integers_like(namespace(integers[0]).concatenate(integers), ids.joined_dtypes([old, new]))
         joined = ids.concat_in_common_type([ids.without_categories(old), ids.without_categories(new)], "add")
-        if not hasattr(old.dtype, "categories"):
-            return joined
-        cast = ids.like_categories(joined, [old.dtype])
-        return joined if bool(cast.isna().any()) else cast
+        return ids.like_categories(joined, [old.dtype, new.dtype])
 
     @cached_property
     def _integer_ids(self) -> Integers:

@@ -275,6 +275,57 @@ def test_changes_of_other_integer_types(source, destination):
         graph.update(remove=first.iloc[[2]].astype(types))
 
 
+TYPES = ["int64", "int32", "uint8", "Int64", "Int16", "int64[pyarrow]", "category", pd.CategoricalDtype([1, 2, 7, 9])]
+
+
+@pytest.mark.parametrize("new", TYPES, ids=[*TYPES[:-1], "categories"])
+@pytest.mark.parametrize("old", TYPES, ids=[*TYPES[:-1], "categories"])
+def test_new_vertices_have_the_type_of_a_graph_of_all_rows(old, new):
+    """Regression test: int64 became Int64, and new categories became nulls."""
+    first, more = (
+        pd.DataFrame({"src": src, "dst": dst}).astype(dtype)
+        for src, dst, dtype in (([2, 1, 9], [1, 2, 1], old), ([7, 2], [1, 7], new))
+    )
+    graph, expected = prplugin.Graph(first), prplugin.Graph(pd.concat([first, more])).vertices
+    if expected.dtype == object:  # pandas has no common type of nullable and Arrow integers
+        expected = expected.astype("Int64" if isinstance(old, str) and old.startswith("Int") else old)
+    graph.update(add=more)
+    pd.testing.assert_series_equal(graph.vertices, expected)
+    graph.update(add=more, remove=more)  # finds them again
+    pd.testing.assert_series_equal(graph.vertices, expected)
+    assert graph.number_of_edges == 5
+
+
+@pytest.mark.parametrize("old", ["category", "int64"])
+@pytest.mark.parametrize("new", ["category", "int64", "Int32"])
+def test_integers_in_one_of_several_columns_have_the_type_of_a_graph_of_all_rows(old, new):
+    first = pd.DataFrame({"a": [2, 1], "b": ["x", "y"], "c": [1, 2], "d": ["y", "x"]}).astype({"a": old, "c": old})
+    more = pd.DataFrame({"a": [7, 2], "b": ["x", "x"], "c": [9, 7], "d": ["y", "x"]}).astype({"a": new, "c": new})
+    graph = prplugin.Graph(first, ["a", "b"], ["c", "d"])
+    graph.update(add=more)
+    pd.testing.assert_frame_equal(
+        graph.vertices, prplugin.Graph(pd.concat([first, more]), ["a", "b"], ["c", "d"]).vertices
+    )
+
+
+def test_first_vertices_of_an_empty_graph_keep_their_type():
+    for dtype in ("int16", "Int16", "category"):
+        graph = prplugin.Graph(pd.DataFrame({"src": [], "dst": []}))
+        graph.update(add=pd.DataFrame({"src": [5, 1], "dst": [1, 5]}, dtype=dtype))
+        assert graph.vertices.dtype == pd.Series([1, 5], dtype=dtype).dtype
+
+
+def test_new_vertices_that_have_a_category_in_the_graph_have_the_type_of_all_rows():
+    categories = pd.CategoricalDtype(["a", "b", "c"])
+    first, more = (pd.DataFrame({"src": [one], "dst": ["a"]}) for one in ("b", "c"))
+    for dtype in (categories, "str"):
+        graph = prplugin.Graph(first.astype(categories))
+        graph.update(add=more.astype(dtype))
+        expected = prplugin.Graph(pd.concat([first.astype(categories), more.astype(dtype)])).vertices
+        assert sorted(graph.vertices) == ["a", "b", "c"]
+        assert graph.vertices.dtype == expected.dtype
+
+
 def test_lower_tolerance_without_further_update():
     rng = np.random.default_rng(9)
     edges = pd.DataFrame({"src": rng.integers(0, 2000, 9000), "dst": rng.integers(0, 2000, 9000)})
