@@ -141,9 +141,10 @@ def joined_dtypes(columns: list[Any]) -> list[Any]:
     dtypes = [column.dtype for column in columns]
     if isinstance(dtypes[0], pd.CategoricalDtype) and all(dtype == dtypes[0] for dtype in dtypes):
         return dtypes
-    first_ids = [pd.Series(without_categories(column[:1])) for column in columns]
-    joined = pd.concat(first_ids).dtype
-    return [joined if types.is_integer_dtype(joined) else first_ids[0].dtype]
+    plain = [without_categories(column[:1]).dtype for column in columns]
+    # Of zeros, since Arrow refuses to cast large integers to the common type of int64 and uint64, a float.
+    joined = pd.concat([pd.Series([0], dtype=dtype) for dtype in plain]).dtype
+    return [joined if types.is_integer_dtype(joined) else plain[0]]
 
 
 def integers_like(ids: Integers, dtypes: list[Any]) -> Any:

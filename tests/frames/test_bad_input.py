@@ -310,7 +310,8 @@ def test_unavailable_method_is_refused_with_the_reason(monkeypatch):
     monkeypatch.setattr(methods()["native"], "unavailable_reason", lambda adjacency, machine: "there is no compiler")
     with pytest.raises(prplugin.MethodUnavailableError, match="method 'native' cannot run here: there is no compiler"):
         EDGES.pagerank(method="native")
-    assert prplugin.Graph(EDGES).rank().method == "numpy"
+    with pytest.warns(prplugin.PageRankWarning, match="'numpy': there is no compiler"):
+        assert prplugin.Graph(EDGES).rank().method == "numpy"
 
 
 def test_not_converged_error_carries_the_ranking():
