@@ -89,11 +89,12 @@ def pagerank(
     personalization : dict, Series, frame, list, set or array, optional
         The teleport distribution, divided by its sum. A dict, a Series indexed by vertex, or a frame with the columns
         `vertex` and `values` holds values by vertex; other vertices have 0. A list, set, tuple or index of vertices is
-        the uniform distribution over them. An array of n numbers holds values in the order of `Graph.vertices`.
-    seeds : list, frame or array, optional
-        Compute one ranking per seed in one call, much faster than in separate calls. A list of vertices; a list of
-        distributions, each as for `personalization`; a frame with an additional column `seed` (`values` may be omitted
-        if all are 1); or a k x n array. Cannot be combined with `personalization`.
+        the uniform distribution over them. An array of n numbers holds values in the order of `Graph.vertices`. A
+        Series with the default index may hold either, and raises InvalidOptionError.
+    seeds : list, Series, index, frame or array, optional
+        Compute one ranking per seed in one call, much faster than in separate calls. A list, Series, index or array of
+        vertices; a list of distributions, each as for `personalization`; a frame with an additional column `seed`
+        (`values` may be omitted if all are 1); or a k x n array. Cannot be combined with `personalization`.
     among : list, Series, index or array of vertices, optional
         Return only the ranks of these vertices in the whole graph, in this order, or with `top` the highest of them.
     dangling, nstart : optional

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from prplugin.errors import InvalidEdgesError, InvalidOptionError, listed
+from prplugin.errors import InvalidEdgesError, listed
 from prplugin.frames import pandas
 from prplugin.frames._pandas_ids import decode_arrow
 from prplugin.frames._pandas_kinds import casts_of
@@ -44,23 +44,12 @@ class Vertices(pandas.Vertices):
             yield
 
     def convert(self, given: Any, what: str) -> Any:
-        given = on_host(given)
-        converted = as_pandas(given, what)
-        if isinstance(converted, pd.Series) and converted is not given:
-            names = listed([repr(name) for name in [*self.names, "values"]])
-            raise InvalidOptionError(
-                f"{what} is a column without an index: it must be a dict of vertex: value, or a frame with the columns "
-                f"{names}."
-            )
-        return converted
+        return as_pandas(on_host(given), what)
 
     def with_ids(self, ids: list[Any], kinds: list[str]) -> Self:
         columns = zip(self.ids, ids, self.fields, strict=True)
         fields = [field if old.dtype == new.dtype else None for old, new, field in columns]
         return replace(self, ids=ids, kinds=kinds, fields=fields)
-
-    def read_positions(self, given: Any, what: str) -> Integers:
-        return super().read_positions(as_pandas(on_host(given), what), what)
 
     def _frame(self, ranks: np.ndarray, rows: Integers | None, labels: Labels | None) -> Any:
         names, columns = self.columns_of_result(ranks, rows, labels)

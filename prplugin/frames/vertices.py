@@ -104,7 +104,11 @@ class Vertices:
 
     def convert(self, given: Any, what: str) -> Any:
         """Convert a per-vertex argument, or an entry of a list of them, to the types of the library."""
-        return given
+        if type(given).__module__.partition(".")[0] not in ("polars", "pyarrow"):
+            return given
+        from prplugin.frames.narwhals import as_pandas  # imports narwhals
+
+        return as_pandas(given, what)
 
     def with_ids(self, ids: list[Any], kinds: list[str]) -> Self:
         """Return vertices with other ids, written to the same kind of frame."""
@@ -175,7 +179,7 @@ class Vertices:
 
         `given`: A dict, a Series indexed by vertex, or a frame with the columns `vertex` (or several) and `values`; a
         list, set, tuple or index of vertices, which get equal values; or an array of one value per vertex, in the order
-        of the result.
+        of the result. A Series with the default index is ambiguous, and raises InvalidOptionError.
         """
         given = self.boundary.convert(given, what)
         with self.active():
@@ -205,8 +209,9 @@ class Vertices:
     def read_seeds(self, given: Any, what: str) -> SeedValues:
         """Return the distributions of many seeds.
 
-        `given`: A list of vertices, each a seed; a list of distributions as for `read_values`; a k x n array; or a
-        frame with the columns `seed`, `vertex` (or several) and, optionally, `values`, by default 1.
+        `given`: A list, Series, index or array of vertices, each a seed; a list of distributions as for `read_values`;
+        a k x n array; or a frame with the columns `seed`, `vertex` (or several) and, optionally, `values`, by default
+        1.
         """
         given = _each(self.boundary.convert, given, what)
         with self.active():
@@ -233,11 +238,12 @@ class Vertices:
                     "`values`. One distribution is a personalization."
                 )
             return self._read_seed_frame(given, what)
-        vertices_alone = isinstance(given, self.types.indexes) or _is_array(given)
+        vertices_alone = isinstance(given, (*self.types.indexes, *self.types.series)) or _is_array(given)
         if not isinstance(given, (list, tuple)) and not vertices_alone:
             raise InvalidOptionError(
-                f"{what} must be a list of vertices or of distributions, a frame with a column {SEED!r}, or an array "
-                f"with a row per seed, not {type(given).__name__}. For one ranking pass personalization=."
+                f"{what} must be a list of vertices or of distributions, a Series or an index of vertices, a frame "
+                f"with a column {SEED!r}, or an array with a row per seed, not {type(given).__name__}. For one ranking "
+                "pass personalization=."
             )
         if not len(given):
             raise InvalidOptionError(f"{what} is empty: it must name at least one seed.")
@@ -305,6 +311,7 @@ class Vertices:
 
             return self.id_columns(list(given), what), pd.Series(list(given.values()), dtype=object)
         if isinstance(given, self.types.series):
+            _require_vertex_index(given, what)
             return self.id_columns(given.index, what), given.reset_index(drop=True)
         names = [*self.names, "values"]
         if isinstance(given, self.types.frames):
@@ -426,6 +433,21 @@ def _each(convert: Callable[[Any, str], Any], given: Any, what: str) -> Any:
     """Convert an argument, or each entry of a list or a tuple."""
     several = type(given) in (list, tuple)
     return type(given)(convert(entry, what) for entry in given) if several else convert(given, what)
+
+
+def _require_vertex_index(given: Any, what: str) -> None:
+    """Raise if the index of a non-empty Series is the default one: its entries may be vertices or values."""
+    index = given.index
+    is_default = index.name is None and getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1
+    if not len(given) or not is_default:
+        return
+    shown = listed([repr(to_python(given.iloc[row])) for row in range(min(3, len(given)))])
+    raise InvalidOptionError(
+        f"{what} is a column without an index of vertices: a Series of {counted(len(given), 'entry', 'entries')} with "
+        f"the default index 0, 1, 2, ..., whose first entries are {shown}. If these are vertices, pass a list of them: "
+        f"{what}=column.tolist(). If they are values of the vertices 0, 1, 2, ..., pass a dict: "
+        f"{what}=column.to_dict(). Values of other vertices need an index of these vertices."
+    )
 
 
 def _is_array(given: object) -> bool:

@@ -118,6 +118,60 @@ def test_seeds_as_an_index_or_an_array_of_vertices(graph, given):
     assert graph.rank(seeds=given).frame.equals(graph.rank(seeds=["dan", "bob"]).frame)
 
 
+@pytest.mark.parametrize("library", ["pandas", "pandas with another index", "polars", "pyarrow", "several chunks"])
+@pytest.mark.parametrize("of_edges", ["pandas", "polars"])
+def test_seeds_as_a_column_of_vertices(of_edges, library):
+    edges = EDGES if of_edges == "pandas" else pytest.importorskip("polars").from_pandas(EDGES)
+    given = column_of(["dan", "bob"], library)
+    many = prplugin.Graph(edges).rank(seeds=given)
+    assert many.ranks.tolist() == prplugin.Graph(edges).rank(seeds=["dan", "bob"]).ranks.tolist()
+    assert list(many.frame["seed"]) == ["dan"] * 4 + ["bob"] * 4
+
+
+def column_of(values, library):
+    """Return a column of a library."""
+    if library == "polars":
+        return pytest.importorskip("polars").Series(values)
+    if library in ("pyarrow", "several chunks"):
+        pa = pytest.importorskip("pyarrow")
+        return pa.array(values) if library == "pyarrow" else pa.chunked_array([values[:1], values[1:]])
+    return pd.Series(values, index=[5, 3] if library == "pandas with another index" else None)
+
+
+@pytest.mark.parametrize("argument", ["personalization", "dangling", "nstart"])
+@pytest.mark.parametrize("of_edges", ["pandas", "polars"])
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_column_without_an_index_of_vertices_is_refused(argument, of_edges, library):
+    frame = pd.DataFrame({"src": [0, 1, 2, 2], "dst": [1, 2, 0, 1]})
+    edges = frame if of_edges == "pandas" else pytest.importorskip("polars").from_pandas(frame)
+    with pytest.raises(InvalidOptionError) as caught:
+        edges.pagerank(**{argument: column_of([2, 1], library)})
+    message = str(caught.value)
+    assert message.startswith(f"{argument} is a column without an index of vertices: a Series of 2 entries")
+    assert "whose first entries are 2, 1. " in message
+    assert f"{argument}=column.tolist()" in message
+    assert f"{argument}=column.to_dict()" in message
+
+
+def test_column_without_an_index_as_one_of_many_seeds_is_refused(graph):
+    with pytest.raises(InvalidOptionError, match=r"seeds\[1\] is a column without an index of vertices"):
+        graph.rank(seeds=[{"ann": 1}, pd.Series(["bob"])])
+
+
+def test_both_readings_of_a_column_can_be_said():
+    graph = prplugin.Graph(pd.DataFrame({"src": [0, 1, 2], "dst": [1, 2, 0]}))
+    column = pd.Series([2, 1])
+    assert graph.rank(alpha=0, personalization=column.tolist()).ranks.tolist() == [0, 0.5, 0.5]
+    assert graph.rank(alpha=0, personalization=column.to_dict()).ranks.tolist() == [2 / 3, 1 / 3, 0]
+    named = column.rename_axis("vertex")
+    assert graph.rank(alpha=0, personalization=named).ranks.tolist() == [2 / 3, 1 / 3, 0]
+
+
+def test_empty_series_is_empty(graph):
+    with pytest.raises(InvalidOptionError, match="personalization is empty"):
+        graph.rank(personalization=pd.Series([], dtype=object))
+
+
 def test_seeds_as_lists_of_vertices(graph):
     many = graph.rank(seeds=[["ann", "bob"], ["dan"]])
     assert many.ranks.tolist() == graph.rank(seeds=[{"ann": 1, "bob": 1}, {"dan": 1}]).ranks.tolist()

@@ -624,6 +624,16 @@ def test_bad_vertices_on_the_device_are_refused(vertices):
         on_gpu(EDGES).pagerank(vertices=vertices())
 
 
+def test_column_of_vertices():
+    edges = cudf.DataFrame({"src": [0, 1, 2, 2], "dst": [1, 2, 0, 1]})
+    column = cudf.Series([2, 1])
+    assert as_list(edges.pagerank(seeds=column)["seed"]) == [2] * 3 + [1] * 3
+    for argument in ("personalization", "dangling", "nstart"):
+        for given in (column, column.to_pandas()):
+            with pytest.raises(prplugin.InvalidOptionError, match="is a column without an index of vertices"):
+                edges.pagerank(**{argument: given})
+
+
 # --- memory and streams -------------------------------------------------------------------------------------------
 
 
