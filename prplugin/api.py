@@ -94,7 +94,7 @@ def pagerank(
     seeds : list, Series, index, frame or array, optional
         Compute one ranking per seed in one call, much faster than in separate calls. A list, Series, index or array of
         vertices; a list of distributions, each as for `personalization`; a frame with an additional column `seed`
-        (`values` may be omitted if all are 1); or a k x n array. Cannot be combined with `personalization`.
+        (without further columns, all `values` are 1); or a k x n array. Cannot be combined with `personalization`.
     among : list, Series, index or array of vertices, optional
         Return only the ranks of these vertices in the whole graph, in this order, or with `top` the highest of them.
     dangling, nstart : optional

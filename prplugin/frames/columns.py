@@ -269,7 +269,7 @@ def columns_of(library: Any, frame: Any, names: list[Hashable], what: str) -> li
     if absent := [name for name, places in zip(names, found, strict=True) if not places]:
         raise InvalidOptionError(
             f"{what} has no column {listed([repr(name) for name in absent])}: it needs the columns "
-            f"{listed([repr(name) for name in names])}."
+            f"{listed([repr(name) for name in names])}. {_present(labels)} Rename or add columns."
         )
     if repeated := [name for name, places in zip(names, found, strict=True) if len(places) > 1]:
         raise InvalidOptionError(f"{what} has column {repeated[0]!r} more than once. Rename or drop all but one.")

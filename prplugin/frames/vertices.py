@@ -258,7 +258,7 @@ class Vertices:
         return self._seed_values(sizes, rows, values, Labels(column=xp.arange(len(parts))))
 
     def _read_seed_frame(self, frame: Any, what: str) -> SeedValues:
-        weighted = "values" in frame.columns
+        weighted = not {*frame.columns} <= {SEED, *self.names}  # any other column may be the values: they need the name
         seed, *columns = columns_of(self.library, frame, [SEED, *self.names, *(["values"] if weighted else [])], what)
         if (absent := self.library.missing_rows(seed)).size:
             raise InvalidOptionError(

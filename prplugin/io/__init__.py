@@ -59,6 +59,8 @@ def read_values(path: str, kinds: dict[str, str]) -> pd.DataFrame:
 
     Columns of text are converted to their kind: "integer", "string", or "weight" for a number of at least 0. Text
     without a header has the columns of `kinds` in their order.
+
+    Raises ColumnNotFoundError: if the file has other columns, one of which may be meant, but not `values`.
     """
     name, compression = input_format(path)
     selection = Selection(path)

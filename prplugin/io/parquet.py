@@ -25,8 +25,9 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
 
 
 def read_values(selection: Selection, compression: str | None, names: list[str]) -> pd.DataFrame:
-    """Read the named columns that a file has."""
+    """Read the named columns that a file has; see `prplugin.io.read_values`."""
     with _opened(selection, compression) as file:
+        selection.require_values(file.schema_arrow.names, names)
         return _columns(file, [name for name in names if name in file.schema_arrow.names])
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from prplugin.errors import InvalidOptionError, PageRankError
+from prplugin.errors import ColumnNotFoundError, InvalidOptionError, PageRankError, listed
 from prplugin.frames.columns import Columns, resolve
 from prplugin.io.formats import described
 
@@ -69,3 +69,12 @@ class Selection:
         if columns.weight in (*columns.source, *columns.destination):
             raise InvalidOptionError(f"{self.name}: column {self.weight!r} is named as an endpoint and as the weight.")
         return columns
+
+    def require_values(self, labels: Sequence[str], names: Sequence[str]) -> None:
+        """Raise if a file of values by vertex has columns besides `names`, but no column `values`."""
+        others = [repr(label) for label in labels if label not in names]
+        if others and "values" not in labels:
+            raise ColumnNotFoundError(
+                f"{self.name} has no column 'values', but {listed(others)}: rename the column of values to 'values', "
+                "or drop the column."
+            )

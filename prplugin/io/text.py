@@ -50,6 +50,7 @@ def read_values(selection: Selection, compression: str | None, name: str, kinds:
     Without a header, fields have the names of `kinds` in their order.
     """
     names, _, text = _open(selection, compression, name, set(kinds), tuple(kinds))
+    selection.require_values(names, list(kinds))
     columns = [Column(names.index(name), name, kind) for name, kind in kinds.items() if name in names]
     return read_columns(text, len(names), columns)
 

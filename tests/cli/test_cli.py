@@ -143,6 +143,16 @@ def test_personalization_dangling_and_seeds_from_files(tmp_path, option, name, c
     assert found.to_numpy().tolist() == expected.to_numpy().tolist()
 
 
+@pytest.mark.parametrize(("option", "columns"), [("personalization", ["vertex"]), ("seeds", ["seed", "vertex"])])
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_values_by_another_name_are_refused(tmp_path, option, columns, suffix):
+    (tmp_path / "edges.csv").write_text("src,dst\n1,2\n2,1\n")
+    frame, path = pd.DataFrame({name: [1, 2] for name in [*columns, "score"]}), tmp_path / f"p.{suffix}"
+    frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
+    message = f"p.{suffix} has no column 'values', but 'score': rename the column of values to 'values'"
+    assert_fails(run("rank", tmp_path / "edges.csv", f"--{option}", path), message)
+
+
 def test_personalization_of_vertices_of_several_columns_needs_a_file(tmp_path):
     (tmp_path / "edges.csv").write_text("k,i,l,j\na,1,b,1\nb,1,a,2\n")
     pd.DataFrame({"k": ["b"], "i": [1], "values": [1.0]}).to_parquet(tmp_path / "p.parquet")

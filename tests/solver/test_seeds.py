@@ -387,6 +387,14 @@ INVALID_SEEDS = {
         pd.DataFrame({"seed": [1, 1], "vertex": ["ann", "ann"]}), "seeds names 1 vertex more than once: 'ann'",
     ),
     "null seed": (FRAME.assign(seed=[1, None, 2]), "seeds has 1 row without a seed: 1 (counted from 0)"),
+    "values by another name": (
+        FRAME.rename(columns={"values": "score"}),
+        "has no column 'values': it needs the columns 'seed', 'vertex', 'values'. Its columns are 'seed', 'vertex', 'score'.",
+    ),
+    "values by another name in one frame of a list": (
+        [FRAME[["vertex", "values"]].rename(columns={"values": "weight"})],
+        "seeds[0] has no column 'values': it needs the columns 'vertex', 'values'. Its columns are 'vertex', 'weight'.",
+    ),
     "no vertex column": (FRAME[["seed", "values"]], "seeds has no column 'vertex'"),
     "null": (["ann", None], "seeds has 1 null, in row 1"),
 }  # fmt: skip
