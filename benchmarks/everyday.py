@@ -4,15 +4,13 @@ The graphs have m random edges between m / 5 vertices, with skewed sources and i
 the loop of `peers`: `pandas.factorize`, a compressed matrix, and iterations until alpha / (1 - alpha) times the change
 of a step is at most 1e-6; prplugin proves an error of 1e-6, including rounding. "SciPy ms" and "prplugin ms" are calls
 from frame to frame, and "prepared" is a call on a graph or matrix that is already built; both are medians of
-alternating calls in one process per size. "minimum" is the smallest sample. "kernels" tells whether the process has
-processed enough edges for Numba's kernels to be used below a million edges; with "no" they are not used. "first call"
-is a call in a new process without kernels on disk, including all imports except pandas.
+alternating calls in one process per size. "minimum" is the smallest sample. "first call" is a call in a new process,
+including all imports except pandas.
 """
 
 from __future__ import annotations
 
 import statistics
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,17 +19,15 @@ from benchmarks.measure import run_in_process
 
 __all__ = ["COLUMNS", "KEYS", "rows"]
 
-KEYS = ("edges", "kernels")
+KEYS = ("edges",)
 
 COLUMNS = (
-    "edges", "kernels", "SciPy ms", "prplugin ms", "SciPy / prplugin", "SciPy minimum ms",
+    "edges", "SciPy ms", "prplugin ms", "SciPy / prplugin", "SciPy minimum ms",
     "prplugin minimum ms", "SciPy / prplugin, minimum", "prepared SciPy ms", "prepared ms", "SciPy first call s",
     "first call s", "SciPy / prplugin, first",
 )  # fmt: skip
 
 SIZES = 78, 2_000, 10_000, 100_000, 500_000, 1_000_000, 3_000_000
-
-COMPILED_FROM = 1 << 20
 
 FRAME = """
 import json, sys, time
@@ -54,12 +50,7 @@ from benchmarks.peers.scipy_loop import build, rank
 def scipy():
     ids, matrix = build(edges)
     return pd.DataFrame({"vertex": ids, "pagerank": rank(matrix, 0.85, 1e-6)[0]})
-from prplugin import machine
-if sys.argv[2] == "yes":
-    for _ in range(4):
-        prplugin.Graph(frame(1 << 20))
-else:
-runs = int(sys.argv[3])
+runs = int(sys.argv[2])
 matrix, graph = build(edges)[1], prplugin.Graph(edges)
 whole = alternately(scipy, edges.pagerank, runs=runs)
 prepared = alternately(lambda: rank(matrix, 0.85, 1e-6), graph.rank, runs=runs)
@@ -92,32 +83,29 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
         first: dict[str, list[float]] = {"SciPy": [], "prplugin": []}
         for _ in range(1 if quick else 3):
             for library in first:
-                with tempfile.TemporaryDirectory() as cache:
-                    first[library] += run_in_process(FIRST, str(m), library, NUMBA_CACHE_DIR=cache)
+                first[library] += run_in_process(FIRST, str(m), library)
         runs = 60 if m <= 10_000 else 9 if m <= 100_000 else 5
-        for kernels in ("no", "yes") if 1 << 15 <= m < COMPILED_FROM else ("no",) if m < COMPILED_FROM else ("yes",):
-            theirs, ours, prepared_theirs, prepared = _warm(m, kernels, runs)
-            yield {
-                "edges": m,
-                "kernels": kernels,
-                "SciPy ms": 1e3 * statistics.median(theirs),
-                "prplugin ms": 1e3 * statistics.median(ours),
-                "SciPy / prplugin": statistics.median(theirs) / statistics.median(ours),
-                "SciPy minimum ms": 1e3 * min(theirs),
-                "prplugin minimum ms": 1e3 * min(ours),
-                "SciPy / prplugin, minimum": min(theirs) / min(ours),
-                "prepared SciPy ms": 1e3 * statistics.median(prepared_theirs),
-                "prepared ms": 1e3 * statistics.median(prepared),
-                "SciPy first call s": statistics.median(first["SciPy"]),
-                "first call s": statistics.median(first["prplugin"]),
-                "SciPy / prplugin, first": statistics.median(first["SciPy"]) / statistics.median(first["prplugin"]),
-                "samples": {
-                    "SciPy": theirs, "ours": ours, "prepared SciPy": prepared_theirs, "prepared": prepared,
-                    "first": first,
-                },
-            }  # fmt: skip
+        theirs, ours, prepared_theirs, prepared = _warm(m, runs)
+        yield {
+            "edges": m,
+            "SciPy ms": 1e3 * statistics.median(theirs),
+            "prplugin ms": 1e3 * statistics.median(ours),
+            "SciPy / prplugin": statistics.median(theirs) / statistics.median(ours),
+            "SciPy minimum ms": 1e3 * min(theirs),
+            "prplugin minimum ms": 1e3 * min(ours),
+            "SciPy / prplugin, minimum": min(theirs) / min(ours),
+            "prepared SciPy ms": 1e3 * statistics.median(prepared_theirs),
+            "prepared ms": 1e3 * statistics.median(prepared),
+            "SciPy first call s": statistics.median(first["SciPy"]),
+            "first call s": statistics.median(first["prplugin"]),
+            "SciPy / prplugin, first": statistics.median(first["SciPy"]) / statistics.median(first["prplugin"]),
+            "samples": {
+                "SciPy": theirs, "ours": ours, "prepared SciPy": prepared_theirs, "prepared": prepared,
+                "first": first,
+            },
+        }  # fmt: skip
 
 
-def _warm(m: int, kernels: str, runs: int) -> list[list[float]]:
-    samples: Any = run_in_process(WARM, str(m), kernels, str(runs))
+def _warm(m: int, runs: int) -> list[list[float]]:
+    samples: Any = run_in_process(WARM, str(m), str(runs))
     return samples

@@ -10,6 +10,8 @@
 
 namespace {
 
+constexpr i64 LENGTHS = 64;  // longer rows count as equally long
+constexpr i64 LANES = 8;     // of a sum over rows
 constexpr i64 CHUNK_BLOCKS = 16;  // blocks per piece of work on whole vectors
 
 f64 sum_in_groups(const f64* terms, i64 count, i64 stride) {  // of 32, level by level: rounding_depth(count)
@@ -31,6 +33,10 @@ f64 sum_in_groups(const f64* terms, i64 count, i64 stride) {  // of 32, level by
     return sum;
 }
 
+f64 sum_of_lanes(const f64* sums) {
+    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
+
 template <class Index, class Value> struct Pull {
     i64 n, blocks;
     const i64* offsets;
@@ -44,6 +50,7 @@ template <class Index, class Value> struct Pull {
     f64* ranks;
     Value *contributions, *next;
     f64* sums;  // blocks x 3
+    u8* order;  // rows of each block by number of in-edges; null: in their own order
     f64 dangling = 0;  // D(x)
 
     i64 chunks() const { return (blocks + CHUNK_BLOCKS - 1) / CHUNK_BLOCKS; }
@@ -67,28 +74,43 @@ template <class Index, class Value> struct Pull {
 
     // Compute the rows of one block; write ||y - x||, max |y - x| and D(y) of the block to its sums.
     template <bool WEIGHTED> void step_rows(i64 block, f32* moves) {
-        f64 change = 0, largest = 0, to_dangling = 0, mass = alpha * dangling;
-        i64 end = least((block + 1) * BLOCK_ROWS, n);
-        for (i64 group = block * BLOCK_ROWS; group < end; group += GROUP_ROWS) {
-            f64 group_change = 0, group_dangling = 0;
-            for (i64 i = group; i < least(group + GROUP_ROWS, end); i++) {
-                f64 sum = row_sum<WEIGHTED>(contributions, sources, weights, offsets[i], offsets[i + 1], fan_in);
-                f64 rank = alpha * sum + (mass * target[i * target_step] + teleport[i * teleport_step]);
-                f64 move = rank - ranks[i];
-                if (moves) moves[i] = f32(move);
-                ranks[i] = rank;
-                next[i] = Value(rank * inverse[i]);
-                move = fabs(move);
-                group_change += move;
-                largest = move > largest ? move : largest;
-                group_dangling += inverse[i] == 0 ? rank : 0.0;
-            }
-            change += group_change;
-            to_dangling += group_dangling;
+        i64 begin = block * BLOCK_ROWS, count = least(BLOCK_ROWS, n - begin);
+        f64 row_sums[BLOCK_ROWS], added[BLOCK_ROWS], mass = alpha * dangling;
+        for (i64 nth = 0; nth < count; nth++) {
+            i64 row = order ? order[begin + nth] : nth, first = offsets[begin + row], last = offsets[begin + row + 1];
+            row_sums[row] = row_sum<WEIGHTED>(contributions, sources, weights, first, last, fan_in);
         }
-        sums[3 * block] = change;
-        sums[3 * block + 1] = largest;
-        sums[3 * block + 2] = to_dangling;
+        for (i64 i = 0; i < count; i++) {
+            added[i] = mass * target[(begin + i) * target_step] + teleport[(begin + i) * teleport_step];
+        }
+        f64 change[LANES] = {0}, largest[LANES] = {0}, to_dangling[LANES] = {0};
+        auto finish = [&](i64 i, i64 lane) {
+            f64 rank = alpha * row_sums[i] + added[i], move = rank - ranks[begin + i];
+            if (moves) moves[begin + i] = f32(move);
+            ranks[begin + i] = rank;
+            next[begin + i] = Value(rank * inverse[begin + i]);
+            move = fabs(move);
+            change[lane] += move;
+            largest[lane] = move > largest[lane] ? move : largest[lane];
+            to_dangling[lane] += inverse[begin + i] == 0 ? rank : 0.0;
+        };
+        i64 i = 0;
+        for (; i + LANES <= count; i += LANES)
+            for (i64 lane = 0; lane < LANES; lane++) finish(i + lane, lane);
+        for (; i < count; i++) finish(i, i % LANES);
+        for (f64 each : largest) largest[0] = most(largest[0], each);
+        sums[3 * block] = sum_of_lanes(change);
+        sums[3 * block + 1] = largest[0];
+        sums[3 * block + 2] = sum_of_lanes(to_dangling);
+    }
+
+    // Sort the rows of a block by number of in-edges, since the ends of rows of many lengths are mispredicted.
+    void order_rows(i64 block) {
+        i64 begin = block * BLOCK_ROWS, end = least(begin + BLOCK_ROWS, n), starts[LENGTHS + 1] = {0};
+        auto length = [&](i64 row) { return least(offsets[row + 1] - offsets[row], LENGTHS - 1); };
+        for (i64 row = begin; row < end; row++) starts[length(row) + 1]++;
+        for (i64 each = 0; each < LENGTHS; each++) starts[each + 1] += starts[each];
+        for (i64 row = begin; row < end; row++) order[begin + starts[length(row)]++] = u8(row - begin);
     }
 
     // Divide the ranks of a block by their sum, and write contributions and dangling mass.
@@ -120,8 +142,7 @@ template <class Index, class Value> struct Pull {
                 for (; i + 8 <= last; i += 8)
                     for (i64 j = 0; j < 8; j++) sum[j] += f64(left[i + j]) * f64(right[i + j]);
                 for (; i < last; i++) sum[0] += f64(left[i]) * f64(right[i]);
-                products[a * MOST_ROWS + b] =
-                    ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+                products[a * MOST_ROWS + b] = sum_of_lanes(sum);
             }
         }
     }
@@ -178,7 +199,7 @@ i64 iterate(Pull<Index, Value>& pull, Team& team, f64 norm, i64 budget, f64 goal
     blocks.divide([&](i64 block) { return pull.work_before(block); });
     chunks.divide([](i64 piece) { return piece; });
     i64 steps = 0, jump = 0;
-    bool begins = norm != 0;
+    bool begins = norm != 0, orders = begins;
     f64 factors[MOST_ROWS];
     constexpr i64 PRODUCTS = MOST_ROWS * MOST_ROWS;
     bool completed = team.run([&](i64 thread) {
@@ -217,8 +238,15 @@ i64 iterate(Pull<Index, Value>& pull, Team& team, f64 norm, i64 budget, f64 goal
                     }))
                 return;
             if (begins && !in_turn(
-                              blocks, [&](i64 block) { pull.begin_block(block, norm); },
-                              [&] { pull.dangling = sum_in_groups(pull.sums + 2, pull.blocks, 3); }))
+                              blocks,
+                              [&](i64 block) {
+                                  if (orders) pull.order_rows(block);
+                                  pull.begin_block(block, norm);
+                              },
+                              [&] {
+                                  orders = false;
+                                  pull.dangling = sum_in_groups(pull.sums + 2, pull.blocks, 3);
+                              }))
                 return;
             f32* moves = mixing.ended() ? nullptr : history + mixing.free_row() * pull.n;
             if (!in_turn(
@@ -253,7 +281,7 @@ template <class Index, class Value> i64 step(Pull<Index, Value>& pull, f32* move
     EXPORT iterate_##index##_##value(                                                                                  \
         i64 n, i64, i64 targets, i64 teleports, i64 rows, i64 budget, const i64* offsets, const Index* sources,        \
         const f64* weights, const f64* inverse, const f64* target, const f64* teleport, f64 alpha, i64 fan_in,         \
-        f64* ranks, Value* contributions, f64* sums, f64* kept, f64 norm, f64 goal, i64 period, i64 cycles,            \
+        f64* ranks, Value* contributions, f64* sums, u8* order, f64* kept, f64 norm, f64 goal, i64 period, i64 cycles,            \
         f32* history, f64* scratch, f64* changes, i64 threads) {                                                       \
         auto& memory = *reinterpret_cast<Memory*>(kept);                                                               \
         if (norm != 0) memory = {0, 0, 0, INFINITY, false, Mixing(period, cycles, rows), {}};                          \
@@ -262,7 +290,7 @@ template <class Index, class Value> i64 step(Pull<Index, Value>& pull, f32* move
         Pull<Index, Value> pull{                                                                                       \
             n,        blocks,        offsets,       sources, weights, inverse, target,                                 \
             teleport, targets > 0,   teleports > 0, alpha,   fan_in,  ranks,   contributions + current * n,            \
-            contributions + !current * n, sums, memory.dangling};                                                      \
+            contributions + !current * n, sums, order, memory.dangling};                                                      \
         Team team(least(threads, blocks));                                                                             \
         i64 steps = iterate(pull, team, norm, budget, goal, memory, history, scratch, changes);                        \
         memory.dangling = pull.dangling;                                                                               \
@@ -283,7 +311,7 @@ FOR_INDICES(FOR_VALUES)
         i64 blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;                                                                \
         Pull<Index, f64> pull{n,        blocks,      offsets,       sources, weights, inverse, target,                 \
                               teleport, targets > 0, teleports > 0, alpha,   fan_in,  ranks,   contributions,          \
-                              next,     sums,        dangling};                                                        \
+                              next,     sums,        nullptr,       dangling};                                                        \
         return step(pull, moves, threads);                                                                             \
     }
 FOR_INDICES(DEFINE_STEP)

@@ -24,8 +24,8 @@ PRODUCTS = 24 * 24
 _iterate = Kernel(
     "iterate",
     "offsets:i8[n+1] sources:I[m] weights:f8[m]? inverse:f8[n] target:f8[targets+1] teleport:f8[teleports+1] "
-    "alpha:f8 fan_in:i8 ranks:f8[n]! contributions:F[2,n]! sums:f8[n/256,3]! memory:f8[704]! norm:f8 "
-    "goal:f8 period:i8 cycles:i8 history:f4[rows,n]!? scratch:f8[n/4096,576]!? changes:f8[budget]! threads:i8",
+    "alpha:f8 fan_in:i8 ranks:f8[n]! contributions:F[2,n]! sums:f8[n/256,3]! order:u1[n]! memory:f8[704]! "
+    "norm:f8 goal:f8 period:i8 cycles:i8 history:f4[rows,n]!? scratch:f8[n/4096,576]!? changes:f8[budget]! threads:i8",
 )
 
 step = Kernel(
@@ -63,6 +63,7 @@ class Pull:
         n = inverse_out_weight.size
         self._graph = (*in_edges, inverse_out_weight, target, teleport, alpha, fan_in)
         self._sums = np.empty((-(-n // BLOCK_ROWS), 3))
+        self._order = np.empty(n, np.uint8)
         self._memory, self._norm = np.zeros(704), 1.0
         self._contributions: Any = None
         self._history: Any = None
@@ -90,8 +91,8 @@ class Pull:
             self._history = np.empty((depth.rows, n), np.float32)
             self._scratch = np.empty((-(-n // CHUNK_ROWS), PRODUCTS))
         steps = _iterate(
-            *self._graph, self.ranks, self._contributions, self._sums, self._memory, self._norm, goal, *depth,
-            self._history, self._scratch, changes, self._threads,
+            *self._graph, self.ranks, self._contributions, self._sums, self._order, self._memory, self._norm, goal,
+            *depth, self._history, self._scratch, changes, self._threads,
         )  # fmt: skip
         self._norm, self.largest = 0.0, float(self._memory[2])
         return changes[:steps]
