@@ -35,7 +35,7 @@ class State:
     expected : int or None
         Estimated total number of iterations, extrapolated from the error bounds; None until two bounds are known.
     error_bound : float
-        Proved error bound of the current ranks; infinite before the first iteration.
+        Proved error bound of the current ranks; infinite before the first iteration, or if rounding allows no bound.
     seconds : float
         Time in seconds since the call began.
     """

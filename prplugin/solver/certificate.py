@@ -109,9 +109,9 @@ class Certificate:
 
     def _bound(self, residual: Any) -> Any:
         proved = (residual * self._norm + self.noise) / (1 - self.alpha)
-        # The L1 distance of two non-negative vectors is at most the sum of their norms: 1 + `_mass`, and 2 for sum 1.
+        # The L1 distance of two non-negative vectors is at most the sum of their norms, here 1 and `_mass`.
         least = min if isinstance(proved, float) else np.minimum  # `min` takes a tenth of the time
-        return least((least(proved, 1 + self._mass) + self.cast) * ROUND_UP, 2.0)
+        return (least(proved, 1 + self._mass) + self.cast) * ROUND_UP
 
     @property
     def provable(self) -> float:

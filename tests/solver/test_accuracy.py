@@ -59,8 +59,7 @@ def test_error_bound_covers_true_error(method, data, graph, alpha):
     )  # fmt: skip
     exact = solve(n, [(u, v, Fraction(w)) for u, v, w in rows], alpha, personalization, dangling)
     true = distance(ranking.ranks, exact, n if scale == "n" else 1)
-    # A bound of 2 holds for all distributions; ranks sum to 1 up to rounding, so disjoint ones may differ by 2 + u.
-    assert true <= Fraction(ranking.error_bound) + (Fraction(1, 2**48) if ranking.error_bound == 2 else 0)
+    assert true <= Fraction(ranking.error_bound)
     assert max_iter is not None or ranking.error_bound <= 1e-6
     assert ranking.ranks.dtype == dtype
 

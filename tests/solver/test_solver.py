@@ -112,7 +112,7 @@ def test_max_iter_counts_every_iteration(method, budget):
     ranking = caught.value.ranking
     assert ranking.iterations == budget
     exact = graph.rank(alpha=0.99, tol=1e-11).ranks
-    assert np.abs(ranking.ranks - exact).sum() <= ranking.error_bound + 1e-11 <= 2 + 1e-11
+    assert np.abs(ranking.ranks - exact).sum() <= ranking.error_bound + 1e-11 <= 2 + 2e-11
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -243,7 +243,7 @@ def test_float64_proves_where_float32_cannot():
     """Choose alpha so close to 1 that float32 rounding outweighs the contraction: float32 steps prove no bound."""
     outcome, _, seen = run_loop("random", alpha=1 - 1e-8, tol=1e-3, dtype="float32")
     assert outcome.converged
-    assert seen[0][1] == 2
+    assert seen[0][1] == np.inf  # rounding errors may make the sum of the ranks arbitrarily large
     assert outcome.error_bound <= 1e-3
 
 
@@ -306,8 +306,21 @@ def test_slow_convergence_of_larger_graph_warns(monkeypatch):
             prplugin.Graph(cycle(150)).rank(personalization={0: 1.0}, alpha=0.999999, method="numpy")
 
 
-def test_error_bound_never_exceeds_two():
+def test_error_bound_exceeds_two_by_rounding_alone():
     graph = prplugin.Graph(communities(), vertices=range(480))
     seen = []
     graph.rank(alpha=0.999, tol=1e-3, progress=seen.append)
-    assert max(state.error_bound for state in seen if state.stage == "iterations") <= 2
+    assert 2 < max(state.error_bound for state in seen if state.stage == "iterations") <= 2 + 1e-10
+
+
+@pytest.mark.parametrize("method", HOST_METHODS)
+def test_error_bound_covers_cast_of_disjoint_distributions(method):
+    n = 256
+    loops = prplugin.Graph(pd.DataFrame({"src": np.arange(n), "dst": np.arange(n)}))
+    ranking = loops.rank(
+        nstart=dict.fromkeys(range(n - 1), 1.0), personalization={n - 1: 1.0}, stop="delta", tol=1e-9, alpha=1 - 1e-12,
+        dtype="float32", method=method,
+    )  # fmt: skip
+    # x* = v, and the ranks stay near the start, where v is 0: the cast of 1 / 255 makes their sum larger than 1.
+    distance_to_v = sum(map(Fraction, ranking.ranks[:-1].tolist())) + abs(1 - Fraction(float(ranking.ranks[-1])))
+    assert 2 + 1e-8 < distance_to_v <= Fraction(ranking.error_bound)
