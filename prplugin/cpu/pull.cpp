@@ -113,14 +113,17 @@ template <class Index, class Value> struct Pull {
         for (i64 row = begin; row < end; row++) order[begin + starts[length(row)]++] = u8(row - begin);
     }
 
-    // Divide the ranks of a block by their sum, and write contributions and dangling mass.
-    void begin_block(i64 block, f64 norm) {
+    // Divide the ranks z of a block by their sum, and write contributions and dangling mass. `jump`, if given, is z - y,
+    // and becomes the change from y to the divided ranks.
+    void begin_block(i64 block, f64 norm, f32* jump) {
         f64 to_dangling = 0;
         i64 end = least((block + 1) * BLOCK_ROWS, n);
         for (i64 group = block * BLOCK_ROWS; group < end; group += GROUP_ROWS) {
             f64 group_dangling = 0;
             for (i64 i = group; i < least(group + GROUP_ROWS, end); i++) {
-                ranks[i] /= norm;
+                f64 z = ranks[i];
+                ranks[i] = z / norm;
+                if (jump) jump[i] = f32(jump[i] + (ranks[i] - z));
                 contributions[i] = Value(ranks[i] * inverse[i]);
                 group_dangling += inverse[i] == 0 ? ranks[i] : 0.0;
             }
@@ -234,14 +237,16 @@ i64 iterate(Pull<Index, Value>& pull, Team& team, f64 norm, i64 budget, f64 goal
                     },
                     [&] {
                         norm = sum_in_groups(scratch, pull.chunks(), 1);
+                        if (!(norm > 0)) norm = 1;
                         mixing.after_mix(jump);
                     }))
                 return;
+            f32* jumped = memory.mixes ? history + jump * pull.n : nullptr;
             if (begins && !in_turn(
                               blocks,
                               [&](i64 block) {
                                   if (orders) pull.order_rows(block);
-                                  pull.begin_block(block, norm);
+                                  pull.begin_block(block, norm, jumped);
                               },
                               [&] {
                                   orders = false;

@@ -12,8 +12,8 @@ from prplugin.numerics.rounding import rounding_depth
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Floats
 
-BLOCK_ROWS, GROUP_ROWS = 256, 16
-"""Rows whose norms are summed together, and in one plain loop, as in row_sums.hpp."""
+BLOCK_ROWS, LANES = 256, 8
+"""Rows whose norms are summed together, and interleaved sums of a block, as in row_sums.hpp and pull.cpp."""
 
 CHUNK_ROWS = 16 * BLOCK_ROWS
 """Rows per piece of work on whole vectors, as in pull.cpp."""
@@ -39,9 +39,10 @@ step = Kernel(
 def norm_depth(rows: int) -> int:
     """Return the most additions that a row's change or rank goes through in the sums of a step over `rows` rows.
 
-    Groups of a block, the blocks in groups of `FAN_IN` level by level, and the sums of the eight levels.
+    Those of a lane of a block, the lanes (more than in groups of 16 rows, where these are summed), the blocks in groups
+    of `FAN_IN` level by level, and the sums of the eight levels.
     """
-    return min(rows, GROUP_ROWS + BLOCK_ROWS // GROUP_ROWS + rounding_depth(-(-rows // BLOCK_ROWS)) + 8)
+    return min(rows, BLOCK_ROWS // LANES + 3 + rounding_depth(-(-rows // BLOCK_ROWS)) + 8)
 
 
 PLAIN = Depth(0, 0)

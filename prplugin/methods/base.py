@@ -77,8 +77,8 @@ class Step(Protocol):
     def mix(self, moves: Any, weights: Floats, jump: Any) -> None:
         """Replace the ranks y by z = max(y - weights @ moves, 0), divided by its sum.
 
-        Many seeds: one row of weights per seed; a seed whose weights are all 0 keeps y. `jump` receives z - y before
-        the division; it may alias one of `moves`.
+        Many seeds: one row of weights per seed; a seed whose weights are all 0 keeps y. `jump` receives the change of
+        the ranks, except for many seeds; it may alias one of `moves`.
         """
         raise TypeError("this step keeps no history of moves")
 

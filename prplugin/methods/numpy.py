@@ -34,7 +34,7 @@ memory = Memory(
 MIXING_FROM = 25
 """Iterations left, at the rate between the last two measurements, from which mixing pays on large graphs."""
 
-CALL_OVERHEAD = 60_000
+CALL_OVERHEAD = 30_000
 """Vertices plus edges for which a plain iteration takes as long as the extra NumPy calls of a mixed one."""
 
 MIXING_FROM_AT_MOST = 1000

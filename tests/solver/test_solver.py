@@ -34,6 +34,14 @@ def communities(size=40, count=12, seed=0):
     return pd.DataFrame({"src": edges[:, 0], "dst": edges[:, 1]})
 
 
+def separate_blocks(size, directed):
+    """Return a graph of 4000 vertices that are linked only within blocks."""
+    edges = np.random.default_rng(0).integers(0, size, (4000 // size, 2 * size, 2))
+    edges = (edges + np.arange(0, 4000, size)[:, None, None]).reshape(-1, 2)
+    frame = pd.DataFrame({"src": edges[:, 0], "dst": edges[:, 1]})
+    return prplugin.Graph(frame, directed=directed, vertices=range(4000))
+
+
 def cycle(n):
     return pd.DataFrame({"src": np.arange(n), "dst": (np.arange(n) + 1) % n})
 
@@ -71,6 +79,18 @@ def test_acceleration_saves_iterations_and_bound_holds(monkeypatch, method, dire
     assert np.abs(ranking.ranks - finer.ranks).sum() <= ranking.error_bound + finer.error_bound
     assert ranking.iterations < 0.6 * plain_iterations(graph, alpha, 1e-8)
     assert again.ranks.tobytes() == ranking.ranks.tobytes()
+
+
+@pytest.mark.parametrize("alpha", [0.99, 0.999, 0.9999])
+@pytest.mark.parametrize("personalization", [None, {0: 1.0}, dict.fromkeys(range(0, 4000, 7), 1.0)])
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("size", [10, 50, 200])
+def test_no_method_takes_twice_the_iterations_on_separate_blocks(size, directed, personalization, alpha):
+    graph = separate_blocks(size, directed)
+    counts = [
+        graph.rank(alpha=alpha, personalization=personalization, method=method).iterations for method in HOST_METHODS
+    ]
+    assert max(counts) <= 2 * min(counts)
 
 
 @pytest.mark.parametrize("method", HOST_METHODS)

@@ -49,7 +49,10 @@ class MixedOnDevice(Step):
         transposed = cupy.asarray(np.ascontiguousarray(weights.T))
         self._mixing("mix", moves)((BLOCKS,), threads, (n, moves, transposed, self._ranks, jump, sums))
         totals = self.add(sums.get().sum(axis=0))
-        self._ranks /= cupy.asarray(np.where(weights.any(axis=-1), totals, 1.0))
+        norms = cupy.asarray(np.where(weights.any(axis=-1) & (totals > 0), totals, 1.0))
+        self._ranks /= norms
+        if not seeds:  # the kernel wrote z - y
+            jump -= (norms - 1.0) * self._ranks
         self.start(self._ranks)
 
     def _shape(self, seeds: list[int]) -> tuple[int, tuple[int, ...]]:

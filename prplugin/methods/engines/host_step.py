@@ -34,8 +34,7 @@ class HostStep(Step):
         return products
 
     def mix(self, moves: Any, weights: Floats, jump: Any) -> None:
-        # weights @ moves is a correction of the ranks, so float32 suffices for it. Each chunk is read before it is
-        # written, since `jump` may alias one of `moves`.
+        # weights @ moves is a correction of the ranks, so float32 suffices for it.
         ranks = self.ranks()
         mixed = np.empty_like(ranks)
         used = [(weight, row) for weight, row in zip(weights.astype(np.float32), moves, strict=True) if weight]
@@ -49,6 +48,6 @@ class HostStep(Step):
                 correction[: len(part)] += np.multiply(weight, row[here], out=term[: len(part)])
             np.subtract(ranks[here], correction[: len(part)], out=part)
             np.maximum(part, 0.0, out=part)
-            np.subtract(part, ranks[here], out=jump[here], casting="same_kind")
-        mixed /= self.add(total(mixed))
+        mixed /= self.add(total(mixed)) or 1.0
+        np.subtract(mixed, ranks, out=jump, casting="same_kind")
         self.start(mixed)

@@ -166,7 +166,8 @@ class NativeBatch(SeedsStep):
             moves.reshape(len(moves), -1), np.ascontiguousarray(weights.T), self._ranks, self._own(jump), self._sums,
             self._threads,
         )  # fmt: skip
-        norms = np.where(weights.any(axis=-1), totals(self._sums[:, 0]), 1.0)
+        sums = totals(self._sums[:, 0])
+        norms = np.where(weights.any(axis=-1) & (sums > 0), sums, 1.0)
         self._mass = self._alpha * self._divided_by(norms)
         self._has_moves = False
 
