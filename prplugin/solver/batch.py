@@ -7,10 +7,12 @@ weights and its own last iteration; its result does not depend on the other seed
 the iteration of a seed starts at its personalization, which is closer to the solution than uniform ranks.
 
 Seeds that have not converged when their batch ends, because they stagnate at rounding level, continue individually.
+So do those of a small problem that converge slowly: they are solved directly, with one factorization for all seeds.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -24,6 +26,7 @@ from prplugin.methods.base import SeedsStep
 from prplugin.options import Options, proves
 from prplugin.solver.certificate import Certificate
 from prplugin.solver.loop import Loop
+from prplugin.solver.slow import DIRECT_AFTER, DirectSolver, SlowConvergence, is_small
 from prplugin.solver.stopping import step_budget
 from prplugin.types.edges import Floats
 
@@ -69,18 +72,20 @@ def batches(
     certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
     allowed = step_budget(certificate, options)
     budget = min(allowed, certificate.steps(options.tol)) if proves(options) else allowed
+    most = DIRECT_AFTER if proves(options) and is_small(problem) else sys.maxsize
+    solver = DirectSolver()
     begin: Floats | float | None = 1.0 / adjacency.n if start is None and not proves(options) else start
     for first in range(0, seeds.count, step.width):
         part = seeds.slice(first, min(first + step.width, seeds.count))
         step.seed(part)
-        outcome = Loop(certificate, options, budget, watch(options, allowed)).run(step, begin)
+        outcome = Loop(certificate, options, budget, watch(options, allowed), most=most).run(step, begin)
         own = slice(part.count)
         batch = Batch(step.transposed(), outcome.converged[own], outcome.iterations[own], outcome.error_bound[own])
         individual_below = allowed if proves(options) else 0
         for place in np.flatnonzero(~batch.converged & (batch.iterations < individual_below)).tolist():
             posed = replace(problem, personalization=part.vector(place, adjacency.n))
             begun = batch.ranks[place] / total(batch.ranks[place])
-            _rank_into(batch, place, method, posed, begun, options, machine, lambda *_: lambda *_: None)
+            _rank_into(batch, place, method, posed, begun, options, machine, lambda *_: lambda *_: None, solver)
         yield batch
 
 
@@ -89,26 +94,29 @@ def _one_by_one(
     watch: Callable[[Options, int], Callable[[int, float], None]],
 ) -> Iterator[Batch]:  # fmt: skip
     """Rank each seed individually; yield one `Batch` for each `AT_A_TIME` seeds."""
-    n = problem.adjacency.n
+    n, solver = problem.adjacency.n, DirectSolver()
     for first in range(0, seeds.count, AT_A_TIME):
         part = seeds.slice(first, min(first + AT_A_TIME, seeds.count)).on("host")
         k = part.count
         batch = Batch(np.empty((k, n)), np.zeros(k, np.bool_), np.zeros(k, np.int64), np.zeros(k))
         for place in range(k):
             posed = replace(problem, personalization=part.vector(place, n))
-            _rank_into(batch, place, method, posed, 1.0 / n if start is None else start, options, machine, watch)
+            _rank_into(
+                batch, place, method, posed, 1.0 / n if start is None else start, options, machine, watch, solver
+            )
         yield batch
 
 
 def _rank_into(
     batch: Batch, place: int, method: Any, problem: Problem, start: Floats | float, options: Options, machine: Machine,
-    watch: Callable[[Options, int], Callable[[int, float], None]],
+    watch: Callable[[Options, int], Callable[[int, float], None]], solver: DirectSolver,
 ) -> None:  # fmt: skip
     """Rank one seed of a batch individually, after the iterations that the batch has made, and write its results."""
     step, adjacency = method.prepare(problem, machine, **options.method_options), problem.adjacency
     certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
     made = int(batch.iterations[place])
     budget = step_budget(certificate, options) - (0 if options.max_iter is None else made)
-    outcome = Loop(certificate, options, budget, watch(options, budget)).run(step, start)
+    slow = SlowConvergence(problem, solver, made) if proves(options) and is_small(problem) else None
+    outcome = Loop(certificate, options, budget, watch(options, budget), slow=slow).run(step, start)
     batch.ranks[place], batch.converged[place] = step.ranks(), outcome.converged
     batch.iterations[place], batch.error_bounds[place] = made + outcome.iterations, outcome.error_bound

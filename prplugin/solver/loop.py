@@ -35,6 +35,7 @@ stagnate end without convergence; they continue individually (`prplugin.solver.b
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -87,6 +88,7 @@ class Loop:
     `budget`: Maximum number of passes. Passes of the float32 phase count only if it is the user's `max_iter`.
     `watch`: Called after each error bound with the number of passes and the bound.
     `order`: Ends the loop once the order of the highest ranks is proved.
+    `most`: Maximum number of passes, those of the float32 phase included.
     """
 
     certificate: Certificate
@@ -95,6 +97,7 @@ class Loop:
     watch: Callable[[int, float], object]
     order: OrderProof | None = None
     slow: SlowConvergence | None = None
+    most: int = sys.maxsize
 
     def run(self, step: Step, start: Floats | float | None) -> Outcome:
         """Iterate from `start`; afterwards `step.ranks()` returns the result.
@@ -113,7 +116,14 @@ class Loop:
             step.start(start)
         if narrow:
             proof = certificate.for_rounding(step.rounding)
-            self._until(step, state, proof, goal_in_float32(options, proof, certificate), budget - 1, narrow=True)
+            self._until(
+                step,
+                state,
+                proof,
+                goal_in_float32(options, proof, certificate),
+                min(budget - 1, self.most),
+                narrow=True,
+            )
             if not np.all(state.converged):
                 # The float64 certificate bounds ||x|| by `_mass`; float32 rounding may have made the sum larger.
                 ranks = step.ranks()
@@ -128,7 +138,7 @@ class Loop:
                 state.live = ~np.asarray(state.converged)[()]
         if budget > 0 and (state.live if step.seeds is None else state.live.any()):
             last = budget if options.max_iter is not None else state.passes + budget
-            self._until(step, state, certificate, goal_of(options, certificate), last)
+            self._until(step, state, certificate, goal_of(options, certificate), min(last, self.most))
         if self.order is not None:
             state.order = self.order.final_order(step.ranks(), certificate, state.error_bound)
         return state

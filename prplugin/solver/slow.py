@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -34,23 +35,27 @@ class SlowConvergence:
     """Reacts to very slow convergence: restarts from a direct solution, or warns once.
 
     `problem`: Solved directly if it has at most `MAX_DIRECT_VERTICES` vertices. None: only warn.
+    `solver`: Solves it, with a factorization that problems with other personalizations share.
+    `made`: Number of passes that were made before this ranking continues.
     """
 
-    def __init__(self, problem: Problem | None) -> None:
-        self._small = problem if problem is not None and problem.adjacency.n <= MAX_DIRECT_VERTICES else None
+    def __init__(self, problem: Problem | None, solver: DirectSolver | None = None, made: int = 0) -> None:
+        self._small = problem if problem is not None and is_small(problem) else None
+        self._solver = solver or DirectSolver()
+        self._direct_after = DIRECT_AFTER - made
         self._began: tuple[float, int, float] | None = None
         self._warned = False
 
     def restart_or_warn(self, step: Step, passes: int, last: int, change: float, goal: float) -> bool:
-        """Restart the step from a direct solution after `DIRECT_AFTER` passes; return whether it did.
+        """Restart the step from a direct solution after `DIRECT_AFTER` passes in all; return whether it did.
 
         For other problems, issue a `PageRankWarning` if the estimated remaining time is long.
 
         `last`: Maximum number of passes.
         `change`, `goal`: L1 change of the last step, and L1 change at which the ranking ends.
         """
-        if self._small is not None and passes >= DIRECT_AFTER:
-            solution, self._small = _solve_by_lu(self._small.on("host")), None
+        if self._small is not None and passes >= self._direct_after:
+            solution, self._small = self._solver.solve(self._small.on("host")), None
             if solution is not None:
                 step.start(solution)
                 return True
@@ -75,34 +80,54 @@ class SlowConvergence:
         return False
 
 
-def _solve_by_lu(problem: Problem) -> Floats | None:
-    """Solve x = alpha * (P^T x + D * w) + (1 - alpha) * v by a sparse LU factorization.
+def is_small(problem: Problem) -> bool:
+    """Return whether slow convergence ends by a direct solution."""
+    return problem.adjacency.n <= MAX_DIRECT_VERTICES
 
-    Return None without SciPy, or if the solution is not finite.
 
-    With z_b = (I - alpha P^T)^-1 b and d the sum over dangling vertices, x = (1 - alpha) z_v + alpha D z_w and
-    D = (1 - alpha) d(z_v) / (1 - alpha d(z_w)).
+class DirectSolver:
+    """Solves x = alpha * (P^T x + D * w) + (1 - alpha) * v by a sparse LU factorization, which it keeps.
+
+    All problems must have the same graph, alpha and w.
     """
+
+    def __init__(self) -> None:
+        self._factors: Any = None
+
+    def solve(self, problem: Problem) -> Floats | None:
+        """Return the solution; None without SciPy, or if it is not finite.
+
+        With z_b = (I - alpha P^T)^-1 b and d the sum over dangling vertices, x = (1 - alpha) z_v + alpha D z_w and
+        D = (1 - alpha) d(z_v) / (1 - alpha d(z_w)).
+        """
+        if self._factors is None:
+            self._factors = _factors(problem)
+        if self._factors is None:
+            return None
+        n, alpha, dangling = problem.adjacency.n, problem.alpha, problem.adjacency.out_weight == 0
+        v = np.full(n, 1.0 / n) if problem.personalization is None else problem.personalization
+        z = self._factors.solve(v)
+        x = (1 - alpha) * z
+        if dangling.any():
+            z = z if problem.dangling is None else self._factors.solve(problem.dangling)
+            x += alpha * x[dangling].sum() / (1 - alpha * z[dangling].sum()) * z
+        x = np.maximum(x, 0.0)
+        solution: Floats = x / x.sum()
+        return solution if np.isfinite(solution).all() else None
+
+
+def _factors(problem: Problem) -> Any:
+    """Return the LU factors of I - alpha P^T, or None without SciPy."""
     try:
         from scipy.sparse import csc_array, identity  # type: ignore[import-untyped]
         from scipy.sparse.linalg import splu  # type: ignore[import-untyped]
     except ImportError:
         return None
-    adjacency, alpha = problem.adjacency, problem.alpha
-    n = adjacency.n
+    adjacency = problem.adjacency
     offsets, targets, weights = adjacency.csr
-    out_weight, dangling = adjacency.out_weight, adjacency.out_weight == 0
+    out_weight = adjacency.out_weight
     sizes = np.diff(offsets)
     normalized_weights = np.ones(targets.size) if weights is None else weights
-    normalized_weights = normalized_weights / np.repeat(np.where(dangling, 1.0, out_weight), sizes)
-    transposed = csc_array((normalized_weights, targets, offsets), shape=(n, n))
-    v = np.full(n, 1.0 / n) if problem.personalization is None else problem.personalization
-    factors = splu((identity(n) - alpha * transposed).tocsc())
-    z = factors.solve(v)
-    x = (1 - alpha) * z
-    if dangling.any():
-        z = z if problem.dangling is None else factors.solve(problem.dangling)
-        x += alpha * x[dangling].sum() / (1 - alpha * z[dangling].sum()) * z
-    x = np.maximum(x, 0.0)
-    solution: Floats = x / x.sum()
-    return solution if np.isfinite(solution).all() else None
+    normalized_weights = normalized_weights / np.repeat(np.where(out_weight == 0, 1.0, out_weight), sizes)
+    transposed = csc_array((normalized_weights, targets, offsets), shape=(adjacency.n, adjacency.n))
+    return splu((identity(adjacency.n) - problem.alpha * transposed).tocsc())

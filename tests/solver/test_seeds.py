@@ -497,3 +497,17 @@ def test_seed_values_of_cudf_frame_and_errors():
         with pytest.raises(prplugin.InvalidOptionError) as caught:
             names.pagerank(seeds=bad)
         assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("few", [True, False], ids=["individually", "batch"])
+def test_small_slow_graph_is_solved_directly_for_each_seed(monkeypatch, few):
+    monkeypatch.setattr(native, "batch_from", lambda adjacency: 100 if few else 1)
+    n, alpha = 1000, 0.99999
+    graph = prplugin.Graph(pd.DataFrame({"src": np.arange(n), "dst": (np.arange(n) + 1) % n}))
+    vertices = range(0, n, 100)
+    rankings = graph.rank(seeds=list(vertices), alpha=alpha, method="native")
+    assert (rankings.each_iterations > 2000).all()
+    assert (rankings.each_iterations < 2400).all()
+    exact = (1 - alpha) * alpha ** np.arange(n) / (1 - alpha**n)
+    for ranks, bound, vertex in zip(rankings.ranks, rankings.each_error_bound, vertices, strict=True):
+        assert np.abs(ranks - np.roll(exact, vertex)).sum() <= bound <= 1e-6
