@@ -17,7 +17,7 @@ import click
 import prplugin
 from prplugin.cli.failures import Failure, OneLineErrors
 from prplugin.cli.options import SHOWN, given_by_vertex, graph_options, in_options, method_options, rank_options
-from prplugin.cli.tables import print_ranks, print_reasons, show, summary
+from prplugin.cli.tables import dropped_rows, print_ranks, print_reasons, show, summary
 from prplugin.errors import InvalidOptionError
 from prplugin.io import EdgeFile, check_output, is_standard_output, read_edges, write_frame
 from prplugin.io.formats import check_standard_output, described
@@ -65,7 +65,7 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: 
         write_frame(ranking.frame, output)
     if quiet:
         return
-    line = summary(graph, ranking, seconds, file.columns.unused_weight)
+    line = summary(graph, ranking, seconds, file.columns.unused_weight, file.dropped)
     if output is not None and is_standard_output(output):
         click.echo(line, err=True)
         if explain:
@@ -102,6 +102,8 @@ def verify(edges: str, quiet: bool, alpha: float, tol: float, **given: Any) -> N
                 rows.append([check.name, iterations, *figures, "yes" if check.agrees else "NO"])
         show(table(["", "iterations", "seconds", "bound", "distance", "agrees"], rows, left=[0]))
         print_reasons({check.name: check.note for check in checks if check.note})
+    if file.dropped and not quiet:
+        show(dropped_rows(file.dropped))
     if wrong := [check.name for check in checks if check.agrees is False]:
         raise Failure(f"{edges}: the distance to the reference exceeds the error bounds: {', '.join(wrong)}.")
 

@@ -92,6 +92,12 @@ graph_options = _together(
         "Type of the ids in text. auto: integer if the ids of most of the first hundred lines are integers. "
         "integer: leading zeros are dropped.",
     ),
+    _choice(
+        "--missing",
+        ["error", "drop"],
+        "error",
+        "Rows with a missing endpoint, empty in text and null or NaN in Parquet: fail, or drop and count them.",
+    ),
     click.option("--alpha", type=float, default=0.85, help="Damping factor."),
     click.option(
         "--tol", type=float, default=1e-6, help="L1 error to prove, or the threshold of the rule chosen by --stop."

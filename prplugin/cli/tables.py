@@ -55,9 +55,15 @@ def print_reasons(reasons: Mapping[str, str]) -> None:
         show(f"{', '.join(names)}: {reason}", wrapped=True)
 
 
-def summary(graph: Graph, ranking: Ranking, seconds: float, unused_weight: Hashable = None) -> str:
-    """Return one line about the graph, the method, the error bound, an unused column of weights, and the time."""
+def dropped_rows(count: int) -> str:
+    """Return a phrase about rows dropped for a missing endpoint."""
+    return f"{counted(count, 'row')} with a missing endpoint dropped"
+
+
+def summary(graph: Graph, ranking: Ranking, seconds: float, unused_weight: Hashable = None, dropped: int = 0) -> str:
+    """Return one line: graph, method, error bound, unused column of weights, number of dropped rows, and time."""
     unused = "" if unused_weight is None else f"column {unused_weight!r} is not used (--weight {unused_weight}); "
+    unused += f"{dropped_rows(dropped)}; " if dropped else ""
     n, m = graph.number_of_vertices, graph.number_of_edges
     rate = m / max(seconds, 1e-9)
     speed = f"{rate / 1e6:,.3g} million" if rate >= 1e6 else f"{float(f'{rate:.3g}'):,.0f}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from prplugin.errors import InvalidOptionError
 from prplugin.io.formats import described, input_format, is_standard_output
-from prplugin.io.selection import EdgeFile, Ids, Selection
+from prplugin.io.selection import EdgeFile, Ids, Missing, Selection
 from prplugin.io.write import check_output, write_frame
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def read_edges(
     ids: Ids = "auto",
     unweighted: bool = False,
     delimiter: str | None = None,
+    missing: Missing = "error",
 ) -> EdgeFile:
     """Read the edges in a file: Parquet, CSV, TSV, SNAP text or Matrix Market, also compressed (.gz, .zst).
 
@@ -39,7 +40,7 @@ def read_edges(
             f"{described(path)}: delimiter {delimiter!r} must be one ASCII character other than a quote or a line end, "
             "for CSV, TSV or SNAP text."
         )
-    selection = Selection(path, source, destination, weight, header, ids, unweighted, delimiter)
+    selection = Selection(path, source, destination, weight, header, ids, unweighted, delimiter, missing)
     # Lazy imports, since each reader imports pyarrow.
     if name == "parquet":
         from prplugin.io import parquet

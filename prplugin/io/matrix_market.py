@@ -49,7 +49,7 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
             what = f"column 'weight' has {weights[0][fractional[0]]}, and the banner announces integers."
             block.fault_of(fractional[0], f"{what} Write 'real' in it.")
 
-    frame = read_columns(chain([block.part(start + len(line))], text), len(names), columns, check)
+    frame, _ = read_columns(chain([block.part(start + len(line))], text), len(names), columns, check)
     if len(frame) != entries:
         block.fault(start, f"it announces {entries:,} entries, but {len(frame):,} follow.")
     return EdgeFile(frame, found, np.arange(1, n + 1), directed=not symmetric)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import reduce
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from prplugin.errors import InvalidEdgesError
+from prplugin.errors import InvalidEdgesError, listed
 from prplugin.io.blocks import check_memory, pieces
 from prplugin.io.formats import STANDARD_STREAM
-from prplugin.io.selection import EdgeFile, Selection
+from prplugin.io.selection import EdgeFile, Selection, missing_endpoints
 
 
 def read(selection: Selection, compression: str | None) -> EdgeFile:
@@ -21,18 +24,27 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
     with _opened(selection, compression) as file:
         found = selection.resolved(file.schema_arrow.names)
         weight = [] if found.weight is None else [found.weight_name]
-        return EdgeFile(_columns(file, [*found.source_names, *found.destination_names, *weight]), found)
+        ends = [*found.source_names, *found.destination_names]
+        table = _table(file, [*ends, *weight])
+        missing = reduce(pc.or_, [table[end].is_null(nan_is_null=True) for end in dict.fromkeys(ends)])
+        dropped = pc.sum(missing).as_py() or 0
+        if dropped and selection.missing == "error":
+            rows = listed(np.flatnonzero(missing.to_numpy()))
+            raise InvalidEdgesError(f"{selection.name}: {missing_endpoints(dropped)} Counted from 0: {rows}.")
+        kept = table.filter(pc.invert(missing)) if dropped else table
+        return EdgeFile(kept.to_pandas(ignore_metadata=True), found, dropped=dropped)
 
 
 def read_values(selection: Selection, compression: str | None, names: list[str]) -> pd.DataFrame:
     """Read the named columns that a file has; see `prplugin.io.read_values`."""
     with _opened(selection, compression) as file:
         selection.require_values(file.schema_arrow.names, names)
-        return _columns(file, [name for name in names if name in file.schema_arrow.names])
+        names = [name for name in names if name in file.schema_arrow.names]
+        return _table(file, names).to_pandas(ignore_metadata=True)
 
 
-def _columns(file: Any, names: list[Any]) -> pd.DataFrame:
-    return file.read(columns=list(dict.fromkeys(names))).to_pandas(ignore_metadata=True)
+def _table(file: Any, names: list[Any]) -> pa.Table:
+    return file.read(columns=list(dict.fromkeys(names)))
 
 
 @contextmanager

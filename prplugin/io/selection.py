@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from prplugin.errors import ColumnNotFoundError, InvalidOptionError, PageRankError, listed
+from prplugin.errors import ColumnNotFoundError, InvalidOptionError, PageRankError, counted, listed
 from prplugin.frames.columns import Columns, resolve
 from prplugin.io.formats import described
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Ids: TypeAlias = Literal["auto", "integer", "string"]
+Missing: TypeAlias = Literal["error", "drop"]
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,14 @@ class EdgeFile:
     """Edges from a file: a frame of only the endpoint and weight columns, and the columns of the file.
 
     `vertices` is None except for Matrix Market files. `directed` is False if each row is an undirected edge.
+    `dropped` is the number of rows dropped because an endpoint is missing.
     """
 
     frame: pd.DataFrame
     columns: Columns
     vertices: NDArray[np.int64] | None = None
     directed: bool = True
+    dropped: int = 0
 
     def graph_arguments(self) -> dict[str, Any]:
         """Return the arguments of `prplugin.Graph`, without the frame."""
@@ -37,6 +40,12 @@ class EdgeFile:
         source, destination = (ends if len(ends) > 1 else ends[0] for ends in names)
         options = {"weight": self.columns.weight_name, "vertices": self.vertices, "directed": self.directed}
         return {"source": source, "destination": destination, **options}
+
+
+def missing_endpoints(count: int) -> str:
+    """Return a message about rows without an endpoint."""
+    rows = counted(count, "row has", "rows have")
+    return f"{rows} a missing endpoint. Correct the file, or pass --missing drop to drop such rows."
 
 
 @dataclass(frozen=True)
@@ -51,6 +60,7 @@ class Selection:
     ids: Ids = "auto"
     unweighted: bool = False
     delimiter: str | None = None
+    missing: Missing = "error"
 
     @property
     def name(self) -> str:

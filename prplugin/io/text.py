@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
+from functools import reduce
 from itertools import chain, islice
 
 import numpy as np
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 
 from prplugin.errors import InvalidEdgesError
 from prplugin.io.blocks import COMMA_OR_SEMICOLON, WORKING_BYTES, Block, blocks, check_memory
-from prplugin.io.selection import EdgeFile, Selection
+from prplugin.io.selection import EdgeFile, Missing, Selection, missing_endpoints
 
 SAMPLE = 100
 """Number of records in the sample that decides whether ids are integers."""
@@ -41,7 +42,11 @@ def read(selection: Selection, compression: str | None, name: str) -> EdgeFile:
                 columns[end] = Column(end, names[end], kind, zeros=selection.ids == "integer")
     if found.weight is not None:
         columns[found.weight] = Column(found.weight, names[found.weight], "weight")
-    return EdgeFile(read_columns(chain([first], text), len(names), list(columns.values())), found)
+    ends = sorted({*found.source, *found.destination})
+    frame, dropped = read_columns(
+        chain([first], text), len(names), list(columns.values()), endpoints=ends, missing=selection.missing
+    )
+    return EdgeFile(frame, found, dropped=dropped)
 
 
 def read_values(selection: Selection, compression: str | None, name: str, kinds: dict[str, str]) -> pd.DataFrame:
@@ -52,7 +57,7 @@ def read_values(selection: Selection, compression: str | None, name: str, kinds:
     names, _, text = _open(selection, compression, name, set(kinds), tuple(kinds))
     selection.require_values(names, list(kinds))
     columns = [Column(names.index(name), name, kind) for name, kind in kinds.items() if name in names]
-    return read_columns(text, len(names), columns)
+    return read_columns(text, len(names), columns)[0]
 
 
 def _open(
@@ -101,7 +106,8 @@ def _kind(endpoints: list[pa.ChunkedArray]) -> str:
 
     Ids with leading zeros count as strings, since the integers 007 and 7 would be one vertex.
     """
-    ids = [text.decode(errors="replace").strip() for column in endpoints for text in column.to_pylist()]
+    texts = (text.decode(errors="replace").strip() for column in endpoints for text in column.to_pylist())
+    ids = [text for text in texts if text]
     return "integer" if 2 * sum(bool(INTEGER.fullmatch(text)) for text in ids) > len(ids) or not ids else "string"
 
 
@@ -196,28 +202,46 @@ class Column:
 
 
 def read_columns(
-    blocks: Iterable[Block], width: int, columns: list[Column], check: Callable[[Block], None] | None = None
-) -> pd.DataFrame:
+    blocks: Iterable[Block],
+    width: int,
+    columns: list[Column],
+    check: Callable[[Block], None] | None = None,
+    *,
+    endpoints: Sequence[int] = (),
+    missing: Missing = "error",
+) -> tuple[pd.DataFrame, int]:
     """Read some of the `width` fields of every record; raise for the first invalid one, with its line number.
 
     `check` is called after each block, and raises for an invalid record. Integers are int64, or uint64 if they need it;
-    weights are float64.
+    weights are float64. If `missing` is "drop", records with an empty field at the positions `endpoints` are dropped;
+    also return their number. Otherwise an error about one of them counts them all.
     """
-    rows, name = 0, ""
+    rows, dropped, name = 0, 0, ""
+    blocks = iter(blocks)
     for block in blocks:
         name, table = block.name, block.table(width, [column.position for column in columns])
+        absent = _absent(table, endpoints)
         try:
+            kept = table.filter(pc.invert(absent)) if missing == "drop" and absent is not None else table
+            dropped += len(table) - len(kept)
             for column in columns:
-                column.append(table[str(column.position)].combine_chunks())
+                column.append(kept[str(column.position)].combine_chunks())
         except pa.ArrowInvalid as error:
             for row, values in enumerate(zip(*(table[str(c.position)].to_pylist() for c in columns), strict=True)):
+                lacking = absent is not None and absent[row].as_py()
+                if lacking and missing == "drop":
+                    continue
                 faults = (column.describe_fault(value) for column, value in zip(columns, values, strict=True))
                 if fault := next(filter(None, faults), ""):
+                    if lacking:
+                        rest = (_absent(later.table(width, list(endpoints)), endpoints) for later in blocks)
+                        count = sum(pc.sum(part).as_py() for part in (absent, *rest) if part is not None)
+                        fault = f"{fault} In all, {missing_endpoints(count)}"
                     block.fault_of(row, fault)
             block.fault(0, f"the text from here on cannot be converted: {error}.")
         if check is not None:
             check(block)
-        rows += len(table)
+        rows += len(kept)
         # Remaining allocations: the copy of a column, and the graph.
         largest = max(sum(int(part.nbytes) for part in column.parts) for column in columns)
         check_memory(
@@ -232,4 +256,11 @@ def read_columns(
         raise InvalidEdgesError(
             f"{name}: no integer type holds negative ids and those past 2**63: pass --ids string."
         ) from error
-    return pd.DataFrame(read, copy=False)
+    return pd.DataFrame(read, copy=False), dropped
+
+
+def _absent(table: pa.Table, endpoints: Sequence[int]) -> pa.ChunkedArray | None:
+    """Return which records have an empty or blank field at the positions `endpoints`; None if there are none."""
+    blank = [pc.match_substring_regex(table[str(position)], r"^\s*$") for position in endpoints]
+    absent = reduce(pc.or_, blank) if blank else None
+    return absent if absent is not None and pc.any(absent).as_py() else None

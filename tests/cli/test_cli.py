@@ -613,3 +613,30 @@ def test_rank_of_wiki_vote(data_dir):
     result = run("rank", data_dir / "graphs" / "wiki-Vote.parquet", "--tol", "1e-10")
     assert "7,115 vertices, 103,689 edges" in result.stdout
     assert result.stdout.splitlines()[2].split()[1] == "4037"
+
+
+@pytest.mark.parametrize("name", ["edges.csv", "edges.parquet", "ids.csv"])
+def test_rows_with_missing_endpoints_are_counted_or_dropped_on_request(tmp_path, name):
+    path = tmp_path / name
+    if name.endswith("parquet"):
+        ends = pd.DataFrame({"src": pd.array([1, None, 2, 4], "Int64"), "dst": pd.array([2, 3, None, 1], "Int64")})
+        ends.to_parquet(path)
+    else:
+        prefix = "v" if name == "ids.csv" else ""
+        path.write_text("src,dst\n" + "1,2\n,3\n2, \n4,1\n".replace("4", prefix + "4"))
+    assert_fails(run("rank", path), "2 rows have a missing endpoint. Correct the file, or pass --missing drop")
+    options = [] if name != "ids.csv" else ["--ids", "string"]
+    result = run("rank", path, "--missing", "drop", *options)
+    assert result.exit_code == 0, result.stderr
+    assert "3 vertices, 2 edges" in result.stdout
+    assert "2 rows with a missing endpoint dropped" in result.stdout
+    checked = run("verify", path, "--missing", "drop", *options)
+    assert checked.exit_code == 0, checked.stderr
+    assert "2 rows with a missing endpoint dropped" in checked.stdout
+
+
+def test_dropping_rows_keeps_the_line_of_another_error(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("src,dst,w\n1,2,1\n,3,1\n2,4,x\n")
+    result = run("rank", path, "--missing", "drop", "--weight", "w")
+    assert_fails(result, "line 4: column 'w' has 'x', which is no finite number")
