@@ -85,7 +85,7 @@ def test_acceleration_saves_iterations_and_bound_holds(monkeypatch, method, dire
 @pytest.mark.parametrize("personalization", [None, {0: 1.0}, dict.fromkeys(range(0, 4000, 7), 1.0)])
 @pytest.mark.parametrize("directed", [True, False])
 @pytest.mark.parametrize("size", [10, 50, 200])
-def test_no_method_takes_twice_the_iterations_on_separate_blocks(size, directed, personalization, alpha):
+def test_no_host_method_takes_twice_the_iterations_on_separate_blocks(size, directed, personalization, alpha):
     graph = separate_blocks(size, directed)
     counts = [
         graph.rank(alpha=alpha, personalization=personalization, method=method).iterations for method in HOST_METHODS
