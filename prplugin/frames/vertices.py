@@ -104,11 +104,7 @@ class Vertices:
 
     def convert(self, given: Any, what: str) -> Any:
         """Convert a per-vertex argument, or an entry of a list of them, to the types of the library."""
-        if type(given).__module__.partition(".")[0] not in ("polars", "pyarrow"):
-            return given
-        from prplugin.frames.narwhals import as_pandas  # imports narwhals
-
-        return as_pandas(given, what)
+        return given
 
     def with_ids(self, ids: list[Any], kinds: list[str]) -> Self:
         """Return vertices with other ids, written to the same kind of frame."""
