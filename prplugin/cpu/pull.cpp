@@ -140,10 +140,10 @@ template <class Index, class Value> struct Pull {
             for (i64 b = 0; b <= a; b++) {
                 if (!mixing.is_step(b)) continue;
                 const f32 *left = history + mixing.row(a) * n, *right = history + mixing.row(b) * n;
-                f64 sum[8] = {0};
+                f64 sum[LANES] = {0};
                 i64 i = first;
-                for (; i + 8 <= last; i += 8)
-                    for (i64 j = 0; j < 8; j++) sum[j] += f64(left[i + j]) * f64(right[i + j]);
+                for (; i + LANES <= last; i += LANES)
+                    for (i64 j = 0; j < LANES; j++) sum[j] += f64(left[i + j]) * f64(right[i + j]);
                 for (; i < last; i++) sum[0] += f64(left[i]) * f64(right[i]);
                 products[a * MOST_ROWS + b] = sum_of_lanes(sum);
             }
@@ -286,7 +286,7 @@ template <class Index, class Value> i64 step(Pull<Index, Value>& pull, f32* move
     EXPORT iterate_##index##_##value(                                                                                  \
         i64 n, i64, i64 targets, i64 teleports, i64 rows, i64 budget, const i64* offsets, const Index* sources,        \
         const f64* weights, const f64* inverse, const f64* target, const f64* teleport, f64 alpha, i64 fan_in,         \
-        f64* ranks, Value* contributions, f64* sums, u8* order, f64* kept, f64 norm, f64 goal, i64 period, i64 cycles,            \
+        f64* ranks, Value* contributions, f64* sums, u8* order, f64* kept, f64 norm, f64 goal, i64 period, i64 cycles, \
         f32* history, f64* scratch, f64* changes, i64 threads) {                                                       \
         auto& memory = *reinterpret_cast<Memory*>(kept);                                                               \
         if (norm != 0) memory = {0, 0, 0, INFINITY, false, Mixing(period, cycles, rows), {}};                          \
@@ -295,7 +295,7 @@ template <class Index, class Value> i64 step(Pull<Index, Value>& pull, f32* move
         Pull<Index, Value> pull{                                                                                       \
             n,        blocks,        offsets,       sources, weights, inverse, target,                                 \
             teleport, targets > 0,   teleports > 0, alpha,   fan_in,  ranks,   contributions + current * n,            \
-            contributions + !current * n, sums, order, memory.dangling};                                                      \
+            contributions + !current * n, sums, order, memory.dangling};                                               \
         Team team(least(threads, blocks));                                                                             \
         i64 steps = iterate(pull, team, norm, budget, goal, memory, history, scratch, changes);                        \
         memory.dangling = pull.dangling;                                                                               \
@@ -316,7 +316,7 @@ FOR_INDICES(FOR_VALUES)
         i64 blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;                                                                \
         Pull<Index, f64> pull{n,        blocks,      offsets,       sources, weights, inverse, target,                 \
                               teleport, targets > 0, teleports > 0, alpha,   fan_in,  ranks,   contributions,          \
-                              next,     sums,        nullptr,       dangling};                                                        \
+                              next,     sums,        nullptr,       dangling};                                         \
         return step(pull, moves, threads);                                                                             \
     }
 FOR_INDICES(DEFINE_STEP)

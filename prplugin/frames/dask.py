@@ -249,8 +249,7 @@ def given_values(given: Any, names: list[Hashable], what: str) -> tuple[list[Any
             f"{what} is an array, and the vertices of this graph are on several workers: pass a Series indexed by "
             "vertex."
         )
-    vertices = pandas.Vertices(names, [], [])
-    return vertices.ids_and_numbers(vertices.convert(given, what), what)
+    return pandas.Vertices(names, [], []).ids_and_numbers(given, what)
 
 
 def frame_of(futures: list[Any], rows: list[int], like: Any) -> Any:

@@ -220,13 +220,14 @@ def read_columns(
     blocks = iter(blocks)
     for block in blocks:
         name, table = block.name, block.table(width, [column.position for column in columns])
-        absent = _absent(table, endpoints)
+        absent = _absent(table, endpoints) if missing == "drop" else None
         try:
-            kept = table.filter(pc.invert(absent)) if missing == "drop" and absent is not None else table
+            kept = table if absent is None else table.filter(pc.invert(absent))
             dropped += len(table) - len(kept)
             for column in columns:
                 column.append(kept[str(column.position)].combine_chunks())
         except pa.ArrowInvalid as error:
+            absent = _absent(table, endpoints)
             for row, values in enumerate(zip(*(table[str(c.position)].to_pylist() for c in columns), strict=True)):
                 lacking = absent is not None and absent[row].as_py()
                 if lacking and missing == "drop":

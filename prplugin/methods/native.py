@@ -27,8 +27,8 @@ runs_on = "cpu"
 memory = Memory(
     memory_space="host",
     arrays=("csc", "out_weight", "normalized_weights"),
-    # Inverse out-weights, ranks, contributions old and new, 7 rows of history, and their products.
-    vertex=Size(4 * 8 + 7 * 4 + 2),
+    # Inverse out-weights, ranks, contributions old and new, 7 rows of history, their products, and the order of rows.
+    vertex=Size(4 * 8 + 7 * 4 + 3),
     # 12 more rows of history.
     many_vertex=Size(12 * 4),
 )
