@@ -12,6 +12,7 @@ import pytest
 from rational_pagerank import distance, solve
 
 import prplugin
+from benchmarks.communities import graph_of as communities_apart
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods import numpy as method
@@ -32,14 +33,6 @@ def communities(size=40, count=12, seed=0):
     between = random.integers(0, size * count, (count, 2))
     edges = np.concatenate([*within, between])
     return pd.DataFrame({"src": edges[:, 0], "dst": edges[:, 1]})
-
-
-def separate_blocks(size, directed):
-    """Return a graph of 4000 vertices that are linked only within blocks."""
-    edges = np.random.default_rng(0).integers(0, size, (4000 // size, 2 * size, 2))
-    edges = (edges + np.arange(0, 4000, size)[:, None, None]).reshape(-1, 2)
-    frame = pd.DataFrame({"src": edges[:, 0], "dst": edges[:, 1]})
-    return prplugin.Graph(frame, directed=directed, vertices=range(4000))
 
 
 def cycle(n):
@@ -86,7 +79,7 @@ def test_acceleration_saves_iterations_and_bound_holds(monkeypatch, method, dire
 @pytest.mark.parametrize("directed", [True, False])
 @pytest.mark.parametrize("size", [10, 50, 200])
 def test_no_host_method_takes_twice_the_iterations_on_separate_blocks(size, directed, personalization, alpha):
-    graph = separate_blocks(size, directed)
+    graph = communities_apart(size, directed)
     counts = [
         graph.rank(alpha=alpha, personalization=personalization, method=method).iterations for method in HOST_METHODS
     ]
