@@ -129,12 +129,12 @@ def pagerank(
     Returns
     -------
     frame
-        Frame of the type of `edges` (a `polars.DataFrame` for a LazyFrame; a `pyarrow.Table` for Parquet, a DuckDB
-        relation and an object with only Arrow's C interface), with one row per vertex and the columns `vertex` (or the
-        source's columns if a vertex has several) and `pagerank`. Integer ids ascend; others are in the order of first
-        appearance, row by row, source before destination, then `vertices`. With `seeds`, one row per seed and vertex,
-        and a first column `seed`: the vertex (its columns with the prefix "seed_" if it has several), the position in
-        the list, counted from 0, or the value in the frame.
+        Frame of the type of `edges`, also of narwhals (a `polars.DataFrame` for a LazyFrame; a `pyarrow.Table` for
+        Parquet, a DuckDB relation and an object with only Arrow's C interface), with one row per vertex and the columns
+        `vertex` (or the source's columns if a vertex has several) and `pagerank`. Integer ids ascend; others are in the
+        order of first appearance, row by row, source before destination, then `vertices`. With `seeds`, one row per
+        seed and vertex, and a first column `seed`: the vertex (its columns with the prefix "seed_" if it has several),
+        the position in the list, counted from 0, or the value in the frame.
 
     Raises
     ------

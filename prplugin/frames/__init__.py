@@ -49,6 +49,8 @@ def adapter_for(frame: object) -> FrameAdapter:
         return parquet
     from prplugin.frames import narwhals
 
+    if narwhals.is_wrapped(frame):
+        return narwhals.WrappedFrame(frame)
     if narwhals.is_supported(frame):
         return narwhals
     raise InvalidEdgesError(

@@ -7,7 +7,8 @@ that narwhals collects it to: a `polars.DataFrame` for a `polars.LazyFrame`, a `
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -37,6 +38,7 @@ class Vertices(pandas.Vertices):
     fields: list[pa.Field | None]  # Arrow field of each vertex column; None: the common type in pandas
     backend: Any  # narwhals.Implementation, the library of the result
     syntax: str  # library of the edges, whose syntax messages use for casts
+    wrap: Callable[..., Any] | None = None  # converts results to frames of narwhals
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -68,11 +70,42 @@ class Vertices(pandas.Vertices):
         if len(columns) > 1:
             return self._native(table)
         if self.backend.is_pyarrow():
-            return table[0]
-        return nw.from_arrow(table, backend=self.backend)[str(self.names[0])].to_native()
+            return self._wrapped(table[0])
+        return self._wrapped(nw.from_arrow(table, backend=self.backend)[str(self.names[0])].to_native())
 
     def _native(self, frame: pa.Table) -> Any:
-        return frame if self.backend.is_pyarrow() else nw.from_arrow(frame, backend=self.backend).to_native()
+        native = frame if self.backend.is_pyarrow() else nw.from_arrow(frame, backend=self.backend).to_native()
+        return self._wrapped(native)
+
+    def _wrapped(self, native: Any) -> Any:
+        return native if self.wrap is None else self.wrap(native, allow_series=True)
+
+
+class WrappedFrame:
+    """Adapter of a frame of narwhals itself, whose results are frames of narwhals too."""
+
+    memory_space: MemorySpace = "host"
+
+    def __init__(self, frame: Any) -> None:
+        if frame.implementation.is_dask():
+            raise InvalidEdgesError(
+                "edges are a narwhals frame of Dask: pass the Dask frame itself, edges.to_native()."
+            )
+        # A frame of narwhals.stable.v1 has that module; one of narwhals.dataframe is made by narwhals.from_native.
+        self._wrap = getattr(sys.modules[type(frame).__module__], "from_native", nw.from_native)
+
+    def open_frame(self, frame: Any) -> tuple[Any, list[Hashable]]:
+        return open_frame(nw.to_native(frame))
+
+    def read(self, frame: Any, columns: Columns, vertices: object, **how: Any) -> tuple[Any, Vertices]:
+        # A pandas frame is not read by the adapter of pandas, since the result is made from Arrow.
+        edges, known = read(frame, columns, vertices, **how)
+        return edges, replace(known, wrap=self._wrap)
+
+
+def is_wrapped(frame: object) -> bool:
+    """Return whether a frame is one of narwhals itself."""
+    return isinstance(frame, (nw.DataFrame, nw.LazyFrame))
 
 
 def is_supported(frame: object) -> bool:

@@ -471,3 +471,27 @@ def test_other_dataframe_libraries_are_not_imported():
 def test_the_order_of_imports_does_not_matter(order):
     code = f"{order}\nprint(polars.DataFrame.pagerank is polars.LazyFrame.pagerank is prplugin.pagerank)"
     assert run_python("-c", code) == "True"
+
+
+@pytest.mark.parametrize("convert", [pl.from_arrow, lambda table: pl.from_arrow(table).lazy(), pa.Table.to_pandas])
+@pytest.mark.parametrize("narwhals", ["narwhals", "narwhals.stable.v1"])
+def test_frames_of_narwhals_have_results_of_narwhals(convert, narwhals):
+    library = pytest.importorskip(narwhals)
+    table = pa.table({"src": SOURCES, "dst": TARGETS})
+    frame = library.from_native(convert(table))
+    found = prplugin.pagerank(frame)
+    assert type(found) is library.DataFrame
+    expected = reference(table)
+    assert {name: found[name].to_list() for name in found.columns} == expected.to_dict("list")
+    vertices = prplugin.Graph(frame).vertices
+    assert type(vertices) is library.Series
+    assert vertices.to_list() == expected["vertex"].tolist()
+
+
+@pytest.mark.filterwarnings("ignore:Dask support:FutureWarning")
+def test_a_narwhals_frame_of_dask_is_refused():
+    dask = pytest.importorskip("dask.dataframe")
+    narwhals = pytest.importorskip("narwhals")
+    frame = narwhals.from_native(dask.from_pandas(pd.DataFrame({"src": [1], "dst": [2]}), npartitions=1))
+    with pytest.raises(prplugin.InvalidEdgesError, match=r"pass the Dask frame itself, edges\.to_native\(\)"):
+        prplugin.pagerank(frame)
