@@ -112,7 +112,7 @@ def verify(edges: str, quiet: bool, alpha: float, tol: float, **given: Any) -> N
 @click.argument("edges", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print the methods as a JSON list of objects.")
 def methods(edges: str | None, as_json: bool) -> None:
-    """List all methods, and the reason for each that cannot run here.
+    """List all methods, those that can run here first, and the reason for each that cannot.
 
     With EDGES, a file of edges that needs no options, also print the estimated seconds of each method on that graph,
     and the choice of --method auto.
@@ -128,6 +128,7 @@ def methods(edges: str | None, as_json: bool) -> None:
             entry["seconds"] = estimate[name].seconds if reason is None else None
             entry["chosen"] = estimate[name].chosen
         found.append(entry)
+    found.sort(key=lambda entry: not entry["runs"])
     if as_json:
         check_standard_output()
         click.echo(json.dumps(found, indent=2))

@@ -94,7 +94,7 @@ class Estimate(Displayed):
             title += f"; at most {peak} of {space} memory to build the graph; it holds {held}"
         rows = []
         first: dict[str, str] = {}  # method of each reason
-        for one in self.methods:
+        for one in sorted(self.methods, key=lambda method: method.reason is not None):
             sizes = (one.device, one.device_at_most, one.host, one.host_at_most)
             note = "auto takes it" if one.chosen else ""
             if one.reason is not None:

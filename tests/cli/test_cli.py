@@ -556,7 +556,7 @@ def test_methods_of_a_graph_has_the_choice_of_auto_and_its_reason(tmp_path):
 
 def test_methods_lists_all_methods(monkeypatch):
     listed = json.loads(run("methods", "--json").stdout)
-    assert [entry["name"] for entry in listed] == list(methods())
+    assert sorted(entry["name"] for entry in listed) == sorted(methods())
     assert all(entry["runs"] == (entry["reason"] is None) and entry["summary"] for entry in listed)
     monkeypatch.setattr(prplugin.methods.numpy, "unavailable_reason", lambda adjacency, machine: "it is disabled")
     shown = run("methods").stdout
@@ -640,3 +640,12 @@ def test_dropping_rows_keeps_the_line_of_another_error(tmp_path):
     path.write_text("src,dst,w\n1,2,1\n,3,1\n2,4,x\n")
     result = run("rank", path, "--missing", "drop", "--weight", "w")
     assert_fails(result, "line 4: column 'w' has 'x', which is no finite number")
+
+
+def test_methods_that_can_run_here_are_listed_first(edges):
+    for arguments in ([], [edges]):
+        runs = [method["runs"] for method in json.loads(run("methods", "--json", *arguments).stdout)]
+        assert runs == sorted(runs, reverse=True)
+    rows = repr(prplugin.Graph.from_file(edges).estimate()).splitlines()[2:]
+    reasons = ["cannot run:" in row for row in rows]
+    assert reasons == sorted(reasons)
