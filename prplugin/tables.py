@@ -10,6 +10,9 @@ from decimal import ROUND_CEILING, Context
 from html import escape
 from typing import IO, Any
 
+NOTEBOOK_WIDTH = 100
+"""Width in characters of output in a notebook, which does not wrap preformatted text."""
+
 UNLIMITED = 1 << 16
 """Width in characters of output to files, large enough to avoid truncation and wrapping."""
 
@@ -68,18 +71,21 @@ class Displayed:
 def console(file: IO[str] | None) -> Any:
     """Return a rich console that writes to a file, or if it is None to standard output or a notebook's cell.
 
-    Only on a terminal are lines wrapped.
+    Lines are wrapped on a terminal and in a notebook only.
     """
     from rich.console import Console
 
     terminal = file is not None and file.isatty()
-    # In a notebook, rich would otherwise display output for a file in the cell.
-    return Console(
-        file=file,
+    built = Console(
         width=None if terminal else UNLIMITED,
+        file=file,
         highlight=False,
+        # In a notebook, rich would otherwise display output for a file in the cell.
         force_jupyter=None if file is None else False,
     )
+    if built.is_jupyter:
+        built.width = NOTEBOOK_WIDTH
+    return built
 
 
 def table(head: list[str], rows: list[list[str]], left: Container[int], *, ruled: bool = True) -> Any:

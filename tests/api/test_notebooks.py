@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 nbformat = pytest.importorskip("nbformat")
@@ -67,6 +69,8 @@ def test_explanation_is_one_output(outputs, name):
     (output,) = outputs[name]
     assert "300 vertices" in output["data"]["text/html"]
     assert "iterations" in output["data"]["text/plain"]
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", output["data"]["text/plain"])
+    assert max(len(line) for line in plain.splitlines()) <= 100
 
 
 def test_explanation_to_a_file_has_no_output(outputs):
