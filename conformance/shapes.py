@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from prplugin.machine import COMPILED_FROM
-
 __all__ = ["SHAPES", "Shape", "shape"]
 
 
@@ -182,11 +180,11 @@ def skewed() -> Shape:
 
 @shape
 def large() -> Shape:
-    """Return skewed weighted edges of 64-bit ids, as many as prplugin's compiled graph building requires."""
+    """Return skewed weighted edges of 64-bit ids, in the order of no column."""
     rng = np.random.default_rng(21)
     names = rng.integers(-(2**62), 2**62, 20_000)
-    source, destination = (names[(20_000 * rng.random(COMPILED_FROM) ** 3).astype(np.int64)] for _ in range(2))
-    return _edges(source, destination, rng.exponential(size=COMPILED_FROM))
+    source, destination = (names[(20_000 * rng.random(16_384) ** 3).astype(np.int64)] for _ in range(2))
+    return _edges(source, destination, rng.exponential(size=16_384))
 
 
 # --- weights ------------------------------------------------------------------------------------------------------

@@ -8,9 +8,6 @@ from pathlib import Path
 
 CGROUP = Path("/sys/fs/cgroup")
 
-COMPILED_FROM = 1 << 14
-"""Number of edges from which compiled kernels factorize and group; below it NumPy makes fewer calls."""
-
 MIN_THREADED_EDGES = 3 << 17
 """Number of edges below which one pass over the edges takes less time than the start of other threads."""
 

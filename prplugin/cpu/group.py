@@ -13,24 +13,21 @@ import numpy as np
 from prplugin.cpu.compensated import CompensatedSums
 from prplugin.cpu.library import Kernel
 from prplugin.cpu.sorting import offsets_of, rows_of
+from prplugin.cpu.threads import bounds_of_pieces
 from prplugin.types.edges import Floats, GroupedEdges, Integers, index_dtype
 
 BUCKET_BITS = 8
 """log2 of the number of buckets: with 256 output streams, a core does not thrash its TLB and caches."""
 
-PIECE = 1 << 17
-"""Rows per piece of work."""
-
 _count = Kernel("count_ids", "ids:I[m] low:i8 counts:K[parts,n]!")
-_count_buckets = Kernel("count_buckets", "rows:I[m] low:i8 shift:i8 counts:i4[pieces,buckets]! threads:i8")
-_fill = Kernel(
-    "fill_buckets",
-    "rows:I[m] columns:I[m] weights:f8[m]? low:i8 shift:i8 bits:i8 places:i8[pieces,buckets]! pairs:i8[m]! "
-    "bucket_weights:f8[m]!? threads:i8",
+_partition = Kernel(
+    "partition_edges",
+    "rows:I[m] columns:I[m] weights:f8[m]? low:i8 shift:i8 bits:i8 places:i8[pieces,buckets]! bounds:i8[buckets+1]! "
+    "pairs:i8[m]! bucket_weights:f8[m]!? threads:i8",
 )
 _sort = Kernel(
     "sort_buckets",
-    "order:i8[buckets] bounds:i8[buckets+1] shift:i8 bits:i8 pairs:i8[m] bucket_weights:f8[m]? offsets:i8[n+1]! "
+    "bounds:i8[buckets+1] shift:i8 bits:i8 pairs:i8[m] bucket_weights:f8[m]? order:i8[buckets]! offsets:i8[n+1]! "
     "indices:I[m]! weights:f8[m]!? threads:i8",
 )
 _scatter = Kernel(
@@ -61,28 +58,25 @@ def grouped(
     `rows` and `columns` are ids from `low` to low + n - 1. Return the offsets of the rows, the columns less `low`, and
     the weights.
     """
-    bits = max(n - 1, 1).bit_length()
-    shift = max(bits - BUCKET_BITS, 0)
-    weights = None if weights is None else np.ascontiguousarray(weights)
-    least, buckets = as_int64(low), ((n - 1) >> shift) + 1
-    counts = np.zeros((max(1, -(-rows.size // PIECE)), buckets), np.int32)
-    rows, columns = np.ascontiguousarray(rows), np.ascontiguousarray(columns)
-    _count_buckets(rows, least, shift, counts, threads)
-    bounds = offsets_of(counts.sum(axis=0))
-    places = np.cumsum(counts, axis=0, dtype=np.int64)
-    places += bounds[:-1]
-    places -= counts
     # A pair is an int64 with the row within its bucket in the upper bits and the column in the lower `bits`, which
     # suffices for any n that fits in memory.
+    bits = max(n - 1, 1).bit_length()
+    shift = max(bits - BUCKET_BITS, 0)
+    places = np.zeros((bounds_of_pieces(rows.size).size - 1, ((n - 1) >> shift) + 1), np.int64)
+    bounds = np.empty(places.shape[1] + 1, np.int64)
     pairs: Integers = np.empty(rows.size, np.int64)
     bucket_weights = None if weights is None else np.empty(weights.size)
-    _fill(rows, columns, weights, least, shift, bits, places, pairs, bucket_weights, threads)
+    _partition(
+        np.ascontiguousarray(rows), np.ascontiguousarray(columns),
+        None if weights is None else np.ascontiguousarray(weights), as_int64(low), shift, bits, places, bounds, pairs,
+        bucket_weights, threads,
+    )  # fmt: skip
     del rows, columns, weights  # so that their memory may be freed
     offsets = np.zeros(n + 1, np.int64)
     indices: Integers = np.empty(pairs.size, index_dtype(n))
     sorted_weights = None if bucket_weights is None else np.empty(pairs.size)
-    order = np.argsort(-np.diff(bounds), kind="stable")
-    _sort(order, bounds, shift, bits, pairs, bucket_weights, offsets, indices, sorted_weights, threads)
+    order = np.empty(bounds.size - 1, np.int64)
+    _sort(bounds, shift, bits, pairs, bucket_weights, order, offsets, indices, sorted_weights, threads)
     return offsets, indices, sorted_weights
 
 

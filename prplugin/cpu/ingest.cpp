@@ -10,6 +10,7 @@
 namespace {
 
 constexpr i64 AHEAD = 64;               // rows between a prefetch and its use
+constexpr i64 PIECE = 1 << 17;          // rows per piece of work
 constexpr i64 FETCHED_FROM = 1 << 20;  // number of counts from which they exceed the L2 cache of a core
 
 // Return id - low, exact modulo 2**64: ids of uint64 may lie on both sides of 2**63.
@@ -25,11 +26,24 @@ void count(const Index* ids, i64 first, i64 last, i64 low, i64 shift, i64 n, Cou
     }
 }
 
-// Insert ids by open addressing until `limit` are new. The factor of Fibonacci hashing is 2**64 over the golden ratio.
+// Write the least and the greatest of ids ^ flip to `found`.
+template <class Index> void extremes(const Index* ids, i64 first, i64 last, i64 flip, i64* found) {
+    i64 low = INT64_MAX, high = INT64_MIN;
+    for (i64 row = first; row < last; row++) {
+        i64 id = ids[row] ^ flip;
+        low = least(low, id);
+        high = most(high, id);
+    }
+    found[0] = low;
+    found[1] = high;
+}
+
+// Insert ids by open addressing until none of the `left` new ones is left; return the first row that is not inserted.
+// The factor of Fibonacci hashing is 2**64 over the golden ratio.
 template <class Index, class Code>
-i64 insert(const Index* ids, i64 first, i64 last, i64* slots, i64 size, i64 bits, Code* codes, i64 limit, i64* found) {
+i64 insert(const Index* ids, i64 row, i64 last, i64* slots, i64 size, i64 bits, Code* codes, i64& left) {
     constexpr u64 GOLDEN = 0x9E3779B97F4A7C15u;
-    i64 mask = size - 2, added = 0, row = first, shift = 64 - bits;
+    i64 mask = size - 2, shift = 64 - bits;
     for (; row < last; row++) {
         if (row + AHEAD < last) __builtin_prefetch(&slots[(u64(i64(ids[row + AHEAD])) * GOLDEN) >> shift]);
         i64 key = ids[row], slot = i64((u64(key) * GOLDEN) >> shift);
@@ -40,13 +54,9 @@ i64 insert(const Index* ids, i64 first, i64 last, i64* slots, i64 size, i64 bits
             i64 held = __atomic_load_n(&slots[slot], __ATOMIC_RELAXED);
             while (held != key) {
                 if (held == INT64_MIN) {
-                    if (added == limit) {
-                        found[0] = row;
-                        found[1] = added;
-                        return 0;
-                    }
+                    if (left == 0) return row;
                     if (__atomic_compare_exchange_n(&slots[slot], &held, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-                        added++;
+                        left--;
                         break;
                     }
                 } else {
@@ -57,9 +67,7 @@ i64 insert(const Index* ids, i64 first, i64 last, i64* slots, i64 size, i64 bits
         }
         codes[row] = Code(slot);
     }
-    found[0] = row;
-    found[1] = added;
-    return 0;
+    return row;
 }
 
 // Write the endpoints of the edges of a piece (and their weights) to the next free entries of their rows' buckets.
@@ -94,6 +102,29 @@ void sort(i64 begin, i64 end, i64 bits, const i64* pairs, const f64* bucket_weig
     }
 }
 
+// Turn the counts of each piece in each bucket into the first place of its pairs; bucket b begins at bounds[b].
+void find_places(i64 pieces, i64 buckets, i64* counts, i64* bounds) {
+    i64 place = 0;
+    for (i64 bucket = 0; bucket < buckets; bucket++) {
+        bounds[bucket] = place;
+        for (i64 piece = 0; piece < pieces; piece++) {
+            i64 size = counts[piece * buckets + bucket];
+            counts[piece * buckets + bucket] = place;
+            place += size;
+        }
+    }
+    bounds[buckets] = place;
+}
+
+// Write the buckets to `order` by descending size, up to a factor of two.
+void sort_by_size(i64 buckets, const i64* bounds, i64* order) {
+    i64 starts[66] = {0};
+    auto place = [&](i64 bucket) { return __builtin_clzll(u64(bounds[bucket + 1] - bounds[bucket]) | 1); };
+    for (i64 bucket = 0; bucket < buckets; bucket++) starts[place(bucket) + 1]++;
+    for (i64 each = 0; each < 65; each++) starts[each + 1] += starts[each];
+    for (i64 bucket = 0; bucket < buckets; bucket++) order[starts[place(bucket)]++] = bucket;
+}
+
 i64 part_of(i64 size, i64 part, i64 parts) { return i64((__int128)size * part / parts); }
 
 }  // namespace
@@ -115,61 +146,106 @@ i64 part_of(i64 size, i64 part, i64 parts) { return i64((__int128)size * part / 
 FOR_TWO(DEFINE)
 #undef DEFINE
 
-// Insert the ids first .. last - 1 into a table; write their slots to `codes`, and the end of the ids that fitted and
-// the number of new ones to `found`. Called by several threads at once.
-#define DEFINE(suffix, Index, Code)                                                                                  \
-    EXPORT insert_ids_##suffix(i64 m, i64 size, const Index* ids, i64 first, i64 last, i64* slots, i64 bits,         \
-                               Code* codes, i64 limit, i64* found) {                                                 \
-        return insert(ids, first, least(last, m), slots, size + 1, bits, codes, limit, found);                       \
+// Find the least and the greatest of ids ^ flip; each thread writes those of a part.
+#define DEFINE(suffix, Index)                                                                          \
+    EXPORT extremes_##suffix(i64 m, i64 parts, const Index* ids, i64 flip, i64* found) {               \
+        Team team(parts);                                                                              \
+        return team.for_each(parts, [&](i64 part) {                                                    \
+            extremes(ids, part_of(m, part, parts), part_of(m, part + 1, parts), flip, found + 2 * part); \
+        })                                                                                             \
+                   ? 0                                                                                 \
+                   : INTERRUPTED;                                                                      \
+    }
+FOR_SIGNED(DEFINE)
+#undef DEFINE
+
+// Insert ids into a table until `limit` are new, an equal part by each thread; write their slots to `codes`. The rows of
+// each piece from `done` on are left, which is moved. Return the number of new ids.
+#define DEFINE(suffix, Index, Code)                                                                               \
+    EXPORT insert_ids_##suffix(i64 m, i64 pieces, i64 size, const Index* ids, i64* done, i64* slots, i64 bits,    \
+                               Code* codes, i64 limit, i64 threads) {                                             \
+        Team team(least(threads, pieces));                                                                        \
+        i64 next = 0, added = 0;                                                                                  \
+        bool completed = team.run([&](i64 thread) {                                                               \
+            i64 part = limit / team.count(), left = part;                                                         \
+            for (i64 piece; (piece = team.take(next, pieces, thread)) >= 0;) {                                    \
+                i64 last = part_of(m, piece + 1, pieces);                                                         \
+                done[piece] = insert(ids, done[piece], last, slots, size + 1, bits, codes, left);                 \
+            }                                                                                                     \
+            __atomic_fetch_add(&added, part - left, __ATOMIC_RELAXED);                                            \
+        });                                                                                                       \
+        return completed ? added : INTERRUPTED;                                                                   \
     }
 FOR_TWO(DEFINE)
 #undef DEFINE
 
-// Count the edges of each piece in each bucket of 2**shift vertices.
-#define DEFINE(suffix, Index)                                                                                        \
-    EXPORT count_buckets_##suffix(i64 m, i64 pieces, i64 buckets, const Index* rows, i64 low, i64 shift, i32* counts, \
-                                  i64 threads) {                                                                     \
-        Team team(threads);                                                                                          \
-        return team.for_each(pieces, [&](i64 piece) {                                                                \
-            count(rows, part_of(m, piece, pieces), part_of(m, piece + 1, pieces), low, shift, buckets,               \
-                  counts + piece * buckets);                                                                         \
-        })                                                                                                           \
-                   ? 0                                                                                               \
-                   : INTERRUPTED;                                                                                    \
+// Write id - low to `codes`.
+#define DEFINE(suffix, Index, Code)                                                                          \
+    EXPORT shift_ids_##suffix(i64 m, const Index* ids, i64 low, Code* codes, i64 threads) {                  \
+        Team team(threads);                                                                                  \
+        i64 pieces = m / PIECE + 1;                                                                          \
+        return team.for_each(pieces, [&](i64 piece) {                                                        \
+            i64 last = part_of(m, piece + 1, pieces);                                                        \
+            for (i64 row = part_of(m, piece, pieces); row < last; row++) codes[row] = Code(less(ids[row], low)); \
+        })                                                                                                   \
+                   ? 0                                                                                       \
+                   : INTERRUPTED;                                                                            \
+    }
+FOR_TWO(DEFINE)
+#undef DEFINE
+
+// Replace each code by its position, in the rows from `firsts` to `lasts` of each piece.
+#define DEFINE(suffix, Index)                                                                              \
+    EXPORT replace_codes_##suffix(i64, i64 pieces, i64, Index* codes, const i64* firsts, const i64* lasts, \
+                                  const Index* positions, i64 threads) {                                   \
+        Team team(threads);                                                                                \
+        return team.for_each(pieces, [&](i64 piece) {                                                      \
+            for (i64 row = firsts[piece]; row < lasts[piece]; row++) codes[row] = positions[codes[row]];   \
+        })                                                                                                 \
+                   ? 0                                                                                     \
+                   : INTERRUPTED;                                                                          \
     }
 FOR_SIGNED(DEFINE)
 #undef DEFINE
 
-// Partition the edges into buckets of rows; `places` has the first free entry of each piece in each bucket.
+// Partition the edges into buckets of 2**shift rows; `bounds` receives the first pair of each bucket.
+#define DEFINE(suffix, Index)                                                                                         \
+    EXPORT partition_edges_##suffix(i64 m, i64 pieces, i64 buckets, const Index* rows, const Index* columns,          \
+                                    const f64* weights, i64 low, i64 shift, i64 bits, i64* places, i64* bounds,       \
+                                    i64* pairs, f64* bucket_weights, i64 threads) {                                   \
+        Team team(least(threads, pieces));                                                                            \
+        auto first = [&](i64 piece) { return part_of(m, piece, pieces); };                                            \
+        i64 counted = 0, filled = 0;                                                                                  \
+        return team.run([&](i64 thread) {                                                                             \
+            for (i64 piece; (piece = team.take(counted, pieces, thread)) >= 0;)                                       \
+                count(rows, first(piece), first(piece + 1), low, shift, buckets, places + piece * buckets);           \
+            if (!team.barrier(thread)) return;                                                                        \
+            if (thread == 0) find_places(pieces, buckets, places, bounds);                                            \
+            if (!team.barrier(thread)) return;                                                                        \
+            for (i64 piece; (piece = team.take(filled, pieces, thread)) >= 0;)                                        \
+                fill(rows, columns, weights, first(piece), first(piece + 1), low, shift, bits,                        \
+                     places + piece * buckets, pairs, bucket_weights);                                                \
+        })                                                                                                            \
+                   ? 0                                                                                                \
+                   : INTERRUPTED;                                                                                     \
+    }
+FOR_SIGNED(DEFINE)
+#undef DEFINE
+
+// Sort the edges of all buckets by row, large buckets first; `offsets` must be zero.
 #define DEFINE(suffix, Index)                                                                                          \
-    EXPORT fill_buckets_##suffix(i64 m, i64 pieces, i64 buckets, const Index* rows, const Index* columns,              \
-                                 const f64* weights, i64 low, i64 shift, i64 bits, i64* places, i64* pairs,            \
-                                 f64* bucket_weights, i64 threads) {                                                   \
+    EXPORT sort_buckets_##suffix(i64 buckets, i64, i64 n, const i64* bounds, i64 shift, i64 bits, const i64* pairs,    \
+                                 const f64* bucket_weights, i64* order, i64* offsets, Index* indices, f64* weights,    \
+                                 i64 threads) {                                                                        \
+        sort_by_size(buckets, bounds, order);                                                                          \
         Team team(threads);                                                                                            \
-        return team.for_each(pieces, [&](i64 piece) {                                                                  \
-            fill(rows, columns, weights, part_of(m, piece, pieces), part_of(m, piece + 1, pieces), low, shift, bits,   \
-                 places + piece * buckets, pairs, bucket_weights);                                                     \
+        return team.for_each(buckets, [&](i64 nth) {                                                                   \
+            i64 bucket = order[nth], first = bucket << shift, last = least((bucket + 1) << shift, n);                  \
+            sort(bounds[bucket], bounds[bucket + 1], bits, pairs, bucket_weights, last - first, offsets + first + 1,   \
+                 indices, weights);                                                                                    \
         })                                                                                                             \
                    ? 0                                                                                                 \
                    : INTERRUPTED;                                                                                      \
-    }
-FOR_SIGNED(DEFINE)
-#undef DEFINE
-
-// Sort the edges of all buckets by row, in the order `order` of buckets; `offsets` must be zero.
-#define DEFINE(suffix, Index)                                                                                        \
-    EXPORT sort_buckets_##suffix(i64 buckets, i64 m, i64 n, const i64* order, const i64* bounds, i64 shift, i64 bits, \
-                                 const i64* pairs, const f64* bucket_weights, i64* offsets, Index* indices,          \
-                                 f64* weights, i64 threads) {                                                        \
-        (void)m;                                                                                                     \
-        Team team(threads);                                                                                          \
-        return team.for_each(buckets, [&](i64 nth) {                                                                 \
-            i64 bucket = order[nth], first = bucket << shift, last = least((bucket + 1) << shift, n);                \
-            sort(bounds[bucket], bounds[bucket + 1], bits, pairs, bucket_weights, last - first, offsets + first + 1, \
-                 indices, weights);                                                                                  \
-        })                                                                                                           \
-                   ? 0                                                                                               \
-                   : INTERRUPTED;                                                                                    \
     }
 FOR_SIGNED(DEFINE)
 #undef DEFINE

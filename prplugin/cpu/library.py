@@ -21,7 +21,6 @@ import platform
 from functools import cache
 from typing import Any, NamedTuple, NoReturn
 
-from prplugin import machine
 from prplugin.cpu.build import LIBRARIES, digest, suffix
 
 VARIABLES = {"I": ("i4", "i8"), "K": ("i4", "i8"), "F": ("f8", "f4"), "G": ("f8", "f4")}
@@ -71,11 +70,6 @@ def unavailable_reason() -> str | None:
 def is_available() -> bool:
     """Return whether compiled kernels are there and can be loaded."""
     return unavailable_reason() is None
-
-
-def use_compiled(edges: int) -> bool:
-    """Return whether compiled kernels factorize and group this number of edges, rather than NumPy."""
-    return 0 < edges >= machine.COMPILED_FROM and is_available()
 
 
 class Kernel:

@@ -29,7 +29,6 @@ from prplugin.distributed.factorize import (
 )
 from prplugin.errors import InvalidEdgesError, overflow_error, refusal
 from prplugin.frames import dask
-from prplugin.frames._pandas_ids import dictionary
 from prplugin.frames.columns import Columns
 from prplugin.frames.dask import (
     CommonType,
@@ -306,7 +305,7 @@ def _shuffle(
 
 def _drop_duplicates(rows: _Rows, duplicates: Duplicates, *, directed: bool) -> _Rows:
     """Keep the first or the last row of each pair on this rank, or raise for repeated pairs."""
-    (source, target), ids = factorize_ids([rows.source, rows.target], dictionary)
+    (source, target), ids = factorize_ids([rows.source, rows.target])
     try:
         kept = drop_duplicates(Edges(source, target, rows.weights, ids.size), duplicates, directed=directed)
     except InvalidEdgesError as error:
@@ -330,13 +329,13 @@ def _factorize(
     """
     rank, size = communicator.rank, communicator.size
     xp = namespace(rows.source)
-    (codes,), sources = factorize_ids([rows.source], dictionary)
+    (codes,), sources = factorize_ids([rows.source])
     runs = runs_of(sources, splitters)
     requested = communicator.all_to_all_arrays([sources[run] for run in runs])
     owner = owners_of(extra_keys, splitters)
     extra = communicator.all_to_all_arrays([extra_keys[owner == other] for other in range(size)])
     received = xp.concatenate(requested), xp.concatenate(extra)
-    (targets, answers, _), keys = factorize_ids([rows.target, *received], dictionary)
+    (targets, answers, _), keys = factorize_ids([rows.target, *received])
     ghost_sources = split(answers, [ids.size for ids in requested])
     ghost_counts = [0 if other == rank else run.stop - run.start for other, run in enumerate(runs)]
     # Positions of the sources in the graph of this rank: its own vertices, then the ghosts in the order of their keys.

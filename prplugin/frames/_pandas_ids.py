@@ -11,16 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pandas.api import types
 
-from prplugin.cpu.library import use_compiled
+from prplugin.cpu import library
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames import factorize
 from prplugin.frames._pandas_kinds import cast_to, kind_of  # noqa: F401  # kind_of is used as `ids.kind_of`
 from prplugin.frames._pandas_objects import ObjectColumn, factorize_objects, factorize_values, first_rows
 from prplugin.machine import this_machine
 from prplugin.types.edges import Integers
-
-ROWS_PER_ID = 8
-"""Rows per id for which pandas makes its hash table. It grows as needed, and a large one does not fit in the cache."""
 
 
 def decode_storage(column: pd.Series) -> pd.Series:
@@ -128,11 +125,6 @@ def integers(column: Any, label: str = "") -> Integers:
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-def dictionary(ids: Integers) -> tuple[Integers, Integers]:
-    """Factorize integers in the order of first appearance."""
-    return pd.factorize(ids, size_hint=ids.size // ROWS_PER_ID)
-
-
 def joined_dtypes(columns: list[Any]) -> list[Any]:
     """Return the types from which `integers_like` gets that of concatenated columns of integers.
 
@@ -204,7 +196,7 @@ def _factorized(column: Any, kind: str, label: str) -> tuple[Integers, Any]:
     try:
         if isinstance(column, ObjectColumn):
             return column.factorize(strings=kind == "string")
-        if use_compiled(len(column)) and types.is_object_dtype(column.dtype):
+        if types.is_object_dtype(column.dtype) and library.is_available():
             return factorize_objects(column, strings=kind == "string")
         return factorize_values(_values(column) if isinstance(column, pd.Series) else column)
     except TypeError as error:

@@ -10,8 +10,8 @@ import pandas as pd
 import pyarrow as pa
 from pandas.api import types
 
-from prplugin.cpu.library import use_compiled
-from prplugin.cpu.threads import Threads, cut
+from prplugin.cpu import library
+from prplugin.cpu.threads import PIECE
 from prplugin.machine import this_machine
 from prplugin.types.edges import Integers
 
@@ -74,8 +74,8 @@ def first_rows(codes: Integers, count: int) -> Integers:
     """Return the row in which each of the codes 0, 1, ..., count - 1 first appears."""
     first = np.empty(count, np.int64)
     # In pieces, which bound temporary memory.
-    for begin, end in reversed(cut(codes.size)):
-        rows = np.arange(begin, end)
+    for begin in reversed(range(0, codes.size, PIECE)):
+        rows = np.arange(begin, min(begin + PIECE, codes.size))
         first[codes[rows[::-1]]] = rows[::-1]  # written in descending order, so that the first row remains
     return first
 
@@ -84,9 +84,9 @@ def take_in_place(table: Integers, codes: Integers) -> Integers:
     """Return ``table[codes]``, computed in place in NumPy arrays that are writeable and of the dtype of the table."""
     if not isinstance(codes, np.ndarray) or codes.dtype != table.dtype or not codes.flags.writeable:
         return table[codes] if codes.size else table[:0]
-    for begin, end in cut(codes.size):
+    for begin in range(0, codes.size, PIECE):
         # All codes are in bounds. With mode="clip" NumPy needs no buffer.
-        np.take(table, codes[begin:end], out=codes[begin:end], mode="clip")
+        np.take(table, codes[begin : begin + PIECE], out=codes[begin : begin + PIECE], mode="clip")
     return codes
 
 
@@ -96,11 +96,11 @@ def deduplicate_objects(column: pd.Series) -> pd.Series | ObjectColumn:
     Frames that were read, sorted or joined often have few distinct objects in many rows. Comparing addresses is several
     times faster than hashing the objects.
     """
-    if not types.is_object_dtype(column.dtype) or not use_compiled(len(column)):
+    if not types.is_object_dtype(column.dtype) or not library.is_available():
         return column
     from prplugin.cpu import factorize
 
-    threads = Threads(this_machine().threads)
+    threads = this_machine().threads
     objects = np.ascontiguousarray(column.to_numpy())
     addresses: Integers = np.ndarray(objects.shape, np.intp, objects)  # a view
     sample = addresses[: -(-addresses.size // SAMPLED)]

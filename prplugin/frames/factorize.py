@@ -6,12 +6,12 @@ The parameter `ids` is the module of the operations on id columns of one library
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from prplugin.cpu.threads import Threads
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames._pandas_kinds import cast_to, common_kind
 from prplugin.frames._pandas_objects import take_in_place
@@ -62,12 +62,15 @@ def by_first_appearance(
         for part, names, kind in zip(parts, labels, kinds, strict=True)
     ]
     endpoints = transposed(columns)
-    found: list[Any] = [None] * len(endpoints)
 
-    def factorize(at: int, columns: list[Any], names: list[str]) -> None:
-        found[at] = ids.factorize_rows(columns, kinds, names)
+    def factorize(columns: list[Any], names: list[str]) -> Any:
+        return ids.factorize_rows(columns, kinds, names)
 
-    Threads(threads).for_each(list(zip(range(len(found)), endpoints, transposed(labels), strict=True)), factorize)
+    if threads > 1:
+        with ThreadPoolExecutor(threads, "prplugin") as pool:
+            found = list(pool.map(factorize, endpoints, transposed(labels)))
+    else:
+        found = list(map(factorize, endpoints, transposed(labels)))
     codes, rows, distinct = zip(*found, strict=True)
     xp = namespace(codes[0])
     places = xp.concatenate(places_of(rows, len(endpoints[0][0])))

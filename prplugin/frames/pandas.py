@@ -71,7 +71,7 @@ def read(
     ]
     labels = columns.id_labels(vertices=vertices is not None)
     grouped = columns.weight is None and not edge_list
-    by_id = by_id or partial(edges_by_id, dictionary=ids.dictionary, grouped=grouped, lasting=lasting)
+    by_id = by_id or partial(edges_by_id, grouped=grouped, lasting=lasting)
     edges, arrays, kinds = encode(ids, endpoints, labels, by_id)
     if columns.weight is not None:
         label = f"column {columns.weight_name!r}"
@@ -87,7 +87,7 @@ def read_changes(frame: pd.DataFrame, columns: Columns) -> tuple[Edges | Grouped
         matrix = frame.to_numpy()  # takes a third of the time of reading two columns
         if matrix.dtype.kind in "iu" and matrix.dtype.isnative:
             endpoints = [matrix[:, columns.source[0]], matrix[:, columns.destination[0]]]
-            edges, found = edges_by_id(endpoints, ids.dictionary, grouped=False, lasting=True)
+            edges, found = edges_by_id(endpoints, grouped=False, lasting=True)
             return edges, Vertices(columns.vertex_names, [ids.integers_like(found, [found.dtype])], ["integer"])
     return read(frame, columns, None, edge_list=True, lasting=True)
 

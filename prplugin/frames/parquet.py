@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from prplugin.cpu.library import use_compiled
+from prplugin.cpu import library
 from prplugin.errors import InvalidEdgesError, PageRankError
 from prplugin.frames import _pandas_ids, _pandas_kinds, narwhals
 from prplugin.frames.columns import Columns
@@ -315,7 +315,7 @@ def _read_row_groups(
     no_edges, additional = narwhals.read(pa.schema(schema).empty_table(), columns, vertices, edge_list=True)
     no_vertices = additional.with_ids([ids[:0] for ids in additional.ids], additional.kinds)
     dtype = groups.integer_dtype()
-    compiled = use_compiled(groups.rows)
+    compiled = library.is_available()
     if vertices is None and dtype is not None and compiled:
         ids, degrees, edges_by_position = _passes_over_integers(groups, dtype, no_vertices.ids[0].dtype)
     else:

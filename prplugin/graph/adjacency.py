@@ -8,8 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from prplugin.cpu import sorting
-from prplugin.cpu.library import use_compiled
+from prplugin.cpu import library, sorting
 from prplugin.cpu.normalization import normalized_weights
 from prplugin.cpu.sorting import offsets_of, stable_order
 from prplugin.cpu.sums import GroupSums
@@ -165,7 +164,7 @@ def sum_out_weight(source: Integers, weights: Floats | None, n: int, extent: tup
         from prplugin.gpu import group  # imports CuPy, which holds the edges
 
         return group.sums_by(source, weights, n, extent)
-    if use_compiled(source.size):
+    if library.is_available():
         from prplugin.cpu import compensated
 
         return compensated.compensated_sums(source, weights, n)
@@ -181,7 +180,7 @@ def _compress(rows: Integers, columns: Integers, weights: Floats | None, n: int)
         compressed = Compressed(*group.grouped(rows, columns, weights, n))
         synchronize("device")
         return compressed
-    if use_compiled(rows.size):
+    if library.is_available():
         from prplugin.cpu.group import grouped
 
         return Compressed(*grouped(rows, columns, weights, n, this_machine().threads_for(rows.size)))
@@ -196,7 +195,7 @@ def group_sizes(groups: Integers, n: int) -> Integers:
     `cupy.bincount` is not used: it takes about 3 kB per group, for a histogram per multiprocessor.
     """
     if namespace(groups) is np:
-        if not use_compiled(groups.size):
+        if not library.is_available():
             return np.bincount(groups, minlength=n)
         from prplugin.cpu.group import degrees
 

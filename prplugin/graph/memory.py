@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
-from prplugin.machine import COMPILED_FROM
+from prplugin.cpu import library
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import GroupedEdges, index_dtype, offset_dtype
 
@@ -230,7 +230,7 @@ def _copied(graph: Counts, memory_space: MemorySpace) -> tuple[Counts, Footprint
 def _with_array(array: Array, graph: Counts, so_far: Footprint) -> tuple[Counts, Footprint]:
     """Return counts and bytes after `prplugin.graph.adjacency` has built an array, unless it exists already."""
     n, m, memory_space = graph.n, graph.m, graph.memory_space
-    compiled = m >= COMPILED_FROM
+    compiled = library.is_available()
     if array == "product":  # one term per edge, allocated by each ranking
         so_far = so_far.then(memory_space, 8 * m)
     if array in graph.built:

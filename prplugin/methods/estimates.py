@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from traceback import clear_frames
 from typing import Any, Literal, NamedTuple, get_args
 
+from prplugin.cpu import library
 from prplugin.errors import MethodUnavailableError, OutOfMemoryError, counted
 from prplugin.gpu import runtime
 from prplugin.graph.memory import NOTHING, Counts, Footprint, footprint
-from prplugin.machine import COMPILED_FROM, Machine, bytes_available, this_machine
+from prplugin.machine import Machine, bytes_available, this_machine
 from prplugin.methods.registry import contenders, methods
 from prplugin.options import check_choice, validate_int
 from prplugin.tables import Display, Displayed
@@ -187,7 +188,7 @@ def _on_host(graph: Counts, ids: Ids, id_bytes: int) -> int:
     else:
         edge, vertex = 22, 112  # including hash tables that have just grown
     most = graph.m * edge + graph.n * vertex
-    if graph.m < COMPILED_FROM and ids != "string":  # in NumPy or as above: see `prplugin.cpu.library.use_compiled`
+    if ids != "string" and not library.is_available():
         most = max(most, 92 * graph.m + 16 * graph.n)
     return most + graph.m * graph.weight
 

@@ -2,10 +2,9 @@
 
 `.ci/sanitize` runs this on a library that checks every access and every operation on integers.
 
-A kernel is tested here by an entry in `INPUTS`; kernels of updates, packing and runs, which read structures of several
-arrays, have tests of their own beside this file. An entry is a function of a `Draw` that returns the sizes of dimensions, and the arguments whose
-values matter, by name. Others are drawn: numbers in [0, 1) for floats, zeros for integers, None for some optional
-arrays, 1 to 3 threads. Arrays named `scratch` may differ between numbers of threads.
+A kernel is tested here by an entry in `INPUTS`: a function of a `Draw` that returns the sizes of dimensions, and the
+arguments whose values matter, by name. Others are drawn: numbers in [0, 1) for floats, zeros for integers, None for some
+optional arrays, 1 to 3 threads. Arrays named `scratch` may differ between numbers of threads.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import numpy as np
 import pytest
 
 import prplugin
+from prplugin.cpu import packing
 from prplugin.cpu.library import VARIABLES, Kernel
 
 SIZES = [0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 255, 256, 257, 1000, 5000]
@@ -52,7 +52,7 @@ class Draw:
             lengths[self.random.integers(rows)] = self.random.integers(2000)
         offsets = np.concatenate(([0], np.cumsum(lengths, dtype="i8")))
         # Pages of zeros that nothing touches take no memory.
-        indices = np.zeros(self.first + offsets[-1], self.types[dtype])
+        indices = np.zeros(self.first + offsets[-1], self.types.get(dtype, "i8"))
         indices[self.first :] = self.integers(columns, offsets[-1])
         return offsets + self.first, indices
 
@@ -116,6 +116,151 @@ def batch_columns(draw: Draw) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def extremes(draw: Draw) -> dict[str, Any]:
+    m = 3 * draw.size
+    return {"m": m, "parts": draw.one_of(1, 2, 3), "ids": draw.integers(100, m, "I"), "flip": draw.one_of(0, -(2**63))}
+
+
+def shift_ids(draw: Draw) -> dict[str, Any]:
+    m = 3 * draw.size
+    return {"m": m, "ids": draw.integers(draw.size, m, "I") - np.array(7, draw.types["I"]), "low": -7}
+
+
+def replace_codes(draw: Draw) -> dict[str, Any]:
+    n, m = draw.size, 3 * draw.size
+    bounds = np.arange(4) * m // 3
+    return {
+        "m": m, "n": n, "codes": draw.integers(n, m, "I"), "positions": draw.integers(n, n, "I"), "firsts": bounds[:-1],
+        "lasts": bounds[1:],
+    }  # fmt: skip
+
+
+def partition_edges(draw: Draw) -> dict[str, Any]:
+    n, m, shift, low = max(draw.size, 1), 3 * draw.size, draw.one_of(0, 1, 8), np.array(-7, draw.types["I"])
+    weights = draw.one_of(..., None)
+    return {
+        "m": m, "buckets": (n - 1 >> shift) + 1, "pieces": draw.one_of(1, 2, 5), "rows": draw.integers(n, m, "I") + low,
+        "columns": draw.integers(n, m, "I") + low, "weights": weights, "bucket_weights": weights, "low": -7,
+        "shift": shift, "bits": n.bit_length(),
+    }  # fmt: skip
+
+
+def sort_buckets(draw: Draw) -> dict[str, Any]:
+    n, m, shift = max(draw.size, 1), 3 * draw.size, draw.one_of(0, 1, 8)
+    buckets, bits, weights = (n - 1 >> shift) + 1, n.bit_length(), draw.one_of(..., None)
+    rows = np.sort(draw.integers(n, m) >> shift)
+    within = draw.integers(np.minimum(1 << shift, n - (rows << shift)).min(initial=n), m)
+    return {
+        "buckets": buckets, "m": m, "n": n, "bounds": np.searchsorted(rows, np.arange(buckets + 1)), "shift": shift,
+        "bits": bits, "pairs": within << bits | draw.integers(n, m), "bucket_weights": weights, "weights": weights,
+    }  # fmt: skip
+
+
+def graph_rows(draw: Draw) -> dict[str, Any]:
+    """Return the rows of a square matrix; out-weights are at least the sums of the weights."""
+    n = draw.size
+    offsets, indices = draw.rows(n, n, "I")
+    return {
+        "n": n, "rows": n, "size": indices.size, "begins": offsets[:-1].copy(), "ends": offsets[1:].copy(),
+        "indices": indices, "out_weight": np.diff(offsets).astype(float),
+    }  # fmt: skip
+
+
+def find_pairs(draw: Draw) -> dict[str, Any]:
+    n, pairs = draw.size, 3 * draw.size
+    return graph_rows(draw) | {"pairs": pairs, "rows": draw.integers(n, pairs), "columns": draw.integers(n, pairs)}
+
+
+def changed_rows(draw: Draw) -> dict[str, Any]:
+    """Return some rows, entries to remove, in ascending order within a row, and entries to add."""
+    n = draw.size
+    rows = draw.random.permutation(n)[: draw.one_of(n, n // 2)]
+    removed_at, removed = draw.rows(rows.size, n, "i8")
+    added_at, added = draw.rows(rows.size, n, "i8")
+    for first, last in itertools.pairwise(removed_at):
+        removed[first:last].sort()
+    return {
+        "changed": rows.size, "rows": rows, "removals": removed.size, "removed_at": removed_at, "removed": removed,
+        "additions": added.size, "added_at": added_at, "added": added,
+    }  # fmt: skip
+
+
+def rewrite_rows(draw: Draw) -> dict[str, Any]:
+    known, changes = graph_rows(draw), changed_rows(draw)
+    rewritten = np.zeros(
+        int((known["ends"] - known["begins"])[changes["rows"]].sum()) + changes["additions"], known["indices"].dtype
+    )
+    weights = draw.one_of(..., None)
+    more = {"indices": np.concatenate([known["indices"], rewritten]), "at": known["size"], "weights": weights}
+    more |= {"size": more["indices"].size, "removed_weights": weights, "added_weights": weights}
+    if weights is not None:
+        more["removed_weights"] = np.full(changes["removals"], np.nan)
+    return known | changes | more
+
+
+def change_rows(draw: Draw) -> dict[str, Any]:
+    return changed_rows(draw) | {"n": draw.size, "alpha": 0.85, "depth": 3}
+
+
+def compact_rows(draw: Draw) -> dict[str, Any]:
+    known, weights = graph_rows(draw), draw.one_of(..., None)
+    offsets = np.append(0, known["ends"])
+    return known | {"capacity": known["size"], "offsets": offsets, "weights": weights, "new_weights": weights}
+
+
+def commit_rows(draw: Draw) -> dict[str, Any]:
+    rows = draw.random.permutation(draw.size)[: draw.size // 2]
+    return {"n": draw.size, "count_change": 5, "changed": rows.size, "rows": rows}
+
+
+def pushes(draw: Draw) -> dict[str, Any]:
+    n = draw.size
+    return graph_rows(draw) | {
+        "some": n // 2, "changed": draw.random.permutation(n)[: n // 2], "candidate_min": 0.1, "bound": 1.0, "tol": 1e-3,
+        "scale": 1.0, "threshold": 0.1, "relaxation": 1.2, "alpha": 0.85, "depth": 3,
+    }  # fmt: skip
+
+
+def residual(draw: Draw) -> dict[str, Any]:
+    return {"n": draw.size, "c": 0.1, "center": draw.one_of(0, 1), "sum_r": 0.1, "sum_y": 2.0}
+
+
+def sum_runs(draw: Draw) -> dict[str, Any]:
+    offsets, places = draw.rows(draw.size, draw.size, "I")
+    parts = draw.one_of(0, min(draw.size, 3), draw.size)
+    long = draw.one_of(1, 3) if parts else 0
+    return {
+        "parts": parts, "whole": draw.size - parts, "edges": places.size, "sources": draw.size, "long": long,
+        "part_bounds": offsets[: parts + 1], "bounds": offsets[parts:], "places": places,
+        "runs_of": np.arange(long + 1) * parts // max(long, 1),
+        "pieces": np.array([[0, draw.size // 3], [draw.size // 3, draw.size]]),
+    }  # fmt: skip
+
+
+def sort_rows(draw: Draw) -> dict[str, Any]:
+    n, weights = draw.size, draw.one_of(..., None)
+    offsets, sources = draw.rows(n, n, "I")
+    rows = draw.random.permutation(n)
+    starts = np.append(0, np.cumsum(np.diff(offsets)[rows]))
+    return {
+        "count": n, "n": n, "m": sources.size, "edges": sources.size, "rows": rows, "starts": starts, "offsets": offsets,
+        "sources": sources, "position": draw.one_of(None, draw.random.permutation(n).astype(sources.dtype)),
+        "weights": weights, "sorted_weights": weights, "scratch_weights": weights,
+    }  # fmt: skip
+
+
+def pack_parts(draw: Draw) -> dict[str, Any]:
+    starts, sources = draw.rows(draw.size, draw.size, "I")
+    begins = np.unique([0, draw.integers(sources.size, 1)[0], sources.size])
+    longest = int(np.diff(begins).max(initial=0))
+    pieces = -(-longest // packing.PIECE)
+    return {
+        "rows": draw.size, "edges": sources.size, "parts": begins.size - 1, "pieces": pieces, "starts": starts,
+        "width": packing.MAX_EDGE_BYTES * longest + packing.MAX_PIECE_BYTES * pieces, "sources": sources,
+        "bits": max(draw.size, 1).bit_length(), "begins": begins,
+    }  # fmt: skip
+
+
 INPUTS = {
     "iterate": iterate,
     "step_rows": step_rows,
@@ -127,6 +272,25 @@ INPUTS = {
     "batch_products": batch_columns,
     "batch_mix": batch_columns,
     "batch_transpose": batch_columns,
+    "extremes": extremes,
+    "shift_ids": shift_ids,
+    "replace_codes": replace_codes,
+    "partition_edges": partition_edges,
+    "sort_buckets": sort_buckets,
+    "find_pairs": find_pairs,
+    "rewrite_rows": rewrite_rows,
+    "sum_rows": graph_rows,
+    "compact_rows": compact_rows,
+    "commit_rows": commit_rows,
+    "add_contributions": pushes,
+    "push_near": pushes,
+    "push_all": pushes,
+    "change_rows": change_rows,
+    "residual_norms": residual,
+    "residual_ranks": residual,
+    "sum_runs": sum_runs,
+    "sort_rows": sort_rows,
+    "pack_parts": pack_parts,
 }
 
 WITH_OFFSETS = ["iterate"]
@@ -184,6 +348,31 @@ def call(kernel: Kernel, drawn: dict[str, Any], threads: int) -> tuple[int, dict
     for name in before.keys() - written.keys():
         np.testing.assert_array_equal(passed[name], before[name], err_msg=f"{kernel.name} wrote to {name}")
     return result, {name: array for name, array in written.items() if "scratch" not in name}
+
+
+def test_every_kernel_is_tested():
+    assert KERNELS.keys() - INPUTS.keys() == {"insert_ids"}  # its slots depend on the number of threads
+
+
+@pytest.mark.parametrize("types", [("i4", "i4"), ("i4", "i8"), ("i8", "i4"), ("i8", "i8")])
+@pytest.mark.parametrize("threads", [1, 2, 3, 100])
+def test_ids_are_inserted(types, threads):
+    for seed, size in enumerate(SIZES):
+        random = np.random.default_rng(seed)
+        ids = np.append(random.choice(size + 1, 3 * size), np.iinfo("i8").min * (types[0] == "i8")).astype(types[0])
+        bits = (4 * ids.size).bit_length()
+        slots, codes = np.full((1 << bits) + 1, np.iinfo("i8").min), np.zeros(ids.size, types[1])
+        ends = np.arange(1, 4) * ids.size // 3
+        done = np.append(0, ends[:-1])
+        added, limit = 0, int(random.integers(1, 2 * size + 2))
+        while (done < ends).any():
+            found = KERNELS["insert_ids"](ids, done, slots, bits, codes, limit, threads)
+            assert found <= limit
+            added, limit = added + found, limit + 100
+        ordinary = ids[ids != np.iinfo("i8").min]
+        assert added == np.unique(ordinary).size
+        assert (slots[codes[ids != np.iinfo("i8").min]] == ordinary).all()
+        assert (codes[ids == np.iinfo("i8").min] == 1 << bits).all()
 
 
 @pytest.mark.parametrize(("name", "types"), VARIANTS, ids=["_".join((name, *types)) for name, types in VARIANTS])

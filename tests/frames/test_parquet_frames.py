@@ -57,13 +57,13 @@ def by_row_groups(monkeypatch):
     monkeypatch.setattr(parquet, "PEAK", np.inf)
 
 
-@pytest.fixture(params=["one table", "row groups of few edges", "row groups of many edges"])
+@pytest.fixture(params=["one table", "row groups", "row groups in NumPy"])
 def each_reader(request, monkeypatch):
-    """Read files as one table, or by row groups: few edges to an edge list, many edges to a CSC."""
+    """Read files as one table, or by row groups: to a CSC, or without compiled kernels to an edge list."""
     if request.param != "one table":
         monkeypatch.setattr(parquet, "PEAK", np.inf)
-    if request.param == "row groups of many edges":
-        monkeypatch.setattr("prplugin.machine.COMPILED_FROM", 0)
+    if request.param == "row groups in NumPy":
+        monkeypatch.setattr("prplugin.cpu.library.is_available", lambda: False)
 
 
 def assert_same(found: pa.Table, expected: pa.Table, names=("vertex",)) -> None:
@@ -358,9 +358,8 @@ def test_columns_of_files_take_precedence_over_names_of_folders(tmp_path, kind):
 
 
 @pytest.mark.usefixtures("by_row_groups")
-def test_memory_by_row_groups_is_one_index_per_edge(tmp_path, monkeypatch):
+def test_memory_by_row_groups_is_one_index_per_edge(tmp_path):
     """tracemalloc does not count the memory that Arrow allocates for a row group."""
-    monkeypatch.setattr("prplugin.machine.COMPILED_FROM", 0)
     n, m, group = 1_000, 1_000_000, 10_000
     random = np.random.default_rng(0)
     pq.write_table(
@@ -380,8 +379,7 @@ def test_memory_by_row_groups_is_one_index_per_edge(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("by_row_groups")
 @pytest.mark.parametrize("types", [("int64", "int64"), ("int8", "int32"), ("uint64", "uint64"), ("uint32", "int64")])
-def test_integers_of_every_row_group_get_the_codes_of_the_table(tmp_path, monkeypatch, types):
-    monkeypatch.setattr("prplugin.machine.COMPILED_FROM", 0)
+def test_integers_of_every_row_group_get_the_codes_of_the_table(tmp_path, types):
     random = np.random.default_rng(0)
     columns = {}
     for name, dtype in zip(("src", "dst"), types, strict=True):

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prplugin.frames._pandas_ids import dictionary
 from prplugin.gpu.runtime import unavailable_reason
 from prplugin.graph.adjacency import Adjacency, group_sizes
 from prplugin.graph.dedup import drop_duplicates
@@ -117,8 +116,8 @@ def id_range(kind, span, m):
 
 
 def assert_factorized_as_on_host(*columns):
-    expected, ids = factorize_ids(list(columns), dictionary)
-    codes, found = factorize_ids([to_device(column) for column in columns], dictionary)
+    expected, ids = factorize_ids(list(columns))
+    codes, found = factorize_ids([to_device(column) for column in columns])
     assert found.dtype == ids.dtype
     assert found.get().tolist() == ids.tolist()
     for array, reference in zip(codes, expected, strict=True):
@@ -312,7 +311,7 @@ def given_weights(weights):
 def assert_grouped_as_on_host(source, destination, weights=None, *, grouped=True):
     from prplugin.gpu.edges import edges_by_id
 
-    codes, expected_ids = factorize_ids([source, destination], dictionary)
+    codes, expected_ids = factorize_ids([source, destination])
     rows = Edges(*codes, weights, expected_ids.size)
     # Grouped edges are sorted by target, stably; others keep the order of the frame.
     order = np.argsort(codes[1], kind="stable") if grouped else np.arange(source.size)

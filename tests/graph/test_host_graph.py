@@ -10,9 +10,7 @@ import pytest
 
 import prplugin
 from prplugin.cpu import factorize, group
-from prplugin.cpu.threads import Threads
 from prplugin.frames import _pandas_objects
-from prplugin.frames._pandas_ids import dictionary
 from prplugin.graph.adjacency import sectors_per_edge
 from prplugin.graph.factorize import edges_by_id, factorize_ids
 from prplugin.machine import Machine
@@ -26,7 +24,7 @@ def threads(request, monkeypatch):
     monkeypatch.setattr("prplugin.cpu.threads.PIECE", 100)
     for module in ("graph.factorize", "graph.adjacency", "cpu.factorize"):
         monkeypatch.setattr(f"prplugin.{module}.this_machine", lambda: Machine(request.param))
-    return Threads(request.param)
+    return request.param
 
 
 def columns_of(kind, span, m=3000):
@@ -49,17 +47,17 @@ def columns_of(kind, span, m=3000):
     "span", ["one", "few", "around 0", "smallest", "largest", "about as wide as row count", "full range"]
 )
 @pytest.mark.parametrize("kind", INTEGERS)
-def test_ids_of_every_integer_type(kind, span, threads, monkeypatch):
+def test_ids_of_every_integer_type(kind, span, threads):
     columns = columns_of(kind, span)
-    codes, ids = factorize_ids(columns, dictionary)
+    ids, codes = np.unique(np.concatenate(columns), return_inverse=True)
+    codes = np.split(codes.astype(np.int32), 2)
     found, found_ids = factorize.factorize_ids(columns, threads)
     assert (found_ids.dtype, found_ids.tolist()) == (ids.dtype, ids.tolist())
     for array, reference in zip(found, codes, strict=True):
         assert array.dtype == reference.dtype
         assert (array == reference).all()
-    monkeypatch.setattr("prplugin.machine.COMPILED_FROM", 1)
     for lasting in (True, False):
-        edges, edge_ids = edges_by_id(columns, dictionary, grouped=True, lasting=lasting)
+        edges, edge_ids = edges_by_id(columns, grouped=True, lasting=lasting)
         assert (edge_ids.dtype, edge_ids.tolist()) == (ids.dtype, ids.tolist())
         assert (edges.n, edges.m) == (ids.size, columns[0].size)
         order = np.argsort(codes[1], kind="stable")
@@ -80,11 +78,11 @@ def test_grouped_sorts_stably(n, weighted, threads):
     order = np.argsort(rows, kind="stable")
     for dtype, low in (("int32", 0), ("int64", 0), ("int64", -(2**63)), ("int64", 2**63 - 1 - n)):
         endpoints = [end.astype(dtype) + np.int64(low).astype(dtype) for end in (rows, columns)]
-        offsets, indices, sorted_weights = group.grouped(*endpoints, weights, n, threads.count, low)
+        offsets, indices, sorted_weights = group.grouped(*endpoints, weights, n, threads, low)
         assert (np.diff(offsets) == np.bincount(rows, minlength=n)).all()
         assert (indices == columns[order]).all()
         assert weights is None or (sorted_weights == weights[order]).all()
-        assert (group.degrees(endpoints[0], n, threads.count, low) == np.diff(offsets)).all()
+        assert (group.degrees(endpoints[0], n, threads, low) == np.diff(offsets)).all()
 
 
 def test_hash_table_grows_before_threads_fill_it(threads, monkeypatch):
@@ -98,17 +96,18 @@ def test_hash_table_grows_before_threads_fill_it(threads, monkeypatch):
     assert (found[codes[1]] == ids[::-1]).all()
 
 
-def test_strided_id_columns(threads, monkeypatch):
-    monkeypatch.setattr("prplugin.machine.COMPILED_FROM", 1)
+@pytest.mark.usefixtures("threads")
+def test_strided_id_columns():
     matrix = np.random.default_rng(2).integers(-(2**40), 2**40, (900, 2))
     strided = pd.DataFrame(matrix, columns=["src", "dst"], copy=False)
     assert strided.pagerank().equals(pd.DataFrame({"src": matrix[:, 0], "dst": matrix[:, 1]}).pagerank())
 
 
-def test_ids_that_are_not_dense_are_factorized_in_ascending_order():
+def test_ids_are_factorized_in_ascending_order_without_compiled_kernels(monkeypatch):
+    monkeypatch.setattr("prplugin.cpu.library.is_available", lambda: False)
     columns = columns_of("int64", "full range")
     known, codes = np.unique(np.concatenate(columns), return_inverse=True)
-    found, ids = factorize_ids(columns, dictionary)
+    found, ids = factorize_ids(columns)
     assert ids.tolist() == known.tolist()
     assert np.concatenate(found).tolist() == codes.tolist()
 
@@ -148,11 +147,7 @@ def test_graph_does_not_alias_frame():
 
 
 class TestObjects:
-    """Large object columns, factorized by address and by text: the same codes as for small columns."""
-
-    @pytest.fixture(autouse=True)
-    def _treat_all_columns_as_large(self, monkeypatch):
-        monkeypatch.setattr("prplugin.machine.COMPILED_FROM", 1)
+    """Object columns, factorized by address and by text: the same codes as by pandas alone."""
 
     @pytest.mark.parametrize("shared", [True, False])
     @pytest.mark.parametrize(
@@ -167,7 +162,7 @@ class TestObjects:
         ],
         ids=["text", "odd text", "surrogates", "bytes", "integers", "tuples"],
     )
-    def test_large_columns_agree_with_small_ones(self, to_id, shared, monkeypatch):
+    def test_compiled_kernels_agree_with_pandas(self, to_id, shared, monkeypatch):
         random = np.random.default_rng(5)
         vertex_ids = [to_id(number) for number in range(50)]
         picked = {end: random.integers(0, 50, 999) for end in ("src", "dst")}
@@ -179,13 +174,13 @@ class TestObjects:
                 for end, numbers in picked.items()
             }
         )
-        large = prplugin.Graph(edges)
-        monkeypatch.setattr("prplugin.machine.COMPILED_FROM", 10**9)
-        small = prplugin.Graph(edges)
-        for array, reference in zip(large.csr()[:2], small.csr()[:2], strict=True):
+        found = prplugin.Graph(edges)
+        monkeypatch.setattr("prplugin.cpu.library.is_available", lambda: False)
+        expected = prplugin.Graph(edges)
+        for array, reference in zip(found.csr()[:2], expected.csr()[:2], strict=True):
             np.testing.assert_array_equal(array, reference)
             assert array.dtype == reference.dtype
-        assert large.rank().frame.equals(small.rank().frame)
+        assert found.rank().frame.equals(expected.rank().frame)
 
     def test_equal_ids_at_different_addresses_are_one_vertex(self):
         one, other = "".join(["ver", "tex"]), "".join(["vert", "ex"])

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from method_params import METHODS, same_ranks
+from wide_indices import use_wide_indices
 
 import prplugin
 from prplugin.cpu.sorting import offsets_of, packs, stable_order
@@ -47,9 +48,10 @@ def test_64_bit_positions_give_same_ranks(monkeypatch, method, weight, directed)
         {"src": random.integers(0, 99, 999), "dst": random.integers(0, 99, 999), "w": random.random(999)}
     )
     narrow = prplugin.Graph(edges, weight=weight, directed=directed)
-    monkeypatch.setattr("prplugin.graph.factorize.index_dtype", lambda n: np.dtype(np.int64))
+    assert narrow.csc().indices.dtype == np.int32
+    use_wide_indices(monkeypatch)
     wide = prplugin.Graph(edges, weight=weight, directed=directed)
-    assert (narrow.csc().indices.dtype, wide.csc().indices.dtype) == (np.int32, np.int64)
+    assert wide.csc().indices.dtype == np.int64
     assert same_ranks(method, narrow.rank(method=method).ranks, wide.rank(method=method).ranks)
 
 

@@ -41,7 +41,6 @@ def test_out_weights_have_same_bits_on_host_and_device(monkeypatch):
 
 
 def test_grouped_edges_are_copied_to_device_unchanged(monkeypatch):
-    monkeypatch.setattr("prplugin.machine.COMPILED_FROM", 0)
     host = prplugin.Graph(pd.DataFrame({"src": [5, 3, 5, 7], "dst": [3, 5, 9, 3]}))._graph.adjacency
     assert isinstance(host.edges, GroupedEdges)
     monkeypatch.setattr(host.edges, "_edge_list", lambda: pytest.fail("the edge list was rebuilt"))
