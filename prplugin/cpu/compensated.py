@@ -25,7 +25,7 @@ class CompensatedSums:
 
     def values(self) -> tuple[Floats, int]:
         """Return the n sums and their rounding depth."""
-        with np.errstate(invalid="ignore"):  # the error of a sum that overflows is NaN
+        with np.errstate(invalid="ignore", over="ignore"):  # the caller refuses sums that overflow
             return self._sums + self._errors, compensated_depth(self._count)
 
 

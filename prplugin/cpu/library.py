@@ -21,10 +21,15 @@ import platform
 from functools import cache
 from typing import Any, NamedTuple, NoReturn
 
+import numpy as np
+
 from prplugin.cpu.build import LIBRARIES, digest, suffix
 
 VARIABLES = {"I": ("i4", "i8"), "K": ("i4", "i8"), "F": ("f8", "f4"), "G": ("f8", "f4")}
 """Types that a type variable stands for; the first one if all of its arrays are None."""
+
+DTYPES = {np.dtype(name): name for name in ("i1", "i4", "i8", "f4", "f8", "u1")} | {np.dtype(np.bool_): "u1"}
+"""Types of arguments, in the byte order of the machine."""
 
 INTERRUPTED = -(2**63)
 """Result of a kernel that ended since a signal handler raised an exception."""
@@ -95,12 +100,12 @@ class Kernel:
         sizes: dict[str, int] = {}
         types: dict[str, str] = {}
         passed = [
-            parameter.checked(argument, sizes, types, self.name)
+            parameter.checked(argument, sizes, types, self.name) if parameter.is_array else argument
             for parameter, argument in zip(self.parameters, arguments, strict=True)
         ]
-        variant = tuple(types.get(variable, VARIABLES[variable][0]) for variable in self.variables)
+        variant = tuple([types.get(variable, VARIABLES[variable][0]) for variable in self.variables])
         function = self._functions.get(variant) or self._load(variant)
-        found: int = function(*(sizes.get(size, 0) for size in self._sizes), *passed)
+        found: int = function(*[sizes.get(size, 0) for size in self._sizes], *passed)
         if found == INTERRUPTED:
             _raise_exception()
         return found
@@ -132,6 +137,7 @@ class _Parameter:
         kind, _, shape = kind.partition("[")
         self.dtype = kind
         self.is_array = bool(shape)
+        self.variants = VARIABLES.get(kind, ())
         self.written, self.optional = "!" in shape, "?" in shape
         self.dimensions: list[_Dimension] = []
         for size in shape.partition("]")[0].split(",") if shape else ():
@@ -144,31 +150,26 @@ class _Parameter:
         self.ctype: Any = ctypes.c_void_p if self.is_array else ctypes.c_double if kind == "f8" else ctypes.c_int64
 
     def checked(self, argument: Any, sizes: dict[str, int], types: dict[str, str], kernel: str) -> Any:
-        """Return what is passed to C for an argument, whose sizes and types are compared with those known so far."""
-        if not self.is_array:
-            return argument
+        """Return the address of an array, whose sizes and types are compared with those known so far."""
         if argument is None and self.optional:
             return None
-        about = getattr(argument, "__array_interface__", None)
-        if about is None:
+        if not isinstance(argument, np.ndarray):
             self._refuse(kernel, "is no array")
-        address, read_only = about["data"]
-        shape, dtype = about["shape"], about["typestr"]
-        dtype, native = "u1" if dtype == "|b1" else dtype[1:], dtype[0] != ">"
-        if self.dtype in VARIABLES:
-            if types.setdefault(self.dtype, dtype) != dtype or dtype not in VARIABLES[self.dtype]:
-                self._refuse(kernel, f"has type {dtype}, not {types[self.dtype]}")
+        dtype, flags, shape = DTYPES.get(argument.dtype, "?"), argument.flags, argument.shape
+        if self.variants:
+            if types.setdefault(self.dtype, dtype) != dtype or dtype not in self.variants:
+                self._refuse(kernel, f"has type {argument.dtype.str.lstrip('<|')}, not {types[self.dtype]}")
         elif dtype != self.dtype:
-            self._refuse(kernel, f"has type {dtype}, not {self.dtype}")
-        if not native or about["strides"] is not None or (read_only and self.written) or address % int(dtype[1:]):
-            self._refuse(kernel, f"is not contiguous, native, aligned{' and writable' if self.written else ''}")
+            self._refuse(kernel, f"has type {argument.dtype.str.lstrip('<|')}, not {self.dtype}")
+        if not (flags.carray or (flags.c_contiguous and flags.aligned and not self.written)):
+            self._refuse(kernel, f"is not contiguous, aligned{' and writable' if self.written else ''}")
         if len(shape) != len(self.dimensions):
             self._refuse(kernel, f"has shape {shape}")
         for length, (name, more, divisor) in zip(shape, self.dimensions, strict=True):
             size = sizes.setdefault(name, length - more) if name else 0
             if length != -(-size // divisor) + more or size < 0:
                 self._refuse(kernel, f"has shape {shape}, where {sizes} are known")
-        return address
+        return argument.ctypes.data
 
     def _refuse(self, kernel: str, why: str) -> NoReturn:
         raise TypeError(f"argument {self.name} of the kernel {kernel} {why}")

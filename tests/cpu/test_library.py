@@ -83,7 +83,7 @@ def test_dimensions_follow_the_size(n):
         ({"weights": np.ones(10)[::2]}, "weights .* is not contiguous"),
         ({"sums": np.zeros((3, 2)).T}, "sums .* is not contiguous"),
         ({"sums": read_only(np.zeros((2, 3)))}, "sums .* writable"),
-        ({"weights": np.ones(5).astype(">f8")}, "weights .* native"),
+        ({"weights": np.ones(5).astype(">f8")}, "weights .* has type >f8, not f8"),
         ({"weights": np.frombuffer(bytes(41), "f8", offset=1)}, "weights .* aligned"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -207,7 +208,7 @@ def test_all_workers_use_kernels_that_all_have(monkeypatch):
     edges = pd.DataFrame({"src": [0, 1, 2, 3, 3], "dst": [1, 2, 3, 0, 1]})
     assert rank_distributed(edges, 2)[1].history.considered[0].method == "native"
     reasons = [None, "no kernels"] * 2  # of two workers and two rankings
-    monkeypatch.setattr("prplugin.cpu.library.unavailable_reason", reasons.pop)
+    monkeypatch.setattr("prplugin.distributed.ranks.library", SimpleNamespace(unavailable_reason=reasons.pop))
     found, report = rank_distributed(edges, 2)
     assert report.history.considered[0].method == "numpy"
     assert_same_ranks(found, edges.pagerank(method="numpy"), 2e-6)
