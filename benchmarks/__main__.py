@@ -27,7 +27,6 @@ from benchmarks import (
     against_networkx,
     changing,
     cluster,
-    cold_start,
     compare,
     everyday,
     kernels,
@@ -36,7 +35,9 @@ from benchmarks import (
     report,
     retrieval,
     roofline,
+    scaling,
     seeds,
+    sequence,
     step_cost,
     streamed,
 )
@@ -47,10 +48,10 @@ from benchmarks.run import run
 PAPERS = {"kim": kim, "kumar": kumar, "wu": wu, "bowen": bowen, "swaroop": swaroop}
 
 BENCHMARKS = {
-    **PAPERS, "changing": changing, "cluster": cluster, "cold": cold_start, "cugraph": against_cugraph,
+    **PAPERS, "changing": changing, "cluster": cluster, "cugraph": against_cugraph,
     "everyday": everyday, "kernels": kernels, "networkx": against_networkx, "overlap": overlap, "peers": peers,
-    "retrieval": retrieval, "roofline": roofline, "seeds": seeds, "steps": step_cost, "streamed": streamed,
-    "tweetrank": tweetrank,
+    "retrieval": retrieval, "roofline": roofline, "scaling": scaling, "seeds": seeds, "sequence": sequence,
+    "steps": step_cost, "streamed": streamed, "tweetrank": tweetrank,
 }  # fmt: skip
 
 ALL = *PAPERS, "peers"

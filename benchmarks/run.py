@@ -33,7 +33,7 @@ __all__ = ["Part", "Row", "run"]
 
 ROOT = Path(__file__).parents[1]
 CODE = ("prplugin", "benchmarks", "conformance")
-SUFFIXES = {".py", ".cu", ".cuh"}
+SUFFIXES = {".py", ".cpp", ".hpp", ".cu", ".cuh"}
 
 Row = dict[str, Any]
 

@@ -23,7 +23,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from benchmarks import cold_start
 from benchmarks.peers import _busy, _memory, _threads, _times
 from benchmarks.peers._cases import ALONE, ASKED, FRAME_TO_FRAME, Case, cases
 from benchmarks.peers._figure import figure
@@ -37,23 +36,17 @@ PACKAGES = "pyarrow", "graphblas", "suitesparse_graphblas", "networkit", "igraph
 """Packages of the compared libraries and of the factorization whose versions a report lists."""
 
 OURS = "ours"
-FIRST_CALL = "first call, ours and SciPy loop"
-FIRST_CALL_TITLE = "First call in a new process, with and without kernels on disk"
 
-TABLES = {
-    **{table.TITLE: table.COLUMNS for table in (_times, _memory, _threads, _busy)},
-    FIRST_CALL_TITLE: cold_start.COLUMNS,
-}
+TABLES = {table.TITLE: table.COLUMNS for table in (_times, _memory, _threads, _busy)}
 
 
 def names(data: Path | None, quick: bool) -> list[str]:
-    """Return the names of all rows: case, library and measurement; the first-call rows share one name."""
-    rows = [f"{case.name}, {library}, {way}" for case in cases(data, quick) for library, way in _ways(case)]
-    return [*rows, FIRST_CALL]
+    """Return the names of all rows: case, library and measurement."""
+    return [f"{case.name}, {library}, {way}" for case in cases(data, quick) for library, way in _ways(case)]
 
 
 def parts(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> list[Part]:
-    """Return one part per case, and one for the first call.
+    """Return one part per case.
 
     Parameters
     ----------
@@ -76,8 +69,6 @@ def parts(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> list[Pa
             about = {"graph": case.name}
             compare = partial(_compare_peers, case, ways, about)
             found.append(Part(case.name, partial(_rows_or_reason, about, compare), len(ways)))
-    if wanted(FIRST_CALL):
-        found.append(Part(FIRST_CALL, partial(_first_calls, data, quick), 5))
     if not found:
         raise ValueError(f"no row has {' or '.join(map(repr, only))} in its name: see --list")
     return found
@@ -88,11 +79,6 @@ def _ways(case: Case) -> list[tuple[str, str]]:
     own = [(OURS, _memory.WHAT), *[(OURS, _busy.WHAT)] * bool(case.details)]
     details = (_threads.WHAT, _busy.WHAT)
     return own + [(name, way) for name in PEERS for way in (FRAME_TO_FRAME, ALONE, *details * (name in case.details))]
-
-
-def _first_calls(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
-    for row in cold_start.rows(data, quick):
-        yield {"table": FIRST_CALL_TITLE, **row}
 
 
 def _rows_or_reason(about: dict[str, Any], find: Callable[[], Iterable[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
