@@ -149,9 +149,13 @@ class GroupedEdges:
             return self._edge_list
 
 
+MAX_NARROW = np.iinfo(np.int32).max
+"""Number of vertices, or of edges, up to which int32 is used."""
+
+
 def index_dtype(n: int) -> np.dtype[Any]:
     """Return int32 if it holds n, the number of vertices, else int64."""
-    return np.dtype(np.int32 if n <= np.iinfo(np.int32).max else np.int64)
+    return np.dtype(np.int32 if n <= MAX_NARROW else np.int64)
 
 
 def offset_dtype(m: int) -> np.dtype[Any]:

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from method_params import METHODS, same_ranks
-from wide_indices import use_wide_indices
 
 import prplugin
 from prplugin.cpu.sorting import offsets_of, packs, stable_order
@@ -49,7 +48,7 @@ def test_64_bit_positions_give_same_ranks(monkeypatch, method, weight, directed)
     )
     narrow = prplugin.Graph(edges, weight=weight, directed=directed)
     assert narrow.csc().indices.dtype == np.int32
-    use_wide_indices(monkeypatch)
+    monkeypatch.setattr("prplugin.types.edges.MAX_NARROW", 0)
     wide = prplugin.Graph(edges, weight=weight, directed=directed)
     assert wide.csc().indices.dtype == np.int64
     assert same_ranks(method, narrow.rank(method=method).ranks, wide.rank(method=method).ranks)

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from method_params import param
-from wide_indices import use_wide_indices
 
 import prplugin
 from benchmarks.overlap import recorded
@@ -329,7 +328,7 @@ def test_bits_do_not_depend_on_thread_count_or_run(method, weight, dtype, split)
 def test_64_bit_positions(method, monkeypatch):
     edges = skewed()
     narrow = prplugin.Graph(edges, weight="w").rank(method=method, split=3)
-    use_wide_indices(monkeypatch)
+    monkeypatch.setattr("prplugin.types.edges.MAX_NARROW", 0)
     wide = prplugin.Graph(edges, weight="w").rank(method=method, split=3)
     assert narrow.ranks.tobytes() == wide.ranks.tobytes()
 
