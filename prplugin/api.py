@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Unpack, overload
 
 from prplugin.calls import explain_unknown_arguments, preserves_frame_type
 from prplugin.constructors import Constructors, prepare
 from prplugin.methods.estimates import Estimate
-from prplugin.options import Duplicates, EdgeOptions, GivenByVertex, MethodOptions, Options, Stop
+from prplugin.options import Duplicates, EdgeOptions, GivenByVertex, MethodOptions, Options, RankArguments, Stop
 from prplugin.progress import ProgressOption, watching
-from prplugin.result.ranking import Ranking
+from prplugin.result.ranking import Ranking, Rankings
 from prplugin.types.compressed import Compressed
 
 
@@ -183,10 +183,8 @@ class Graph(Constructors):
         Edges, one per row, or a graph of another library, as for `pagerank`.
     source, destination, weight : column or list of columns, optional
         Columns of the endpoints and of edge weights. Default: every edge counts 1.
-    time, half_life, window, now : optional
-        Weights that decay with age, as for `pagerank`.
-    directed, vertices, duplicates : optional
-        Whether edges are directed; additional vertices; treatment of rows with the same endpoints.
+    time, half_life, window, now, directed, vertices, duplicates : optional
+        Weights that decay with age; direction; additional vertices; rows with the same endpoints: as for `pagerank`.
 
     Examples
     --------
@@ -255,6 +253,7 @@ class Graph(Constructors):
         """
         return self._graph.csc()
 
+    @explain_unknown_arguments
     def update(self, add: Any = None, remove: Any = None) -> None:
         """Remove and add edges; on any error, change nothing.
 
@@ -292,6 +291,10 @@ class Graph(Constructors):
         """
         return self._graph.estimate()
 
+    @overload
+    def rank(self, *, seeds: None = None, **arguments: Unpack[RankArguments]) -> Ranking: ...
+    @overload
+    def rank(self, *, seeds: Any, **arguments: Unpack[RankArguments]) -> Rankings: ...
     @explain_unknown_arguments
     def rank(
         self,
@@ -337,8 +340,7 @@ class Graph(Constructors):
         Returns
         -------
         Ranking or Rankings
-            Has `frame`, `ranks`, `converged`, `iterations`, `error_bound`, `method`, `seconds`. `Rankings` if `seeds`
-            is given.
+            `Rankings` if `seeds` is given.
         """
         options = Options(
             alpha=alpha, tol=tol, max_iter=max_iter, stop=stop, scale=scale, dtype=dtype, method=method, top=top,

@@ -72,7 +72,7 @@ def explain_unknown_arguments(function: Callable[Arguments, Result]) -> Callable
 
 def _explanation(name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
     """Return a message that names the invalid argument and suggests the intended one, or "" if there is none."""
-    name = name.removesuffix(".__init__")
+    name = name.removesuffix(".__init__").replace("Constructors.", "Graph.")
     parameters = [argument for argument in signature.parameters if argument != "self"]
     has_var_keyword = any(argument.kind is argument.VAR_KEYWORD for argument in signature.parameters.values())
     by_position = [

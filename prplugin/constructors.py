@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex, TypeAlias
 
+from prplugin.calls import explain_unknown_arguments
 from prplugin.errors import InvalidOptionError, PageRankError, counted
 from prplugin.frames import dask, matrices
 from prplugin.frames.base import full_name, is_a
@@ -103,6 +104,7 @@ class Constructors(Displayed):
         return Display(title, [], [list(fact) for fact in facts.items()], left=[0, 1])
 
     @classmethod
+    @explain_unknown_arguments
     def from_csr(cls, offsets: Any, indices: Any = None, weights: Any = None) -> Self:
         """Build a graph on the vertices 0..n-1 from CSR arrays or a sparse matrix, whose rows are sources.
 
@@ -134,6 +136,7 @@ class Constructors(Displayed):
         return cls._of(LocalGraph.from_csr(offsets, indices, weights))
 
     @classmethod
+    @explain_unknown_arguments
     def from_file(
         cls,
         path: str | os.PathLike[str],
@@ -143,7 +146,9 @@ class Constructors(Displayed):
         *,
         directed: bool = True,
         duplicates: Duplicates = "sum",
-        **text: Any,
+        format: str | None = None,  # noqa: A002 - the name that users know it by
+        header: bool | None = None,
+        ids: Literal["auto", "integer", "string"] = "auto",
     ) -> Self:
         """Build a graph from a file: Parquet, CSV, TSV, SNAP text or Matrix Market, also compressed as .gz or .zst.
 
@@ -158,9 +163,12 @@ class Constructors(Displayed):
             If False, each row is an edge in both directions, as in a symmetric Matrix Market file.
         duplicates : {"sum", "first", "last", "error"}
             As for `pagerank`.
-        **text
-            `format` ("parquet", "csv", "tsv", "snap" or "mtx"; default: by the suffix), `header` (whether the first
-            line names the columns; default: unless it is all numbers) and `ids` ("auto", "integer", "string").
+        format : {"parquet", "csv", "tsv", "snap", "mtx"}, optional
+            Default: by the suffix.
+        header : bool, optional
+            Whether the first line of text names the columns. Default: unless it is all numbers.
+        ids : {"auto", "integer", "string"}
+            Type of ids in text.
 
         Returns
         -------
@@ -173,9 +181,10 @@ class Constructors(Displayed):
             If the file cannot be read as edges. The message names the file and, in text, the line.
         """
         how = EdgeOptions(source, destination, weight, directed, None, duplicates)
-        return cls._of(_read_file(path, how, lasting=True, **text))
+        return cls._of(_read_file(path, how, lasting=True, format=format, header=header, ids=ids))
 
     @classmethod
+    @explain_unknown_arguments
     def from_cugraph(cls, graph: Any) -> Self:
         """Build a graph from a `cugraph.Graph` or `cugraph.MultiGraph` on one GPU, with the edges that cuGraph uses.
 
@@ -195,6 +204,7 @@ class Constructors(Displayed):
         return cls(**read_cugraph(graph))
 
     @classmethod
+    @explain_unknown_arguments
     def from_networkx(cls, graph: Any, weight: Hashable = "weight") -> Self:
         """Build a graph from a NetworkX graph or view, with all nodes, and undirected edges in both directions.
 
@@ -216,6 +226,7 @@ class Constructors(Displayed):
         return cls._of(LocalGraph.from_nodes(read_networkx, graph, weight))
 
     @classmethod
+    @explain_unknown_arguments
     def from_igraph(cls, graph: Any, weights: str | None = "weight") -> Self:
         """Build a graph from an `igraph.Graph`, with all vertices, and undirected edges in both directions.
 

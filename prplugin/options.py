@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
@@ -44,6 +44,25 @@ class MethodOptions(TypedDict, total=False):
     split: Any
     thresholds: tuple[int, int]
     tile: int | None
+
+
+class RankArguments(MethodOptions, total=False):
+    """The arguments of `prplugin.Graph.rank` but seeds, for type checkers."""
+
+    alpha: float
+    personalization: Any
+    among: Any
+    dangling: Any
+    nstart: Any
+    tol: float
+    max_iter: int | None
+    stop: Stop
+    scale: Literal[1, "n"]
+    dtype: Any
+    method: str
+    top: int | None
+    certified: bool
+    progress: bool | Callable[..., object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +160,9 @@ class Options:
         for name in self.method_options:
             if name not in MethodOptions.__annotations__:
                 raise InvalidOptionError(
-                    f"{name!r} is neither an argument of pagerank nor an option of any method."
+                    f"{name!r} is an argument of Graph(...) and pagerank(...), not of rank(...)."
+                    if name in GRAPH_ARGUMENTS
+                    else f"{name!r} is neither an argument of pagerank nor an option of any method."
                     + suggest_argument(
                         name, [*RANK_ARGUMENTS, *MethodOptions.__annotations__], {"Graph and pagerank": GRAPH_ARGUMENTS}
                     )

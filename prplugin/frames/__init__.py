@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError
 from prplugin.frames import dask
-from prplugin.frames.base import FrameAdapter, full_name, is_a, on_host
+from prplugin.frames.base import FrameAdapter, full_name, index_levels, is_a, on_host
 from prplugin.frames.columns import positions, resolve
 from prplugin.frames.vertices import Vertices
 from prplugin.options import EdgeOptions
@@ -69,6 +69,8 @@ def _conversion_hint(given: Any) -> str:
     if isinstance(given, (list, set)) or (len(shape) == 2 and shape[1] in (2, 3)):
         names = ["src", "dst", "weight"][: shape[1] if shape else 2]
         return f"For pairs use pandas.DataFrame(edges, columns={names})."
+    if levels := index_levels(given):
+        return f"But {levels}: call .reset_index(name='weight') to make them columns."
     return "Put the two endpoints of each edge in two columns of a frame."
 
 

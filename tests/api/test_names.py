@@ -161,9 +161,34 @@ GRAPH = prplugin.Graph(EDGES)
 
 def test_an_argument_of_the_other_function_is_named():
     assert "alpha=, an argument of Graph.rank and pagerank" in error_message(lambda: prplugin.Graph(EDGES, alpha=0.9))
-    assert "weight=, an argument of Graph and pagerank" in error_message(lambda: GRAPH.rank(weight="w"))
+    assert "argument of Graph(...) and pagerank(...), not of rank" in error_message(lambda: GRAPH.rank(weight="w"))
+    assert "alpha=, an argument of Graph.rank and pagerank" in error_message(lambda: GRAPH.update(EDGES, alpha=0.9))
     assert "mean" not in error_message(lambda: GRAPH.rank(bogus="w"))
     assert "mean" not in error_message(lambda: prplugin.Graph(EDGES, bogus="w"))
+
+
+@pytest.mark.parametrize(
+    ("constructor", "given", "wrong", "suggestion"),
+    [
+        ("from_csr", ([0, 1], [0]), "weight", "weights"),
+        ("from_igraph", (None,), "weight", "weights"),
+        ("from_networkx", (None,), "weights", "weight"),
+        ("from_file", ("edges.csv",), "weights", "weight"),
+        ("from_cugraph", (None,), "directed", "directed=, an argument of Graph and pagerank"),
+    ],
+)
+def test_constructors_suggest_arguments(constructor, given, wrong, suggestion):
+    text = error_message(lambda: getattr(prplugin.Graph, constructor)(*given, **{wrong: "w"}))
+    assert text.startswith(f"Graph.{constructor} has no argument {wrong!r}. Did you mean {suggestion}")
+
+
+def test_endpoints_in_the_index_are_found():
+    grouped = EDGES.assign(w=1.0).groupby(["src", "dst"])
+    message = "its index has the levels 'src', 'dst': call .reset_index("
+    assert message in error_message(lambda: prplugin.pagerank(grouped.size()))
+    for frame in (grouped.sum(), grouped.agg({"w": "sum"})):
+        assert message in error_message(frame.pagerank)
+        assert message in error_message(lambda frame=frame: frame.pagerank("src", "dst", "w"))
 
 
 def test_alpha_by_position_is_refused():
