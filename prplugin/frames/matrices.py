@@ -19,7 +19,7 @@ from prplugin.frames.base import full_name
 from prplugin.frames.vertices import Boundary, Labels, finite_numbers
 from prplugin.frames.vertices import Vertices as BaseVertices
 from prplugin.graph.adjacency import Adjacency
-from prplugin.types.arrays import MemorySpace, memory_space_of, namespace, to_host, to_memory
+from prplugin.types.arrays import MemorySpace, memory_space_of, namespace, plain_array, to_host, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, Integers, index_dtype, offset_dtype
 
@@ -70,7 +70,7 @@ class Vertices:
         return list(rows.tolist())
 
     def read_values(self, given: Any, what: str) -> Floats:
-        on_host = isinstance(given, np.ndarray) and self._memory_space == "host" and given.shape == (self._n,)
+        on_host = type(given) is np.ndarray and self._memory_space == "host" and given.shape == (self._n,)
         values = finite_numbers(given) if on_host else None
         return self._columns.read_values(given, what) if values is None else values
 
@@ -103,13 +103,14 @@ def is_sparse(matrix: object) -> bool:
 def read_matrix(offsets: Any, indices: Any, weights: Any) -> Matrix:
     """Return a `Matrix` from a sparse matrix in `offsets`, or from CSR arrays; raise InvalidEdgesError for others."""
     if indices is not None:
+        names, error = ("offsets", "indices", "weights"), InvalidEdgesError
         offsets, indices, weights = (
-            given if given is None or namespace(given) is not np else np.asarray(given)  # lists, too
-            for given in (offsets, indices, weights)
+            given if given is None or namespace(given) is not np else np.asarray(plain_array(given, name, error))
+            for name, given in zip(names, (offsets, indices, weights), strict=True)
         )
         if len({memory_space_of(array) for array in (offsets, indices, weights) if array is not None}) > 1:
             raise InvalidEdgesError("offsets, indices and weights are partly on the GPU: move all to host or device.")
-        return Matrix("csr", offsets, indices, weights, None, ("offsets", "indices", "weights"))
+        return Matrix("csr", offsets, indices, weights, None, names)
     matrix = offsets
     if not is_sparse(matrix):
         raise InvalidEdgesError(
@@ -202,6 +203,7 @@ def _weights(given: Any, m: int, label: str) -> Floats | None:
     """Check weights; return a copy as float64, or None if all are 1."""
     if given is None:
         return None
+    given = plain_array(given, label, InvalidEdgesError)
     if given.shape != (m,):
         raise InvalidEdgesError(f"{label} has the shape {given.shape}: it needs one value for each of {m:,} edges.")
     if (weights := finite_numbers(given)) is None:

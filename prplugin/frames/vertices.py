@@ -13,7 +13,7 @@ import numpy as np
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
 from prplugin.frames.columns import columns_of
 from prplugin.graph.adjacency import group_sizes
-from prplugin.types.arrays import copied, namespace, to_host, to_memory
+from prplugin.types.arrays import copied, namespace, plain_array, to_host, to_memory
 from prplugin.types.edges import Floats, Integers
 
 SEED = "seed"
@@ -177,7 +177,7 @@ class Vertices:
         list, set, tuple or index of vertices, which get equal values; or an array of one value per vertex, in the order
         of the result. A Series with the default index is ambiguous, and raises InvalidOptionError.
         """
-        given = self.boundary.convert(given, what)
+        given = self.boundary.convert(plain_array(given, what), what)
         with self.active():
             values: Floats = self.boundary.values(self._values(self.convert(given, what), what))
         return values
@@ -209,7 +209,7 @@ class Vertices:
         a k x n array; or a frame with the columns `seed`, `vertex` (or several) and, optionally, `values`, by default
         1.
         """
-        given = _each(self.boundary.convert, given, what)
+        given = _each(self.boundary.convert, _each(plain_array, given, what), what)
         with self.active():
             seeds = self._seeds(_each(self.convert, given, what), what)
             return replace(seeds, rows=self.boundary.values(seeds.rows), values=self.boundary.values(seeds.values))
@@ -272,7 +272,7 @@ class Vertices:
 
     def read_positions(self, given: Any, what: str) -> Integers:
         """Return the positions of vertices, in the given order; raise for repeated vertices."""
-        given = self.boundary.convert(given, what)
+        given = self.boundary.convert(plain_array(given, what), what)
         with self.active():
             given = self.convert(given, what)
             if isinstance(given, Mapping):

@@ -7,6 +7,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from prplugin.errors import InvalidOptionError, PageRankError, counted
+
 MemorySpace: TypeAlias = Literal["host", "device"]
 """Memory of the host, or of the current GPU."""
 
@@ -39,6 +41,26 @@ def to_device(array: Any) -> Any:
 def to_memory(array: Any, memory_space: MemorySpace) -> Any:
     """Return an array in "host" or "device" memory, copied only if it is in the other; None for None."""
     return to_host(array) if memory_space == "host" else to_device(array)
+
+
+def plain_array(given: Any, what: str, error: type[PageRankError] = InvalidOptionError) -> Any:
+    """Return a masked array without masked entries as `numpy.ndarray`, and other objects unchanged.
+
+    Masked entries, other subclasses, whose values may have units, and structured arrays raise `error`.
+    """
+    if not isinstance(given, np.ndarray):
+        return given
+    if isinstance(given, np.ma.MaskedArray):
+        if masked := int(np.count_nonzero(np.ma.getmaskarray(given))):
+            entries = counted(masked, "entry is", "entries are")
+            raise error(f"{what} is a masked array, of which {entries} masked. Fill them, for example by .filled(0).")
+        return given.data
+    if given.dtype.names is not None:
+        raise error(f"{what} is a structured array: pass one of its fields, such as array[{given.dtype.names[0]!r}].")
+    if type(given) not in (np.ndarray, np.memmap):
+        name = f"{type(given).__module__}.{type(given).__qualname__}"
+        raise error(f"{what} is a {name}: pass numpy.asarray(...) of it, if its values alone are meant.")
+    return given
 
 
 def copied(array: Any) -> Any:
