@@ -15,7 +15,7 @@ from prplugin.cpu import library
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames import factorize
 from prplugin.frames._pandas_kinds import cast_to, kind_of  # noqa: F401  # kind_of is used as `ids.kind_of`
-from prplugin.frames._pandas_objects import ObjectColumn, factorize_objects, factorize_values, first_rows
+from prplugin.frames._pandas_objects import ZONED, ObjectColumn, factorize_objects, factorize_values, first_rows, in_utc
 from prplugin.machine import this_machine
 from prplugin.types.edges import Integers
 
@@ -67,8 +67,8 @@ def positions_in(vertices: list[Any], columns: list[pd.Series], kinds: list[str]
         ids, others = without_categories(array), without_categories(column.array)
         if kind == "integer":  # as NumPy arrays, since pandas would compare some types as floats
             ids, others = integers(array), integers(column)
-        elif ids.dtype != others.dtype:
-            ids, others = np.asarray(ids, object), np.asarray(others, object)
+        elif ids.dtype != others.dtype or types.is_object_dtype(ids.dtype):
+            ids, others = (in_utc(np.asarray(array, object), kind) for array in (ids, others))
         # With the type, since pandas infers its string type for objects that are all strings.
         pairs.append([pd.Index(array, dtype=array.dtype) for array in (ids, others)])
     if len(pairs) == 1:
@@ -194,6 +194,10 @@ def factorize_rows(columns: list[Any], kinds: list[str], labels: list[str]) -> t
 def _factorized(column: Any, kind: str, label: str) -> tuple[Integers, Any]:
     """Factorize a Series, an `ObjectColumn` or an array; return codes and distinct values."""
     try:
+        if kind == ZONED and types.is_object_dtype(column.dtype):
+            objects = np.asarray(column.column if isinstance(column, ObjectColumn) else column)
+            codes, distinct = pd.factorize(in_utc(objects, kind))
+            return codes, objects[first_rows(codes, len(distinct))]
         if isinstance(column, ObjectColumn):
             return column.factorize(strings=kind == "string")
         if types.is_object_dtype(column.dtype) and library.is_available():

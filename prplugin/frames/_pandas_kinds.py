@@ -13,7 +13,7 @@ import pandas as pd
 from pandas.api import types
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, RefusedRows, counted, listed, refusal
-from prplugin.frames._pandas_objects import ObjectColumn
+from prplugin.frames._pandas_objects import ZONED, ObjectColumn
 from prplugin.types.edges import Integers
 
 Kind = Literal["integer", "number", "string"]
@@ -100,7 +100,7 @@ def kind_of(column: pd.Series | ObjectColumn, label: str) -> str:
     if types.is_integer_dtype(dtype):
         return "integer"
     if isinstance(dtype, pd.DatetimeTZDtype) or getattr(getattr(dtype, "pyarrow_dtype", None), "tz", None):
-        return "datetime with a time zone"
+        return ZONED
     if types.is_datetime64_any_dtype(dtype) and not str(dtype).startswith(("date32", "date64")):
         return "datetime"
     if types.is_object_dtype(dtype):
@@ -128,7 +128,7 @@ def _kind_of_objects(column: pd.Series, label: str) -> str:
         return str(inferred)
     if inferred in ("datetime", "datetime64"):
         zoned = getattr(column.iloc[0], "tzinfo", None) is not None
-        return "datetime with a time zone" if zoned else "datetime"
+        return ZONED if zoned else "datetime"
     if inferred in ("timedelta", "timedelta64"):
         return "timedelta"
     kinds = column.map(type)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from prplugin.cpu import library
 from prplugin.cpu.threads import PIECE
 from prplugin.machine import this_machine
 from prplugin.types.edges import Integers
+
+ZONED = "datetime with a time zone"
+"""The kind of ids that are times with a zone."""
 
 SAMPLED = 8
 """Ratio of rows to rows in the sample that decides whether objects repeat."""
@@ -68,6 +72,18 @@ def factorize_values(values: Any) -> tuple[Integers, Any]:
         return codes[:-1], values.take(first_rows(codes[:-1], len(distinct) - 1))
     codes, distinct = pd.factorize(values)
     return codes, distinct
+
+
+def in_utc(objects: Any, kind: str) -> Any:
+    """Return times with a zone, if ids of this kind are, as objects in UTC, and other ids unchanged.
+
+    Where clocks are set back, equal times of different zones have different hashes.
+    """
+    if kind != ZONED:
+        return objects
+    found = np.empty(len(objects), object)
+    found[:] = [time.astimezone(UTC) for time in objects]
+    return found
 
 
 def first_rows(codes: Integers, count: int) -> Integers:

@@ -15,7 +15,7 @@ from pandas import concat  # noqa: F401
 from prplugin.frames import _pandas_ids as ids
 from prplugin.frames import _pandas_kinds as kinds
 from prplugin.frames import pandas
-from prplugin.frames._pandas_objects import deduplicate_objects
+from prplugin.frames._pandas_objects import deduplicate_objects, in_utc
 from prplugin.frames.dask import ColumnInfo, CommonType
 from prplugin.frames.factorize import has_width, in_one_type, transposed
 from prplugin.frames.pandas import column_of, frame_of, memory_space, numbers, read  # noqa: F401
@@ -138,7 +138,7 @@ def _hashes(array: Any, kind: str) -> Any:
     if kind == "integer":
         return np.asarray(array).astype(np.int64, copy=False).view(np.uint64)
     if kind in PANDAS_HASHED:
-        series = _series(array)
+        series = _series(in_utc(array, kind) if pd.api.types.is_object_dtype(array.dtype) else array)
         try:
             return pd.util.hash_pandas_object(series, index=False, categorize=False).to_numpy()
         except UnicodeError:  # strings with a lone surrogate, which UTF-8 cannot encode: their hash is 0

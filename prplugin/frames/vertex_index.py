@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from prplugin.errors import InvalidEdgesError
+from prplugin.frames._pandas_objects import in_utc
 from prplugin.frames.factorize import has_width, in_one_type
 from prplugin.frames.vertices import Vertices, find_integers
 from prplugin.types.arrays import MemorySpace, namespace, to_host
@@ -53,8 +54,8 @@ class VertexIndex:
             if self.memory_space == "device":
                 return to_host(self.vertices.find_positions(vertices.columns, argument))
             if len(self._table) != len(self):
-                self._table = dict(zip(_keys(self._ids, self.vertices.columns), range(len(self)), strict=True))
-            return np.array([self._table.get(key, -1) for key in _keys(self._ids, vertices.columns)], np.int64)
+                self._table = dict(zip(_keys(self._ids, self.vertices), range(len(self)), strict=True))
+            return np.array([self._table.get(key, -1) for key in _keys(self._ids, vertices)], np.int64)
 
     def extend(self, vertices: Vertices, frame_positions: Integers) -> tuple[VertexIndex, Integers, Integers | None]:
         """Return the index extended by the vertices of a frame whose position in `frame_positions` is -1.
@@ -95,7 +96,7 @@ class VertexIndex:
             ]
         index = VertexIndex(old.with_ids(columns, kinds), self._labels)
         if self._table and old_positions is None:
-            added_keys = _keys(ids, [column[len(old) :] for column in columns])
+            added_keys = _keys(ids, index.vertices, len(old))
             self._table.update(zip(added_keys, range(len(old), len(index)), strict=True))
             index._table = self._table
         return index, frame_positions, old_positions
@@ -117,10 +118,13 @@ class VertexIndex:
         return self._ids.integers(self.vertices.ids[0])
 
 
-def _keys(ids: Any, columns: list[Any]) -> Any:
-    """Return ids as Python objects, as tuples for several columns."""
+def _keys(ids: Any, vertices: Vertices, first: int = 0) -> Any:
+    """Return the ids from `first` on as Python objects, as tuples for several columns."""
     try:
-        values = [np.asarray(_exact(ids.without_categories(column)), object).tolist() for column in columns]
+        values = [
+            in_utc(np.asarray(_exact(ids.without_categories(column[first:])), object), kind).tolist()
+            for column, kind in zip(vertices.columns, vertices.kinds, strict=True)
+        ]
     except (UnicodeDecodeError, pa.ArrowException) as error:
         raise InvalidEdgesError(f"a column of ids holds text that is not UTF-8: {error}. Cast it to binary.") from error
     return values[0] if len(values) == 1 else list(zip(*values, strict=True))
