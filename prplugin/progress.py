@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -70,14 +70,15 @@ class Watch:
         if self.report is not None:
             self.report(State(stage, 0, None, math.inf, time.perf_counter() - self._began))
 
-    def iterations(self, options: Options, budget: int) -> Callable[[int, float], None]:
+    def iterations(self, options: Options, budget: int) -> Callable[[int, float, Sequence[float]], None]:
         """Return the function that the loop calls after each step; without a tolerance it uses the whole budget."""
         tol = options.tol if options.stop == "error" else 0.0
         self.begun.setdefault("iterations", time.perf_counter())  # called once per batch of seeds
         first: tuple[int, float] | None = None
 
-        def step_done(iterations: int, error_bound: float) -> None:
+        def step_done(iterations: int, error_bound: float, earlier: Sequence[float] = ()) -> None:
             nonlocal first
+            self.bounds += zip(range(iterations - len(earlier), iterations), earlier, strict=True)
             self.bounds.append((iterations, error_bound))
             if self.report is None:
                 return

@@ -7,7 +7,7 @@ a method touches no other file. Modules whose names begin with _ are shared by s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, Literal, NamedTuple, Protocol
 
 from prplugin.graph.adjacency import Adjacency
@@ -24,6 +24,7 @@ class Sums(NamedTuple):
 
     change: Any  # ||y - x||, in L1
     largest: Any  # max |y_i - x_i|; may be infinite unless `Step.final_goal` is negative
+    earlier: Sequence[float] = ()  # the changes of steps before, made by the same call of `Step.advance`
 
 
 class Step(Protocol):

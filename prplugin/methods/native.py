@@ -129,7 +129,7 @@ class NativeStep(Step):
     def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
         """Iterate with Anderson mixing; the last iteration is a plain step."""
         changes = self._pull.iterate(1 if self.every_pass else budget, goal, self._depth)
-        return changes.size, Sums(float(changes[-1]), self._pull.largest)
+        return changes.size, Sums(float(changes[-1]), self._pull.largest, changes[:-1].tolist())
 
     def ranks(self) -> Floats:
         return self._pull.ranks

@@ -13,9 +13,9 @@ So do those of a small problem that converge slowly: they are solved directly, w
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -47,6 +47,10 @@ class Batch(NamedTuple):
     error_bounds: Floats
 
 
+Watch: TypeAlias = Callable[[Options, int], Callable[[int, float, Sequence[float]], None]]
+"""Returns, for a budget, the function that the loop calls: see `prplugin.solver.loop.Loop`."""
+
+
 def batches(
     method: Any,
     problem: Problem,
@@ -54,7 +58,7 @@ def batches(
     start: Floats | None,
     options: Options,
     machine: Machine,
-    watch: Callable[[Options, int], Callable[[int, float], None]],
+    watch: Watch,
 ) -> Iterator[Batch]:
     """Rank the seeds in their order; yield one `Batch` for each `SeedsStep.width` seeds.
 
@@ -91,7 +95,7 @@ def batches(
 
 def _one_by_one(
     method: Any, problem: Problem, seeds: Seeds, start: Floats | None, options: Options, machine: Machine,
-    watch: Callable[[Options, int], Callable[[int, float], None]],
+    watch: Watch,
 ) -> Iterator[Batch]:  # fmt: skip
     """Rank each seed individually; yield one `Batch` for each `AT_A_TIME` seeds."""
     n, solver = problem.adjacency.n, DirectSolver()
@@ -109,7 +113,7 @@ def _one_by_one(
 
 def _rank_into(
     batch: Batch, place: int, method: Any, problem: Problem, start: Floats | float, options: Options, machine: Machine,
-    watch: Callable[[Options, int], Callable[[int, float], None]], solver: DirectSolver,
+    watch: Watch, solver: DirectSolver,
 ) -> None:  # fmt: skip
     """Rank one seed of a batch individually, after the iterations that the batch has made, and write its results."""
     step, adjacency = method.prepare(problem, machine, **options.method_options), problem.adjacency

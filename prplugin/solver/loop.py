@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -86,7 +86,7 @@ class Loop:
 
     `certificate`: Error bounds of steps in float64.
     `budget`: Maximum number of passes. Passes of the float32 phase count only if it is the user's `max_iter`.
-    `watch`: Called after each error bound with the number of passes and the bound.
+    `watch`: Called after each error bound with the number of passes, the bound, and those of passes directly before.
     `order`: Ends the loop once the order of the highest ranks is proved.
     `most`: Maximum number of passes, those of the float32 phase included.
     """
@@ -94,7 +94,7 @@ class Loop:
     certificate: Certificate
     options: Options
     budget: int
-    watch: Callable[[int, float], object]
+    watch: Callable[[int, float, Sequence[float]], object]
     order: OrderProof | None = None
     slow: SlowConvergence | None = None
     most: int = sys.maxsize
@@ -177,7 +177,11 @@ class Loop:
             state.iterations = state.iterations + passes * state.live
             bound = proof.of_step(sums.change)
             state.error_bound = bound if alone else np.where(state.live, bound, state.error_bound)
-            self.watch(state.passes, float(bound if alone else state.error_bound.max()))
+            self.watch(
+                state.passes,
+                float(bound if alone else state.error_bound.max()),
+                proof.of_step(np.array(sums.earlier)).tolist() if sums.earlier else (),
+            )
             ended = is_met(options, sums, state.error_bound, proof.n)
             if self.order is not None and self.order.prove(step, proof, float(state.error_bound)):
                 ended = True

@@ -122,6 +122,20 @@ def test_figure_of_a_ranking():
     assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
 
 
+@pytest.mark.parametrize("tol", [1e-4, 1e-11])
+def test_the_history_has_every_iteration(tol):
+    graph = prplugin.Graph(EDGES)
+    ranking = graph.rank(method="native", tol=tol)
+    iterations, bounds = zip(*ranking._history.bounds, strict=True)
+    assert iterations == tuple(range(1, ranking.iterations + 1))
+    assert bounds[-1] == ranking.error_bound
+    exact = graph.rank(method="numpy", tol=1e-12)
+    for count, bound in ranking._history.bounds[:-1]:
+        with pytest.raises(prplugin.NotConvergedError) as stopped:
+            graph.rank(method="native", tol=tol, max_iter=count)
+        assert abs(stopped.value.ranking.ranks - exact.ranks).sum() <= bound + exact.error_bound
+
+
 def test_figures_without_a_convergence_curve():
     for options in ({"tol": 0, "max_iter": 0}, {"stop": "delta"}, {"personalization": {0: 1}, "top": 2}):
         prplugin.Graph(EDGES).rank(**options).plot().savefig(io.BytesIO(), format="png")

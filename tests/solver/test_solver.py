@@ -205,7 +205,7 @@ def run_loop(name, *, narrow=True, **options):
     certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
     start = np.arange(1.0, adjacency.n + 1)
     seen = []
-    watch = lambda *state: seen.append((*state, step.ranks().copy()))  # noqa: E731
+    watch = lambda *state: seen.append((*state[:2], step.ranks().copy()))  # noqa: E731
     loop = Loop(certificate, options, step_budget(certificate, options), watch)
     return loop.run(step, start / start.sum()), step, seen
 

@@ -271,7 +271,7 @@ class MergeStep(MergedRows):
             if reason == FAR_FROM_GOAL:
                 self._allocate_history(goal, self._change)
                 self._phase = BEGINNING
-        return len(taken), taken[-1]
+        return len(taken), taken[-1]._replace(earlier=[sums.change for sums in taken[:-1]])
 
     def history(self, rows: int) -> None:
         return  # mixing happens within the launches
