@@ -17,9 +17,11 @@ from __future__ import annotations
 import gc
 import hashlib
 import json
+import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +74,7 @@ def run(
     command : str
         Command line, for the report.
     """
-    console = Console(width=160)
+    began, console = time.perf_counter(), Console(width=160)
     packages = getattr(benchmark, "PACKAGES", ())
     about = {**circumstances(command, packages), "code": _fingerprint()}
     file = output / f"{name}.json"
@@ -105,6 +107,7 @@ def run(
     _save(file, benchmark, about, results, done, finished=True)
     report.write(benchmark, name, about, results, output)
     report.show(console, benchmark, results)
+    console.print(f"{name} took {timedelta(seconds=round(time.perf_counter() - began))}")
     return results
 
 

@@ -99,8 +99,8 @@ class Constructors(Displayed):
         )
 
     def _display(self) -> Display:
-        n, m, facts = self._graph.facts()
-        title = f"Graph of {counted(n, 'vertex', 'vertices')} and {counted(m, 'directed edge')}"
+        n, edges, facts = self._graph.facts()
+        title = f"Graph of {counted(n, 'vertex', 'vertices')} and {edges}"
         return Display(title, [], [list(fact) for fact in facts.items()], left=[0, 1])
 
     @classmethod

@@ -193,18 +193,21 @@ class LocalGraph:
         with self._access.reading():
             return estimate_graph(self.adjacency, this_machine())
 
-    def facts(self) -> tuple[int, int, dict[str, str]]:
-        """Return n, m and more properties of the graph for its representation, all of the same state."""
-        with self._access.reading():
-            n, m, chosen = self.n, self.m, self.estimate().chosen
+    def facts(self) -> tuple[int, str, dict[str, str]]:
+        """Return n, the edges and more properties of the graph for its representation, all of the same state."""
         how, times = self._changing.schema, {}
+        with self._access.reading():
+            n, chosen, edges = self.n, self.estimate().chosen, counted(self.m, "directed edge")
+            if not how.directed:  # a self-loop has no reverse edge
+                known = self.adjacency.edges
+                edges = counted((self.m + int((known.source == known.destination).sum())) // 2, "undirected edge")
         if how.time is not None:
             limits = {"half-life": how.half_life, "window": how.window}
             given = [f"{name} {value}" for name, value in limits.items() if value is not None]
             times["times"] = f"column {how.time!r}, {', '.join(given)}"
         return (
             n,
-            m,
+            edges,
             {
                 "weights": self._weights if self._weighted and how.weight is not None else "every edge counts 1",
                 **times,

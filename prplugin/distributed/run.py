@@ -106,8 +106,9 @@ class DistributedGraph:
     def estimate(self) -> Estimate:
         raise _unsupported("estimate()")
 
-    def facts(self) -> tuple[int, int, dict[str, str]]:
-        return self.n, self.m, {"edges are on": f"{counted(len(self._workers.addresses), 'worker')} of a Dask cluster"}
+    def facts(self) -> tuple[int, str, dict[str, str]]:
+        workers = counted(len(self._workers.addresses), "worker")
+        return self.n, counted(self.m, "directed edge"), {"edges are on": f"{workers} of a Dask cluster"}
 
     def rank(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
         """Compute one ranking, as `prplugin.Graph.rank` does; the ranks stay on the workers."""

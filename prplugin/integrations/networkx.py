@@ -116,7 +116,7 @@ def pagerank(
     ZeroDivisionError
         If `personalization` sums to 0 over the nodes.
     NotImplementedError
-        For input that NetworkX accepts and prplugin refuses, such as negative weights.
+        For input that NetworkX accepts and prplugin refuses, such as ``alpha=1`` and negative weights.
     InvalidOptionError
         For an argument of `Graph.rank` that NetworkX does not have, such as `top`.
     """
@@ -125,6 +125,10 @@ def pagerank(
             f"networkx.pagerank has no argument {others[0]!r}: leave it out, or pass it to "
             "prplugin.Graph.from_networkx(G).rank()."
         )
+    if not isinstance(alpha, Real) or not 0 <= float(alpha) < 1:
+        raise NotImplementedError(f"alpha must be at least 0 and less than 1, not {alpha!r}.")
+    if callable(weight):
+        raise NotImplementedError("weight must be the name of an attribute, not a function.")
     if isinstance(G, nx.Graph):
         G = convert_from_nx(G, edge_attrs=None if weight is None else {weight: 1})  # noqa: N806
     n = len(G.nodes)
@@ -154,21 +158,10 @@ def pagerank(
     return dict(zip(G.nodes, ranking.ranks.tolist(), strict=True))
 
 
-SIGNATURE = inspect.signature(pagerank)
-
-
 def can_run(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool | str:
     """Return True if `pagerank` supports these arguments, else the reason why NetworkX must not dispatch to it."""
-    if name != "pagerank":
-        return f"prplugin has no {name}"
-    arguments = SIGNATURE.bind(*args, **kwargs)
-    arguments.apply_defaults()
-    alpha = arguments.arguments["alpha"]
-    if not isinstance(alpha, Real) or not 0 <= float(alpha) < 1:
-        return f"alpha must be at least 0 and less than 1, not {alpha!r}"
-    if callable(arguments.arguments["weight"]):
-        return "weight must be the name of an attribute"
-    return True
+    # NetworkX does not show a reason that is returned here. Unsupported arguments of `pagerank` therefore raise there.
+    return True if name == "pagerank" else f"prplugin has no {name}"
 
 
 def convert_from_nx(

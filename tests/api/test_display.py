@@ -23,6 +23,15 @@ def cells(shown):
     return [row for row in found if row]
 
 
+def test_undirected_edges_are_counted_once():
+    edges = pd.DataFrame({"src": range(10), "dst": [*range(1, 9), 8, 3]})  # a self-loop at 8
+    graph = prplugin.Graph(edges, directed=False)
+    assert repr(graph).startswith("Graph of 10 vertices and 10 undirected edges")
+    graph.update(add=pd.DataFrame({"src": [1, 2], "dst": [1, 9]}), remove=edges.head(1))
+    assert repr(graph).startswith("Graph of 10 vertices and 11 undirected edges")
+    assert repr(prplugin.Graph(edges)).startswith("Graph of 10 vertices and 10 directed edges")
+
+
 def test_ranking_shows_its_ten_highest():
     ranking = GRAPH.rank()
     title, head, *rows = repr(ranking).splitlines()

@@ -164,8 +164,9 @@ REFUSED = [
 @pytest.mark.parametrize("options", REFUSED, ids=str)
 def test_arguments_that_prplugin_refuses_fall_back_to_networkx(options):
     graph = sample(networkx.DiGraph)
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(NotImplementedError) as raised:
         networkx.pagerank(graph, backend="prplugin", **options)
+    assert next(iter(options)) in str(raised.value.__cause__)
     with networkx.config.backend_priority(algos=["prplugin"]):
         found, expected = outcome(graph, None, **options), outcome(graph, "networkx", **options)
     assert found == expected if isinstance(expected, dict) else type(found) is type(expected)
