@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -73,6 +75,9 @@ def main(output: Path, jobs: int, quick: bool, only: tuple[str, ...], part: tupl
             raise click.ClickException(str(error)) from error
         _finish(output, about, results)
     click.echo(f"conformance: the report is written to {output.resolve()}", err=True)
+    began = time.perf_counter()
+    end = click.get_current_context().call_on_close
+    end(lambda: click.echo(f"took {timedelta(seconds=round(time.perf_counter() - began))}", err=True))
     reasons = {name: reason for name, reason in available().items() if name in (only or methods())}
     all_units = units()
     options = [*["--quick"] * quick, *(f"--method {name}" for name in only)]

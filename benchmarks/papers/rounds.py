@@ -18,4 +18,4 @@ def full_run(step: Step, adjacency: Adjacency, stop: Stop, tol: float) -> Outcom
     options = Options(alpha=ALPHA, tol=tol, stop=stop)
     certificate = Certificate(ALPHA, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
     budget = step_budget(certificate, options)
-    return Loop(certificate, options, budget, lambda iterations, bound: None).run(step, 1 / adjacency.n)
+    return Loop(certificate, options, budget, lambda *state: None).run(step, 1 / adjacency.n)
