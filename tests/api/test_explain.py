@@ -29,7 +29,7 @@ def test_history_has_the_bounds_that_progress_reported(method):
     ranking = prplugin.Graph(EDGES).rank(method=method, tol=1e-8, progress=seen.append)
     history = ranking._history
     reported = [(state.iterations, state.error_bound) for state in seen if state.stage == "iterations"]
-    assert list(history.bounds) == reported
+    assert set(reported) <= set(history.bounds)  # iterations of one launch are reported together
     assert history.bounds[-1] == (ranking.iterations, ranking.error_bound)
     assert (history.n, history.m, history.weighted) == (300, 2000, False)
     assert [one.method for one in history.considered] == [method]
