@@ -39,6 +39,10 @@ def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | N
     return library.unavailable_reason()
 
 
+EDGES_PER_THREAD = 50_000
+"""Edges whose iterations take less time than the start of another thread and the waiting of all for each other."""
+
+
 def cost(adjacency: Adjacency, machine: Machine) -> float:
     """Estimate 40 iterations: benchmarks/results/steps.md."""
     return 40 * (2e-6 + (1e-9 * adjacency.m + 1.5e-9 * adjacency.n) / machine.threads)
@@ -50,10 +54,12 @@ def prepare(problem: Problem, machine: Machine, *, threads: int | None = None) -
     Parameters
     ----------
     threads : int, optional
-        Number of threads. Default: all that this process may use, or one for a small graph. The bits are the same for
-        any number.
+        Number of threads. Default: one per 50,000 edges, at most all that this process may use. The bits are the same
+        for any number.
     """
-    threads = machine.threads_for(problem.adjacency.m) if threads is None else validate_int("threads", threads)
+    if threads is None:
+        threads = max(1, min(machine.threads, problem.adjacency.m // EDGES_PER_THREAD))
+    threads = validate_int("threads", threads)
     return NativeStep(problem.on("host"), threads)
 
 
