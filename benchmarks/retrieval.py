@@ -10,8 +10,7 @@ matrix, stopped once alpha / (1 - alpha) times the L1 change of a step is at mos
 `MultiGraph` of both directions, stored transposed, with ``tol=1e-6``. "prplugin, one by one" answers many queries in as
 many calls, and prplugin all of them in one call with ``seeds=``. "ratio" is the time of the library divided by that of
 prplugin; "minimum" is the smallest sample, and "minimum ratio" the ratio of both. All results are compared before any
-is timed; "L1 distance" is the largest L1 distance of the library's ranks to those of prplugin. As in a long-running
-process, Numba's kernels are used below a million edges.
+is timed; "L1 distance" is the largest L1 distance of the library's ranks to those of prplugin.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Time per iteration of the methods on the CPU.
 
-The constants of each method's `cost` are fitted to these figures. "ms by cost model" is the estimate of `cost` per
-iteration, start-up of Numba included.
+Iterations are plain, and each is a call from Python, as with ``stop="delta"``. "ms by cost model" is the estimate of
+`cost` per iteration.
 """
 
 from __future__ import annotations

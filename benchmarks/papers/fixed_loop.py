@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 
+from benchmarks.papers import loops
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
 from prplugin.methods.engines import gpu_pull
 from prplugin.methods.papers._host_rows import Recorder, unrecorded
 
-__all__ = ["FixedLoopPull", "step_of", "sum_tails"]
+__all__ = ["FixedLoopPull", "step_of"]
 
 FILE = str(Path(__file__).with_name("fixed_loop.cu"))
 
@@ -82,7 +82,7 @@ class FixedLoopPull:
             return
         self._stream.synchronize()
         with self.span("tails", "host", None):
-            sum_tails(
+            loops.sum_tails(
                 self._rows_per_block, self._limits, self._host_offsets, self._host_sources, self._contributions,
                 self._sums,
             )  # fmt: skip
@@ -104,13 +104,3 @@ def tail_lengths(offsets: Any, limits: Any, rows_per_block: int) -> Any:
     """Return the number of in-edges of each row beyond the limit of its block."""
     degrees = np.diff(offsets)
     return np.maximum(degrees - limits[np.arange(degrees.size) // rows_per_block], 0)
-
-
-@numba.njit(nogil=True, cache=True, error_model="numpy")
-def sum_tails(rows_per_block, limits, offsets, sources, contributions, sums):
-    """Sum the in-edges of each row from the limit of its block on."""
-    for row in range(sums.size):
-        total = 0.0
-        for edge in range(offsets[row] + limits[row // rows_per_block], offsets[row + 1]):
-            total += contributions[sources[edge]]
-        sums[row] = total

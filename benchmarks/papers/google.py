@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.papers import loops
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.types.arrays import namespace
@@ -39,23 +39,8 @@ class HostRounds:
     def __call__(self) -> float:
         """Do one iteration; return its change in the 1-norm."""
         before = self.ranks.copy()
-        _loop()(self._matrix, before, self.ranks)
+        loops.multiply(self._matrix, before, self.ranks)
         return float(np.abs(before - self.ranks).sum())
-
-
-@cache
-def _loop() -> Any:
-    import numba  # lazy import: slow
-
-    @numba.njit
-    def multiply(matrix, before, after):  # type: ignore[no-untyped-def]
-        for i in range(before.size):
-            total = np.float32(0)
-            for j in range(before.size):
-                total += before[j] * matrix[i, j]
-            after[i] = total
-
-    return multiply
 
 
 class GpuRounds:

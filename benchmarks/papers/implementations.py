@@ -241,8 +241,8 @@ def _cugraph(adjacency: Adjacency) -> tuple[list[float], str]:
     return iterations.time_cugraph(iterations.cugraph_graph(frame)), "MultiGraph, float32"
 
 
-ONE = method("one CPU thread: numba", "native", threads=1)
-ALL_THREADS = method("numba, all CPU threads", "native")
+ONE = method("one CPU thread", "native", threads=1)
+ALL_THREADS = method("all CPU threads", "native")
 SCIPY = Implementation("SciPy loop, 1 thread", partial(_sparse_loop, "host"))
 OURS = Implementation("prplugin on the GPU: auto", partial(_auto, "device"))
 CUSPARSE = Implementation("cuSPARSE loop (CuPy)", partial(_sparse_loop, "device"))

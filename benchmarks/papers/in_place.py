@@ -7,9 +7,9 @@ undirected, without duplicates and self-loops: the code refuses to order the ver
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from benchmarks.papers import loops
 from benchmarks.papers.implementations import ALPHA
 from prplugin.graph.adjacency import Adjacency
 from prplugin.types.arrays import namespace
@@ -53,7 +53,7 @@ def rounds(adjacency: Adjacency, epsilon: float, *, in_place: bool, keep: bool, 
         Whether the scores of dangling vertices are redistributed, as those of the last round, or dropped.
     """
     n = adjacency.n
-    offsets, sources, _ = adjacency.csc
+    offsets, sources = (np.ascontiguousarray(array, np.int64) for array in adjacency.csc[:2])
     out_degrees = adjacency.out_weight.astype(np.float32)
     dangling = np.flatnonzero(out_degrees == 0)
     scores = np.full(n, 1 / n, np.float32)
@@ -61,27 +61,8 @@ def rounds(adjacency: Adjacency, epsilon: float, *, in_place: bool, keep: bool, 
     count, moved = 0, 1
     while moved and count < MOST:
         mass = float(scores[dangling].sum(dtype=np.float64)) if spread else 0.0
-        rest = np.float32((1 - ALPHA + ALPHA * mass) / n)
-        moved = _update(offsets, sources, out_degrees, scores, updated, rest, np.float32(epsilon), keep)
+        rest = (1 - ALPHA + ALPHA * mass) / n
+        moved = loops.update(offsets, sources, out_degrees, scores, updated, rest, ALPHA, epsilon, keep)
         scores, updated = updated, scores
         count += 1
     return count, float(scores.sum(dtype=np.float64))
-
-
-DAMPING = np.float32(ALPHA)
-
-
-@numba.njit(nogil=True, cache=True, error_model="numpy")
-def _update(offsets, sources, out_degrees, scores, updated, rest, epsilon, keep):
-    """Write the new scores; return how many move by more than epsilon. `updated` may be `scores`."""
-    moved = 0
-    for vertex in range(scores.size):
-        total = np.float32(0)
-        for edge in range(offsets[vertex], offsets[vertex + 1]):
-            source = sources[edge]
-            total += scores[source] / out_degrees[source]
-        old, new = scores[vertex], rest + DAMPING * total
-        moves = abs(new - old) > epsilon
-        moved += moves
-        updated[vertex] = new if moves or not keep else old
-    return moved

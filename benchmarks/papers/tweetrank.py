@@ -12,14 +12,14 @@ collection, which has 9,664 vertices.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from benchmarks.generate import retweets, web
-from benchmarks.papers import implementations, swaroop
+from benchmarks.papers import implementations, loops, swaroop
 from benchmarks.papers.graphs import BenchmarkGraph, generated
 from benchmarks.papers.plots import plain
 from benchmarks.papers.tables import rows_or_reason
@@ -138,28 +138,9 @@ class Rounds:
 
     def __call__(self) -> None:
         before, self.ranks = self.ranks, np.zeros_like(self.ranks)
-        _loop()(self._base, self._bounds, self._rows, self._entries, before, self.ranks)
+        loops.multiply_columns(self._base, self._bounds, self._rows, self._entries, before, self.ranks)
         if self._normalize:
             self.ranks /= self.ranks.sum()
-
-
-@cache
-def _loop() -> Any:
-    import numba  # lazy import: slow
-
-    @numba.njit
-    def multiply(base, bounds, rows, entries, before, after):  # type: ignore[no-untyped-def]
-        kept = np.empty(rows.size, np.float32)
-        for j in range(before.size):
-            for edge in range(bounds[j], bounds[j + 1]):
-                kept[edge] = after[rows[edge]] + before[j] * entries[edge]
-            term = before[j] * base[j]
-            for i in range(after.size):
-                after[i] += term
-            for edge in range(bounds[j], bounds[j + 1]):
-                after[rows[edge]] = kept[edge]
-
-    return multiply
 
 
 def _in_float64(adjacency: Adjacency) -> Callable[[], tuple[float, float]]:

@@ -31,6 +31,7 @@ from benchmarks.papers import (
     in_place,
     kim,
     kumar,
+    loops,
     pages,
     swaroop,
     tweetrank,
@@ -328,7 +329,7 @@ def test_tails_of_the_fixed_loop_begin_at_the_limit_of_their_block(dtype):
     limits, rows_per_block = np.array([3, 0, 10**6, 7]), 64
     contributions = np.random.default_rng(0).random(256).astype(dtype)
     sums = np.full(256, np.nan)
-    fixed_loop.sum_tails(rows_per_block, limits, offsets, sources, contributions, sums)
+    loops.sum_tails(rows_per_block, limits, offsets, sources, contributions, sums)
     expected = [
         contributions[sources[offsets[i] + limits[i // 64] : offsets[i + 1]]].sum(dtype=float) for i in range(256)
     ]

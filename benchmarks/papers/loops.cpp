@@ -1,0 +1,64 @@
+// Loops of the papers on one CPU thread, as they state them: `benchmarks.papers.loops` compiles and calls them.
+#include <math.h>
+#include <stdint.h>
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+using i32 = int32_t;
+using i64 = int64_t;
+using f32 = float;
+using f64 = double;
+
+// Swaroop 2021: multiply a dense matrix, row by row.
+EXPORT void multiply(i64 n, const f32* matrix, const f32* before, f32* after) {
+    for (i64 i = 0; i < n; i++) {
+        f32 total = 0;
+        for (i64 j = 0; j < n; j++) total += before[j] * matrix[i * n + j];
+        after[i] = total;
+    }
+}
+
+// TweetRank: multiply a dense matrix column by column, whose column j is base[j] except in the rows of its edges.
+EXPORT void multiply_columns(i64 n, const f32* base, const i64* bounds, const i64* rows, const f32* entries,
+                                 const f32* before, f32* after, f32* kept) {
+    for (i64 j = 0; j < n; j++) {
+        for (i64 edge = bounds[j]; edge < bounds[j + 1]; edge++) {
+            kept[edge] = after[rows[edge]] + before[j] * entries[edge];
+        }
+        f32 term = before[j] * base[j];
+        for (i64 i = 0; i < n; i++) after[i] += term;
+        for (i64 edge = bounds[j]; edge < bounds[j + 1]; edge++) after[rows[edge]] = kept[edge];
+    }
+}
+
+// Bowen 2022: write the new scores; return how many move by more than epsilon. `updated` may be `scores`.
+EXPORT i64 update(i64 n, const i64* offsets, const i64* sources, const f32* out_degrees, f32* scores, f32* updated,
+                      f32 rest, f32 damping, f32 epsilon, i64 keep) {
+    i64 moved = 0;
+    for (i64 vertex = 0; vertex < n; vertex++) {
+        f32 total = 0;
+        for (i64 edge = offsets[vertex]; edge < offsets[vertex + 1]; edge++) {
+            total += scores[sources[edge]] / out_degrees[sources[edge]];
+        }
+        f32 before = scores[vertex], after = rest + damping * total;
+        bool moves = fabsf(after - before) > epsilon;
+        moved += moves;
+        updated[vertex] = moves || !keep ? after : before;
+    }
+    return moved;
+}
+
+// Kumar, Sondhi and Mittal 2012: sum the in-edges of each row from the limit of its block on.
+#define DEFINE(suffix, Real)                                                                                       \
+    EXPORT void sum_tails_##suffix(i64 n, i64 rows_per_block, const i64* limits, const i64* offsets,           \
+                                       const i32* sources, const Real* contributions, f64* sums) {                 \
+        for (i64 row = 0; row < n; row++) {                                                                        \
+            f64 total = 0;                                                                                         \
+            for (i64 edge = offsets[row] + limits[row / rows_per_block]; edge < offsets[row + 1]; edge++) {        \
+                total += f64(contributions[sources[edge]]);                                                        \
+            }                                                                                                      \
+            sums[row] = total;                                                                                     \
+        }                                                                                                          \
+    }
+DEFINE(f4, f32)
+DEFINE(f8, f64)

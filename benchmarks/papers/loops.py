@@ -1,0 +1,70 @@
+"""Loops of the papers on one CPU thread, compiled from loops.cpp by the system's C++ compiler at the first call."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prplugin.cpu.build import FLAGS, suffix, system_compiler
+
+__all__ = ["multiply", "multiply_columns", "sum_tails", "update"]
+
+SOURCE = Path(__file__).with_name("loops.cpp")
+
+INTEGER, SMALL, SINGLE, DOUBLE = (
+    np.ctypeslib.ndpointer(dtype, flags="C_CONTIGUOUS") for dtype in (np.int64, np.int32, np.float32, np.float64)
+)
+
+
+@cache
+def _function(name: str, result: Any, *arguments: Any) -> Any:
+    found = getattr(_library(), name)
+    found.restype, found.argtypes = result, [ctypes.c_int64, *arguments]
+    return found
+
+
+@cache
+def _library() -> Any:
+    if (command := system_compiler()) is None:
+        raise FileNotFoundError("the loops of the papers need a C++ compiler")
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder) / f"loops{suffix('')}"
+        subprocess.run([*command, *FLAGS, str(SOURCE), "-o", str(library)], check=True)
+        return ctypes.CDLL(str(library))  # stays loaded when the file is deleted
+
+
+def multiply(matrix: Any, before: Any, after: Any) -> None:
+    """Multiply a dense float32 matrix by a vector, row by row."""
+    _function("multiply", None, SINGLE, SINGLE, SINGLE)(before.size, matrix, before, after)
+
+
+def multiply_columns(base: Any, bounds: Any, rows: Any, entries: Any, before: Any, after: Any) -> None:
+    """Add the product of a dense float32 matrix, column by column, whose column j is base[j] except at its edges."""
+    call = _function("multiply_columns", None, SINGLE, INTEGER, INTEGER, SINGLE, SINGLE, SINGLE, SINGLE)
+    call(before.size, base, bounds, rows, entries, before, after, np.empty(rows.size, np.float32))
+
+
+def update(
+    offsets: Any, sources: Any, out_degrees: Any, scores: Any, updated: Any, rest: float, damping: float,
+    epsilon: float, keep: bool,
+) -> int:  # fmt: skip
+    """Write new scores; return how many move by more than epsilon. `updated` may be `scores`."""
+    real = ctypes.c_float
+    call = _function(
+        "update", ctypes.c_int64, INTEGER, INTEGER, SINGLE, SINGLE, SINGLE, real, real, real, ctypes.c_int64
+    )
+    count: int = call(scores.size, offsets, sources, out_degrees, scores, updated, rest, damping, epsilon, keep)
+    return count
+
+
+def sum_tails(rows_per_block: int, limits: Any, offsets: Any, sources: Any, contributions: Any, sums: Any) -> None:
+    """Sum the in-edges of each row from the limit of its block on; positions are int32."""
+    real, name = (SINGLE, "sum_tails_f4") if contributions.dtype == np.float32 else (DOUBLE, "sum_tails_f8")
+    call = _function(name, None, ctypes.c_int64, INTEGER, INTEGER, SMALL, real, DOUBLE)
+    call(sums.size, rows_per_block, limits, offsets, sources, contributions, sums)
