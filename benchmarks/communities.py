@@ -23,7 +23,7 @@ TITLE = "## Separate communities\n"
 TEXT = f"""
 Iterations to a proved error of 1e-6 on {VERTICES:,} vertices that are linked only within blocks, by two random edges
 per vertex. Teleports go to all vertices, to one, or to every seventh. Each cell has the counts of
-{" and ".join(METHODS)}. At alpha 0.99 and 0.999 neither takes more than twice those of the other.
+{" and ".join(METHODS)}. Neither takes more than twice those of the other.
 `python -m benchmarks.communities` writes this section.
 
 """

@@ -188,8 +188,8 @@ class Loop:
             if options.stop == "error" or not narrow or goal >= 2 * proof.noise / (1 - alpha):
                 state.converged = state.converged | state.live & ended
             # In exact arithmetic, the changes of consecutive plain steps satisfy d_(k+1) <= alpha * d_k. After anything
-            # but a plain step `before` is infinite.
-            stagnates = sums.change >= (1 + alpha) / 2 * before
+            # but a plain step `before` is infinite. Mixed steps may also grow, but for no progress in a whole call.
+            stagnates = (min(sums.change, *sums.earlier) if sums.earlier else sums.change) >= (1 + alpha) / 2 * before
             if narrow:
                 ended = ended | stagnates | (sums.change <= goal)
             elif not alone:

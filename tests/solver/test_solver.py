@@ -74,7 +74,7 @@ def test_acceleration_saves_iterations_and_bound_holds(monkeypatch, method, dire
     assert again.ranks.tobytes() == ranking.ranks.tobytes()
 
 
-@pytest.mark.parametrize("alpha", [0.99, 0.999])
+@pytest.mark.parametrize("alpha", [0.99, 0.999, 0.9999])
 @pytest.mark.parametrize("personalization", [None, {0: 1.0}, dict.fromkeys(range(0, 4000, 7), 1.0)])
 @pytest.mark.parametrize("directed", [True, False])
 @pytest.mark.parametrize("size", [10, 50, 200])
