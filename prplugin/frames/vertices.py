@@ -13,7 +13,7 @@ import numpy as np
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
 from prplugin.frames.columns import columns_of
 from prplugin.graph.adjacency import group_sizes
-from prplugin.types.arrays import copied, namespace, plain_array, to_host, to_memory
+from prplugin.types.arrays import column_as_list, copied, namespace, plain_array, to_host, to_memory
 from prplugin.types.edges import Floats, Integers
 
 SEED = "seed"
@@ -211,7 +211,7 @@ class Vertices:
         """
         given = _each(self.boundary.convert, _each(plain_array, given, what), what)
         with self.active():
-            seeds = self._seeds(_each(self.convert, given, what), what)
+            seeds = self._seeds(_each(self.convert, column_as_list(given), what), what)
             return replace(seeds, rows=self.boundary.values(seeds.rows), values=self.boundary.values(seeds.values))
 
     def _seeds(self, given: Any, what: str) -> SeedValues:

@@ -255,3 +255,17 @@ def test_bad_among_is_refused(graph, given, message):
 def test_among_excludes_certified(graph):
     with pytest.raises(InvalidOptionError, match="omit among, or certified"):
         graph.rank(among=["ann"], top=1, certified=True)
+
+
+@pytest.mark.parametrize("library", ["pandas", "index", "polars", "pyarrow", "chunks"])
+def test_seeds_may_be_a_column_of_any_library(library):
+    graph = prplugin.Graph(pd.DataFrame({"src": ["a", "b", "c"], "dst": ["b", "a", "a"]}))
+    if library == "polars":
+        seeds = pytest.importorskip("polars").Series("id", ["a", "c"])
+    elif library in ("pyarrow", "chunks"):
+        pa = pytest.importorskip("pyarrow")
+        seeds = pa.array(["a", "c"]) if library == "pyarrow" else pa.chunked_array([["a"], ["c"]])
+    else:
+        seeds = {"pandas": pd.Series, "index": pd.Index}[library](["a", "c"])
+    expected = graph.rank(seeds=["a", "c"])
+    assert graph.rank(seeds=seeds).frame.equals(expected.frame)
