@@ -66,7 +66,7 @@ def plain_array(given: Any, what: str, error: type[PageRankError] = InvalidOptio
 def column_as_list(given: Any) -> Any:
     """Return a column of polars or Arrow as a list, and other objects unchanged."""
     convert = {"polars": "to_list", "pyarrow": "to_pylist"}.get(type(given).__module__.partition(".")[0], "")
-    return getattr(given, convert)() if hasattr(given, convert) else given
+    return getattr(given, convert)() if hasattr(given, convert) and not hasattr(given, "columns") else given
 
 
 def copied(array: Any) -> Any:
