@@ -11,11 +11,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pandas.api import types
 
-from prplugin.cpu import library
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames import factorize
 from prplugin.frames._pandas_kinds import cast_to, kind_of  # noqa: F401  # kind_of is used as `ids.kind_of`
-from prplugin.frames._pandas_objects import ZONED, ObjectColumn, factorize_objects, factorize_values, first_rows, in_utc
+from prplugin.frames._pandas_objects import (
+    ZONED,
+    ObjectColumn,
+    factorize_objects,
+    factorize_values,
+    first_rows,
+    holds_many_objects,
+    in_utc,
+)
 from prplugin.machine import this_machine
 from prplugin.types.edges import Integers
 
@@ -200,7 +207,7 @@ def _factorized(column: Any, kind: str, label: str) -> tuple[Integers, Any]:
             return codes, objects[first_rows(codes, len(distinct))]
         if isinstance(column, ObjectColumn):
             return column.factorize(strings=kind == "string")
-        if types.is_object_dtype(column.dtype) and library.is_available():
+        if holds_many_objects(column):
             return factorize_objects(column, strings=kind == "string")
         return factorize_values(_values(column) if isinstance(column, pd.Series) else column)
     except TypeError as error:

@@ -19,6 +19,9 @@ from prplugin.types.edges import Integers
 ZONED = "datetime with a time zone"
 """The kind of ids that are times with a zone."""
 
+MANY_OBJECTS = 1 << 14
+"""Number of objects from which comparing addresses, and Arrow for strings, take less time than pandas."""
+
 SAMPLED = 8
 """Ratio of rows to rows in the sample that decides whether objects repeat."""
 
@@ -46,6 +49,11 @@ class ObjectColumn:
         """Factorize as `pandas.factorize` does; `strings` is True if all ids are strings. Overwrites `codes`."""
         numbers, values = factorize_objects(self.objects, strings=strings)
         return take_in_place(numbers, self.codes), values
+
+
+def holds_many_objects(column: Any) -> bool:
+    """Return whether a column is a long one of Python objects, and its addresses can be factorized."""
+    return types.is_object_dtype(column.dtype) and len(column) >= MANY_OBJECTS and library.is_available()
 
 
 def factorize_objects(column: Any, *, strings: bool) -> tuple[Integers, Any]:
@@ -112,7 +120,7 @@ def deduplicate_objects(column: pd.Series) -> pd.Series | ObjectColumn:
     Frames that were read, sorted or joined often have few distinct objects in many rows. Comparing addresses is several
     times faster than hashing the objects.
     """
-    if not types.is_object_dtype(column.dtype) or not library.is_available():
+    if not holds_many_objects(column):
         return column
     from prplugin.cpu import factorize
 

@@ -149,6 +149,10 @@ def test_graph_does_not_alias_frame():
 class TestObjects:
     """Object columns, factorized by address and by text: the same codes as by pandas alone."""
 
+    @pytest.fixture(autouse=True)
+    def _treat_all_columns_as_long(self, monkeypatch):
+        monkeypatch.setattr(_pandas_objects, "MANY_OBJECTS", 1)
+
     @pytest.mark.parametrize("shared", [True, False])
     @pytest.mark.parametrize(
         "to_id",
