@@ -8,9 +8,9 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex, TypeAlias
 
 from prplugin.calls import explain_unknown_arguments
-from prplugin.errors import InvalidOptionError, PageRankError, counted
+from prplugin.errors import InvalidOptionError, PageRankError, counted, full_name
 from prplugin.frames import dask, matrices
-from prplugin.frames.base import full_name, is_a
+from prplugin.frames.base import is_a
 from prplugin.frames.nodes import read_cugraph, read_igraph, read_networkx
 from prplugin.local import LocalGraph
 from prplugin.options import Duplicates, EdgeOptions

@@ -136,6 +136,11 @@ def listed(items: Sequence[object] | NDArray[Any], shown: int = 5) -> str:
     return f"{head} and {rest:,} more" if rest > 0 else head
 
 
+def full_name(value: object) -> str:
+    """Return the qualified name of the type of a value, for messages."""
+    return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
 def counted(count: int, noun: str, plural: str | None = None) -> str:
     """Return a count with its noun: ``1 row``, ``1,200 rows``, ``2 vertices``."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from prplugin.errors import InvalidEdgesError, InvalidOptionError
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, full_name
 from prplugin.frames import dask
-from prplugin.frames.base import FrameAdapter, full_name, index_levels, is_a, on_host
+from prplugin.frames.base import FrameAdapter, index_levels, is_a, on_host
 from prplugin.frames.columns import positions, resolve
 from prplugin.frames.vertices import Vertices
 from prplugin.options import EdgeOptions

@@ -52,11 +52,6 @@ def is_a(value: object, module: str, name: str) -> bool:
     return kind is not None and isinstance(value, kind)
 
 
-def full_name(value: object) -> str:
-    """Return the qualified name of the type of a value, for messages."""
-    return f"{type(value).__module__}.{type(value).__qualname__}"
-
-
 def index_levels(given: Any) -> str:
     """Return a clause that names the levels of the index of a pandas or cuDF object; "" if they have no names."""
     names = [name for name in getattr(getattr(given, "index", None), "names", ()) if name is not None]

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, merged, refusal
-from prplugin.frames.base import full_name, is_a, on_host, open_frame
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, full_name, merged, refusal
+from prplugin.frames.base import is_a, on_host, open_frame
 from prplugin.frames.columns import Columns, endpoints_of
 from prplugin.frames.vertices import Boundary
 from prplugin.types.arrays import MemorySpace, namespace

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prplugin.errors import InvalidEdgesError, counted, listed
-from prplugin.frames.base import full_name
+from prplugin.errors import InvalidEdgesError, counted, full_name, listed
 from prplugin.frames.vertices import Boundary, Labels, finite_numbers
 from prplugin.frames.vertices import Vertices as BaseVertices
 from prplugin.graph.adjacency import Adjacency
@@ -103,14 +102,13 @@ def is_sparse(matrix: object) -> bool:
 def read_matrix(offsets: Any, indices: Any, weights: Any) -> Matrix:
     """Return a `Matrix` from a sparse matrix in `offsets`, or from CSR arrays; raise InvalidEdgesError for others."""
     if indices is not None:
-        names, error = ("offsets", "indices", "weights"), InvalidEdgesError
         offsets, indices, weights = (
-            given if given is None or namespace(given) is not np else np.asarray(plain_array(given, name, error))
-            for name, given in zip(names, (offsets, indices, weights), strict=True)
+            given if given is None or namespace(given) is not np else np.asanyarray(given)  # lists, too
+            for given in (offsets, indices, weights)
         )
         if len({memory_space_of(array) for array in (offsets, indices, weights) if array is not None}) > 1:
             raise InvalidEdgesError("offsets, indices and weights are partly on the GPU: move all to host or device.")
-        return Matrix("csr", offsets, indices, weights, None, names)
+        return Matrix("csr", offsets, indices, weights, None, ("offsets", "indices", "weights"))
     matrix = offsets
     if not is_sparse(matrix):
         raise InvalidEdgesError(
@@ -140,6 +138,11 @@ def adjacency(matrix: Matrix) -> tuple[Adjacency, BaseVertices]:
     weights are 1.
     """
     offsets_name, indices_name, weights_name = matrix.names
+    matrix = matrix._replace(
+        offsets=plain_array(matrix.offsets, offsets_name, InvalidEdgesError),
+        indices=plain_array(matrix.indices, indices_name, InvalidEdgesError),
+        weights=plain_array(matrix.weights, weights_name, InvalidEdgesError),
+    )
     if matrix.layout == "coo":
         n = matrix.n or 0
         rows, columns = _positions(matrix.offsets, n, offsets_name), _positions(matrix.indices, n, indices_name)
@@ -203,7 +206,6 @@ def _weights(given: Any, m: int, label: str) -> Floats | None:
     """Check weights; return a copy as float64, or None if all are 1."""
     if given is None:
         return None
-    given = plain_array(given, label, InvalidEdgesError)
     if given.shape != (m,):
         raise InvalidEdgesError(f"{label} has the shape {given.shape}: it needs one value for each of {m:,} edges.")
     if (weights := finite_numbers(given)) is None:

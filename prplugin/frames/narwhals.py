@@ -18,11 +18,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from prplugin.errors import InvalidEdgesError, listed
+from prplugin.errors import InvalidEdgesError, full_name, listed
 from prplugin.frames import pandas
 from prplugin.frames._pandas_ids import decode_arrow
 from prplugin.frames._pandas_kinds import casts_of
-from prplugin.frames.base import full_name, is_a, on_host
+from prplugin.frames.base import is_a, on_host
 from prplugin.frames.columns import Columns
 from prplugin.frames.vertices import Labels
 from prplugin.types.arrays import MemorySpace

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prplugin.cpu.sorting import offsets_of, rows_of
-from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, listed
-from prplugin.frames.base import full_name, is_a
+from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, full_name, listed
+from prplugin.frames.base import is_a
 from prplugin.frames.columns import resolve
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import with_reverse_edges

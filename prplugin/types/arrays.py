@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from prplugin.errors import InvalidOptionError, PageRankError, counted
+from prplugin.errors import InvalidOptionError, PageRankError, counted, full_name
 
 MemorySpace: TypeAlias = Literal["host", "device"]
 """Memory of the host, or of the current GPU."""
@@ -58,8 +58,7 @@ def plain_array(given: Any, what: str, error: type[PageRankError] = InvalidOptio
     if given.dtype.names is not None:
         raise error(f"{what} is a structured array: pass one of its fields, such as array[{given.dtype.names[0]!r}].")
     if type(given) not in (np.ndarray, np.memmap):
-        name = f"{type(given).__module__}.{type(given).__qualname__}"
-        raise error(f"{what} is a {name}: pass numpy.asarray(...) of it, if its values alone are meant.")
+        raise error(f"{what} is a {full_name(given)}: pass numpy.asarray(...) of it, if its values alone are meant.")
     return given
 
 

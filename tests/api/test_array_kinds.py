@@ -98,10 +98,29 @@ def test_masked_arrays_of_matrices_are_refused():
             prplugin.Graph.from_csr(**{**arrays, name: masked})
         with pytest.raises(prplugin.InvalidEdgesError, match=f"{name} is a .*Meters"):
             prplugin.Graph.from_csr(**{**arrays, name: array.view(Meters)})
-    matrix = sparse.csr_array((arrays["weights"], arrays["indices"], arrays["offsets"]), (4, 4))
-    matrix.data = np.ma.array(matrix.data, mask=[1, 0, 0, 0, 0])
-    with pytest.raises(prplugin.InvalidEdgesError, match="masked"):
-        prplugin.Graph.from_csr(matrix)
+
+
+@pytest.mark.parametrize(
+    ("layout", "names"),
+    [
+        ("csr", ("data", "indices", "indptr")),
+        ("csc", ("data", "indices", "indptr")),
+        ("coo", ("data", "row", "col")),
+    ],
+)
+def test_masked_entries_of_sparse_matrices_are_refused(layout, names):
+    whole = sparse.csr_array(([1.0] * 5, [1, 2, 0, 0, 1], [0, 1, 2, 3, 5]), (4, 4)).asformat(layout)
+    for name in names:
+        matrix = whole.copy()
+        array = getattr(matrix, name)
+        masked = np.ma.array(array, mask=np.arange(array.size) == 0)
+        if name in ("row", "col"):
+            others = {"row": matrix.row, "col": matrix.col, name: masked}
+            matrix.coords = (others["row"], others["col"])
+        else:
+            setattr(matrix, name, masked)
+        with pytest.raises(prplugin.InvalidEdgesError, match=f"{name} is a masked array"):
+            prplugin.Graph.from_csr(matrix)
 
 
 @pytest.mark.parametrize("column", ["src", "dst", "w"])
