@@ -96,10 +96,9 @@ class LocalGraph:
         try:
             columns = resolve(labels, how.source, how.destination, how.weight, how.time, clock)
         except ColumnNotFoundError as error:
-            levels = index_levels(frame)
-            raise ColumnNotFoundError(
-                f"{error} But {levels}: call .reset_index() to make them columns." if levels else str(error)
-            ) from None
+            if not (levels := index_levels(frame)):
+                raise
+            raise ColumnNotFoundError(f"{error} But {levels}: call .reset_index() to make them columns.") from None
         weighted = columns.weight is not None
         with (
             explain_oom(partial(describe_ingest_memory, frame, weighted, adapter.memory_space)),

@@ -55,11 +55,10 @@ def suggest_argument(name: str, own: Collection[str], elsewhere: Mapping[str, Co
     `own`: Arguments of the called function.
     `elsewhere`: Arguments of other functions, by the names of these functions.
     """
-    meant = MEANT.get(plain(name), (name, ""))[0]
-    if same := [argument for argument in own if MEANT.get(plain(argument), (argument, ""))[0] == meant]:
-        return f" Did you mean {same[0]}=? {REMARKS.get(name, ('', ''))[1]}".rstrip()
+    argument, remark = MEANT.get(plain(name), (name, ""))
+    if same := [each for each in own if MEANT.get(plain(each), (each, ""))[0] == argument]:
+        return f" Did you mean {same[0]}=? {remark}".rstrip()
     known = [*own, *(argument for arguments in elsewhere.values() for argument in arguments)]
-    argument, remark = MEANT.get(plain(name), ("", ""))
     if argument not in known:
         argument, remark = close_name(name, known) or "", ""
     if not argument:

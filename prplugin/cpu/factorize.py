@@ -14,6 +14,7 @@ import numpy as np
 
 from prplugin.cpu.group import as_int64, degrees, grouped
 from prplugin.cpu.library import Kernel
+from prplugin.cpu.sorting import factorize_sorted
 from prplugin.cpu.threads import bounds_of_pieces
 from prplugin.machine import this_machine
 from prplugin.types.edges import GroupedEdges, Integers, index_dtype
@@ -29,10 +30,10 @@ _insert = Kernel(
 _shift = Kernel("shift_ids", "ids:I[m] low:i8 codes:K[m]! threads:i8")
 _replace = Kernel("replace_codes", "codes:I[m]! firsts:i8[pieces] lasts:i8[pieces] positions:I[n] threads:i8")
 
-MIN_TABLE_BITS = 16
 SORTED_VALUES = 1 << 12
 """Number of values up to which they are sorted, in less time than the calls of kernels take."""
 
+MIN_TABLE_BITS = 16
 VALUES_PER_SLOT = 32
 """A table starts with 2**16 slots, or one per 32 values if that is more; with two per value if that is less."""
 
@@ -159,9 +160,7 @@ def by_hash(columns: list[Any], dtype: np.dtype[Any], threads: int) -> tuple[lis
     """Insert all ids into a hash table, sort the distinct ones, and map each slot to the position of its id."""
     values = sum(column.size for column in columns)
     if values <= SORTED_VALUES:
-        found, positions = np.unique(np.concatenate(columns).astype(dtype, copy=False), return_inverse=True)
-        ends = np.cumsum([column.size for column in columns])[:-1]
-        return np.split(positions.astype(index_dtype(found.size)), ends), found
+        return factorize_sorted(columns, dtype)
     table = _Table(min((2 * values).bit_length(), max(MIN_TABLE_BITS, (values // VALUES_PER_SLOT).bit_length())))
     slots = table.insert(columns, threads)
     ids, _, positions = table.ascending(dtype, threads)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -42,6 +43,13 @@ def stable_order(keys: Integers) -> Integers:
 def packs(largest: int, count: int) -> bool:
     """Return whether a key up to `largest` and a position below `count` fit into 63 bits together."""
     return largest.bit_length() + count.bit_length() <= 63
+
+
+def factorize_sorted(columns: Sequence[Any], dtype: np.dtype[Any]) -> tuple[list[Integers], Integers]:
+    """Factorize columns by sorting their values as `dtype`; return codes of each, and the distinct values ascending."""
+    values, codes = np.unique(np.concatenate(columns).astype(dtype, copy=False), return_inverse=True)
+    ends = np.cumsum([column.size for column in columns])
+    return np.split(codes.astype(index_dtype(values.size)), ends[:-1].tolist()), values
 
 
 def rows_of(offsets: Integers) -> Integers:

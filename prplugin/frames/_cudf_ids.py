@@ -21,6 +21,7 @@ from prplugin.errors import InvalidEdgesError
 from prplugin.frames import _pandas_ids as host
 from prplugin.frames import _pandas_kinds as host_kinds
 from prplugin.frames import factorize
+from prplugin.frames._pandas_objects import ZONED
 from prplugin.gpu.strings import Strings, factorize_strings
 from prplugin.types.arrays import copied, namespace
 from prplugin.types.edges import Integers
@@ -88,7 +89,7 @@ def kind_of(column: Any, label: str) -> str:
     if isinstance(dtype, cudf.IntervalDtype):
         return str(dtype)
     if isinstance(dtype, pd.DatetimeTZDtype) or getattr(arrow, "tz", None):
-        return "datetime with a time zone"
+        return ZONED
     kinds = {"b": "boolean", "i": "integer", "u": "integer", "M": "datetime", "m": "timedelta"}
     return kinds.get(dtype.kind, "string")
 

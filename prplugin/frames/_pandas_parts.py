@@ -15,7 +15,7 @@ from pandas import concat  # noqa: F401
 from prplugin.frames import _pandas_ids as ids
 from prplugin.frames import _pandas_kinds as kinds
 from prplugin.frames import pandas
-from prplugin.frames._pandas_objects import deduplicate_objects, in_utc
+from prplugin.frames._pandas_objects import ZONED, deduplicate_objects, in_utc
 from prplugin.frames.dask import ColumnInfo, CommonType
 from prplugin.frames.factorize import has_width, in_one_type, transposed
 from prplugin.frames.pandas import column_of, frame_of, memory_space, numbers, read  # noqa: F401
@@ -116,7 +116,7 @@ def format_vertices(arrays: list[Any], rows: Integers) -> list[str]:
 
 # --- owners of vertices -------------------------------------------------------------------------------------------
 
-PANDAS_HASHED = ("string", "bytes", "boolean", "datetime", "datetime with a time zone", "timedelta")
+PANDAS_HASHED = ("string", "bytes", "boolean", "datetime", ZONED, "timedelta")
 """Kinds of ids whose pandas hash is the same in every process."""
 
 PYTHON_HASHED = ("decimal.Decimal", "fractions.Fraction", "uuid.UUID")

@@ -20,6 +20,7 @@ from pandas.api import types
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, RefusedRows, refusal
 from prplugin.frames._pandas_ids import decode_storage, integers
 from prplugin.frames._pandas_kinds import format_values, kind_of, refuse_rows
+from prplugin.frames._pandas_objects import ZONED
 from prplugin.graph.decay import MAX_HALF_LIVES
 from prplugin.types.edges import Floats, Integers
 
@@ -218,7 +219,7 @@ def _read_times(column: pd.Series, label: str) -> _Times:
     original, column = column, decode_storage(column)
     refuse_rows(np.flatnonzero(column.isna()), label, "null", ": each edge needs a time. Drop or fill them.")
     if types.is_object_dtype(column.dtype) and kind_of(column, label) in (
-        "datetime", "datetime with a time zone", "date",
+        "datetime", ZONED, "date",
     ):  # fmt: skip
         column = _from_objects(column, label)
     dtype = column.dtype

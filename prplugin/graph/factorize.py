@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from prplugin.cpu import library
+from prplugin.cpu.sorting import factorize_sorted
 from prplugin.machine import this_machine
 from prplugin.types.arrays import namespace
-from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
+from prplugin.types.edges import Edges, GroupedEdges, Integers
 
 
 def edges_by_id(columns: list[Integers], *, grouped: bool, lasting: bool) -> tuple[Edges | GroupedEdges, Integers]:
@@ -39,6 +40,4 @@ def factorize_ids(columns: list[Integers]) -> tuple[list[Integers], Integers]:
         from prplugin.cpu.factorize import factorize_ids as factorize_on_cpu
 
         return factorize_on_cpu(columns, this_machine().threads_for(count // 2))
-    ids, codes = np.unique(np.concatenate(columns), return_inverse=True)
-    ends = np.cumsum([column.size for column in columns])
-    return np.split(codes.astype(index_dtype(ids.size)), ends[:-1].tolist()), ids
+    return factorize_sorted(columns, columns[0].dtype)

@@ -12,7 +12,7 @@ from shown_text import error_message
 
 import prplugin
 from prplugin.methods.registry import methods, options_of
-from prplugin.options import GRAPH_ARGUMENTS, RANK_ARGUMENTS, MethodOptions
+from prplugin.options import GRAPH_ARGUMENTS, RANK_ARGUMENTS, MethodOptions, RankArguments
 from prplugin.suggestions import MEANT
 
 EDGES = pd.DataFrame({"src": [1, 2, 3], "dst": [2, 1, 1], "w": [1.0, 2.0, 3.0]})
@@ -167,6 +167,10 @@ def test_an_argument_of_the_other_function_is_named():
     assert "mean" not in error_message(lambda: prplugin.Graph(EDGES, bogus="w"))
 
 
+def test_a_suggestion_in_another_spelling_keeps_its_remark():
+    assert "Did you mean alpha=? It is 1 - alpha." in error_message(lambda: EDGES.pagerank(resetProb=0.15))
+
+
 @pytest.mark.parametrize(
     ("constructor", "given", "wrong", "suggestion"),
     [
@@ -233,6 +237,8 @@ def test_argument_lists_match_the_signatures():
     assert names(prplugin.Graph.__init__) == set(GRAPH_ARGUMENTS)
     assert names(prplugin.Graph.rank) == {*RANK_ARGUMENTS}
     assert names(prplugin.pagerank) == {*GRAPH_ARGUMENTS, *RANK_ARGUMENTS}
+    typed = set(get_type_hints(RankArguments)) - set(get_type_hints(MethodOptions))
+    assert typed == {*RANK_ARGUMENTS} - {"seeds", "method_options"}
 
 
 def test_method_options_for_type_checkers_match_the_methods():
