@@ -259,8 +259,7 @@ class Graph(Constructors):
 
         The next `rank` with the same options starts from the last ranks. New vertices follow the existing ones, except
         that integer ids stay in ascending order. Vertices are never removed. Other threads see the graph before or
-        after an update: what they ask for meanwhile waits. While a ranking of this graph runs, an update raises
-        PageRankError.
+        after an update, and wait meanwhile. While a ranking of this graph runs, an update raises PageRankError.
 
         Parameters
         ----------
@@ -281,6 +280,7 @@ class Graph(Constructors):
         """
         self._graph.update(add, remove)
 
+    @explain_unknown_arguments
     def estimate(self) -> Estimate:
         """Estimate memory and time of each method on this graph, and the choice of "auto"; allocate nothing.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
-from prplugin.errors import InvalidOptionError
+from prplugin.errors import InvalidOptionError, listed
+from prplugin.methods.registry import is_option
 from prplugin.options import GRAPH_ARGUMENTS, RANK_ARGUMENTS, MethodOptions
 from prplugin.suggestions import suggest_argument
 
@@ -52,43 +53,49 @@ def preserves_frame_type(function: Callable[Concatenate[Any, Arguments], Any]) -
     return cast("_FrameFunction[Arguments]", function)
 
 
+_arguments: dict[str, tuple[str, ...]] = {
+    "Graph and pagerank": GRAPH_ARGUMENTS,
+    "Graph.rank and pagerank": (*RANK_ARGUMENTS, *MethodOptions.__annotations__),
+}
+"""Arguments of the public functions, by their names; `explain_unknown_arguments` adds those that it decorates."""
+
+
 def explain_unknown_arguments(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Replace the TypeError for an unknown argument by an InvalidOptionError that suggests the intended argument."""
-    signature = inspect.signature(function)
+    """Raise InvalidOptionError for an unknown argument instead of TypeError, and suggest the intended argument."""
+    parameters = inspect.signature(function).parameters.values()
+    name = function.__qualname__.removesuffix(".__init__").replace("Constructors.", "Graph.")
+    by_position = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
+    by_name = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+    takes_options = any(each.kind is each.VAR_KEYWORD for each in parameters)
+    own = {*by_position, *by_name}
+    _arguments[name] = (*by_position, *by_name)
 
     @wraps(function)
     def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        try:
-            return function(*args, **kwargs)
-        except TypeError as error:
-            raised_inside = error.__traceback__ is not None and error.__traceback__.tb_next is not None
-            message = "" if raised_inside else _explanation(function.__qualname__, signature, args, kwargs)
-            if not message:
-                raise
-            raise InvalidOptionError(message) from None
+        for given in kwargs:
+            if given not in own and not (takes_options and is_option(given)):
+                raise unknown_argument(given, name, own, takes_options=takes_options)
+        if len(args) > len(by_position):
+            raise InvalidOptionError(_too_many(name, by_position, by_name, args[len(by_position)]))
+        return function(*args, **kwargs)
 
     return call
 
 
-def _explanation(name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
-    """Return a message that names the invalid argument and suggests the intended one, or "" if there is none."""
-    name = name.removesuffix(".__init__").replace("Constructors.", "Graph.")
-    parameters = [argument for argument in signature.parameters if argument != "self"]
-    has_var_keyword = any(argument.kind is argument.VAR_KEYWORD for argument in signature.parameters.values())
-    by_position = [
-        argument.name for argument in signature.parameters.values() if argument.kind is argument.POSITIONAL_OR_KEYWORD
-    ]
-    if len(args) > len(by_position):
-        given = args[len(by_position)]
-        example = f"alpha={given!r}" if isinstance(given, float) else "alpha=0.85"
-        positional = ", ".join(argument for argument in by_position if argument != "self")
-        accepted = f"{positional} by position and the others" if positional else "arguments"
-        return f"{name} takes {accepted} by name: {example}."
-    for given in kwargs:
-        if given not in parameters and not has_var_keyword:
-            owners = {
-                "Graph and pagerank": GRAPH_ARGUMENTS,
-                "Graph.rank and pagerank": (*RANK_ARGUMENTS, *MethodOptions.__annotations__),
-            }
-            return f"{name} has no argument {given!r}.{suggest_argument(given, parameters, owners)}"
-    return ""
+def unknown_argument(given: str, name: str, own: Collection[str], *, takes_options: bool) -> InvalidOptionError:
+    """Return the error for an argument that the function `name`, with the arguments `own`, does not have."""
+    fault = f"{name} has no argument {given!r}."
+    if takes_options:
+        fault = f"{given!r} is neither an argument of {name} nor an option of any method."
+        own = (*own, *MethodOptions.__annotations__)
+    return InvalidOptionError(fault + suggest_argument(given, own, _arguments))
+
+
+def _too_many(name: str, by_position: list[str], by_name: list[str], given: object) -> str:
+    """Return the message about an argument that is passed by position."""
+    positional = ", ".join(argument for argument in by_position if argument not in ("self", "cls"))
+    if not by_name:
+        return f"{name} takes {f'no arguments but {positional}' if positional else 'no arguments'}."
+    accepted = f"{positional} by position and the others" if positional else "arguments"
+    is_alpha = "alpha" in by_name and isinstance(given, float)
+    return f"{name} takes {accepted} by name: {f'alpha={given!r}' if is_alpha else listed(by_name, 10)}."

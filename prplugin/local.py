@@ -12,9 +12,8 @@ import numpy as np
 
 from prplugin.access import Access
 from prplugin.changing import Aging, ChangingGraph, LastRanks
-from prplugin.errors import ColumnNotFoundError, InvalidOptionError, counted, overflow_error
+from prplugin.errors import InvalidOptionError, counted, overflow_error
 from prplugin.frames import adapter_for, matrices, nodes
-from prplugin.frames.base import index_levels
 from prplugin.frames.columns import resolve
 from prplugin.frames.vertices import Vertices, format_ids, seed_ids
 from prplugin.gpu import runtime
@@ -93,12 +92,7 @@ class LocalGraph:
             from prplugin.frames.times import Clock  # imports pandas
 
             clock = Clock(how.half_life, how.window, how.now)
-        try:
-            columns = resolve(labels, how.source, how.destination, how.weight, how.time, clock)
-        except ColumnNotFoundError as error:
-            if not (levels := index_levels(frame)):
-                raise
-            raise ColumnNotFoundError(f"{error} But {levels}: call .reset_index() to make them columns.") from None
+        columns = resolve(labels, how.source, how.destination, how.weight, how.time, clock, frame)
         weighted = columns.weight is not None
         with (
             explain_oom(partial(describe_ingest_memory, frame, weighted, adapter.memory_space)),

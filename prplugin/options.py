@@ -13,7 +13,7 @@ from typing import Any, Literal, TypedDict, get_args
 import numpy as np
 
 from prplugin.errors import InvalidOptionError
-from prplugin.suggestions import close_name, suggest_argument
+from prplugin.suggestions import close_name
 
 Stop = Literal["error", "delta", "vertex", "networkx"]
 Duplicates = Literal["sum", "first", "last", "error"]
@@ -157,16 +157,6 @@ class Options:
         assign(self, "dtype", _float_name(self.dtype))
         if not isinstance(self.method, str):
             raise InvalidOptionError(f"method must be a name such as 'auto', not {self.method!r}.")
-        for name in self.method_options:
-            if name not in MethodOptions.__annotations__:
-                raise InvalidOptionError(
-                    f"{name!r} is an argument of Graph(...) and pagerank(...), not of rank(...)."
-                    if name in GRAPH_ARGUMENTS
-                    else f"{name!r} is neither an argument of pagerank nor an option of any method."
-                    + suggest_argument(
-                        name, [*RANK_ARGUMENTS, *MethodOptions.__annotations__], {"Graph and pagerank": GRAPH_ARGUMENTS}
-                    )
-                )
 
 
 GRAPH_ARGUMENTS = tuple(field.name for field in fields(EdgeOptions))

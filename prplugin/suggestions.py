@@ -53,20 +53,19 @@ def suggest_argument(name: str, own: Collection[str], elsewhere: Mapping[str, Co
     """Return a sentence that suggests an argument for an unknown one, to append to a message; "" if none is similar.
 
     `own`: Arguments of the called function.
-    `elsewhere`: Arguments of other functions, by the names of these functions.
+    `elsewhere`: Arguments of other functions, by the names of these functions; the first that has one is named.
     """
-    argument, remark = MEANT.get(plain(name), (name, ""))
-    if same := [each for each in own if MEANT.get(plain(each), (each, ""))[0] == argument]:
+    meant, remark = MEANT.get(plain(name), (name, ""))
+    if same := [each for each in own if MEANT.get(plain(each), (each, ""))[0] == meant]:  # weight and weights
         return f" Did you mean {same[0]}=? {remark}".rstrip()
-    known = [*own, *(argument for arguments in elsewhere.values() for argument in arguments)]
-    if argument not in known:
-        argument, remark = close_name(name, known) or "", ""
-    if not argument:
+    owners = {argument: owner for owner, arguments in reversed([*elsewhere.items()]) for argument in arguments}
+    if meant == name and name in owners:
+        return f" It is an argument of {owners[name]}."
+    if meant not in owners:
+        meant, remark = close_name(name, [*own, *owners]) or "", ""
+    if not meant:
         return ""
-    if argument in own:
-        return f" Did you mean {argument}=? {remark}".rstrip()
-    owner = next(owner for owner, arguments in elsewhere.items() if argument in arguments)
-    return f" Did you mean {argument}=, an argument of {owner}? {remark}".rstrip()
+    return f" Did you mean {meant}={f', an argument of {owners[meant]}' * (meant not in own)}? {remark}".rstrip()
 
 
 def close_name(name: str, known: Collection[str]) -> str | None:

@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 import prplugin
+from prplugin.calls import unknown_argument
 from prplugin.cli.failures import Failure, OneLineErrors
 from prplugin.cli.options import SHOWN, given_by_vertex, graph_options, in_options, method_options, rank_options
 from prplugin.cli.tables import dropped_rows, print_ranks, print_reasons, show, summary
@@ -22,9 +23,9 @@ from prplugin.errors import InvalidOptionError
 from prplugin.io import EdgeFile, check_output, is_standard_output, read_edges, write_frame
 from prplugin.io.formats import check_standard_output, described
 from prplugin.machine import this_machine
-from prplugin.methods.registry import check_options
+from prplugin.methods.registry import check_options, is_option
 from prplugin.methods.registry import methods as known
-from prplugin.options import Duplicates, GivenByVertex, Options
+from prplugin.options import RANK_ARGUMENTS, Duplicates, GivenByVertex, Options
 from prplugin.progress import watching
 from prplugin.tables import table, upward
 
@@ -179,6 +180,9 @@ def _usage_errors() -> Iterator[None]:
 
 def _check_method(options: Options) -> None:
     """Raise if the method or an option of it does not exist, before any file is read."""
+    for name in options.method_options:
+        if not is_option(name):
+            raise unknown_argument(name, "pagerank", RANK_ARGUMENTS, takes_options=True)
     if options.method in ("auto", "measured"):
         return
     if options.method not in known():

@@ -59,7 +59,7 @@ class DistributedGraph:
 
     def __init__(self, client: Client, frame: Any, how: EdgeOptions, *, lasting: bool) -> None:
         dask.refuse_times(how.time)
-        columns = resolve(list(frame.columns), how.source, how.destination, how.weight)
+        columns = resolve(list(frame.columns), how.source, how.destination, how.weight, frame=frame)
         self._names = columns.vertex_names
         self._unused_weight = columns.unused_weight
         self._parts_name = dask.parts_name(frame)

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from prplugin.errors import InvalidEdgesError, InvalidOptionError, full_name
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, full_name, listed
 from prplugin.frames import dask
-from prplugin.frames.base import FrameAdapter, index_levels, is_a, on_host
-from prplugin.frames.columns import positions, resolve
+from prplugin.frames.base import FrameAdapter, is_a, on_host
+from prplugin.frames.columns import index_levels, positions, resolve
 from prplugin.frames.vertices import Vertices
 from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace
@@ -69,8 +69,11 @@ def _conversion_hint(given: Any) -> str:
     if isinstance(given, (list, set)) or (len(shape) == 2 and shape[1] in (2, 3)):
         names = ["src", "dst", "weight"][: shape[1] if shape else 2]
         return f"For pairs use pandas.DataFrame(edges, columns={names})."
-    if levels := index_levels(given):
-        return f"But {levels}: call .reset_index(name='weight') to make them columns."
+    if len(levels := index_levels(given)) > 1:
+        return (
+            f"{listed([repr(level) for level in levels])} are levels of its index: pass series.reset_index(name='w'), "
+            "and if its values are weights, weight='w'."
+        )
     return "Put the two endpoints of each edge in two columns of a frame."
 
 
@@ -103,7 +106,7 @@ def read_edges(
     weight, time = schema.weight, schema.time
     if removed and not any(positions(labels, name) for name in (weight, time) if name is not None):
         weight = time = None
-    columns = resolve(labels, schema.source, schema.destination, weight, time, None if time is None else clock)
+    columns = resolve(labels, schema.source, schema.destination, weight, time, None if time is None else clock, opened)
     if adapter is (pandas := sys.modules.get("prplugin.frames.pandas")):
         edges, vertices = pandas.read_changes(opened, columns)
     else:
@@ -131,7 +134,7 @@ def sizes_of(
     """
     adapter = adapter_for(edges)
     frame, labels = adapter.open_frame(edges)
-    columns = resolve(labels, source, destination, weight)
+    columns = resolve(labels, source, destination, weight, frame=frame)
     if len(columns.source) > 1:
         raise InvalidOptionError(
             "memory for vertices of several columns cannot be estimated without the graph: see Graph.estimate()."

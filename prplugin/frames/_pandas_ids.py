@@ -15,12 +15,12 @@ from prplugin.errors import InvalidEdgesError
 from prplugin.frames import factorize
 from prplugin.frames._pandas_kinds import cast_to, kind_of  # noqa: F401  # kind_of is used as `ids.kind_of`
 from prplugin.frames._pandas_objects import (
-    ZONED,
     ObjectColumn,
     factorize_objects,
     factorize_values,
     first_rows,
     holds_many_objects,
+    holds_times_with_zones,
     in_utc,
 )
 from prplugin.machine import this_machine
@@ -201,8 +201,8 @@ def factorize_rows(columns: list[Any], kinds: list[str], labels: list[str]) -> t
 def _factorized(column: Any, kind: str, label: str) -> tuple[Integers, Any]:
     """Factorize a Series, an `ObjectColumn` or an array; return codes and distinct values."""
     try:
-        if kind == ZONED and types.is_object_dtype(column.dtype):
-            objects = np.asarray(column.column if isinstance(column, ObjectColumn) else column)
+        plain = column.column if isinstance(column, ObjectColumn) else column
+        if types.is_object_dtype(plain.dtype) and holds_times_with_zones(objects := np.asarray(plain), kind):
             codes, distinct = pd.factorize(in_utc(objects, kind))
             return codes, objects[first_rows(codes, len(distinct))]
         if isinstance(column, ObjectColumn):

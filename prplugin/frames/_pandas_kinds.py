@@ -13,7 +13,7 @@ import pandas as pd
 from pandas.api import types
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, RefusedRows, counted, listed, refusal
-from prplugin.frames._pandas_objects import ZONED, ObjectColumn
+from prplugin.frames._pandas_objects import ZONED, ObjectColumn, missing_rows
 from prplugin.types.edges import Integers
 
 Kind = Literal["integer", "number", "string"]
@@ -24,20 +24,28 @@ def _casts(form: str, integer: str, number: str, string: str) -> dict[Kind, str]
 
 
 CASTS = {
-    "pandas": _casts(".astype({})", "'int64'", "'float64'", "str"),
+    **dict.fromkeys(("pandas", "cudf"), _casts(".astype({})", "'int64'", "'float64'", "str")),
     "polars": _casts(".cast(polars.{})", "Int64", "Float64", "String"),
     "pyarrow": _casts(".cast(pyarrow.{}())", "int64", "float64", "string"),
     "duckdb": _casts("CAST(... AS {})", "BIGINT", "DOUBLE", "VARCHAR"),
 }
 """Syntax of casts by library, for frames that the pandas adapter reads; pandas syntax for other libraries."""
 
+CONVERSIONS = {
+    "pandas": ("column.tolist()", "column.to_dict()"),
+    "cudf": ("column.to_arrow().to_pylist()", "column.to_pandas().to_dict()"),
+    "polars": ("column.to_list()", "dict(enumerate(column))"),
+    "pyarrow": ("column.to_pylist()", "dict(enumerate(column.to_pylist()))"),
+}
+"""Conversion of a column to a list of its values, and to a dict of its values by position or index, by library."""
+
 _library: ContextVar[str] = ContextVar("library", default="pandas")
 
 
 @contextmanager
 def casts_of(library: str) -> Iterator[None]:
-    """Return a context manager in which `cast_to` uses the syntax of a library, a key of `CASTS`."""
-    token = _library.set(library)
+    """Return a context manager in which messages use the syntax of a library, unless it is not in `CASTS`."""
+    token = _library.set(library if library in CASTS else _library.get())
     try:
         yield
     finally:
@@ -46,7 +54,21 @@ def casts_of(library: str) -> Iterator[None]:
 
 def cast_to(kind: Kind) -> str:
     """Return the code that casts a column to a kind of type, in the syntax of the current library."""
-    return CASTS.get(_library.get(), CASTS["pandas"])[kind]
+    return CASTS[_library.get()][kind]
+
+
+def ambiguous_refused(what: str, first: list[Any], count: int) -> InvalidOptionError:
+    """Return the error for a Series of values by vertex that is probably a column of vertices.
+
+    Its index is the default one, or has neither a name nor gaps in its order, and all values are distinct vertices.
+    """
+    as_list, as_dict = CONVERSIONS.get(_library.get(), CONVERSIONS["pandas"])
+    return InvalidOptionError(
+        f"{what} is a column without an index of vertices: a Series of {counted(count, 'entry', 'entries')}, the first "
+        f"{listed([repr(value) for value in first])}, whose index has no name and ascends. If these are vertices, pass "
+        f"a list of them: {what}={as_list}. If they are values of the vertices in the index, pass a dict: "
+        f"{what}={as_dict}. Or name the index: Series.rename_axis('vertex')."
+    )
 
 
 def check_kinds(columns: list[Any], kinds: list[str], what: str, find: Callable[[Any, str], str]) -> None:
@@ -87,14 +109,14 @@ def kind_of(column: pd.Series | ObjectColumn, label: str) -> str:
     if types.is_object_dtype(dtype) and types.infer_dtype(column, skipna=False) == "string":
         return "string"  # infer_dtype found no nulls
     if isinstance(dtype, pd.CategoricalDtype):
-        refuse_rows(np.flatnonzero(column.isna()), label)
+        refuse_rows(missing_rows(column), label)
         used = column.cat.remove_unused_categories()
         return kind_of(pd.Series(used.cat.categories), label)
     if types.is_float_dtype(dtype) and not len(column):
         return "empty"  # pandas infers float for an empty list
     if types.is_float_dtype(dtype) or types.is_complex_dtype(dtype):
-        raise floats_refused(dtype, label, np.flatnonzero(column.isna()))
-    refuse_rows(np.flatnonzero(column.isna()), label)
+        raise floats_refused(dtype, label, missing_rows(column))
+    refuse_rows(missing_rows(column), label)
     if types.is_bool_dtype(dtype) and not types.is_object_dtype(dtype):
         return "boolean"
     if types.is_integer_dtype(dtype):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
@@ -83,15 +84,41 @@ def factorize_values(values: Any) -> tuple[Integers, Any]:
 
 
 def in_utc(objects: Any, kind: str) -> Any:
-    """Return times with a zone, if ids of this kind are, as objects in UTC, and other ids unchanged.
+    """Return times with a zone, also those in tuples, as objects in UTC, and ids of other kinds unchanged.
 
     Where clocks are set back, equal times of different zones have different hashes.
     """
-    if kind != ZONED:
+    if not holds_times_with_zones(objects, kind):
         return objects
     found = np.empty(len(objects), object)
-    found[:] = [time.astimezone(UTC) for time in objects]
+    for row, given in enumerate(objects):
+        found[row] = _in_utc(given)
     return found
+
+
+def holds_times_with_zones(objects: Any, kind: str) -> bool:
+    """Return whether ids of this kind, as objects, are times with a zone, or tuples, which may hold such times."""
+    return len(objects) > 0 and (kind == ZONED or isinstance(objects[0], tuple))
+
+
+def _in_utc(given: Any) -> Any:
+    if isinstance(given, tuple):
+        return tuple(map(_in_utc, given))
+    if not isinstance(given, datetime) or (offset := given.utcoffset()) is None:
+        return given
+    try:
+        return given.astimezone(UTC)
+    except OverflowError:  # the year 0 or 10000 in UTC, and so is every time that equals this one
+        return given.replace(tzinfo=None) - datetime.min - offset
+
+
+def missing_rows(column: Any) -> Integers:
+    """Return the rows of a Series with missing values."""
+    try:
+        return np.flatnonzero(column.isna())
+    except InvalidOperation:  # pandas compares a signaling NaN
+        signaling = [isinstance(value, Decimal) and value.is_snan() for value in column]
+        return np.flatnonzero(column.mask(signaling).isna())
 
 
 def first_rows(codes: Integers, count: int) -> Integers:

@@ -52,12 +52,6 @@ def is_a(value: object, module: str, name: str) -> bool:
     return kind is not None and isinstance(value, kind)
 
 
-def index_levels(given: Any) -> str:
-    """Return a clause that names the levels of the index of a pandas or cuDF object; "" if they have no names."""
-    names = [name for name in getattr(getattr(given, "index", None), "names", ()) if name is not None]
-    return f"its index has the level{'s'[: len(names) - 1]} {', '.join(map(repr, names))}" if names else ""
-
-
 def on_host(given: Any) -> Any:
     """Convert cuDF objects to pandas and CuPy arrays to NumPy; return other objects unchanged."""
     return given.to_pandas() if type(given).__module__.partition(".")[0] == "cudf" else to_host(given)

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, listed
@@ -68,14 +69,15 @@ class Columns:
             time=None if self.time is None else used.index(self.time),
         )
 
-    def within(self, labels: Sequence[Hashable], where: str) -> Columns:
-        """Find the columns by name in one part of the frame, which `where` names in messages."""
+    def within(self, labels: Sequence[Hashable], where: str, frame: object = None) -> Columns:
+        """Find the columns by name in a part of the frame, `frame` if given, which `where` names in messages."""
+        find = partial(_position, labels, where, frame)
         return replace(
             self,
-            source=[_position(labels, name, where, "source") for name in self.source_names],
-            destination=[_position(labels, name, where, "destination") for name in self.destination_names],
-            weight=None if self.weight_name is None else _position(labels, self.weight_name, where, "weight"),
-            time=None if self.time_name is None else _position(labels, self.time_name, where, "time"),
+            source=[find(name, "source") for name in self.source_names],
+            destination=[find(name, "destination") for name in self.destination_names],
+            weight=None if self.weight_name is None else find(self.weight_name, "weight"),
+            time=None if self.time_name is None else find(self.time_name, "time"),
         )
 
 
@@ -86,10 +88,14 @@ def resolve(
     weight: Hashable,
     time: Hashable = None,
     clock: Clock | None = None,
+    frame: object = None,
 ) -> Columns:
-    """Find the columns of a frame with these labels; without names, by the known pairs."""
+    """Find the columns of a frame with these labels; without names, by the known pairs.
+
+    `frame`: The frame; messages name the levels of its index.
+    """
     if source is None and destination is None:
-        source, destination = _known_pair(labels)
+        source, destination = _known_pair(labels, frame)
     for role, given in (("source", source), ("destination", destination), ("weight", weight)):
         _check_name(labels, role, given)
     if source is None or destination is None:
@@ -109,7 +115,7 @@ def resolve(
         raise InvalidOptionError(
             "a source column is named 'pagerank', which is the name of the result's column of ranks. Rename it first."
         )
-    columns = Columns([], [], None, sources, destinations, weight, None, time, clock).within(labels, "the frame")
+    columns = Columns([], [], None, sources, destinations, weight, None, time, clock).within(labels, "the frame", frame)
     if weight is not None:
         return columns
     rest = [label for at, label in enumerate(labels) if at not in {*columns.source, *columns.destination}]
@@ -117,7 +123,7 @@ def resolve(
     return replace(columns, unused_weight=next(weights, None))
 
 
-def _known_pair(labels: Sequence[Hashable]) -> tuple[str, str]:
+def _known_pair(labels: Sequence[Hashable], frame: object) -> tuple[str, str]:
     """Return the first known pair in the frame, or else the only case-insensitive match."""
     for pair in KNOWN_PAIRS:
         if all(positions(labels, name) for name in pair):
@@ -135,8 +141,8 @@ def _known_pair(labels: Sequence[Hashable]) -> tuple[str, str]:
         )
     pairs = ", ".join("/".join(pair) for pair in KNOWN_PAIRS)
     raise ColumnNotFoundError(
-        f"none of the pairs of columns {pairs} is in the frame. {_present(labels)} "
-        f"Name the two columns: pagerank(edges, source, destination).{_suggested_call(labels)}"
+        f"none of the pairs of columns {pairs} is in the frame. {_present(labels, frame)} Name "
+        f"the two columns: pagerank(edges, source, destination).{_suggested_call([*index_levels(frame), *labels])}"
     )
 
 
@@ -221,7 +227,7 @@ def _same(label: Hashable, name: Hashable) -> bool:
         return False
 
 
-def _position(labels: Sequence[Hashable], name: Hashable, where: str, role: str) -> int:
+def _position(labels: Sequence[Hashable], where: str, frame: object, name: Hashable, role: str) -> int:
     found = positions(labels, name)
     if not found:
         close = (
@@ -230,7 +236,7 @@ def _position(labels: Sequence[Hashable], name: Hashable, where: str, role: str)
         meant = f" Did you mean {role}={close!r}?" if close else ""
         if isinstance(name, tuple) and name and all(positions(labels, part) for part in name):
             meant = f" Did you mean the list {role}={list(name)!r}?"
-        raise ColumnNotFoundError(f"there is no column {name!r} in {where}. {_present(labels)}{meant}")
+        raise ColumnNotFoundError(f"there is no column {name!r} in {where}. {_present(labels, frame)}{meant}")
     if len(found) > 1:
         raise InvalidEdgesError(
             f"column {name!r} is in {where} {len(found)} times, at positions {listed(found)}. "
@@ -243,10 +249,22 @@ def _quoted(names: Sequence[Hashable]) -> str:
     return listed([repr(name) for name in names], shown=20)
 
 
-def _present(labels: Sequence[Hashable]) -> str:
-    if not labels:
-        return "It has no columns."
-    return f"Its columns are {_quoted(labels)}."
+def _present(labels: Sequence[Hashable], frame: object) -> str:
+    """Return a sentence that names the columns of a frame, and one that names the levels of its index, if named."""
+    columns = f"Its columns are {_quoted(labels)}." if labels else "It has no columns."
+    if not (levels := index_levels(frame)):
+        return columns
+    are = "is a level" if len(levels) == 1 else "are levels"
+    return f"{columns} {_quoted(levels)} {are} of its index: frame.reset_index() makes columns of them."
+
+
+def index_levels(frame: Any) -> list[Hashable]:
+    """Return the names of the columns that `reset_index` makes of the index; none for an unnamed index of one level."""
+    index = getattr(getattr(frame, "_meta", frame), "index", None)  # Dask frames have the names in `_meta`
+    names = getattr(index, "names", None)
+    if not isinstance(names, (list, tuple)) or names in ([None], (None,)):
+        return []
+    return [f"level_{level}" if name is None else name for level, name in enumerate(names)]
 
 
 def endpoints_of(library: Any, frame: Any, columns: Columns, vertices: object = None) -> list[list[Any]]:
@@ -269,7 +287,7 @@ def columns_of(library: Any, frame: Any, names: list[Hashable], what: str) -> li
     if absent := [name for name, places in zip(names, found, strict=True) if not places]:
         raise InvalidOptionError(
             f"{what} has no column {listed([repr(name) for name in absent])}: it needs the columns "
-            f"{listed([repr(name) for name in names])}. {_present(labels)} Rename or add columns."
+            f"{listed([repr(name) for name in names])}. {_present(labels, frame)} Rename or add columns."
         )
     if repeated := [name for name, places in zip(names, found, strict=True) if len(places) > 1]:
         raise InvalidOptionError(f"{what} has column {repeated[0]!r} more than once. Rename or drop all but one.")

@@ -70,6 +70,10 @@ class Vertices(BaseVertices):
         columns = [pd.Series(column, dtype=column.dtype) for column in vertices.columns]
         return cls(vertices.names, [ids.on_device(column, "the frame") for column in columns], vertices.kinds)
 
+    def convert(self, given: Any, what: str) -> Any:
+        on_device = type(given).__module__.partition(".")[0] in ("cudf", "cupy")
+        return given if on_device else pandas.from_other_libraries(given, what)
+
     @contextmanager
     def active(self) -> Iterator[None]:
         with super().active(), on_cudf_stream():

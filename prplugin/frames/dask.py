@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, full_name, merged, refusal
-from prplugin.frames.base import is_a, on_host, open_frame
+from prplugin.frames.base import is_a, open_frame
 from prplugin.frames.columns import Columns, endpoints_of
 from prplugin.frames.vertices import Boundary
 from prplugin.types.arrays import MemorySpace, namespace
@@ -233,7 +233,7 @@ def given_ids(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
     from prplugin.frames import pandas  # imports pandas
     from prplugin.frames._pandas_kinds import kind_of
 
-    columns = pandas.id_columns(on_host(_computed(given)), names, what)
+    columns = pandas.id_columns(_computed(given), names, what)
     for column in columns:
         kind_of(column, what)
     return columns
@@ -243,7 +243,7 @@ def given_values(given: Any, names: list[Hashable], what: str) -> tuple[list[Any
     """Return the id columns and the float64 values of a per-vertex argument."""
     from prplugin.frames import pandas  # imports pandas
 
-    given = on_host(_computed(given))
+    given = pandas.from_other_libraries(_computed(given), what)
     if isinstance(given, np.ndarray):
         raise InvalidOptionError(
             f"{what} is an array, and the vertices of this graph are on several workers: pass a Series indexed by "

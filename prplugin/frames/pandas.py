@@ -19,13 +19,13 @@ from prplugin.frames import _pandas_ids as ids
 from prplugin.frames import base
 from prplugin.frames._pandas_ids import decode_storage, one_column  # noqa: F401  # one_column of `Vertices.library`
 from prplugin.frames._pandas_kinds import cast_to, format_values
-from prplugin.frames._pandas_objects import deduplicate_objects
+from prplugin.frames._pandas_objects import deduplicate_objects, missing_rows
 from prplugin.frames.columns import Columns, columns_of, endpoints_of
 from prplugin.frames.factorize import EdgesById, encode
 from prplugin.frames.vertices import GivenTypes, finite_numbers, to_python
 from prplugin.frames.vertices import Vertices as BaseVertices
 from prplugin.graph.factorize import edges_by_id
-from prplugin.types.arrays import MemorySpace, memory_space_of, namespace, to_host, to_memory
+from prplugin.types.arrays import MemorySpace, memory_space_of, namespace, plain_array, to_host, to_memory
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
 memory_space: MemorySpace = "host"
@@ -44,6 +44,9 @@ class Vertices(BaseVertices):
 
     library: ClassVar[Any] = sys.modules[__name__]
     xp: ClassVar[Any] = np
+
+    def convert(self, given: Any, what: str) -> Any:
+        return from_other_libraries(given, what)
 
 
 def read(
@@ -92,6 +95,15 @@ def read_changes(frame: pd.DataFrame, columns: Columns) -> tuple[Edges | Grouped
     return read(frame, columns, None, edge_list=True, lasting=True)
 
 
+def from_other_libraries(given: Any, what: str) -> Any:
+    """Convert frames and columns of cuDF, polars, Arrow and others to pandas; return other objects unchanged."""
+    if type(given).__module__.partition(".")[0] in ("builtins", "numpy", "pandas"):
+        return given
+    from prplugin.frames.arrow import as_pandas  # imports narwhals and pyarrow
+
+    return as_pandas(given, what)
+
+
 # --- operations on columns: see `prplugin.frames.vertices.Vertices` ---------------------------------------------------
 
 
@@ -106,11 +118,6 @@ def take(column: Any, rows: Integers | None) -> Any:
         return column.copy()
     taken = column.take(rows)
     return taken.reset_index(drop=True) if isinstance(taken, pd.Series) else taken
-
-
-def missing_rows(column: pd.Series) -> Integers:
-    """Return the rows with missing values."""
-    return np.flatnonzero(column.isna())
 
 
 def frame_of(names: list[Hashable], columns: list[Any]) -> pd.DataFrame:
@@ -143,6 +150,7 @@ def id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[pd.S
 
     `names` holds the column names of vertices with several columns; None for a single column.
     """
+    given = from_other_libraries(plain_array(given, what), what)
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
         raise InvalidOptionError(f"{what} must be a list, an array, a Series or a frame of ids, not {given!r}.")
     if isinstance(given, (set, frozenset)):
@@ -220,7 +228,7 @@ def numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError]
     ):
         raise error(f"{label} holds {dtype}, not real numbers. Cast it, for instance with {cast_to('number')}.")
     else:
-        missing = np.flatnonzero(column.isna())
+        missing = missing_rows(column)
         if missing.size:
             refuse(missing, "missing or NaN", "Drop or fill them.")
         with np.errstate(over="ignore", under="ignore"):  # values lost by narrowing are detected below

@@ -20,7 +20,7 @@ from pandas.api import types
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, RefusedRows, refusal
 from prplugin.frames._pandas_ids import decode_storage, integers
 from prplugin.frames._pandas_kinds import format_values, kind_of, refuse_rows
-from prplugin.frames._pandas_objects import ZONED
+from prplugin.frames._pandas_objects import ZONED, missing_rows
 from prplugin.graph.decay import MAX_HALF_LIVES
 from prplugin.types.edges import Floats, Integers
 
@@ -217,7 +217,7 @@ def with_frame_rows(error: PageRankError, rows: Integers) -> PageRankError:
 def _read_times(column: pd.Series, label: str) -> _Times:
     """Return the times of a column without rounding."""
     original, column = column, decode_storage(column)
-    refuse_rows(np.flatnonzero(column.isna()), label, "null", ": each edge needs a time. Drop or fill them.")
+    refuse_rows(missing_rows(column), label, "null", ": each edge needs a time. Drop or fill them.")
     if types.is_object_dtype(column.dtype) and kind_of(column, label) in (
         "datetime", ZONED, "date",
     ):  # fmt: skip

@@ -12,8 +12,8 @@ import pyarrow as pa
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames._pandas_objects import in_utc
 from prplugin.frames.factorize import has_width, in_one_type
-from prplugin.frames.vertices import Vertices, find_integers
-from prplugin.types.arrays import MemorySpace, namespace, to_host
+from prplugin.frames.vertices import Vertices
+from prplugin.types.arrays import MemorySpace, find_integers, namespace, to_host
 from prplugin.types.edges import Integers, index_dtype
 
 

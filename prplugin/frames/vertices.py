@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
@@ -13,7 +13,7 @@ import numpy as np
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
 from prplugin.frames.columns import columns_of
 from prplugin.graph.adjacency import group_sizes
-from prplugin.types.arrays import column_as_list, copied, namespace, plain_array, to_host, to_memory
+from prplugin.types.arrays import copied, find_integers, namespace, plain_array, to_host, to_memory
 from prplugin.types.edges import Floats, Integers
 
 SEED = "seed"
@@ -106,6 +106,17 @@ class Vertices:
         """Convert a per-vertex argument, or an entry of a list of them, to the types of the library."""
         return given
 
+    def _converted(self, given: Any, what: str) -> Any:
+        return self.convert(self.boundary.convert(plain_array(given, what), what), what)
+
+    @contextmanager
+    def _reading(self, given: Any) -> Iterator[None]:
+        """Return a context manager for reading a per-vertex argument, in the syntax of whose library messages are."""
+        from prplugin.frames._pandas_kinds import casts_of  # imports pandas, which every library needs
+
+        with self.active(), casts_of(type(given).__module__.partition(".")[0]):
+            yield
+
     def with_ids(self, ids: list[Any], kinds: list[str]) -> Self:
         """Return vertices with other ids, written to the same kind of frame."""
         return replace(self, ids=ids, kinds=kinds)
@@ -177,10 +188,8 @@ class Vertices:
         list, set, tuple or index of vertices, which get equal values; or an array of one value per vertex, in the order
         of the result. A Series with the default index is ambiguous, and raises InvalidOptionError.
         """
-        given = self.boundary.convert(plain_array(given, what), what)
-        with self.active():
-            values: Floats = self.boundary.values(self._values(self.convert(given, what), what))
-        return values
+        with self._reading(given):
+            return self.boundary.values(self._values(self._converted(given, what), what))
 
     def _values(self, given: Any, what: str) -> Floats:
         n = len(self)
@@ -209,9 +218,11 @@ class Vertices:
         a k x n array; or a frame with the columns `seed`, `vertex` (or several) and, optionally, `values`, by default
         1.
         """
-        given = _each(self.boundary.convert, _each(plain_array, given, what), what)
-        with self.active():
-            seeds = self._seeds(_each(self.convert, column_as_list(given), what), what)
+        with self._reading(given):
+            several = type(given) in (list, tuple)
+            each = self._converted
+            given = type(given)(each(one, what) for one in given) if several else each(given, what)
+            seeds = self._seeds(given, what)
             return replace(seeds, rows=self.boundary.values(seeds.rows), values=self.boundary.values(seeds.values))
 
     def _seeds(self, given: Any, what: str) -> SeedValues:
@@ -272,9 +283,8 @@ class Vertices:
 
     def read_positions(self, given: Any, what: str) -> Integers:
         """Return the positions of vertices, in the given order; raise for repeated vertices."""
-        given = self.boundary.convert(plain_array(given, what), what)
-        with self.active():
-            given = self.convert(given, what)
+        with self._reading(given):
+            given = self._converted(given, what)
             if isinstance(given, Mapping):
                 raise InvalidOptionError(f"{what} must be a list, Series, index or array of vertices, not a dict.")
             columns = self.id_columns(given, what)
@@ -307,7 +317,7 @@ class Vertices:
 
             return self.id_columns(list(given), what), pd.Series(list(given.values()), dtype=object)
         if isinstance(given, self.types.series):
-            _require_vertex_index(given, what)
+            self._require_vertex_index(given, what)
             return self.id_columns(given.index, what), given.reset_index(drop=True)
         names = [*self.names, "values"]
         if isinstance(given, self.types.frames):
@@ -318,6 +328,20 @@ class Vertices:
             f"{listed([repr(name) for name in names])}, a list of vertices, or an array with a number per vertex, not "
             f"{type(given).__name__}."
         )
+
+    def _require_vertex_index(self, given: Any, what: str) -> None:
+        """Raise if a Series may be a column of vertices instead of values by vertex: see `ambiguous_refused`."""
+        index = given.index
+        if index.name is not None or not len(given):
+            return
+        is_default = getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1
+        of_integers = self.kinds == ["integer"] and given.dtype.kind in "iu" and index.dtype.kind in "iu"
+        if not is_default and of_integers and given.name is not None and index.is_monotonic_increasing:
+            is_default = given.is_unique and bool((self.find_positions(self.id_columns(given, what), what) >= 0).all())
+        if is_default:
+            from prplugin.frames._pandas_kinds import ambiguous_refused  # imports pandas, which every library needs
+
+            raise ambiguous_refused(what, plain_ids([given], np.arange(len(given))[:3]), len(given))
 
     def _distribution(self, given: Any, what: str) -> tuple[list[Any], Floats]:
         """Return the id columns and the values of one of several distributions."""
@@ -390,16 +414,6 @@ def finite_numbers(given: Any) -> Floats | None:
     return floats if not floats.size or (floats.min() >= 0 and floats.max() < np.inf) else None
 
 
-def find_integers(ids: Integers, wanted: Integers) -> Integers:
-    """Return the position of each wanted integer in non-empty, ascending ids, or -1, on the host."""
-    xp, wanted = namespace(ids), to_host(wanted)
-    cast = wanted.astype(ids.dtype, copy=False)
-    # Integers outside the range of the type of the ids are absent.
-    in_range = (cast.astype(wanted.dtype, copy=False) == wanted) & ((cast < 0) == (wanted < 0))
-    found = np.minimum(to_host(xp.searchsorted(ids, xp.asarray(cast))), ids.size - 1)
-    return np.where(in_range & (to_host(ids[xp.asarray(found)]) == cast), found, -1)
-
-
 def to_python(value: Any) -> Any:
     """Return a NumPy scalar as a Python object, whose repr does not name the type."""
     return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
@@ -423,27 +437,6 @@ def seed_ids(vertices: Vertices, labels: Labels, count: int) -> list[Any]:
     if labels.rows is not None:
         return vertices.plain_ids(labels.rows[:count])
     return plain_ids([labels.column], np.arange(min(count, len(labels.column))))
-
-
-def _each(convert: Callable[[Any, str], Any], given: Any, what: str) -> Any:
-    """Convert an argument, or each entry of a list or a tuple."""
-    several = type(given) in (list, tuple)
-    return type(given)(convert(entry, what) for entry in given) if several else convert(given, what)
-
-
-def _require_vertex_index(given: Any, what: str) -> None:
-    """Raise if the index of a non-empty Series is the default one: its entries may be vertices or values."""
-    index = given.index
-    is_default = index.name is None and getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1
-    if not len(given) or not is_default:
-        return
-    shown = listed([repr(to_python(given.iloc[row])) for row in range(min(3, len(given)))])
-    raise InvalidOptionError(
-        f"{what} is a column without an index of vertices: a Series of {counted(len(given), 'entry', 'entries')} with "
-        f"the default index 0, 1, 2, ..., whose first entries are {shown}. If these are vertices, pass a list of them: "
-        f"{what}=column.tolist(). If they are values of the vertices 0, 1, 2, ..., pass a dict: "
-        f"{what}=column.to_dict(). Values of other vertices need an index of these vertices."
-    )
 
 
 def _is_array(given: object) -> bool:

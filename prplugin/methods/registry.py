@@ -73,6 +73,11 @@ def check_options(method: Method, options: Mapping[str, Any]) -> None:
             raise InvalidOptionError(f"{name!r} is an option of other methods: method {method.name!r} {takes}.")
 
 
+def is_option(name: str) -> bool:
+    """Return whether any method has an option of that name."""
+    return any(name in options_of(method) for known in (_methods_on_cpu, methods) for method in known().values())
+
+
 def options_of(method: Method) -> tuple[str, ...]:
     """Return the names of a method's options."""
     return _keywords_of(method.prepare)

@@ -11,6 +11,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from prplugin.calls import explain_unknown_arguments
 from prplugin.errors import InvalidOptionError, MissingLibraryError, NotConvergedError, counted
 from prplugin.gpu import runtime
 from prplugin.options import Options, validate_int
@@ -65,8 +66,7 @@ class Ranking(Displayed):
     method : str
         Method that computed the ranks; with "auto" and "measured", the one chosen.
     seconds : float
-        Time of `rank`: layout, iteration and proof; with ``method="measured"`` also the timing of methods. Reading the
-        frame is not included.
+        Time of `rank`, reading the frame not included: layout, iterations, proof and, with "measured", timings.
     """
 
     ranks: NDArray[np.floating[Any]]
@@ -156,6 +156,7 @@ class Ranking(Displayed):
         if self._order is not None:
             yield from of_order(self._order)
 
+    @explain_unknown_arguments
     def plot(self, *, top: int = SHOWN, ax: Any = None) -> Any:
         """Draw the error bound against passes over the edges, the distribution of ranks, and the highest vertices.
 

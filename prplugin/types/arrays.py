@@ -62,10 +62,14 @@ def plain_array(given: Any, what: str, error: type[PageRankError] = InvalidOptio
     return given
 
 
-def column_as_list(given: Any) -> Any:
-    """Return a column of polars or Arrow as a list, and other objects unchanged."""
-    convert = {"polars": "to_list", "pyarrow": "to_pylist"}.get(type(given).__module__.partition(".")[0], "")
-    return getattr(given, convert)() if hasattr(given, convert) and not hasattr(given, "columns") else given
+def find_integers(ids: Any, wanted: Any) -> Any:
+    """Return the position of each wanted integer in non-empty, ascending ids, or -1, on the host."""
+    xp, wanted = namespace(ids), to_host(wanted)
+    cast = wanted.astype(ids.dtype, copy=False)
+    # Integers outside the range of the type of the ids are absent.
+    in_range = (cast.astype(wanted.dtype, copy=False) == wanted) & ((cast < 0) == (wanted < 0))
+    found = np.minimum(to_host(xp.searchsorted(ids, xp.asarray(cast))), ids.size - 1)
+    return np.where(in_range & (to_host(ids[xp.asarray(found)]) == cast), found, -1)
 
 
 def copied(array: Any) -> Any:

@@ -90,6 +90,14 @@ def test_masked_vertices_are_refused(graph, argument):
         GRAPHS[graph].rank(**{argument: given})
 
 
+@pytest.mark.parametrize("make", [lambda frame: frame, lambda frame: pytest.importorskip("polars").from_pandas(frame)])
+def test_masked_additional_vertices_are_refused(make):
+    with pytest.raises(prplugin.InvalidOptionError, match="vertices is a masked array, of which 1 entry is masked"):
+        prplugin.Graph(make(EDGES), vertices=np.ma.array([7, 8], mask=[0, 1]))
+    plain = prplugin.Graph(make(EDGES), vertices=np.ma.array([7, 8]))
+    assert plain.number_of_vertices == 6
+
+
 def test_masked_arrays_of_matrices_are_refused():
     arrays = {"offsets": np.array([0, 1, 2, 3, 5]), "indices": np.array([1, 2, 0, 0, 1]), "weights": np.ones(5)}
     for name, array in arrays.items():

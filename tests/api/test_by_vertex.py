@@ -145,10 +145,17 @@ def column_of(values, library):
     return pd.Series(values, index=[5, 3] if library == "pandas with another index" else None)
 
 
+CONVERSIONS = {
+    "pandas": ("column.tolist()", "column.to_dict()"),
+    "polars": ("column.to_list()", "dict(enumerate(column))"),
+    "pyarrow": ("column.to_pylist()", "dict(enumerate(column.to_pylist()))"),
+}
+
+
 @pytest.mark.parametrize("argument", ["personalization", "dangling", "nstart"])
 @pytest.mark.parametrize(
     ("of_edges", "library"),
-    [("pandas", "pandas"), ("polars", "pandas"), ("polars", "polars"), ("polars", "pyarrow")],
+    [(edges, library) for edges in ("pandas", "polars") for library in CONVERSIONS],
 )
 def test_column_without_an_index_of_vertices_is_refused(argument, of_edges, library):
     frame = pd.DataFrame({"src": [0, 1, 2, 2], "dst": [1, 2, 0, 1]})
@@ -157,9 +164,66 @@ def test_column_without_an_index_of_vertices_is_refused(argument, of_edges, libr
         edges.pagerank(**{argument: column_of([2, 1], library)})
     message = str(caught.value)
     assert message.startswith(f"{argument} is a column without an index of vertices: a Series of 2 entries")
-    assert "whose first entries are 2, 1. " in message
-    assert f"{argument}=column.tolist()" in message
-    assert f"{argument}=column.to_dict()" in message
+    assert "the first 2, 1, " in message
+    as_list, as_dict = CONVERSIONS[library]
+    assert f"{argument}={as_list}" in message
+    assert f"{argument}={as_dict}" in message
+
+
+USERS = pd.DataFrame({"id": [3, 0, 2, 1], "active": [False, True, True, False]})
+INTEGERS = pd.DataFrame({"src": [0, 1, 2, 3], "dst": [1, 2, 3, 0]})
+
+
+@pytest.mark.parametrize("part", [USERS.id[USERS.active], USERS.id[1:3], USERS.id.tail(1), USERS.id[USERS.id > 2]])
+def test_part_of_a_column_of_vertices_is_refused(part):
+    graph = prplugin.Graph(INTEGERS)
+    with pytest.raises(InvalidOptionError, match="is a column without an index of vertices"):
+        graph.rank(personalization=part)
+    vertices = part.tolist()
+    assert graph.rank(personalization=vertices, alpha=0).ranks[vertices].sum() == 1
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.Series([3, 2], index=[0, 2]),
+        pd.Series([3.0, 2.0], index=[0, 2], name="clicks"),
+        pd.Series([3, 7], index=[0, 2], name="clicks"),
+        pd.Series([3, 3], index=[0, 2], name="clicks"),
+        pd.Series([3, 2], index=[2, 0], name="clicks"),
+        pd.Series([3, 2], index=pd.Index([0, 2], name="id"), name="clicks"),
+    ],
+    ids=["unnamed", "floats", "no vertex", "repeated", "descending", "named index"],
+)
+def test_values_by_vertex_are_accepted(values):
+    found = prplugin.Graph(INTEGERS).rank(personalization=values, alpha=0)
+    assert found.ranks[[0, 2]].tolist() == (values / values.sum()).sort_index().tolist()
+
+
+@pytest.mark.parametrize("edges", ["pandas", "polars"])
+@pytest.mark.parametrize("library", ["polars", "pyarrow", "narwhals"])
+def test_frames_and_columns_of_other_libraries_by_vertex(edges, library):
+    pl, nw = pytest.importorskip("polars"), pytest.importorskip("narwhals")
+    graph = prplugin.Graph(INTEGERS if edges == "pandas" else pl.from_pandas(INTEGERS))
+
+    def converted(frame):
+        frame = pl.from_pandas(frame)
+        return {"polars": frame, "pyarrow": frame.to_arrow(), "narwhals": nw.from_native(frame)}[library]
+
+    values = converted(pd.DataFrame({"vertex": [2, 0], "values": [1.0, 3.0]}))
+    by_dict = {2: 1.0, 0: 3.0}
+    for argument in ("personalization", "dangling", "nstart"):
+        expected = graph.rank(**{argument: by_dict}, tol=0, max_iter=2, stop="delta").ranks.tolist()
+        assert graph.rank(**{argument: values}, tol=0, max_iter=2, stop="delta").ranks.tolist() == expected
+    seeds = converted(pd.DataFrame({"seed": ["x", "x", "y"], "vertex": [1, 2, 3]}))
+    expected = graph.rank(seeds=[[1, 2], [3]]).ranks.tolist()
+    assert graph.rank(seeds=seeds).ranks.tolist() == expected
+    column = values["vertex"]
+    assert list(graph.rank(among=column).frame["vertex"]) == [2, 0]
+    assert graph.rank(seeds=column).ranks.tolist() == graph.rank(seeds=[2, 0]).ranks.tolist()
+    more = converted(pd.DataFrame({"vertex": [9]}))
+    frame = INTEGERS if edges == "pandas" else pl.from_pandas(INTEGERS)
+    assert prplugin.Graph(frame, vertices=more["vertex"]).number_of_vertices == 5
 
 
 def test_column_without_an_index_as_one_of_many_seeds_is_refused(graph):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 from typing import get_type_hints
 
 import numpy as np
@@ -160,11 +161,26 @@ GRAPH = prplugin.Graph(EDGES)
 
 
 def test_an_argument_of_the_other_function_is_named():
-    assert "alpha=, an argument of Graph.rank and pagerank" in error_message(lambda: prplugin.Graph(EDGES, alpha=0.9))
-    assert "argument of Graph(...) and pagerank(...), not of rank" in error_message(lambda: GRAPH.rank(weight="w"))
-    assert "alpha=, an argument of Graph.rank and pagerank" in error_message(lambda: GRAPH.update(EDGES, alpha=0.9))
-    assert "mean" not in error_message(lambda: GRAPH.rank(bogus="w"))
-    assert "mean" not in error_message(lambda: prplugin.Graph(EDGES, bogus="w"))
+    def message(function, **arguments):
+        return error_message(lambda: function(**arguments))
+
+    of_rank, of_graph = "It is an argument of Graph.rank and pagerank.", "It is an argument of Graph and pagerank."
+    assert message(partial(prplugin.Graph, EDGES), alpha=0.9) == f"Graph has no argument 'alpha'. {of_rank}"
+    fault = "'weight' is neither an argument of Graph.rank nor an option of any method."
+    assert message(GRAPH.rank, weight="w") == f"{fault} {of_graph}"
+    assert (
+        "Graph.rank nor an option of any method. Did you mean weight=, an argument of Graph and pagerank?"
+        in message(GRAPH.rank, weights="w")
+    )
+    assert of_rank in message(GRAPH.update, alpha=0.9)
+    assert of_rank in message(GRAPH.estimate, alpha=0.9)
+    assert "Ranking.plot has no argument 'tops'. Did you mean top=?" in message(GRAPH.rank().plot, tops=3)
+    assert "It is an argument of Graph.update." in message(EDGES.pagerank, remove=EDGES)
+    assert "It is an argument of estimate." in message(EDGES.pagerank, place="host")
+    assert "It is an argument of Graph.from_csr." in message(partial(prplugin.Graph, EDGES), offsets=[0])
+    assert "It is an argument of Graph.from_file." in message(partial(prplugin.Graph, EDGES), header=True)
+    for function in (GRAPH.rank, partial(prplugin.Graph, EDGES)):
+        assert not {"mean", "It is"} & set(message(function, bogus="w").split())
 
 
 def test_a_suggestion_in_another_spelling_keeps_its_remark():
@@ -178,28 +194,59 @@ def test_a_suggestion_in_another_spelling_keeps_its_remark():
         ("from_igraph", (None,), "weight", "weights"),
         ("from_networkx", (None,), "weights", "weight"),
         ("from_file", ("edges.csv",), "weights", "weight"),
-        ("from_cugraph", (None,), "directed", "directed=, an argument of Graph and pagerank"),
+        ("from_cugraph", (None,), "directed", None),
     ],
 )
 def test_constructors_suggest_arguments(constructor, given, wrong, suggestion):
     text = error_message(lambda: getattr(prplugin.Graph, constructor)(*given, **{wrong: "w"}))
-    assert text.startswith(f"Graph.{constructor} has no argument {wrong!r}. Did you mean {suggestion}")
+    meant = f"Did you mean {suggestion}=?" if suggestion else "It is an argument of Graph and pagerank."
+    assert text == f"Graph.{constructor} has no argument {wrong!r}. {meant}"
 
 
-def test_endpoints_in_the_index_are_found():
-    grouped = EDGES.assign(w=1.0).groupby(["src", "dst"])
-    message = "its index has the levels 'src', 'dst': call .reset_index("
-    assert message in error_message(lambda: prplugin.pagerank(grouped.size()))
-    for frame in (grouped.sum(), grouped.agg({"w": "sum"})):
-        assert message in error_message(frame.pagerank)
-        assert message in error_message(lambda frame=frame: frame.pagerank("src", "dst", "w"))
+@pytest.mark.parametrize("names", [["source", "target"], ["u", "v"]])
+def test_levels_of_the_index_are_named_with_their_remedy(names):
+    grouped = EDGES.set_axis([*names, "w"], axis="columns").groupby(names)
+    levels = f"{names[0]!r}, {names[1]!r} are levels of its index"
+    sums, sizes = grouped.sum(), grouped.size()
+    for call in (
+        sums.pagerank,
+        lambda: sums.pagerank(*names),
+        lambda: prplugin.Graph(sums),
+        lambda: prplugin.estimate(sums),
+        lambda: prplugin.Graph(sums.reset_index(), *names).update(sums),
+    ):
+        assert f"{levels}: frame.reset_index() makes columns of them." in error_message(call)
+    assert f"Did you mean source={names[0]!r}, destination={names[1]!r}?" in error_message(sums.pagerank)
+    assert f"{levels}: pass series.reset_index(name='w')" in error_message(lambda: prplugin.pagerank(sizes))
+    unnamed = sizes.rename_axis([None, None])
+    assert "'level_0', 'level_1' are levels" in error_message(lambda: prplugin.pagerank(unnamed))
+    ranks = sizes.reset_index(name="w").pagerank(*names, weight="w")
+    pd.testing.assert_frame_equal(ranks, EDGES.pagerank())
+
+
+def test_levels_of_the_index_of_other_frames_are_named():
+    values = pd.DataFrame({"values": [1.0]}, index=pd.Index([1], name="vertex"))
+    text = error_message(lambda: GRAPH.rank(personalization=values))
+    assert "'vertex' is a level of its index: frame.reset_index()" in text
+    frame = pytest.importorskip("dask.dataframe").from_pandas(EDGES, npartitions=1)
+    text = "'src', 'dst' are levels of its index: frame.reset_index()"
+    assert text in error_message(frame.groupby(["src", "dst"]).sum().pagerank)
+    assert "'src' is a level of its index" in error_message(frame.set_index("src").pagerank)
+
+
+def test_an_unnamed_index_is_not_mentioned():
+    assert "index" not in error_message(lambda: EDGES.pagerank(weight="clicks"))
 
 
 def test_alpha_by_position_is_refused():
     assert "Did you mean alpha=0.9?" in error_message(lambda: EDGES.pagerank(0.9))
     assert "by name: alpha=0.9." in error_message(lambda: EDGES.pagerank("src", "dst", "w", 0.9))
     assert "by name: alpha=0.9." in error_message(lambda: GRAPH.rank(0.9))
-    assert "by name: alpha=0.85." in error_message(lambda: prplugin.Graph(EDGES, "src", "dst", "w", True))
+    assert "by name: time, half_life, " in error_message(lambda: prplugin.Graph(EDGES, "src", "dst", "w", True))
+    assert (
+        error_message(lambda: GRAPH.update(EDGES, EDGES, EDGES)) == "Graph.update takes no arguments but add, remove."
+    )
+    assert error_message(lambda: GRAPH.estimate(1)) == "Graph.estimate takes no arguments."
     floats = pd.DataFrame({0.25: [1, 2], 0.5: [2, 1]})
     assert floats.pagerank(0.25, 0.5)["pagerank"].tolist() == [0.5, 0.5]
 

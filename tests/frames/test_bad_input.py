@@ -120,6 +120,8 @@ EDGE_CASES = {
         EDGES.assign(w=pd.Series([1, 10**400, 2], dtype=object)), {"weight": "w"}, "column 'w' has 1 value infinite, or past the range of float64",
     ),
     "negative integer past float64": (EDGES.assign(w=pd.Series([1, -(10**400), 2], dtype=object)), {"weight": "w"}, "column 'w' has 1 value below 0"),
+    "signaling NaN as id": (pd.DataFrame({"src": pd.Series([Decimal(1), Decimal("sNaN")]), "dst": pd.Series([Decimal(2)] * 2)}), {}, "column 'src' has 1 null, in row 1 "),
+    "signaling NaN as time": (EDGES.assign(w=pd.Series([1, Decimal("sNaN"), 2], dtype=object)), {"time": "w", "half_life": 1}, "column 'w' has 1 null, in row 1 "),
     "signalling NaN": (EDGES.assign(w=pd.Series([1, Decimal("sNaN"), 2], dtype=object)), {"weight": "w"}, "column 'w' has 1 value missing or NaN"),
     "decimals that underflow": (
         EDGES.assign(w=pd.Series([Decimal("1e-400"), Decimal("-1e-400"), Decimal(0)], dtype=object)),

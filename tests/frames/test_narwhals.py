@@ -438,12 +438,12 @@ def test_only_the_columns_in_use_of_a_lazy_frame_are_read():
 
 def test_plain_columns_are_not_copied():
     """The pandas adapter factorizes a view of the column."""
-    from prplugin.frames import _pandas_ids, narwhals
+    from prplugin.frames import _pandas_ids, arrow, narwhals
 
     for column in (pl.Series(range(100)), pa.array(range(100))):
         frame = pl.DataFrame({"a": column}) if isinstance(column, pl.Series) else pa.table({"a": column})
-        table, _ = narwhals._table(narwhals.open_frame(frame)[0], [0])
-        assert np.shares_memory(_pandas_ids.integers(narwhals.as_frame(table)[0], ""), column.to_numpy())
+        table, _ = arrow.table_of(narwhals.open_frame(frame)[0], [0])
+        assert np.shares_memory(_pandas_ids.integers(arrow.as_frame(table)[0], ""), column.to_numpy())
 
 
 def test_input_is_not_changed():

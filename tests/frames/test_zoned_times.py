@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 import pandas as pd
@@ -59,6 +59,31 @@ def test_equal_times_are_found(repeated, typed):
     expected = graph.rank(personalization={IN_UTC: 1}).ranks.tolist()
     assert graph.rank(personalization={repeated: 1}).ranks.tolist() == pytest.approx(expected, abs=1e-6)
     assert graph.rank(among=[repeated]).frame["vertex"].tolist() == [IN_UTC]
+
+
+@pytest.mark.usefixtures("_each_library")
+@pytest.mark.filterwarnings("ignore:ranking by the slower method")
+@pytest.mark.parametrize("repeated", REPEATED.values(), ids=REPEATED)
+def test_equal_times_in_tuples_are_one_vertex(repeated):
+    edges = edges_of(*[((IN_UTC, "a"), (OTHER, "a")), ((OTHER, "a"), (repeated, "a"))])
+    graph = prplugin.Graph(edges)
+    assert graph.vertices.tolist() == [(IN_UTC, "a"), (OTHER, "a")]
+    graph.update(add=edges_of(((repeated, "a"), (OTHER, "b"))))
+    assert graph.vertices.tolist() == [(IN_UTC, "a"), (OTHER, "a"), (OTHER, "b")]
+    assert graph.rank(among=[(repeated, "a")]).frame["vertex"].tolist() == [(IN_UTC, "a")]
+
+
+@pytest.mark.parametrize("hours", [5, -5])
+def test_times_outside_the_years_of_utc_are_ids(hours):
+    edge = datetime.min if hours > 0 else datetime.max
+    time = edge.replace(tzinfo=timezone(timedelta(hours=hours)))
+    same = time.replace(tzinfo=None) + timedelta(hours=hours // 5)
+    same = same.replace(tzinfo=timezone(timedelta(hours=hours + hours // 5)))
+    assert time == same
+    graph = prplugin.Graph(edges_of((time, OTHER), (OTHER, same)))
+    assert graph.vertices.tolist() == [time, OTHER]
+    graph.update(add=edges_of((same, time)))
+    assert graph.number_of_vertices == 2
 
 
 def test_columns_of_two_zones_hold_the_same_vertices():

@@ -1,0 +1,92 @@
+"""Conversion of frames and columns of polars, pyarrow, DuckDB and others to pandas. Imports narwhals."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import narwhals as nw
+import pandas as pd
+import pyarrow as pa
+
+from prplugin.errors import InvalidEdgesError, full_name, listed
+from prplugin.frames._pandas_ids import decode_arrow
+from prplugin.frames.base import is_a, on_host
+
+
+def is_supported(frame: object) -> bool:
+    """Return whether narwhals or Arrow can read a frame. Dask frames may not fit in memory, and are excluded."""
+    if isinstance(frame, pa.Table):
+        return True
+    known = nw.from_native(frame, pass_through=True, allow_series=True)
+    if isinstance(known, (nw.DataFrame, nw.LazyFrame)):
+        return known is not frame and not known.implementation.is_dask()
+    return not isinstance(known, nw.Series) and hasattr(frame, "__arrow_c_stream__")
+
+
+def open_frame(frame: Any) -> tuple[Any, list[Hashable]]:
+    """Return the frame as a narwhals frame or a pyarrow.Table, and its column labels."""
+    known = frame if isinstance(frame, pa.Table) else nw.from_native(frame, pass_through=True)
+    if isinstance(known, (nw.DataFrame, nw.LazyFrame)):
+        return known, list(known.collect_schema().names())
+    try:
+        table = pa.table(frame)
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        raise InvalidEdgesError(f"edges of type {full_name(frame)} are not a table: {error}") from error
+    return table, list(table.column_names)
+
+
+def table_of(frame: Any, positions: Sequence[int]) -> tuple[pa.Table, Any]:
+    """Return the columns at `positions` as a pyarrow.Table, and the library of the result."""
+    if isinstance(frame, pa.Table):
+        return frame.select(list(positions)), nw.Implementation.PYARROW
+    schema = frame.collect_schema()
+    names = [schema.names()[position] for position in positions]
+    if objects := [name for name in names if schema[name] == nw.Object]:
+        raise InvalidEdgesError(
+            f"column {objects[0]!r} is of type {schema[objects[0]]}, which Arrow does not have. Convert it, for "
+            "instance with .map_elements(str, return_dtype=polars.String)."
+        )
+    frame = frame.select(*names)
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    try:
+        return frame.to_arrow(), frame.implementation
+    except pa.ArrowException as error:
+        raise InvalidEdgesError(f"columns {listed(names)} cannot be held by Arrow: {error}. Cast them.") from error
+
+
+def as_pandas(given: Any, what: str) -> Any:
+    """Convert frames and columns to pandas, CuPy arrays to NumPy, and return other objects unchanged."""
+    given = on_host(nw.to_native(given, pass_through=True))
+    if isinstance(given, pa.Array):
+        return series(pa.chunked_array([given]), what)
+    known = nw.from_native(given, pass_through=True, allow_series=True)
+    if isinstance(known, nw.Series) and not known.implementation.is_pandas():
+        array = known.to_arrow()
+        return series(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]), what)
+    if not is_a(given, "pandas", "DataFrame") and is_supported(given):
+        frame, names = open_frame(given)
+        return as_frame(table_of(frame, range(len(names)))[0]).set_axis(names, axis="columns")
+    return given
+
+
+def as_frame(table: pa.Table) -> pd.DataFrame:
+    """Return a table as a pandas frame with columns labelled by position."""
+    columns = zip(table.columns, table.column_names, strict=True)
+    by_position = {position: series(column, f"column {name!r}") for position, (column, name) in enumerate(columns)}
+    return pd.DataFrame(by_position, copy=False)
+
+
+def series(column: pa.ChunkedArray, label: str) -> pd.Series:
+    """Return an Arrow column as a Series; dictionaries as categories, other encodings decoded, the rest uncopied."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        signed = pa.dictionary(pa.int64(), kind.value_type, kind.ordered)  # pandas has no unsigned category codes
+        try:
+            return pd.Series(column.cast(signed).to_pandas())
+        except (ValueError, pa.ArrowException):  # repeated or null categories
+            pass
+    if pa.types.is_null(kind) and not len(column):
+        return pd.Series([], dtype=object)
+    return pd.Series(pd.arrays.ArrowExtensionArray(decode_arrow(column, label)))
