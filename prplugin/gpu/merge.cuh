@@ -232,7 +232,7 @@ __device__ inline Totals grid_totals(const Totals *written) {
 
 // Iterates up to `count` times, on a grid launched cooperatively. `terms_of(piece, from, terms)` writes the terms of a
 // piece to shared memory; `scatter(from)` does work of the whole grid that must precede it, and then ends with a
-// barrier. The loop ends early as `ending` says, and never after an iteration that mixing rejects: see mixing.cuh.
+// barrier. The loop ends early as `ending` says.
 // `latest` has the measurements of the iteration before the first, in `parts` to be added up. Block 0 writes to
 // totals[0] the number of iterations, the reason for the end, and whether mixing has begun; and to the entries
 // after it the measurements of each iteration. `partials` has two entries per block.
@@ -281,7 +281,7 @@ __device__ void iterate(int count, const Ending &ending, const Pieces &pieces, c
         }
         Totals *written = partials + step % 2 * gridDim.x;  // double-buffered: other blocks may still read
         write_totals(tally, written);
-        // Early enough that the launch also includes the iteration that accepts or rejects the mix.
+        // Early enough that the launch ends with a plain step after the first of the mix.
         bool is_due = mixes && history.rest <= 1 && step + 3 <= count;
         int differences = history.held;
         if (is_due) {  // a block reads only residuals of its own pieces' rows
@@ -299,19 +299,14 @@ __device__ void iterate(int count, const Ending &ending, const Pieces &pieces, c
         reason = ending.after(before, all.change, mixes && history.mixed & 1);
         bool begins = reason == FAR_FROM_GOAL && mixing.window > 0 && !mixes;
         if (reason == FAR_FROM_GOAL && mixing.window > 0) reason = COUNT;
-        bool is_rejected = mixes && reason == COUNT && history.is_rejected(equation.alpha, before, all.change);
         __syncthreads();  // no thread reads the old values any more
         if (threadIdx.x == 0) {
             scale = 1.0;
-            if (is_rejected) {
-                history.reject(mixing.period);
+            before = all.change;
+            if (begins) {
+                history.begin();
             } else {
-                before = all.change;
-                if (begins) {
-                    history.begin();
-                } else {
-                    history.keep(mixing.window, equation.alpha, all.change);
-                }
+                history.keep(mixing.window);
             }
         }
         __syncthreads();
@@ -321,26 +316,23 @@ __device__ void iterate(int count, const Ending &ending, const Pieces &pieces, c
         vectors.from = vectors.to;
         vectors.to = swap;
         dangling = all.dangling;
-        if (is_rejected || is_due) {
-            if (!is_rejected && blockIdx.x == 0) solve(differences, mixing, smem);
+        if (is_due) {
+            if (blockIdx.x == 0) solve(differences, mixing, smem);
             grid_barrier(arrived);  // also ends all reads of `written`
-            if (!is_rejected && threadIdx.x < differences) weights[threadIdx.x] = mixing.weights[threadIdx.x];
+            if (threadIdx.x < differences) weights[threadIdx.x] = mixing.weights[threadIdx.x];
             __syncthreads();
-            tally = mix(differences, is_rejected, pieces.n, mixing, history, weights, equation.inverse_out_weight,
+            tally = mix(differences, pieces.n, mixing, history, weights, equation.inverse_out_weight,
                         vectors.ranks, vectors.from);
             write_totals(tally, written);
             grid_barrier(arrived);
             Totals totals = grid_totals(written);
-            dangling = totals.dangling;
-            if (!is_rejected) {
-                double inverse = 1.0 / totals.change;
-                dangling *= inverse;
-                if (threadIdx.x == 0) {
-                    scale = inverse;
-                    history.add_mix(mixing.window / mixing.period, mixing.period, totals.change);
-                }
-                __syncthreads();
+            double inverse = 1.0 / totals.change;
+            dangling = totals.dangling * inverse;
+            if (threadIdx.x == 0) {
+                scale = inverse;
+                history.add_mix(mixing.window / mixing.period, mixing.period, totals.change);
             }
+            __syncthreads();
         }
     }
     if (blockIdx.x == 0 && threadIdx.x == 0) {

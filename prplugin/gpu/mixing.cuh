@@ -14,10 +14,7 @@
 //
 //     y_(j+1) - y_j = r_(j+1) + x_(j+1) - y_j = r_(j+1),   or   r_(j+1) + c - (s - 1) x_(j+1).                   (3)
 //
-// Plain iterations satisfy || r_(k+1) ||_1 <= alpha || r_k ||_1. A mix is rejected if the residual after it is more
-// than MAX_GROWTH times that, or more than alpha^j times the first one of the history, j iterations before. Then y_k is
-// restored, the history is dropped, and the next mix follows after `pause` plain iterations; `pause` doubles each time.
-// So all accepted iterations reduce residuals at least as the contraction guarantees.
+// A residual may grow after a mix. The host ends all mixing after as many iterations as plain ones would take.
 //
 // z is not divided by s at once: the next iteration multiplies what it reads by `scale` = 1 / s.
 //
@@ -25,14 +22,13 @@
 // that fit in shared memory, one thread per pair; then one block solves the system in shared memory; then one thread
 // per vertex mixes, in a grid-stride loop. It takes two more barriers.
 // Memory: per iteration one residual written, 4 bytes per vertex; at each p-th, m + 1 residuals read twice and m / p
-// corrections once, and per vertex 28 bytes read and 20 or 24 written.
+// corrections once, and per vertex 20 bytes read and 16 written.
 // Wins: wherever many iterations are left, since a pass over the edges moves more.
 
 #define MOST_WINDOW 16       // m, at most
 #define MOST_CORRECTIONS 8   // m / p, at most
 #define FIRST 3              // residuals before the first mix
 #define RIDGE 1e-12
-#define MAX_GROWTH 2.0
 
 // State of the history; the same in all blocks.
 struct History {
@@ -40,29 +36,20 @@ struct History {
     int next;  // row of the next residual
     int latest;  // row of the last correction
     int rest;         // iterations until the next mix, this one included
-    int pause;        // iterations to the next mix after a rejected one
     unsigned mixed;  // bit i: the i-th residual before the next follows a mix
-    double allowed;  // bound for the residual of the last accepted iteration; 0 before the first
     double excess[MOST_CORRECTIONS];  // s - 1
 
     __device__ void begin() {
-        held = next = latest = pause = 0;
+        held = next = latest = 0;
         rest = FIRST;
         mixed = 0;
-        allowed = 0.0;
     }
 
-    // Whether the last iteration, which followed a mix, is rejected; `before` is the change of the one before it.
-    __device__ bool is_rejected(double alpha, double before, double change) const {
-        return (mixed & 1) != 0 && change > alpha * fmin(allowed, MAX_GROWTH * before);
-    }
-
-    __device__ void keep(int window, double alpha, double change) {
+    __device__ void keep(int window) {
         held = min(held + 1, window);
         next = next == window ? 0 : next + 1;
         rest = max(rest - 1, 0);
         mixed <<= 1;
-        allowed = allowed == 0.0 ? change : alpha * allowed;
     }
 
     __device__ void add_mix(int corrections, int period, double sum) {
@@ -70,12 +57,6 @@ struct History {
         excess[latest] = sum - 1.0;
         mixed |= 1;
         rest = period;
-    }
-
-    __device__ void reject(int period) {
-        held = next = 0;
-        mixed = 0;
-        rest = pause = max(2 * pause, period);
     }
 };
 
@@ -89,15 +70,13 @@ struct Mixing {
     int phase;   // whether mixing begins when the goal is far, begins with this launch, or continues from the last one
     int width;   // rows whose residuals shared memory holds at a time
     float *residuals, *corrections;  // (m + 1) x n and (m / p) x n
-    double *kept;                    // n: y_k of the last mix
     History *history;                // from launch to launch
     double *weights, *partials;      // g; and one product per pair of (1) and block of the grid
 
     // `store`: residuals, then corrections; `state`: HISTORY_STATE for the history, m for the weights, then the products.
-    __device__ Mixing(int window, int period, int phase, int width, long long n, float *store, double *kept,
-                      double *state)
+    __device__ Mixing(int window, int period, int phase, int width, long long n, float *store, double *state)
         : window(window), period(period), phase(phase), width(width), residuals(store),
-          corrections(store + (window + 1) * n), kept(kept), history(reinterpret_cast<History *>(state)),
+          corrections(store + (window + 1) * n), history(reinterpret_cast<History *>(state)),
           weights(state + HISTORY_STATE), partials(state + HISTORY_STATE + window) {}
 
     // The row `count` before another in the ring buffer of residuals.
@@ -195,10 +174,10 @@ __device__ inline void solve(int count, const Mixing &mixing, double *system) {
     if (lane < count) mixing.weights[lane] = is_solved ? weight : 0.0;
 }
 
-// Replaces ranks by z of (2), or restores y_k, and writes their contributions, not divided by s. The sum of z is
+// Replaces ranks by z of (2), and writes their contributions, not divided by s. The sum of z is
 // returned as `change` of the tally. All threads of the grid must call it.
 template <typename contribution_t>
-__device__ inline Tally mix(int differences, bool back, long long n, const Mixing &mixing, const History &history,
+__device__ inline Tally mix(int differences, long long n, const Mixing &mixing, const History &history,
                             const double *weights, const double *inverse_out_weight, double *ranks,
                             contribution_t *contributions) {
     const int loads_in_flight = 4;
@@ -207,39 +186,32 @@ __device__ inline Tally mix(int differences, bool back, long long n, const Mixin
     Tally tally = ZERO_TALLY;
     long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
     for (long long v = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; v < n; v += stride) {
-        double mixed;
-        if (back) {
-            mixed = mixing.kept[v];
-        } else {
-            double rank = ranks[v], earlier = rank;  // y_j, from j = k back
-            int correction = history.latest;
-            mixed = rank;
-            for (int first = 0; first < differences; first += loads_in_flight) {
-                float loaded[loads_in_flight];
+        double rank = ranks[v], earlier = rank, mixed = rank;  // `earlier`: y_j, from j = k back
+        int correction = history.latest;
+        for (int first = 0; first < differences; first += loads_in_flight) {
+            float loaded[loads_in_flight];
 #pragma unroll
-                for (int k = 0; k < loads_in_flight; ++k) {
-                    int age = min(first + k, differences - 1);
-                    loaded[k] = mixing.residuals[mixing.before(newest, age) * n + v];
-                }
+            for (int k = 0; k < loads_in_flight; ++k) {
+                int age = min(first + k, differences - 1);
+                loaded[k] = mixing.residuals[mixing.before(newest, age) * n + v];
+            }
 #pragma unroll
-                for (int k = 0; k < loads_in_flight; ++k) {
-                    int age = first + k;
-                    if (age < differences) {
-                        double residual = loaded[k], difference = residual;
-                        if (history.mixed >> (age + 1) & 1) {
-                            difference += mixing.corrections[correction * n + v];
-                            difference -= history.excess[correction] * (earlier - residual);
-                            correction = correction == 0 ? corrections - 1 : correction - 1;
-                        }
-                        mixed -= weights[age] * difference;
-                        earlier -= difference;
+            for (int k = 0; k < loads_in_flight; ++k) {
+                int age = first + k;
+                if (age < differences) {
+                    double residual = loaded[k], difference = residual;
+                    if (history.mixed >> (age + 1) & 1) {
+                        difference += mixing.corrections[correction * n + v];
+                        difference -= history.excess[correction] * (earlier - residual);
+                        correction = correction == 0 ? corrections - 1 : correction - 1;
                     }
+                    mixed -= weights[age] * difference;
+                    earlier -= difference;
                 }
             }
-            mixed = fmax(mixed, 0.0);
-            mixing.kept[v] = rank;
-            mixing.corrections[upcoming * n + v] = static_cast<float>(mixed - rank);
         }
+        mixed = fmax(mixed, 0.0);
+        mixing.corrections[upcoming * n + v] = static_cast<float>(mixed - rank);
         double inverse_weight = inverse_out_weight[v];
         tally.change.add(mixed);
         if (inverse_weight == 0.0) tally.dangling.add(mixed);

@@ -18,7 +18,7 @@ extern "C" __global__ void __launch_bounds__(256, 4)
             const double *target, long long target_step, const double *teleport, long long teleport_step,
             const double *inverse_out_weight, double *ranks, real_t *from, real_t *to, int parts, const Totals *latest,
             Totals *totals, Totals *partials, unsigned *arrived, int window, int period, int phase, int width,
-            float *history, double *kept, double *mixing_state) {
+            float *history, double *mixing_state) {
     extern __shared__ double smem[];
     auto terms_of = [&](const Piece &piece, const real_t *contributions, term_t *terms) {
         const int loads_in_flight = 8;
@@ -46,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(256, 4)
     };
     iterate(count, {goal, stall, before, mixing_from}, {n, m, size, pieces, cuts, offsets, fronts, tails},
             {alpha, target, target_step, teleport, teleport_step, inverse_out_weight},
-            {window, period, phase, width, n, history, kept, mixing_state},
+            {window, period, phase, width, n, history, mixing_state},
             {ranks, from, to, nullptr, nullptr}, parts, latest, totals, partials, arrived, smem,
             [](const real_t *) {}, terms_of);
 }

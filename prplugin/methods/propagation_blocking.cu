@@ -208,7 +208,7 @@ extern "C" __global__ void __launch_bounds__(512, 2)
               const double *target, long long target_step, const double *teleport,
               long long teleport_step, const double *inverse_out_weight, double *ranks, real_t *from, real_t *to,
               int parts, const Totals *latest, Totals *totals, Totals *partials, unsigned *arrived, int window,
-              int period, int phase, int width, float *history, double *kept, double *mixing_state) {
+              int period, int phase, int width, float *history, double *mixing_state) {
     extern __shared__ double smem[];  // a tile, then the terms of a piece
     Blocks blocks = {columns, tile, spans, bounds, tile_sources, chunk_by_piece, begins, piece_edges,
                      normalized_weights, values, next, row_spans};
@@ -220,6 +220,6 @@ extern "C" __global__ void __launch_bounds__(512, 2)
     };
     iterate(count, {goal, stall, before, mixing_from}, {n, m, size, pieces, cuts, offsets, fronts, tails},
             {alpha, target, target_step, teleport, teleport_step, inverse_out_weight},
-            {window, period, phase, width, n, history, kept, mixing_state},
+            {window, period, phase, width, n, history, mixing_state},
             {ranks, from, to, nullptr, nullptr}, parts, latest, totals, partials, arrived, smem, scatter, terms_of);
 }

@@ -31,11 +31,11 @@ MAX_ITERATIONS = 256
 EDGES_PER_LAUNCH = 1 << 32
 """Edges that a launch reads, about, so that it takes no longer than a few tenths of a second."""
 
-VERTEX = Size(5 * 8)
-"""Bytes per vertex: inverse out-weight, contributions twice, and ranks now and before a launch."""
+VERTEX = Size(4 * 8)
+"""Bytes per vertex: inverse out-weight, contributions twice, and ranks."""
 
 MIN_ITERATIONS = 4
-"""Least number of iterations per launch for a mix: one before it, one that measures its effect, one that follows."""
+"""Least number of iterations per launch for a mix: one before it, one that follows it, and a plain one at the end."""
 
 MAX_CHANGE = 2.0
 """L1 distance of two distributions, at most."""
@@ -65,7 +65,7 @@ MIXING_SMEM = 4608
 MAX_TILE_ROWS = 256
 """Rows of residuals that a block loads into shared memory at a time, at most."""
 
-NO_MIXING = (*np.zeros(4, np.int32), *(None,) * 3)
+NO_MIXING = (*np.zeros(4, np.int32), *(None,) * 2)
 """Kernel arguments for plain iterations."""
 
 HISTORY_STATE = 16
@@ -238,9 +238,7 @@ class MergeStep(MergedRows):
         self.iterations_per_launch = max(MIN_ITERATIONS, min(MAX_ITERATIONS, EDGES_PER_LAUNCH // (m + n + 1)))
         self.float32_is_faster = plan.float32_is_faster
         starting = min(runtime.blocks_for(n, THREADS), gpu_pull.BLOCKS)
-        measured, self._before = self._allocate(
-            problem, plan, n, n, starting, 2 * totals * (1 + self.iterations_per_launch), n
-        )
+        (measured,) = self._allocate(problem, plan, n, n, starting, 2 * totals * (1 + self.iterations_per_launch))
         # Double-buffered: the sums of the step before a launch are still needed after it.
         self._totals = list(measured.reshape(2, 1 + self.iterations_per_launch, totals))
         rounding = gpu_pull.step_rounding(problem, plan.pieces.rounding_depth)
@@ -285,7 +283,7 @@ class MergeStep(MergedRows):
             if runtime.fits(history_bytes(self._n, window, period)):
                 vectors = cupy.empty((window + 1 + window // period, self._n), np.float32)
                 state = cupy.empty(HISTORY_STATE + window + blocks * window * (window + 3) // 2)
-                self._history = window, period, vectors, self._before, state
+                self._history = window, period, vectors, state
                 return
         self._fits_history = False
 
