@@ -33,7 +33,7 @@ def circumstances(command: str, packages: Iterable[str] = ()) -> dict[str, Any]:
     return {
         "command": command,
         "commit": _commit(),
-        "machine": {"processor": _cpu(), "cores": this_machine().threads, "device": _device()},
+        "machine": {"processor": _cpu(), "cores": this_machine().threads, "device": device_name()},
         "versions": versions | _drivers(),
     }
 
@@ -79,7 +79,7 @@ def _cpu() -> str:
     return models[0] if models else platform.processor() or platform.machine()
 
 
-def _device() -> str | None:
+def device_name() -> str | None:
     """Return the name of the GPU that CuPy uses, or None."""
     try:
         import cupy  # slow to import, and optional
@@ -91,9 +91,9 @@ def _device() -> str | None:
 
 def _drivers() -> dict[str, str]:
     """Return the versions of CUDA's runtime, of its compiler and of the driver, if there is a GPU."""
-    if _device() is None:
+    if device_name() is None:
         return {}
-    import cupy  # installed, since `_device` found a GPU
+    import cupy  # installed, since `device_name` found a GPU
 
     def dotted(number: int) -> str:
         return f"{number // 1000}.{number % 1000 // 10}"

@@ -26,7 +26,7 @@
 // Wins: wherever many iterations are left, since a pass over the edges moves more.
 
 #define MOST_WINDOW 16       // m, at most
-#define MOST_CORRECTIONS 8   // m / p, at most
+#define MOST_CORRECTIONS 2   // m / p, at most
 #define FIRST 3              // residuals before the first mix
 #define RIDGE 1e-12
 
