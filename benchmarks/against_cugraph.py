@@ -30,7 +30,8 @@ from benchmarks.run import Part
 from prplugin.errors import MethodUnavailableError, PageRankError
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
-from prplugin.methods.registry import choose, methods
+from prplugin.methods.listing import methods
+from prplugin.methods.registry import choose
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

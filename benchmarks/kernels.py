@@ -25,7 +25,8 @@ from prplugin.errors import PageRankError
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.engines.gpu_pull import ITERATIONS
-from prplugin.methods.registry import candidates, choose, methods
+from prplugin.methods.listing import methods
+from prplugin.methods.registry import candidates, choose
 from prplugin.types.arrays import synchronize
 
 __all__ = ["COLUMNS", "rows", "summary"]

@@ -33,9 +33,9 @@ from benchmarks.papers.plots import plain
 from benchmarks.run import Part, Row
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
-from prplugin.methods.papers import cpu_split
-from prplugin.methods.papers._host_rows import unrecorded
-from prplugin.methods.papers._rows import RowsPull, best_seconds
+from prplugin.papers import cpu_split
+from prplugin.papers._host_rows import unrecorded
+from prplugin.papers._rows import RowsPull, best_seconds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

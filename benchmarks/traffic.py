@@ -20,11 +20,11 @@ __all__ = ["BYTES", "COUNTED", "kernel_names", "parameters", "required_bytes"]
 COUNTED = (
     "gpu/binned_sizes.cu", "gpu/dense_ids.cu", "gpu/exact_sums.cu", "gpu/one_block.cu", "gpu/grouped.cu",
     "gpu/offsets.cu", "gpu/pairs.cu", "gpu/run_sums.cu", "gpu/sort.cu", "gpu/sparse_ids.cu",
-    "methods/papers/block.cu", "methods/propagation_blocking.cu", "methods/propagation_blocking_layout.cu",
-    "gpu/cut.cu", "methods/papers/dense.cu",
-    "methods/papers/edge.cu", "methods/papers/expanded.cu", "gpu/finish.cu", "gpu/merge_start.cu",
-    "methods/papers/node.cu",
-    "methods/persistent.cu", "gpu/normalized_weights.cu", "methods/papers/warp.cu",
+    "papers/block.cu", "methods/propagation_blocking.cu", "methods/propagation_blocking_layout.cu",
+    "gpu/cut.cu", "papers/dense.cu",
+    "papers/edge.cu", "papers/expanded.cu", "gpu/finish.cu", "gpu/merge_start.cu",
+    "papers/node.cu",
+    "methods/persistent.cu", "gpu/normalized_weights.cu", "papers/warp.cu",
 )  # fmt: skip
 """Files whose kernels have a formula. Kernels of `cpu_split.cu` and `streamed.cu` are limited by the host; those of
 `strings.cu` read strings of any length."""

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,16 +17,14 @@ from conformance import rapids
 from conformance.equation import EPS, Equation, Extended, equation, with_vectors
 from conformance.forced import Forced
 from conformance.options import STEPS, Choice
-from conformance.references import Solution, iterate, residual, solutions
+from conformance.references import Case, iterate, residual, solutions
 from conformance.shapes import SHAPES
 from prplugin.machine import this_machine
-from prplugin.methods.registry import methods
+from prplugin.methods.listing import methods
 
 __all__ = [
     "DTYPES",
     "LIBRARIES",
-    "Case",
-    "Published",
     "Result",
     "available",
     "compare",
@@ -42,38 +40,6 @@ DTYPES = tuple(UNIT)
 
 LIBRARIES = ("cudf", "pandas")
 """Libraries of the frames for GPU methods; CPU methods always get pandas frames."""
-
-
-class Published(NamedTuple):
-    """Published ranks in the order of the vertices, and the tolerance of each."""
-
-    ranks: np.ndarray
-    tolerance: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class Case:
-    """A graph and options, their equation, and its known solutions.
-
-    Attributes
-    ----------
-    name : str
-    frame : DataFrame
-    graph, rank : dict
-        Arguments of `prplugin.Graph`, and of its `rank`.
-    equation : Equation
-    solutions : dict
-        Solution by reference, or a sentence if the reference has none.
-    published : Published, optional
-    """
-
-    name: str
-    frame: pd.DataFrame
-    graph: dict[str, Any]
-    rank: dict[str, Any]
-    equation: Equation
-    solutions: dict[str, Solution | str]
-    published: Published | None = None
 
 
 @dataclass(slots=True)

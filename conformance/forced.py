@@ -11,13 +11,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import prplugin
-from prplugin.methods.papers.segmented import Schedule, Segment
-
-if TYPE_CHECKING:
-    from conformance.compare import Case
+from conformance.references import Case
+from prplugin.papers.segmented import Schedule, Segment
 
 __all__ = ["FORCED", "Forced"]
 

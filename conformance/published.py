@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from conformance.compare import Case, Published
 from conformance.equation import equation, with_vectors
-from conformance.references import solutions
+from conformance.references import Case, Published, solutions
 
 __all__ = ["ABSENT", "files", "graphs", "read"]
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,18 @@ import pandas as pd
 from conformance import rapids
 from conformance.equation import EPS, Equation, Extended
 
-__all__ = ["REFERENCES", "SLOW_ALPHA", "Residual", "Solution", "iterate", "measured", "residual", "solutions"]
+__all__ = [
+    "REFERENCES",
+    "SLOW_ALPHA",
+    "Case",
+    "Published",
+    "Residual",
+    "Solution",
+    "iterate",
+    "measured",
+    "residual",
+    "solutions",
+]
 
 DENSE_UP_TO = 1_500
 """Maximum number of vertices of a dense system: 18 MB and a few tenths of a second."""
@@ -42,6 +54,38 @@ class Solution(NamedTuple):
 
     ranks: Extended
     error: float
+
+
+class Published(NamedTuple):
+    """Published ranks in the order of the vertices, and the tolerance of each."""
+
+    ranks: np.ndarray
+    tolerance: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A graph and options, their equation, and its known solutions.
+
+    Attributes
+    ----------
+    name : str
+    frame : DataFrame
+    graph, rank : dict
+        Arguments of `prplugin.Graph`, and of its `rank`.
+    equation : Equation
+    solutions : dict
+        Solution by reference, or a sentence if the reference has none.
+    published : Published, optional
+    """
+
+    name: str
+    frame: pd.DataFrame
+    graph: dict[str, Any]
+    rank: dict[str, Any]
+    equation: Equation
+    solutions: dict[str, Solution | str]
+    published: Published | None = None
 
 
 class Residual(NamedTuple):

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from matplotlib.figure import Figure
 
-from conformance.compare import Case, Result
+from conformance.compare import Result
+from conformance.references import Case
 from conformance.report_cugraph import section
 from conformance.shapes import SHAPES
 from conformance.tables import short, table

@@ -29,7 +29,7 @@ from prplugin.graph.dedup import drop_duplicates
 from prplugin.graph.factorize import factorize_ids
 from prplugin.graph.rebuild import rebuilt
 from prplugin.machine import this_machine
-from prplugin.methods.registry import methods
+from prplugin.methods.listing import methods
 from prplugin.types.edges import Edges
 
 __all__ = ["kernels_of", "package_kernels", "workload"]

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, Literal, Unpack, overload
+from typing import Any, Literal, overload
 
 from prplugin.calls import explain_unknown_arguments, preserves_frame_type
 from prplugin.constructors import Constructors, prepare
 from prplugin.methods.estimates import Estimate
-from prplugin.options import Duplicates, EdgeOptions, GivenByVertex, MethodOptions, Options, RankArguments, Stop
+from prplugin.options import Duplicates, EdgeOptions, GivenByVertex, Options, Stop
 from prplugin.progress import ProgressOption, watching
 from prplugin.result.ranking import Ranking, Rankings
 from prplugin.types.compressed import Compressed
 
 
-@preserves_frame_type
+@preserves_frame_type  # type: ignore[arg-type]  # `edges` by name is in its protocol
 @explain_unknown_arguments
 def pagerank(
     edges: Any,
@@ -44,7 +44,7 @@ def pagerank(
     top: int | None = None,
     certified: bool = False,
     progress: ProgressOption = False,
-    **method_options: Unpack[MethodOptions],
+    **method_options: Any,
 ) -> Any:
     """Rank the vertices of a graph given by its edges, with a proved error bound.
 
@@ -292,9 +292,9 @@ class Graph(Constructors):
         return self._graph.estimate()
 
     @overload
-    def rank(self, *, seeds: None = None, **arguments: Unpack[RankArguments]) -> Ranking: ...
+    def rank(self, *, seeds: None = None, **arguments: Any) -> Ranking: ...
     @overload
-    def rank(self, *, seeds: Any, **arguments: Unpack[RankArguments]) -> Rankings: ...
+    def rank(self, *, seeds: Any, **arguments: Any) -> Rankings: ...
     @explain_unknown_arguments
     def rank(
         self,
@@ -314,7 +314,7 @@ class Graph(Constructors):
         top: int | None = None,
         certified: bool = False,
         progress: ProgressOption = False,
-        **method_options: Unpack[MethodOptions],
+        **method_options: Any,
     ) -> Ranking:
         """Rank the vertices; see `pagerank` for details of the parameters and for the errors raised.
 

@@ -8,8 +8,8 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
 from prplugin.errors import InvalidOptionError, listed
-from prplugin.methods.registry import is_option
-from prplugin.options import GRAPH_ARGUMENTS, RANK_ARGUMENTS, MethodOptions
+from prplugin.methods.registry import all_options, is_option
+from prplugin.options import GRAPH_ARGUMENTS, RANK_ARGUMENTS
 from prplugin.suggestions import suggest_argument
 
 Arguments = ParamSpec("Arguments")
@@ -53,9 +53,11 @@ def preserves_frame_type(function: Callable[Concatenate[Any, Arguments], Any]) -
     return cast("_FrameFunction[Arguments]", function)
 
 
+OF_RANK = "Graph.rank and pagerank"
+
 _arguments: dict[str, tuple[str, ...]] = {
     "Graph and pagerank": GRAPH_ARGUMENTS,
-    "Graph.rank and pagerank": (*RANK_ARGUMENTS, *MethodOptions.__annotations__),
+    OF_RANK: RANK_ARGUMENTS,
 }
 """Arguments of the public functions, by their names; `explain_unknown_arguments` adds those that it decorates."""
 
@@ -87,8 +89,9 @@ def unknown_argument(given: str, name: str, own: Collection[str], *, takes_optio
     fault = f"{name} has no argument {given!r}."
     if takes_options:
         fault = f"{given!r} is neither an argument of {name} nor an option of any method."
-        own = (*own, *MethodOptions.__annotations__)
-    return InvalidOptionError(fault + suggest_argument(given, own, _arguments))
+        own = (*own, *all_options())
+    owners = {**_arguments, OF_RANK: (*RANK_ARGUMENTS, *all_options())}
+    return InvalidOptionError(fault + suggest_argument(given, own, owners))
 
 
 def _too_many(name: str, by_position: list[str], by_name: list[str], given: object) -> str:

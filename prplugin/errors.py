@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from prplugin.result.ranking import Ranking
-
 
 class PageRankError(Exception):
     """Base of every error that prplugin raises on purpose."""
@@ -113,11 +111,11 @@ class NotConvergedError(PageRankError):
         The last iterate, with its `error_bound`.
     """
 
-    def __init__(self, message: str, ranking: Ranking) -> None:
+    def __init__(self, message: str, ranking: Any) -> None:
         super().__init__(message)
         self.ranking = ranking
 
-    def __reduce__(self) -> tuple[type[NotConvergedError], tuple[str, Ranking]]:
+    def __reduce__(self) -> tuple[type[NotConvergedError], tuple[str, Any]]:
         return type(self), (self.args[0], self.ranking)
 
 

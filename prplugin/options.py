@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
-from os import PathLike
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -25,44 +24,6 @@ USUAL_ITERATIONS = 1 / 5
 
 Social networks take fewer, web graphs up to three times as many.
 """
-
-
-class MethodOptions(TypedDict, total=False):
-    """The options of all methods, for type checkers; each method has the options that its `prepare` takes."""
-
-    threads: int | None
-    blocks: int | None
-    chunk_bytes: int | None
-    cpu: bool
-    directory: str | PathLike[str] | None
-    lanes: int
-    piece: int | None
-    piece_bytes: int
-    save: str | PathLike[str] | None
-    schedule: Any
-    segments: int
-    split: Any
-    thresholds: tuple[int, int]
-    tile: int | None
-
-
-class RankArguments(MethodOptions, total=False):
-    """The arguments of `prplugin.Graph.rank` but seeds, for type checkers."""
-
-    alpha: float
-    personalization: Any
-    among: Any
-    dangling: Any
-    nstart: Any
-    tol: float
-    max_iter: int | None
-    stop: Stop
-    scale: Literal[1, "n"]
-    dtype: Any
-    method: str
-    top: int | None
-    certified: bool
-    progress: bool | Callable[..., object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ from benchmarks.run import Part, Row
 from prplugin.graph.adjacency import Adjacency
 from prplugin.machine import this_machine
 from prplugin.methods.base import Step
-from prplugin.methods.papers.segmented import Schedule, SortedRows
+from prplugin.papers.segmented import Schedule, SortedRows
 from prplugin.solver.loop import Outcome
 from prplugin.types.arrays import to_host
 

@@ -16,7 +16,7 @@ from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.papers._host_rows import Recorder, unrecorded
+from prplugin.papers._host_rows import Recorder, unrecorded
 
 __all__ = ["FixedLoopPull", "step_of"]
 

@@ -3,7 +3,7 @@
 // Mapping: one thread per row of the n x n Google matrix. Neighbouring threads read entries that are a row apart, so that
 // reads are not coalesced, although the paper states that they are.
 // Memory: n^2 entries, each once, one cache line per thread at a time; the n ranks once per row, from the caches.
-// Wins: never compared with one block per row (methods/papers/dense.cu).
+// Wins: never compared with one block per row (papers/dense.cu).
 //
 //   real_t   float, as in the paper, or double
 

@@ -16,8 +16,8 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.papers._host_rows import Recorder, host_rows, unrecorded
-from prplugin.methods.papers.segmented import (
+from prplugin.papers._host_rows import Recorder, host_rows, unrecorded
+from prplugin.papers.segmented import (
     CANDIDATES,
     GRIDS,
     Schedule,

@@ -23,7 +23,8 @@ from prplugin.machine import this_machine
 from prplugin.methods import streamed as streaming
 from prplugin.methods.base import Step
 from prplugin.methods.engines import packed
-from prplugin.methods.registry import choose, methods
+from prplugin.methods.listing import methods
+from prplugin.methods.registry import choose
 from prplugin.types.arrays import MemorySpace, namespace, synchronize
 
 __all__ = [

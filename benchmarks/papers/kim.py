@@ -43,7 +43,8 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines.gpu_pull import DeviceStep
-from prplugin.methods.registry import choose, methods
+from prplugin.methods.listing import methods
+from prplugin.methods.registry import choose
 from prplugin.types.arrays import synchronize, to_device
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, offset_dtype

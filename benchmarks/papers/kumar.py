@@ -34,7 +34,7 @@ from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
 from prplugin.methods.base import Step
-from prplugin.methods.papers import cpu_split
+from prplugin.papers import cpu_split
 from prplugin.types.arrays import namespace, to_host
 
 if TYPE_CHECKING:

@@ -35,8 +35,8 @@ from benchmarks.papers.tables import ClaimTest, merge_absent, row, rows_or_reaso
 from benchmarks.run import Part, Row
 from prplugin.graph.adjacency import Adjacency
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.papers._rows import RowsPull
-from prplugin.methods.papers.binned import BinnedPull
+from prplugin.papers._rows import RowsPull
+from prplugin.papers.binned import BinnedPull
 from prplugin.types.arrays import synchronize
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ Heavy imports are local to the command that needs them.
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 import time
@@ -23,8 +24,8 @@ from prplugin.errors import InvalidOptionError
 from prplugin.io import EdgeFile, check_output, is_standard_output, read_edges, write_frame
 from prplugin.io.formats import check_standard_output, described
 from prplugin.machine import this_machine
-from prplugin.methods.registry import check_options, is_option
-from prplugin.methods.registry import methods as known
+from prplugin.methods.listing import methods as known
+from prplugin.methods.registry import check_options, is_option, options_of
 from prplugin.options import RANK_ARGUMENTS, Duplicates, GivenByVertex, Options
 from prplugin.progress import watching
 from prplugin.tables import table, upward
@@ -112,33 +113,42 @@ def verify(edges: str, quiet: bool, alpha: float, tol: float, **given: Any) -> N
 @main.command()
 @click.argument("edges", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print the methods as a JSON list of objects.")
-def methods(edges: str | None, as_json: bool) -> None:
-    """List all methods, those that can run here first, and the reason for each that cannot.
+@click.option("--method", "name", metavar="NAME", help="Print the description of one method, and of its options.")
+def methods(edges: str | None, as_json: bool, name: str | None) -> None:
+    """List all methods and their options, those that can run here first, and the reason for each that cannot.
 
     With EDGES, a file of edges that needs no options, also print the estimated seconds of each method on that graph,
     and the choice of --method auto.
     """
+    if name is not None:
+        if name not in known():
+            raise click.BadParameter(f"there is no method {name!r}. Choose one of {', '.join(known())}.")
+        show("\n\n".join(str(inspect.getdoc(documented)) for documented in (known()[name], known()[name].prepare)))
+        return
     machine = this_machine()
     estimate = None if edges is None else prplugin.Graph.from_file(edges).estimate()
     found = []
-    for name, module in known().items():
-        reason = module.unavailable_reason(None, machine) if estimate is None else estimate[name].reason
+    for each, module in known().items():
+        reason = module.unavailable_reason(None, machine) if estimate is None else estimate[each].reason
         summary = str(module.__doc__).split("\n")[0]
-        entry: dict[str, Any] = {"name": name, "runs": reason is None, "reason": reason, "summary": summary}
+        entry: dict[str, Any] = {
+            "name": each, "runs": reason is None, "reason": reason, "options": options_of(module), "summary": summary,
+        }  # fmt: skip
         if estimate is not None:
-            entry["seconds"] = estimate[name].seconds if reason is None else None
-            entry["chosen"] = estimate[name].chosen
+            entry["seconds"] = estimate[each].seconds if reason is None else None
+            entry["chosen"] = estimate[each].chosen
         found.append(entry)
     found.sort(key=lambda entry: not entry["runs"])
     if as_json:
         check_standard_output()
         click.echo(json.dumps(found, indent=2))
         return
-    head = ["method", "here", *([] if estimate is None else ["estimate s"]), "summary"]
+    head = ["method", "here", *([] if estimate is None else ["estimate s"]), "options", "summary"]
     rows = []
     for entry in found:
         seconds = ["" if entry["seconds"] is None else f"{entry['seconds']:.2g}"] if "seconds" in entry else []
-        rows.append([entry["name"], "yes" if entry["runs"] else "no", *seconds, entry["summary"]])
+        options = ", ".join(entry["options"])
+        rows.append([entry["name"], "yes" if entry["runs"] else "no", *seconds, options, entry["summary"]])
     show(table(head, rows, left=range(len(head))), wrapped=True)
     print_reasons({entry["name"]: entry["reason"] for entry in found if not entry["runs"]})
     if estimate is not None and estimate.chosen is not None:

@@ -28,7 +28,8 @@ from prplugin.frames import dask
 from prplugin.frames.columns import resolve
 from prplugin.gpu import runtime
 from prplugin.methods.estimates import Estimate
-from prplugin.methods.registry import check_options, methods, options_of
+from prplugin.methods.listing import methods
+from prplugin.methods.registry import check_options, options_of
 from prplugin.options import EdgeOptions, GivenByVertex, Options, check_choice
 from prplugin.progress import State, Watch, watching
 from prplugin.result.ranking import DistributedRanking, Ranking, require_converged

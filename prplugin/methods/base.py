@@ -1,7 +1,8 @@
 """Interfaces of methods.
 
-Every module of this package and of `papers` that defines `prepare` is a method, with the attributes of `Method`. Adding
-a method touches no other file. Modules whose names begin with _ are shared by several methods.
+Every module of this package and of `prplugin.papers` that declares `runs_on` is a method, with the attributes of
+`Method`; its name is that of the module, with - for _. Entry points of the group "prplugin.methods" are methods of
+other distributions. Adding a method touches no other file. Modules that begin with _ are shared by several methods.
 """
 
 from __future__ import annotations
@@ -117,17 +118,18 @@ class Method(Protocol):
     """Module of a method. The first line of its docstring describes it to users.
 
     `name`: Value of the argument `method` of `pagerank`.
-    `runs_on`: "auto" chooses among the methods of the processor in whose memory the edges are.
+    `runs_on`: A literal. "auto" chooses among the methods of the processor in whose memory the edges are.
     `unavailable_reason`: Returns why the method cannot run here, or None. If there is no adjacency, only reasons that
     hold for every graph count.
     `memory`: Bytes that a ranking holds per edge and per vertex; `unavailable_reason` compares them with the free
     memory.
-    `cost`: Estimates the seconds of a ranking; "auto" chooses the least.
-    `prepare`: Returns a `Step`. Its keyword-only arguments are the options of the method. Graph and vectors may be in
-    the other memory space: `Problem.on` and `Adjacency.on` copy them.
+    `prepare`: Returns a `Step`. Its keyword-only arguments, described in its docstring, are the options of the method.
+    Graph and vectors may be in the other memory space: `Problem.on` and `Adjacency.on` copy them.
 
     A module may also have:
 
+    `cost`: ``cost(adjacency, machine)`` estimates the seconds of a ranking. "auto" chooses the least among all methods
+    that declare it.
     `nondeterministic`: True if the last bits of the ranks vary between runs; "auto" never chooses such a method.
     `batch_cost`: ``batch_cost(adjacency, machine, seeds)`` estimates the seconds of many personalizations in one call.
     `batch`: ``batch(problem, machine, seeds, **options)`` returns a `SeedsStep` for many personalizations at once. A
@@ -141,7 +143,7 @@ class Method(Protocol):
     runs_on: Literal["cpu", "gpu"]
     unavailable_reason: Callable[[Adjacency | None, Machine], str | None]
     memory: Memory
-    cost: Callable[[Adjacency, Machine], float]
+    cost: Callable[[Adjacency, Machine], float]  # optional
     prepare: Callable[Concatenate[Problem, Machine, ...], Step]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,7 +14,8 @@ from prplugin.errors import MethodUnavailableError, OutOfMemoryError, counted
 from prplugin.gpu import runtime
 from prplugin.graph.memory import NOTHING, Counts, Footprint, footprint
 from prplugin.machine import Machine, bytes_available, this_machine
-from prplugin.methods.registry import contenders, methods
+from prplugin.methods.listing import methods
+from prplugin.methods.registry import contenders
 from prplugin.options import check_choice, validate_int
 from prplugin.tables import Display, Displayed
 from prplugin.types.arrays import MemorySpace
@@ -42,7 +44,7 @@ class MethodEstimate(NamedTuple):
         The same for many iterations, as with alpha close to 1: the method continues in float64 and extrapolates. On
         the GPU it extrapolates only if the memory suffices.
     seconds : float
-        Estimate by which "auto" chooses: some tens of iterations, after warm-up.
+        Estimate by which "auto" chooses: some tens of iterations, after warm-up. NaN if the method declares no cost.
     """
 
     method: str
@@ -127,7 +129,7 @@ def estimate_graph(graph: Any, machine: Machine) -> Estimate:
         few, many = footprint(method.memory, counts), footprint(method.memory, counts, real=8, many=True)
         estimate = MethodEstimate(
             name, name == chosen, method.unavailable_reason(counts, machine), few.device.peak, few.host.peak,
-            many.device.peak, many.host.peak, method.cost(counts, machine),
+            many.device.peak, many.host.peak, method.cost(counts, machine) if hasattr(method, "cost") else math.nan,
         )  # fmt: skip
         estimates.append(estimate)
     return Estimate(counts.n, counts.m, counts.memory_space, None, tuple(estimates))

@@ -1,4 +1,4 @@
-"""Propagation blocking: contributions reach their rows through shared memory (Beamer 2017); `tile=`, `piece=`."""
+"""Propagation blocking: contributions reach their rows through shared memory (Beamer 2017)."""
 
 from __future__ import annotations
 

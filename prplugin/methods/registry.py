@@ -1,12 +1,10 @@
-"""Listing of the methods, the choice among them, and its reasons."""
+"""Choice among the methods, and its reasons."""
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import logging
 import math
-import pkgutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -19,47 +17,21 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Counts
 from prplugin.machine import Machine
 from prplugin.methods.base import Method, Step
+from prplugin.methods.listing import methods
 from prplugin.options import check_choice
 from prplugin.types.history import Considered
 
 logger = logging.getLogger(__name__)
 
-PACKAGES = "prplugin.methods", "prplugin.methods.papers"
-"""Packages whose modules are methods if they define `prepare`."""
-
-ON_CPU = "native", "numpy"
-"""Methods of the CPU, by module. Edges on the host need no others; the modules of those of the GPU load slowly."""
+PROCESSORS = {"cpu": "CPU", "gpu": "GPU"}
 
 ChoiceCache: TypeAlias = dict[tuple[Any, ...], Method]
 """Methods of least cost on one graph, by what they depend on."""
 
-OTHER_PROCESSOR = {
-    "cpu": "runs on the CPU; this frame is ranked on the GPU",
-    "gpu": "runs on the GPU; this frame is ranked on the CPU",
-}
-
-
-@cache
-def methods() -> Mapping[str, Any]:
-    """Return all methods by name."""
-    modules = [
-        importlib.import_module(f"{package}.{info.name}")
-        for package in PACKAGES
-        for info in pkgutil.iter_modules(importlib.import_module(package).__path__)
-        if not info.name.startswith("_")
-    ]
-    found = [module for module in modules if hasattr(module, "prepare")]
-    return {module.name: module for module in sorted(found, key=lambda module: str(module.name))}
-
-
-@cache
-def _methods_on_cpu() -> Mapping[str, Any]:
-    return {name: importlib.import_module(f"prplugin.methods.{name}") for name in ON_CPU}
-
 
 def compile_ahead(weighted: bool) -> None:
     """Start to compile the GPU kernels that most graphs need."""
-    for method in methods().values():
+    for method in methods().of("gpu").values():
         if hasattr(method, "compile_ahead"):
             method.compile_ahead(weighted)
 
@@ -75,7 +47,14 @@ def check_options(method: Method, options: Mapping[str, Any]) -> None:
 
 def is_option(name: str) -> bool:
     """Return whether any method has an option of that name."""
-    return any(name in options_of(method) for known in (_methods_on_cpu, methods) for method in known().values())
+    return any(
+        name in options_of(method) for processor in ("cpu", "gpu") for method in methods().of(processor).values()
+    )
+
+
+def all_options() -> list[str]:
+    """Return the names of the options of all methods, each once."""
+    return list(dict.fromkeys(option for method in methods().values() for option in options_of(method)))
 
 
 def options_of(method: Method) -> tuple[str, ...]:
@@ -162,32 +141,36 @@ def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Map
     which times one seed at a time.
     Raises MethodUnavailableError: if the method cannot run here, or ranks one seed at a time.
     """
-    with_batch = {known: method for known, method in methods().items() if hasattr(method, "batch_cost")}
     if name == "measured":
         raise InvalidOptionError(
             "method='measured' times rankings of one personalization. For many at once name a method, "
-            f"{', '.join(map(repr, with_batch))}, or leave it to 'auto'."
+            f"{_with_batch()}, or leave it to 'auto'."
         )
     if name != "auto":
         method = choose(name, adjacency, machine, options)
-        if name not in with_batch:
+        if not hasattr(method, "batch_cost"):
             raise MethodUnavailableError(
                 f"method {name!r} ranks one personalization at a time. Call it for each, or name one that ranks many "
-                f"at once: {', '.join(map(repr, with_batch))}."
+                f"at once: {_with_batch()}."
             )
         return method
-    eligible = [
+    eligible: list[Any] = [
         method
-        for name, method in candidates(adjacency).items()
-        if name in with_batch and set(options) <= set(options_of(method))
+        for method in candidates(adjacency).values()
+        if hasattr(method, "batch_cost") and set(options) <= set(options_of(method))
     ]
     if not eligible:
         raise InvalidOptionError(
             f"no method that ranks many personalizations at once takes {', '.join(map(repr, options))}: "
-            f"there are {', '.join(map(repr, with_batch))}."
+            f"there are {_with_batch()}."
         )
-    chosen = min(eligible, key=lambda method: with_batch[method.name].batch_cost(adjacency, machine, seeds))
+    chosen = min(eligible, key=lambda method: method.batch_cost(adjacency, machine, seeds))
     return choose(chosen.name, adjacency, machine, options)
+
+
+def _with_batch() -> str:
+    """Return the names of the methods that rank many seeds at once, for messages."""
+    return ", ".join(repr(name) for name, method in methods().items() if hasattr(method, "batch_cost"))
 
 
 def _with_short_rows(graph: Adjacency) -> Any:
@@ -223,8 +206,8 @@ def candidates(adjacency: Adjacency) -> Mapping[str, Method]:
     )
     return {
         name: method
-        for name, method in (methods() if on_gpu else _methods_on_cpu()).items()
-        if (method.runs_on == "gpu") == on_gpu and not getattr(method, "nondeterministic", False)
+        for name, method in methods().of("gpu" if on_gpu else "cpu").items()
+        if hasattr(method, "cost") and not getattr(method, "nondeterministic", False)
     }
 
 
@@ -245,11 +228,14 @@ def reasons(
     short = _with_short_rows(adjacency)
     eligible, chosen_cost = candidates(adjacency), chosen.cost(short, machine)
 
-    def reason_against(name: str, method: Method) -> Considered:
+    def reason_against(name: str) -> Considered:
+        if methods().runs_on(name) != chosen.runs_on:
+            here, there = (PROCESSORS[processor] for processor in (methods().runs_on(name), chosen.runs_on))
+            return Considered(name, None, f"runs on the {here}; this frame is ranked on the {there}")
+        method = methods()[name]
         if name not in eligible:
-            here = method.runs_on == chosen.runs_on and getattr(method, "nondeterministic", False)
-            reason = "its last bits vary from run to run" if here else OTHER_PROCESSOR[method.runs_on]
-            return Considered(name, None, reason)
+            varies = getattr(method, "nondeterministic", False)
+            return Considered(name, None, "its last bits vary from run to run" if varies else "declares no cost")
         if unknown := set(options) - set(options_of(method)):
             return Considered(name, None, f"takes no option {', '.join(sorted(unknown))}")
         if name in measured:
@@ -263,7 +249,7 @@ def reasons(
             name, seconds, method.unavailable_reason(adjacency, machine) or "its longest row makes it slower"
         )
 
-    others = [reason_against(name, method) for name, method in methods().items() if name != chosen.name]
+    others = [reason_against(name) for name in methods() if name != chosen.name]
     others.sort(key=lambda one: math.inf if one.seconds is None else one.seconds)
     won = "measured: the fastest here" if chosen.name in measured else "the least estimate"
     return (Considered(chosen.name, measured.get(chosen.name, chosen_cost), won), *others)

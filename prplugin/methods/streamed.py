@@ -1,4 +1,4 @@
-"""Edges stay in host memory, or on disk, and pass through two buffers on the GPU; `chunk_bytes=`, `directory=`."""
+"""Edges stay in host memory, or on disk, and pass through two buffers on the GPU."""
 
 from __future__ import annotations
 

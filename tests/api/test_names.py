@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from functools import partial
-from typing import get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -12,8 +11,8 @@ import pytest
 from shown_text import error_message
 
 import prplugin
-from prplugin.methods.registry import methods, options_of
-from prplugin.options import GRAPH_ARGUMENTS, RANK_ARGUMENTS, MethodOptions, RankArguments
+from prplugin.methods.registry import all_options
+from prplugin.options import GRAPH_ARGUMENTS, RANK_ARGUMENTS
 from prplugin.suggestions import MEANT
 
 EDGES = pd.DataFrame({"src": [1, 2, 3], "dst": [2, 1, 1], "w": [1.0, 2.0, 3.0]})
@@ -272,7 +271,7 @@ def test_a_similar_choice_is_suggested():
 
 
 def test_synonyms_map_to_existing_arguments():
-    known = {*GRAPH_ARGUMENTS, *RANK_ARGUMENTS, *MethodOptions.__annotations__}
+    known = {*GRAPH_ARGUMENTS, *RANK_ARGUMENTS, *all_options()}
     assert {argument for argument, _ in MEANT.values()} <= known
     assert not set(MEANT) & (known - {"source"})
 
@@ -284,10 +283,3 @@ def test_argument_lists_match_the_signatures():
     assert names(prplugin.Graph.__init__) == set(GRAPH_ARGUMENTS)
     assert names(prplugin.Graph.rank) == {*RANK_ARGUMENTS}
     assert names(prplugin.pagerank) == {*GRAPH_ARGUMENTS, *RANK_ARGUMENTS}
-    typed = set(get_type_hints(RankArguments)) - set(get_type_hints(MethodOptions))
-    assert typed == {*RANK_ARGUMENTS} - {"seeds", "method_options"}
-
-
-def test_method_options_for_type_checkers_match_the_methods():
-    options = {option for method in methods().values() for option in options_of(method)}
-    assert set(get_type_hints(MethodOptions)) == options

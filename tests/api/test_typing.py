@@ -28,11 +28,7 @@ reveal_type(prplugin.pagerank("edges.parquet"))  # Any
 reveal_type(graph.rank(top=3))  # prplugin.result.ranking.Ranking
 reveal_type(graph.rank(seeds=[1], alpha=0.9, threads=2))  # prplugin.result.ranking.Rankings
 reveal_type(prplugin.Graph.from_csr([0, 1], [0]))  # prplugin.api.Graph
-prplugin.pagerank(frame, aplha=0.9)  # error: aplha
 prplugin.pagerank(frame, alpha="0.9")  # error: "str"
-graph.rank(aplha=0.9)  # error: aplha
-graph.rank(thread=2)  # error: thread
-graph.rank(seeds=[1], alpha="0.9")  # error: "str"
 prplugin.Graph(frame, alpha=0.9)  # error: alpha
 """
 

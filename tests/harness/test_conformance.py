@@ -21,16 +21,17 @@ from conformance import __main__ as command
 from conformance import against_cugraph, forced, probes, rapids, report, work
 from conformance.against_cugraph import CALLS, LIMIT, Comparison, compare_with_cugraph
 from conformance.circumstances import circumstances
-from conformance.compare import DTYPES, LIBRARIES, Case, Result, available, compare, library_for, prepare
+from conformance.compare import DTYPES, LIBRARIES, Result, available, compare, library_for, prepare
 from conformance.equation import equation
 from conformance.forced import FORCED
 from conformance.options import FACTORS, Choice, choices, pairwise, periodic
 from conformance.parts import PartError, PartFile, joined
-from conformance.references import REFERENCES, SLOW_ALPHA, iterate, measured, residual, solutions
+from conformance.references import REFERENCES, SLOW_ALPHA, Case, iterate, measured, residual, solutions
 from conformance.shapes import SHAPES
 from conformance.work import Unit, UnitResult
-from prplugin.methods.papers.segmented import Schedule, Segment
-from prplugin.methods.registry import methods, options_of
+from prplugin.methods.listing import methods
+from prplugin.methods.registry import options_of
+from prplugin.papers.segmented import Schedule, Segment
 
 SLOW = {"large"}
 """Shapes whose references take seconds. They run with default options here, with all in `python -m conformance`."""

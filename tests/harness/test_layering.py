@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import graphlib
+import re
 from pathlib import Path
 
 import pytest
@@ -20,13 +22,14 @@ LAYERS = [
     {"local", "distributed", "io"},
     {"changing"},
     {"frames", "solver", "result"},
-    {"calls"},
+    {"calls", "papers"},
     {"methods"},
     {"graph"},
     {"cpu", "gpu"},
     {"numerics"},
     {"types"},
-    {"access", "options", "progress", "machine", "tables"},
+    {"progress"},
+    {"access", "options", "machine", "tables"},
     {"errors", "suggestions"},
 ]
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
@@ -48,11 +51,8 @@ def module_of(path: Path) -> str:
 
 
 def imported_modules(path: Path) -> set[str]:
-    """Return the modules of the package that a module imports at run time, lazy imports included."""
+    """Return the modules of the package that a module imports, lazy and type-only imports included."""
     tree = ast.parse(path.read_text())
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            node.body = []
     known = {module_of(module) for module in MODULES}
     found = set()
     for node in ast.walk(tree):
@@ -76,6 +76,25 @@ def test_packages_import_only_from_layers_below_their_own(path):
             continue
         which = "a layer above" if LAYER[imported] < LAYER[importing] else "the same layer"
         assert LAYER[imported] > LAYER[importing], f"{NAMES[MODULES.index(path)]} imports {module}, from {which}"
+
+
+def test_contributing_lists_the_layers():
+    lines = re.findall(r"^\| (`.*?`) \|", (PACKAGE.parent / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    assert [set(re.findall("`(.+?)`", line)) for line in lines[: len(LAYERS)]] == LAYERS
+
+
+def test_conformance_has_no_import_cycles():
+    paths = {path.stem: path.read_text() for path in (PACKAGE.parent / "conformance").glob("*.py")}
+    imports = {
+        name: {
+            imported
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "conformance"
+            for imported in ([node.module.split(".")[1]] if "." in node.module else [each.name for each in node.names])
+        }
+        for name, text in paths.items()
+    }
+    graphlib.TopologicalSorter(imports).prepare()  # raises CycleError
 
 
 def test_modules_have_no_import_cycles():
@@ -141,7 +160,7 @@ def test_small_frames_import_no_libraries_they_do_not_use():
     code = (
         "import pandas, prplugin, sys\n"
         "pandas.DataFrame({'src': [1, 2], 'dst': [2, 1]}).pagerank()\n"
-        "names = 'scipy', 'rich', 'prplugin.methods.papers'\n"
+        "names = 'scipy', 'rich', 'prplugin.papers', 'prplugin.methods.streamed', 'importlib.metadata'\n"
         "print([name for name in names if name in sys.modules])"
     )
     assert run_python("-c", code) == "[]"

@@ -42,8 +42,8 @@ from benchmarks.papers.tables import ClaimTest, grade, merge_absent, row, verdic
 from prplugin.errors import MethodUnavailableError
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.methods.papers import cpu_split
-from prplugin.methods.papers.segmented import Segment
+from prplugin.papers import cpu_split
+from prplugin.papers.segmented import Segment
 from prplugin.types.edges import Edges
 
 NO_GPU = runtime.unavailable_reason()

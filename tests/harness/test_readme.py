@@ -15,7 +15,6 @@ import scipy.sparse
 from code_blocks import PAGES, ROOT, SHELL, blocks_of, skip_reason
 
 import prplugin
-from prplugin.methods.registry import methods
 
 README = (ROOT / "README.md").read_text()
 
@@ -147,11 +146,6 @@ def test_ci_runs_the_commands_marked_for_it():
     assert any("pytest" in block.code for block in blocks)
     for block in blocks:
         assert block.code in scripts, block
-
-
-def test_the_table_of_methods_is_complete():
-    listed = re.findall(r"^\| `([\w-]+)` \|", (ROOT / "docs/methods.md").read_text(), re.MULTILINE)
-    assert sorted(listed) == sorted(methods())
 
 
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", *PAGES])

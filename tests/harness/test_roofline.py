@@ -47,7 +47,7 @@ def test_parameters_are_read_from_the_source():
         "compact": ("range", "n", "low", "marks", "begins", "outs", "ids", "begins_by_position", "out_weights"),
         "compact_codes": ("m", "codes", "marks"),
     }  # fmt: skip
-    assert len(traffic.parameters("methods/persistent.cu")["persist"]) == 36
+    assert len(traffic.parameters("methods/persistent.cu")["persist"]) == 35
     assert {"persist", "propagate", "sort_pass", "node_pull"} <= set(traffic.kernel_names())
 
 

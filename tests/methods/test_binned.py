@@ -14,8 +14,8 @@ from benchmarks.papers.wu import matrix_bytes
 from prplugin.errors import InvalidOptionError
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
-from prplugin.methods.papers import binned
-from prplugin.methods.papers.binned import BinnedPull
+from prplugin.papers import binned
+from prplugin.papers.binned import BinnedPull
 
 THRESHOLDS = [(0, 0), (6, 96), (0, 40), (10**6, 10**6), (6, 10**30)]
 

@@ -19,9 +19,9 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.papers import cpu_split
-from prplugin.methods.papers._host_rows import host_rows
-from prplugin.methods.papers.cpu_split import SplitPull, choose, head_lengths, search, split_option, split_text
+from prplugin.papers import cpu_split
+from prplugin.papers._host_rows import host_rows
+from prplugin.papers.cpu_split import SplitPull, choose, head_lengths, search, split_option, split_text
 from prplugin.types.edges import Edges
 
 METHOD = "cpu-split"
@@ -133,7 +133,7 @@ def test_head_lengths_per_block(split, counts):
 def test_heads_and_tails_partition_in_edges(split, monkeypatch):
     given = []
     monkeypatch.setattr(cpu_split, "HostPull", lambda runs, n, threads: given.append(runs))
-    monkeypatch.setattr("prplugin.methods.papers._host_rows.CHUNK", 1000)
+    monkeypatch.setattr("prplugin.papers._host_rows.CHUNK", 1000)
     adjacency = adjacency_of(skewed())
     offsets, sources, _ = adjacency.csc
     layout = gpu_pull.csc_layout(adjacency)

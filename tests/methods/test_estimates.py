@@ -20,7 +20,7 @@ from benchmarks.peers._memory import peak_bytes
 from conformance import rapids
 from prplugin.gpu import runtime
 from prplugin.methods import estimates
-from prplugin.methods.registry import methods
+from prplugin.methods.listing import methods
 
 MARGIN = 0.15
 CPU_METHODS = [name for name, method in methods().items() if method.runs_on == "cpu"]

@@ -15,7 +15,7 @@ from method_params import param
 import prplugin
 from prplugin.cpu.sorting import offsets_of
 from prplugin.graph.adjacency import Adjacency
-from prplugin.methods.papers.expanded import ExpandedPull, cut
+from prplugin.papers.expanded import ExpandedPull, cut
 from prplugin.types.edges import Edges
 
 EXPANDED = [param("expanded")]

@@ -16,6 +16,7 @@ import prplugin
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
 from prplugin.methods import measured, registry
 from prplugin.methods import numpy as numpy_method
+from prplugin.methods.listing import Methods
 from prplugin.options import Options, likely_steps
 
 EDGES = pd.DataFrame({"src": [0, 0, 1, 2, 3, 3, 4], "dst": [1, 2, 2, 0, 0, 4, 4]})
@@ -94,8 +95,7 @@ def install_stubs(monkeypatch):
     def run(**timings):
         plans = []
         stubs = {name: StubMethod(name, clock, plans=plans, **options) for name, options in timings.items()}
-        monkeypatch.setattr(registry, "methods", lambda: stubs)
-        monkeypatch.setattr(registry, "_methods_on_cpu", lambda: stubs)
+        monkeypatch.setattr(registry, "methods", lambda: Methods({}, stubs))
         return SimpleNamespace(**stubs)
 
     return run
@@ -216,7 +216,7 @@ def test_unavailable_methods_are_not_timed(install_stubs):
     assert prplugin.Graph(EDGES).rank(method="measured").method == "other"
     assert methods.unavailable.prepared == 0
     methods.one.reason = methods.other.reason = "no driver"
-    with pytest.raises(MethodUnavailableError, match=r"unavailable: no device; one: no driver; other: no driver"):
+    with pytest.raises(MethodUnavailableError, match=r"one: no driver; other: no driver; unavailable: no device"):
         EDGES.pagerank(method="measured")
 
 

@@ -14,10 +14,10 @@ from prplugin.cpu import compensated
 from prplugin.errors import InvalidOptionError
 from prplugin.graph import adjacency as graphs
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.papers._rows import RowsPull
-from prplugin.methods.papers.dense import DensePull
-from prplugin.methods.papers.edge import EdgePush
-from prplugin.methods.papers.segmented import Schedule, Segment
+from prplugin.papers._rows import RowsPull
+from prplugin.papers.dense import DensePull
+from prplugin.papers.edge import EdgePush
+from prplugin.papers.segmented import Schedule, Segment
 from prplugin.types.edges import GroupedEdges
 
 

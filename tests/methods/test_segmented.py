@@ -19,10 +19,10 @@ from prplugin.cpu.sorting import offsets_of
 from prplugin.errors import InvalidOptionError
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
-from prplugin.methods.papers import segmented
-from prplugin.methods.papers._host_rows import host_rows
-from prplugin.methods.papers.segmented import Schedule, Segment, SegmentedPull, SortedRows, choose_host_segments, cut
-from prplugin.methods.registry import methods
+from prplugin.methods.listing import methods
+from prplugin.papers import segmented
+from prplugin.papers._host_rows import host_rows
+from prplugin.papers.segmented import Schedule, Segment, SegmentedPull, SortedRows, choose_host_segments, cut
 from tests.methods.test_binned import SHAPES, assert_ranks_agree, assert_row_sums, exact_row_sums, graph_of_shape
 
 SEGMENTS = [1, 2, 24, 64, 10**6]
@@ -249,7 +249,7 @@ def test_segmented_is_nondeterministic():
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", ["skewed", "isolated vertices", "hub", "no edges", "one vertex"])
 def test_sums_on_host_do_not_depend_on_thread_count(name, dtype, monkeypatch):
-    monkeypatch.setattr("prplugin.methods.papers._host_rows.CHUNK", 1000)
+    monkeypatch.setattr("prplugin.papers._host_rows.CHUNK", 1000)
     adjacency = graph_of_shape(name)[0]._graph.adjacency
     sorted_rows = SortedRows(adjacency, 5)
     found, sources, bounds, places, weights = host_rows(sorted_rows.runs(sorted_rows.spans[::2]), adjacency.n)
@@ -377,7 +377,7 @@ def test_host_and_gpu_stay_synchronized_for_many_iterations():
 def test_measured_schedule_is_logged_and_saved(tmp_path, caplog, cpu):
     path = tmp_path / "schedule.json"
     graph = graph_of_shape("weighted")[0]
-    with caplog.at_level(logging.INFO, logger="prplugin.methods.papers.segmented"):
+    with caplog.at_level(logging.INFO, logger="prplugin.papers.segmented"):
         graph.rank(method="segmented", save=path, cpu=cpu)
     chosen = Schedule.load(path)
     assert str(chosen) in caplog.text

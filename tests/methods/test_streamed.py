@@ -28,8 +28,8 @@ from prplugin.machine import this_machine
 from prplugin.methods import streamed
 from prplugin.methods.engines import gpu_pull
 from prplugin.methods.engines import packed as packing
-from prplugin.methods.papers import expanded
 from prplugin.methods.streamed import StreamedPull
+from prplugin.papers import expanded
 from prplugin.types.edges import Edges
 from tests.methods.test_expanded import (
     IN_DEGREES,

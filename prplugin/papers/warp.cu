@@ -8,7 +8,7 @@
 //
 //   LANES  4 8 16 32
 
-#include "../../gpu/edge_term.cuh"
+#include "../gpu/edge_term.cuh"
 
 // Sums the in-edges begins[k]..ends[k] of row rows[k] (row k where rows is null), for k in first..last.
 extern "C" __global__ void GATHER_LAUNCH_BOUNDS warp_pull(long long first, long long last, const index_t *rows,

@@ -64,7 +64,7 @@ class RowsPull:
         last: int | None = None,
     ) -> None:
         check_launch(method, threads, lanes, blocks)
-        self._kernel = f"methods/papers/{method}.cu", f"{method}_pull"
+        self._kernel = f"papers/{method}.cu", f"{method}_pull"
         self._macros = {} if lanes is None else {"LANES": int(lanes)}
         self._layout = layout
         self._first, self._last = first, layout.begins.size if last is None else last

@@ -1,4 +1,4 @@
-"""First N in-edges on the GPU, the others on the CPU, concurrently (Kumar 2012); `split=`, `threads=`.
+"""First N in-edges on the GPU, the others on the CPU, concurrently (Kumar 2012).
 
 Design 2 of Kumar, Sondhi and Mittal for CUDA. The head of a vertex is its first N in-edges, its tail the others. One
 iteration:
@@ -29,9 +29,9 @@ from prplugin.graph.memory import Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.papers._host_rows import CHUNK, HostPull, Recorder, unrecorded
-from prplugin.methods.papers._rows import RowsPull, best_seconds
 from prplugin.options import validate_int
+from prplugin.papers._host_rows import CHUNK, HostPull, Recorder, unrecorded
+from prplugin.papers._rows import RowsPull, best_seconds
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats, Integers
 

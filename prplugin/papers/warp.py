@@ -1,4 +1,4 @@
-"""Lanes of a warp per vertex (Bowen 2022: warp sum; Wu 2010: 16T1R and 1W1R); `lanes=`, `threads=`, `blocks=`."""
+"""Lanes of a warp per vertex (Bowen 2022: warp sum; Wu 2010: 16T1R and 1W1R)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.papers._rows import pull_step
+from prplugin.papers._rows import pull_step
 
 name = "warp"
 runs_on = "gpu"

@@ -9,7 +9,7 @@
 //   entry_t  int: the number of edges from j to i. float or double, for weighted graphs: the sum of their normalized
 //            weights.
 
-#include "../../gpu/sums.cuh"
+#include "../gpu/sums.cuh"
 
 extern "C" __global__ void dense_pull(long long n, const entry_t *matrix, const real_t *contributions,
                                       double *row_sums) {

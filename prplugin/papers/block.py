@@ -1,4 +1,4 @@
-"""One GPU block per vertex (block sum in Bowen 2022); `threads=`, `blocks=`."""
+"""One GPU block per vertex (block sum in Bowen 2022)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.papers._rows import pull_step
+from prplugin.papers._rows import pull_step
 
 name = "block"
 runs_on = "gpu"

@@ -1,4 +1,4 @@
-"""Three bins of rows by in-degree: one thread, 16 lanes or a warp per row (Wu and others 2010); `thresholds=`."""
+"""Three bins of rows by in-degree: one thread, 16 lanes or a warp per row (Wu and others 2010)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.papers._rows import RowsPull
 from prplugin.numerics.rounding import compensated_depth
 from prplugin.options import validate_int
+from prplugin.papers._rows import RowsPull
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats
 

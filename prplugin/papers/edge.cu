@@ -8,7 +8,7 @@
 // Wins: where sorting does not pay; on an edge list in arbitrary order it is faster than one thread per vertex on
 // skewed graphs.
 
-#include "../../gpu/edge_term.cuh"
+#include "../gpu/edge_term.cuh"
 
 extern "C" __global__ void edge_push(long long edges, const index_t *sources, const index_t *targets,
                                      const real_t *normalized_weights, const real_t *contributions, double *row_sums) {

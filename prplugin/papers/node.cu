@@ -5,7 +5,7 @@
 // contribution; two offsets and a sum per row.
 // Wins: on short rows of similar lengths (road networks, uniform graphs): a warp takes as long as its longest row.
 
-#include "../../gpu/edge_term.cuh"
+#include "../gpu/edge_term.cuh"
 
 // Sums the in-edges begins[k]..ends[k] of row rows[k] (row k where rows is null), for k in first..last.
 extern "C" __global__ void GATHER_LAUNCH_BOUNDS node_pull(long long first, long long last, const index_t *rows,

@@ -6,7 +6,7 @@
 // per row.
 // Wins: on rows of thousands of in-edges; on short rows most threads idle.
 
-#include "../../gpu/edge_term.cuh"
+#include "../gpu/edge_term.cuh"
 
 // Sums the in-edges begins[k]..ends[k] of row rows[k] (row k where rows is null), for k in first..last.
 extern "C" __global__ void GATHER_LAUNCH_BOUNDS block_pull(long long first, long long last, const index_t *rows,

@@ -15,7 +15,7 @@
 //
 //   index_t, offset_t  int or long long: the types of `rows` and of `starts`
 
-#include "../../gpu/pieces.cuh"
+#include "../gpu/pieces.cuh"
 
 // Copies the contribution of its source to each edge.
 extern "C" __global__ void expand(long long m, const index_t *sources, const real_t *contributions, real_t *expanded) {

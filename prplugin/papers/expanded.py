@@ -1,4 +1,4 @@
-"""Contributions copied to edge order, summed in equal pieces (Kumar 2012, Cell); `piece_bytes=`, `threads=`."""
+"""Contributions copied to edge order, summed in equal pieces (Kumar 2012, Cell)."""
 
 from __future__ import annotations
 
@@ -90,8 +90,7 @@ class ExpandedPull:
         expanded = self._expanded
         m, layout, types = expanded.size, self._layout, gpu_pull.pull_types(self._layout, contributions.dtype)
         expand, sum_pieces, collect = (
-            runtime.kernel("methods/papers/expanded.cu", name, **types)
-            for name in ("expand", "sum_expanded", "collect")
+            runtime.kernel("papers/expanded.cu", name, **types) for name in ("expand", "sum_expanded", "collect")
         )
         runtime.launch(expand, runtime.blocks_for(m, 256), 256, m, layout.sources, contributions, expanded)
         terms = expanded, layout.normalized_weights.of(contributions.dtype)

@@ -1,4 +1,4 @@
-"""Node-centric pull: one GPU thread per vertex (Kim 2013, Algorithm 3; 1T1R in Wu 2010); `threads=`, `blocks=`."""
+"""Node-centric pull: one GPU thread per vertex (Kim 2013, Algorithm 3; 1T1R in Wu 2010)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.papers._rows import pull_step
+from prplugin.papers._rows import pull_step
 
 name = "node"
 runs_on = "gpu"

@@ -1,4 +1,4 @@
-"""Segments of similar in-degree, each with the fastest kernel (Bowen 2022); `segments=`, `schedule=`, `cpu=`."""
+"""Segments of similar in-degree, each with the fastest kernel (Bowen 2022)."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.papers._host_rows import HostPull, Recorder, host_rows, unrecorded
-from prplugin.methods.papers._rows import LANES, RowsPull, best_seconds, check_launch
 from prplugin.numerics.rounding import compensated_depth
 from prplugin.options import validate_int
+from prplugin.papers._host_rows import HostPull, Recorder, host_rows, unrecorded
+from prplugin.papers._rows import LANES, RowsPull, best_seconds, check_launch
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Edges, Floats, Integers
 
@@ -192,7 +192,7 @@ def prepare(
 ) -> Step:
     """Sort rows by descending in-degree, partition them into segments, and choose a kernel for each.
 
-    The schedule is logged at INFO by the logger "prplugin.methods.papers.segmented".
+    The schedule is logged at INFO by the logger "prplugin.papers.segmented".
 
     Parameters
     ----------

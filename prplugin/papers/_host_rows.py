@@ -16,7 +16,7 @@ from prplugin.methods.engines.gpu_pull import Layout
 from prplugin.types.arrays import namespace, to_host
 from prplugin.types.edges import Floats, Integers
 
-FILE = "methods/papers/cpu_split.cu"
+FILE = "papers/cpu_split.cu"
 THREADS = 256
 
 CHUNK = 1 << 18

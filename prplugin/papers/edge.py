@@ -1,4 +1,4 @@
-"""Edge-centric: one GPU thread per edge, atomic additions (Kim 2013, Algorithms 1 and 2); `threads=`, `blocks=`."""
+"""Edge-centric: one GPU thread per edge, atomic additions (Kim 2013, Algorithms 1 and 2)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class EdgePush:
     def __call__(self, contributions: Floats, row_sums: Any) -> None:
         edges, normalized_weights = self._edges, self._normalized_weights.of(contributions.dtype)
         kernel = runtime.kernel(
-            "methods/papers/edge.cu", "edge_push", index_t=edges.source.dtype, real_t=contributions.dtype,
+            "papers/edge.cu", "edge_push", index_t=edges.source.dtype, real_t=contributions.dtype,
             WEIGHTED=int(normalized_weights is not None),
         )  # fmt: skip
         row_sums.fill(0.0)

@@ -1,4 +1,4 @@
-"""The dense power method: an n x n matrix in GPU memory (Swaroop 2021); `threads=`."""
+"""The dense power method: an n x n matrix in GPU memory (Swaroop 2021)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class DensePull:
         if self._matrix is None or self._matrix.dtype != entry:
             self._matrix = None  # frees its memory first
             self._matrix = _matrix(self._adjacency, entry)
-        kernel = runtime.kernel("methods/papers/dense.cu", "dense_pull", real_t=contributions.dtype, entry_t=entry)
+        kernel = runtime.kernel("papers/dense.cu", "dense_pull", real_t=contributions.dtype, entry_t=entry)
         n = self._adjacency.n
         runtime.launch(kernel, runtime.blocks_for(n, 1), self.threads, n, self._matrix, contributions, row_sums)
 

@@ -1,0 +1,140 @@
+"""A method is one module: one put into a copy of the package, and one of another distribution, need nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from subprocesses import run_python
+
+import prplugin
+
+ROOT = Path(__file__).parents[2]
+
+TOY = '''"""Pull in NumPy, by another name."""
+
+import os
+
+from prplugin.methods import numpy
+
+name = "{name}"
+runs_on = "cpu"
+memory = numpy.memory
+
+
+def unavailable_reason(adjacency, machine):
+    return os.environ.get("REASON")
+
+
+def cost(adjacency, machine):
+    return float(os.environ.get("COST", "1e-12"))
+
+
+def prepare(problem, machine, *, loops: int = 1):
+    """Do as numpy does.
+
+    Parameters
+    ----------
+    loops : int, default 1
+        Number of loops.
+    """
+    return numpy.prepare(problem, machine)
+'''
+
+ENTRY_POINTS = """[prplugin.methods]
+of-another = another_distribution
+broken = no_such_module
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with a copy of the package, a method added to it, and the methods of another distribution."""
+    folder = tmp_path_factory.mktemp("methods")
+    shutil.copytree(Path(prplugin.__file__).parent, folder / "prplugin", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "prplugin" / "methods" / "in_the_package.py").write_text(TOY.format(name="in-the-package"))
+    (folder / "another_distribution.py").write_text(TOY.format(name="of-another"))
+    metadata = folder / "another-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: another\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(ENTRY_POINTS)
+    return folder
+
+
+def run(folder, *arguments, **environment):
+    return run_python(*arguments, cwd=folder, env={**os.environ, "PYTHONPATH": str(folder), **environment})
+
+
+BEGIN = """if True:
+    import json, sys, warnings
+    import pandas as pd
+    warnings.simplefilter("ignore")
+    import prplugin
+    graph = prplugin.Graph(pd.DataFrame({"src": [1, 2, 3], "dst": [2, 1, 1]}))
+"""
+
+
+def evaluate(folder, expression, **environment):
+    """Return the value of an expression about a graph, in a process that has the methods."""
+    return json.loads(run(folder, "-c", f"{BEGIN}    print(json.dumps({expression}))", **environment))
+
+
+@pytest.mark.parametrize("name", ["in-the-package", "of-another"])
+def test_a_new_method_ranks_by_name(folder, name):
+    found, expected = evaluate(folder, f"[graph.rank(method=method).ranks.tolist() for method in ('{name}', 'numpy')]")
+    assert found == expected
+    assert evaluate(folder, f"graph.rank(method='{name}', loops=2).method") == name
+
+
+def test_auto_chooses_a_new_method_of_least_cost(folder):
+    assert evaluate(folder, "graph.rank().method") == "in-the-package"
+    assert evaluate(folder, "graph.rank(loops=2).method") == "in-the-package"
+    assert evaluate(folder, "graph.rank().method", COST="1000") == "native"
+    assert evaluate(folder, "graph.rank(loops=2).method", COST="1000") == "in-the-package"
+    assert evaluate(folder, "graph.estimate().chosen.method") == "in-the-package"
+
+
+def test_the_reasons_against_a_new_method_are_true(folder):
+    considered = "{one.method: one.reason for one in graph.rank()._history.considered}"
+    dear = evaluate(folder, considered, COST="1000")
+    assert dear["native"] == "the least estimate"
+    assert dear["in-the-package"] == dear["of-another"] == "a higher estimate"
+    absent = evaluate(folder, considered, REASON="it needs a toy box")
+    assert absent["in-the-package"] == absent["of-another"] == "it needs a toy box"
+    raised = f"{BEGIN}    graph.rank(method='of-another')"
+    with pytest.raises(AssertionError, match="method 'of-another' cannot run here: it needs a toy box"):
+        run(folder, "-c", raised, REASON="it needs a toy box")
+
+
+def test_options_of_a_new_method_are_checked_and_suggested(folder):
+    with pytest.raises(AssertionError, match=r"Did you mean loops=\?"):
+        run(folder, "-c", f"{BEGIN}    graph.rank(loop=2)")
+    with pytest.raises(AssertionError, match="'loops' is an option of other methods: method 'native' takes threads"):
+        run(folder, "-c", f"{BEGIN}    graph.rank(method='native', loops=2)")
+
+
+@pytest.mark.parametrize("name", ["in-the-package", "of-another"])
+def test_the_command_documents_a_new_method(folder, name):
+    command = "-W", "ignore", "-m", "prplugin", "methods"
+    listed = {entry["name"]: entry for entry in json.loads(run(folder, *command, "--json"))}
+    assert listed[name]["summary"] == "Pull in NumPy, by another name."
+    assert listed[name]["options"] == ["loops"]
+    assert "Number of loops." in run(folder, *command, "--method", name)
+
+
+def test_a_method_that_cannot_be_imported_is_named_in_a_warning(folder):
+    with pytest.raises(AssertionError, match=r"method 'broken' \(no_such_module\) cannot be imported: No module named"):
+        run(folder, "-W", "error", "-c", "import prplugin.methods.listing as listing; listing.methods()")
+
+
+def test_the_suite_over_all_methods_includes_a_new_method(folder):
+    path = f"pythonpath={folder} {ROOT / 'tests' / 'helpers'} {ROOT}"
+    tests = str(ROOT / "tests" / "solver" / "test_accuracy.py")
+    done = run(
+        folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", "--import-mode=append", "-o", path, "-k",
+        "in-the-package or of-another", "-c", str(ROOT / "pyproject.toml"), tests,
+    )  # fmt: skip
+    assert int(done.split(" passed")[0].split()[-1]) >= 28
