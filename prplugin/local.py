@@ -38,11 +38,10 @@ from prplugin.methods.registry import ChoiceCache, choose, choose_batch, compile
 from prplugin.options import EdgeOptions, GivenByVertex, Options, proves
 from prplugin.progress import Watch
 from prplugin.result.ranking import Ranking, Rankings, require_converged, select_ranks, store_rows
+from prplugin.solver.acceleration.direct import SlowConvergence
 from prplugin.solver.batch import batches
-from prplugin.solver.certificate import Certificate
-from prplugin.solver.loop import Loop, Outcome
-from prplugin.solver.slow import SlowConvergence
-from prplugin.solver.stopping import step_budget
+from prplugin.solver.loop import Outcome
+from prplugin.solver.solve import solve
 from prplugin.solver.top_k import Equal, OrderProof, order_of
 from prplugin.types.arrays import MemorySpace, gpu_of, memory_space_of, to_memory
 from prplugin.types.compressed import Compressed
@@ -365,15 +364,13 @@ def _iterated(
         return empty, Outcome(False, True, 0, 0.0, order=None if equal is None else order_of(empty, 1, 0.0, equal))
     step = method.prepare(problem, machine, **options.method_options)
     step.every_pass = watch.report is not None
-    certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
-    if options.tol > method_tol > certificate.provable:
-        options = replace(options, tol=method_tol)
-    budget = step_budget(certificate, options)
     order = None if equal is None or options.top is None else OrderProof(options.top, equal, options.tol)
     # tol=0 asks for exactly `max_iter` plain steps. Only a proved error bound allows a direct solution as an iterate.
     slow = SlowConvergence(problem if proves(options) else None) if options.tol > 0 else None
-    loop = Loop(certificate, options, budget, watch.iterations(options, budget), order, slow)
-    outcome = loop.run(step, 1.0 / adjacency.n if start is None else start)
+    outcome = solve(
+        step, options, (adjacency.n, adjacency.m), 1.0 / adjacency.n if start is None else start, watch.iterations,
+        order=order, slow=slow, closer=method_tol,
+    )  # fmt: skip
     return step.ranks(), outcome
 
 

@@ -21,9 +21,8 @@ from prplugin.options import Options
 from prplugin.progress import Report as StateReport
 from prplugin.progress import Watch
 from prplugin.result.ranking import highest
-from prplugin.solver.certificate import Certificate
-from prplugin.solver.loop import Loop, Outcome
-from prplugin.solver.stopping import step_budget
+from prplugin.solver.loop import Outcome
+from prplugin.solver.solve import solve
 from prplugin.types.arrays import to_host, to_memory
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.history import Considered, History
@@ -71,10 +70,8 @@ def rank_shard(
         problem = Problem(shard.adjacency, options.alpha, v, w)
         method, step = _step(communicator, shard, problem, options, threads)
         stages.done("plan")
-        certificate = Certificate(options.alpha, shard.n, shard.m, step.rounding, options.dtype, options.scale)
-        budget = step_budget(certificate, options)
-        loop = Loop(certificate, options, budget, watch.iterations(options, budget))
-        outcome = loop.run(step, 1.0 / shard.n if start is None else start)
+        begin = 1.0 / shard.n if start is None else start
+        outcome = solve(step, options, (shard.n, shard.m), begin, watch.iterations)
         ranks = step.ranks()
         del step
     stages.done("iterations")

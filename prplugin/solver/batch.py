@@ -13,9 +13,9 @@ So do those of a small problem that converge slowly: they are solved directly, w
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,10 +24,8 @@ from prplugin.graph.problem import Problem, Seeds
 from prplugin.machine import Machine
 from prplugin.methods.base import SeedsStep
 from prplugin.options import Options, proves
-from prplugin.solver.certificate import Certificate
-from prplugin.solver.loop import Loop
-from prplugin.solver.slow import DIRECT_AFTER, DirectSolver, SlowConvergence, is_small
-from prplugin.solver.stopping import step_budget
+from prplugin.solver.acceleration.direct import DIRECT_AFTER, DirectSolver, SlowConvergence, is_small
+from prplugin.solver.solve import Watch, solve
 from prplugin.types.edges import Floats
 
 AT_A_TIME = 32
@@ -45,10 +43,6 @@ class Batch(NamedTuple):
     converged: Any
     iterations: Any
     error_bounds: Floats
-
-
-Watch: TypeAlias = Callable[[Options, int], Callable[[int, float, Sequence[float]], None]]
-"""Returns, for a budget, the function that the loop calls: see `prplugin.solver.loop.Loop`."""
 
 
 def batches(
@@ -72,22 +66,19 @@ def batches(
         yield from _one_by_one(method, problem, seeds, start, options, machine, watch)
         return
     step: SeedsStep = method.batch(problem, machine, seeds.count, **options.method_options)
-    adjacency = problem.adjacency
-    certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
-    allowed = step_budget(certificate, options)
-    budget = min(allowed, certificate.steps(options.tol)) if proves(options) else allowed
+    n = problem.adjacency.n
     most = DIRECT_AFTER if proves(options) and is_small(problem) else sys.maxsize
     solver = DirectSolver()
-    begin: Floats | float | None = 1.0 / adjacency.n if start is None and not proves(options) else start
+    begin: Floats | float | None = 1.0 / n if start is None and not proves(options) else start
     for first in range(0, seeds.count, step.width):
         part = seeds.slice(first, min(first + step.width, seeds.count))
         step.seed(part)
-        outcome = Loop(certificate, options, budget, watch(options, allowed), most=most).run(step, begin)
+        outcome = solve(step, options, (n, problem.adjacency.m), begin, watch, most=most)
         own = slice(part.count)
         batch = Batch(step.transposed(), outcome.converged[own], outcome.iterations[own], outcome.error_bound[own])
-        individual_below = allowed if proves(options) else 0
-        for place in np.flatnonzero(~batch.converged & (batch.iterations < individual_below)).tolist():
-            posed = replace(problem, personalization=part.vector(place, adjacency.n))
+        unfinished = ~batch.converged & (options.max_iter is None or batch.iterations < options.max_iter)
+        for place in np.flatnonzero(unfinished if proves(options) else ()).tolist():
+            posed = replace(problem, personalization=part.vector(place, n))
             begun = batch.ranks[place] / total(batch.ranks[place])
             _rank_into(batch, place, method, posed, begun, options, machine, lambda *_: lambda *_: None, solver)
         yield batch
@@ -117,10 +108,8 @@ def _rank_into(
 ) -> None:  # fmt: skip
     """Rank one seed of a batch individually, after the iterations that the batch has made, and write its results."""
     step, adjacency = method.prepare(problem, machine, **options.method_options), problem.adjacency
-    certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
     made = int(batch.iterations[place])
-    budget = step_budget(certificate, options) - (0 if options.max_iter is None else made)
     slow = SlowConvergence(problem, solver, made) if proves(options) and is_small(problem) else None
-    outcome = Loop(certificate, options, budget, watch(options, budget), slow=slow).run(step, start)
+    outcome = solve(step, options, (adjacency.n, adjacency.m), start, watch, slow=slow, made=made)
     batch.ranks[place], batch.converged[place] = step.ranks(), outcome.converged
     batch.iterations[place], batch.error_bounds[place] = made + outcome.iterations, outcome.error_bound

@@ -70,8 +70,8 @@ def step_budget(certificate: Certificate, options: Options) -> int:
         return options.max_iter
     if not proves(options):
         return certificate.moves(options.tol)
-    # Accelerated passes, as many plain steps, the N = 8 / (1 - alpha) steps of `MeanRestart`, and the step that proves.
-    return 2 * certificate.steps(options.tol) + math.ceil(8 / (1 - certificate.alpha)) + 1
+    # Accelerated passes, as many plain steps, and the step that proves.
+    return 2 * certificate.steps(options.tol) + 1
 
 
 def steps_left(live: Any, before: Any, change: Any, goal: float) -> Any:

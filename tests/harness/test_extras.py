@@ -61,7 +61,7 @@ def sources(*patterns):
         ("benchmarks", imported(sources("benchmarks/**/*.py"))),
         ("conformance", imported(sources("conformance/**/*.py"))),
         ("docs", imported([*tutorial_cells(), *sources("docs/*.py", "docs/pictures/*.py")])),
-        ("networkx", imported(sources("prplugin/integrations/networkx.py", "prplugin/solver/slow.py"))),
+        ("networkx", imported(sources("prplugin/integrations/networkx.py", "prplugin/solver/acceleration/direct.py"))),
         ("plot", {"matplotlib"}),
         ("dask", {"dask", "distributed"}),
     ],

@@ -119,7 +119,7 @@ def test_modules_are_short(path):
 
 @pytest.mark.parametrize("path", MODULES, ids=NAMES)
 def test_dataframe_libraries_are_imported_only_in_frames_io_and_cli(path):
-    """solver/slow.py may import SciPy, lazily."""
+    """solver/acceleration/direct.py may import SciPy, lazily."""
     if package_of(path) in {"frames", "io", "cli"}:
         return
     imported = {
@@ -128,7 +128,7 @@ def test_dataframe_libraries_are_imported_only_in_frames_io_and_cli(path):
         if isinstance(node, (ast.Import, ast.ImportFrom))
         for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names])
     }
-    if NAMES[MODULES.index(path)] == "solver/slow.py":
+    if NAMES[MODULES.index(path)] == "solver/acceleration/direct.py":
         imported.discard("scipy")
     assert not imported & {"pandas", "pyarrow", "cudf", "polars", "dask", "narwhals", "duckdb", "scipy", "cugraph"}
 

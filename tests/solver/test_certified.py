@@ -18,9 +18,7 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.problem import Problem
 from prplugin.options import Options
-from prplugin.solver.certificate import Certificate
-from prplugin.solver.loop import Loop
-from prplugin.solver.stopping import step_budget
+from prplugin.solver import solve as solver
 from prplugin.solver.top_k import OrderProof
 from prplugin.types.edges import Edges
 from tests.solver.test_accuracy import frame, graphs, vectors
@@ -108,10 +106,9 @@ def test_float32_steps_prove_order(name, k):
     graph = prplugin.Graph(GRAPHS[name])
     adjacency, options = graph._graph.adjacency, Options(tol=1e-11, top=k, certified=True)
     step = Float32Step(Problem(adjacency, options.alpha))
-    certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
     order = OrderProof(k, EqualRanks(adjacency, list).equal, options.tol)
-    loop = Loop(certificate, options, step_budget(certificate, options), lambda *_: None, order)
-    outcome = loop.run(step, 1 / adjacency.n)
+    size = adjacency.n, adjacency.m
+    outcome = solver.solve(step, options, size, 1 / adjacency.n, lambda *_: lambda *_: None, order=order)
     assert outcome.converged
     assert outcome.order.proved
     exact = graph.rank(tol=1e-12).ranks

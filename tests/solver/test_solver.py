@@ -19,9 +19,7 @@ from prplugin.methods import numpy as method
 from prplugin.methods.base import Sums
 from prplugin.methods.engines.host_step import HostStep
 from prplugin.options import Options
-from prplugin.solver.certificate import Certificate
-from prplugin.solver.loop import Loop
-from prplugin.solver.stopping import step_budget
+from prplugin.solver import solve as solver
 
 HOST_METHODS = ["numpy", "native"]
 
@@ -202,12 +200,11 @@ def run_loop(name, *, narrow=True, **options):
     adjacency, options = prplugin.Graph(GRAPHS[name])._graph.adjacency, Options(**options)
     step = Float32Step(Problem(adjacency, options.alpha))
     step.float32_is_faster = narrow
-    certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
     start = np.arange(1.0, adjacency.n + 1)
     seen = []
     watch = lambda *state: seen.append((*state[:2], step.ranks().copy()))  # noqa: E731
-    loop = Loop(certificate, options, step_budget(certificate, options), watch)
-    return loop.run(step, start / start.sum()), step, seen
+    size = adjacency.n, adjacency.m
+    return solver.solve(step, options, size, start / start.sum(), lambda *_: watch), step, seen
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -283,7 +280,7 @@ def test_direct_solution_includes_dangling_vertices_and_weights(monkeypatch, wei
     edges = communities().assign(w=lambda frame: random.random(len(frame)))
     graph = prplugin.Graph(edges, weight=weight, vertices=range(500))
     iterated = graph.rank(alpha=0.99, tol=1e-10, dangling=dangling, method="numpy")
-    monkeypatch.setattr("prplugin.solver.slow.DIRECT_AFTER", 3)
+    monkeypatch.setattr("prplugin.solver.acceleration.direct.DIRECT_AFTER", 3)
     direct = graph.rank(alpha=0.99, tol=1e-10, dangling=dangling, method="numpy")
     assert direct.iterations < iterated.iterations / 2
     assert np.abs(direct.ranks - iterated.ranks).sum() <= 2e-10
@@ -291,7 +288,7 @@ def test_direct_solution_includes_dangling_vertices_and_weights(monkeypatch, wei
 
 @pytest.mark.parametrize("method", HOST_METHODS)
 def test_tol_0_takes_plain_steps_only(monkeypatch, method):
-    monkeypatch.setattr("prplugin.solver.slow.DIRECT_AFTER", 3)
+    monkeypatch.setattr("prplugin.solver.acceleration.direct.DIRECT_AFTER", 3)
     alpha, steps = 0.99, 6
     graph = prplugin.Graph(cycle(150))
     ranking = graph.rank(personalization={0: 1.0}, nstart={0: 1.0}, alpha=alpha, tol=0, max_iter=steps, method=method)
@@ -303,7 +300,7 @@ def test_tol_0_takes_plain_steps_only(monkeypatch, method):
 
 @pytest.mark.parametrize("method", HOST_METHODS)
 def test_delta_rule_takes_plain_steps_only(monkeypatch, method):
-    monkeypatch.setattr("prplugin.solver.slow.DIRECT_AFTER", 3)
+    monkeypatch.setattr("prplugin.solver.acceleration.direct.DIRECT_AFTER", 3)
     graph = prplugin.Graph(cycle(150))
     ranking = graph.rank(personalization={0: 1.0}, nstart={0: 1.0}, alpha=0.9, tol=1e-3, stop="delta", method=method)
     # Iteration k moves a mass of 0.9**k to the next vertex: its change is 2 * 0.9**k, at most 1e-3 from k = 73.
@@ -311,12 +308,13 @@ def test_delta_rule_takes_plain_steps_only(monkeypatch, method):
 
 
 def test_slow_convergence_of_larger_graph_warns(monkeypatch):
-    monkeypatch.setattr("prplugin.solver.slow.MAX_DIRECT_VERTICES", 10)
-    monkeypatch.setattr("prplugin.solver.slow.RATE_SECONDS", 0.05)
+    monkeypatch.setattr("prplugin.solver.acceleration.direct.MAX_DIRECT_VERTICES", 10)
+    monkeypatch.setattr("prplugin.solver.acceleration.direct.RATE_SECONDS", 0.05)
+    monkeypatch.setattr("prplugin.solver.acceleration.direct.WARN_SECONDS", 1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # the warning ends the ranking
         with pytest.raises(prplugin.PageRankWarning, match=r"about [\d,]+ more iterations, [\d,]+ seconds"):
-            prplugin.Graph(cycle(150)).rank(personalization={0: 1.0}, alpha=0.999999, method="numpy")
+            prplugin.Graph(cycle(3000)).rank(personalization={0: 1.0}, alpha=0.999999, method="numpy")
 
 
 def test_error_bound_exceeds_two_by_rounding_alone():

@@ -12,6 +12,7 @@ import numpy as np
 from prplugin.errors import PageRankWarning
 from prplugin.graph.problem import Problem
 from prplugin.methods.base import Step
+from prplugin.solver.acceleration.base import Now, Proposal, Strategy
 from prplugin.types.edges import Floats
 
 DIRECT_AFTER = 2000
@@ -31,7 +32,7 @@ WARN_PASSES = 1000
 """Remaining passes above which the user is warned. With fewer, the graph is large but convergence is not slow."""
 
 
-class SlowConvergence:
+class SlowConvergence(Strategy):
     """Reacts to very slow convergence: restarts from a direct solution, or warns once.
 
     `problem`: Solved directly if it has at most `MAX_DIRECT_VERTICES` vertices. None: only warn.
@@ -46,29 +47,24 @@ class SlowConvergence:
         self._began: tuple[float, int, float] | None = None
         self._warned = False
 
-    def restart_or_warn(self, step: Step, passes: int, last: int, change: float, goal: float) -> bool:
-        """Restart the step from a direct solution after `DIRECT_AFTER` passes in all; return whether it did.
-
-        For other problems, issue a `PageRankWarning` if the estimated remaining time is long.
-
-        `last`: Maximum number of passes.
-        `change`, `goal`: L1 change of the last step, and L1 change at which the ranking ends.
-        """
+    def propose(self, step: Step, now: Now) -> Proposal | None:
+        """Propose a direct solution after `DIRECT_AFTER` passes in all, or else warn about a long remaining time."""
+        passes, last, change, goal = now.passes, now.last, float(now.change), now.goal
         if self._small is not None and passes >= self._direct_after:
             solution, self._small = self._solver.solve(self._small.on("host")), None
             if solution is not None:
                 step.start(solution)
-                return True
-        now = time.perf_counter()
-        if self._began is None:
-            self._began = now, passes, change  # not earlier: the first pass compiles kernels
-        began, first, before = self._began
-        if not self._warned and self._small is None and now - began > RATE_SECONDS and passes > first:
-            self._began = now, passes, change
+                return Proposal()
+        clock = time.perf_counter()
+        if self._began is None and passes:
+            self._began = clock, passes, change  # not earlier: the first pass compiles kernels
+        began, first, before = self._began or (clock, 0, change)
+        if not self._warned and self._small is None and clock - began > RATE_SECONDS and passes > first:
+            self._began = clock, passes, change
             left = last - passes
             if 0 < goal < change < before:
                 left = min(left, round((passes - first) * math.log(change / goal) / math.log(before / change)))
-            seconds = left * (now - began) / (passes - first)
+            seconds = left * (clock - began) / (passes - first)
             self._warned = left > WARN_PASSES and seconds > WARN_SECONDS
             if self._warned:
                 warnings.warn(
@@ -77,7 +73,7 @@ class SlowConvergence:
                     PageRankWarning,
                     stacklevel=2,
                 )
-        return False
+        return None
 
 
 def is_small(problem: Problem) -> bool:

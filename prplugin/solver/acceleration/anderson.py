@@ -1,0 +1,105 @@
+"""Anderson mixing of the iterates, between plain steps: `prplugin.numerics.extrapolation` has the mathematics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from prplugin.methods.base import Step
+from prplugin.numerics.extrapolation import depth_for, mixing_weights
+from prplugin.solver.acceleration.base import Now, Proposal, Strategy
+from prplugin.solver.stopping import steps_left
+from prplugin.types.edges import Floats
+
+MIN_STEPS_LEFT = 4
+"""Minimum number of plain steps left for a mix to be faster than these steps."""
+
+MIN_GAIN = 0.15
+"""Minimum gain of a mix, in plain steps. Mixing ends after two consecutive mixes that gain less."""
+
+
+class AndersonMixing(Strategy):
+    """Mixes the iterates at the end of each cycle.
+
+    The history holds the differences of consecutive iterates, called moves: the residual y - x of each plain step, and
+    the jump z - y of each mix from y to z.
+
+    `until`: Number of passes from which on it proposes nothing.
+    """
+
+    def __init__(self, alpha: float, seeds: int | None, until: int) -> None:
+        self._depth, self._until = depth_for(alpha, seeds), until
+        self._rows: Any = None
+        self._recording = False  # whether the last step wrote its residual to the free row
+        self._enabled: Any = np.True_
+        self._ended = False
+        self._gained_little: Any = np.False_
+        self.forget()
+
+    def forget(self) -> None:
+        self._recording = False
+        self._history: list[int] = []
+        """Rows of the moves, oldest first; the last `_since` of them belong to the current cycle."""
+        self._jump: int | None = None
+        self._since = 0
+
+    def moves(self, step: Step) -> Any:
+        if self._ended:
+            return None
+        if self._rows is None:
+            self._rows = step.history(self._depth.rows)
+        self._recording = self._rows is not None
+        return self._rows[self._free()] if self._recording else None
+
+    def propose(self, step: Step, now: Now) -> Proposal | None:
+        if now.passes >= self._until:
+            self._ended = True
+        if self._ended or not self._recording:
+            return None
+        self._history.append(self._free())
+        self._since += 1
+        if self._since < self._depth.period:
+            return None
+        pays_now = self._enabled & np.asarray(steps_left(now.live, now.before, now.change, now.goal) >= MIN_STEPS_LEFT)
+        if not pays_now.any():
+            self._gained_little = pays_now
+            self.forget()
+            return None
+        rows = self._rows[: max(self._history) + 1]
+        steps = [row for row in self._history if row != self._jump]
+        products = step.products(rows, steps)
+        row_weights = np.zeros((*products.shape[:-2], len(rows)))
+        row_weights[..., steps] = mixing_weights(products)
+        gained_little = pays_now & _gains_little(products, row_weights[..., steps])
+        self._enabled, self._gained_little = self._enabled & ~(gained_little & self._gained_little), gained_little
+        self._ended = not self._enabled.any()
+        # sum_j a_j y_j = y_last - sum_k (sum_(j<k) a_j) d_k with the moves d_k: small corrections, no cancellation.
+        step_weights = row_weights[..., self._history]
+        weights = np.zeros_like(row_weights)
+        weights[..., self._history] = np.cumsum(step_weights, axis=-1) - step_weights
+        mixed = pays_now & np.isfinite(weights).all(axis=-1)
+        weights[~mixed] = 0
+        # `mix` reads an entry of all moves before it writes that of the jump: the jump may overwrite the oldest move.
+        self._jump = self._free() if len(self._history) < self._depth.rows else self._history[0]
+        step.mix(rows, weights, self._rows[self._jump])
+        if self._depth.cycles == 1:
+            self.forget()
+            return Proposal(moved=mixed)
+        self._history = [
+            *self._history[len(self._history) - self._depth.period * (self._depth.cycles - 1) :],
+            self._jump,
+        ]
+        self._since = 0
+        return Proposal(moved=mixed)
+
+    def _free(self) -> int:
+        return next(row for row in range(self._depth.rows) if row not in self._history)
+
+
+def _gains_little(products: Floats, weights: Floats) -> Any:
+    """Return whether ||sum_j a_j f_j|| exceeds ||f|| after `MIN_GAIN` more plain steps at the rate of the last one."""
+    mixed_norm = ((products * weights[..., None, :]).sum(axis=-1) * weights).sum(axis=-1)
+    last, before = products[..., -1, -1], products[..., -2, -2]
+    with np.errstate(all="ignore"):
+        return (last < before) & (mixed_norm > last * (last / before) ** MIN_GAIN)

@@ -1,0 +1,125 @@
+"""Solve one ranking, or a batch of seeds: the entry for frames, prepared graphs, updated graphs, seeds and workers.
+
+**Float32 phase.** If contributions in float32 make a step faster, and the result is float32 or an error bound is to be
+proved, the iteration starts with them. The certificate of this phase counts their roundings too. Unless the stopping
+rule is met before, float64 continues from the ranks of this phase when the change reaches `goal_in_float32`, or when
+the iterates stagnate.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+
+from prplugin.cpu.sums import total, totals
+from prplugin.methods.base import Step, starts_in_float32
+from prplugin.options import Options, proves
+from prplugin.solver.acceleration.anderson import AndersonMixing
+from prplugin.solver.acceleration.base import OwnIterations, Strategy
+from prplugin.solver.acceleration.direct import SlowConvergence
+from prplugin.solver.certificate import Certificate
+from prplugin.solver.loop import BoundWatch, Outcome, Phase, iterate, iterate_batch
+from prplugin.solver.stopping import goal_in_float32, goal_of, step_budget
+from prplugin.solver.top_k import OrderProof
+from prplugin.types.arrays import namespace
+from prplugin.types.edges import Floats
+
+Watch: TypeAlias = Callable[[Options, int], BoundWatch]
+"""Returns, for a maximum number of passes, the function that the loop calls."""
+
+
+def solve(
+    step: Step, options: Options, size: tuple[int, int], start: Floats | float | None, watch: Watch, *,
+    order: OrderProof | None = None, slow: SlowConvergence | None = None, closer: float = math.inf, made: int = 0,
+    most: int = sys.maxsize,
+) -> Outcome:  # fmt: skip
+    """Iterate from `start` until the stopping rule is met or the budget is spent; `step.ranks()` has the result.
+
+    Parameters
+    ----------
+    size : (int, int)
+        Numbers of vertices and of edges of the whole graph.
+    start : array or float, optional
+        Ranks of sum 1; a number is the rank of every vertex. None: each seed starts at its personalization.
+    watch : function
+        Called with the options and the budget; what it returns is called after each error bound.
+    order : OrderProof, optional
+        Ends the iteration once the order of the highest ranks is proved.
+    slow : SlowConvergence, optional
+        Reacts to slow convergence.
+    closer : float
+        Tolerance that is used instead of ``options.tol`` if it is smaller, and rounding permits a bound below it.
+    made : int
+        Number of passes that were made before, which count towards ``options.max_iter``.
+    most : int
+        Maximum number of passes, those of the float32 phase included.
+
+    Raises
+    ------
+    InvalidOptionError
+        If the tolerance is not provable.
+    """
+    if step.rounding.single:  # an earlier batch of seeds ended in float32
+        step.set_contribution_dtype("float64")
+    certificate = Certificate(options.alpha, *size, step.rounding, options.dtype, options.scale)
+    if options.tol > closer > certificate.provable:
+        options = replace(options, tol=closer)
+    budget = allowed = step_budget(certificate, options) - (0 if options.max_iter is None else made)
+    if step.seeds is None:
+        state = Outcome(True, False, 0, math.inf)
+    else:
+        every = np.ones(step.seeds, np.bool_)
+        state = Outcome(every, ~every, 0 * every, math.inf * every)
+        # Seeds that stagnate are ranked individually, rather than by plain steps of the whole batch.
+        budget = min(budget, certificate.steps(options.tol)) if proves(options) else budget
+    on_bound = watch(options, allowed)
+
+    def run(proof: Certificate, goal: float, last: int, *, narrow: bool) -> None:
+        strategies: list[Strategy] = [] if slow is None else [slow]
+        if proves(options):
+            until = last if narrow else state.passes + proof.steps(options.tol)
+            strategies += [AndersonMixing(proof.alpha, step.seeds, until), OwnIterations(until)]
+        phase = Phase(options, proof, strategies, goal, min(last, most), narrow)
+        if step.seeds is None:
+            iterate(step, phase, state, on_bound, order)
+        else:
+            iterate_batch(step, phase, state, on_bound)
+
+    narrow = budget > 1 and starts_in_float32(step, options)
+    if narrow:
+        step.set_contribution_dtype("float32")
+    step.start(start)
+    if budget == 0:
+        state.error_bound = certificate.of_start(step().change)
+        state.converged = (options.stop == "error") & (state.error_bound <= options.tol)
+        step.start(start)
+    if narrow:
+        proof = certificate.for_rounding(step.rounding)
+        run(proof, goal_in_float32(options, proof, certificate), budget - 1, narrow=True)
+        if not np.all(state.converged):
+            _continue_in_float64(step, state)
+    if budget > 0 and np.any(state.live):
+        last = budget if options.max_iter is not None else state.passes + budget
+        run(certificate, goal_of(options, certificate), last, narrow=False)
+    if order is not None:
+        state.order = order.final_order(step.ranks(), certificate, state.error_bound)
+    return state
+
+
+def _continue_in_float64(step: Step, state: Outcome) -> None:
+    """Start from the ranks of the float32 phase, with sum 1: rounding in float32 may have made it larger."""
+    ranks = step.ranks()
+    if step.seeds is None:
+        ranks /= step.add(total(ranks))
+        state.live = True
+    else:
+        xp, sums = namespace(ranks), totals(ranks)
+        ranks /= xp.where(xp.asarray(state.converged) | (sums == 0), 1.0, sums)
+        state.live = ~state.converged
+    step.set_contribution_dtype("float64")
+    step.start(ranks)
