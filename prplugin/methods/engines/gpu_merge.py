@@ -53,7 +53,7 @@ Python integer to a kernel as a 64-bit integer.
 LONG_WINDOW_FROM = 250
 """Largest number of iterations left, by the contraction, that the short window is used for."""
 
-WINDOWS = ((8, 4), (16, 8))
+WINDOWS = ((8, 4), (16, 12))
 """Residual differences per mix, and iterations between mixes, of the short and of the long window."""
 
 HISTORY_VERTEX = Size(4 * (WINDOWS[1][0] + 1 + WINDOWS[1][0] // WINDOWS[1][1]))
