@@ -24,8 +24,9 @@ ON_GPU = "native", "persistent", "propagation-blocking", "node"
 
 TEXT = """
 Iterations to a proved error of 1e-6 on {vertices:,} vertices that are linked only within blocks, by two random edges
-per vertex. Teleports go to all vertices, to one, or to every seventh. Each cell has the counts of {methods}. The
-largest count is at most {ratio:.2f} times the least of its cell. `python -m benchmarks.communities` writes this
+per vertex. Teleports go to all vertices, to one, or to every seventh. Each cell has the counts of
+{methods}.
+The largest count is at most {ratio:.2f} times the least of its cell. `python -m benchmarks.communities` writes this
 section.
 
 """
