@@ -243,6 +243,7 @@ def test_all_instruction_levels_have_the_same_bits(copied):
     assert run(RANK.replace("METHOD", "native")) == highest
 
 
+@pytest.mark.slow
 def test_the_command_compiles_the_libraries(copied):
     copy, run = copied
     shutil.rmtree(copy / "cpu" / "lib")
