@@ -15,7 +15,7 @@ from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import SeedsStep, Step, Sums
-from prplugin.numerics.extrapolation import depth_for
+from prplugin.numerics.extrapolation import Depth, depth_for
 from prplugin.numerics.rounding import StepRounding, rounding_depth
 from prplugin.options import validate_int
 from prplugin.types.arrays import to_host
@@ -134,7 +134,13 @@ class NativeStep(Step):
 
     def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
         """Iterate with Anderson mixing; the last iteration is a plain step."""
-        changes = self._pull.iterate(1 if self.every_pass else budget, goal, self._depth)
+        return self._iterated(goal, budget, self._depth)
+
+    def repeat(self, goal: float, budget: int) -> tuple[int, Sums | None]:
+        return self._iterated(goal, budget)
+
+    def _iterated(self, goal: float, budget: int, *depth: Depth) -> tuple[int, Sums]:
+        changes = self._pull.iterate(1 if self.every_pass else budget, goal, *depth)
         return changes.size, Sums(float(changes[-1]), self._pull.largest, changes[:-1].tolist())
 
     def ranks(self) -> Floats:

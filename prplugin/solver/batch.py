@@ -25,7 +25,7 @@ from prplugin.machine import Machine
 from prplugin.methods.base import SeedsStep
 from prplugin.options import Options, proves
 from prplugin.solver.acceleration.direct import DIRECT_AFTER, DirectSolver, SlowConvergence, is_small
-from prplugin.solver.solve import Watch, solve
+from prplugin.solver.solve import WatchOf, solve
 from prplugin.types.edges import Floats
 
 AT_A_TIME = 32
@@ -52,7 +52,7 @@ def batches(
     start: Floats | None,
     options: Options,
     machine: Machine,
-    watch: Watch,
+    watch: WatchOf,
 ) -> Iterator[Batch]:
     """Rank the seeds in their order; yield one `Batch` for each `SeedsStep.width` seeds.
 
@@ -86,7 +86,7 @@ def batches(
 
 def _one_by_one(
     method: Any, problem: Problem, seeds: Seeds, start: Floats | None, options: Options, machine: Machine,
-    watch: Watch,
+    watch: WatchOf,
 ) -> Iterator[Batch]:  # fmt: skip
     """Rank each seed individually; yield one `Batch` for each `AT_A_TIME` seeds."""
     n, solver = problem.adjacency.n, DirectSolver()
@@ -104,7 +104,7 @@ def _one_by_one(
 
 def _rank_into(
     batch: Batch, place: int, method: Any, problem: Problem, start: Floats | float, options: Options, machine: Machine,
-    watch: Watch, solver: DirectSolver,
+    watch: WatchOf, solver: DirectSolver,
 ) -> None:  # fmt: skip
     """Rank one seed of a batch individually, after the iterations that the batch has made, and write its results."""
     step, adjacency = method.prepare(problem, machine, **options.method_options), problem.adjacency

@@ -20,7 +20,7 @@ from prplugin.cpu.sums import total, totals
 from prplugin.methods.base import Step, starts_in_float32
 from prplugin.options import Options, proves
 from prplugin.solver.acceleration.anderson import AndersonMixing
-from prplugin.solver.acceleration.base import OwnIterations, Strategy
+from prplugin.solver.acceleration.base import OwnIterations, PlainSteps, Strategy
 from prplugin.solver.acceleration.direct import SlowConvergence
 from prplugin.solver.certificate import Certificate
 from prplugin.solver.loop import BoundWatch, Outcome, Phase, iterate, iterate_batch
@@ -29,12 +29,12 @@ from prplugin.solver.top_k import OrderProof
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats
 
-Watch: TypeAlias = Callable[[Options, int], BoundWatch]
+WatchOf: TypeAlias = Callable[[Options, int], BoundWatch]
 """Returns, for a maximum number of passes, the function that the loop calls."""
 
 
 def solve(
-    step: Step, options: Options, size: tuple[int, int], start: Floats | float | None, watch: Watch, *,
+    step: Step, options: Options, size: tuple[int, int], start: Floats | float | None, watch: WatchOf, *,
     order: OrderProof | None = None, slow: SlowConvergence | None = None, closer: float = math.inf, made: int = 0,
     most: int = sys.maxsize,
 ) -> Outcome:  # fmt: skip
@@ -84,6 +84,8 @@ def solve(
         if proves(options):
             until = last if narrow else state.passes + proof.steps(options.tol)
             strategies += [AndersonMixing(proof.alpha, step.seeds, until), OwnIterations(until)]
+        elif options.stop != "vertex" and not narrow:
+            strategies.append(PlainSteps())
         phase = Phase(options, proof, strategies, goal, min(last, most), narrow)
         if step.seeds is None:
             iterate(step, phase, state, on_bound, order)

@@ -61,6 +61,14 @@ def moves_of(strategies: Sequence[Strategy], step: Step) -> Any:
     return next((moves for strategy in strategies if (moves := strategy.moves(step)) is not None), None)
 
 
+class PlainSteps(Strategy):
+    """Lets the method take many plain steps in one call, for rules that are about the change of a plain step."""
+
+    def propose(self, step: Step, now: Now) -> Proposal | None:
+        passes, sums = step.repeat(now.goal, min(MAX_PASSES, now.last - now.passes))
+        return Proposal(passes, sums) if passes else None
+
+
 class OwnIterations(Strategy):
     """Lets the method iterate as it can: see `prplugin.methods.base.Step.advance`.
 
