@@ -69,8 +69,7 @@ def explain_unknown_arguments(function: Callable[Arguments, Result]) -> Callable
     by_position = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
     by_name = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
     takes_options = any(each.kind is each.VAR_KEYWORD for each in parameters)
-    own = {*by_position, *by_name}
-    _arguments[name] = (*by_position, *by_name)
+    own = _arguments[name] = (*by_position, *by_name)
 
     @wraps(function)
     def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
