@@ -50,8 +50,8 @@ def section(methods: Sequence[str]) -> str:
         for name, personalization in teleports.items():
             cells = [str(size), "directed" if directed else "undirected", name]
             for alpha in ALPHAS:
-                ranked = [graph.rank(alpha=alpha, personalization=personalization, method=name) for name in methods]
-                counts = [ranking.iterations for ranking in ranked]
+                options = {"alpha": alpha, "personalization": personalization}
+                counts = [graph.rank(method=method, **options).iterations for method in methods]
                 ratio = max(ratio, max(counts) / min(counts))
                 cells.append(", ".join(map(str, counts)))
             lines.append("| " + " | ".join(cells) + " |")

@@ -85,11 +85,11 @@ def explain_unknown_arguments(function: Callable[Arguments, Result]) -> Callable
 
 def unknown_argument(given: str, name: str, own: Collection[str], *, takes_options: bool) -> InvalidOptionError:
     """Return the error for an argument that the function `name`, with the arguments `own`, does not have."""
-    fault = f"{name} has no argument {given!r}."
+    fault, options = f"{name} has no argument {given!r}.", all_options()
     if takes_options:
         fault = f"{given!r} is neither an argument of {name} nor an option of any method."
-        own = (*own, *all_options())
-    owners = {**_arguments, OF_RANK: (*RANK_ARGUMENTS, *all_options())}
+        own = (*own, *options)
+    owners = {**_arguments, OF_RANK: (*RANK_ARGUMENTS, *options)}
     return InvalidOptionError(fault + suggest_argument(given, own, owners))
 
 

@@ -26,7 +26,7 @@ from prplugin.io.formats import check_standard_output, described
 from prplugin.machine import this_machine
 from prplugin.methods.listing import methods as known
 from prplugin.methods.registry import check_options, is_option, options_of
-from prplugin.options import RANK_ARGUMENTS, Duplicates, GivenByVertex, Options
+from prplugin.options import RANK_ARGUMENTS, Duplicates, GivenByVertex, Options, check_choice
 from prplugin.progress import watching
 from prplugin.tables import table, upward
 
@@ -121,8 +121,8 @@ def methods(edges: str | None, as_json: bool, name: str | None) -> None:
     and the choice of --method auto.
     """
     if name is not None:
-        if name not in known():
-            raise click.BadParameter(f"there is no method {name!r}. Choose one of {', '.join(known())}.")
+        with _usage_errors():
+            check_choice("method", name, tuple(known()))
         show("\n\n".join(str(inspect.getdoc(documented)) for documented in (known()[name], known()[name].prepare)))
         return
     machine = this_machine()

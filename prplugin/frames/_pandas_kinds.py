@@ -60,7 +60,7 @@ def cast_to(kind: Kind) -> str:
 def ambiguous_refused(what: str, first: list[Any], count: int) -> InvalidOptionError:
     """Return the error for a Series of values by vertex that is probably a column of vertices.
 
-    Its index is the default one, or has neither a name nor gaps in its order, and all values are distinct vertices.
+    Its index is the default one; or it has no name and ascends, and all values are distinct vertices.
     """
     as_list, as_dict = CONVERSIONS.get(_library.get(), CONVERSIONS["pandas"])
     return InvalidOptionError(

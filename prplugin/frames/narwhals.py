@@ -20,13 +20,13 @@ import pyarrow as pa
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames import pandas
 from prplugin.frames._pandas_kinds import casts_of
-from prplugin.frames.arrow import as_frame, is_supported, open_frame, series, table_of
+from prplugin.frames.arrow import as_frame, is_supported, open_frame, table_of
 from prplugin.frames.columns import Columns
 from prplugin.frames.vertices import Labels
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges, Integers
 
-__all__ = ["Vertices", "WrappedFrame", "is_supported", "is_wrapped", "memory_space", "open_frame", "read", "series"]
+__all__ = ["Vertices", "WrappedFrame", "is_supported", "is_wrapped", "memory_space", "open_frame", "read"]
 
 memory_space: MemorySpace = "host"
 

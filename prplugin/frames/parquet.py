@@ -25,7 +25,7 @@ import pyarrow.dataset as ds
 
 from prplugin.cpu import library
 from prplugin.errors import InvalidEdgesError, PageRankError
-from prplugin.frames import _pandas_ids, _pandas_kinds, narwhals
+from prplugin.frames import _pandas_ids, _pandas_kinds, arrow, narwhals
 from prplugin.frames.columns import Columns
 from prplugin.frames.factorize import EdgesById
 from prplugin.frames.vertex_index import VertexIndex
@@ -227,7 +227,7 @@ def _kind(kind: pa.DataType, label: str) -> str:
     kind = _plain(kind)
     if pa.types.is_floating(kind):
         return "float"
-    return _pandas_kinds.kind_of(narwhals.series(pa.chunked_array([], kind), label), label)
+    return _pandas_kinds.kind_of(arrow.series(pa.chunked_array([], kind), label), label)
 
 
 def _common_type(kinds: list[pa.DataType]) -> pa.DataType | None:

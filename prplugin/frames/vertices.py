@@ -219,9 +219,10 @@ class Vertices:
         1.
         """
         with self._reading(given):
-            several = type(given) in (list, tuple)
-            each = self._converted
-            given = type(given)(each(one, what) for one in given) if several else each(given, what)
+            if type(given) in (list, tuple):
+                given = type(given)(self._converted(entry, what) for entry in given)
+            else:
+                given = self._converted(given, what)
             seeds = self._seeds(given, what)
             return replace(seeds, rows=self.boundary.values(seeds.rows), values=self.boundary.values(seeds.values))
 
@@ -334,11 +335,11 @@ class Vertices:
         index = given.index
         if index.name is not None or not len(given):
             return
-        is_default = getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1
+        ambiguous = getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1  # the default index
         of_integers = self.kinds == ["integer"] and given.dtype.kind in "iu" and index.dtype.kind in "iu"
-        if not is_default and of_integers and given.name is not None and index.is_monotonic_increasing:
-            is_default = given.is_unique and bool((self.find_positions(self.id_columns(given, what), what) >= 0).all())
-        if is_default:
+        if not ambiguous and of_integers and given.name is not None and index.is_monotonic_increasing:
+            ambiguous = given.is_unique and bool((self.find_positions(self.id_columns(given, what), what) >= 0).all())
+        if ambiguous:
             from prplugin.frames._pandas_kinds import ambiguous_refused  # imports pandas, which every library needs
 
             raise ambiguous_refused(what, plain_ids([given], np.arange(len(given))[:3]), len(given))

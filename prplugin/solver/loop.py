@@ -84,7 +84,7 @@ class Phase:
 
     @property
     def may_converge(self) -> bool:
-        """Whether the stopping rule counts as met in this precision.
+        """Return whether the stopping rule counts as met in this precision.
 
         With rounding, d_(k+1) <= alpha * d_k + 2 * noise. In float32, changes below 2 * noise / (1 - alpha) may be
         rounding errors, and only an error bound is proved.
@@ -120,7 +120,7 @@ def iterate(step: Step, phase: Phase, state: Outcome, watch: BoundWatch, order: 
         change = sums.change
         state.passes = state.iterations = state.passes + passes
         state.error_bound = proof.of_step(change)
-        watch(state.passes, state.error_bound, [proof.of_step(each) for each in sums.earlier])
+        watch(state.passes, state.error_bound, proof.of_step(np.array(sums.earlier)).tolist() if sums.earlier else ())
         ended = is_met(options, sums, state.error_bound, proof.n)
         if order is not None and order.prove(step, proof, state.error_bound):
             ended = True

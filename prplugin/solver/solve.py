@@ -20,7 +20,7 @@ from prplugin.cpu.sums import total, totals
 from prplugin.methods.base import Step, starts_in_float32
 from prplugin.options import Options, proves
 from prplugin.solver.acceleration.anderson import AndersonMixing
-from prplugin.solver.acceleration.base import OwnIterations, PlainSteps, Strategy
+from prplugin.solver.acceleration.base import OwnIterations, Strategy
 from prplugin.solver.acceleration.direct import SlowConvergence
 from prplugin.solver.certificate import Certificate
 from prplugin.solver.loop import BoundWatch, Outcome, Phase, iterate, iterate_batch
@@ -85,7 +85,7 @@ def solve(
             until = last if narrow else state.passes + proof.steps(options.tol)
             strategies += [AndersonMixing(proof.alpha, step.seeds, until), OwnIterations(until)]
         elif options.stop != "vertex" and not narrow:
-            strategies.append(PlainSteps())
+            strategies.append(OwnIterations(last, plain=True))
         phase = Phase(options, proof, strategies, goal, min(last, most), narrow)
         if step.seeds is None:
             iterate(step, phase, state, on_bound, order)

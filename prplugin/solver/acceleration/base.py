@@ -34,7 +34,10 @@ class Strategy(Protocol):
     """Proposes iterates. What it proposes needs no proof: the next step proves whatever it starts from."""
 
     def propose(self, step: Step, now: Now) -> Proposal | None:
-        """Give the step an iterate nearer to the solution; None if it keeps its own. Called before every step."""
+        """Replace the iterate of the step by one nearer to the solution; return None if it stays.
+
+        Called before every step.
+        """
 
     def moves(self, step: Step) -> Any:
         """Return the array that receives y - x of the next step, or None."""
@@ -61,25 +64,19 @@ def moves_of(strategies: Sequence[Strategy], step: Step) -> Any:
     return next((moves for strategy in strategies if (moves := strategy.moves(step)) is not None), None)
 
 
-class PlainSteps(Strategy):
-    """Lets the method take many plain steps in one call, for rules that are about the change of a plain step."""
-
-    def propose(self, step: Step, now: Now) -> Proposal | None:
-        passes, sums = step.repeat(now.goal, min(MAX_PASSES, now.last - now.passes))
-        return Proposal(passes, sums) if passes else None
-
-
 class OwnIterations(Strategy):
-    """Lets the method iterate as it can: see `prplugin.methods.base.Step.advance`.
+    """Lets the method make many passes in one call, as it can: see `prplugin.methods.base.Step.advance`.
 
     `until`: Number of passes from which on it proposes nothing.
+    `plain`: Whether only plain steps are allowed, for rules about the change of one: see `Step.repeat`.
     """
 
-    def __init__(self, until: int) -> None:
-        self._until = until
+    def __init__(self, until: int, *, plain: bool = False) -> None:
+        self._until, self._plain = until, plain
 
     def propose(self, step: Step, now: Now) -> Proposal | None:
         if now.passes >= self._until:
             return None
-        passes, sums = step.advance(now.goal, min(MAX_PASSES, now.last - now.passes))
+        iterate = step.repeat if self._plain else step.advance
+        passes, sums = iterate(now.goal, min(MAX_PASSES, now.last - now.passes))
         return Proposal(passes, sums) if passes else None

@@ -55,10 +55,12 @@ class SlowConvergence(Strategy):
             if solution is not None:
                 step.start(solution)
                 return Proposal()
+        if not passes:
+            return None
         clock = time.perf_counter()
-        if self._began is None and passes:
+        if self._began is None:
             self._began = clock, passes, change  # not earlier: the first pass compiles kernels
-        began, first, before = self._began or (clock, 0, change)
+        began, first, before = self._began
         if not self._warned and self._small is None and clock - began > RATE_SECONDS and passes > first:
             self._began = clock, passes, change
             left = last - passes
