@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import pairwise
 from operator import attrgetter
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -29,12 +29,16 @@ from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics.rounding import compensated_depth
 from prplugin.options import validate_int
+from prplugin.papers._forms import WARP_LANES, InPlace, Launch, check_form, out_degrees, step_of
 from prplugin.papers._host_rows import HostPull, Recorder, host_rows, unrecorded
 from prplugin.papers._rows import LANES, RowsPull, best_seconds, check_launch
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Edges, Floats, Integers
 
 logger = logging.getLogger(__name__)
+
+Work: TypeAlias = Callable[[Any, Any], object]
+"""Launches kernels that read contributions and write row sums."""
 
 name = "segmented"
 runs_on = "gpu"
@@ -156,10 +160,20 @@ CANDIDATES = (
     *(Segment(method="warp", threads=256, lanes=lanes) for lanes in LANES),
     *(Segment(method="block", threads=threads) for threads in (64, 128, 256, 1024)),
 )
-"""Kernels that are timed on every segment; the last accepts rows of any length."""
+"""Kernels that are timed on every segment."""
+
+PAPER_CANDIDATES = (
+    Segment(method="node", blocks=256, threads=1024),
+    Segment(method="warp", blocks=256, threads=1024, lanes=WARP_LANES),
+    *(Segment(method="block", blocks=(256 << 10) // threads, threads=threads) for threads in (64, 128, 256, 512, 1024)),
+)
+"""Kernels and launches that the paper's code times on every segment."""
 
 GRIDS = (256, 512, 1024, 2048, 4096)
 """Numbers of blocks that are timed with the fastest kernel of a segment, besides as many as its rows need."""
+
+MOST_THREADS = 1024
+"""Threads per row of the candidate that is timed on rows of any length."""
 
 LONGEST = 1 << 14
 """Most edges per thread for which a candidate is timed: some milliseconds."""
@@ -189,6 +203,7 @@ def prepare(
     schedule: str | PathLike[str] | Schedule = "measured",
     save: str | PathLike[str] | None = None,
     cpu: bool = False,
+    form: str | None = None,
 ) -> Step:
     """Sort rows by descending in-degree, partition them into segments, and choose a kernel for each.
 
@@ -205,6 +220,9 @@ def prepare(
         File to which the schedule is written, as JSON.
     cpu : bool, default False
         Whether host threads may process some segments while the GPU processes the others.
+    form : "paper", optional
+        Approach the solution by the paper's kernels, in place and in float32, with vertices renumbered by in-degree and
+        its launches timed; exact steps then prove it. It has uniform teleport, and neither weights nor the CPU.
     """
     segments = validate_int("segments", segments)
     if not isinstance(cpu, (bool, np.bool_)):
@@ -217,20 +235,46 @@ def prepare(
         schedule = Schedule.load(schedule)
     adjacency = problem.adjacency.on("device")
     rows = SortedRows(adjacency, segments)
-    chosen = schedule if isinstance(schedule, Schedule) else _measured(rows, machine.threads if cpu else 0)
+    check_form(problem, form)
+    if form is not None and cpu:
+        raise InvalidOptionError("form='paper' has no segments on the CPU: leave out cpu= or form=.")
+    if isinstance(schedule, Schedule):
+        chosen = schedule
+    elif form is not None:
+        chosen = measured_in_paper_form(rows, adjacency, problem.alpha)
+    else:
+        chosen = _measured(rows, machine.threads if cpu else 0)
     chosen.check(adjacency.n, adjacency.m, len(rows.spans), cpu=bool(cpu))
     logger.info("schedule for %d vertices and %d edges\n%s", adjacency.n, adjacency.m, chosen)
     if save is not None:
         chosen.save(save)
-    return gpu_pull.DeviceStep(problem, SegmentedPull(rows, chosen))
+    pull = SegmentedPull(rows, chosen)
+    return step_of(problem, pull, form, lambda: in_place(rows, adjacency, problem.alpha, chosen.segments, rows.spans))
+
+
+def in_place(
+    rows: SortedRows, adjacency: Adjacency, alpha: float, segments: Sequence[Segment], spans: Sequence[tuple[int, int]]
+) -> InPlace:
+    """Return the paper's iteration over some segments, with sources and targets renumbered by descending in-degree."""
+    launches = []
+    for segment, span in zip(segments, spans, strict=True):
+        if segment.lanes not in (None, WARP_LANES):
+            raise InvalidOptionError(
+                f"form='paper' has {WARP_LANES} lanes, and a segment of the schedule {segment.lanes}."
+            )
+        blocks = _launch(segment, rows.layout, span).blocks
+        launches.append(Launch(segment.method, blocks, segment.threads, *span))
+    degrees = out_degrees(adjacency, np.int64)[rows.order]
+    return InPlace(rows.offsets, rows.place[rows.layout.sources], degrees, alpha, launches, rows.order)
 
 
 class SortedRows:
     """The in-edges row by row, by descending in-degree; segment k consists of the rows ``spans[k]``.
 
     The paper sorts by out-degree; the cost of a pull depends on the in-degree. The edges are sorted in the same order,
-    so that a segment reads a contiguous range. `order` holds the rows' positions in the result, `offsets` the offsets
-    of the rows in the layout.
+    so that a segment reads a contiguous range. The sources are not renumbered: contributions stay in the order of the
+    vertices. `order` holds the rows' positions in the result, `place` the row of each vertex, `offsets` the offsets of
+    the rows in the layout.
     """
 
     def __init__(self, adjacency: Adjacency, segments: int) -> None:
@@ -244,7 +288,7 @@ class SortedRows:
         # The graph with its targets, but not its sources, in that order.
         sorted_graph = Adjacency(Edges(source, place[target], adjacency.edges.weights, self.n))
         offsets, sources, weights = sorted_graph.csc
-        self.order = order.astype(sources.dtype)
+        self.order, self.place = order.astype(sources.dtype), place
         normalized_weights = gpu_pull.NormalizedWeights(weights, adjacency, sources)
         self.layout = gpu_pull.Layout(self.order, offsets[:-1], offsets[1:], sources, normalized_weights)
         self.offsets = offsets
@@ -325,7 +369,12 @@ def _launch(segment: Segment, layout: gpu_pull.Layout, span: tuple[int, int]) ->
     )
 
 
-def _recorded(pulls: list[RowsPull], contributions: Any, row_sums: Any) -> Any:
+def _of_this_library(rows: SortedRows, segment: Segment, span: tuple[int, int]) -> tuple[Work, int]:
+    pull = _launch(segment, rows.layout, span)
+    return pull, pull.blocks
+
+
+def _recorded(pulls: Sequence[Work], contributions: Any, row_sums: Any) -> Any:
     """Launch kernels, and return a CUDA graph that launches them again.
 
     They run once before the capture, since compilation and allocation cannot be captured.
@@ -346,6 +395,27 @@ def _recorded(pulls: list[RowsPull], contributions: Any, row_sums: Any) -> Any:
 # --- measuring ------------------------------------------------------------------------------------------------------
 
 
+def measured_in_paper_form(rows: SortedRows, adjacency: Adjacency, alpha: float) -> Schedule:
+    """Time the paper's kernels and launches on every segment."""
+
+    def launch(candidate: Segment, span: tuple[int, int]) -> tuple[Work, int]:
+        form = in_place(rows, adjacency, alpha, [candidate], [span])
+        form.load(1.0 / rows.n, rows.n)
+        assert candidate.blocks is not None
+        return form.enqueue, candidate.blocks
+
+    nothing = cupy.empty(0)
+    segments = [
+        min(timed(PAPER_CANDIDATES, rows, span, nothing, nothing, launch), key=attrgetter("ms")) for span in rows.spans
+    ]
+    return Schedule(n=rows.n, m=rows.m, segments=tuple(segments), device=_device_name())
+
+
+def _device_name() -> str:
+    name: bytes = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)["name"]
+    return name.decode()
+
+
 def _measured(rows: SortedRows, threads: int) -> Schedule:
     """Time every candidate on every segment; with `threads`, move segments to the host if that is faster."""
     contributions, row_sums = cupy.full(rows.n, 1.0 / rows.n), cupy.empty(rows.n)
@@ -360,8 +430,7 @@ def _measured(rows: SortedRows, threads: int) -> Schedule:
         ]
         for k in choose_host_segments([segment.ms for segment in segments], on_host, copy_ms):
             segments[k] = Segment(method="host", threads=threads, ms=on_host[k])
-    properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
-    return Schedule(n=rows.n, m=rows.m, segments=tuple(segments), device=properties["name"].decode(), copy_ms=copy_ms)
+    return Schedule(n=rows.n, m=rows.m, segments=tuple(segments), device=_device_name(), copy_ms=copy_ms)
 
 
 def _fastest(rows: SortedRows, span: tuple[int, int], contributions: Any, row_sums: Any) -> Segment:
@@ -373,24 +442,26 @@ def _fastest(rows: SortedRows, span: tuple[int, int], contributions: Any, row_su
 
 
 def timed(
-    candidates: Sequence[Segment], rows: SortedRows, span: tuple[int, int], contributions: Any, row_sums: Any
-) -> list[Segment]:
+    candidates: Sequence[Segment], rows: SortedRows, span: tuple[int, int], contributions: Any, row_sums: Any,
+    launch: Callable[[Segment, tuple[int, int]], tuple[Work, int]] | None = None,
+) -> list[Segment]:  # fmt: skip
     """Time candidates on a segment; those far behind the best only roughly, those with too long rows not at all.
 
     Several launches are captured and replayed, so that the overhead of Python is not measured. Indices are then cached
-    more often than in an iteration, for all candidates alike.
+    more often than in an iteration, for all candidates alike. `launch` returns what launches a candidate, and its
+    number of blocks; the kernels of this library if not given.
     """
     longest = int(rows.offsets[span[0] + 1] - rows.offsets[span[0]])
     found: list[Segment] = []
     for candidate in candidates:
-        if longest > LONGEST * candidate.threads_per_row and candidate is not CANDIDATES[-1]:
+        if longest > LONGEST * candidate.threads_per_row and candidate.threads_per_row < MOST_THREADS:
             continue
-        pull = _launch(candidate, rows.layout, span)
-        ms = 1e3 * best_seconds(partial(pull, contributions, row_sums), times=1)
+        work, blocks = (launch or partial(_of_this_library, rows))(candidate, span)
+        ms = 1e3 * best_seconds(partial(work, contributions, row_sums), times=1)
         if not found or ms < 4 * min(map(attrgetter("ms"), found)) + 0.2:  # includes Python's launch overhead
             launches = math.ceil(1 / max(ms, 1 / LAUNCHES))
-            ms = 1e3 * best_seconds(_recorded([pull] * launches, contributions, row_sums).launch) / launches
-        found.append(replace(candidate, blocks=pull.blocks, ms=ms))
+            ms = 1e3 * best_seconds(_recorded([work] * launches, contributions, row_sums).launch) / launches
+        found.append(replace(candidate, blocks=blocks, ms=ms))
     return found
 
 
