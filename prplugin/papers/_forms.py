@@ -36,6 +36,7 @@ KERNELS = {"node": "one_to_one", "warp": "warp_reduce", "block": "block_reduce"}
 class PaperForm:
     """Iteration of a paper: each call updates `scores`, n float32.
 
+    `scores`, `other`: The scores, and as many of an iteration that is not in place.
     `drops`: Whether the dangling mass is dropped.
     `epsilon`: Greatest move of a score that is not written, for Bowen.
     `order`: Vertex of each score; None: in the order of the vertices.
@@ -45,21 +46,27 @@ class PaperForm:
     epsilon = 0.0
     order: Integers | None = None
     scores: Any
+    other: Any
 
     def load(self, ranks: Floats | float, n: int) -> None:
         """Set the scores to n ranks, or all to one number."""
         self.scores = cupy.empty(n, np.float32)
         self.scores[:] = ranks if self.order is None or isinstance(ranks, float) else ranks[self.order]
-        self._other = cupy.empty_like(self.scores)
+        self.other = cupy.empty_like(self.scores)
 
     def __call__(self) -> None:
         """Do one iteration."""
         raise NotImplementedError
 
-    def ranks(self) -> Floats:
-        """Return the scores in the order of the vertices, in float64, with sum 1."""
+    def in_order(self) -> Floats:
+        """Return the scores in the order of the vertices, in float64."""
         ranks: Floats = cupy.empty(self.scores.size)
         ranks[slice(None) if self.order is None else self.order] = self.scores
+        return ranks
+
+    def ranks(self) -> Floats:
+        """Return the scores in the order of the vertices, in float64, with sum 1."""
+        ranks = self.in_order()
         ranks /= ranks.sum()
         return ranks
 
@@ -149,8 +156,8 @@ class NodeCentric(PaperForm):
             "papers/kim.cu", "node_centric", index_t=sources.dtype, offset_t=offsets.dtype,
             UNDIRECTED=int(degrees is None),
         )  # fmt: skip
-        runtime.launch(kernel, *self._launch, self.scores.size, self._alpha, *self._arrays, self.scores, self._other)
-        self.scores, self._other = self._other, self.scores
+        runtime.launch(kernel, *self._launch, self.scores.size, self._alpha, *self._arrays, self.scores, self.other)
+        self.scores, self.other = self.other, self.scores
 
 
 class EdgeCentric(PaperForm):
@@ -170,10 +177,10 @@ class EdgeCentric(PaperForm):
         types = {"index_t": self._edges.dtype, "offset_t": "int", "UNDIRECTED": int(self._undirected)}
         initialize, add = (runtime.kernel("papers/kim.cu", name, **types) for name in ("initialize", "edge_centric"))
         n, alpha = self.scores.size, self._alpha
-        runtime.launch(initialize, *self._launch, n, np.float32((1 - alpha) / n), self._other)
-        arrays = self._degrees, self._edges, self.scores, self._other
+        runtime.launch(initialize, *self._launch, n, np.float32((1 - alpha) / n), self.other)
+        arrays = self._degrees, self._edges, self.scores, self.other
         runtime.launch(add, *self._launch, len(self._edges), np.float32(alpha), *arrays)
-        self.scores, self._other = self._other, self.scores
+        self.scores, self.other = self.other, self.scores
 
 
 # --- Wu -----------------------------------------------------------------------------------------------------------
@@ -222,11 +229,11 @@ class PowerMethod(PaperForm):
         self._multiply, self._alpha = multiply, np.float32(alpha)
 
     def __call__(self) -> None:
-        product = self._other
+        product = self.other
         self._multiply(self.scores, product)
         product *= self._alpha
         product += (self.scores.sum() - product.sum()) / np.float32(product.size)
-        self.scores, self._other = product, self.scores
+        self.scores, self.other = product, self.scores
 
 
 # --- Bowen --------------------------------------------------------------------------------------------------------
