@@ -8,8 +8,8 @@ end of the copy back. An iteration takes at least the longer of the two, and wou
 "auto" marks the choice of ``split="auto"``; if that is a list of N, the distinct values are shown. "balanced" is the N
 at which GPU and CPU take approximately the same time, found by bisection. The figure shows its timeline, or the one of
 ``--split N``, on the graph on which both times are closest. Contributions are in float32, sums in float64. "GPU ms,
-256" is the time of the heads in blocks of 256 threads instead of 64: rows are in descending order of in-degree, so that long
-rows share few blocks, and therefore few multiprocessors.
+256" is the time of the heads in blocks of 256 threads instead of 64: rows are in descending order of in-degree, so that
+long rows share few blocks, and therefore few multiprocessors.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def measured_segments(adjacency: Adjacency, segments: int) -> tuple[SortedRows, 
     import cupy  # lazy import: callers run on the GPU
 
     rows = SortedRows(adjacency.on("device"), segments)
-    contributions, row_sums = cupy.full(rows.n, 1.0 / rows.n), cupy.empty(rows.n)
+    contributions, row_sums = cupy.full(rows.n, 1.0 / rows.n, "float32"), cupy.empty(rows.n)  # as in most iterations
     offsets = to_host(rows.offsets)
     found = []
     for span in rows.spans:

@@ -309,18 +309,29 @@ def _device_name() -> str:
 
 def _measured(rows: SortedRows, threads: int) -> Schedule:
     """Time every candidate on every segment; with `threads`, move segments to the host if that is faster."""
-    contributions, row_sums = cupy.full(rows.n, 1.0 / rows.n), cupy.empty(rows.n)
+    # In float32, as most iterations.
+    contributions, row_sums = cupy.full(rows.n, 1.0 / rows.n, np.float32), cupy.empty(rows.n)
     segments = [_fastest(rows, span, contributions, row_sums) for span in rows.spans]
     copy_ms = 0.0
     if threads:
-        page_locked = cupyx.empty_pinned(rows.n)
+        page_locked = cupyx.empty_pinned(rows.n, np.float32)
         copy_ms = 1e3 * best_seconds(lambda: contributions.get(out=page_locked))
-        on_host = [
-            host_ms(rows, span, threads) + copy_ms * (span[1] - span[0]) / rows.n  # the sums are copied back as fast
-            for span in rows.spans
-        ]
-        for k in choose_host_segments([segment.ms for segment in segments], on_host, copy_ms):
-            segments[k] = Segment(method="host", threads=threads, ms=on_host[k])
+
+        def together(moved: list[int]) -> float:
+            host = HostPull(rows.runs([rows.spans[k] for k in moved]), rows.n, threads)
+
+            def work() -> None:
+                host.enqueue_gather(contributions)
+                host.finish_into(row_sums)
+
+            return 1e3 * best_seconds(work)
+
+        alone = [host_ms(rows, span, threads) for span in rows.spans]
+        chosen = choose_host_segments([segment.ms for segment in segments], alone, together)
+        total = sum(alone[k] for k in chosen)
+        sums_ms = max(0.0, together(chosen) - copy_ms) if chosen else 0.0
+        for k in chosen:  # its part of the time of all
+            segments[k] = Segment(method="host", threads=threads, ms=sums_ms * alone[k] / total)
     return Schedule(n=rows.n, m=rows.m, segments=tuple(segments), device=_device_name(), copy_ms=copy_ms)
 
 
@@ -357,24 +368,28 @@ def timed(
 
 
 def host_ms(rows: SortedRows, span: tuple[int, int], threads: int) -> float:
-    """Return the milliseconds in which host threads sum a segment, without copies."""
+    """Return the milliseconds in which host threads sum a segment alone, in float32, without copies."""
     _, sources, bounds, places, weights = host_rows(rows.runs([span]), rows.n)
     sum_rows = ThreadedSums(bounds, places, threads)
-    contributions, sums = np.full(max(1, sources.size), 1.0 / rows.n), np.empty(bounds.size - 1)
-    return 1e3 * best_seconds(lambda: sum_rows(contributions, weights, sums))
+    contributions: Any = np.full(max(1, sources.size), 1.0 / rows.n, np.float32)
+    narrow: Any = None if weights is None else weights.astype(np.float32)
+    sums = np.empty(bounds.size - 1)
+    return 1e3 * best_seconds(lambda: sum_rows(contributions, narrow, sums))
 
 
-def choose_host_segments(gpu_ms: list[float], host_ms: list[float], copy_ms: float) -> list[int]:
-    """Return the segments that run on the host, given the time of each on GPU and host, and that of the copy.
+def choose_host_segments(
+    gpu_ms: list[float], host_ms: list[float], together: Callable[[list[int]], float]
+) -> list[int]:
+    """Return the segments that run on the host, given the time of each alone on GPU and host.
 
-    Greedy: segments in order of the ratio of host time to GPU time, each moved if that lowers max(GPU, copy + host).
+    Greedy: segments in order of the ratio of host time to GPU time, each moved if that lowers max(GPU, host), where
+    `together` returns the host's time for all moved segments, with the copies.
     """
     chosen: list[int] = []
-    gpu, host = sum(gpu_ms), copy_ms
-    longest = gpu
+    longest = gpu = sum(gpu_ms)
     for k in sorted(range(len(gpu_ms)), key=lambda k: host_ms[k] / max(gpu_ms[k], 1e-9)):
-        then = max(gpu - gpu_ms[k], host + host_ms[k])
+        then = max(gpu - gpu_ms[k], together(sorted([*chosen, k])))
         if then < longest:
-            gpu, host, longest = gpu - gpu_ms[k], host + host_ms[k], then
+            gpu, longest = gpu - gpu_ms[k], then
             chosen.append(k)
     return sorted(chosen)
