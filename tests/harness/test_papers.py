@@ -805,6 +805,15 @@ def test_real_graphs_are_found_by_their_usual_names(tmp_path, name):
     assert graphs.real(None, "roadNet-CA", 3, 2) is None
 
 
+def test_parts_are_selected_by_their_names():
+    assert [part.name for part in kim.parts(None, quick=True, only=("undirected", "blocks x"))] == [
+        "undirected uniform 20,000 x 50,000", "blocks x threads, uniform 20,000 x 100,000",
+    ]  # fmt: skip
+    assert [part.name for part in bowen.parts(None, quick=True, only=("duplicates, full",))] == [
+        "Kronecker 12, degree 16, undirected, no duplicates, full runs"
+    ]
+
+
 def test_graph_of_the_user_replaces_the_generated_one(tmp_path):
     (tmp_path / "eu-2005.txt").write_text("0 1\n1 2\n")
     assert [part.name for part in kumar.parts(tmp_path, quick=False)][1] == "eu-2005"
