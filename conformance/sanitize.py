@@ -18,11 +18,11 @@ from typing import Any
 
 import click
 import numpy as np
+from prplugin.frames._pandas_ids import dictionary
 
 import prplugin
 from conformance.circumstances import circumstances
 from conformance.shapes import SHAPES
-from prplugin.frames._pandas_ids import dictionary
 from prplugin.gpu.runtime import ROOT, source, unavailable_reason
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import drop_duplicates

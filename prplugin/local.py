@@ -85,6 +85,7 @@ class LocalGraph:
         """Read a frame of edges; `unused_weight` is a weight column of its file that the frame lacks."""
         began = time.perf_counter()
         adapter = adapter_for(edges)
+        memory_space = adapter.memory_space_of(edges)
         frame, labels = adapter.open_frame(edges)
         clock = None
         if how.time is not None:
@@ -94,10 +95,10 @@ class LocalGraph:
         columns = resolve(labels, how.source, how.destination, how.weight, how.time, clock, frame)
         weighted = columns.weight is not None
         with (
-            explain_oom(partial(describe_ingest_memory, frame, weighted, adapter.memory_space)),
-            runtime.device_allocation(adapter.memory_space, wait=lasting),
+            explain_oom(partial(describe_ingest_memory, frame, weighted, memory_space)),
+            runtime.device_allocation(memory_space, wait=lasting),
         ):
-            if adapter.memory_space == "device":
+            if memory_space == "device":
                 compile_ahead(weighted=weighted)
             edge_list = not how.directed or how.duplicates != "sum" or how.half_life is not None
             rows: Any  # Edges where edge_list

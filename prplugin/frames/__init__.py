@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, full_name, listed
-from prplugin.frames import dask
-from prplugin.frames.base import FrameAdapter, is_a, on_host
+from prplugin.frames import cudf, dask, narwhals, pandas, parquet, proxies
+from prplugin.frames.base import FrameAdapter, on_host
 from prplugin.frames.columns import index_levels, positions, resolve
 from prplugin.frames.vertices import Vertices
 from prplugin.options import EdgeOptions
@@ -25,34 +24,15 @@ if TYPE_CHECKING:
 __all__ = ["FrameEdges", "adapter_for", "read_edges", "sizes_of"]
 
 
+ADAPTERS: tuple[FrameAdapter, ...] = (pandas, cudf, proxies, dask, parquet, narwhals.WrappedFrames(), narwhals)
+"""The adapters, in the order in which they are asked whether they accept a frame."""
+
+
 def adapter_for(frame: object) -> FrameAdapter:
-    """Return the adapter for a frame: a module, imported on first use, or an object for a Dask frame."""
-    if dask.accepts(frame):
-        return dask.ComputedFrame(frame)
-    is_cudf, is_pandas = is_a(frame, "cudf", "DataFrame"), is_a(frame, "pandas", "DataFrame")
-    if "cudf.pandas" in sys.modules and (is_cudf or is_pandas):
-        # Also for plain frames: other arguments may be proxies, and pandas objects created by adapters would be.
-        from prplugin.frames import proxies
-
-        return proxies
-    if is_cudf:
-        from prplugin.frames import cudf
-
-        return cudf
-    if is_pandas:
-        from prplugin.frames import pandas
-
-        return pandas
-    if isinstance(frame, (str, os.PathLike)) or is_a(frame, "pyarrow.dataset", "Dataset"):
-        from prplugin.frames import parquet
-
-        return parquet
-    from prplugin.frames import narwhals
-
-    if narwhals.is_wrapped(frame):
-        return narwhals.WrappedFrame(frame)
-    if narwhals.is_supported(frame):
-        return narwhals
+    """Return the first adapter that accepts a frame."""
+    for adapter in ADAPTERS:
+        if adapter.accepts(frame):
+            return adapter
     raise InvalidEdgesError(
         "edges must be a DataFrame of cuDF, pandas, polars or Dask, another table that narwhals or Arrow knows, or the "
         f"path of a Parquet file, not {full_name(frame)}. {_conversion_hint(frame)}"
@@ -97,8 +77,6 @@ def read_edges(
     """
     if memory_space == "host":
         if "cudf.pandas" in sys.modules:
-            from prplugin.frames import proxies
-
             frame = proxies.unwrap(frame, on_gpu=False)
         frame = on_host(frame.compute() if type(frame).__module__.partition(".")[0] == "dask_cudf" else frame)
     adapter = adapter_for(frame)
@@ -107,15 +85,13 @@ def read_edges(
     if removed and not any(positions(labels, name) for name in (weight, time) if name is not None):
         weight = time = None
     columns = resolve(labels, schema.source, schema.destination, weight, time, None if time is None else clock, opened)
-    if adapter is (pandas := sys.modules.get("prplugin.frames.pandas")):
+    if pandas.accepts(frame):
         edges, vertices = pandas.read_changes(opened, columns)
     else:
         edges, vertices = adapter.read(opened, columns, None, edge_list=True, lasting=True)
     assert isinstance(edges, Edges)
     if edges.memory_space != memory_space:  # a frame of another library
-        from prplugin.frames import cudf  # imports cuDF, which holds the graph
-
-        vertices = cudf.Vertices.of_host(vertices)
+        vertices = vertices.on_device()
     return FrameEdges(edges.on_host(), vertices)
 
 
@@ -141,7 +117,7 @@ def sizes_of(
         )
     rows, types = _rows_and_types(frame)
     sizes = [_bytes_of_integer(types[position]) for position in (*columns.source, *columns.destination)]
-    return rows, "string" if 0 in sizes else "int32" if max(sizes) <= 4 else "int64", adapter.memory_space
+    return rows, "string" if 0 in sizes else "int32" if max(sizes) <= 4 else "int64", adapter.memory_space_of(edges)
 
 
 def _rows_and_types(frame: Any) -> tuple[int, list[Any]]:

@@ -15,13 +15,16 @@ from prplugin.types.edges import Edges, GroupedEdges
 class FrameAdapter(Protocol):
     """Reads edges from the frames of one library; implemented by a module or an object.
 
-    `Any` stands for types of the library.
+    It imports the library only in `open_frame` and `read`. `Any` stands for types of the library.
     """
 
-    memory_space: MemorySpace
-    """Memory space of the edges that `read` returns."""
+    def accepts(self, frame: Any, /) -> bool:
+        """Return whether this adapter reads an object."""
 
-    def open_frame(self, frame: Any) -> tuple[Any, list[Hashable]]:
+    def memory_space_of(self, frame: Any, /) -> MemorySpace:
+        """Return the memory space of the edges that `read` returns."""
+
+    def open_frame(self, frame: Any, /) -> tuple[Any, list[Hashable]]:
         """Return the frame in the form that `read` takes, and its column labels."""
 
     def read(
@@ -39,11 +42,6 @@ class FrameAdapter(Protocol):
         Raises InvalidEdgesError: if ids are null, floating-point or of mixed kinds, or weights are not finite and
         non-negative.
         """
-
-
-def open_frame(frame: Any) -> tuple[Any, list[Hashable]]:
-    """Return the frame unchanged, and its column labels."""
-    return frame, list(frame)
 
 
 def is_a(value: object, module: str, name: str) -> bool:

@@ -98,3 +98,16 @@ def synchronize(memory_space: MemorySpace) -> None:
         import cupy  # loaded already: device arrays exist
 
         cupy.cuda.get_current_stream().synchronize()
+
+
+def finite_numbers(given: Any) -> Any:
+    """Return a copy of an array as float64, in its memory space; None unless all are finite and non-negative."""
+    if given.dtype.kind not in "biuf" or given.dtype.itemsize > 8:
+        return None
+    floats = given.astype(np.float64)
+    return floats if not floats.size or (floats.min() >= 0 and floats.max() < np.inf) else None
+
+
+def to_python(value: Any) -> Any:
+    """Return a NumPy scalar as a Python object, whose repr does not name the type."""
+    return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
