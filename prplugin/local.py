@@ -13,9 +13,10 @@ import numpy as np
 from prplugin.access import Access
 from prplugin.changing import Aging, ChangingGraph, LastRanks
 from prplugin.errors import InvalidOptionError, counted, overflow_error
-from prplugin.frames import adapter_for, matrices, nodes
+from prplugin.frames import FrameAdapter, matrices, nodes
 from prplugin.frames.columns import resolve
-from prplugin.frames.vertices import Vertices, format_ids, seed_ids
+from prplugin.frames.seeds import read_seeds, seed_ids
+from prplugin.frames.vertices import Vertices, format_ids
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.decay import decay_weights
@@ -81,10 +82,11 @@ class LocalGraph:
         self._reading = time.perf_counter() - began
 
     @classmethod
-    def read(cls, edges: Any, how: EdgeOptions, *, lasting: bool, unused_weight: Hashable = None) -> LocalGraph:
-        """Read a frame of edges; `unused_weight` is a weight column of its file that the frame lacks."""
+    def read(
+        cls, edges: Any, how: EdgeOptions, adapter: FrameAdapter, *, lasting: bool, unused_weight: Hashable = None
+    ) -> LocalGraph:
+        """Read a frame by its adapter; `unused_weight` is a weight column of its file that the frame lacks."""
         began = time.perf_counter()
-        adapter = adapter_for(edges)
         memory_space = adapter.memory_space_of(edges)
         frame, labels = adapter.open_frame(edges)
         clock = None
@@ -266,7 +268,7 @@ class LocalGraph:
         began, machine = time.perf_counter(), this_machine()
         adjacency = self.adjacency
         with self._allocating():
-            many = self._vertices.read_seeds(given.seeds, "seeds")
+            many = read_seeds(self._vertices, given.seeds, "seeds")
             seeds = Seeds.normalized(many.bounds, many.rows, many.values)
             problem = Problem(adjacency, options.alpha, None, self._vector(given, "dangling"))
             start = self._vector(given, "nstart")

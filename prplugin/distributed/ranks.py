@@ -13,9 +13,8 @@ from prplugin.cpu.sums import total
 from prplugin.distributed.communicator import Communicator, all_reduce_sum
 from prplugin.distributed.shard import Shard, Stages
 from prplugin.errors import MethodUnavailableError, counted
-from prplugin.frames.ids import ids_in
 from prplugin.frames.partitions import in_edge_types, write
-from prplugin.frames.vertices import Vertices
+from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.graph.problem import Problem, normalised
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
@@ -109,7 +108,7 @@ class _OwnedVertices(Vertices):
 
     def values_of_owned(self, columns: list[Any], values: Floats, what: str) -> Floats:
         """Return the given values of the vertices that this rank owns, 0 by default."""
-        rows = self._known_positions(columns, what) - self.first
+        rows = self.known_positions(columns, what) - self.first
         owned = (rows >= 0) & (rows < len(self))
         vector = np.zeros(len(self))
         vector[rows[owned]] = values[owned]

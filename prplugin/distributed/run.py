@@ -26,7 +26,7 @@ from prplugin.distributed.shard import build
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankError, WorkerLostError, counted, listed
 from prplugin.frames import dask
 from prplugin.frames.columns import resolve
-from prplugin.frames.ids import ids_in
+from prplugin.frames.vertices import ids_in
 from prplugin.gpu import runtime
 from prplugin.methods.estimates import Estimate
 from prplugin.methods.listing import methods

@@ -29,7 +29,7 @@ from prplugin.distributed.factorize import (
 )
 from prplugin.errors import InvalidEdgesError, overflow_error, refusal
 from prplugin.frames.columns import Columns
-from prplugin.frames.ids import Ids, ids_in
+from prplugin.frames.ids import Ids
 from prplugin.frames.partitions import (
     CommonType,
     column_info_of_partitions,
@@ -40,6 +40,7 @@ from prplugin.frames.partitions import (
     integers_of,
     weights_of_partitions,
 )
+from prplugin.frames.vertices import ids_in
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import drop_duplicates
 from prplugin.graph.factorize import factorize_ids

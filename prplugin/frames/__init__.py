@@ -1,39 +1,78 @@
 """Adapters for dataframe and graph libraries. No other package depends on these libraries.
 
-`prplugin.frames.base` defines their protocols.
+An adapter is one file: a module with the functions of `FrameAdapter`, listed in `FIRST_ADAPTERS` or `LAST_ADAPTERS`.
+Ids are read, compared and written by `prplugin.frames.ids.Ids`.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, full_name, listed
 from prplugin.frames import cudf, dask, narwhals, pandas, parquet, proxies
-from prplugin.frames.base import FrameAdapter, on_host
-from prplugin.frames.columns import index_levels, positions, resolve
+from prplugin.frames.base import on_host
+from prplugin.frames.columns import Columns, index_levels, positions, resolve
 from prplugin.frames.vertices import Vertices
 from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace
-from prplugin.types.edges import Edges
+from prplugin.types.edges import Edges, GroupedEdges
 
 if TYPE_CHECKING:
     from prplugin.frames.times import Clock
 
-__all__ = ["FrameEdges", "adapter_for", "read_edges", "sizes_of"]
+
+class FrameAdapter(Protocol):
+    """Reads edges from the frames of one library; implemented by a module or an object.
+
+    It imports the library only in `open_frame` and `read`. `Any` stands for types of the library.
+    """
+
+    def accepts(self, frame: Any, /) -> bool:
+        """Return whether this adapter reads an object."""
+
+    def memory_space_of(self, frame: Any, /) -> MemorySpace:
+        """Return the memory space of the edges that `read` returns."""
+
+    def open_frame(self, frame: Any, /) -> tuple[Any, list[Hashable]]:
+        """Return the frame in the form that `read` takes, and its column labels."""
+
+    def read(
+        self, frame: Any, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
+    ) -> tuple[Edges | GroupedEdges, Vertices]:
+        """Factorize the endpoints; return the edges by position, and the vertices in the order of the result.
+
+        Integer ids are in ascending order. Other ids are in the order of first appearance: row by row, source before
+        destination, then `vertices`.
+
+        `vertices`: Additional vertices, or None.
+        `edge_list`: Whether `Edges` in the order of the rows are required instead of `GroupedEdges`.
+        `lasting`: Whether the edges outlive the frame. If not, they may alias its columns.
+
+        Raises InvalidEdgesError: if ids are null, floating-point or of mixed kinds, or weights are not finite and
+        non-negative.
+        """
 
 
-ADAPTERS: tuple[FrameAdapter, ...] = (pandas, cudf, proxies, dask, parquet, narwhals.WrappedFrames(), narwhals)
-"""The adapters, in the order in which they are asked whether they accept a frame."""
+FIRST_ADAPTERS: tuple[FrameAdapter, ...] = (pandas, cudf, proxies)
+"""Adapters that are asked first whether they accept a frame, in this order."""
+
+LAST_ADAPTERS: tuple[FrameAdapter, ...] = (dask, parquet, narwhals.WRAPPED, narwhals)
+"""Adapters that are asked last, in this order: see `prplugin.constructors.SOURCES`."""
 
 
 def adapter_for(frame: object) -> FrameAdapter:
     """Return the first adapter that accepts a frame."""
-    for adapter in ADAPTERS:
+    for adapter in (*FIRST_ADAPTERS, *LAST_ADAPTERS):
         if adapter.accepts(frame):
             return adapter
-    raise InvalidEdgesError(
+    raise unsupported(frame)
+
+
+def unsupported(frame: object) -> InvalidEdgesError:
+    """Return the error for edges that no adapter accepts."""
+    return InvalidEdgesError(
         "edges must be a DataFrame of cuDF, pandas, polars or Dask, another table that narwhals or Arrow knows, or the "
         f"path of a Parquet file, not {full_name(frame)}. {_conversion_hint(frame)}"
     )

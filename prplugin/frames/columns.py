@@ -7,13 +7,11 @@ import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, listed
 from prplugin.suggestions import close_name, plain
-
-if TYPE_CHECKING:
-    from prplugin.frames.times import Clock
+from prplugin.types.edges import Floats, Integers
 
 KNOWN_PAIRS = (("src", "dst"), ("source", "destination"), ("source", "target"), ("from", "to"))
 """Default names of the endpoint columns, in order of precedence."""
@@ -28,6 +26,13 @@ WEIGHTS = frozenset(["weight", "weights", "wt", "wts", "wgt", "wgts", "w", "edge
 """Plain names of probable weight columns, for `Columns.unused_weight`."""
 
 
+class TimeReader(Protocol):
+    """Reads the times of edges: `prplugin.frames.times.Clock`."""
+
+    def read(self, column: Any, label: str) -> tuple[Floats | None, Integers | None]:
+        """Return the times of a column, if weights decay, and the rows within the window, if not all are."""
+
+
 @dataclass(frozen=True, slots=True)
 class Columns:
     """Positions and names of the columns in a frame; lists with several entries if a vertex has several columns."""
@@ -40,7 +45,7 @@ class Columns:
     weight_name: Hashable
     time: int | None = None
     time_name: Hashable = None
-    clock: Clock | None = None
+    clock: TimeReader | None = None
     unused_weight: Hashable = None
     """Name of a probable weight column, if no weight is named."""
 
@@ -87,7 +92,7 @@ def resolve(
     destination: object,
     weight: Hashable,
     time: Hashable = None,
-    clock: Clock | None = None,
+    clock: TimeReader | None = None,
     frame: object = None,
 ) -> Columns:
     """Find the columns of a frame with these labels; without names, by the known pairs.

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames.base import is_a
 from prplugin.frames.columns import Columns
-from prplugin.frames.ids import ids_in
-from prplugin.frames.vertices import Vertices
+from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.gpu import runtime
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges, Integers
@@ -38,7 +37,7 @@ def open_frame(frame: Any) -> tuple[Any, list[Hashable]]:
 def read(
     frame: Any, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
 ) -> tuple[Edges | GroupedEdges, Vertices]:
-    """Factorize the endpoints: see `prplugin.frames.base.FrameAdapter.read`. Edges never alias the columns.
+    """Factorize the endpoints: see `prplugin.frames.FrameAdapter.read`. Edges never alias the columns.
 
     If the edges do not fit in device memory, or have times, the columns are copied to the host as Arrow tables and
     factorized there.

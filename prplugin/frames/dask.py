@@ -8,7 +8,7 @@ the result has one partition.
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Any
 
@@ -16,10 +16,10 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, full_name
 from prplugin.frames import cudf, pandas
-from prplugin.frames.base import FrameAdapter, is_a
+from prplugin.frames.base import is_a
 from prplugin.frames.columns import Columns
-from prplugin.frames.ids import Frame, Ids, ids_in
-from prplugin.frames.vertices import Boundary, Vertices
+from prplugin.frames.ids import Frame, Ids
+from prplugin.frames.vertices import Boundary, Vertices, ids_in
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, Floats, GroupedEdges
 
@@ -31,14 +31,10 @@ def accepts(frame: object) -> bool:
 
 def memory_space_of(frame: Any) -> MemorySpace:
     """Return the memory space of the partitions of a frame."""
-    return _adapter_of_partitions(frame).memory_space_of(frame)
-
-
-def _adapter_of_partitions(frame: Any) -> FrameAdapter:
-    adapters: dict[str, FrameAdapter] = {"cudf": cudf, "pandas": pandas}
-    for library, adapter in adapters.items():
-        if is_a(frame._meta, library, "DataFrame"):
-            return adapter
+    if is_a(frame._meta, "cudf", "DataFrame"):
+        return "device"
+    if is_a(frame._meta, "pandas", "DataFrame"):
+        return "host"
     raise InvalidEdgesError(f"partitions must be frames of pandas or cuDF, not {full_name(frame._meta)}.")
 
 
@@ -162,19 +158,22 @@ class _OnePartition(Boundary):
 
 
 def read(frame: Any, columns: Columns, vertices: Any, **how: bool) -> tuple[Edges | GroupedEdges, Vertices]:
-    """Compute the columns in use, and read them as one frame: see `prplugin.frames.base.FrameAdapter.read`."""
+    """Compute the columns in use, and read them as one frame: see `prplugin.frames.FrameAdapter.read`."""
     import dask
 
     refuse_times(columns.time_name)
-    adapter = _adapter_of_partitions(frame)
+    memory_space = memory_space_of(frame)
     used, columns_in_use = _in_use(frame, columns)
     try:
         frames = list(dask.compute(*used.to_delayed()))
     except KeyError:
         refuse_absent_columns(frame, columns)
         raise
-    joined, columns = _joined(ids_in(adapter.memory_space_of(frame)), frames, columns_in_use)
-    edges, known = adapter.read(joined, columns, _computed(vertices), **how)
+    joined, columns = _joined(ids_in(memory_space), frames, columns_in_use)
+    read_joined: Callable[..., tuple[Edges | GroupedEdges, Vertices]] = (
+        cudf.read if memory_space == "device" else pandas.read
+    )
+    edges, known = read_joined(joined, columns, _computed(vertices), **how)
     return edges, replace(known, boundary=_OnePartition())
 
 

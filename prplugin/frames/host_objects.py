@@ -13,8 +13,7 @@ import pyarrow as pa
 from pandas.api import types
 
 from prplugin.cpu import library
-from prplugin.cpu.threads import PIECE
-from prplugin.frames.ids import take_in_place
+from prplugin.cpu.threads import PIECE, take_in_place
 from prplugin.frames.kinds import ZONED
 from prplugin.machine import this_machine
 from prplugin.types.edges import Integers

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from prplugin.cpu.threads import PIECE
+from prplugin.cpu.threads import take_in_place
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, listed
 from prplugin.frames.columns import Columns, columns_present, positions
 from prplugin.frames.kinds import cast_to, same_kind
@@ -52,17 +52,6 @@ class ColumnInfo(NamedTuple):
     dtype: Any
     sample: Any
     where: str = ""
-
-
-def ids_in(memory_space: MemorySpace) -> Ids:
-    """Return the operations on ids in host memory, by pandas, or in device memory, by cuDF."""
-    if memory_space == "host":
-        from prplugin.frames.host_ids import HOST  # imports pandas
-
-        return HOST
-    from prplugin.frames.device_ids import DEVICE  # imports cuDF
-
-    return DEVICE
 
 
 class Ids(ABC):
@@ -320,16 +309,6 @@ def places_of(rows: Sequence[Integers], m: int) -> list[Integers]:
     """
     scales = ((2, 0), (2, 1), (1, 2 * m))
     return [row.astype(np.int64) * scale + shift for row, (scale, shift) in zip(rows, scales, strict=False)]
-
-
-def take_in_place(table: Integers, codes: Integers) -> Integers:
-    """Return ``table[codes]``, computed in place in NumPy arrays that are writeable and of the dtype of the table."""
-    if not isinstance(codes, np.ndarray) or codes.dtype != table.dtype or not codes.flags.writeable:
-        return table[codes] if codes.size else table[:0]
-    for begin in range(0, codes.size, PIECE):
-        # All codes are in bounds. With mode="clip" NumPy needs no buffer.
-        np.take(table, codes[begin : begin + PIECE], out=codes[begin : begin + PIECE], mode="clip")
-    return codes
 
 
 # --- integers -----------------------------------------------------------------------------------------------------

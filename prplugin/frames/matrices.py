@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, counted, full_name, listed
-from prplugin.frames.ids import ids_in
-from prplugin.frames.vertices import Boundary, Vertices
+from prplugin.frames.vertices import Boundary, Vertices, ids_in
 from prplugin.graph.adjacency import Adjacency
 from prplugin.types.arrays import (
     MemorySpace,

@@ -110,7 +110,7 @@ def _common_field(source: pa.Field | None, target: pa.Field | None) -> pa.Field 
     return source.with_type(source.type.value_type) if pa.types.is_run_end_encoded(source.type) else source
 
 
-class WrappedFrames:
+class _WrappedFrames:
     """Adapter of frames of narwhals itself, whose results are frames of narwhals too."""
 
     def accepts(self, frame: object) -> bool:
@@ -132,3 +132,7 @@ class WrappedFrames:
         from_native = getattr(sys.modules[type(frame).__module__], "from_native", sys.modules["narwhals"].from_native)
         output: Any = known.boundary
         return edges, replace(known, boundary=replace(output, from_native=from_native))
+
+
+WRAPPED = _WrappedFrames()
+"""The adapter of frames of narwhals itself."""

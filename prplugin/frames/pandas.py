@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from prplugin.errors import InvalidEdgesError, PageRankError
 from prplugin.frames.base import is_a
 from prplugin.frames.columns import Columns
-from prplugin.frames.ids import EdgesById, ids_in
-from prplugin.frames.vertices import Vertices
+from prplugin.frames.ids import EdgesById
+from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.graph.factorize import edges_by_id
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges
@@ -43,7 +43,7 @@ def read(
     frame: pd.DataFrame, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True,
     by_id: EdgesById | None = None,
 ) -> tuple[Edges | GroupedEdges, Vertices]:  # fmt: skip
-    """Factorize the endpoints: see `prplugin.frames.base.FrameAdapter.read`.
+    """Factorize the endpoints: see `prplugin.frames.FrameAdapter.read`.
 
     `by_id`: Factorizes integer ids, instead of `prplugin.graph.factorize.edges_by_id`.
     """

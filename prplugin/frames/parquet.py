@@ -67,7 +67,7 @@ def open_frame(frame: Any) -> tuple[ds.Dataset, list[Hashable]]:
 def read(
     frame: ds.Dataset, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
 ) -> tuple[Edges | GroupedEdges, Vertices]:
-    """Factorize the endpoints of a dataset: see `prplugin.frames.base.FrameAdapter.read`. Edges never alias columns."""
+    """Factorize the endpoints of a dataset: see `prplugin.frames.FrameAdapter.read`. Edges never alias columns."""
     from prplugin.frames import row_groups
 
     used, columns = columns.in_use()

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
-from prplugin.frames.ids import Column, Ids, ids_in
+from prplugin.frames.ids import Column, Ids
 from prplugin.frames.kinds import ambiguous_refused, cast_to, casts_of
-from prplugin.graph.adjacency import group_sizes
 from prplugin.types.arrays import (
     MemorySpace,
     copied,
@@ -21,7 +20,6 @@ from prplugin.types.arrays import (
     finite_numbers,
     namespace,
     plain_array,
-    to_host,
     to_memory,
     to_python,
 )
@@ -39,14 +37,15 @@ class Labels:
     column: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class SeedValues:
-    """Values by vertex of k seeds, not normalized."""
+def ids_in(memory_space: MemorySpace) -> Ids:
+    """Return the operations on ids in host memory, by pandas, or in device memory, by cuDF."""
+    if memory_space == "host":
+        from prplugin.frames.host_ids import HOST  # imports pandas
 
-    bounds: Integers  # k + 1 int64 on the host: the entries of seed j are bounds[j]:bounds[j + 1]
-    rows: Integers  # position of the vertex of each entry
-    values: Floats  # finite and non-negative
-    labels: Labels
+        return HOST
+    from prplugin.frames.device_ids import DEVICE  # imports cuDF
+
+    return DEVICE
 
 
 class Boundary:
@@ -110,11 +109,12 @@ class Vertices:
                 with self.ids.active():
                     yield
 
-    def _converted(self, given: Any, what: str) -> Any:
+    def converted(self, given: Any, what: str) -> Any:
+        """Convert a per-vertex argument, or an entry of a list of them, to the types of the library."""
         return self.ids.convert(self.boundary.convert(plain_array(given, what), what), what)
 
     @contextmanager
-    def _reading(self, given: Any) -> Iterator[None]:
+    def reading(self, given: Any) -> Iterator[None]:
         """Return a context manager for reading a per-vertex argument, in the syntax of whose library messages are."""
         with self.active(), casts_of(type(given).__module__.partition(".")[0]):
             yield
@@ -202,12 +202,13 @@ class Vertices:
             values = finite_numbers(given)  # without an import of pandas
             if values is not None:
                 return self.boundary.values(values)
-        with self._reading(given):
-            return self.boundary.values(self._values(self._converted(given, what), what))
+        with self.reading(given):
+            return self.boundary.values(self.values_of(self.converted(given, what), what))
 
-    def _values(self, given: Any, what: str) -> Floats:
+    def values_of(self, given: Any, what: str) -> Floats:
+        """Return a converted distribution as an array: see `read_values`."""
         n = len(self)
-        if _is_array(given):
+        if is_array(given):
             if given.shape != (n,):
                 raise InvalidOptionError(
                     f"{what} is an array of shape {given.shape}, but the graph has "
@@ -222,93 +223,19 @@ class Vertices:
             )
         columns, values = self.ids_and_numbers(given, what)
         vector: Floats = self.ids.xp.zeros(n)
-        vector[self._known_positions(columns, what)] = values
+        vector[self.known_positions(columns, what)] = values
         return vector
-
-    def read_seeds(self, given: Any, what: str) -> SeedValues:
-        """Return the distributions of many seeds.
-
-        `given`: A list, Series, index or array of vertices, each a seed; a list of distributions as for `read_values`;
-        a k x n array; or a frame with the columns `seed`, `vertex` (or several) and, optionally, `values`, by default
-        1.
-        """
-        with self._reading(given):
-            if type(given) in (list, tuple):
-                given = type(given)(self._converted(entry, what) for entry in given)
-            else:
-                given = self._converted(given, what)
-            seeds = self._seeds(given, what)
-            return replace(seeds, rows=self.boundary.values(seeds.rows), values=self.boundary.values(seeds.values))
-
-    def _seeds(self, given: Any, what: str) -> SeedValues:
-        ids, types, n = self.ids, self.ids.types, len(self)
-        xp = ids.xp
-        if _is_array(given) and given.ndim != 1:
-            if given.ndim != 2 or given.shape[1] != n or not given.shape[0]:
-                raise InvalidOptionError(
-                    f"{what} is an array of shape {given.shape}: it needs a row per seed and a column for each of the "
-                    f"{counted(n, 'vertex', 'vertices')}, in the order of graph.vertices."
-                )
-            matrix = ids.numbers_of_array(given, what, InvalidOptionError)
-            positive = matrix != 0
-            found = xp.flatnonzero(positive)  # a third of the time of `nonzero`
-            sizes = to_host(positive.sum(axis=1))
-            return self._seed_values(sizes, found % n, matrix.reshape(-1)[found], Labels(column=xp.arange(len(matrix))))
-        if isinstance(given, types.frames):
-            given = ids.own_frame(given)
-            if SEED not in given.columns:
-                raise InvalidOptionError(
-                    f"{what} is a frame without a column {SEED!r}: it needs one, beside the vertex and perhaps "
-                    "`values`. One distribution is a personalization."
-                )
-            return self._read_seed_frame(given, what)
-        vertices_alone = isinstance(given, (*types.indexes, *types.series)) or _is_array(given)
-        if not isinstance(given, (list, tuple)) and not vertices_alone:
-            raise InvalidOptionError(
-                f"{what} must be a list of vertices or of distributions, a Series or an index of vertices, a frame "
-                f"with a column {SEED!r}, or an array with a row per seed, not {type(given).__name__}. For one ranking "
-                "pass personalization=."
-            )
-        if not len(given):
-            raise InvalidOptionError(f"{what} is empty: it must name at least one seed.")
-        if vertices_alone or not self._are_distributions(given, what):
-            rows = self._known_positions(self.id_columns(given, what), what)
-            return self._seed_values(np.ones(len(rows), np.int64), rows, xp.ones(len(rows)), Labels(rows=rows))
-        parts = [self._distribution(entry, f"{what}[{at}]") for at, entry in enumerate(given)]
-        columns = [ids.one_column([given[at] for given, _ in parts], what) for at in range(len(self.names))]
-        sizes = np.array([len(values) for _, values in parts])
-        rows = self._known_positions(columns, what, sizes)
-        values = xp.concatenate([values for _, values in parts])
-        return self._seed_values(sizes, rows, values, Labels(column=xp.arange(len(parts))))
-
-    def _read_seed_frame(self, frame: Any, what: str) -> SeedValues:
-        ids = self.ids
-        weighted = not {*frame.columns} <= {SEED, *self.names}  # any other column may be the values: they need the name
-        seed, *columns = ids.columns_of(frame, [SEED, *self.names, *(["values"] if weighted else [])], what)
-        if (absent := ids.missing_rows(seed)).size:
-            raise InvalidOptionError(
-                f"{what} has {counted(absent.size, 'row')} without a seed: {listed(absent)} (counted from 0). Drop or "
-                "fill them."
-            )
-        codes, first, _ = ids.factorize([seed], [SEED], [what])
-        order = ids.xp.argsort(codes, kind="stable")
-        values = ids.xp.ones(len(frame))
-        if weighted:
-            values = ids.numbers(columns.pop(), what, "entry", InvalidOptionError)[order]
-        sizes = to_host(group_sizes(codes, len(first)))
-        rows = self._known_positions([ids.take(column, order) for column in columns], what, sizes)
-        return self._seed_values(sizes, rows, values, Labels(column=ids.take(seed, first)))
 
     def read_positions(self, given: Any, what: str) -> Integers:
         """Return the positions of vertices, in the given order; raise for repeated vertices."""
-        with self._reading(given):
-            given = self._converted(given, what)
+        with self.reading(given):
+            given = self.converted(given, what)
             if isinstance(given, Mapping):
                 raise InvalidOptionError(f"{what} must be a list, Series, index or array of vertices, not a dict.")
             columns = self.id_columns(given, what)
             if not len(columns[0]):
                 raise InvalidOptionError(f"{what} is empty: it must name at least one vertex.")
-            return self._known_positions(columns, what)
+            return self.known_positions(columns, what)
 
     def ids_and_numbers(self, given: Any, what: str) -> tuple[list[Any], Floats]:
         """Return the id columns and the values of a distribution; values are 1 if only vertices are given."""
@@ -360,32 +287,7 @@ class Vertices:
         if ambiguous:
             raise ambiguous_refused(what, plain_ids([given], np.arange(len(given))[:3]), len(given))
 
-    def _distribution(self, given: Any, what: str) -> tuple[list[Any], Floats]:
-        """Return the id columns and the values of one of several distributions."""
-        if _is_array(given):
-            values = self._values(given, what)
-            rows = self.ids.xp.flatnonzero(values)
-            return [self.ids.take(column, rows) for column in self.series], values[rows]
-        return self.ids_and_numbers(given, what)
-
-    def _are_distributions(self, given: Any, what: str) -> bool:
-        """Return True if all entries are distributions, False if all are vertices; raise if they are mixed."""
-        types = self.ids.types
-        kinds = (Mapping, list, set, frozenset, *types.series, *types.frames, *types.indexes)
-        vertices = [at for at, entry in enumerate(given) if not isinstance(entry, kinds) and not _is_array(entry)]
-        if 0 < len(vertices) < len(given):
-            raise InvalidOptionError(
-                f"{what} is a list of distributions, and {counted(len(vertices), 'entry is', 'entries are')} "
-                f"not: {listed([repr(given[at]) for at in vertices])}. Write {{vertex: 1}} for a seed that is a "
-                "vertex, or list vertices alone."
-            )
-        return not vertices
-
-    def _seed_values(self, sizes: Integers, rows: Integers, values: Floats, labels: Labels) -> SeedValues:
-        self.seed_names(labels)  # raises for a name clash before the iteration
-        return SeedValues(np.concatenate([[0], np.cumsum(sizes)]), rows, values, labels)
-
-    def _known_positions(self, columns: list[Any], what: str, sizes: Integers | None = None) -> Integers:
+    def known_positions(self, columns: list[Any], what: str, sizes: Integers | None = None) -> Integers:
         """Return the positions of ids; raise for unknown ids, and for ids repeated within one distribution.
 
         `sizes` holds the lengths of the consecutive distributions; None: a single distribution.
@@ -437,12 +339,6 @@ def format_ids(ids_at: Callable[[Integers], list[Any]], rows: Integers) -> list[
     return shown + [""] * (rows.size - len(shown))
 
 
-def seed_ids(vertices: Vertices, labels: Labels, count: int) -> list[Any]:
-    """Return the labels of the first `count` seeds as Python objects."""
-    if labels.rows is not None:
-        return vertices.plain_ids(labels.rows[:count])
-    return plain_ids([labels.column], np.arange(min(count, len(labels.column))))
-
-
-def _is_array(given: object) -> bool:
+def is_array(given: object) -> bool:
+    """Return whether an object is an array of NumPy or CuPy."""
     return isinstance(given, np.ndarray) or namespace(given) is not np
