@@ -30,8 +30,8 @@ from prplugin.frames.ids import EdgesById
 from prplugin.frames.kinds import same_kind
 from prplugin.frames.vertex_index import VertexIndex
 from prplugin.frames.vertices import Vertices
-from prplugin.graph.changes import expand_values
 from prplugin.machine import bytes_available
+from prplugin.types.arrays import expand_values
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
 PEAK = 4
