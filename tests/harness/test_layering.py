@@ -165,3 +165,13 @@ def test_a_loader_shared_by_modules_binds_to_the_named_one():
         print(polars.DataFrame.pagerank is prplugin.pagerank, hasattr(other.DataFrame, "pagerank"))
     """
     assert run_python("-c", code) == "True False"
+
+
+TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
+
+
+@pytest.mark.parametrize("path", TESTS, ids=lambda path: path.stem)
+def test_tests_import_no_other_test_and_lie_in_the_folder_of_a_package(path):
+    """What tests share is in tests/helpers."""
+    assert not re.search(r"^\s*(from|import) (tests|test_\w+)\b", path.read_text(), re.MULTILINE)
+    assert path.parent.name in {*LAYER, "harness"}
