@@ -22,7 +22,7 @@ from prplugin.streams.decay import weights_at
 from prplugin.streams.device_edges import DeviceEdges
 from prplugin.streams.host_edges import HostEdges
 from prplugin.streams.residual import Residual
-from prplugin.types.arrays import expand_values, namespace
+from prplugin.types.arrays import Array, expand_values, namespace
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Floats, Integers
 
@@ -255,7 +255,7 @@ class ChangingGraph:
         return CALL_COST + passes * (self.state.edges.m + VERTEX_COST * self.state.edges.n) / PUSH_SLOWDOWN
 
 
-def _normalized_start(ranks: Any) -> Floats:
+def _normalized_start(ranks: Array) -> Floats:
     """Return a copy of the ranks, which the user may alter, that is finite, not negative and of sum 1."""
     xp = namespace(ranks)
     ranks = xp.maximum(xp.nan_to_num(ranks, posinf=0.0), 0.0)
