@@ -81,7 +81,7 @@ class LocalGraph:
         self._reading = time.perf_counter() - began
 
     @classmethod
-    def read(cls, edges: Any, how: EdgeOptions, *, lasting: bool, unused_weight: Hashable = None) -> LocalGraph:
+    def read(cls, edges: object, how: EdgeOptions, *, lasting: bool, unused_weight: Hashable = None) -> LocalGraph:
         """Read a frame of edges; `unused_weight` is a weight column of its file that the frame lacks."""
         began = time.perf_counter()
         adapter = adapter_for(edges)
@@ -118,7 +118,7 @@ class LocalGraph:
         return graph
 
     @classmethod
-    def from_csr(cls, offsets: Any, indices: Any, weights: Any) -> LocalGraph:
+    def from_csr(cls, offsets: object, indices: object, weights: object) -> LocalGraph:
         """Read CSR arrays, or a sparse matrix of SciPy or CuPy."""
         began = time.perf_counter()
         matrix = matrices.read_matrix(offsets, indices, weights)
@@ -127,7 +127,7 @@ class LocalGraph:
             return cls(adjacency, vertices, matrix.names[2], began, lasting=True)
 
     @classmethod
-    def from_nodes(cls, read: Callable[[Any, Any], nodes.NodeGraph], graph: Any, weight: Hashable) -> LocalGraph:
+    def from_nodes(cls, read: Callable[[Any, Any], nodes.NodeGraph], graph: object, weight: Hashable) -> LocalGraph:
         """Read a graph of NetworkX or igraph by a function of `prplugin.frames.nodes`."""
         began = time.perf_counter()
         known = read(graph, weight)
@@ -156,7 +156,7 @@ class LocalGraph:
         with self._access.reading():
             return self._changing.state.edges.m
 
-    def update(self, add: Any, remove: Any) -> None:
+    def update(self, add: object, remove: object) -> None:
         """Remove and add edges; on any error, change nothing."""
         explanation = "An update holds the old and the new edges at the same time. Nothing was changed."
         with self._access.updating(), explain_oom(lambda: explanation), self._allocating():

@@ -22,7 +22,7 @@ def memory_space_of(array: Array) -> MemorySpace:
     return "host" if namespace(array) is np else "device"
 
 
-def namespace(array: Any) -> Any:
+def namespace(array: object) -> Any:
     """Return the module of an array's functions: NumPy or CuPy."""
     cupy = sys.modules.get("cupy")
     return cupy if cupy is not None and isinstance(array, cupy.ndarray) else np
@@ -66,7 +66,7 @@ def plain_array(given: object, what: str, error: type[PageRankError] = InvalidOp
     return given
 
 
-def find_integers(ids: Any, wanted: Any) -> Any:
+def find_integers(ids: Array, wanted: Array) -> Any:
     """Return the position of each wanted integer in non-empty, ascending ids, or -1, on the host."""
     xp, wanted = namespace(ids), to_host(wanted)
     cast = wanted.astype(ids.dtype, copy=False)
@@ -76,7 +76,7 @@ def find_integers(ids: Any, wanted: Any) -> Any:
     return np.where(in_range & (to_host(ids[xp.asarray(found)]) == cast), found, -1)
 
 
-def expand_values(values: Any, n: int, positions: Any, fill: Any) -> Any:
+def expand_values(values: Array, n: int, positions: Array | None, fill: float) -> Any:
     """Return an array for n vertices, with `values` for the old vertices and `fill` for new vertices.
 
     `positions` has the new position of each old vertex; None means that the old vertices come first, in their order.
