@@ -31,7 +31,7 @@ from prplugin.papers._forms import WARP_LANES, InPlace, Launch, check_form, out_
 from prplugin.papers._host_rows import HostPull, Recorder, host_rows, unrecorded
 from prplugin.papers._rows import LANES, RowsPull, best_seconds
 from prplugin.papers._schedule import Schedule, Segment
-from prplugin.types.arrays import namespace
+from prplugin.types.arrays import Array, namespace
 from prplugin.types.edges import Edges, Floats, Integers
 
 logger = logging.getLogger(__name__)
@@ -265,7 +265,7 @@ def _of_this_library(rows: SortedRows, segment: Segment, span: tuple[int, int]) 
     return pull, pull.blocks
 
 
-def _recorded(pulls: Sequence[Work], contributions: Any, row_sums: Any) -> Any:
+def _recorded(pulls: Sequence[Work], contributions: Array, row_sums: Array) -> Any:
     """Launch kernels, and return a CUDA graph that launches them again.
 
     They run once before the capture, since compilation and allocation cannot be captured.
@@ -335,7 +335,7 @@ def _measured(rows: SortedRows, threads: int) -> Schedule:
     return Schedule(n=rows.n, m=rows.m, segments=tuple(segments), device=_device_name(), copy_ms=copy_ms)
 
 
-def _fastest(rows: SortedRows, span: tuple[int, int], contributions: Any, row_sums: Any) -> Segment:
+def _fastest(rows: SortedRows, span: tuple[int, int], contributions: Array, row_sums: Array) -> Segment:
     """Return the fastest kernel for a segment, with the fastest grid of that kernel."""
     best = min(timed(CANDIDATES, rows, span, contributions, row_sums), key=attrgetter("ms"))
     assert best.blocks is not None  # set by `timed`
@@ -344,7 +344,7 @@ def _fastest(rows: SortedRows, span: tuple[int, int], contributions: Any, row_su
 
 
 def timed(
-    candidates: Sequence[Segment], rows: SortedRows, span: tuple[int, int], contributions: Any, row_sums: Any,
+    candidates: Sequence[Segment], rows: SortedRows, span: tuple[int, int], contributions: Array, row_sums: Array,
     launch: Callable[[Segment, tuple[int, int]], tuple[Work, int]] | None = None,
 ) -> list[Segment]:  # fmt: skip
     """Time candidates on a segment; those far behind the best only roughly, those with too long rows not at all.
