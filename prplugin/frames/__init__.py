@@ -124,10 +124,7 @@ def read_edges(
     if removed and not any(positions(labels, name) for name in (weight, time) if name is not None):
         weight = time = None
     columns = resolve(labels, schema.source, schema.destination, weight, time, None if time is None else clock, opened)
-    if pandas.accepts(frame):
-        edges, vertices = pandas.read_changes(opened, columns)
-    else:
-        edges, vertices = adapter.read(opened, columns, None, edge_list=True, lasting=True)
+    edges, vertices = adapter.read(opened, columns, None, edge_list=True, lasting=True)
     assert isinstance(edges, Edges)
     if edges.memory_space != memory_space:  # a frame of another library
         vertices = vertices.on_device()

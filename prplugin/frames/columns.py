@@ -123,9 +123,10 @@ def resolve(
     columns = Columns([], [], None, sources, destinations, weight, None, time, clock).within(labels, "the frame", frame)
     if weight is not None:
         return columns
-    rest = [label for at, label in enumerate(labels) if at not in {*columns.source, *columns.destination}]
-    weights = (label for label in rest if isinstance(label, str) and plain(label) in WEIGHTS)
-    return replace(columns, unused_weight=next(weights, None))
+    used = {*columns.source, *columns.destination}
+    rest = (label for at, label in enumerate(labels) if at not in used and isinstance(label, str))
+    unused_weight = next((label for label in rest if plain(label) in WEIGHTS), None)
+    return columns if unused_weight is None else replace(columns, unused_weight=unused_weight)
 
 
 def _known_pair(labels: Sequence[Hashable], frame: object) -> tuple[str, str]:
@@ -218,12 +219,10 @@ def _names(role: str, names: object) -> list[Hashable]:
 
 def positions(labels: Sequence[Hashable], name: Hashable) -> list[int]:
     """Return the positions of the columns with this name; NaN matches NaN."""
-    return [position for position, label in enumerate(labels) if _same(label, name)]
+    return [position for position, label in enumerate(labels) if label is name or _same(label, name)]
 
 
 def _same(label: Hashable, name: Hashable) -> bool:
-    if label is name:
-        return True
     if isinstance(label, float) and isinstance(name, float) and math.isnan(label):
         return math.isnan(name)
     try:

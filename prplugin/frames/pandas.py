@@ -6,7 +6,7 @@ import sys
 from collections.abc import Hashable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from prplugin.errors import InvalidEdgesError, PageRankError
 from prplugin.frames.base import is_a
@@ -19,9 +19,6 @@ from prplugin.types.edges import Edges, GroupedEdges
 
 if TYPE_CHECKING:
     import pandas as pd
-
-MOST_IN_MATRIX = 1 << 11
-"""Rows of a change up to which both columns are read as one matrix, which takes long for ids that are not integers."""
 
 
 def accepts(frame: object) -> bool:
@@ -69,15 +66,3 @@ def read(
         weights = ids.numbers(ids.column_of(frame, columns.weight), label, "row", InvalidEdgesError)
         edges = replace(edges, weights=weights)  # type: ignore[type-var]
     return edges, Vertices(columns.vertex_names, arrays, kinds)
-
-
-def read_changes(frame: pd.DataFrame, columns: Columns) -> tuple[Edges | GroupedEdges, Vertices]:
-    """Read edges to add or to remove; the type of their vertices may be wider than that of the columns."""
-    plain = frame.shape[1] == 2 and len(columns.source) == 1 and columns.weight is None and columns.time is None
-    if plain and len(frame) <= MOST_IN_MATRIX:
-        matrix: Any = frame.to_numpy()  # takes a third of the time of reading two columns
-        if matrix.dtype.kind in "iu" and matrix.dtype.isnative:
-            endpoints = [matrix[:, columns.source[0]], matrix[:, columns.destination[0]]]
-            edges, found = edges_by_id(endpoints, grouped=False, lasting=True)
-            return edges, Vertices(columns.vertex_names, [found], ["integer"])
-    return read(frame, columns, None, edge_list=True, lasting=True)
