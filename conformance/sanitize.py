@@ -28,7 +28,7 @@ from prplugin.graph.dedup import drop_duplicates
 from prplugin.graph.factorize import factorize_ids
 from prplugin.machine import this_machine
 from prplugin.methods.listing import methods
-from prplugin.streams.device_edges import rebuilt
+from prplugin.streams.device_edges import DeviceEdges
 from prplugin.types.edges import Edges
 
 __all__ = ["kernels_of", "package_kernels", "workload"]
@@ -126,7 +126,7 @@ def _build(frame: Any, weight: str | None) -> None:
                 ):
                     assert wanted is None or np.allclose(array.get(), wanted, rtol=1e-15, atol=0)
             part = expected.edges.take(slice(10))
-            changed = rebuilt(built, ids.size, None, part, part, "sum", directed=True)
+            changed = DeviceEdges(built).plan(part, part, "sum", directed=True)
             assert np.array_equal(changed.csc.offsets.get(), expected.csc.offsets)
             kept = drop_duplicates(
                 Edges(edges.source, edges.destination, edges.weights, edges.n), "first", directed=True

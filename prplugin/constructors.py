@@ -32,7 +32,7 @@ class Source(NamedTuple):
     read: Callable[..., PreparedGraph]  # with the arguments edges, how and lasting
 
 
-def prepare(edges: Any, how: EdgeOptions, *, lasting: bool) -> PreparedGraph:
+def prepare(edges: object, how: EdgeOptions, *, lasting: bool) -> PreparedGraph:
     """Read edges as the first of `SOURCES` that accepts them. `lasting`: whether more than one ranking may follow."""
     for source in SOURCES:
         if source.accepts(edges):
@@ -96,7 +96,7 @@ def _read_file(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool,
     return LocalGraph.read(file.frame, options, adapter, lasting=lasting, unused_weight=unused_weight)
 
 
-def _refuse_all_but(allowed: tuple[str, ...], graph: Any, how: EdgeOptions) -> None:
+def _refuse_all_but(allowed: tuple[str, ...], graph: object, how: EdgeOptions) -> None:
     """Raise if options other than `allowed` are given for a graph or a matrix; they apply to frames only."""
     for argument in fields(EdgeOptions):
         given = getattr(how, argument.name)
@@ -222,7 +222,7 @@ class Constructors(Displayed):
 
     @classmethod
     @explain_unknown_arguments
-    def from_cugraph(cls, graph: Any) -> Self:
+    def from_cugraph(cls, graph: object) -> Self:
         """Build a graph from a `cugraph.Graph` or `cugraph.MultiGraph` on one GPU, with the edges that cuGraph uses.
 
         Edges of an undirected graph count in both directions; a `cugraph.Graph` has one edge per pair. Rankings have
@@ -242,7 +242,7 @@ class Constructors(Displayed):
 
     @classmethod
     @explain_unknown_arguments
-    def from_networkx(cls, graph: Any, weight: Hashable = "weight") -> Self:
+    def from_networkx(cls, graph: object, weight: Hashable = "weight") -> Self:
         """Build a graph from a NetworkX graph or view, with all nodes, and undirected edges in both directions.
 
         Rankings have pandas frames: integer nodes ascend, others are in the order of the graph. Nodes of mixed types,
@@ -264,7 +264,7 @@ class Constructors(Displayed):
 
     @classmethod
     @explain_unknown_arguments
-    def from_igraph(cls, graph: Any, weights: str | None = "weight") -> Self:
+    def from_igraph(cls, graph: object, weights: str | None = "weight") -> Self:
         """Build a graph from an `igraph.Graph`, with all vertices, and undirected edges in both directions.
 
         Rankings have pandas frames. The ids are the vertex attribute "name" if all names differ, else igraph's indices

@@ -23,7 +23,7 @@ from prplugin.distributed.communicator import Communicator
 from prplugin.frames.ids import Ids
 from prplugin.frames.partitions import CommonType, concat_columns, distinct, factorize_part, hash_ranks, take
 from prplugin.graph.adjacency import group_sizes
-from prplugin.types.arrays import namespace, to_host
+from prplugin.types.arrays import Array, namespace, to_host
 from prplugin.types.edges import Integers
 
 SAMPLES = 1 << 16
@@ -152,13 +152,13 @@ def keys_by_appearance(
     return [namespace(code).asarray(found)[code] for code in codes], splitters, owned
 
 
-def split(array: Any, sizes: list[int]) -> list[Any]:
+def split(array: Array, sizes: list[int]) -> list[Any]:
     """Split an array into consecutive pieces of the given sizes."""
     ends = np.cumsum(sizes).tolist()
     return [array[end - size : end] for end, size in zip(ends, sizes, strict=True)]
 
 
-def _weighted_splitters(communicator: Communicator, places: Integers, weights: Any) -> Integers:
+def _weighted_splitters(communicator: Communicator, places: Integers, weights: Array) -> Integers:
     """Choose splitters that divide the places of all ranks into ranges of approximately equal weight.
 
     `places` are ascending on each rank.

@@ -24,7 +24,7 @@ from prplugin.progress import Watch
 from prplugin.result.ranking import highest
 from prplugin.solver.loop import Outcome
 from prplugin.solver.solve import solve
-from prplugin.types.arrays import MemorySpace, to_host, to_memory
+from prplugin.types.arrays import Array, MemorySpace, to_host, to_memory
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.history import Considered, History
 
@@ -157,7 +157,7 @@ def _step(
     return "native", host_step.NativeStep(communicator, shard, problem, threads)
 
 
-def _write(communicator: Communicator, shard: Shard, names: list[Any], ranks: Any, top: int | None) -> Any:
+def _write(communicator: Communicator, shard: Shard, names: list[Any], ranks: Array, top: int | None) -> Any:
     """Return the frame of this rank's part of the result; with `top`, its highest ranks: see `highest_rows`."""
     ids = ids_in(shard.adjacency.memory_space)
     columns = in_edge_types(ids, shard.owned, shard.shared)

@@ -103,7 +103,7 @@ class DistributedGraph:
 
     csc = csr
 
-    def update(self, add: Any, remove: Any) -> None:
+    def update(self, add: object, remove: object) -> None:
         raise _unsupported("update()")
 
     def estimate(self) -> Estimate:
@@ -216,7 +216,7 @@ class _Workers:
             assigned[fewest].append(number)
         return assigned
 
-    def scatter(self, argument: Any) -> Any:
+    def scatter(self, argument: object) -> Any:
         """Send a large argument to all workers and return its future; return a small argument unchanged."""
         if safe_sizeof(argument) <= SCATTER_BYTES:
             return argument
@@ -233,7 +233,7 @@ class _Workers:
             for rank, own in enumerate(arguments)
         ]  # fmt: skip
 
-    def apply(self, function: Any, results: Any, rank: int) -> Future:
+    def apply(self, function: object, results: object, rank: int) -> Future:
         """Apply a function to a result or a list of results on the worker of a rank."""
         return self.client.submit(function, results, workers=[self.addresses[rank]], pure=False)
 

@@ -46,7 +46,7 @@ from prplugin.graph.dedup import drop_duplicates
 from prplugin.graph.factorize import factorize_ids
 from prplugin.numerics.rounding import StepRounding, rounding_depth
 from prplugin.options import Duplicates
-from prplugin.types.arrays import MemorySpace, namespace, to_host
+from prplugin.types.arrays import Array, MemorySpace, namespace, to_host
 from prplugin.types.edges import ANY, Edges, Floats, Integers, index_dtype
 
 
@@ -295,7 +295,7 @@ def _shuffle(
         received += [(partition, rank, *cut) for partition, cut in zip(sent_partitions, pairwise(ends), strict=True)]
     received.sort()
 
-    def shuffle(column: Any) -> Any:
+    def shuffle(column: Array | None) -> Any:
         if column is None:
             return None
         arrays = communicator.all_to_all_arrays(split(column[order], sizes))
