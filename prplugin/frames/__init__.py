@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, full_name, listed
 from prplugin.frames import cudf, dask, narwhals, pandas, parquet, proxies
-from prplugin.frames.base import on_host
 from prplugin.frames.columns import Columns, index_levels, positions, resolve
 from prplugin.frames.vertices import Vertices
 from prplugin.options import EdgeOptions
-from prplugin.types.arrays import MemorySpace
+from prplugin.types.arrays import MemorySpace, on_host
 from prplugin.types.edges import Edges, GroupedEdges
 
 if TYPE_CHECKING:

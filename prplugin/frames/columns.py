@@ -102,7 +102,8 @@ def resolve(
     if source is None and destination is None:
         source, destination = _known_pair(labels, frame)
     for role, given in (("source", source), ("destination", destination), ("weight", weight)):
-        _check_name(labels, role, given)
+        if given is not None and not isinstance(given, str):
+            _check_name(labels, role, given)
     if source is None or destination is None:
         absent = "source" if source is None else "destination"
         raise InvalidOptionError(f"{absent} is not given: name both ends of the edges, or neither.")
@@ -219,10 +220,17 @@ def _names(role: str, names: object) -> list[Hashable]:
 
 def positions(labels: Sequence[Hashable], name: Hashable) -> list[int]:
     """Return the positions of the columns with this name; NaN matches NaN."""
-    return [position for position, label in enumerate(labels) if label is name or _same(label, name)]
+    plain_name = type(name) is str
+    return [
+        position
+        for position, label in enumerate(labels)
+        if (label == name if plain_name and type(label) is str else _same(label, name))
+    ]
 
 
 def _same(label: Hashable, name: Hashable) -> bool:
+    if label is name:
+        return True
     if isinstance(label, float) and isinstance(name, float) and math.isnan(label):
         return math.isnan(name)
     try:

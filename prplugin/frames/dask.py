@@ -16,11 +16,10 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, full_name
 from prplugin.frames import cudf, pandas
-from prplugin.frames.base import is_a
 from prplugin.frames.columns import Columns
 from prplugin.frames.ids import Frame, Ids
 from prplugin.frames.vertices import Boundary, Vertices, ids_in
-from prplugin.types.arrays import MemorySpace
+from prplugin.types.arrays import MemorySpace, is_a
 from prplugin.types.edges import Edges, Floats, GroupedEdges
 
 

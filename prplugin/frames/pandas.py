@@ -9,12 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from prplugin.errors import InvalidEdgesError, PageRankError
-from prplugin.frames.base import is_a
 from prplugin.frames.columns import Columns
 from prplugin.frames.ids import EdgesById
 from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.graph.factorize import edges_by_id
-from prplugin.types.arrays import MemorySpace
+from prplugin.types.arrays import MemorySpace, is_a
 from prplugin.types.edges import Edges, GroupedEdges
 
 if TYPE_CHECKING:
