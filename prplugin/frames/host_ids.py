@@ -13,7 +13,6 @@ from pandas.api import types
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
 from prplugin.frames import host_columns
-from prplugin.frames.columns import Columns
 from prplugin.frames.host_columns import decode_storage
 from prplugin.frames.host_objects import (
     ObjectColumn,
@@ -31,9 +30,6 @@ from prplugin.frames.kinds import cast_to
 from prplugin.machine import this_machine
 from prplugin.types.arrays import MemorySpace, finite_numbers, memory_space_of, plain_array, to_host, to_memory
 from prplugin.types.edges import Floats, Integers
-
-MOST_IN_MATRIX = 1 << 11
-"""Rows of a frame up to which two columns of integers are read as one matrix, which may be a copy."""
 
 
 class HostIds(Ids):
@@ -56,15 +52,6 @@ class HostIds(Ids):
     def column_of(self, frame: pd.DataFrame, position: int) -> pd.Series:
         # By name, pandas would first build a hash table of the labels; ``iloc[:, position]`` takes twice the time.
         return decode_storage(frame.iloc(axis=1)[position])
-
-    def endpoints_of(self, frame: pd.DataFrame, columns: Columns, vertices: object = None) -> list[list[Any]]:
-        if vertices is None and frame.shape[1] == 2 and len(columns.source) == 1 and len(frame) <= MOST_IN_MATRIX:
-            dtype = next(column.dtype for _, column in frame.items())
-            if isinstance(dtype, np.dtype) and dtype.kind in "iu":
-                matrix = frame.to_numpy()  # takes a tenth of the time of a column
-                if matrix.dtype == dtype:
-                    return [[matrix[:, position]] for position in (*columns.source, *columns.destination)]
-        return super().endpoints_of(frame, columns, vertices)
 
     def id_columns(self, given: Any, names: list[Hashable] | None, what: str) -> list[pd.Series]:
         given = self.convert(plain_array(given, what), what)
