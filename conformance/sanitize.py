@@ -18,7 +18,6 @@ from typing import Any
 
 import click
 import numpy as np
-from prplugin.frames._pandas_ids import dictionary
 
 import prplugin
 from conformance.circumstances import circumstances
@@ -114,7 +113,7 @@ def _build(frame: Any, weight: str | None) -> None:
         endpoints = [np.tile(frame[name].to_numpy(np.int64), times) for name in ENDPOINTS]
         weights = None if weight is None else np.tile(frame[weight].to_numpy(np.float64), times)
         for stride in (1, 2**40 + 1):  # dense ids, and ids that need a hash table
-            codes, ids = factorize_ids([column * stride for column in endpoints], dictionary)
+            codes, ids = factorize_ids([column * stride for column in endpoints])
             expected = Adjacency(Edges(*codes, weights, ids.size))
             columns = [cupy.asarray(column * stride) for column in endpoints]
             given = None if weights is None else GivenWeights(cupy.asarray(weights), True, _refuse)

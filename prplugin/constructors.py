@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Self, Supp
 from prplugin.calls import explain_unknown_arguments
 from prplugin.errors import InvalidOptionError, PageRankError, counted, full_name
 from prplugin.frames import FIRST_ADAPTERS, LAST_ADAPTERS, FrameAdapter, adapter_for, dask, unsupported
-from prplugin.frames.base import is_a
 from prplugin.frames.matrices import is_sparse
 from prplugin.frames.nodes import read_cugraph, read_igraph, read_networkx
 from prplugin.local import LocalGraph
 from prplugin.options import Duplicates, EdgeOptions
 from prplugin.tables import Display, Displayed
+from prplugin.types.arrays import is_a
 
 if TYPE_CHECKING:
     from prplugin.distributed.run import DistributedGraph

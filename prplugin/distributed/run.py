@@ -24,7 +24,7 @@ from prplugin.distributed import mailbox
 from prplugin.distributed.ranks import Report, highest_rows, rank_shard
 from prplugin.distributed.shard import build
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankError, WorkerLostError, counted, listed
-from prplugin.frames import dask
+from prplugin.frames import cluster, dask
 from prplugin.frames.columns import resolve
 from prplugin.frames.vertices import ids_in
 from prplugin.gpu import runtime
@@ -70,9 +70,9 @@ class DistributedGraph:
         if client not in _with_plugin:
             self._workers.install(mailbox.MessagePlugin())
             _with_plugin.add(client)
-        partitions, like, columns_in_use = dask.partitions(client, frame, columns)
+        partitions, like, columns_in_use = cluster.partitions(client, frame, columns)
         several = columns.source_names if len(columns.source) > 1 else None
-        additional = None if how.vertices is None else dask.given_ids(how.vertices, several, "vertices")
+        additional = None if how.vertices is None else cluster.given_ids(how.vertices, several, "vertices")
         try:
             assigned = self._workers.assign(partitions)
         except KeyError:
@@ -123,7 +123,7 @@ class DistributedGraph:
                 raise _unsupported(what)
         workers, size = self._workers, len(self._workers.addresses)
         vectors = {
-            what: workers.scatter(dask.given_values(values, self._names, what))
+            what: workers.scatter(cluster.given_values(values, self._names, what))
             for what in ("personalization", "dangling", "nstart")
             if (values := getattr(given, what)) is not None
         }
@@ -151,7 +151,7 @@ class DistributedGraph:
             method, size, ", ".join(f"{stage} {s:.3g} s" for stage, s in stages.items()), found.bytes_sent,
         )  # fmt: skip
         rows = found.rows if options.top is None else [min(options.top, history.n)]
-        frame = dask.frame_of(frames, rows, found.like)
+        frame = cluster.frame_of(frames, rows, found.like)
         ranking = DistributedRanking(
             frame["pagerank"], bool(outcome.converged), int(outcome.iterations), float(outcome.error_bound), method,
             time.perf_counter() - began, lambda ranks, rows: frame, options.top,

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, full_name, listed
 from prplugin.frames import cudf, dask, narwhals, pandas, parquet, proxies
-from prplugin.frames.base import on_host
 from prplugin.frames.columns import Columns, index_levels, positions, resolve
 from prplugin.frames.vertices import Vertices
 from prplugin.options import EdgeOptions
-from prplugin.types.arrays import MemorySpace
+from prplugin.types.arrays import MemorySpace, on_host
 from prplugin.types.edges import Edges, GroupedEdges
 
 if TYPE_CHECKING:
@@ -124,10 +123,7 @@ def read_edges(
     if removed and not any(positions(labels, name) for name in (weight, time) if name is not None):
         weight = time = None
     columns = resolve(labels, schema.source, schema.destination, weight, time, None if time is None else clock, opened)
-    if pandas.accepts(frame):
-        edges, vertices = pandas.read_changes(opened, columns)
-    else:
-        edges, vertices = adapter.read(opened, columns, None, edge_list=True, lasting=True)
+    edges, vertices = adapter.read(opened, columns, None, edge_list=True, lasting=True)
     assert isinstance(edges, Edges)
     if edges.memory_space != memory_space:  # a frame of another library
         vertices = vertices.on_device()

@@ -10,8 +10,8 @@ import pandas as pd
 import pyarrow as pa
 
 from prplugin.errors import InvalidEdgesError, full_name, listed
-from prplugin.frames.base import is_a, on_host
 from prplugin.frames.host_columns import decode_arrow
+from prplugin.types.arrays import is_a, on_host
 
 
 def is_supported(frame: object) -> bool:

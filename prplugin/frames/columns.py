@@ -102,7 +102,8 @@ def resolve(
     if source is None and destination is None:
         source, destination = _known_pair(labels, frame)
     for role, given in (("source", source), ("destination", destination), ("weight", weight)):
-        _check_name(labels, role, given)
+        if given is not None and not isinstance(given, str):
+            _check_name(labels, role, given)
     if source is None or destination is None:
         absent = "source" if source is None else "destination"
         raise InvalidOptionError(f"{absent} is not given: name both ends of the edges, or neither.")
@@ -123,9 +124,10 @@ def resolve(
     columns = Columns([], [], None, sources, destinations, weight, None, time, clock).within(labels, "the frame", frame)
     if weight is not None:
         return columns
-    rest = [label for at, label in enumerate(labels) if at not in {*columns.source, *columns.destination}]
-    weights = (label for label in rest if isinstance(label, str) and plain(label) in WEIGHTS)
-    return replace(columns, unused_weight=next(weights, None))
+    used = {*columns.source, *columns.destination}
+    rest = (label for at, label in enumerate(labels) if at not in used and isinstance(label, str))
+    unused_weight = next((label for label in rest if plain(label) in WEIGHTS), None)
+    return columns if unused_weight is None else replace(columns, unused_weight=unused_weight)
 
 
 def _known_pair(labels: Sequence[Hashable], frame: object) -> tuple[str, str]:
@@ -218,7 +220,12 @@ def _names(role: str, names: object) -> list[Hashable]:
 
 def positions(labels: Sequence[Hashable], name: Hashable) -> list[int]:
     """Return the positions of the columns with this name; NaN matches NaN."""
-    return [position for position, label in enumerate(labels) if _same(label, name)]
+    plain_name = type(name) is str
+    return [
+        position
+        for position, label in enumerate(labels)
+        if (label == name if plain_name and type(label) is str else _same(label, name))
+    ]
 
 
 def _same(label: Hashable, name: Hashable) -> bool:

@@ -8,11 +8,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.frames.base import is_a
 from prplugin.frames.columns import Columns
 from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.gpu import runtime
-from prplugin.types.arrays import MemorySpace
+from prplugin.types.arrays import MemorySpace, is_a
 from prplugin.types.edges import Edges, GroupedEdges, Integers
 
 if TYPE_CHECKING:

@@ -16,12 +16,11 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, full_name
 from prplugin.frames import cudf, pandas
-from prplugin.frames.base import is_a
 from prplugin.frames.columns import Columns
 from prplugin.frames.ids import Frame, Ids
 from prplugin.frames.vertices import Boundary, Vertices, ids_in
-from prplugin.types.arrays import MemorySpace
-from prplugin.types.edges import Edges, Floats, GroupedEdges
+from prplugin.types.arrays import MemorySpace, is_a
+from prplugin.types.edges import Edges, GroupedEdges
 
 
 def accepts(frame: object) -> bool:
@@ -57,7 +56,7 @@ def client() -> Any:
     return found
 
 
-def _in_use(frame: Any, columns: Columns) -> tuple[Any, Columns]:
+def in_use(frame: Any, columns: Columns) -> tuple[Any, Columns]:
     """Return the frame and `Columns` restricted to the columns in use, so that others are not read."""
     used, columns = columns.in_use()
     labels = list(frame.columns)
@@ -79,68 +78,6 @@ def refuse_absent_columns(frame: Any, columns: Columns) -> None:
         columns.within(labels, f"partition {partition}")
 
 
-# --- with a cluster -------------------------------------------------------------------------------------------------
-
-
-def partitions(client: Any, frame: Any, columns: Columns) -> tuple[list[Any], Any, Columns]:
-    """Return futures of the partitions, an empty frame of their type, and the positions of the columns in it.
-
-    Persisted partitions are used unchanged, since a task that selects their columns takes 18 ms, because the scheduler
-    delays messages. For other frames only the columns in use are computed.
-    """
-    if (futures := _persisted(client, frame)) is not None:
-        return futures, frame._meta, columns
-    frame, columns = _in_use(frame, columns)
-    return client.compute(frame.to_delayed(), sync=False), frame._meta, columns
-
-
-def _persisted(client: Any, frame: Any) -> list[Any] | None:
-    """Return the futures of a persisted frame; None if some partitions are not futures of this client."""
-    graph = dict(frame.__dask_graph__())
-
-    def resolve_alias(key: Any) -> Any:
-        task = graph[key]
-        return resolve_alias(task.target) if hasattr(task, "target") and task.target in graph else task
-
-    found = [resolve_alias(key) for key in frame.__dask_keys__()]
-    return found if all(getattr(task, "client", None) is client for task in found) else None
-
-
-def given_ids(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
-    """Convert ids to a list of pandas Series, one per column, and check their kinds."""
-    ids = ids_in("host")
-    columns = ids.id_columns(_computed(given), names, what)
-    for column in columns:
-        ids.kind_of(column, what)
-    return columns
-
-
-def given_values(given: Any, names: list[Hashable], what: str) -> tuple[list[Any], Floats]:
-    """Return the id columns and the float64 values of a per-vertex argument."""
-    given = ids_in("host").convert(_computed(given), what)
-    if isinstance(given, np.ndarray):
-        raise InvalidOptionError(
-            f"{what} is an array, and the vertices of this graph are on several workers: pass a Series indexed by "
-            "vertex."
-        )
-    return Vertices(names, [], []).ids_and_numbers(given, what)
-
-
-def frame_of(futures: list[Any], rows: list[int], like: Any) -> Any:
-    """Return a Dask frame of results on the workers, with a continuous index."""
-    import dask
-    import dask.dataframe
-
-    filled = [(future, count) for future, count in zip(futures, rows, strict=True) if count]
-    divisions = None
-    if filled:
-        ends = np.cumsum([count for _, count in filled]).tolist()
-        divisions = (0, *ends[:-1], ends[-1] - 1)
-    parts = [future for future, _ in filled] or futures[:1]
-    with dask.config.set({"dataframe.convert-string": False}):  # keep the types of the parts
-        return dask.dataframe.from_delayed(parts, meta=like, divisions=divisions, verify_meta=False)
-
-
 # --- without a cluster ----------------------------------------------------------------------------------------------
 
 
@@ -148,7 +85,7 @@ class _OnePartition(Boundary):
     """Compute arguments, and return results as Dask frames with one partition."""
 
     def convert(self, given: Any, what: str) -> Any:
-        return _computed(given)
+        return computed(given)
 
     def wrap(self, frame: Any) -> Any:
         import dask.dataframe
@@ -163,7 +100,7 @@ def read(frame: Any, columns: Columns, vertices: Any, **how: bool) -> tuple[Edge
 
     refuse_times(columns.time_name)
     memory_space = memory_space_of(frame)
-    used, columns_in_use = _in_use(frame, columns)
+    used, columns_in_use = in_use(frame, columns)
     try:
         frames = list(dask.compute(*used.to_delayed()))
     except KeyError:
@@ -173,7 +110,7 @@ def read(frame: Any, columns: Columns, vertices: Any, **how: bool) -> tuple[Edge
     read_joined: Callable[..., tuple[Edges | GroupedEdges, Vertices]] = (
         cudf.read if memory_space == "device" else pandas.read
     )
-    edges, known = read_joined(joined, columns, _computed(vertices), **how)
+    edges, known = read_joined(joined, columns, computed(vertices), **how)
     return edges, replace(known, boundary=_OnePartition())
 
 
@@ -204,5 +141,6 @@ def _joined(ids: Ids, frames: list[Frame], columns: Columns) -> tuple[Frame, Col
     )
 
 
-def _computed(given: Any) -> Any:
+def computed(given: Any) -> Any:
+    """Compute a Dask object; return other objects unchanged."""
     return given.compute() if hasattr(given, "__dask_graph__") else given

@@ -89,12 +89,12 @@ class DeviceIds(Ids):
     def id_columns(self, given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
         """Convert ids to Series, one per component of a vertex; ids in host memory stay there, as pandas Series."""
         if isinstance(given, cupy.ndarray):
-            require_one_column(given, cudf, what)
+            require_one_column(given, cudf.DataFrame, cudf.MultiIndex, what)
             given = cudf.Series(given, nan_as_null=False)
         if not isinstance(given, (cudf.DataFrame, cudf.Series, cudf.Index)):
             return HOST.id_columns(given, names, what)
         if names is None:
-            require_one_column(given, cudf, what)
+            require_one_column(given, cudf.DataFrame, cudf.MultiIndex, what)
             if isinstance(given, cudf.DataFrame):
                 return [self.column_of(given, 0)]
             return [cudf.Series(given).reset_index(drop=True)]

@@ -60,7 +60,7 @@ class HostIds(Ids):
         if isinstance(given, (set, frozenset)):
             raise InvalidOptionError(f"{what} is a set, which has no order: pass a list, for instance sorted(...).")
         if names is None:
-            require_one_column(given, pd, what)
+            require_one_column(given, pd.DataFrame, pd.MultiIndex, what)
             if isinstance(given, pd.DataFrame):
                 return [decode_storage(given.iloc[:, 0])]
             if isinstance(given, (pd.Series, pd.Index, np.ndarray, pd.api.extensions.ExtensionArray)):
@@ -300,14 +300,14 @@ def _result_columns() -> pd.Index:
     return pd.Index(["vertex", "pagerank"])  # not a constant: with cudf.pandas it would be a proxy
 
 
-def require_one_column(given: Any, library: Any, what: str) -> None:
+def require_one_column(given: Any, frame_type: type[Any], multi_index_type: type[Any], what: str) -> None:
     """Raise if a frame, an index or an array of ids, of pandas or cuDF, has several columns."""
-    if isinstance(given, library.DataFrame):
+    if isinstance(given, frame_type):
         if given.shape[1] != 1:
             raise InvalidOptionError(
                 f"{what} is a frame of {given.shape[1]} columns, but the vertices of this graph have one."
             )
-    elif isinstance(given, library.MultiIndex):
+    elif isinstance(given, multi_index_type):
         raise InvalidOptionError(
             f"{what} has an index of {given.nlevels} levels, but the vertices of this graph have one column."
         )

@@ -18,7 +18,7 @@ import numpy as np
 from prplugin.cpu.threads import take_in_place
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, listed
 from prplugin.frames.columns import Columns, columns_present, positions
-from prplugin.frames.kinds import cast_to, same_kind
+from prplugin.frames.kinds import cast_to
 from prplugin.types.arrays import MemorySpace, namespace
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers, index_dtype
 
@@ -311,6 +311,19 @@ def places_of(rows: Sequence[Integers], m: int) -> list[Integers]:
     return [row.astype(np.int64) * scale + shift for row, (scale, shift) in zip(rows, scales, strict=False)]
 
 
+def same_kind(kinds: list[str], labels: list[str]) -> str:
+    """Return the common kind of ids of all columns; raise if kinds differ."""
+    filled = [(kind, label) for kind, label in zip(kinds, labels, strict=True) if kind != "empty"]
+    for kind, label in filled:
+        if kind != filled[0][0]:
+            raise InvalidEdgesError(
+                f"{filled[0][1]} holds ids of kind {filled[0][0]}, but {label} of kind {kind}: "
+                "cast one to the type of the other, so that equal vertices have equal ids; for instance with "
+                f"{cast_to('string')}."
+            )
+    return filled[0][0] if filled else "empty"
+
+
 # --- integers -----------------------------------------------------------------------------------------------------
 
 
@@ -319,6 +332,8 @@ def in_one_type(arrays: list[Integers], widths: list[bool], labels: Sequence[str
 
     Entries of `widths` are False for arrays of Python integers, which widen the result only if their values require it.
     """
+    if all(array.dtype == arrays[0].dtype for array in arrays):
+        return arrays
     typed = {array.dtype for array, has_width in zip(arrays, widths, strict=True) if has_width}
     dtype = np.result_type(*(typed or {np.dtype(np.int64)}))
     if not all(_fits(array, dtype) for array in arrays):

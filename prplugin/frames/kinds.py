@@ -69,19 +69,6 @@ def ambiguous_refused(what: str, first: list[Any], count: int) -> InvalidOptionE
     )
 
 
-def same_kind(kinds: list[str], labels: list[str]) -> str:
-    """Return the common kind of ids of all columns; raise if kinds differ."""
-    filled = [(kind, label) for kind, label in zip(kinds, labels, strict=True) if kind != "empty"]
-    for kind, label in filled:
-        if kind != filled[0][0]:
-            raise InvalidEdgesError(
-                f"{filled[0][1]} holds ids of kind {filled[0][0]}, but {label} of kind {kind}: "
-                "cast one to the type of the other, so that equal vertices have equal ids; for instance with "
-                f"{cast_to('string')}."
-            )
-    return filled[0][0] if filled else "empty"
-
-
 def floats_refused(dtype: object, label: str, missing: Integers | None = None) -> InvalidEdgesError:
     """Return the error for floating-point ids; `missing` holds the rows without a value."""
     hint = ""

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames import pandas
-from prplugin.frames.base import is_a
 from prplugin.frames.columns import Columns
 from prplugin.frames.ids import Column, Ids
 from prplugin.frames.kinds import casts_of
 from prplugin.frames.vertices import Boundary, Vertices
-from prplugin.types.arrays import MemorySpace
+from prplugin.types.arrays import MemorySpace, is_a
 from prplugin.types.edges import Edges, GroupedEdges
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ import numpy as np
 from prplugin.cpu.sorting import offsets_of, rows_of
 from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, full_name, listed
 from prplugin.frames import pandas
-from prplugin.frames.base import is_a
 from prplugin.frames.columns import resolve
 from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import with_reverse_edges
+from prplugin.types.arrays import is_a
 from prplugin.types.edges import Edges, Integers, index_dtype
 
 if TYPE_CHECKING:

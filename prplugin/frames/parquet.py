@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames import narwhals
-from prplugin.frames.base import is_a
 from prplugin.frames.columns import Columns
 from prplugin.frames.vertices import Vertices
-from prplugin.types.arrays import MemorySpace
+from prplugin.types.arrays import MemorySpace, is_a
 from prplugin.types.edges import Edges, GroupedEdges
 
 if TYPE_CHECKING:

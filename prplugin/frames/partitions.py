@@ -18,8 +18,8 @@ from prplugin.errors import InvalidEdgesError, PageRankError, merged, refusal
 from prplugin.frames.columns import Columns
 from prplugin.frames.host_ids import HOST
 from prplugin.frames.host_objects import in_utc
-from prplugin.frames.ids import Column, ColumnInfo, Frame, Ids, has_width, in_one_type, places_of, transposed
-from prplugin.frames.kinds import ZONED, same_kind
+from prplugin.frames.ids import Column, ColumnInfo, Frame, Ids, has_width, in_one_type, places_of, same_kind, transposed
+from prplugin.frames.kinds import ZONED
 from prplugin.frames.vertices import format_ids, plain_ids
 from prplugin.types.arrays import namespace, to_host, to_memory
 from prplugin.types.edges import Floats, Integers

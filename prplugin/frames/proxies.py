@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from prplugin.frames import cudf, pandas
-from prplugin.frames.base import is_a
 from prplugin.frames.columns import Columns
 from prplugin.frames.vertices import Boundary, Vertices
-from prplugin.types.arrays import MemorySpace
+from prplugin.types.arrays import MemorySpace, is_a
 from prplugin.types.edges import Edges, GroupedEdges
 
 

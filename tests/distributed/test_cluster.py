@@ -17,7 +17,7 @@ import prplugin
 from prplugin.distributed.ranks import highest_rows, rank_shard
 from prplugin.distributed.shard import build
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, MethodUnavailableError
-from prplugin.frames import dask as adapter
+from prplugin.frames import cluster
 from prplugin.frames.columns import resolve
 from prplugin.options import Options
 
@@ -32,9 +32,9 @@ def rank_distributed(edges, size, cuts=None, holders=None, *, source=None, desti
     frames = [edges.iloc[first:last] for first, last in pairwise(bounds)]
     holders = [index % size for index in range(len(frames))] if holders is None else holders
     several = columns.source_names if len(columns.source) > 1 else None
-    more_vertices = None if vertices is None else adapter.given_ids(vertices, several, "vertices")
+    more_vertices = None if vertices is None else cluster.given_ids(vertices, several, "vertices")
     by_vertex = {
-        name: adapter.given_values(options.pop(name), columns.vertex_names, name)
+        name: cluster.given_values(options.pop(name), columns.vertex_names, name)
         for name in ("personalization", "dangling", "nstart")
         if name in options
     }

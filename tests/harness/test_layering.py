@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import graphlib
+import inspect
 import re
 from pathlib import Path
 
 import pytest
 from subprocesses import run_python
+
+from prplugin.frames import FIRST_ADAPTERS, LAST_ADAPTERS
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "prplugin"
@@ -78,6 +81,12 @@ def test_modules_have_no_import_cycles(package):
 @pytest.mark.parametrize("path", MODULES, ids=NAMES)
 def test_modules_are_short(path):
     assert len(path.read_text().splitlines()) <= MAX_LINES.get(str(path.relative_to(PACKAGE)), 450)
+
+
+def test_adapters_are_short():
+    for adapter in (*FIRST_ADAPTERS, *LAST_ADAPTERS):
+        path = inspect.getfile(adapter if inspect.ismodule(adapter) else type(adapter))
+        assert len(Path(path).read_text().splitlines()) <= 150, path
 
 
 @pytest.mark.parametrize("path", MODULES, ids=NAMES)
