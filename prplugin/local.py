@@ -37,13 +37,14 @@ from prplugin.methods.measured import TimingCache, fastest, measured
 from prplugin.methods.registry import ChoiceCache, choose, choose_batch, compile_ahead, reasons
 from prplugin.options import EdgeOptions, GivenByVertex, Options, proves
 from prplugin.progress import Watch
-from prplugin.result.ranking import Ranking, Rankings, require_converged, select_ranks, store_rows
+from prplugin.result.ranking import Ranking, Rankings, require_converged
+from prplugin.result.selection import select_ranks, store_rows
 from prplugin.solver.acceleration.direct import SlowConvergence
 from prplugin.solver.batch import batches
 from prplugin.solver.loop import Outcome
 from prplugin.solver.solve import solve
-from prplugin.solver.top_k import Equal, OrderProof, order_of
-from prplugin.types.arrays import MemorySpace, gpu_of, memory_space_of, to_memory
+from prplugin.solver.top_k import NO_ORDER, OrderProof
+from prplugin.types.arrays import MemorySpace, gpu_of, memory_space_of, namespace, to_host, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.history import Considered, History
@@ -210,6 +211,11 @@ class LocalGraph:
 
     def rank(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
         """Compute one ranking, or one per seed; raise `NotConvergedError` if it did not converge."""
+        if options.certified and options.top is None and given.among is None:
+            raise InvalidOptionError(
+                "certified=True proves the order of the highest ranks: pass their number as top=k, or the vertices to "
+                "compare as among=."
+            )
         rank = self._rank_one if given.seeds is None else self._rank_many
         with self._access.reading(ranking=True):
             return require_converged(rank(options, given, watch), options)
@@ -219,7 +225,8 @@ class LocalGraph:
         record: History | None = None
         with self._allocating(wait=False):  # only this call reads the vectors, on this stream
             v, w, start = (self._vector(given, what) for what in ("personalization", "dangling", "nstart"))
-            among = self._positions(given, options)
+            own = None if v is None else namespace(v).flatnonzero(v)
+            selected = self._selected(given, own)
             watch.stage("edges")
             equation, method_tol, pushed = (options.alpha, v, w), options.tol, None
             if proves(options) and start is None:
@@ -240,8 +247,8 @@ class LocalGraph:
             name, memory_space = method.name, "device" if method.runs_on == "gpu" else adjacency.memory_space
             planned = partial(describe_method_memory, adjacency, name, machine)
             with explain_oom(planned), runtime.device_allocation(memory_space, adjacency.gpu):
-                equal = self._equal(given) if options.certified else None
-                ranks, outcome = _iterated(method, problem, start, options, watch, equal, method_tol, machine)
+                order = self._order_proof(given, options, selected) if options.certified else None
+                ranks, outcome = _iterated(method, problem, start, options, watch, order, method_tol, machine)
                 if self._lasting and outcome.converged and proves(options):
                     last = LastRanks(equation, to_memory(ranks, self.memory_space), int(outcome.iterations))
                     self._changing.keep(last)
@@ -251,7 +258,7 @@ class LocalGraph:
                 record = self._history(options, why, self._stages(watch), watch.bounds)
         return Ranking(
             ranks, bool(outcome.converged), int(outcome.iterations), float(outcome.error_bound), name,
-            time.perf_counter() - began, self._vertices.write, options.top, outcome.order, record, among,
+            time.perf_counter() - began, self._vertices.write, options.top, outcome.order, record, selected,
             self._vertices.plain_ids,
         )  # fmt: skip
 
@@ -269,7 +276,8 @@ class LocalGraph:
             seeds = Seeds.normalized(many.bounds, many.rows, many.values)
             problem = Problem(adjacency, options.alpha, None, self._vector(given, "dangling"))
             start = self._vector(given, "nstart")
-            among = self._positions(given, options)
+            own = isinstance(given.exclude, str)
+            selected = self._selected(given, None)
             watch.stage("edges")
             method = choose_batch(options.method, adjacency, machine, options.method_options, seeds.count)
         first, done = 0, []
@@ -279,7 +287,8 @@ class LocalGraph:
         planned = partial(describe_seeds_memory, seeds.count, adjacency.n)
         with explain_oom(planned), runtime.device_allocation(memory_space, adjacency.gpu):
             for batch in batches(method, problem, seeds, start, options, machine, watch.iterations):
-                ranks, rows = select_ranks(_requested(batch.ranks, options), among, options.top)
+                excluded = seeds.slice(first, first + len(batch.ranks)).support() if own else None
+                ranks, rows = select_ranks(_requested(batch.ranks, options), selected, options.top, excluded)
                 if rows is not None:
                     positions = store_rows(positions, to_memory(rows, adjacency.memory_space), first, seeds.count)
                 kept = store_rows(kept, to_memory(ranks, adjacency.memory_space), first, seeds.count)
@@ -304,16 +313,23 @@ class LocalGraph:
         values = getattr(given, what)
         return None if values is None else normalised(self._vertices.read_values(values, what), what)
 
-    def _positions(self, given: GivenByVertex, options: Options) -> Integers | None:
-        """Return the positions of the vertices in `among`, or None."""
-        if given.among is None:
-            return None
-        if options.certified:
-            raise InvalidOptionError(
-                "certified=True proves the order of the highest of all vertices: omit among, or certified."
-            )
-        rows: Integers = self._vertices.read_positions(given.among, "among")
-        return to_memory(rows, self.memory_space)  # type: ignore[no-any-return]
+    def _selected(self, given: GivenByVertex, own: Integers | None) -> Integers | None:
+        """Return the positions of the vertices to return, in their order; None for all.
+
+        `own`: Vertices that exclude="seeds" leaves out; None if each of several rankings has its own.
+        """
+        among = None if given.among is None else self._vertices.read_positions(given.among, "among")
+        excluded = own if isinstance(given.exclude, str) else None
+        if given.exclude is not None and not isinstance(given.exclude, str):
+            excluded = self._vertices.read_positions(given.exclude, "exclude", may_be_empty=True)
+        selected: Integers | None = to_memory(among, self.memory_space)
+        if excluded is None:
+            return selected
+        excluded = to_memory(excluded, self.memory_space)
+        kept = namespace(excluded).ones(len(self._vertices), np.bool_)
+        kept[excluded] = False
+        remaining: Integers = namespace(kept).flatnonzero(kept) if selected is None else selected[kept[selected]]
+        return remaining
 
     def _considered(self, method: Method, options: Options, machine: Machine) -> tuple[Considered, ...]:
         """Return why this method was chosen and others were not; cached, since this takes as long as iterations."""
@@ -341,18 +357,21 @@ class LocalGraph:
             tuple(bounds), self.unused_weight,
         )  # fmt: skip
 
-    def _equal(self, given: GivenByVertex) -> Equal:
-        """Return the function that proves vertices equal."""
+    def _order_proof(self, given: GivenByVertex, options: Options, selected: Integers | None) -> OrderProof:
+        """Return the proof of the order of the vertices to return, by default of all that are selected."""
         vectors = {what: getattr(given, what) for what in ("personalization", "dangling")}
         read = self._vertices.read_values
-        return EqualRanks(
+        equal = EqualRanks(
             self.adjacency, lambda: [read(values, what) for what, values in vectors.items() if values is not None]
         ).equal
+        rows = None if selected is None else to_host(selected)
+        k = options.top or (0 if rows is None else rows.size) or 1
+        return OrderProof(k, equal, options.tol, rows)
 
 
 def _iterated(
-    method: Method, problem: Problem, start: Floats | None, options: Options, watch: Watch, equal: Equal | None,
-    method_tol: float, machine: Machine,
+    method: Method, problem: Problem, start: Floats | None, options: Options, watch: Watch,
+    order: OrderProof | None, method_tol: float, machine: Machine,
 ) -> tuple[Floats, Outcome]:  # fmt: skip
     """Prepare the method and iterate; return ranks and outcome. All other memory is freed on return, and on errors.
 
@@ -361,10 +380,9 @@ def _iterated(
     adjacency = problem.adjacency
     if adjacency.n == 0:
         empty = adjacency.out_weight
-        return empty, Outcome(False, True, 0, 0.0, order=None if equal is None else order_of(empty, 1, 0.0, equal))
+        return empty, Outcome(False, True, 0, 0.0, order=None if order is None else NO_ORDER)
     step = method.prepare(problem, machine, **options.method_options)
     step.every_pass = watch.report is not None
-    order = None if equal is None or options.top is None else OrderProof(options.top, equal, options.tol)
     # tol=0 asks for exactly `max_iter` plain steps. Only a proved error bound allows a direct solution as an iterate.
     slow = SlowConvergence(problem if proves(options) else None) if options.tol > 0 else None
     outcome = solve(

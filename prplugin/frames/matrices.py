@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, counted, full_name, listed
-from prplugin.frames.vertices import Boundary, Labels, finite_numbers
+from prplugin.frames.labels import Labels
+from prplugin.frames.vertices import Boundary, finite_numbers
 from prplugin.frames.vertices import Vertices as BaseVertices
 from prplugin.graph.adjacency import Adjacency
 from prplugin.types.arrays import MemorySpace, memory_space_of, namespace, plain_array, to_host, to_memory

@@ -22,7 +22,7 @@ from prplugin.frames import pandas
 from prplugin.frames._pandas_kinds import casts_of
 from prplugin.frames.arrow import as_frame, is_supported, open_frame, table_of
 from prplugin.frames.columns import Columns
-from prplugin.frames.vertices import Labels
+from prplugin.frames.labels import Labels
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges, Integers
 
@@ -51,13 +51,13 @@ class Vertices(pandas.Vertices):
         return replace(self, ids=ids, kinds=kinds, fields=fields)
 
     def _frame(self, ranks: np.ndarray, rows: Integers | None, labels: Labels | None) -> Any:
-        names, columns = self.columns_of_result(ranks, rows, labels)
+        names, columns = self.columns_of_result(rows, labels)
         of_seeds = [] if labels is None else [None] if labels.rows is None else self.fields
         schema, arrays = [], []
         for name, column, field in zip(names, columns, [*of_seeds, *self.fields], strict=True):
             arrays.append(_like(column, field))
             schema.append(pa.field(name, arrays[-1].type, metadata=None if field is None else field.metadata))
-        arrays.append(pa.array(ranks.reshape(-1).copy()))  # a frame must not alias the ranks
+        arrays.append(pa.array(ranks.copy()))  # a frame must not alias the ranks
         schema.append(pa.field("pagerank", arrays[-1].type))
         return self._native(pa.table(arrays, schema=pa.schema(schema)))
 

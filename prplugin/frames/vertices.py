@@ -12,20 +12,13 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
 from prplugin.frames.columns import columns_of
+from prplugin.frames.labels import Labels
 from prplugin.graph.adjacency import group_sizes
 from prplugin.types.arrays import copied, find_integers, namespace, plain_array, to_host, to_memory
 from prplugin.types.edges import Floats, Integers
 
 SEED = "seed"
 """Name of the seed column, in arguments and results."""
-
-
-@dataclass(frozen=True, slots=True)
-class Labels:
-    """Labels of the k seeds in the result: the vertices at k positions, or a column or an array of k labels."""
-
-    rows: Integers | None = None
-    column: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,29 +139,29 @@ class Vertices:
         """Return a frame of vertices and ranks.
 
         `ranks`: Ranks of the vertices at `rows`; with `labels`, a matrix with one row per seed.
-        `rows`: Positions, of the shape of `ranks`. None: all vertices.
+        `rows`: Positions, of the shape of `ranks`; entries of -1 are left out. None: all vertices.
         """
         memory_space = self.library.memory_space
+        ranks, rows = to_memory(ranks, memory_space), to_memory(rows, memory_space)
         with self.active():
-            frame = self._frame(to_memory(ranks, memory_space), to_memory(rows, memory_space), labels)
+            if labels is not None:
+                ranks, rows, labels = labels.by_row(ranks, rows, self.library.take)
+            frame = self._frame(ranks, rows, labels)
         return self.boundary.wrap(frame)
 
     def _frame(self, ranks: Any, rows: Integers | None, labels: Labels | None) -> Any:
-        names, columns = self.columns_of_result(ranks, rows, labels)
-        return self.library.frame_of([*names, "pagerank"], [*columns, copied(ranks.reshape(-1))])
+        names, columns = self.columns_of_result(rows, labels)
+        return self.library.frame_of([*names, "pagerank"], [*columns, copied(ranks)])
 
-    def columns_of_result(self, ranks: Any, rows: Any, labels: Labels | None) -> tuple[list[Hashable], list[Any]]:
-        """Return names and copies of the seed columns, if any, and the vertex columns; parameters as of `write`."""
+    def columns_of_result(self, rows: Any, labels: Labels | None) -> tuple[list[Hashable], list[Any]]:
+        """Return names and copies of the seed columns, if any, and the vertex columns; one label and position per row.
+
+        Without positions: all vertices, in their order.
+        """
         take = self.library.take
         if labels is None:
             return self.names, [take(ids, rows) for ids in self.ids]
-        xp, (count, width) = self.xp, ranks.shape
-        each = xp.repeat(xp.arange(count), width)
-        rows = xp.tile(xp.arange(width), count) if rows is None else rows.reshape(-1)
-        if labels.rows is None:
-            seeds = [take(labels.column, each)]
-        else:
-            seeds = [take(ids, labels.rows[each]) for ids in self.ids]
+        seeds = [labels.column] if labels.rows is None else [take(ids, labels.rows) for ids in self.ids]
         return [*self.seed_names(labels), *self.names], [*seeds, *(take(ids, rows) for ids in self.ids)]
 
     def write_ids(self) -> Any:
@@ -282,12 +275,14 @@ class Vertices:
         rows = self._known_positions([self.library.take(column, order) for column in columns], what, sizes)
         return self._seed_values(sizes, rows, values, Labels(column=self.library.take(seed, first)))
 
-    def read_positions(self, given: Any, what: str) -> Integers:
+    def read_positions(self, given: Any, what: str, *, may_be_empty: bool = False) -> Integers:
         """Return the positions of vertices, in the given order; raise for repeated vertices."""
         with self._reading(given):
             given = self._converted(given, what)
             if isinstance(given, Mapping):
                 raise InvalidOptionError(f"{what} must be a list, Series, index or array of vertices, not a dict.")
+            if may_be_empty and hasattr(given, "__len__") and not len(given):
+                return self.xp.empty(0, np.int64)
             columns = self.id_columns(given, what)
             if not len(columns[0]):
                 raise InvalidOptionError(f"{what} is empty: it must name at least one vertex.")

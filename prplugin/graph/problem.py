@@ -88,6 +88,12 @@ class Seeds:
         order = stable_order(self.rows)
         return self.rows[order], columns[order], self.values[order]
 
+    def support(self) -> tuple[Integers, Integers]:
+        """Return the seed and the vertex of each positive value."""
+        positive = namespace(self.values).flatnonzero(self.values)
+        seeds = namespace(self.rows).asarray(np.repeat(np.arange(self.count), np.diff(self.bounds)))
+        return seeds[positive], self.rows[positive]
+
     def vector(self, seed: int, n: int) -> Floats:
         """Return one seed as a dense vector of n float64."""
         begin, end = self.bounds[seed], self.bounds[seed + 1]

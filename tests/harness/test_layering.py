@@ -34,7 +34,7 @@ LAYERS = [
 ]
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
 
-MAX_LINES = {"api.py": 350}
+MAX_LINES = {"api.py": 360}
 """Lines that a module may have, if not 450: the public functions only read, choose, solve and write."""
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
