@@ -216,6 +216,13 @@ class ChangingGraph:
                 last = last._replace(ranks=last.ranks / last.ranks.sum())  # the user may alter the ranks
             self._last = last
 
+    def follows(self, seeds: Integers) -> bool:
+        """Return whether the last ranks are of a personalization by these vertices, and the edges have changed."""
+        last = self._last
+        if last is None or self.state.vertex_index is None or (v := last.equation[1]) is None:
+            return False
+        return v.size == self.state.edges.n and bool((v[seeds] > 0).all())
+
     def try_push(self, equation: Equation, options: Options) -> tuple[Outcome | None, Floats | None, float]:
         """Rank by pushes alone, unless a method is expected to take less time; return outcome, ranks and tolerance.
 
@@ -246,7 +253,7 @@ class ChangingGraph:
                 passes += -(-spent // max(edges.m, 1))
             ranks, bound = residual.ranks(), residual.bound + cast_error
             if not bound <= tol or not may_push:
-                start = _normalized_start(ranks)
+                start = normalized_start(ranks)
                 self._last = LastRanks(equation, start)
                 return None, start, tol * TOL_FRACTION if may_push else tol
             self._last = LastRanks(equation, None, residual=residual)
@@ -263,7 +270,7 @@ class ChangingGraph:
         return CALL_COST + passes * (self.state.edges.m + VERTEX_COST * self.state.edges.n) / PUSH_SLOWDOWN
 
 
-def _normalized_start(ranks: Any) -> Floats:
+def normalized_start(ranks: Any) -> Floats:
     """Return a copy of the ranks, which the user may alter, that is finite, not negative and of sum 1."""
     xp = namespace(ranks)
     ranks = xp.maximum(xp.nan_to_num(ranks, posinf=0.0), 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import partial
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.access import Access
-from prplugin.changing import Aging, ChangingGraph, LastRanks
+from prplugin.changing import Aging, ChangingGraph, LastRanks, normalized_start
 from prplugin.errors import InvalidOptionError, counted, overflow_error
 from prplugin.frames import adapter_for, matrices, nodes
 from prplugin.frames.columns import resolve
@@ -37,10 +38,11 @@ from prplugin.methods.measured import TimingCache, fastest, measured
 from prplugin.methods.registry import ChoiceCache, choose, choose_batch, compile_ahead, reasons
 from prplugin.options import EdgeOptions, GivenByVertex, Options, proves
 from prplugin.progress import Watch
+from prplugin.queries import SeedRanks, read_entries, read_selection, remaining, requested
 from prplugin.result.ranking import Ranking, Rankings, require_converged
-from prplugin.result.selection import select_ranks, store_rows
 from prplugin.solver.acceleration.direct import SlowConvergence
 from prplugin.solver.batch import batches
+from prplugin.solver.local import LocalQueries, LocalRanks, Wanted
 from prplugin.solver.loop import Outcome
 from prplugin.solver.solve import solve
 from prplugin.solver.top_k import NO_ORDER, OrderProof
@@ -73,7 +75,7 @@ class LocalGraph:
         schema = schema or EdgeOptions(weight="weight" if adjacency.weighted else None)
         self._changing = ChangingGraph(adjacency, vertices, schema, aging)
         self.memory_space, self._weighted, self._weights = adjacency.memory_space, adjacency.weighted, weights
-        self._lasting, self._access = lasting, Access()
+        self._lasting, self._access, self._local = lasting, Access(), LocalQueries()
         self._timings: TimingCache = {}
         self._cheapest: ChoiceCache = {}
         self._reasons: dict[tuple[str, ...], tuple[Considered, ...]] = {}
@@ -165,6 +167,7 @@ class LocalGraph:
             self._timings.clear()
             self._cheapest.clear()
             self._reasons.clear()
+            self._local.reset()
 
     def vertices(self) -> Any:
         """Return the ids in the order of the ranks."""
@@ -224,13 +227,31 @@ class LocalGraph:
         began, machine = time.perf_counter(), this_machine()
         record: History | None = None
         with self._allocating(wait=False):  # only this call reads the vectors, on this stream
-            v, w, start = (self._vector(given, what) for what in ("personalization", "dangling", "nstart"))
-            own = None if v is None else namespace(v).flatnonzero(v)
-            selected = self._selected(given, own)
+            entries = read_entries(self._vertices, given)
+            w, start = self._vector(given, "dangling"), self._vector(given, "nstart")
+            own = None if entries is None else entries[0]
+            among, excluded = read_selection(self._vertices, given, own, self.memory_space)
             watch.stage("edges")
+            local = None
+            if entries is not None and w is None and start is None:
+                local = self._rank_locally(entries, options, given, Wanted(options.top, among, excluded))
+            if local is not None and local.met:
+                considered = (Considered("push", None, "few vertices near the seeds have most of the ranks"),)
+                stages = (("residuals pushed", time.perf_counter() - began),)
+                record = self._history(options, considered, stages, [(local.passes, local.error_bound)])
+                selected = None if local.shown is not None else remaining(self.n, among, excluded)
+                return Ranking(
+                    local, True, local.passes, local.error_bound, "push", time.perf_counter() - began,
+                    self._vertices.write, options.top, local.order, record, selected, self._vertices.plain_ids,
+                    local.shown,
+                )  # fmt: skip
+            v = None if entries is None else normalised(_spread(self.n, *entries), "personalization")
+            selected = remaining(self.n, among, excluded)
             equation, method_tol, pushed = (options.alpha, v, w), options.tol, None
             if proves(options) and start is None:
                 pushed, start, method_tol = self._changing.try_push(equation, options)
+            if local is not None and pushed is None and start is None:
+                start = normalized_start(local.dense())
             if pushed is None:
                 adjacency = self.adjacency
                 problem = Problem(adjacency, *equation)
@@ -239,7 +260,7 @@ class LocalGraph:
                 else:
                     method = choose(options.method, adjacency, machine, options.method_options, self._cheapest)
         if pushed is not None and start is not None:
-            name, ranks, outcome = "push", _requested(start, options), pushed
+            name, ranks, outcome = "push", requested(start, options), pushed
             considered = (Considered(name, None, "the ranks have changed little since the last ranking"),)
             stages = (("residuals pushed", time.perf_counter() - began),)
             record = self._history(options, considered, stages, [(outcome.iterations, outcome.error_bound)])
@@ -252,7 +273,8 @@ class LocalGraph:
                 if self._lasting and outcome.converged and proves(options):
                     last = LastRanks(equation, to_memory(ranks, self.memory_space), int(outcome.iterations))
                     self._changing.keep(last)
-                ranks = to_memory(_requested(ranks, options), adjacency.memory_space)
+                outcome.iterations += 0 if local is None else local.passes
+                ranks = to_memory(requested(ranks, options), adjacency.memory_space)
             if self._lasting or not outcome.converged:  # otherwise nobody sees the history
                 why = self._considered(method, options, machine)
                 record = self._history(options, why, self._stages(watch), watch.bounds)
@@ -263,47 +285,62 @@ class LocalGraph:
         )  # fmt: skip
 
     def _rank_many(self, options: Options, given: GivenByVertex, watch: Watch) -> Rankings:
-        """Compute one ranking per seed in batches, and keep only the ranks selected by `among` and `top`."""
+        """Compute one ranking per seed, and keep only the ranks selected by `among`, `exclude` and `top`."""
         if options.certified:
             raise InvalidOptionError(
                 "certified=True proves the order of one ranking, but seeds= requests several: rank each seed in a "
                 "separate call, or omit certified."
             )
         began, machine = time.perf_counter(), this_machine()
-        adjacency = self.adjacency
         with self._allocating():
             many = self._vertices.read_seeds(given.seeds, "seeds")
             seeds = Seeds.normalized(many.bounds, many.rows, many.values)
-            problem = Problem(adjacency, options.alpha, None, self._vector(given, "dangling"))
-            start = self._vector(given, "nstart")
-            own = isinstance(given.exclude, str)
-            selected = self._selected(given, None)
+            w, start = self._vector(given, "dangling"), self._vector(given, "nstart")
+            selection = read_selection(self._vertices, given, None, self.memory_space)
             watch.stage("edges")
-            method = choose_batch(options.method, adjacency, machine, options.method_options, seeds.count)
-        first, done = 0, []
-        kept: Any = None
-        positions: Any = None
-        memory_space: MemorySpace = "device" if method.runs_on == "gpu" else adjacency.memory_space
-        planned = partial(describe_seeds_memory, seeds.count, adjacency.n)
-        with explain_oom(planned), runtime.device_allocation(memory_space, adjacency.gpu):
-            for batch in batches(method, problem, seeds, start, options, machine, watch.iterations):
-                excluded = seeds.slice(first, first + len(batch.ranks)).support() if own else None
-                ranks, rows = select_ranks(_requested(batch.ranks, options), selected, options.top, excluded)
-                if rows is not None:
-                    positions = store_rows(positions, to_memory(rows, adjacency.memory_space), first, seeds.count)
-                kept = store_rows(kept, to_memory(ranks, adjacency.memory_space), first, seeds.count)
-                first += len(ranks)
-                done.append(batch[1:])
-            converged, iterations, bounds = (np.concatenate(each) for each in zip(*done, strict=True))
-            least = f"the least estimate for {counted(seeds.count, 'seed')}"
-            considered = (Considered(method.name, None, least if options.method == "auto" else "requested by name"),)
+        found = SeedRanks(seeds, options, selection, self.n, own=isinstance(given.exclude, str))
+        edges, left, name = self._changing.state.edges, np.arange(seeds.count), "push"
+        if w is None and start is None and self._lasting and self._local.may_pay(edges, options):
+            left = found.push(self._local, edges, machine.threads)
+        if left.size:
+            adjacency, first = self.adjacency, 0
+            with self._allocating():
+                method = choose_batch(options.method, adjacency, machine, options.method_options, left.size)
+            name = method.name
+            memory_space: MemorySpace = "device" if method.runs_on == "gpu" else adjacency.memory_space
+            planned = partial(describe_seeds_memory, seeds.count, adjacency.n)
+            with explain_oom(planned), runtime.device_allocation(memory_space, adjacency.gpu):
+                problem, rest = Problem(adjacency, options.alpha, None, w), seeds.take(left)
+                for batch in batches(method, problem, rest, start, options, machine, watch.iterations):
+                    which = left[first : first + len(batch.ranks)]
+                    first += len(which)
+                    found.keep(which, batch.ranks, adjacency.memory_space)
+                    found.converged[which], found.iterations[which], found.bounds[which] = batch[1:]
+        least = f"the least estimate for {counted(seeds.count, 'seed')}"
+        considered = (Considered(name, None, least if options.method == "auto" else "requested by name"),)
+        with self._allocating():
             return Rankings(
-                kept, bool(converged.all()), int(iterations.max()), float(bounds.max()), method.name,
+                found.ranks, bool(found.converged.all()), int(found.iterations.max()), float(found.bounds.max()), name,
                 time.perf_counter() - began, partial(self._vertices.write, labels=many.labels), options.top,
-                each_converged=converged, each_iterations=iterations, each_error_bound=bounds, rows=positions,
-                _history=self._history(options, considered, self._stages(watch), []),
+                each_converged=found.converged, each_iterations=found.iterations, each_error_bound=found.bounds,
+                rows=found.rows, _history=self._history(options, considered, self._stages(watch), []),
                 _ids=self._vertices.plain_ids, _seeds=partial(seed_ids, self._vertices, many.labels),
             )  # fmt: skip
+
+    def _rank_locally(
+        self, entries: tuple[Integers, Floats], options: Options, given: GivenByVertex, wanted: Wanted
+    ) -> LocalRanks | None:
+        """Rank by pushes from the seeds; None if that is not expected to pay."""
+        edges = self._changing.state.edges
+        if not self._lasting or not self._local.may_pay(edges, options) or self._changing.follows(entries[0]):
+            return None
+        rows, values = entries
+        equal = None
+        if options.certified:
+            known: dict[int, float] = defaultdict(float, zip(rows.tolist(), values.tolist(), strict=True))
+            equal = EqualRanks(self.adjacency, lambda: [known]).equal  # type: ignore[list-item]  # looked up by vertex
+        seeds = rows, normalised(values, "personalization")
+        return self._local.rank(edges, seeds, options, wanted, equal=equal)
 
     def _allocating(self, *, wait: bool = True) -> Any:
         return runtime.device_allocation(self.memory_space, self._changing.state.edges.gpu, wait=wait)
@@ -312,24 +349,6 @@ class LocalGraph:
         """Return a distribution given by vertex as n float64 with sum 1, or None."""
         values = getattr(given, what)
         return None if values is None else normalised(self._vertices.read_values(values, what), what)
-
-    def _selected(self, given: GivenByVertex, own: Integers | None) -> Integers | None:
-        """Return the positions of the vertices to return, in their order; None for all.
-
-        `own`: Vertices that exclude="seeds" leaves out; None if each of several rankings has its own.
-        """
-        among = None if given.among is None else self._vertices.read_positions(given.among, "among")
-        excluded = own if isinstance(given.exclude, str) else None
-        if given.exclude is not None and not isinstance(given.exclude, str):
-            excluded = self._vertices.read_positions(given.exclude, "exclude", may_be_empty=True)
-        selected: Integers | None = to_memory(among, self.memory_space)
-        if excluded is None:
-            return selected
-        excluded = to_memory(excluded, self.memory_space)
-        kept = namespace(excluded).ones(len(self._vertices), np.bool_)
-        kept[excluded] = False
-        remaining: Integers = namespace(kept).flatnonzero(kept) if selected is None else selected[kept[selected]]
-        return remaining
 
     def _considered(self, method: Method, options: Options, machine: Machine) -> tuple[Considered, ...]:
         """Return why this method was chosen and others were not; cached, since this takes as long as iterations."""
@@ -392,6 +411,8 @@ def _iterated(
     return step.ranks(), outcome
 
 
-def _requested(ranks: Floats, options: Options) -> Any:
-    """Return ranks in the requested scale and type."""
-    return (ranks if options.scale == 1 else ranks * ranks.shape[-1]).astype(options.dtype, copy=False)
+def _spread(n: int, rows: Integers, values: Floats) -> Floats:
+    """Return n values, 0 but for those at `rows`."""
+    vector: Floats = namespace(values).zeros(n)
+    vector[rows] = values
+    return vector

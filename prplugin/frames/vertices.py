@@ -184,6 +184,18 @@ class Vertices:
         with self._reading(given):
             return self.boundary.values(self._values(self._converted(given, what), what))
 
+    def read_entries(self, given: Any, what: str) -> tuple[Integers, Floats]:
+        """Return the positions and the values of the vertices of a distribution; see `read_values`."""
+        with self._reading(given):
+            given = self._converted(given, what)
+            if _is_array(given):
+                values = self._values(given, what)
+                rows = self.xp.flatnonzero(values)
+                entries = rows, values[rows]
+            else:
+                entries = self._entries(given, what)
+            return self.boundary.values(entries[0]), self.boundary.values(entries[1])
+
     def _values(self, given: Any, what: str) -> Floats:
         n = len(self)
         if _is_array(given):
@@ -194,15 +206,19 @@ class Vertices:
                     "graph.vertices. Pass a list to name vertices."
                 )
             return self.library.numbers_of_array(given, what, InvalidOptionError)
+        rows, values = self._entries(given, what)
+        vector: Floats = self.xp.zeros(n)
+        vector[rows] = values
+        return vector
+
+    def _entries(self, given: Any, what: str) -> tuple[Integers, Floats]:
         if isinstance(given, self.types.frames) and SEED in given.columns and SEED not in self.names:
             raise InvalidOptionError(
                 f"{what} is a frame with a column {SEED!r}, and is one distribution. For many rankings pass it as "
                 "seeds=."
             )
         columns, values = self.ids_and_numbers(given, what)
-        vector: Floats = self.xp.zeros(n)
-        vector[self._known_positions(columns, what)] = values
-        return vector
+        return self._known_positions(columns, what), values
 
     def read_seeds(self, given: Any, what: str) -> SeedValues:
         """Return the distributions of many seeds.

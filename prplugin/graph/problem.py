@@ -73,6 +73,14 @@ class Seeds:
         """Number of seeds."""
         return self.bounds.size - 1
 
+    def take(self, which: Integers) -> Seeds:
+        """Return some of the seeds, in the given order."""
+        sizes = np.diff(self.bounds)[which]
+        bounds = np.append(0, np.cumsum(sizes))
+        at = np.repeat(self.bounds[which] - bounds[:-1], sizes) + np.arange(bounds[-1])
+        at = namespace(self.rows).asarray(at)
+        return Seeds(bounds, self.rows[at], self.values[at])
+
     def slice(self, first: int, last: int) -> Seeds:
         """Return the seeds `first` to `last` - 1."""
         begin, end = self.bounds[first], self.bounds[last]

@@ -70,7 +70,7 @@ class Ranking(Displayed):
         Time of `rank`, reading the frame not included: layout, iterations, proof and, with "measured", timings.
     """
 
-    ranks: NDArray[np.floating[Any]]
+    _given: Any
     converged: bool
     iterations: int
     error_bound: float
@@ -82,6 +82,13 @@ class Ranking(Displayed):
     _history: Any = None  # a History; None for the ranking of a one-shot graph, of which only the frame is returned
     _among: Integers | None = None
     _ids: Callable[[Integers], list[Any]] | None = None
+    _shown: tuple[Integers, NDArray[np.floating[Any]]] | None = None
+
+    @cached_property
+    def ranks(self) -> NDArray[np.floating[Any]]:
+        """Ranks of all vertices, in the order of the result."""
+        ranks: NDArray[np.floating[Any]] = self._given.dense() if hasattr(self._given, "dense") else self._given
+        return ranks
 
     @cached_property
     def frame(self) -> Any:
@@ -91,6 +98,8 @@ class Ranking(Displayed):
         k highest ranks in descending order.
         """
         began = time.perf_counter()
+        if self._shown is not None:
+            return self._write(self._shown[1], self._shown[0])
         with runtime.device_allocation(memory_space_of(self.ranks), gpu_of(self.ranks)):
             rows = self._rows(self._top)
             frame = self._write(self.ranks, None) if rows is None else self._written(rows)
@@ -99,6 +108,8 @@ class Ranking(Displayed):
 
     def _rows(self, top: int | None) -> Integers | None:
         """Return the positions of the vertices that are asked for, all (None) or the `top` highest."""
+        if self._shown is not None:
+            return self._shown[0]
         if self._order is not None:
             return self._order.rows
         if top is None:

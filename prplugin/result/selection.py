@@ -84,11 +84,3 @@ def select_ranks(
         ranks = xp.take_along_axis(ranks, highest, axis=1)
         rows = highest if rows is None else xp.take_along_axis(rows, highest, axis=1)
     return ranks if excluded is None else xp.maximum(ranks, 0.0), rows
-
-
-def store_rows(matrix: Any, rows: Any, first: int, count: int) -> Any:
-    """Copy rows into a matrix of `count` rows from row `first` on; allocate the matrix if it is None."""
-    if matrix is None:
-        matrix = namespace(rows).empty((count, rows.shape[1]), rows.dtype)
-    matrix[first : first + len(rows)] = rows
-    return matrix
