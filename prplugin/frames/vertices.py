@@ -12,23 +12,13 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
 from prplugin.frames.columns import columns_of
-from prplugin.frames.labels import Labels
+from prplugin.frames.labels import Labels, SeedValues
 from prplugin.graph.adjacency import group_sizes
 from prplugin.types.arrays import copied, find_integers, namespace, plain_array, to_host, to_memory
 from prplugin.types.edges import Floats, Integers
 
 SEED = "seed"
 """Name of the seed column, in arguments and results."""
-
-
-@dataclass(frozen=True, slots=True)
-class SeedValues:
-    """Values by vertex of k seeds, not normalized."""
-
-    bounds: Integers  # k + 1 int64 on the host: the entries of seed j are bounds[j]:bounds[j + 1]
-    rows: Integers  # position of the vertex of each entry
-    values: Floats  # finite and non-negative
-    labels: Labels
 
 
 class GivenTypes(NamedTuple):
