@@ -10,10 +10,10 @@ import numpy as np
 from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Seeds
-from prplugin.graph.update import ChangingEdges
 from prplugin.options import GivenByVertex, Options
 from prplugin.result.selection import select_ranks
-from prplugin.solver.local import LocalQueries, LocalRanks, Wanted
+from prplugin.streams.host_edges import HostEdges
+from prplugin.streams.local import LocalQueries, LocalRanks, Wanted
 from prplugin.types.arrays import MemorySpace, namespace, to_memory
 from prplugin.types.edges import Floats, Integers
 
@@ -95,7 +95,7 @@ class SeedRanks:
         if rows is not None:
             self.rows[which] = rows
 
-    def push(self, queries: LocalQueries, edges: Adjacency | ChangingEdges, threads: int) -> Integers:
+    def push(self, queries: LocalQueries, edges: Adjacency | HostEdges, threads: int) -> Integers:
         """Rank the seeds by pushes, each on one thread; return those that iterations over all edges are to rank."""
         every, left = np.arange(self._seeds.count), []
 

@@ -1,4 +1,4 @@
-"""Seeds of many rankings, and their labels in the frame."""
+"""Labels of the seeds in the frame of many rankings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from prplugin.types.arrays import namespace
-from prplugin.types.edges import Floats, Integers
+from prplugin.types.edges import Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,3 @@ class Labels:
         if self.rows is None:
             return ranks, rows, Labels(column=take(self.column, each))
         return ranks, rows, Labels(rows=self.rows[each])
-
-
-@dataclass(frozen=True, slots=True)
-class SeedValues:
-    """Values by vertex of k seeds, not normalized."""
-
-    bounds: Integers  # k + 1 int64 on the host: the entries of seed j are bounds[j]:bounds[j + 1]
-    rows: Integers  # position of the vertex of each entry
-    values: Floats  # finite and non-negative
-    labels: Labels

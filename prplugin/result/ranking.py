@@ -169,7 +169,7 @@ class Ranking(Displayed):
             yield from of_order(self._order)
 
     @explain_unknown_arguments
-    def plot(self, *, top: int = SHOWN, ax: Any = None) -> Any:
+    def plot(self, *, top: int = SHOWN, ax: object = None) -> Any:
         """Draw the error bound against passes over the edges, the distribution of ranks, and the highest vertices.
 
         For many seeds, draw the passes and the error bound of each, and the vertices of the highest mean rank. For a

@@ -1,7 +1,7 @@
 """Personalized ranks by pushes from the seeds, which touch only vertices near them, with a proved error bound.
 
 Let alpha be the damping factor, v the teleport distribution, P the matrix of the normalized weights (the row of a
-dangling vertex is empty), and let the dangling mass be distributed by v as well. As in `prplugin.solver.residual`, the
+dangling vertex is empty), and let the dangling mass be distributed by v as well. As in `prplugin.streams.residual`, the
 PageRank is x* = z / sum(z), where z = v + alpha P^T z. Pushes (Andersen, Chung and Lang 2006, "Local graph partitioning
 using PageRank vectors") keep y >= 0 and r >= 0, at first 0 and v, such that
 
@@ -19,7 +19,7 @@ With Q = sum(q), the ranks are q / Q. As z / sum(z) - q / Q = (e - sum(e) q / Q)
 Two exact ranks are in the order of z, and q_i <= z_i <= q_i + E. If q_i - q_j > E, vertex i is higher than vertex j.
 
 **Rounding.** The stored r differs in L1 from the residual of the stored y by at most rho, which the kernels accumulate
-(`prplugin.solver.residual`), and the sums q by at most u Q. In (1), z therefore differs from q + e by some f with
+(`prplugin.streams.residual`), and the sums q by at most u Q. In (1), z therefore differs from q + e by some f with
 ||f|| <= F = rho / (1 - alpha) + u Q, and (3) becomes 2 (E + F) / Q. Two entries of f differ by at most F, so that
 q_i - q_j has to exceed E + F. The quotients q / Q add the rounding depth of the sum Q and one rounding.
 
@@ -41,12 +41,12 @@ import numpy as np
 from prplugin.cpu import library
 from prplugin.cpu import push as kernels
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.update import ChangingEdges
 from prplugin.numerics.rounding import StepRounding, rounding_depth
 from prplugin.options import Options, likely_steps, proves
 from prplugin.solver.certificate import Certificate
-from prplugin.solver.residual import ROUNDING_MARGIN, UNIT_ROUNDOFF
 from prplugin.solver.top_k import Equal, least_gap, order_of
+from prplugin.streams.host_edges import HostEdges
+from prplugin.streams.residual import ROUNDING_MARGIN, UNIT_ROUNDOFF
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.order import Order
 
@@ -88,7 +88,7 @@ class OutEdges(NamedTuple):
     usual: bool
 
     @classmethod
-    def of(cls, edges: Adjacency | ChangingEdges) -> OutEdges:
+    def of(cls, edges: Adjacency | HostEdges) -> OutEdges:
         """Return the out-edges of a graph on the host; they are grouped by source if that was not done before."""
         out_weight, usual = edges.out_weight, True
         if isinstance(edges, Adjacency):
@@ -123,19 +123,19 @@ class LocalQueries:
         """Note that the edges have changed."""
         self._edges = None
 
-    def may_pay(self, edges: Adjacency | ChangingEdges, options: Options) -> bool:
+    def may_pay(self, edges: Adjacency | HostEdges, options: Options) -> bool:
         """Return whether a personalized ranking may be faster than by iterations over all edges, and can be proved."""
         return (
             edges.m >= MIN_EDGES
             and proves(options)
             and (options.method, options.max_iter, len(options.method_options)) == ("auto", None, 0)
-            and (isinstance(edges, ChangingEdges) or edges.memory_space == "host")
+            and (isinstance(edges, HostEdges) or edges.memory_space == "host")
             and library.is_available()
             and self._out_edges(edges).usual
         )
 
     def rank(
-        self, edges: Adjacency | ChangingEdges, seeds: tuple[Integers, Floats], options: Options, wanted: Wanted, *,
+        self, edges: Adjacency | HostEdges, seeds: tuple[Integers, Floats], options: Options, wanted: Wanted, *,
         equal: Equal | None = None, share: float = 1.0,
     ) -> LocalRanks | None:  # fmt: skip
         """Rank by pushes; None if there are too many seeds.
@@ -156,7 +156,7 @@ class LocalQueries:
         with self._arrays(n, out.indices.dtype) as arrays:
             return _Query(out, options, arrays, *seeds).rank(wanted, equal, budget)
 
-    def _out_edges(self, edges: Adjacency | ChangingEdges) -> OutEdges:
+    def _out_edges(self, edges: Adjacency | HostEdges) -> OutEdges:
         if self._edges is None:
             self._edges = OutEdges.of(edges)
         return self._edges

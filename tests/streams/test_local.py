@@ -15,7 +15,7 @@ from method_params import examples
 from rational_pagerank import distance, solve
 
 import prplugin
-from prplugin.solver import local
+from prplugin.streams import local
 from tests.solver.test_accuracy import frame, graphs
 from tests.solver.test_certified import assert_order_is_exact
 
