@@ -9,6 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from drawn_graphs import frame, graphs
+from exact_order import assert_order_is_exact
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from method_params import examples
@@ -16,8 +18,6 @@ from rational_pagerank import distance, solve
 
 import prplugin
 from prplugin.streams import local
-from tests.solver.test_accuracy import frame, graphs
-from tests.solver.test_certified import assert_order_is_exact
 
 N, M = 20_000, 100_000
 
