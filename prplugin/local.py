@@ -168,11 +168,11 @@ class LocalGraph:
         """Remove and add edges; on any error, change nothing."""
         explanation = "An update holds the old and the new edges at the same time. Nothing was changed."
         with self._access.updating(), explain_oom(lambda: explanation), self._allocating():
+            self._local.reset()
             self._changing.update(add, remove)
             self._timings.clear()
             self._cheapest.clear()
             self._reasons.clear()
-            self._local.reset()
 
     def vertices(self) -> Any:
         """Return the ids in the order of the ranks."""
@@ -305,7 +305,8 @@ class LocalGraph:
             selection = read_selection(self._vertices, given, None, self.memory_space)
             watch.stage("edges")
         found = SeedRanks(seeds, options, selection, self.n, own=isinstance(given.exclude, str))
-        edges, left, name = self._local_edges(options), np.arange(seeds.count), "push"
+        edges = self._local_edges(options, seeds.rows.size // seeds.count)
+        left, name = np.arange(seeds.count), "push"
         if w is None and start is None and edges is not None:
             left = found.push(self._local, edges, machine.threads)
         if left.size:
@@ -333,10 +334,10 @@ class LocalGraph:
                 _ids=self._vertices.plain_ids, _seeds=partial(seed_ids, self._vertices, many.labels),
             )  # fmt: skip
 
-    def _local_edges(self, options: Options) -> Adjacency | HostEdges | None:
-        """Return the edges of the graph if pushes from few seeds may rank faster than iterations, else None."""
+    def _local_edges(self, options: Options, seeds: int) -> Adjacency | HostEdges | None:
+        """Return the edges of the graph if pushes from so many seeds may rank faster than iterations, else None."""
         edges = self._changing.state.edges
-        if not self._lasting or isinstance(edges, DeviceEdges) or not self._local.may_pay(edges, options):
+        if not self._lasting or isinstance(edges, DeviceEdges) or not self._local.may_pay(edges, options, seeds):
             return None
         return edges
 
@@ -344,7 +345,7 @@ class LocalGraph:
         self, entries: tuple[Integers, Floats], options: Options, given: GivenByVertex, wanted: Wanted
     ) -> LocalRanks | None:
         """Rank by pushes from the seeds; None if that is not expected to pay."""
-        edges = self._local_edges(options)
+        edges = self._local_edges(options, entries[0].size)
         if edges is None or self._changing.follows(entries[0]):
             return None
         rows, values = entries

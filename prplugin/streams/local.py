@@ -123,22 +123,23 @@ class LocalQueries:
         """Note that the edges have changed."""
         self._edges = None
 
-    def may_pay(self, edges: Adjacency | HostEdges, options: Options) -> bool:
-        """Return whether a personalized ranking may be faster than by iterations over all edges, and can be proved."""
+    def may_pay(self, edges: Adjacency | HostEdges, options: Options, seeds: int) -> bool:
+        """Return whether so many seeds may be ranked faster than by iterations over all edges, with a proof."""
         return (
             edges.m >= MIN_EDGES
             and proves(options)
             and (options.method, options.max_iter, len(options.method_options)) == ("auto", None, 0)
             and (isinstance(edges, HostEdges) or edges.memory_space == "host")
             and library.is_available()
+            and seeds * kernels.PUSH_COST <= MAX_SEEDS_FRACTION * _budget(edges.n, edges.m, options)
             and self._out_edges(edges).usual
         )
 
     def rank(
         self, edges: Adjacency | HostEdges, seeds: tuple[Integers, Floats], options: Options, wanted: Wanted, *,
-        equal: Equal | None = None, share: float = 1.0,
-    ) -> LocalRanks | None:  # fmt: skip
-        """Rank by pushes; None if there are too many seeds.
+        equal: Equal | None = None,
+    ) -> LocalRanks:  # fmt: skip
+        """Rank by pushes, until iterations over all edges are expected to take less time.
 
         Parameters
         ----------
@@ -146,15 +147,10 @@ class LocalQueries:
             Positions and positive teleport probabilities, of sum 1.
         equal : function, optional
             Proves that two vertices have equal ranks. If given, the order of the vertices to return is to be proved.
-        share : float
-            Part of the usual number of pushes that may be expected.
         """
         n, out = edges.n, self._out_edges(edges)
-        budget = share * likely_steps(options) * (n + out.m) / PUSH_SLOWDOWN
-        if seeds[0].size * kernels.PUSH_COST > MAX_SEEDS_FRACTION * budget:
-            return None
         with self._arrays(n, out.indices.dtype) as arrays:
-            return _Query(out, options, arrays, *seeds).rank(wanted, equal, budget)
+            return _Query(out, options, arrays, *seeds).rank(wanted, equal, _budget(n, out.m, options))
 
     def _out_edges(self, edges: Adjacency | HostEdges) -> OutEdges:
         if self._edges is None:
@@ -211,6 +207,11 @@ class LocalRanks(NamedTuple):
         ranks = np.zeros(self.n, self.values.dtype)
         ranks[self.rows] = self.values
         return ranks
+
+
+def _budget(n: int, m: int, options: Options) -> float:
+    """Return the number of edges whose pushes take about as long as iterations over all edges."""
+    return likely_steps(options) * (n + m) / PUSH_SLOWDOWN
 
 
 class _Query:
