@@ -11,6 +11,9 @@ matrix, stopped once alpha / (1 - alpha) times the L1 change of a step is at mos
 many calls, and prplugin all of them in one call with ``seeds=``. "ratio" is the time of the library divided by that of
 prplugin; "minimum" is the smallest sample, and "minimum ratio" the ratio of both. All results are compared before any
 is timed; "L1 distance" is the largest L1 distance of the library's ranks to those of prplugin.
+
+Queries from one vertex are on directed graphs of hosts of 200 vertices, without weights and at alpha 0.85; a part of
+the links leaves the host. "prplugin, all edges" is ``method="native"``.
 """
 
 from __future__ import annotations
@@ -44,6 +47,14 @@ PACKAGES = ("igraph",)
 
 SIZES = (2_000, 10_000), (10_354, 146_239), (100_000, 1_000_000)
 
+HOSTS = (100_000, 500_000, 0.1), (100_000, 500_000, 1.0), (2_000_000, 10_000_000, 0.1), (2_000_000, 10_000_000, 1.0)
+"""Vertices, edges and the fraction of links that leave their host of `HOST` vertices."""
+
+HOST, FEW_ALPHA = 200, 0.85
+
+MOST_IN_IGRAPH = 1_000_000
+"""Largest number of edges of a graph that is built in igraph, from Python objects."""
+
 QUERIES, QUICK_QUERIES = 1_000, 50
 
 ALPHA, TOL = 0.5, 1e-6
@@ -71,6 +82,11 @@ def parts(data: Path | None, quick: bool) -> list[Part]:
         for n, m in sizes:
             runs = 5 if quick else min(60, max(5, 3_000_000 // m))
             found.append(Part(f"{n:,} vertices, {processor}", partial(_single, n, m, space, runs)))
+        for n, m, leaving in HOSTS[:1] if quick else HOSTS:
+            if space == "host":
+                found.append(
+                    Part(f"one seed of {n:,}, {leaving:.0%} leave", partial(_few, n, m, leaving, 3 if quick else 9))
+                )
         found.append(Part(f"{many[2]:,} queries, {processor}", partial(_many, *many, space, 1 if quick else 3)))
     return found
 
@@ -94,6 +110,76 @@ def _single(n: int, m: int, space: MemorySpace, runs: int) -> Iterator[dict[str,
     own, *others = alternately(*(library.query for library in libraries.values()), runs=runs)
     for name, other in zip(list(libraries)[1:], others, strict=True):
         yield _row({**known, **how, "library": name, "L1 distance": distances[name]}, other, own)
+
+
+def _few(n: int, m: int, leaving: float, runs: int) -> Iterator[dict[str, Any]]:
+    """Yield the times of queries from one vertex each, in turn from `runs` vertices, on a graph of hosts."""
+    import prplugin
+
+    random = np.random.default_rng(0)
+    source = np.concatenate([np.arange(n), random.integers(0, n, m - n)])  # no vertex is dangling
+    random.shuffle(source)
+    leaves = random.random(m) < leaving
+    target = np.where(leaves, random.integers(0, n, m), source // HOST * HOST + random.integers(0, HOST, m)) % n
+    edges = pd.DataFrame({"src": source, "dst": target})
+    graph = prplugin.Graph(edges, vertices=range(n))
+    seeds = itertools.cycle(source[:runs].tolist())
+    given = {"alpha": FEW_ALPHA, "tol": TOL}
+    libraries = {
+        "prplugin": lambda seed: graph.rank(personalization=[seed], **given).ranks,
+        "prplugin, all edges": lambda seed: graph.rank(personalization=[seed], method="native", **given).ranks,
+        "SciPy": _scipy_from_one(edges, n),
+    }
+    if m <= MOST_IN_IGRAPH:
+        try:
+            libraries["igraph"] = _igraph_from_one(edges, n)
+        except ModuleNotFoundError as error:
+            yield dict.fromkeys(COLUMNS, "") | {"library": "igraph", "note": str(error)}
+    first = int(source[0])
+    distances = check({name: np.asarray(query(first)) for name, query in libraries.items()})
+    ranking = graph.rank(personalization=[first], **given)
+    known = {
+        "vertices": n, "edges": m, "processor": "CPU", "queries": f"1 vertex, {leaving:.0%} of links leave",
+        "method": ranking.method, "iterations": ranking.iterations,
+    }  # fmt: skip
+    for name in list(libraries)[1:]:
+        # Both of a pair get the same seed.
+        pairs = itertools.chain.from_iterable((seed, seed) for seed in seeds)
+        own, other = alternately(*(partial(_next, libraries[one], pairs) for one in ("prplugin", name)), runs=runs)
+        yield _row({**known, "library": name, "L1 distance": distances[name]}, other, own)
+
+
+def _next(query: Callable[[int], Any], seeds: Iterator[int]) -> Any:
+    return query(next(seeds))
+
+
+def _scipy_from_one(edges: pd.DataFrame, n: int) -> Callable[[int], Any]:
+    import scipy.sparse
+
+    degrees = np.bincount(edges["src"], minlength=n)
+    shares = 1.0 / degrees[edges["src"]]
+    matrix = scipy.sparse.csr_array((shares, (edges["dst"], edges["src"])), shape=(n, n))
+    dangling = degrees == 0
+
+    def query(seed: int) -> np.ndarray:
+        x = np.zeros(n)
+        x[seed] = 1
+        while True:
+            y = FEW_ALPHA * (matrix @ x)
+            y[seed] += FEW_ALPHA * x[dangling].sum() + 1 - FEW_ALPHA
+            if FEW_ALPHA / (1 - FEW_ALPHA) * np.abs(y - x).sum() <= TOL:
+                return y
+            x = y
+
+    return query
+
+
+def _igraph_from_one(edges: pd.DataFrame, n: int) -> Callable[[int], Any]:
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    import igraph
+
+    graph = igraph.Graph(n, list(zip(edges["src"].tolist(), edges["dst"].tolist(), strict=True)), directed=True)
+    return lambda seed: graph.personalized_pagerank(damping=FEW_ALPHA, reset_vertices=[seed], implementation="prpack")
 
 
 def _many(n: int, m: int, count: int, space: MemorySpace, runs: int) -> Iterator[dict[str, Any]]:

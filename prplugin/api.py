@@ -33,6 +33,7 @@ def pagerank(
     personalization: object = None,
     seeds: object = None,
     among: object = None,
+    exclude: object = None,
     dangling: object = None,
     nstart: object = None,
     tol: float = 1e-6,
@@ -97,6 +98,8 @@ def pagerank(
         (without further columns, all `values` are 1); or a k x n array. Cannot be combined with `personalization`.
     among : list, Series, index or array of vertices, optional
         Return only the ranks of these vertices in the whole graph, in this order, or with `top` the highest of them.
+    exclude : list, Series, index or array of vertices, or "seeds", optional
+        Do not return these vertices; the ranks of others do not change. "seeds": those to which a ranking teleports.
     dangling, nstart : optional
         As for `personalization`: the distribution of the dangling mass, and the initial ranks.
     tol : float, default 1e-6
@@ -117,7 +120,8 @@ def pagerank(
     top : int, optional
         Return only the `top` highest ranks, in descending order; ties in the order of the result.
     certified : bool, default False
-        With `top`: stop as soon as the order of the highest ranks is proved, or at `tol`. Vertices with equal in-edges,
+        With `top`, or with `among`, whose vertices are then returned in descending order: stop as soon as the order of
+        the ranks returned is proved, or at `tol`. Vertices with equal in-edges,
         and some others, are proved to have equal ranks. `Ranking.ties` lists them, and vertices whose order is not
         proved. Weights are compared as float64: weights that round to the same float64 are equal.
     progress : bool or function, default False
@@ -167,7 +171,7 @@ def pagerank(
         alpha=alpha, tol=tol, max_iter=max_iter, stop=stop, scale=scale, dtype=dtype, method=method, top=top,
         certified=certified, method_options=method_options,
     )  # fmt: skip
-    given = GivenByVertex(personalization, seeds, among, dangling, nstart)
+    given = GivenByVertex(personalization, seeds, among, exclude, dangling, nstart)
     how = EdgeOptions(source, destination, weight, directed, vertices, duplicates, time, half_life, window, now)
     with watching(progress) as watch:
         watch.stage("vertices")
@@ -303,6 +307,7 @@ class Graph(Constructors):
         personalization: object = None,
         seeds: object = None,
         among: object = None,
+        exclude: object = None,
         dangling: object = None,
         nstart: object = None,
         tol: float = 1e-6,
@@ -322,8 +327,8 @@ class Graph(Constructors):
         ----------
         alpha, personalization : optional
             Damping factor; teleport distribution.
-        seeds, among : optional
-            Distributions to compute one ranking of each; vertices to return the ranks of.
+        seeds, among, exclude : optional
+            Distributions to compute one ranking of each; vertices to return the ranks of; vertices not to return.
         dangling, nstart : optional
             As for `personalization`: the distribution of the dangling mass, and the initial ranks.
         tol, max_iter, stop : optional
@@ -346,5 +351,6 @@ class Graph(Constructors):
             alpha=alpha, tol=tol, max_iter=max_iter, stop=stop, scale=scale, dtype=dtype, method=method, top=top,
             certified=certified, method_options=method_options,
         )  # fmt: skip
+        given = GivenByVertex(personalization, seeds, among, exclude, dangling, nstart)
         with watching(progress) as watch:
-            return self._graph.rank(options, GivenByVertex(personalization, seeds, among, dangling, nstart), watch)
+            return self._graph.rank(options, given, watch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import partial
@@ -36,15 +37,19 @@ from prplugin.methods.measured import TimingCache, fastest, measured
 from prplugin.methods.registry import ChoiceCache, choose, choose_batch, compile_ahead, reasons
 from prplugin.options import EdgeOptions, GivenByVertex, Options, proves
 from prplugin.progress import Watch
-from prplugin.result.ranking import Ranking, Rankings, require_converged, select_ranks, store_rows
+from prplugin.queries import SeedRanks, read_entries, read_selection, remaining, requested
+from prplugin.result.ranking import Ranking, Rankings, require_converged
 from prplugin.solver.acceleration.direct import SlowConvergence
 from prplugin.solver.batch import batches
 from prplugin.solver.loop import Outcome
 from prplugin.solver.solve import solve
-from prplugin.solver.top_k import Equal, OrderProof, order_of
+from prplugin.solver.top_k import NO_ORDER, OrderProof
 from prplugin.streams.decay import decay_weights
-from prplugin.streams.graph import Aging, ChangingGraph, LastRanks, Pushed, Start
-from prplugin.types.arrays import MemorySpace, gpu_of, memory_space_of, to_memory
+from prplugin.streams.device_edges import DeviceEdges
+from prplugin.streams.graph import Aging, ChangingGraph, LastRanks, Pushed, Start, normalized_start
+from prplugin.streams.host_edges import HostEdges
+from prplugin.streams.local import LocalQueries, LocalRanks, Wanted
+from prplugin.types.arrays import MemorySpace, gpu_of, memory_space_of, namespace, to_host, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.history import Considered, History
@@ -73,7 +78,7 @@ class LocalGraph:
         schema = schema or EdgeOptions(weight="weight" if adjacency.weighted else None)
         self._changing = ChangingGraph(adjacency, vertices, schema, aging)
         self.memory_space, self._weighted, self._weights = adjacency.memory_space, adjacency.weighted, weights
-        self._lasting, self._access = lasting, Access()
+        self._lasting, self._access, self._local = lasting, Access(), LocalQueries()
         self._timings: TimingCache = {}
         self._cheapest: ChoiceCache = {}
         self._reasons: dict[tuple[str, ...], tuple[Considered, ...]] = {}
@@ -163,6 +168,7 @@ class LocalGraph:
         """Remove and add edges; on any error, change nothing."""
         explanation = "An update holds the old and the new edges at the same time. Nothing was changed."
         with self._access.updating(), explain_oom(lambda: explanation), self._allocating():
+            self._local.reset()
             self._changing.update(add, remove)
             self._timings.clear()
             self._cheapest.clear()
@@ -213,6 +219,11 @@ class LocalGraph:
 
     def rank(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
         """Compute one ranking, or one per seed; raise `NotConvergedError` if it did not converge."""
+        if options.certified and options.top is None and given.among is None:
+            raise InvalidOptionError(
+                "certified=True proves the order of the highest ranks: pass their number as top=k, or the vertices to "
+                "compare as among=."
+            )
         rank = self._rank_one if given.seeds is None else self._rank_many
         with self._access.reading(ranking=True):
             return require_converged(rank(options, given, watch), options)
@@ -221,14 +232,33 @@ class LocalGraph:
         began, machine = time.perf_counter(), this_machine()
         record: History | None = None
         with self._allocating(wait=False):  # only this call reads the vectors, on this stream
-            v, w, start = (self._vector(given, what) for what in ("personalization", "dangling", "nstart"))
-            among = self._positions(given, options)
+            entries = read_entries(self._vertices, given)
+            w, start = self._vector(given, "dangling"), self._vector(given, "nstart")
+            own = None if entries is None else entries[0]
+            among, excluded = read_selection(self._vertices, given, own, self.memory_space)
             watch.stage("edges")
+            local = None
+            if entries is not None and w is None and start is None:
+                local = self._rank_locally(entries, options, given, Wanted(options.top, among, excluded))
+            if local is not None and local.met:
+                considered = (Considered("push", None, "few vertices near the seeds have most of the ranks"),)
+                stages = (("residuals pushed", time.perf_counter() - began),)
+                record = self._history(options, considered, stages, [(local.passes, local.error_bound)])
+                selected = None if local.shown is not None else remaining(self.n, among, excluded)
+                return Ranking(
+                    local, True, local.passes, local.error_bound, "push", time.perf_counter() - began,
+                    self._vertices.write, options.top, local.order, record, selected, self._vertices.plain_ids,
+                    local.shown,
+                )  # fmt: skip
+            v = None if entries is None else normalised(_spread(self.n, *entries), "personalization")
+            selected = remaining(self.n, among, excluded)
             equation = options.alpha, v, w
             begin: Pushed | Start = Start(start, options.tol)
             if proves(options) and start is None:
                 begin = self._changing.push(equation, options)
             if isinstance(begin, Start):
+                if local is not None and begin.ranks is None:
+                    begin = Start(normalized_start(local.dense()), options.tol)
                 adjacency = self.adjacency
                 problem = Problem(adjacency, *equation)
                 if options.method == "measured":
@@ -236,7 +266,7 @@ class LocalGraph:
                 else:
                     method = choose(options.method, adjacency, machine, options.method_options, self._cheapest)
         if isinstance(begin, Pushed):
-            name, ranks, outcome = "push", _requested(begin.ranks, options), begin.outcome
+            name, ranks, outcome = "push", requested(begin.ranks, options), begin.outcome
             considered = (Considered(name, None, "the ranks have changed little since the last ranking"),)
             stages = (("residuals pushed", time.perf_counter() - began),)
             record = self._history(options, considered, stages, [(outcome.iterations, outcome.error_bound)])
@@ -244,61 +274,87 @@ class LocalGraph:
             name, memory_space = method.name, "device" if method.runs_on == "gpu" else adjacency.memory_space
             planned = partial(describe_method_memory, adjacency, name, machine)
             with explain_oom(planned), runtime.device_allocation(memory_space, adjacency.gpu):
-                equal = self._equal(given) if options.certified else None
-                ranks, outcome = _iterated(method, problem, begin, options, watch, equal, machine)
+                order = self._order_proof(given, options, selected) if options.certified else None
+                ranks, outcome = _iterated(method, problem, begin, options, watch, order, machine)
                 if self._lasting and outcome.converged and proves(options):
                     last = LastRanks(equation, to_memory(ranks, self.memory_space), int(outcome.iterations))
                     self._changing.keep(last)
-                ranks = to_memory(_requested(ranks, options), adjacency.memory_space)
+                outcome.iterations += 0 if local is None else local.passes
+                ranks = to_memory(requested(ranks, options), adjacency.memory_space)
             if self._lasting or not outcome.converged:  # otherwise nobody sees the history
                 why = self._considered(method, options, machine)
                 record = self._history(options, why, self._stages(watch), watch.bounds)
         return Ranking(
             ranks, bool(outcome.converged), int(outcome.iterations), float(outcome.error_bound), name,
-            time.perf_counter() - began, self._vertices.write, options.top, outcome.order, record, among,
+            time.perf_counter() - began, self._vertices.write, options.top, outcome.order, record, selected,
             self._vertices.plain_ids,
         )  # fmt: skip
 
     def _rank_many(self, options: Options, given: GivenByVertex, watch: Watch) -> Rankings:
-        """Compute one ranking per seed in batches, and keep only the ranks selected by `among` and `top`."""
+        """Compute one ranking per seed, and keep only the ranks selected by `among`, `exclude` and `top`."""
         if options.certified:
             raise InvalidOptionError(
                 "certified=True proves the order of one ranking, but seeds= requests several: rank each seed in a "
                 "separate call, or omit certified."
             )
         began, machine = time.perf_counter(), this_machine()
-        adjacency = self.adjacency
         with self._allocating():
             many = read_seeds(self._vertices, given.seeds, "seeds")
             seeds = Seeds.normalized(many.bounds, many.rows, many.values)
-            problem = Problem(adjacency, options.alpha, None, self._vector(given, "dangling"))
-            start = self._vector(given, "nstart")
-            among = self._positions(given, options)
+            w, start = self._vector(given, "dangling"), self._vector(given, "nstart")
+            selection = read_selection(self._vertices, given, None, self.memory_space)
             watch.stage("edges")
-            method = choose_batch(options.method, adjacency, machine, options.method_options, seeds.count)
-        first, done = 0, []
-        kept: Any = None
-        positions: Any = None
-        memory_space: MemorySpace = "device" if method.runs_on == "gpu" else adjacency.memory_space
-        planned = partial(describe_seeds_memory, seeds.count, adjacency.n)
-        with explain_oom(planned), runtime.device_allocation(memory_space, adjacency.gpu):
-            for batch in batches(method, problem, seeds, start, options, machine, watch.iterations):
-                ranks, rows = select_ranks(_requested(batch.ranks, options), among, options.top)
-                if rows is not None:
-                    positions = store_rows(positions, to_memory(rows, adjacency.memory_space), first, seeds.count)
-                kept = store_rows(kept, to_memory(ranks, adjacency.memory_space), first, seeds.count)
-                first += len(ranks)
-                done.append(batch[1:])
-            converged, iterations, bounds = (np.concatenate(each) for each in zip(*done, strict=True))
-            least = f"the least estimate for {counted(seeds.count, 'seed')}"
-            considered = (Considered(method.name, None, least if options.method == "auto" else "requested by name"),)
+        found = SeedRanks(seeds, options, selection, self.n, own=isinstance(given.exclude, str))
+        edges = self._local_edges(options, seeds.rows.size // seeds.count)
+        left, name = np.arange(seeds.count), "push"
+        if w is None and start is None and edges is not None:
+            left = found.push(self._local, edges, machine.threads)
+        if left.size:
+            adjacency, first = self.adjacency, 0
+            with self._allocating():
+                method = choose_batch(options.method, adjacency, machine, options.method_options, left.size)
+            name = method.name
+            memory_space: MemorySpace = "device" if method.runs_on == "gpu" else adjacency.memory_space
+            planned = partial(describe_seeds_memory, seeds.count, adjacency.n)
+            with explain_oom(planned), runtime.device_allocation(memory_space, adjacency.gpu):
+                problem, rest = Problem(adjacency, options.alpha, None, w), seeds.take(left)
+                for batch in batches(method, problem, rest, start, options, machine, watch.iterations):
+                    which = left[first : first + len(batch.ranks)]
+                    first += len(which)
+                    found.keep(which, batch.ranks, adjacency.memory_space)
+                    found.converged[which], found.iterations[which], found.bounds[which] = batch[1:]
+        least = f"the least estimate for {counted(seeds.count, 'seed')}"
+        considered = (Considered(name, None, least if options.method == "auto" else "requested by name"),)
+        with self._allocating():
             return Rankings(
-                kept, bool(converged.all()), int(iterations.max()), float(bounds.max()), method.name,
+                found.ranks, bool(found.converged.all()), int(found.iterations.max()), float(found.bounds.max()), name,
                 time.perf_counter() - began, partial(self._vertices.write, labels=many.labels), options.top,
-                each_converged=converged, each_iterations=iterations, each_error_bound=bounds, rows=positions,
-                _history=self._history(options, considered, self._stages(watch), []),
+                each_converged=found.converged, each_iterations=found.iterations, each_error_bound=found.bounds,
+                rows=found.rows, _history=self._history(options, considered, self._stages(watch), []),
                 _ids=self._vertices.plain_ids, _seeds=partial(seed_ids, self._vertices, many.labels),
             )  # fmt: skip
+
+    def _local_edges(self, options: Options, seeds: int) -> Adjacency | HostEdges | None:
+        """Return the edges of the graph if pushes from so many seeds may rank faster than iterations, else None."""
+        edges = self._changing.state.edges
+        if not self._lasting or isinstance(edges, DeviceEdges) or not self._local.may_pay(edges, options, seeds):
+            return None
+        return edges
+
+    def _rank_locally(
+        self, entries: tuple[Integers, Floats], options: Options, given: GivenByVertex, wanted: Wanted
+    ) -> LocalRanks | None:
+        """Rank by pushes from the seeds; None if that is not expected to pay."""
+        edges = self._local_edges(options, entries[0].size)
+        if edges is None or self._changing.follows(entries[0]):
+            return None
+        rows, values = entries
+        equal = None
+        if options.certified:
+            known: dict[int, float] = defaultdict(float, zip(rows.tolist(), values.tolist(), strict=True))
+            equal = EqualRanks(self.adjacency, lambda: [known]).equal  # type: ignore[list-item]  # looked up by vertex
+        seeds = rows, normalised(values, "personalization")
+        return self._local.rank(edges, seeds, options, wanted, equal=equal)
 
     def _allocating(self, *, wait: bool = True) -> Any:
         return runtime.device_allocation(self.memory_space, self._changing.state.edges.gpu, wait=wait)
@@ -307,17 +363,6 @@ class LocalGraph:
         """Return a distribution given by vertex as n float64 with sum 1, or None."""
         values = getattr(given, what)
         return None if values is None else normalised(self._vertices.read_values(values, what), what)
-
-    def _positions(self, given: GivenByVertex, options: Options) -> Integers | None:
-        """Return the positions of the vertices in `among`, or None."""
-        if given.among is None:
-            return None
-        if options.certified:
-            raise InvalidOptionError(
-                "certified=True proves the order of the highest of all vertices: omit among, or certified."
-            )
-        rows: Integers = self._vertices.read_positions(given.among, "among")
-        return to_memory(rows, self.memory_space)  # type: ignore[no-any-return]
 
     def _considered(self, method: Method, options: Options, machine: Machine) -> tuple[Considered, ...]:
         """Return why this method was chosen and others were not; cached, since this takes as long as iterations."""
@@ -345,17 +390,20 @@ class LocalGraph:
             tuple(bounds), self.unused_weight,
         )  # fmt: skip
 
-    def _equal(self, given: GivenByVertex) -> Equal:
-        """Return the function that proves vertices equal."""
+    def _order_proof(self, given: GivenByVertex, options: Options, selected: Integers | None) -> OrderProof:
+        """Return the proof of the order of the vertices to return, by default of all that are selected."""
         vectors = {what: getattr(given, what) for what in ("personalization", "dangling")}
         read = self._vertices.read_values
-        return EqualRanks(
+        equal = EqualRanks(
             self.adjacency, lambda: [read(values, what) for what, values in vectors.items() if values is not None]
         ).equal
+        rows = None if selected is None else to_host(selected)
+        k = options.top or (0 if rows is None else rows.size) or 1
+        return OrderProof(k, equal, options.tol, rows)
 
 
 def _iterated(
-    method: Method, problem: Problem, begin: Start, options: Options, watch: Watch, equal: Equal | None,
+    method: Method, problem: Problem, begin: Start, options: Options, watch: Watch, order: OrderProof | None,
     machine: Machine,
 ) -> tuple[Floats, Outcome]:  # fmt: skip
     """Prepare the method and iterate; return ranks and outcome. All other memory is freed on return, and on errors.
@@ -365,10 +413,9 @@ def _iterated(
     adjacency = problem.adjacency
     if adjacency.n == 0:
         empty = adjacency.out_weight
-        return empty, Outcome(False, True, 0, 0.0, order=None if equal is None else order_of(empty, 1, 0.0, equal))
+        return empty, Outcome(False, True, 0, 0.0, order=None if order is None else NO_ORDER)
     step = method.prepare(problem, machine, **options.method_options)
     step.every_pass = watch.report is not None
-    order = None if equal is None or options.top is None else OrderProof(options.top, equal, options.tol)
     # tol=0 asks for exactly `max_iter` plain steps. Only a proved error bound allows a direct solution as an iterate.
     slow = SlowConvergence(problem if proves(options) else None) if options.tol > 0 else None
     outcome = solve(
@@ -378,6 +425,8 @@ def _iterated(
     return step.ranks(), outcome
 
 
-def _requested(ranks: Floats, options: Options) -> Any:
-    """Return ranks in the requested scale and type."""
-    return (ranks if options.scale == 1 else ranks * ranks.shape[-1]).astype(options.dtype, copy=False)
+def _spread(n: int, rows: Integers, values: Floats) -> Floats:
+    """Return n values, 0 but for those at `rows`."""
+    vector: Floats = namespace(values).zeros(n)
+    vector[rows] = values
+    return vector

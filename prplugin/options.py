@@ -59,6 +59,7 @@ class GivenByVertex:
     personalization: Any = None
     seeds: Any = None
     among: Any = None
+    exclude: Any = None
     dangling: Any = None
     nstart: Any = None
 
@@ -67,6 +68,16 @@ class GivenByVertex:
             raise InvalidOptionError(
                 "personalization is one teleport distribution and seeds are many: pass one of the two."
             )
+        if isinstance(self.exclude, str):
+            if self.exclude != "seeds":
+                raise InvalidOptionError(
+                    f"exclude must be a list, Series, index or array of vertices, or 'seeds', not {self.exclude!r}."
+                )
+            if self.personalization is None and self.seeds is None:
+                raise InvalidOptionError(
+                    "exclude='seeds' leaves out the vertices to which a ranking teleports: pass personalization= or "
+                    "seeds=, or list the vertices to leave out."
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,10 +117,10 @@ class Options:
         check_choice("stop", self.stop, get_args(Stop))
         if not isinstance(self.certified, (bool, np.bool_)):
             raise InvalidOptionError(f"certified must be True or False, not {self.certified!r}.")
-        if self.certified and (self.top is None or self.stop != "error" or self.tol == 0):
+        if self.certified and (self.stop != "error" or self.tol == 0):
             raise InvalidOptionError(
-                "certified=True proves the order of the highest ranks: pass their number as top=k, and use "
-                "stop='error' with a positive tol, at which it ends if the order cannot be proved."
+                "certified=True proves the order of the highest ranks: use stop='error' with a positive tol, at which "
+                "it ends if the order cannot be proved."
             )
         if not isinstance(self.scale, (int, str)) or isinstance(self.scale, bool) or self.scale not in (1, "n"):
             raise InvalidOptionError(

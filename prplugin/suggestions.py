@@ -12,6 +12,7 @@ SYNONYMS = {
     "dangling": "dangling_nodes sinks",
     "destination": "target dst dest targets to to_col target_col sink",
     "duplicates": "multigraph multi_edges duplicate_edges drop_duplicates",
+    "exclude": "excluded exclude_nodes filter ignore omit skip",
     "max_iter": "max_iterations niter n_iter num_iter num_iterations iterations max_steps",
     "method": "solver implementation algorithm algo backend engine",
     "among": "subset node_subset target_nodes",

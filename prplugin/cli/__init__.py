@@ -47,19 +47,27 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: 
 
     EDGES is Parquet, CSV, TSV, SNAP text (.txt, .edges) or Matrix Market (.mtx), also compressed (.gz, .zst).
     """
-    by_vertex = {name: given.pop(name) for name in ("personalization", "seeds", "among", "dangling")}
+    names = "personalization", "seeds", "among", "exclude", "dangling"
+    by_vertex = {name: given.pop(name) or None for name in names}
+    if given.pop("exclude_seeds"):
+        if by_vertex["exclude"]:
+            raise click.UsageError("--exclude lists vertices and --exclude-seeds names the seeds: pass one of the two.")
+        by_vertex["exclude"] = "seeds"
     options = {name: given.pop(name) for name in ("alpha", "tol", "max_iter", "stop", "dtype", "method", "certified")}
     options["scale"] = 1 if given.pop("scale") == "1" else "n"
     arguments = method_options(given.pop("method_option_pairs"))
     options["top"] = top or (SHOWN if output is None or options["certified"] else None)
     with _usage_errors():
         _check_method(Options(**options, method_options=arguments))
-        GivenByVertex(**{name: items or None for name, items in by_vertex.items()})
+        GivenByVertex(**by_vertex)
         if output is not None:
             check_output(output)
 
     file, graph, began = _load(edges, quiet=quiet, **given)
-    arguments |= {name: given_by_vertex(f"--{name}", items, graph.vertices) for name, items in by_vertex.items()}
+    arguments |= {
+        name: items if isinstance(items, str) else given_by_vertex(f"--{name}", items or (), graph.vertices)
+        for name, items in by_vertex.items()
+    }
     ranking = graph.rank(**options, **arguments, progress=not quiet)
     seconds = time.perf_counter() - began
 

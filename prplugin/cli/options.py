@@ -123,6 +123,10 @@ rank_options = _together(
     ),
     _by_vertex("--seeds", "VERTEX", "Compute one ranking per seed, with teleports to that vertex only."),
     _by_vertex("--among", "VERTEX", "Return the ranks of these vertices only."),
+    _by_vertex("--exclude", "VERTEX", "Do not return these vertices."),
+    click.option(
+        "--exclude-seeds", is_flag=True, help="Do not return the seeds of a ranking, nor its personalization."
+    ),
     _by_vertex("--dangling", "VERTEX=VALUE", "Distribution of the dangling mass. Default: as --personalization."),
     click.option(
         "-o",
@@ -204,7 +208,7 @@ def given_by_vertex(option: str, items: Sequence[str], ids: Any) -> Any:
         raise click.UsageError(f"{option}: vertices have several columns. Pass a file with the columns {_and(kinds)}.")
     kind = kinds["vertex"]
     bare = option == "--personalization" and not any("=" in item for item in items)
-    if option in ("--seeds", "--among", "--vertices") or bare:
+    if option in ("--seeds", "--among", "--exclude", "--vertices") or bare:
         return [_vertex(option, item, kind) for item in items]
     values: dict[str | int, float] = {}
     for item in items:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from prplugin.errors import counted
 from prplugin.io.formats import STANDARD_OUTPUT, check_standard_output, errors_named
-from prplugin.result.ranking import Rankings, highest
+from prplugin.result.ranking import Rankings
+from prplugin.result.selection import highest
 from prplugin.tables import console, table, upward
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 //
 // Mapping: one thread, since each push reads what those before it wrote. Memory: per push the positions, out-weight, y
 // and r of the vertex, and per out-edge the target (and weight) and a random read and write of r.
-// Used by rankings after an update on the host.
+// Used by personalized queries, and by rankings after an update on the host.
 #include "native.hpp"
 
 namespace {
@@ -10,8 +10,10 @@ namespace {
 constexpr i64 PUSH_COST = 4;        // of a push in edges, beside the out-edges of the vertex; as in push.py
 constexpr i64 AHEAD = 8;            // prefetch distance in pushes
 constexpr i64 POLL_VERTICES = 1 << 12;
-constexpr f64 THRESHOLD_FACTOR = 0.4;            // by which the threshold of a push falls from one round to the next
-constexpr f64 MAX_CANDIDATE_FRACTION = 1.0 / 8;  // of the vertices, above which all are examined, in their order
+constexpr i64 BLOCK_TERMS = 1024;  // terms per block of a blocked sum; as in push.py
+constexpr f64 UNPUSHED_FRACTION = 0.9;  // of the listed residual, that a sweep leaves where it is
+constexpr f64 MIN_BUDGET_FRACTION = 1.0 / 16;  // that is spent before the rest is estimated
+constexpr int RESIDUAL = 0, SUM = 1, ROUNDING = 2;
 constexpr f64 MAX_RATIO = 1 << 20;  // of out-weights after and before an update, above which r is computed anew
 
 // Add the contributions of some edges of a vertex to r; return the sum of |r_t| after each addition.
@@ -51,114 +53,158 @@ template <class Index> struct Graph {
         });
     }
 
-    // Push the candidates from `position` to `end` - 1, or to the last one; return the edges spent.
-    //
-    // With ADDS, vertices whose residuals exceed `candidate_min` become candidates, and `norm_change` grows.
-    template <bool WEIGHTED, bool ADDS>
-    i64 push_some(i64 position, i64 end, Index* candidates, i64& candidate_count, u8* is_candidate, f64 candidate_min,
-                  f64& rounding_error, f64& norm_change, f64 threshold, f64 relaxation) const {
+    // Push the selected vertices from `first` to `end` - 1 whose residual exceeds `threshold`; return the edges spent.
+    template <bool WEIGHTED>
+    i64 push_some(i64 first, i64 end, const Index* selected, f64 threshold, f64 relaxation, f64& rounding_error) const {
         // Local copies, which the compiler keeps in registers while it writes to arrays.
         const Graph local = *this;
         const auto [begins, ends, indices, weights, out_weight, y, alpha, r, depth] = local;
-        i64 edges = 0, count = candidate_count;
-        f64 error = 0, norm = 0;
-        for (; position < least(end, count); position++) {
-            if (!ADDS && position + 2 * AHEAD < count) {
-                Index near = candidates[position + AHEAD], far = candidates[position + 2 * AHEAD];
+        i64 edges = 0;
+        f64 error = 0;
+        for (i64 position = first; position < end; position++) {
+            if (position + 2 * AHEAD < end) {
+                Index near = selected[position + AHEAD], far = selected[position + 2 * AHEAD];
                 __builtin_prefetch(begins + far);
                 __builtin_prefetch(ends + far);
                 __builtin_prefetch(indices + begins[near]);
                 __builtin_prefetch(out_weight + near);
                 __builtin_prefetch(y + near);
             }
-            Index u = candidates[position];
-            i64 first = begins[u], last = ends[u];
+            Index u = selected[position];
+            i64 begin = begins[u], last = ends[u];
             f64 before = r[u];
-            if (fabs(before) <= threshold * f64(last - first + PUSH_COST)) continue;
-            edges += last - first + PUSH_COST;
+            if (fabs(before) <= threshold * f64(last - begin + PUSH_COST)) continue;
+            edges += last - begin + PUSH_COST;
             f64 weight = out_weight[u], y_before = y[u];
             f64 y_after = y_before + (weight > 0 ? before * relaxation : before);
             f64 pushed = y_after - y_before, left = before - pushed;  // includes what rounding kept from y_u
             y[u] = y_after;
             r[u] = left;
-            f64 norm_before = fabs(before), norm_after = fabs(left);
-            if (weight > 0) {
-                f64 per_weight = alpha * pushed / weight;
-                if (!ADDS) norm_after += add<WEIGHTED>(first, last, indices, weights, per_weight, r);
-                for (i64 edge = first; ADDS && edge < last; edge++) {
-                    Index target = indices[edge];
-                    f64 after = r[target];
-                    norm_before += fabs(after);
-                    after += WEIGHTED ? per_weight * weights[edge] : per_weight;
-                    r[target] = after;
-                    norm_after += fabs(after);
-                    if (fabs(after) > candidate_min && !is_candidate[target]) {
-                        is_candidate[target] = 1;
-                        candidates[count++] = target;
-                    }
-                }
-            }
-            norm += norm_after - norm_before;
             // Each contribution carries `depth` roundings, and their absolute values sum to alpha * |pushed|.
-            error += fabs(pushed) * (1 + depth) + norm_after;
+            error += fabs(pushed) * (1 + depth) + fabs(left);
+            if (weight > 0) error += add<WEIGHTED>(begin, last, indices, weights, alpha * pushed / weight, r);
         }
-        candidate_count = count;
         rounding_error += error;
-        norm_change += norm;
         return edges;
     }
 
-    template <bool WEIGHTED, bool ADDS, class... Arguments>
-    i64 push(Index* candidates, i64& count, Arguments&&... arguments) const {
-        i64 edges = 0;
+    // As `push_listed`.
+    template <bool WEIGHTED>
+    i64 push_listed(Index* listed, i64& count, u8* is_listed, f64 listed_from, f64 goal, f64 ratio, f64 budget,
+                    f64* sums) const {
+        f64 before = INFINITY, threshold = 0;
+        i64 spent = 0, sweep = 0;
         Team team(1);
-        bool completed = team.run([&](i64) {
-            for (i64 first = 0; first < count && !team.stopped(); first += POLL_VERTICES) {
-                edges += push_some<WEIGHTED, ADDS>(first, first + POLL_VERTICES, candidates, count, arguments...);
-                team.poll();
-            }
-        });
-        return completed ? edges : INTERRUPTED;
+        for (f64& known = sums[RESIDUAL];; before = known) {
+            f64 cost = sum_listed<WEIGHTED>(listed, count, sums);
+            f64 target = goal + ratio * sums[SUM];
+            if (known <= target || spent >= budget || (spent && !sweep)) return spent;
+            // The residual falls geometrically once the list no longer grows.
+            f64 left = log(known / target) / log(before / known);
+            if (f64(spent) > MIN_BUDGET_FRACTION * budget && !(f64(spent) + f64(sweep) * left <= budget)) return spent;
+            threshold = UNPUSHED_FRACTION * known / cost;
+            sweep = 0;
+            bool completed = team.run([&](i64) {
+                for (i64 first = 0; first < count && !team.stopped(); first += POLL_VERTICES) {
+                    sweep += sweep_some<WEIGHTED>(first, first + POLL_VERTICES, listed, count, is_listed, listed_from, threshold,
+                                                  sums[ROUNDING]);
+                    team.poll();
+                }
+            });
+            if (!completed) return INTERRUPTED;
+            spent += sweep;
+        }
     }
 
-    // As `push_near`.
+    template <bool WEIGHTED> f64 weight_of(i64 u) const {
+        return WEIGHTED ? out_weight[u] : f64(ends[u] - begins[u]);
+    }
+
+    // Write the sums of |r| over listed vertices with out-edges, and of y + r over all; return the cost of pushing those.
+    template <bool WEIGHTED> f64 sum_listed(const Index* listed, i64 count, f64* sums) const {
+        f64 residual = 0, sum = 0;
+        i64 cost = 0;
+        for (i64 first = 0; first < count; first += BLOCK_TERMS) {
+            f64 some = 0, every = 0;
+            for (i64 i = first; i < least(first + BLOCK_TERMS, count); i++) {
+                i64 u = listed[i];
+                every += y[u] + r[u];
+                if (!(weight_of<WEIGHTED>(u) > 0)) continue;
+                some += fabs(r[u]);
+                cost += ends[u] - begins[u] + PUSH_COST;
+            }
+            residual += some;
+            sum += every;
+        }
+        sums[RESIDUAL] = residual;
+        sums[SUM] = sum;
+        return f64(cost);
+    }
+
+    // Push the listed vertices from `first` to `end` - 1 with |r_u| above `threshold` per edge; return the edges spent.
     template <bool WEIGHTED>
-    i64 push_near(i64 n, i64 some, const i64* changed, Index* candidates, u8* is_candidate, f64 candidate_min,
-                  f64 bound, f64 tol, f64 scale, f64& rounding_error) const {
-        i64 count = 0, spent = 0;
-        f64 largest = 0;
-        for (i64 i = 0; i < some; i++) {
-            i64 u = changed[i];
-            f64 magnitude = fabs(r[u]);
-            if (!(magnitude > candidate_min) || is_candidate[u]) continue;
-            candidates[count++] = Index(u);
-            is_candidate[u] = 1;
-            largest = most(largest, magnitude);
+    i64 sweep_some(i64 first, i64 end, Index* listed, i64& list_count, u8* is_listed, f64 listed_from, f64 threshold,
+                   f64& rounding_error) const {
+        const Graph local = *this;
+        const auto [begins, ends, indices, weights, out_weight, y, alpha, r, depth] = local;
+        i64 count = list_count, edges = 0;
+        f64 error = 0;
+        for (i64 i = first; i < least(end, count); i++) {
+            if (i + 2 * AHEAD < count) {
+                Index near = listed[i + AHEAD], far = listed[i + 2 * AHEAD];
+                __builtin_prefetch(begins + far);
+                __builtin_prefetch(ends + far);
+                __builtin_prefetch(r + far);
+                __builtin_prefetch(indices + begins[near]);
+                __builtin_prefetch(y + near);
+            }
+            Index u = listed[i];
+            i64 begin = begins[u], last = ends[u];
+            f64 before = r[u], weight = WEIGHTED ? out_weight[u] : f64(last - begin);
+            bool sends = weight > 0;
+            if (before == 0 || (sends && fabs(before) <= threshold * f64(last - begin + PUSH_COST))) continue;
+            f64 y_before = y[u], y_after = y_before + before, pushed = y_after - y_before;
+            y[u] = y_after;
+            r[u] = before - pushed;  // what rounding kept from y_u
+            error += fabs(r[u]) + fabs(pushed) * (1 + depth);
+            edges += PUSH_COST;
+            if (!sends) continue;
+            edges += last - begin;
+            f64 per_weight = alpha * pushed / weight, magnitudes = 0;
+            for (i64 edge = begin; edge < last; edge++) {
+                Index target = indices[edge];
+                f64 old = r[target], after = old + (WEIGHTED ? per_weight * weights[edge] : per_weight);
+                r[target] = after;
+                magnitudes += fabs(after);
+                if (fabs(old) <= listed_from && fabs(after) > listed_from && !is_listed[target]) {
+                    is_listed[target] = 1;
+                    listed[count++] = target;
+                }
+            }
+            error += magnitudes;
         }
-        f64 threshold = largest * THRESHOLD_FACTOR / PUSH_COST;
-        while (bound > tol && spent < n && f64(count) < MAX_CANDIDATE_FRACTION * f64(n) &&
-               threshold * PUSH_COST > candidate_min) {
-            f64 norm_change = 0;
-            i64 edges = push<WEIGHTED, true>(candidates, count, is_candidate, candidate_min, rounding_error,
-                                             norm_change, threshold, 1.0);
-            if (edges == INTERRUPTED) return INTERRUPTED;
-            spent += edges;
-            bound += norm_change / scale;
-            threshold *= THRESHOLD_FACTOR;
-        }
-        return spent;
+        list_count = count;
+        rounding_error += error;
+        return edges;
     }
 
     // As `push_all`. Vertices are selected without a branch, whose mispredictions would take longer than the pushes.
     template <bool WEIGHTED>
     i64 push_all(i64 n, const f32* costs, Index* selected, f64 threshold, f64 relaxation, f64& rounding_error) const {
-        i64 count = 0;
-        f64 unused = 0;
+        i64 count = 0, edges = 0;
         for (i64 u = 0; u < n; u++) {
             selected[count] = Index(u);
             count += fabs(r[u]) > threshold * f64(costs[u]);
         }
-        return push<WEIGHTED, false>(selected, count, nullptr, 0.0, rounding_error, unused, threshold, relaxation);
+        Team team(1);
+        bool completed = team.run([&](i64) {
+            for (i64 first = 0; first < count && !team.stopped(); first += POLL_VERTICES) {
+                i64 end = least(first + POLL_VERTICES, count);
+                edges += push_some<WEIGHTED>(first, end, selected, threshold, relaxation, rounding_error);
+                team.poll();
+            }
+        });
+        return completed ? edges : INTERRUPTED;
     }
 };
 
@@ -194,23 +240,37 @@ FOR_INDICES(DEFINE_CONTRIBUTIONS)
 // A push of u with d = `relaxation` * r_u adds d to y_u, subtracts it from r_u, and adds alpha * d * w / W_u to r_t for
 // each out-edge to t. A vertex without out-edges is pushed without relaxation. rounding_error[0] grows as above.
 
-// Push large residuals in rounds, near the vertices at which r has changed; return the edges spent.
+// Push residuals in sweeps over a list of vertices, which grows by each vertex whose residual comes to exceed
+// `listed_from`; return the edges spent.
 //
-// Candidates are those of the `changed` vertices with |r_u| > `candidate_min`, and each vertex whose residual comes to
-// exceed it. A round pushes the candidates, in their order, whose residuals exceed a threshold per edge, which falls from
-// round to round. `bound` is that of r, and changes by the change of ||r|| divided by `scale`; rounds end when it is at
-// most `tol`, or when a pass over all vertices is cheaper.
-#define DEFINE_NEAR(suffix, Index)                                                                                 \
-    EXPORT push_near_##suffix(i64 some, i64 n, i64, const i64* changed, Index* candidates, u8* is_candidate,       \
-                              f64 candidate_min, f64 bound, f64 tol, f64 scale, const i64* begins,                 \
-                              const i64* ends, const Index* indices, const f64* weights, const f64* out_weight,    \
-                              f64* y, f64 alpha, f64* r, i64 depth, f64* rounding_error) {                         \
+// A sweep pushes, in the order of the list, the vertices whose residual per edge exceeds a fraction of the mean of all that
+// are listed, and every vertex without out-edges. So it pushes at least the other part of the residual, and reduces it
+// by a constant factor. Sweeps end when the listed residual is at most `goal` + `ratio` * sum(y + r), and when more than
+// `budget` edges are spent or expected to be. sums[0] becomes that residual (of vertices with out-edges), sums[1] the sum
+// of y + r over listed vertices; sums[2] grows by a bound on the rounding errors as above.
+#define DEFINE_LISTED(suffix, Index)                                                                               \
+    EXPORT push_listed_##suffix(i64, i64, Index* listed, i64* count, u8* is_listed, f64 listed_from, f64 goal,   \
+                                f64 ratio, f64 budget, const i64* begins, const i64* ends, const Index* indices,              \
+                                const f64* weights, const f64* out_weight, f64* y, f64 alpha, f64* r, i64 depth,   \
+                                f64* sums) {                                                                       \
         Graph<Index> graph{begins, ends, indices, weights, out_weight, y, alpha, r, f64(depth)};                   \
-        auto push = weights ? &Graph<Index>::template push_near<true> : &Graph<Index>::template push_near<false>;  \
-        return (graph.*push)(n, some, changed, candidates, is_candidate, candidate_min, bound, tol, scale,         \
-                             rounding_error[0]);                                                                   \
+        auto push = weights ? &Graph<Index>::template push_listed<true> : &Graph<Index>::template push_listed<false>; \
+        return (graph.*push)(listed, *count, is_listed, listed_from, goal, ratio, budget, sums);                          \
     }
-FOR_INDICES(DEFINE_NEAR)
+FOR_INDICES(DEFINE_LISTED)
+
+// Write y + r of the listed vertices to `values`; with `clear`, make y, r and the marks of these vertices 0.
+#define DEFINE_COLLECT(suffix, Index)                                                                              \
+    EXPORT collect_listed_##suffix(i64 count, i64, const Index* listed, u8* is_listed, f64* y, f64* r, i64 clear, \
+                                   f64* values) {                                                                  \
+        for (i64 i = 0; i < count; i++) {                                                                          \
+            Index u = listed[i];                                                                                   \
+            values[i] = y[u] + r[u];                                                                               \
+            if (clear) y[u] = r[u] = is_listed[u] = 0;                                                             \
+        }                                                                                                          \
+        return 0;                                                                                                  \
+    }
+FOR_INDICES(DEFINE_COLLECT)
 
 // Push all residuals with |r_u| > `threshold` * costs[u] in the order of the vertices; return the edges spent.
 #define DEFINE_ALL(suffix, Index)                                                                                  \

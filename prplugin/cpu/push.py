@@ -16,11 +16,15 @@ add_contributions = Kernel("add_contributions", _EDGES + "y:f8[n] alpha:f8 r:f8[
 
 _STATE = "y:f8[n]! alpha:f8 r:f8[n]! depth:i8 rounding_error:f8[1]!"
 
-push_near = Kernel(
-    "push_near",
-    "changed:i8[some] candidates:I[n]! is_candidate:u1[n]! candidate_min:f8 bound:f8 tol:f8 scale:f8 "
-    + _EDGES
-    + _STATE,
+_LISTED = "y:f8[n]! alpha:f8 r:f8[n]! depth:i8 sums:f8[3]!"
+
+push_listed = Kernel(
+    "push_listed",
+    "listed:I[n]! count:i8[1]! is_listed:u1[n]! listed_from:f8 goal:f8 ratio:f8 budget:f8 " + _EDGES + _LISTED,
+)
+
+collect_listed = Kernel(
+    "collect_listed", "listed:I[count] is_listed:u1[n]! y:f8[n]! r:f8[n]! clear:i8 values:f8[count]!"
 )
 
 push_all = Kernel("push_all", "costs:f4[n] selected:I[n]! threshold:f8 relaxation:f8 " + _EDGES + _STATE)

@@ -21,7 +21,7 @@ from prplugin.methods.base import Step
 from prplugin.options import Options
 from prplugin.progress import Report as StateReport
 from prplugin.progress import Watch
-from prplugin.result.ranking import highest
+from prplugin.result.selection import highest
 from prplugin.solver.loop import Outcome
 from prplugin.solver.solve import solve
 from prplugin.types.arrays import Array, MemorySpace, to_host, to_memory

@@ -117,9 +117,9 @@ class DistributedGraph:
         """Compute one ranking, as `prplugin.Graph.rank` does; the ranks stay on the workers."""
         began = time.perf_counter()
         _check_method(options, self._memory_space)
-        certified = options.certified or None
-        for what, asked in {"seeds": given.seeds, "among": given.among, "certified=True": certified}.items():
-            if asked is not None:
+        asked = {what: getattr(given, what) for what in ("seeds", "among", "exclude")}
+        for what, value in {**asked, "certified=True": options.certified or None}.items():
+            if value is not None:
                 raise _unsupported(what)
         workers, size = self._workers, len(self._workers.addresses)
         vectors = {

@@ -13,6 +13,7 @@ import numpy as np
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
 from prplugin.frames.ids import Column, Ids
 from prplugin.frames.kinds import ambiguous_refused, cast_to, casts_of
+from prplugin.frames.labels import Labels
 from prplugin.types.arrays import (
     MemorySpace,
     copied,
@@ -27,14 +28,6 @@ from prplugin.types.edges import Floats, Integers
 
 SEED = "seed"
 """Name of the seed column, in arguments and results."""
-
-
-@dataclass(frozen=True, slots=True)
-class Labels:
-    """Labels of the k seeds in the result: the vertices at k positions, or a column or an array of k labels."""
-
-    rows: Integers | None = None
-    column: Any = None
 
 
 def ids_in(memory_space: MemorySpace) -> Ids:
@@ -155,30 +148,31 @@ class Vertices:
         """Return a frame of vertices and ranks.
 
         `ranks`: Ranks of the vertices at `rows`; with `labels`, a matrix with one row per seed.
-        `rows`: Positions, of the shape of `ranks`. None: all vertices.
+        `rows`: Positions, of the shape of `ranks`; entries of -1 are left out. None: all vertices.
         """
         ids, memory_space = self.ids, self.memory_space
         with self.active():
             ranks, rows = to_memory(ranks, memory_space), to_memory(rows, memory_space)
-            names, columns, parts = self._columns_of_result(ranks, rows, labels)
-            columns = [*columns, copied(ranks.reshape(-1))]
-            frame = self.boundary.frame_of(ids, [*names, "pagerank"], columns, [*parts, None])
+            if labels is not None:
+                ranks, rows, labels = labels.by_row(ranks, rows, ids.take)
+            names, columns, parts = self._columns_of_result(rows, labels)
+            frame = self.boundary.frame_of(ids, [*names, "pagerank"], [*columns, copied(ranks)], [*parts, None])
         return self.boundary.wrap(frame)
 
     def _columns_of_result(
-        self, ranks: Any, rows: Any, labels: Labels | None
+        self, rows: Any, labels: Labels | None
     ) -> tuple[list[Hashable], list[Column], list[int | None]]:
-        """Return names, copies and components of the seed columns, if any, and of the vertex columns: see `write`."""
+        """Return names, copies and components of the seed columns, if any, and of the vertex columns.
+
+        One label and position per row; without positions all vertices, in their order.
+        """
         take, components = self.ids.take, list[int | None](range(len(self.names)))
         if labels is None:
             return self.names, [take(column, rows) for column in self.columns], components
-        xp, (count, width) = self.ids.xp, ranks.shape
-        each = xp.repeat(xp.arange(count), width)
-        rows = xp.tile(xp.arange(width), count) if rows is None else rows.reshape(-1)
         if labels.rows is None:
-            seeds, parts = [take(labels.column, each)], [None, *components]
+            seeds, parts = [labels.column], [None, *components]
         else:
-            seeds, parts = [take(column, labels.rows[each]) for column in self.columns], 2 * components
+            seeds, parts = [take(column, labels.rows) for column in self.columns], 2 * components
         names = [*self.seed_names(labels), *self.names]
         return names, [*seeds, *(take(column, rows) for column in self.columns)], parts
 
@@ -205,6 +199,18 @@ class Vertices:
         with self.reading(given):
             return self.boundary.values(self.values_of(self.converted(given, what), what))
 
+    def read_entries(self, given: Any, what: str) -> tuple[Integers, Floats]:
+        """Return the positions and the values of the vertices of a distribution; see `read_values`."""
+        with self.reading(given):
+            given = self.converted(given, what)
+            if is_array(given):
+                vector = self.values_of(given, what)
+                rows = self.ids.xp.flatnonzero(vector)
+                entries = rows, vector[rows]
+            else:
+                entries = self._entries(given, what)
+            return self.boundary.values(entries[0]), self.boundary.values(entries[1])
+
     def values_of(self, given: Any, what: str) -> Floats:
         """Return a converted distribution as an array: see `read_values`."""
         n = len(self)
@@ -216,22 +222,28 @@ class Vertices:
                     "graph.vertices. Pass a list to name vertices."
                 )
             return self.ids.numbers_of_array(given, what, InvalidOptionError)
+        rows, values = self._entries(given, what)
+        vector: Floats = self.ids.xp.zeros(n)
+        vector[rows] = values
+        return vector
+
+    def _entries(self, given: Any, what: str) -> tuple[Integers, Floats]:
         if isinstance(given, self.ids.types.frames) and SEED in given.columns and SEED not in self.names:
             raise InvalidOptionError(
                 f"{what} is a frame with a column {SEED!r}, and is one distribution. For many rankings pass it as "
                 "seeds=."
             )
         columns, values = self.ids_and_numbers(given, what)
-        vector: Floats = self.ids.xp.zeros(n)
-        vector[self.known_positions(columns, what)] = values
-        return vector
+        return self.known_positions(columns, what), values
 
-    def read_positions(self, given: Any, what: str) -> Integers:
+    def read_positions(self, given: Any, what: str, *, may_be_empty: bool = False) -> Integers:
         """Return the positions of vertices, in the given order; raise for repeated vertices."""
         with self.reading(given):
             given = self.converted(given, what)
             if isinstance(given, Mapping):
                 raise InvalidOptionError(f"{what} must be a list, Series, index or array of vertices, not a dict.")
+            if may_be_empty and hasattr(given, "__len__") and not len(given):
+                return self.ids.xp.empty(0, np.int64)
             columns = self.id_columns(given, what)
             if not len(columns[0]):
                 raise InvalidOptionError(f"{what} is empty: it must name at least one vertex.")

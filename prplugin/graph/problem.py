@@ -73,6 +73,14 @@ class Seeds:
         """Number of seeds."""
         return self.bounds.size - 1
 
+    def take(self, which: Integers) -> Seeds:
+        """Return some of the seeds, in the given order."""
+        sizes = np.diff(self.bounds)[which]
+        bounds = np.append(0, np.cumsum(sizes))
+        at = np.repeat(self.bounds[which] - bounds[:-1], sizes) + np.arange(bounds[-1])
+        at = namespace(self.rows).asarray(at)
+        return Seeds(bounds, self.rows[at], self.values[at])
+
     def slice(self, first: int, last: int) -> Seeds:
         """Return the seeds `first` to `last` - 1."""
         begin, end = self.bounds[first], self.bounds[last]
@@ -87,6 +95,12 @@ class Seeds:
         columns = namespace(self.rows).asarray(np.repeat(np.arange(self.count), np.diff(self.bounds)))
         order = stable_order(self.rows)
         return self.rows[order], columns[order], self.values[order]
+
+    def support(self) -> tuple[Integers, Integers]:
+        """Return the seed and the vertex of each positive value."""
+        positive = namespace(self.values).flatnonzero(self.values)
+        seeds = namespace(self.rows).asarray(np.repeat(np.arange(self.count), np.diff(self.bounds)))
+        return seeds[positive], self.rows[positive]
 
     def vector(self, seed: int, n: int) -> Floats:
         """Return one seed as a dense vector of n float64."""

@@ -16,8 +16,9 @@ from prplugin.errors import InvalidOptionError, MissingLibraryError, NotConverge
 from prplugin.gpu import runtime
 from prplugin.options import Options, validate_int
 from prplugin.result.explain import explain, of_order, of_passes
+from prplugin.result.selection import highest, select_ranks
 from prplugin.tables import Display, Displayed, upward
-from prplugin.types.arrays import Array, gpu_of, memory_space_of, namespace, to_host, to_memory
+from prplugin.types.arrays import gpu_of, memory_space_of, namespace, to_host, to_memory
 from prplugin.types.edges import Integers
 from prplugin.types.order import Order
 
@@ -69,7 +70,7 @@ class Ranking(Displayed):
         Time of `rank`, reading the frame not included: layout, iterations, proof and, with "measured", timings.
     """
 
-    ranks: NDArray[np.floating[Any]]
+    _given: Any
     converged: bool
     iterations: int
     error_bound: float
@@ -81,6 +82,13 @@ class Ranking(Displayed):
     _history: Any = None  # a History; None for the ranking of a one-shot graph, of which only the frame is returned
     _among: Integers | None = None
     _ids: Callable[[Integers], list[Any]] | None = None
+    _shown: tuple[Integers, NDArray[np.floating[Any]]] | None = None
+
+    @cached_property
+    def ranks(self) -> NDArray[np.floating[Any]]:
+        """Ranks of all vertices, in the order of the result."""
+        ranks: NDArray[np.floating[Any]] = self._given.dense() if hasattr(self._given, "dense") else self._given
+        return ranks
 
     @cached_property
     def frame(self) -> Any:
@@ -90,6 +98,8 @@ class Ranking(Displayed):
         k highest ranks in descending order.
         """
         began = time.perf_counter()
+        if self._shown is not None:
+            return self._write(self._shown[1], self._shown[0])
         with runtime.device_allocation(memory_space_of(self.ranks), gpu_of(self.ranks)):
             rows = self._rows(self._top)
             frame = self._write(self.ranks, None) if rows is None else self._written(rows)
@@ -98,6 +108,8 @@ class Ranking(Displayed):
 
     def _rows(self, top: int | None) -> Integers | None:
         """Return the positions of the vertices that are asked for, all (None) or the `top` highest."""
+        if self._shown is not None:
+            return self._shown[0]
         if self._order is not None:
             return self._order.rows
         if top is None:
@@ -276,6 +288,7 @@ class Rankings(Ranking):
     """Rankings of a graph for k seeds, each with its own personalization.
 
     `ranks` is a matrix with one row per seed: k x n, or with ``top=t`` k x t, the highest ranks in descending order.
+    With ``exclude="seeds"``, ranks that the frame leaves out are 0, and their positions in `rows` -1.
     `converged` tells whether all seeds converged; `iterations` and `error_bound` are the maxima over the seeds.
 
     Attributes
@@ -283,7 +296,7 @@ class Rankings(Ranking):
     each_converged, each_iterations, each_error_bound : arrays of k
         `converged`, `iterations` and `error_bound` of each seed.
     rows : array of k x t int64, or None
-        With ``top=t``, the positions of these vertices in the order of the result.
+        Positions of these vertices in the order of the result; None for all vertices.
     """
 
     each_converged: NDArray[np.bool_] = field(kw_only=True)
@@ -298,7 +311,7 @@ class Rankings(Ranking):
 
         Its columns are `seed`, `vertex` and `pagerank`. If a vertex has several columns, they have the names of the
         source's columns, prefixed with "seed_" for seeds. With ``top=t``, the frame has the t highest ranks of each
-        seed in descending order.
+        seed in descending order; with ``exclude="seeds"`` fewer if a seed leaves fewer than t vertices.
         """
         with runtime.device_allocation(memory_space_of(self.ranks), gpu_of(self.ranks)):
             return self._write(self.ranks, self.rows)
@@ -326,8 +339,9 @@ class Rankings(Ranking):
             if self.rows is None:
                 known, sums = None, self.ranks.sum(axis=0)
             else:  # ranks below the highest of a seed are unknown and count as 0
-                known, places = xp.unique(self.rows, return_inverse=True)
-                sums = xp.bincount(places.reshape(-1), weights=self.ranks.reshape(-1))
+                returned = self.rows >= 0
+                known, places = xp.unique(self.rows[returned], return_inverse=True)
+                sums = xp.bincount(places.reshape(-1), weights=self.ranks[returned])
             found = highest(sums, top)
             means = to_host(sums[found]) / len(self.ranks)
             return list(zip(self._names(found if known is None else known[found]), means.tolist(), strict=True))
@@ -338,11 +352,11 @@ class Rankings(Ranking):
             found: Any
             ranks, found = select_ranks(self.ranks[:SHOWN], None, SHOWN_OF_A_SEED)
             found = found if self.rows is None else xp.take_along_axis(self.rows[:SHOWN], found, axis=1)
-            names, ranks = [self._names(row) for row in found], to_host(ranks)
+            names, ranks = [self._names(row[row >= 0]) for row in found], to_host(ranks)
         rows = [
             [
                 _name(seed),
-                ", ".join(f"{name} ({rank:.3g})" for name, rank in zip(named, of_seed, strict=True)),
+                ", ".join(f"{name} ({rank:.3g})" for name, rank in zip(named, of_seed, strict=False)),
                 str(self.each_iterations[place]),
                 upward(self.each_error_bound[place]),
             ]
@@ -356,80 +370,6 @@ class Rankings(Ranking):
 def _name(one: object) -> str:
     """Return an id as text, without quotes; the parts of an id of several columns are separated by commas."""
     return ", ".join(map(str, one)) if isinstance(one, (tuple, list)) else str(one)
-
-
-MOST_IN_A_BLOCK = 64
-"""Maximum size of the blocks whose maxima give a lower bound of the k-th highest rank."""
-
-ROW_BY_ROW_FROM = 1 << 12
-"""Number of vertices from which the rows of a matrix on the host are searched individually, in the cache."""
-
-
-def highest_of_each(ranks: NDArray[np.floating[Any]], k: int) -> Integers:
-    """Return the positions of the k highest of each row of a matrix, as `highest` does of a vector."""
-    xp: Any = namespace(ranks)
-    count, n = ranks.shape
-    found: Integers
-    if k >= n:
-        found = xp.argsort(-ranks, axis=1, kind="stable")
-        return found
-    if xp is np and n >= ROW_BY_ROW_FROM:
-        return np.stack([highest(row, k) for row in ranks])
-    # The k-th highest of the maxima of blocks is at most the k-th highest of all, and few entries reach it. The entries
-    # of a block are far apart, since neighbours often have similar ranks.
-    block = max(1, min(MOST_IN_A_BLOCK, n // (4 * k)))
-    threshold = xp.sort(ranks[:, : n // block * block].reshape(count, block, -1).max(axis=1), axis=1)[:, -k]
-    # Without zeros: they are many if few vertices can be reached from a seed.
-    rows, columns = xp.nonzero((ranks >= threshold[:, None]) & (ranks > 0))
-    order = xp.lexsort(xp.stack([columns, -ranks[rows, columns], rows]))
-    begins = xp.searchsorted(rows, xp.arange(count + 1))
-    found = xp.append(columns[order], xp.zeros(k, columns.dtype))[begins[:-1, None] + xp.arange(k)]
-    for row in xp.flatnonzero(begins[1:] - begins[:-1] < k).tolist():
-        found[row] = highest(ranks[row], k)
-    return found
-
-
-def highest(ranks: NDArray[np.floating[Any]], k: int) -> Integers:
-    """Return the positions of the k highest ranks in descending order; equal ranks in order of position."""
-    xp = namespace(ranks)
-    block = min(MOST_IN_A_BLOCK, ranks.size // (4 * k))
-    if block <= 1:
-        rows = xp.arange(ranks.size)
-    else:
-        # The k-th highest of the maxima of blocks is at most the k-th highest of all, and few entries reach it.
-        width = ranks.size // block
-        maxima = ranks[: block * width].reshape(block, width).max(axis=0)
-        least = xp.sort(maxima)[-k]
-        if xp is np:  # only in few blocks
-            blocks = (np.arange(block)[:, None] * width + np.flatnonzero(maxima >= least)).ravel()
-            rows = np.append(blocks, np.arange(block * width, ranks.size))
-            rows = rows[ranks[rows] >= least]
-        else:
-            rows = xp.flatnonzero(ranks >= least)
-    descending: Integers = rows[xp.argsort(-ranks[rows], kind="stable")[:k]]
-    return descending
-
-
-def select_ranks(ranks: Array, among: Integers | None, top: int | None) -> tuple[Any, Integers | None]:
-    """Return the ranks of each row selected by `among` and `top`, and their positions, None for all vertices."""
-    xp: Any = namespace(ranks)
-    rows = None
-    if among is not None:
-        among = xp.asarray(among)
-        ranks, rows = ranks[:, among], xp.broadcast_to(among, (len(ranks), among.size))
-    if top is not None:
-        highest = highest_of_each(ranks, top)
-        ranks = xp.take_along_axis(ranks, highest, axis=1)
-        rows = highest if rows is None else xp.take_along_axis(rows, highest, axis=1)
-    return ranks, rows
-
-
-def store_rows(matrix: Array, rows: Array, first: int, count: int) -> Any:
-    """Copy rows into a matrix of `count` rows from row `first` on; allocate the matrix if it is None."""
-    if matrix is None:
-        matrix = namespace(rows).empty((count, rows.shape[1]), rows.dtype)
-    matrix[first : first + len(rows)] = rows
-    return matrix
 
 
 def require_converged(ranking: Ranking, options: Options) -> Ranking:

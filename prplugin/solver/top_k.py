@@ -32,6 +32,9 @@ CHECK_FACTOR = 1 / 16
 """Fraction of its value to which the error bound falls at most between two checks of the order. A check takes at most
 about as long as a step."""
 
+NO_ORDER = Order(np.empty(0, np.int64), (), 0.0)
+"""Order of no vertices."""
+
 Equal: TypeAlias = Callable[[int, int, Floats], bool]
 """Returns whether the exact ranks of two vertices are proved equal, from their positions and all computed ranks."""
 
@@ -47,12 +50,13 @@ class OrderProof:
     costs them a proof.
 
     `equal` proves that two vertices have equal ranks. It is called only for ties.
+    `rows`: Positions of the vertices whose order is asked for, on the host; None for all.
     `_order`: Order of the current ranks, if it was determined.
     `_estimated`: Whether a gap was estimated before the first check.
     """
 
-    def __init__(self, k: int, equal: Equal, tol: float) -> None:
-        self._k, self._equal, self._tol = k, equal, tol
+    def __init__(self, k: int, equal: Equal, tol: float, rows: Integers | None = None) -> None:
+        self._k, self._equal, self._tol, self._rows = k, equal, tol, rows
         self._order: Order | None = None
         self._due = self._aim = math.sqrt(tol)
         self._estimated = False
@@ -60,18 +64,21 @@ class OrderProof:
     def prove(self, step: Step, certificate: Certificate, bound: float) -> bool:
         """Return whether the order of the current ranks is proved, given the bound of their L1 error."""
         self._order = None
+        if self._rows is not None and not self._rows.size:
+            self._order = NO_ORDER
+            return True
         if bound > self._due:
             if not self._estimated:
-                ranks, self._estimated = step.ranks(), True
+                ranks, self._estimated = self._asked(step.ranks()), True
                 k = min(self._k, ranks.size)
                 self._aim = min(self._aim, _lower_bound_of_kth(ranks, k) / k**2)
                 self._due = min(self._due, max(self._tol, self._aim / CHECK_FACTOR))
             return False
-        ranks = step.ranks()
-        margin = certificate.of_vertex(bound, total(ranks))
+        every = step.ranks()
+        margin, ranks = certificate.of_vertex(bound, total(every)), self._asked(every)
         gap = least_gap(ranks, self._k, margin) if bound > self._tol else math.inf
         if gap > 2 * margin:
-            self._order = order_of(ranks, self._k, margin, self._equal)
+            self._order = self._order_of(every, margin)
             if self._order.proved:
                 return True
             gap = least_gap(ranks, self._k, margin, 1.0)
@@ -89,8 +96,22 @@ class OrderProof:
     def final_order(self, ranks: Floats, certificate: Certificate, bound: float) -> Order:
         """Return the order of the final ranks, which are those of the last call of `prove`."""
         if self._order is None:
-            self._order = order_of(ranks, self._k, certificate.of_vertex(bound, total(ranks)), self._equal)
+            self._order = self._order_of(ranks, certificate.of_vertex(bound, total(ranks)))
         return self._order
+
+    def _asked(self, ranks: Floats) -> Floats:
+        """Return the ranks of the vertices whose order is asked for."""
+        return ranks if self._rows is None else ranks[namespace(ranks).asarray(self._rows)]
+
+    def _order_of(self, ranks: Floats, margin: float) -> Order:
+        """Return the order of the vertices that are asked for, given all ranks."""
+        if (rows := self._rows) is None:
+            return order_of(ranks, self._k, margin, self._equal)
+
+        def equal(a: int, b: int, _: Floats) -> bool:
+            return self._equal(int(rows[a]), int(rows[b]), ranks)
+
+        return order_of(self._asked(ranks), self._k, margin, equal).at(rows)
 
 
 def order_of(ranks: Floats, k: int, margin: float, equal: Equal) -> Order:

@@ -211,6 +211,13 @@ class ChangingGraph:
                 last = last._replace(ranks=last.ranks / last.ranks.sum())  # the user may alter the ranks
             self._last = last
 
+    def follows(self, seeds: Integers) -> bool:
+        """Return whether the last ranks are of a personalization by these vertices, and the edges have changed."""
+        last = self._last
+        if last is None or self.state.vertex_index is None or (v := last.equation[1]) is None:
+            return False
+        return v.size == self.state.edges.n and bool((v[seeds] > 0).all())
+
     def push(self, equation: Equation, options: Options) -> Pushed | Start:
         """Rank by pushes alone, unless a method is expected to take less time; then return where it is to start."""
         with self._lock:
@@ -240,7 +247,7 @@ class ChangingGraph:
                     self._last = LastRanks(equation, None, residual=residual)
                     passes += -(-spent // max(edges.m, 1))
                     return Pushed(residual.ranks(), Outcome(False, True, iterations=passes, error_bound=bound))
-            start = _normalized_start(residual.ranks())
+            start = normalized_start(residual.ranks())
             self._last = LastRanks(equation, start)
             return Start(start, tol * TOL_FRACTION if may_push else tol)
 
@@ -255,7 +262,7 @@ class ChangingGraph:
         return CALL_COST + passes * (self.state.edges.m + VERTEX_COST * self.state.edges.n) / PUSH_SLOWDOWN
 
 
-def _normalized_start(ranks: Array) -> Floats:
+def normalized_start(ranks: Array) -> Floats:
     """Return a copy of the ranks, which the user may alter, that is finite, not negative and of sum 1."""
     xp = namespace(ranks)
     ranks = xp.maximum(xp.nan_to_num(ranks, posinf=0.0), 0.0)

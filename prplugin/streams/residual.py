@@ -152,11 +152,18 @@ class Residual:
             self.rounding_error,
         )  # fmt: skip
         if self.changed.size:
-            candidate_min = CANDIDATE_FACTOR * tol * self._scale / n
-            is_candidate = np.zeros(n, np.bool_)
-            spent = kernels.push_near(
-                self.changed, selected, is_candidate, candidate_min, self.bound, tol, self._scale, *arrays
+            listed_from = CANDIDATE_FACTOR * tol * self._scale / n
+            near = np.unique(self.changed)
+            near = near[np.abs(self.r[near]) > listed_from]
+            is_listed = np.zeros(n, np.bool_)
+            selected[: near.size], is_listed[near] = near, True
+            norm, sums = total(np.abs(self.r[near])), np.append(np.zeros(2), self.rounding_error)
+            # All other residuals together may be as large as they were before.
+            goal = max(norm - (self.bound - tol) * self._scale, 0.0)
+            spent = kernels.push_listed(
+                selected, np.array([near.size]), is_listed, listed_from, goal, 0.0, float(n), *arrays[:-1], sums
             )
+            self.rounding_error[0] = sums[2]
             self.measure()
         # A push with more than the least relaxation could increase ||r||; the greatest is about the mean of that and
         # the optimum for symmetric matrices.

@@ -34,6 +34,11 @@ class Order:
     ties: tuple[TieRows, ...]
     margin: float
 
+    def at(self, positions: Integers) -> Order:
+        """Return the order of ranks that are those of the vertices at `positions`."""
+        ties = tuple(tie._replace(rows=positions[tie.rows]) for tie in self.ties)
+        return Order(positions[self.rows], ties, self.margin)
+
     @property
     def proved(self) -> bool:
         """Return whether all ties are between vertices that are proved equal."""

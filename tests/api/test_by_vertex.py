@@ -1,4 +1,4 @@
-"""Arguments by vertex: personalization, dangling, nstart, seeds and among."""
+"""Arguments by vertex: personalization, dangling, nstart, seeds, among and exclude."""
 
 from __future__ import annotations
 
@@ -316,9 +316,97 @@ def test_bad_among_is_refused(graph, given, message):
     assert message in str(caught.value)
 
 
-def test_among_excludes_certified(graph):
-    with pytest.raises(InvalidOptionError, match="omit among, or certified"):
-        graph.rank(among=["ann"], top=1, certified=True)
+def test_exclude_leaves_vertices_out(graph):
+    full = graph.rank().frame.set_index("vertex")["pagerank"]
+    ranking = graph.rank(exclude=["cat", "ann"])
+    assert ranking.frame["vertex"].tolist() == ["bob", "dan"]
+    assert ranking.frame["pagerank"].tolist() == full[["bob", "dan"]].tolist()
+    assert ranking.ranks.size == 4
+    top = graph.rank(exclude=["cat"], top=2).frame
+    assert top["vertex"].tolist() == full.drop("cat").sort_values(ascending=False).index[:2].tolist()
+    among = graph.rank(among=["dan", "cat", "ann"], exclude=["cat"]).frame
+    assert among["vertex"].tolist() == ["dan", "ann"]
+    assert graph.rank(exclude=[]).frame.equals(graph.rank().frame)
+    assert graph.rank(exclude=list(full.index), top=3).frame.empty
+    assert EDGES.pagerank(exclude=["cat"], top=2).equals(top)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [list, tuple, pd.Series, pd.Index, np.array, lambda ids: pd.DataFrame({"any": ids})],
+    ids=["list", "tuple", "Series", "Index", "array", "frame"],
+)
+def test_exclude_takes_what_among_takes(graph, wrap):
+    assert graph.rank(exclude=wrap(["dan", "ann"])).frame["vertex"].tolist() == ["bob", "cat"]
+
+
+def test_exclude_the_seeds_of_one_ranking(graph):
+    frame = graph.rank(personalization={"ann": 1, "dan": 0, "bob": 2}, exclude="seeds").frame
+    assert frame["vertex"].tolist() == ["cat", "dan"]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"top": 2}, {"top": 9}, {"among": ["dan", "cat", "bob"]}, {"dtype": "float32"}]
+)
+def test_exclude_the_own_seeds_of_each_ranking(graph, options):
+    seeds = [["ann", "cat"], ["dan"], {"bob": 2, "ann": 0}]
+    own = [{"ann", "cat"}, {"dan"}, {"bob"}]
+    found = graph.rank(seeds=seeds, exclude="seeds", **options)
+    every = graph.rank(seeds=seeds, **{**options, "top": None}).frame
+    parts = []
+    for seed, of_seed in every.groupby("seed", sort=False):
+        part = of_seed[~of_seed["vertex"].isin(own[seed])]
+        highest = part.sort_values("pagerank", ascending=False, kind="stable")[: options.get("top")]
+        parts.append(highest if "top" in options else part)
+    pd.testing.assert_frame_equal(found.frame, pd.concat(parts, ignore_index=True), check_exact=True)
+    assert all(text in repr(found) for text in ("seed", "bob"))
+    assert (found.ranks >= 0).all()
+
+
+def test_exclude_for_many_seeds_leaves_out_the_same_vertices(graph):
+    found = graph.rank(seeds=["ann", "dan"], exclude=["ann"], top=2).frame
+    assert len(found) == 4
+    assert "ann" not in found["vertex"].tolist()
+    every = graph.rank(seeds=["ann", "dan"]).frame
+    expected = every[every["vertex"] != "ann"].sort_values("pagerank", ascending=False).groupby("seed").head(2)
+    assert sorted(found["pagerank"]) == sorted(expected["pagerank"])
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_exclude_in_other_libraries(library):
+    module = pytest.importorskip(library)
+    edges = module.from_pandas(EDGES) if library == "polars" else module.Table.from_pandas(EDGES)
+    found = prplugin.pagerank(edges, seeds=["ann", "dan"], exclude="seeds", top=1)
+    ids = found["vertex"].to_pylist() if library == "pyarrow" else found["vertex"].to_list()
+    assert ids == prplugin.pagerank(EDGES, seeds=["ann", "dan"], exclude="seeds", top=1)["vertex"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["eve"], "exclude names 1 vertex not in the graph: 'eve'"),
+        (["ann", "ann"], "exclude names 1 vertex more than once: 'ann'"),
+        ({"ann": 1}, "exclude must be a list"),
+        ("ann", "exclude must be a list, Series, index or array of vertices, or 'seeds', not 'ann'"),
+        (3, "exclude must be a list"),
+        ("seeds", "exclude='seeds' leaves out the vertices to which a ranking teleports"),
+    ],
+)
+def test_bad_exclude_is_refused(graph, given, message):
+    with pytest.raises(InvalidOptionError) as caught:
+        graph.rank(exclude=given)
+    assert message in str(caught.value)
+
+
+def test_among_and_certified_prove_the_order_of_these_vertices(graph):
+    ranking = graph.rank(among=["dan", "cat", "ann"], top=2, certified=True)
+    assert ranking.certified
+    assert ranking.frame["vertex"].tolist() == ["cat", "ann"]
+    assert graph.rank(among=["dan", "cat", "ann"], certified=True).frame["vertex"].tolist() == ["cat", "ann", "dan"]
+    assert graph.rank(exclude=["bob"], top=2, certified=True).frame["vertex"].tolist() == ["cat", "ann"]
+    assert graph.rank(exclude=graph.vertices, top=2, certified=True).certified
+    with pytest.raises(InvalidOptionError, match="pass their number as top=k, or the vertices"):
+        graph.rank(exclude=["bob"], certified=True)
 
 
 @pytest.mark.parametrize("library", ["pandas", "index", "polars", "pyarrow", "chunks"])

@@ -215,10 +215,20 @@ def commit_rows(draw: Draw) -> dict[str, Any]:
 
 def pushes(draw: Draw) -> dict[str, Any]:
     n = draw.size
+    listed, some = draw.random.permutation(n).astype(draw.types["I"]), n // 2
+    is_listed = np.zeros(n, "u1")
+    is_listed[listed[:some]] = 1
     return graph_rows(draw) | {
-        "some": n // 2, "changed": draw.random.permutation(n)[: n // 2], "candidate_min": 0.1, "bound": 1.0, "tol": 1e-3,
-        "scale": 1.0, "threshold": 0.1, "relaxation": 1.2, "alpha": 0.85, "depth": 3,
+        "listed": listed, "count": np.array([some]), "is_listed": is_listed, "listed_from": draw.one_of(0.0, 0.1),
+        "goal": 1e-3, "ratio": draw.one_of(0.0, 1e-3), "budget": 1e4, "threshold": 0.1, "relaxation": 1.2,
+        "alpha": 0.85, "depth": 3, "sums": np.zeros(3),
     }  # fmt: skip
+
+
+def collect_listed(draw: Draw) -> dict[str, Any]:
+    n, some = draw.size, draw.size // 2
+    listed = draw.random.permutation(n)[:some].astype(draw.types["I"])
+    return {"count": some, "n": n, "listed": listed, "clear": draw.one_of(0, 1)}
 
 
 def residual(draw: Draw) -> dict[str, Any]:
@@ -283,7 +293,8 @@ INPUTS = {
     "compact_rows": compact_rows,
     "commit_rows": commit_rows,
     "add_contributions": pushes,
-    "push_near": pushes,
+    "push_listed": pushes,
+    "collect_listed": collect_listed,
     "push_all": pushes,
     "change_rows": change_rows,
     "residual_norms": residual,

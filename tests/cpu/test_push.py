@@ -42,11 +42,11 @@ def test_contributions_are_added(n, index, weighted):
     assert error[0] >= 3 * 0.85 * y[out_weight > 0].sum() * (1 - 1e-12)
 
 
-def push_in_python(candidates, is_candidate, candidate_min, edges, y, alpha, r, threshold, relaxation):
-    """Push as push.cpp documents it, and append new candidates; return the edges spent."""
+def push_in_python(selected, edges, y, alpha, r, threshold, relaxation):
+    """Push as push.cpp documents it; return the edges spent."""
     begins, ends, indices, weights, out_weight = edges
     spent = 0
-    for u in candidates:  # grows
+    for u in selected:
         degree, value = int(ends[u] - begins[u]), r[u]
         if abs(value) <= threshold * (degree + kernels.PUSH_COST):
             continue
@@ -60,9 +60,6 @@ def push_in_python(candidates, is_candidate, candidate_min, edges, y, alpha, r, 
                 per_weight = alpha * pushed / out_weight[u]
                 target = int(indices[edge])
                 r[target] += per_weight if weights is None else per_weight * weights[edge]
-                if is_candidate is not None and abs(r[target]) > candidate_min and not is_candidate[target]:
-                    candidates.append(target)
-                    is_candidate[target] = True
     return spent
 
 
@@ -76,43 +73,81 @@ def test_pushes_of_all_vertices_are_those_of_python(n, index, weighted):
     costs = (edges[1] - edges[0] + kernels.PUSH_COST).astype(np.float32)
     expected_y, expected_r = y.copy(), r.copy()
     selected = np.flatnonzero(np.abs(r) > threshold * costs).tolist()
-    spent = push_in_python(selected, None, 0.0, edges, expected_y, 0.9, expected_r, threshold, 1.1)
+    spent = push_in_python(selected, edges, expected_y, 0.9, expected_r, threshold, 1.1)
     assert spent == kernels.push_all(costs, np.empty(n, index), threshold, 1.1, *edges, y, 0.9, r, 4, error)
     assert (y.tolist(), r.tolist()) == (expected_y.tolist(), expected_r.tolist())
     assert (error[0] > 0) == (spent > 0)
 
 
-@pytest.mark.parametrize("tol", [0.0, 0.2])
+def sweep_in_python(listed, marks, listed_from, edges, y, alpha, r, threshold):
+    """Sweep over the list as push.cpp documents it, and append new vertices; return the edges spent."""
+    begins, ends, indices, weights, out_weight = edges
+    spent = 0
+    for u in listed:  # grows
+        degree, value, sends = int(ends[u] - begins[u]), r[u], out_weight[u] > 0
+        if value == 0 or (sends and abs(value) <= threshold * (degree + kernels.PUSH_COST)):
+            continue
+        spent += kernels.PUSH_COST + degree * sends
+        old = y[u]
+        y[u] = old + value
+        pushed = y[u] - old
+        r[u] = value - pushed
+        for edge in range(begins[u], ends[u] if sends else begins[u]):
+            target = int(indices[edge])
+            r[target] += alpha * pushed / out_weight[u] * (1.0 if weights is None else weights[edge])
+            if abs(r[target]) > listed_from and not marks[target]:
+                listed.append(target)
+                marks[target] = True
+    return spent
+
+
+@pytest.mark.parametrize("listed_from", [0.0, 0.001])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("index", INDEX)
 @pytest.mark.parametrize("n", SIZES)
-def test_pushes_near_changes_are_those_of_python(n, index, weighted, tol):
+def test_sweeps_over_a_list_are_those_of_python(n, index, weighted, listed_from):
     edges = random_edges(n, index, weighted=weighted)
+    degrees, sends = edges[1] - edges[0], edges[4] > 0
     random = np.random.default_rng(2)
-    y, r, error = random.random(n), np.zeros(n), np.zeros(1)
-    changed = random.permutation(n)[: max(n // 100, 1)].astype(np.int64)
-    r[changed] = random.normal(size=changed.size)
-    candidate_min, bound, scale = 0.01, math.fsum(map(abs, r)) / 3, 3.0
-    expected_y, expected_r, largest = y.copy(), r.copy(), np.abs(r).max(initial=0.0)
-    candidates = [v for v in changed.tolist() if abs(r[v]) > candidate_min]
+    y, r = np.zeros(n), np.zeros(n)
+    seeds = random.permutation(n)[: max(n // 100, 1)].tolist()
+    r[seeds] = random.random(len(seeds)) + 0.01
+    expected_y, expected_r, listed, spent, ratio = y.copy(), r.copy(), list(seeds), 0, 0.01
     marks = np.zeros(n, np.bool_)
-    marks[candidates] = True
-    threshold, spent, expected_bound, rounds = largest * 0.4 / kernels.PUSH_COST, 0, bound, 0
-    while (
-        expected_bound > tol and spent < n and len(candidates) < n / 8 and threshold * kernels.PUSH_COST > candidate_min
-    ):
-        arguments = candidate_min, edges, expected_y, 0.9, expected_r, threshold, 1.0
-        spent += push_in_python(candidates, marks, *arguments)
-        expected_bound, threshold, rounds = math.fsum(map(abs, expected_r)) / scale, threshold * 0.4, rounds + 1
-    found, found_marks, twice = np.empty(n, index), np.zeros(n, np.bool_), np.append(changed, changed)
-    assert spent == kernels.push_near(
-        twice, found, found_marks, candidate_min, bound, tol, scale, *edges, y, 0.9, r, 4, error
-    )
+    marks[seeds] = True
+    found, count, is_listed, sums = np.zeros(n, index), np.array([len(seeds)]), marks.copy(), np.zeros(3)
+    found[: len(seeds)] = seeds
+    while True:
+        sending = [u for u in listed if sends[u]]
+        residual, total = np.abs(expected_r[sending]).sum(), (expected_y + expected_r)[listed].sum()
+        if residual <= ratio * total:
+            break
+        threshold = 0.9 * residual / sum(degrees[u] + kernels.PUSH_COST for u in sending)
+        spent += sweep_in_python(listed, marks, listed_from, edges, expected_y, 0.9, expected_r, threshold)
+    arguments = *edges, y, 0.9, r, 4, sums
+    assert spent == kernels.push_listed(found, count, is_listed, listed_from, 0.0, ratio, 1e9, *arguments)
     assert (y.tolist(), r.tolist()) == (expected_y.tolist(), expected_r.tolist())
-    assert found[: len(candidates)].tolist() == candidates
-    assert found_marks.tolist() == marks.tolist()
-    assert n < 1000 or rounds > 1
-    assert (error[0] > 0) == (spent > 0)
+    assert found[: count[0]].tolist() == listed
+    assert is_listed.tolist() == marks.tolist()
+    np.testing.assert_allclose(sums[:2], [residual, total], rtol=1e-12)
+    assert (sums[2] > 0) == (spent > 0)
+    values = np.empty(len(listed))
+    kernels.collect_listed(found[: len(listed)], is_listed, y, r, 1, values)
+    assert values.tolist() == (expected_y + expected_r)[listed].tolist()
+    assert not is_listed.any()
+    assert not y[listed].any()
+    assert not r[listed].any()
+
+
+def test_sweeps_end_when_their_budget_is_not_expected_to_suffice():
+    edges = random_edges(5000, np.int32, weighted=False)
+    y, r, marks, sums, count = np.zeros(5000), np.zeros(5000), np.zeros(5000, np.bool_), np.zeros(3), np.array([1])
+    seed = int(np.argmax(edges[4]))
+    r[seed], marks[seed] = 1.0, True
+    found = np.full(5000, seed, np.int32)
+    spent = kernels.push_listed(found, count, marks, 0.0, 0.0, 1e-12, 20_000.0, *edges, y, 0.99, r, 4, sums)
+    assert 0 < spent < 20_000
+    assert sums[0] > 1e-12
 
 
 @pytest.mark.parametrize("weighted", [False, True])

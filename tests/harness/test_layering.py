@@ -21,7 +21,7 @@ TABLE = re.findall(r"^\| (`.*?`) \|", (ROOT / "CONTRIBUTING.md").read_text(), re
 
 LAYER = {name: layer for layer, cell in enumerate(TABLE) for name in re.findall("`(.+?)`", cell)}
 
-MAX_LINES = {"api.py": 350}
+MAX_LINES = {"api.py": 360}
 """Lines that a module may have, if not 450: the public functions only read, choose, solve and write."""
 
 MODULES = sorted(PACKAGE.rglob("*.py"))

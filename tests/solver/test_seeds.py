@@ -21,7 +21,7 @@ from conformance import rapids
 from prplugin.methods import native
 from prplugin.methods.engines import native_batch
 from prplugin.methods.listing import methods
-from prplugin.result.ranking import highest, highest_of_each
+from prplugin.result.selection import highest, highest_of_each
 from prplugin.solver import batch as batch_module
 
 BATCH_METHODS = [name for name, method in methods().items() if hasattr(method, "batch_cost")]

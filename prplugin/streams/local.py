@@ -1,0 +1,391 @@
+"""Personalized ranks by pushes from the seeds, which touch only vertices near them, with a proved error bound.
+
+Let alpha be the damping factor, v the teleport distribution, P the matrix of the normalized weights (the row of a
+dangling vertex is empty), and let the dangling mass be distributed by v as well. As in `prplugin.streams.residual`, the
+PageRank is x* = z / sum(z), where z = v + alpha P^T z. Pushes (Andersen, Chung and Lang 2006, "Local graph partitioning
+using PageRank vectors") keep y >= 0 and r >= 0, at first 0 and v, such that
+
+    z = y + (I - alpha P^T)^-1 r = q + e,   q = y + r,   e = sum over k >= 1 of (alpha P^T)^k r >= 0.             (1)
+
+Let R be the sum of r over the vertices that have out-edges; r of the others adds nothing to e. Each factor alpha P^T
+multiplies a sum by at most alpha, so that
+
+    sum(e) <= E = alpha R / (1 - alpha).                                                                          (2)
+
+With Q = sum(q), the ranks are q / Q. As z / sum(z) - q / Q = (e - sum(e) q / Q) / (Q + sum(e)),
+
+    ||q / Q - x*|| <= 2 sum(e) / (Q + sum(e)) <= 2 E / Q.                                                         (3)
+
+Two exact ranks are in the order of z, and q_i <= z_i <= q_i + E. If q_i - q_j > E, vertex i is higher than vertex j.
+
+**Rounding.** The stored r differs in L1 from the residual of the stored y by at most rho, which the kernels accumulate
+(`prplugin.streams.residual`), and the sums q by at most u Q. In (1), z therefore differs from q + e by some f with
+||f|| <= F = rho / (1 - alpha) + u Q, and (3) becomes 2 (E + F) / Q. Two entries of f differ by at most F, so that
+q_i - q_j has to exceed E + F. The quotients q / Q add the rounding depth of the sum Q and one rounding.
+
+**Work.** Sweeps push what is large per edge; they end when they are expected to take longer than iterations over all
+edges, which then start from q / Q (Wu and others 2021, "Unifying the global and local approaches: an efficient power
+iteration with forward push"). Arrays of one entry per vertex are kept between queries, and only touched entries are
+cleared: a query takes time in proportion to the edges that it pushes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prplugin.cpu import library
+from prplugin.cpu import push as kernels
+from prplugin.graph.adjacency import Adjacency
+from prplugin.numerics.rounding import StepRounding, rounding_depth
+from prplugin.options import Options, likely_steps, proves
+from prplugin.solver.certificate import Certificate
+from prplugin.solver.top_k import Equal, least_gap, order_of
+from prplugin.streams.host_edges import HostEdges
+from prplugin.streams.residual import ROUNDING_MARGIN, UNIT_ROUNDOFF
+from prplugin.types.edges import Floats, Integers
+from prplugin.types.order import Order
+
+MIN_EDGES = 20_000
+"""Number of edges below which iterations over all of them take about as long as the calls of a query."""
+
+PUSH_SLOWDOWN = 4
+"""Approximate time per pushed edge, relative to the time per edge of an iteration over all edges."""
+
+MAX_SEEDS_FRACTION = 1 / 16
+"""Maximum number of seeds, as a fraction of the budget in pushed edges."""
+
+TOL_FRACTION = 0.98
+"""Fraction of the tolerance that is to be left to the residual; the rest is for rounding errors."""
+
+CHECK_FACTOR, CHECKS = 1 / 8, 4
+"""Ratio of the residuals at two checks of a certified order, and number of checks before the tolerance is met."""
+
+MAX_ROUNDING = 2.0**-21
+"""Largest F / Q for which `ROUNDING_MARGIN` covers F in the denominator of (3)."""
+
+MAX_OUT_WEIGHT = 2.0**500
+"""Out-weights above this, or below its inverse, make quotients overflow or lose digits to underflow."""
+
+
+class OutEdges(NamedTuple):
+    """Out-edges of a graph, out-weights, and the most roundings in a contribution, as kernels take them.
+
+    `usual`: Whether no quotient of a rank and an out-weight overflows or loses digits to underflow.
+    """
+
+    begins: Integers
+    ends: Integers
+    indices: Integers
+    weights: Floats | None
+    out_weight: Floats
+    depth: int
+    m: int
+    usual: bool
+
+    @classmethod
+    def of(cls, edges: Adjacency | HostEdges) -> OutEdges:
+        """Return the out-edges of a graph on the host; they are grouped by source if that was not done before."""
+        out_weight, usual = edges.out_weight, True
+        if isinstance(edges, Adjacency):
+            (offsets, indices, weights), depth = edges.csr, edges.out_weight_depth + 5
+            begins, ends = offsets[:-1], offsets[1:]
+        else:
+            rows, depth = edges.out_edges, edges.depth
+            begins, ends, indices, weights = rows.begins, rows.ends, rows.indices, rows.weights
+        if weights is not None:
+            positive = out_weight[out_weight > 0]
+            usual = not positive.size or bool(positive.max() <= MAX_OUT_WEIGHT and positive.min() >= 1 / MAX_OUT_WEIGHT)
+        return cls(begins, ends, indices, weights, out_weight, depth, edges.m, usual)
+
+
+class _Arrays(NamedTuple):
+    """y and r, a mark of the listed vertices, and their list; all but the list are 0 between queries."""
+
+    y: Floats
+    r: Floats
+    is_listed: Any
+    listed: Integers
+
+
+class LocalQueries:
+    """Queries of one graph, with the arrays that they share: those of the graph, and as many others as run at once."""
+
+    def __init__(self) -> None:
+        self._free: list[_Arrays] = []
+        self._edges: OutEdges | None = None
+
+    def reset(self) -> None:
+        """Note that the edges have changed."""
+        self._edges = None
+
+    def may_pay(self, edges: Adjacency | HostEdges, options: Options, seeds: int) -> bool:
+        """Return whether so many seeds may be ranked faster than by iterations over all edges, with a proof."""
+        return (
+            edges.m >= MIN_EDGES
+            and proves(options)
+            and (options.method, options.max_iter, len(options.method_options)) == ("auto", None, 0)
+            and (isinstance(edges, HostEdges) or edges.memory_space == "host")
+            and library.is_available()
+            and seeds * kernels.PUSH_COST <= MAX_SEEDS_FRACTION * _budget(edges.n, edges.m, options)
+            and self._out_edges(edges).usual
+        )
+
+    def rank(
+        self, edges: Adjacency | HostEdges, seeds: tuple[Integers, Floats], options: Options, wanted: Wanted, *,
+        equal: Equal | None = None,
+    ) -> LocalRanks:  # fmt: skip
+        """Rank by pushes, until iterations over all edges are expected to take less time.
+
+        Parameters
+        ----------
+        seeds : (array of int, array of float64)
+            Positions and positive teleport probabilities, of sum 1.
+        equal : function, optional
+            Proves that two vertices have equal ranks. If given, the order of the vertices to return is to be proved.
+        """
+        n, out = edges.n, self._out_edges(edges)
+        with self._arrays(n, out.indices.dtype) as arrays:
+            return _Query(out, options, arrays, *seeds).rank(wanted, equal, _budget(n, out.m, options))
+
+    def _out_edges(self, edges: Adjacency | HostEdges) -> OutEdges:
+        if self._edges is None:
+            self._edges = OutEdges.of(edges)
+        return self._edges
+
+    @contextmanager
+    def _arrays(self, n: int, dtype: Any) -> Iterator[_Arrays]:
+        """Return a context manager for arrays that the caller clears; after an exception they are not used again."""
+        try:
+            arrays = self._free.pop()
+        except IndexError:
+            arrays = None
+        if arrays is None or arrays.y.size != n or arrays.listed.dtype != dtype:
+            arrays = _Arrays(np.zeros(n), np.zeros(n), np.zeros(n, np.bool_), np.empty(n, dtype))
+        yield arrays
+        self._free.append(arrays)
+
+
+class Wanted(NamedTuple):
+    """The vertices to return: the highest `top` of `among`, or of all, without `excluded`; None for all of them."""
+
+    top: int | None = None
+    among: Integers | None = None
+    excluded: Integers | None = None
+
+    @property
+    def sparse(self) -> bool:
+        """Return whether the vertices to return are fewer than those of the graph."""
+        return self.top is not None or self.among is not None
+
+
+class LocalRanks(NamedTuple):
+    """Ranks of n vertices, of which those at `rows` are not 0.
+
+    `values`: Ranks in the requested scale and type.
+    `shown`: Positions and ranks of the vertices to return; None for all.
+    `error_bound`: Proved bound of the L1 error.
+    `passes`: Pushed edges, in passes over all edges.
+    `met`: Whether the tolerance is met, or the order proved. If not, ranks of sum 1 for iterations to start from.
+    """
+
+    n: int
+    rows: Integers
+    values: Any
+    shown: tuple[Integers, Any] | None
+    error_bound: float
+    passes: int
+    met: bool
+    order: Order | None
+
+    def dense(self) -> Any:
+        """Return the ranks of all vertices."""
+        ranks = np.zeros(self.n, self.values.dtype)
+        ranks[self.rows] = self.values
+        return ranks
+
+
+def _budget(n: int, m: int, options: Options) -> float:
+    """Return the number of edges whose pushes take about as long as iterations over all edges."""
+    return likely_steps(options) * (n + m) / PUSH_SLOWDOWN
+
+
+class _Query:
+    """State of one query.
+
+    `goal`: Ratio R / Q at which (3) is the tolerance; 0 if rounding makes that impossible.
+    `residual`, `sum`: R and Q.
+    """
+
+    def __init__(self, edges: OutEdges, options: Options, arrays: _Arrays, rows: Integers, values: Floats) -> None:
+        self._edges, self._options, self._arrays = edges, options, arrays
+        self.n = n = edges.out_weight.size
+        arrays.r[rows], arrays.is_listed[rows], arrays.listed[: rows.size] = values, True, rows
+        self._count, self._sums, self._spent = np.array([rows.size]), np.zeros(3), 0
+        self._sums[2] = rounding_depth(rows.size) + 3  # of the entries of v: their sum, quotient and conversion
+        # Of scaling and casting the result: the steps' own rounding errors do not count.
+        exact = StepRounding(row=0, edge=0, dangling=0, vectors=0, norm=0)
+        self._cast = Certificate(options.alpha, n, 0, exact, options.dtype, options.scale).cast
+        alpha, tol = options.alpha, options.tol - self._cast
+        self.goal = max(tol, 0.0) * TOL_FRACTION * (1 - alpha) / (2 * alpha) if alpha else np.inf
+        self.push(np.inf, 0.0)  # only sums
+
+    def rank(self, wanted: Wanted, equal: Equal | None, budget: float) -> LocalRanks:
+        """Push until the tolerance is met, an order is proved, or `budget` edges are expected not to suffice."""
+        order = None
+        for check in range(0 if equal is None else CHECKS, -1, -1):
+            goal = self.goal / CHECK_FACTOR**check
+            self.push(goal, budget if goal > 0 else 0.0)
+            if not self.residual <= goal * self.sum:
+                break  # iterations are expected to take less time
+            if equal is not None:
+                order = self.order(wanted, equal, last=check == 0)
+                if order is not None:
+                    break
+        bound = self.bound()
+        met = bound <= self._options.tol if equal is None else order is not None
+        if order is not None and not order.proved:
+            met = bound <= self._options.tol
+        return self.result(wanted, order if met else None, bound, met=met)
+
+    def push(self, ratio: float, budget: float) -> None:
+        """Push until R / Q is at most `ratio`, or more than `budget` edges are spent or expected to be."""
+        edges, arrays = self._edges, self._arrays
+        self._spent += kernels.push_listed(
+            arrays.listed, self._count, arrays.is_listed, 0.0, 0.0, ratio, budget - self._spent, *edges[:5],
+            arrays.y, self._options.alpha, arrays.r, edges.depth, self._sums,
+        )  # fmt: skip
+        self.residual, self.sum = float(self._sums[0]), float(self._sums[1])
+
+    @property
+    def rows(self) -> Integers:
+        """Positions of the touched vertices."""
+        return self._arrays.listed[: self._count[0]]
+
+    @property
+    def _sum_depth(self) -> int:
+        return kernels.BLOCK_TERMS + int(self._count[0]) // kernels.BLOCK_TERMS + 2
+
+    @property
+    def _gap(self) -> float:
+        """E + F, above which a difference of two entries of q proves their order."""
+        alpha, depth = self._options.alpha, self._sum_depth * UNIT_ROUNDOFF
+        of_residual = alpha * self.residual * (1 + depth)
+        rounding = (UNIT_ROUNDOFF * float(self._sums[2])) / (1 - alpha) + UNIT_ROUNDOFF * self.sum * (1 + depth)
+        if not rounding <= self.sum * MAX_ROUNDING:
+            return np.inf
+        return (of_residual / (1 - alpha) + rounding) * ROUNDING_MARGIN
+
+    def bound(self) -> float:
+        """Return the bound (3) with rounding errors, those of scaling and casting included."""
+        depth = (self._sum_depth + 2) * UNIT_ROUNDOFF
+        return min(2.0, 2 * self._gap / self.sum * (1 + depth) * ROUNDING_MARGIN + depth) + self._cast
+
+    def _values(self) -> Floats:
+        arrays, values = self._arrays, np.empty(self._count[0])
+        kernels.collect_listed(self.rows, arrays.is_listed, arrays.y, arrays.r, 0, values)
+        return values
+
+    def _candidates(self, wanted: Wanted, values: Floats) -> tuple[Integers, Any]:
+        """Return positions and `values` of the touched vertices, or of those in `among`, without the excluded ones."""
+        rows, is_listed = self.rows, self._arrays.is_listed
+        if wanted.excluded is None:
+            return rows, values
+        before = is_listed[wanted.excluded]
+        is_listed[wanted.excluded] = False
+        kept = is_listed[rows]
+        is_listed[wanted.excluded] = before
+        return rows[kept], values[kept]
+
+    def _among(self, wanted: Wanted) -> tuple[Integers, Floats]:
+        among: Any = wanted.among
+        if wanted.excluded is not None:
+            among = among[~np.isin(among, wanted.excluded)]
+        return among, self._arrays.y[among] + self._arrays.r[among]
+
+    def order(self, wanted: Wanted, equal: Equal, *, last: bool) -> Order | None:
+        """Return the order of the vertices to return if it is proved, or if it is the last; None if it needs others."""
+        gap, among = self._gap, wanted.among is not None
+        rows, values = self._among(wanted) if among else self._candidates(wanted, self._values())
+        k = wanted.top or max(1, rows.size)
+        if not among:
+            if k >= rows.size:
+                return None
+            lowest = np.partition(values, rows.size - k)[rows.size - k] - gap
+            if not lowest > 0:
+                return None  # vertices that are not touched may be as high
+            near = np.flatnonzero(values >= lowest * (1 - 2.0**-50))
+            near = near[np.argsort(rows[near])]
+            rows, values = rows[near], values[near]
+        if not last and not least_gap(values, min(k, rows.size), gap / 2) > gap:
+            return None
+        positions, ranks = rows.astype(np.int64), _Sum(self._arrays)
+
+        def both_equal(a: int, b: int, _: Floats) -> bool:
+            return equal(int(positions[a]), int(positions[b]), ranks)  # type: ignore[arg-type]
+
+        order = order_of(values, k, gap / 2, both_equal).at(positions)
+        if not order.proved and not last:
+            return None
+        return replace(order, margin=self.bound())
+
+    def result(self, wanted: Wanted, order: Order | None, bound: float, *, met: bool) -> LocalRanks:
+        """Return the ranks, and clear the arrays."""
+        arrays, count = self._arrays, int(self._count[0])
+        values, rows = np.empty(count), self.rows.astype(np.int64)
+        shown: tuple[Integers, Any] | None = None
+        if met and order is not None:
+            shown = order.rows, self._requested(arrays.y[order.rows] + arrays.r[order.rows])
+        elif met and wanted.among is not None:
+            among, found = self._among(wanted)
+            shown = _highest(among, self._requested(found), wanted.top)
+        elif met and wanted.top is not None:
+            shown = self._highest(wanted)
+        kernels.collect_listed(self.rows, arrays.is_listed, arrays.y, arrays.r, 1, values)
+        values = self._requested(values) if met else values / self.sum
+        passes = -(-self._spent // max(self._edges.m, 1))
+        return LocalRanks(self.n, rows, values, shown, bound, passes, met, order)
+
+    def _requested(self, values: Floats) -> Any:
+        ranks = values / self.sum
+        return (ranks if self._options.scale == 1 else ranks * self.n).astype(self._options.dtype, copy=False)
+
+    def _highest(self, wanted: Wanted) -> tuple[Integers, Any]:
+        """Return the `top` highest of all vertices that are not excluded; the first of those that are not touched."""
+        top: Any = wanted.top
+        rows, ranks = self._candidates(wanted, self._requested(self._values()))
+        if top < rows.size:
+            near = ranks >= np.partition(ranks, rows.size - top)[rows.size - top]
+            rows, ranks = rows[near], ranks[near]
+        positive = ranks > 0
+        rows, ranks = rows[positive].astype(np.int64), ranks[positive]
+        order = np.lexsort((rows, -ranks))[:top]
+        rows, ranks = rows[order], ranks[order]
+        if rows.size < top:
+            others = [rows] if wanted.excluded is None else [rows, wanted.excluded]
+            known = np.concatenate(others)
+            more = np.setdiff1d(np.arange(min(self.n, known.size + top)), known)[: top - rows.size]
+            rows, ranks = np.append(rows, more), np.append(ranks, np.zeros(more.size, ranks.dtype))
+        return rows, ranks
+
+
+class _Sum:
+    """q = y + r, by position."""
+
+    def __init__(self, arrays: _Arrays) -> None:
+        self._arrays = arrays
+
+    def __getitem__(self, rows: Integers) -> Floats:
+        return self._arrays.y[rows] + self._arrays.r[rows]
+
+
+def _highest(rows: Integers, ranks: Any, top: int | None) -> tuple[Integers, Any]:
+    """Return the `top` highest, the first of equal ones, or all in their order."""
+    if top is None:
+        return rows, ranks
+    order = np.argsort(-ranks, kind="stable")[:top]
+    return rows[order], ranks[order]

@@ -1,0 +1,260 @@
+"""Local queries: ranks by pushes from the seeds, their bounds and orders, compared with exact solutions."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from drawn_graphs import frame, graphs
+from exact_order import assert_order_is_exact
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from method_params import examples
+from rational_pagerank import distance, solve
+
+import prplugin
+from prplugin.streams import local
+
+N, M = 20_000, 100_000
+
+
+@pytest.fixture
+def small_graphs(monkeypatch):
+    """Let pushes rank graphs of any size, however many edges they take."""
+    monkeypatch.setattr(local, "MIN_EDGES", 0)
+    monkeypatch.setattr(local, "PUSH_SLOWDOWN", 1e-6)
+
+
+@pytest.fixture(scope="module")
+def edges():
+    """Return edges in hosts of 50 vertices, a few of which leave the host; some vertices have none."""
+    random = np.random.default_rng(0)
+    source = random.integers(0, N, M)
+    near = np.minimum(source // 50 * 50 + random.integers(0, 50, M), N - 1)
+    target = np.where(random.random(M) < 0.002, random.integers(0, N, M), near)
+    dangling = random.random(N) < 0.1
+    return pd.DataFrame({"src": source, "dst": target, "w": random.exponential(size=M)})[~dangling[source]]
+
+
+@pytest.fixture(scope="module")
+def graph(edges):
+    return prplugin.Graph(edges, vertices=range(N))
+
+
+weights = st.one_of(st.just(1.0), st.sampled_from([0.0, 0.5, 3.0, 1e-9, 1e12]))
+
+
+def personalizations(n):
+    return st.dictionaries(st.integers(0, n - 1), st.sampled_from([1.0, 2.0, 0.1]), min_size=1, max_size=3)
+
+
+@pytest.mark.usefixtures("small_graphs")
+@given(
+    data=st.data(), graph=st.one_of(graphs(weight=weights), graphs(weight=st.just(1.0))),
+    alpha=st.sampled_from([0.0, 0.3, 0.85, 0.99]), tol=st.sampled_from([0.5, 1e-3, 1e-6, 1e-10]),
+)  # fmt: skip
+@settings(max_examples=examples(400), deadline=None)
+def test_bounds_hold(data, graph, alpha, tol):
+    n, rows = graph
+    given_values = data.draw(personalizations(n), "personalization")
+    weight = data.draw(st.sampled_from(["w", None]), "weight")
+    prepared = prplugin.Graph(frame(rows), weight=weight, vertices=list(range(n)))
+    ranking = prepared.rank(alpha=alpha, personalization=given_values, tol=tol)
+    exact = solve(n, [(u, v, Fraction(w if weight else 1)) for u, v, w in rows], alpha, given_values)
+    assert ranking.method == "push"
+    assert distance(ranking.ranks, exact) <= Fraction(ranking.error_bound) <= Fraction(tol)
+    assert abs(ranking.ranks.sum() - 1) < 1e-12
+
+
+@pytest.mark.usefixtures("small_graphs")
+@given(
+    data=st.data(), graph=st.one_of(graphs(weight=weights), graphs(weight=st.just(1.0))),
+    alpha=st.sampled_from([0.0, 0.3, 0.85, 0.99]), k=st.integers(1, 6), tol=st.sampled_from([1e-2, 1e-6, 1e-11]),
+)  # fmt: skip
+@settings(max_examples=examples(400), deadline=None)
+def test_certified_orders_are_exact(data, graph, alpha, k, tol):
+    n, rows = graph
+    given_values = data.draw(personalizations(n), "personalization")
+    prepared = prplugin.Graph(frame(rows), weight="w", vertices=list(range(n)))
+    exact = solve(n, [(u, v, Fraction(w)) for u, v, w in rows], alpha, given_values)
+    ranking = prepared.rank(alpha=alpha, personalization=given_values, tol=tol, top=k, certified=True)
+    assert_order_is_exact(ranking, exact, k)
+    assert ranking.certified or ranking.error_bound <= tol
+
+
+@pytest.mark.usefixtures("small_graphs")
+@given(
+    data=st.data(), graph=graphs(weight=st.just(1.0)), alpha=st.sampled_from([0.0, 0.5, 0.85]),
+    top=st.one_of(st.none(), st.integers(1, 4)), method=st.sampled_from(["auto", "native"]),
+)  # fmt: skip
+@settings(max_examples=examples(300), deadline=None)
+def test_certified_orders_among_some_are_exact(data, graph, alpha, top, method):
+    n, rows = graph
+    given_values = data.draw(personalizations(n), "personalization")
+    some = data.draw(st.lists(st.integers(0, n - 1), unique=True, min_size=1), "among")
+    excluded = data.draw(st.one_of(st.none(), st.lists(st.integers(0, n - 1), unique=True)), "exclude")
+    exact = solve(n, [(u, v, Fraction(w)) for u, v, w in rows], alpha, given_values)
+    ranking = prplugin.Graph(frame(rows), weight="w", vertices=list(range(n))).rank(
+        alpha=alpha, personalization=given_values, among=some, exclude=excluded, top=top, certified=True, method=method
+    )
+    found = ranking.frame["vertex"].tolist()
+    returned = [v for v in some if v not in (excluded or [])]
+    assert len(found) == min(len(returned), top or len(returned))
+    assert set(found) <= set(returned)
+    if ranking.certified:
+        ranks = [exact[v] for v in found]
+        assert ranks == sorted(ranks, reverse=True)
+        assert all(exact[v] <= min(ranks, default=1) for v in returned if v not in found)
+    for tie in ranking.ties:
+        assert not tie.equal or len({exact[v] for v in tie.frame["vertex"]}) == 1
+
+
+def whole(graph, **options):
+    """Rank by iterations over all edges, nearly exactly."""
+    return graph.rank(method="native", **{"tol": 1e-12, **options})
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize("alpha", [0.5, 0.85])
+@pytest.mark.parametrize("seeds", [[3], [3, 700, 19_000], {8: 2.0, 51: 1.0}])
+def test_selections_are_those_of_all_ranks(edges, weight, alpha, seeds):
+    graph = prplugin.Graph(edges, weight=weight, vertices=range(N))
+    exact = whole(graph, alpha=alpha, personalization=seeds)
+    local_ranking = graph.rank(alpha=alpha, personalization=seeds)
+    assert local_ranking.method == "push"
+    assert np.abs(local_ranking.ranks - exact.ranks).sum() <= local_ranking.error_bound <= 1e-6
+    frame = local_ranking.frame
+    assert len(frame) == N
+    own = list(seeds)
+    for exclude in (None, [10, 11, 12], "seeds"):
+        excluded = [] if exclude is None else own if exclude == "seeds" else exclude
+        kept = frame[~frame["vertex"].isin(excluded)]
+        some = [12, 3, 8, 15_000, 9]
+        cases = {
+            "all": ({}, kept),
+            "top": ({"top": 7}, kept.sort_values("pagerank", ascending=False, kind="stable")[:7]),
+            "among": (
+                {"among": some},
+                frame.set_index("vertex").loc[[v for v in some if v not in excluded]].reset_index(),
+            ),
+        }
+        for options, expected in cases.values():
+            found = graph.rank(alpha=alpha, personalization=seeds, exclude=exclude, **options)
+            pd.testing.assert_frame_equal(found.frame, expected.reset_index(drop=True), check_exact=True)
+            assert found.ranks.tolist() == local_ranking.ranks.tolist()
+            repr(found)
+    assert graph.rank(alpha=alpha, personalization=seeds, top=N + 5).frame["vertex"].is_unique
+
+
+def test_more_are_asked_for_than_have_ranks():
+    chain = pd.DataFrame({"src": range(30_000), "dst": range(1, 30_001)})
+    graph = prplugin.Graph(pd.concat([chain, pd.DataFrame({"src": [0, 0], "dst": [40_000, 40_001]})]))
+    ranking = graph.rank(personalization=[29_999], top=5, exclude=[0])
+    assert ranking.method == "push"
+    assert ranking.frame["vertex"].tolist() == [29_999, 30_000, 1, 2, 3]
+    assert ranking.frame["pagerank"].tolist()[2:] == [0.0] * 3
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"top": 4}, {"among": [9, 3, 77]}, {"dtype": "float32", "tol": 1e-4}, {"scale": "n"}]
+)
+@pytest.mark.parametrize("exclude", [None, [9, 4], "seeds"])
+def test_many_seeds_are_ranked_as_one_by_one(graph, options, exclude):
+    seeds = [[3], [9, 77], {700: 3.0}, [19_999]]
+    found = graph.rank(seeds=seeds, exclude=exclude, **options)
+    assert found.method == "push"
+    parts = []
+    for at, seed in enumerate(seeds):
+        one = graph.rank(personalization=seed, exclude=exclude, **options)
+        parts.append(one.frame.assign(seed=at)[["seed", "vertex", "pagerank"]])
+        assert (found.each_iterations[at], found.each_error_bound[at]) == (one.iterations, one.error_bound)
+    pd.testing.assert_frame_equal(found.frame, pd.concat(parts, ignore_index=True), check_exact=True)
+
+
+def test_seeds_whose_pushes_take_too_long_are_iterated():
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame(random.integers(0, 5_000, (60_000, 2)), columns=["src", "dst"])
+    island = pd.DataFrame({"src": range(10_000, 10_050), "dst": range(10_001, 10_051)})
+    graph = prplugin.Graph(pd.concat([frame, island]))
+    assert graph.rank(personalization=[1]).method != "push"
+    assert graph.rank(personalization=[10_010]).method == "push"
+    mixed = graph.rank(seeds=[1, 10_010, 2, 10_020])
+    for at, seed in enumerate([1, 10_010, 2, 10_020]):
+        exact = whole(graph, personalization=[seed]).ranks
+        assert np.abs(mixed.ranks[at] - exact).sum() <= mixed.each_error_bound[at] + 1e-12 <= 1e-6 + 1e-12
+    many = graph.rank(seeds=list(range(30)), top=3)
+    assert many.converged
+    assert many.rows.shape == (30, 3)
+
+
+def test_handed_over_iterations_meet_the_tolerance(graph, monkeypatch):
+    plain = whole(graph, personalization=[5])
+    monkeypatch.setattr(local, "PUSH_SLOWDOWN", 1e3)
+    ranking = graph.rank(personalization=[5])
+    assert ranking.method != "push"
+    assert np.abs(ranking.ranks - plain.ranks).sum() <= ranking.error_bound <= 1e-6
+
+
+@pytest.mark.parametrize("options", [
+    {"tol": 0, "max_iter": 3}, {"stop": "delta"}, {"max_iter": 100}, {"method": "native"}, {"nstart": [4]},
+    {"dangling": [4]}, {"threads": 1},
+])  # fmt: skip
+def test_other_requests_are_iterated(graph, options):
+    assert graph.rank(personalization=[5], **options).method != "push"
+
+
+def test_same_bits_in_every_run_and_thread(graph):
+    first = graph.rank(personalization=[5], tol=1e-9)
+    barrier = threading.Barrier(4)
+
+    def rank(seed):
+        barrier.wait()
+        return graph.rank(personalization=[seed], tol=1e-9).ranks
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(rank, [5, 100, 5, 5]))
+    for ranks in (found[0], found[2], found[3], prplugin.Graph.from_csr(*graph.csr()).rank(
+        personalization=[5], tol=1e-9).ranks):  # fmt: skip
+        assert ranks.tobytes() == first.ranks.tobytes()
+
+
+def test_queries_follow_updates(edges):
+    graph = prplugin.Graph(edges[["src", "dst"]], vertices=range(N))
+    assert graph.rank(personalization=[5]).method == "push"
+    added = pd.DataFrame({"src": [5, 5, N], "dst": [N, 900, 5]})
+    graph.update(add=added, remove=edges[["src", "dst"]].iloc[:3])
+    for seed in (5, 900, N):
+        ranking = graph.rank(personalization=[seed])
+        assert ranking.method == "push"
+        assert np.abs(ranking.ranks - whole(graph, personalization=[seed]).ranks).sum() <= ranking.error_bound <= 1e-6
+
+
+def test_extreme_weights_are_iterated(edges):
+    heavy = edges.assign(w=np.where(edges["src"] == 7, 1e200, 1e-200))
+    assert prplugin.Graph(heavy, weight="w").rank(personalization=[7]).method != "push"
+
+
+def test_vertices_of_several_columns(edges):
+    parts = {"a": edges["src"] // 100, "b": edges["src"] % 100, "c": edges["dst"] // 100, "d": edges["dst"] % 100}
+    graph = prplugin.Graph(pd.DataFrame(parts), ["a", "b"], ["c", "d"])
+    ranking = graph.rank(personalization=[(1, 50)], top=5, certified=True)
+    assert ranking.method == "push"
+    exact = whole(graph, personalization=[(1, 50)], top=5).frame
+    assert ranking.frame[["a", "b"]].equals(exact[["a", "b"]])
+
+
+def test_certified_order_ends_early(graph):
+    ranking = graph.rank(personalization=[5], top=3, certified=True)
+    assert ranking.certified
+    assert ranking.method == "push"
+    assert ranking.error_bound > 1e-6
+    assert ranking.frame["vertex"].tolist() == whole(graph, personalization=[5], top=3).frame["vertex"].tolist()
+
+
+def test_tolerance_too_small_to_prove_is_refused(graph):
+    with pytest.raises(prplugin.InvalidOptionError, match="cannot be proved"):
+        graph.rank(personalization=[5], tol=1e-17)
