@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Hashable
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex, TypeAlias
@@ -12,12 +13,15 @@ from prplugin.errors import InvalidOptionError, PageRankError, counted, full_nam
 from prplugin.frames import dask, matrices
 from prplugin.frames.base import is_a
 from prplugin.frames.nodes import read_cugraph, read_igraph, read_networkx
+from prplugin.io import EdgeFile, read_edges
+from prplugin.io.formats import recognized
 from prplugin.local import LocalGraph
 from prplugin.options import Duplicates, EdgeOptions
 from prplugin.tables import Display, Displayed
 
 if TYPE_CHECKING:
     from prplugin.distributed.run import DistributedGraph
+    from prplugin.io.adjacency import AdjacencyFile
 
 PreparedGraph: TypeAlias = "LocalGraph | DistributedGraph"
 """Implementation of `prplugin.Graph`."""
@@ -34,9 +38,8 @@ def prepare(edges: Any, how: EdgeOptions, *, lasting: bool) -> PreparedGraph:
 
         return DistributedGraph(client, edges, how, lasting=lasting)
     if isinstance(edges, (str, os.PathLike)):
-        from prplugin.io.formats import is_text
-
-        if is_text(os.fspath(edges)):
+        found, _ = recognized(os.fspath(edges))
+        if found is not None and found.name != "parquet":
             return _read_file(edges, how, lasting=lasting)
     readers: dict[str, Any] = {"networkx": read_networkx, "igraph": read_igraph}
     for library, read in readers.items():
@@ -51,8 +54,6 @@ def prepare(edges: Any, how: EdgeOptions, *, lasting: bool) -> PreparedGraph:
 
 def _read_file(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool, **text: Any) -> LocalGraph:
     """Read edges from a file; `text` holds the arguments of `prplugin.io.read_edges` about text formats."""
-    from prplugin.io import read_edges  # imports pyarrow
-
     source, destination = (
         labels if labels is None or isinstance(labels, list) else [labels] for labels in (how.source, how.destination)
     )
@@ -60,15 +61,32 @@ def _read_file(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool,
         raise InvalidOptionError(
             f"time= supports frames and Parquet files only: read {os.fspath(path)} into a frame first."
         )
-    file = read_edges(os.fspath(path), source, destination, how.weight, **text)
-    arguments = file.graph_arguments()
+    return of_file(read_edges(os.fspath(path), source, destination, how.weight, **text), path, how, lasting=lasting)
+
+
+def of_file(
+    file: EdgeFile | AdjacencyFile, path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool
+) -> LocalGraph:
+    """Return the graph of a file that has been read; of `how`, the columns are those of the file."""
+    if isinstance(file, EdgeFile):
+        arguments = file.graph_arguments()
+        if how.vertices is not None:
+            if arguments["vertices"] is not None:
+                raise InvalidOptionError(f"{os.fspath(path)} names all vertices itself: omit vertices=.")
+            arguments["vertices"] = how.vertices
+        arguments["directed"] &= how.directed
+        options = EdgeOptions(**arguments, duplicates=how.duplicates)
+        return LocalGraph.read(file.frame, options, lasting=lasting, unused_weight=file.columns.unused_weight)
     if how.vertices is not None:
-        if arguments["vertices"] is not None:
-            raise InvalidOptionError(f"{os.fspath(path)} names all vertices itself: omit vertices=.")
-        arguments["vertices"] = how.vertices
-    arguments["directed"] &= how.directed
-    options = EdgeOptions(**arguments, duplicates=how.duplicates)
-    return LocalGraph.read(file.frame, options, lasting=lasting, unused_weight=file.columns.unused_weight)
+        raise InvalidOptionError(f"{os.fspath(path)} names all vertices itself: omit vertices=.")
+    began = time.perf_counter()
+    adjacency = file.graph(directed=how.directed, duplicates=how.duplicates)
+    names: Any = [file.columns.source_names, file.columns.destination_names]
+    weight = file.columns.weight_name if adjacency.weighted else None
+    schema = EdgeOptions(*names, weight, how.directed, None, how.duplicates)
+    graph = LocalGraph(adjacency, file.vertices, "column 'weight'", began, lasting=lasting, schema=schema)
+    graph.unused_weight = file.columns.unused_weight
+    return graph
 
 
 def _refuse_all_but(allowed: tuple[str, ...], graph: Any, how: EdgeOptions) -> None:
