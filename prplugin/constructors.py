@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Hashable
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex, TypeAlias
 
 from prplugin.calls import explain_unknown_arguments
@@ -81,11 +81,13 @@ def of_file(
         raise InvalidOptionError(f"{os.fspath(path)} names all vertices itself: omit vertices=.")
     began = time.perf_counter()
     adjacency = file.graph(directed=how.directed, duplicates=how.duplicates)
-    names: Any = [file.columns.source_names, file.columns.destination_names]
-    weight = file.columns.weight_name if adjacency.weighted else None
-    schema = EdgeOptions(*names, weight, how.directed, None, how.duplicates)
+    columns = file.columns
+    weight = columns.weight_name if adjacency.weighted else None
+    schema = replace(
+        how, source=columns.source_names, destination=columns.destination_names, weight=weight, vertices=None
+    )
     graph = LocalGraph(adjacency, file.vertices, "column 'weight'", began, lasting=lasting, schema=schema)
-    graph.unused_weight = file.columns.unused_weight
+    graph.unused_weight = columns.unused_weight
     return graph
 
 

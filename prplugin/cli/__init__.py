@@ -20,8 +20,8 @@ from prplugin.calls import unknown_argument
 from prplugin.cli.failures import Failure, OneLineErrors
 from prplugin.cli.options import SHOWN, given_by_vertex, graph_options, in_options, method_options, rank_options
 from prplugin.cli.tables import dropped_rows, print_ranks, print_reasons, show, summary
-from prplugin.errors import InvalidOptionError
 from prplugin.constructors import of_file
+from prplugin.errors import InvalidOptionError
 from prplugin.io import EdgeFile, check_output, is_standard_output, read_edges, write_frame
 from prplugin.io.formats import check_standard_output, described
 from prplugin.machine import this_machine
@@ -49,10 +49,10 @@ def main() -> None:
 def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: bool, **given: Any) -> None:
     """Rank the vertices of the graph in EDGES, a file, or - for standard input.
 
-    EDGES is Parquet, CSV, TSV, SNAP text (.txt, .edges), Matrix Market (.mtx), DIMACS (.gr), METIS (.graph) or Ligra (.adj),
-    also compressed (.gz, .zst); WebGraph (.graph with .properties), GAP (.sg, .wsg), LDBC Graphalytics (.properties), or a
-    folder of Common Crawl. A graph of LDBC Graphalytics is ranked by the rule of that benchmark, unless --alpha, --tol
-    or --max-iter is given.
+    EDGES is Parquet, CSV, TSV, SNAP text (.txt, .edges), Matrix Market (.mtx), DIMACS (.gr), METIS (.graph) or Ligra
+    (.adj), also compressed (.gz, .zst); WebGraph (.graph with .properties), GAP (.sg, .wsg), LDBC Graphalytics
+    (.properties, .v, .e), or a folder of Common Crawl. A graph of LDBC Graphalytics is ranked by the rule of that
+    benchmark, unless --alpha, --tol or --max-iter is given.
     """
     by_vertex = {name: given.pop(name) for name in ("personalization", "seeds", "among", "dangling")}
     options = {name: given.pop(name) for name in ("alpha", "tol", "max_iter", "stop", "dtype", "method", "certified")}
@@ -103,8 +103,8 @@ def verify(edges: str, quiet: bool, alpha: float, tol: float, **given: Any) -> N
     with _usage_errors():
         Options(alpha=alpha, tol=tol)
     file, graph, _ = _load(edges, quiet=quiet, **given)
-    rows = file if isinstance(file, EdgeFile) else file.as_rows()
-    checks = checks_of(graph, rows, not given["undirected"], given["duplicates"], alpha, tol, progress=not quiet)
+    edge_file = file if isinstance(file, EdgeFile) else file.as_rows()
+    checks = checks_of(graph, edge_file, not given["undirected"], given["duplicates"], alpha, tol, progress=not quiet)
     if not quiet:
         rows = []
         for check in checks:
@@ -242,8 +242,8 @@ def _load(
                 raise InvalidOptionError(f"{described(path)} names all vertices itself: omit --vertices.")
             names = file.columns.source_names
             more = given_by_vertex("--vertices", vertices, file.frame[names if len(names) > 1 else names[0]])
-        how = EdgeOptions(directed=not undirected, vertices=more, duplicates=duplicates)
+        options = EdgeOptions(directed=not undirected, vertices=more, duplicates=duplicates)
         try:
-            return file, prplugin.Graph._of(of_file(file, described(path), how, lasting=True)), began
+            return file, prplugin.Graph._of(of_file(file, described(path), options, lasting=True)), began
         except prplugin.PageRankError as error:
             raise type(error)(f"{described(path)}: {error}") from error

@@ -55,8 +55,8 @@ graph_options = _together(
         "-w",
         "--weight",
         metavar="COLUMN",
-        help="Column of non-negative weights. Default: every edge counts 1; weights of Matrix Market, DIMACS, METIS, Ligra "
-        "and GAP are used.",
+        help="Column of non-negative weights. Default: every edge counts 1; weights of Matrix Market, DIMACS, METIS, "
+        "Ligra and GAP are used.",
     ),
     click.option("--unweighted", is_flag=True, help="Ignore the weights that such a file has."),
     _by_vertex("--vertices", "VERTEX", "More vertices of the graph, such as isolated ones."),
@@ -129,8 +129,8 @@ rank_options = _together(
         "-o",
         "--output",
         metavar="FILE",
-        help="Also write the ranks: .parquet, .csv, .tsv, .jsonl, or .txt and NAME-PR (lines of vertex and rank, as LDBC "
-        "Graphalytics has them), or compressed (.gz, .zst). "
+        help="Also write the ranks: .parquet, .csv, .tsv, .jsonl, or .txt and NAME-PR (lines of vertex and rank, as "
+        "LDBC Graphalytics has them), or compressed (.gz, .zst). "
         "-: TSV on standard output instead of the table.",
     ),
     click.option("--explain", is_flag=True, help="Print the stages, methods, reasons and error bounds."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from prplugin.cpu.library import Kernel
 
 CODES = "UNARY", "GAMMA", "DELTA", "ZETA", "NIBBLE", "GOLOMB"
-"""Codes of natural numbers in the order of webgraph.cpp; a kernel gets the position here plus 8 times the parameter k."""
+"""Codes of natural numbers in the order of webgraph.cpp; a kernel gets the position here plus 8 times the parameter."""
 
 PARTS = "OUTDEGREES", "REFERENCES", "BLOCK_COUNT", "BLOCKS", "INTERVALS", "RESIDUALS"
 """Parts of a record, each with its own code, in the order of webgraph.cpp; named as in a property file."""

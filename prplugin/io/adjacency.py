@@ -12,7 +12,7 @@ from prplugin.cpu import library
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, MethodUnavailableError
 from prplugin.frames.columns import Columns
 from prplugin.frames.matrices import Vertices
-from prplugin.graph.adjacency import Adjacency, endpoints_by_target, rows_of, sum_out_weight
+from prplugin.graph.adjacency import Adjacency, endpoints_by_target, sum_out_weight
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
 from prplugin.io.selection import EdgeFile, Selection
 from prplugin.options import Duplicates
@@ -94,7 +94,8 @@ def read_rows(selection: Selection, rows: Compressed, *, by_target: bool = False
 def of_in_edges(rows: Compressed, out_weight: Floats, rounding_depth: int = 0) -> Adjacency:
     """Return the graph of a valid CSC and its out-weights, without a copy."""
     edge_list = partial(endpoints_by_target, rows.offsets, rows.indices)
-    return Adjacency(GroupedEdges(tuple(rows), out_weight, edge_list, rounding_depth))
+    in_edges = rows.offsets, rows.indices, rows.weights
+    return Adjacency(GroupedEdges(in_edges, out_weight, edge_list, rounding_depth))
 
 
 def check_weights(selection: Selection, weights: Floats) -> None:
@@ -134,6 +135,3 @@ def require_kernels(selection: Selection) -> None:
     """Raise MethodUnavailableError if there are no compiled kernels, which read this format."""
     if (reason := library.unavailable_reason()) is not None:
         raise MethodUnavailableError(f"{selection.name}: its format is read by compiled kernels, and {reason}.")
-
-
-__all__ = ["AdjacencyFile", "rows_of"]

@@ -1,7 +1,7 @@
 """Read the web graphs of Common Crawl: folders of `vertices` and `edges` in gzip parts, and names of their BV files.
 
-A vertex is a line ``id TAB reversed host name [TAB number of hosts]``, an edge a line ``from TAB to``. Names are the ids of
-the result, in the order of the numbers.
+A vertex is a line ``id TAB reversed host name [TAB number of hosts]``, an edge a line ``from TAB to``. Names are the
+ids of the result, in the order of the numbers.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import glob
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +39,8 @@ def read(selection: Selection, compression: str | None) -> AdjacencyFile:
     files = {kind: part_files(folder, kind) if folder.is_dir() else [] for kind in ("vertices", "edges")}
     if not all(files.values()):
         raise InvalidOptionError(
-            f"{folder} is no folder of Common Crawl: one has folders vertices and edges of parts (.gz), or files that end "
-            "in -vertices.txt.gz and -edges.txt.gz."
+            f"{folder} is no folder of Common Crawl: one has folders vertices and edges of parts (.gz), or files that "
+            "end in -vertices.txt.gz and -edges.txt.gz."
         )
     columns = arc_columns(selection, weighted=False)
     names = _names(files["vertices"], str(folder / "vertices"))
@@ -69,7 +69,8 @@ def names_beside(base: str, n: int) -> Any:
     Those of BASE.graph and BASE-t.graph are BASE-vertices.txt.gz, or the parts in a folder `vertices`.
     """
     path = Path(base.removesuffix("-t"))
-    files = sorted(path.parent.glob(f"{glob.escape(path.name)}-vertices.txt*")) or sorted(path.parent.glob("vertices/*.gz"))
+    files = sorted(path.parent.glob(f"{glob.escape(path.name)}-vertices.txt*"))
+    files = files or sorted(path.parent.glob("vertices/*.gz"))
     if not files:
         return None
     names = _names(files, str(files[0]))
@@ -85,7 +86,9 @@ def _names(files: Sequence[Path], where: str) -> pa.ChunkedArray:
         for batch in batches:
             ids.append(batch[0].to_numpy())
             names.append(batch[1])
-            check_memory(2 * sum(part.nbytes for part in names), f"{path}: {sum(map(len, names)):,} names have been read")
+            check_memory(
+                2 * sum(part.nbytes for part in names), f"{path}: {sum(map(len, names)):,} names have been read"
+            )
     numbers, found = np.concatenate(ids), pa.chunked_array(names, pa.string())
     n = numbers.size
     if not (numbers == np.arange(n)).all():
@@ -104,13 +107,11 @@ def _vertices(names: pa.ChunkedArray) -> Any:
     return pandas.Vertices(["vertex"], [names.to_pandas().array], ["string"])
 
 
-def _parts(
-    files: Sequence[Path], types: Mapping[str, pa.DataType]
-) -> Iterator[tuple[Path, list[pa.RecordBatch]]]:
-    """Yield the columns f0 and f1 of each file, in order; as many files are decompressed at a time as there are cores."""
+def _parts(files: Sequence[Path], types: Mapping[str, pa.DataType]) -> Iterator[tuple[Path, list[pa.RecordBatch]]]:
+    """Yield the columns f0 and f1 of each file, in order; as many files are read at a time as there are cores."""
     ahead = this_machine().threads
     with ThreadPoolExecutor(ahead) as pool:
-        running = deque()
+        running: deque[tuple[Path, Future[list[pa.RecordBatch]]]] = deque()
         for path in files:
             running.append((path, pool.submit(_batches, path, types)))
             if len(running) > ahead:

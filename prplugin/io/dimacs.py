@@ -1,4 +1,4 @@
-"""Read graphs of the 9th DIMACS implementation challenge (shortest paths): lines ``p sp n m`` and ``a source target weight``.
+"""Read graphs of the 9th DIMACS implementation challenge: lines ``p sp n m`` and ``a source target weight``.
 
 Vertices are 1..n, including isolated ones; lines that begin with c are comments.
 """
@@ -31,7 +31,9 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
     block, start, line = found
     problem = PROBLEM.fullmatch(line.strip())
     if problem is None:
-        block.fault(start, f"it is not 'p sp', the number of vertices and the number of arcs: {line[:60].decode('latin-1')!r}.")
+        block.fault(
+            start, f"it is not 'p sp', the number of vertices and the number of arcs: {line[:60].decode('latin-1')!r}."
+        )
     n, m = int(problem[1]), int(problem[2])
     check_memory(VERTEX_BYTES * n, f"{block.name}, line {block.line_at(start):,}: it announces {n:,} vertices")
     names = ["source", "destination", "weight"]

@@ -1,9 +1,9 @@
 """Read serialized graphs of the GAP benchmark suite: .sg, and .wsg with weights.
 
-S. Beamer, K. Asanovic and D. Patterson, "The GAP benchmark suite", arXiv:1508.03619, and `src/writer.h` of its code. In the
-byte order of x86: one byte that is 1 if the graph is directed, the numbers of arcs m and of vertices n (int64), n + 1
-offsets (int64) and m targets (int32; in .wsg pairs of target and weight); and if it is directed, offsets and sources of
-the in-edges likewise.
+S. Beamer, K. Asanovic and D. Patterson, "The GAP benchmark suite", arXiv:1508.03619, and `src/reader.h` of its code.
+In the byte order of x86: one byte that is 1 if the graph is directed, the numbers of arcs m and of vertices n (int64),
+n + 1 offsets (int64) and m targets (int32; in .wsg pairs of target and weight); and if it is directed, offsets and
+sources of the in-edges likewise.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def read(selection: Selection, compression: str | None) -> AdjacencyFile:
         file.seek(0)
         header = file.read(HEADER_BYTES)
         if len(header) < HEADER_BYTES or header[0] > 1:
-            raise InvalidEdgesError(f"{name} is no serialized graph of GAP: its first byte is 0 or 1, and two numbers follow.")
+            raise InvalidEdgesError(
+                f"{name} is no serialized graph of GAP: its first byte is 0 or 1, and two numbers follow."
+            )
         directed, (m, n) = bool(header[0]), np.frombuffer(header[1:], "<i8").tolist()
         entry_bytes = 8 if weighted else 4
         list_bytes = 8 * (n + 1) + entry_bytes * m
@@ -67,8 +69,8 @@ def read(selection: Selection, compression: str | None) -> AdjacencyFile:
             rows = _rows(selection, file, n, m, weighted=False)
             if (wrong := np.flatnonzero(group_sizes(rows.indices, n) != out_degrees)).size:
                 raise InvalidEdgesError(
-                    f"{name}: its lists of out-edges and of in-edges differ in the out-degree of vertex {int(wrong[0]):,}. "
-                    "The file is damaged."
+                    f"{name}: its lists of out-edges and of in-edges differ in the out-degree of vertex "
+                    f"{int(wrong[0]):,}. The file is damaged."
                 )
             adjacency = of_in_edges(rows, out_degrees.astype(np.float64))
             return AdjacencyFile(adjacency, Vertices(n, "host", in_cudf=False), columns)
@@ -93,6 +95,5 @@ def _rows(
 
 def _array(file: IO[bytes], count: int, dtype: str) -> Integers:
     """Read an array. A map of the file would not do: nothing in it is aligned."""
-    found = np.empty(count, dtype)
-    file.readinto(found.data.cast("B") if count else b"")  # type: ignore[attr-defined]
+    found = np.fromfile(file, dtype, count)
     return found.astype(found.dtype.newbyteorder("="), copy=False)

@@ -45,6 +45,9 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
         rule = _rule(properties, prefix)
     ids = _vertices(vertices)
     file = _edges(selection, edges, weight)
+    for name in (*file.columns.source_names, *file.columns.destination_names):
+        if (unknown := file.frame[name][~file.frame[name].isin(ids)]).size:
+            raise InvalidEdgesError(f"{edges}: vertex {unknown.iloc[0]} of an edge is not in {vertices}.")
     return replace(file, vertices=ids, directed=directed, rule=rule)
 
 

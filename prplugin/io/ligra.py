@@ -1,7 +1,7 @@
 """Read graphs of Ligra and of the Problem Based Benchmark Suite: AdjacencyGraph and WeightedAdjacencyGraph.
 
-J. Shun and G. E. Blelloch, "Ligra: a lightweight graph processing framework for shared memory", PPoPP 2013. After the word
-follow, in any lines, the numbers of vertices n and of arcs m, n offsets, m targets and, if weighted, m weights.
+J. Shun and G. E. Blelloch, "Ligra: a lightweight graph processing framework for shared memory", PPoPP 2013. After the
+word follow, in any lines, the numbers of vertices n and of arcs m, n offsets, m targets and, if weighted, m weights.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def read(selection: Selection, compression: str | None) -> AdjacencyFile:
     if values.size != expected or n != int(n):
         text.fault(
             text.bytes.size,
-            f"{n:,.15g} vertices and {m:,.15g} arcs{', weighted,' if weighted else ''} take {expected:,.15g} numbers, but "
-            f"the file has {values.size:,}.",
+            f"{n:,.15g} vertices and {m:,.15g} arcs{', weighted,' if weighted else ''} take {expected:,.15g} numbers, "
+            f"but the file has {values.size:,}.",
         )
     n, m = int(n), int(m)
     offsets = np.append(values[2 : 2 + n], m).astype(np.int64)

@@ -1,9 +1,9 @@
 """Read graphs of METIS, as KaHIP, NetworKit and others write them, too.
 
-G. Karypis, "METIS: a software package for partitioning unstructured graphs", manual of version 5.1, section 4.1. The first
-line that is no comment (%) has the numbers of vertices and of edges, perhaps three digits that say whether there are sizes
-and weights of vertices and weights of edges, and the number of weights per vertex. Each further line has the neighbors of
-a vertex, from 1, after its size and weights; each edge is listed by both ends.
+G. Karypis, "METIS: a software package for partitioning unstructured graphs", manual of version 5.1, section 4.1. The
+first line that is no comment (%) has the numbers of vertices and of edges, perhaps three digits that say whether there
+are sizes and weights of vertices and weights of edges, and the number of weights per vertex. Each further line has the
+neighbors of a vertex, from 1, after its size and weights; each edge is listed by both ends.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from prplugin.io.adjacency import AdjacencyFile, read_rows
 from prplugin.io.adjacency_text import AdjacencyText, as_vertices
 from prplugin.io.selection import Selection
 from prplugin.types.compressed import Compressed
-from prplugin.types.edges import Integers
 
-HEADER = re.compile(rb"(?:%[^\n]*\n|[ \t\r]*\n)*[ \t]*(\d{1,18})[ \t]+(\d{1,18})(?:[ \t]+([01]{1,3})(?:[ \t]+(\d{1,4}))?)?[ \t\r]*(?:\n|\Z)")
+HEADER = re.compile(
+    rb"(?:%[^\n]*\n|[ \t\r]*\n)*"
+    rb"[ \t]*(\d{1,18})[ \t]+(\d{1,18})(?:[ \t]+([01]{1,3})(?:[ \t]+(\d{1,4}))?)?[ \t\r]*(?:\n|\Z)"
+)
 LONGEST_HEADER = 1 << 16
 
 
@@ -30,8 +32,8 @@ def read(selection: Selection, compression: str | None) -> AdjacencyFile:
     if header is None:
         text.fault(
             0,
-            "it is not the header of a METIS file, two to four integers. (A .graph file of WebGraph needs its .properties "
-            "file beside it.)",
+            "it is not the header of a METIS file, two to four integers. (A .graph file of WebGraph needs its "
+            ".properties file beside it.)",
         )
     n, edges = int(header[1]), int(header[2])
     sizes, vertex_weights, weighted = (digit == "1" for digit in (header[3] or b"").decode().zfill(3))
@@ -58,7 +60,8 @@ def read(selection: Selection, compression: str | None) -> AdjacencyFile:
     if int(offsets[-1]) != 2 * edges:
         text.fault(
             text.bytes.size,
-            f"the header announces {edges:,} edges, so {2 * edges:,} neighbors, but the lines have {int(offsets[-1]):,}.",
+            f"the header announces {edges:,} edges, so {2 * edges:,} neighbors, but the lines have "
+            f"{int(offsets[-1]):,}.",
         )
     indices = as_vertices(selection, values[::2] if weighted else values, n, 1)
     return read_rows(selection, Compressed(offsets, indices, values[1::2].copy() if weighted else None))
@@ -74,6 +77,3 @@ def _position(text: AdjacencyText, first: int, line: int) -> int:
             line -= 1
         position += len(piece)
     return position
-
-
-__all__ = ["Integers", "read"]

@@ -24,9 +24,9 @@ Missing: TypeAlias = Literal["error", "drop"]
 class EdgeFile:
     """Edges from a file: a frame of only the endpoint and weight columns, and the columns of the file.
 
-    `vertices` is None except for Matrix Market files. `directed` is False if each row is an undirected edge.
-    `dropped` is the number of rows dropped because an endpoint is missing. `rule` has the options of `Graph.rank` by which
-    a benchmark ranks the graph, if the file states them.
+    `vertices` is None unless the file names all vertices. `directed` is False if each row is an undirected edge.
+    `dropped` is the number of rows dropped because an endpoint is missing. `rule` has the options of `Graph.rank` by
+    which a benchmark ranks the graph, if the file states them.
     """
 
     frame: pd.DataFrame

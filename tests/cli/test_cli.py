@@ -20,6 +20,7 @@ from subprocesses import run_python
 import prplugin
 import prplugin.methods.numpy
 from prplugin.cli import imports, main, verification
+from prplugin.local import LocalGraph
 from prplugin.machine import this_machine
 from prplugin.methods.listing import methods
 from prplugin.tables import upward
@@ -384,7 +385,7 @@ def test_memory_errors_are_reported_in_one_line(edges, monkeypatch):
     def raise_memory_error(*_, **__):
         raise MemoryError("Unable to allocate 1 TiB")
 
-    monkeypatch.setattr(prplugin, "Graph", raise_memory_error)
+    monkeypatch.setattr(LocalGraph, "read", raise_memory_error)
     assert_fails(run("rank", edges), "out of memory: Unable to allocate 1 TiB")
 
 
