@@ -40,6 +40,7 @@ from benchmarks import (
     sequence,
     step_cost,
     streamed,
+    webgraph,
 )
 from benchmarks.papers import bowen, kim, kumar, swaroop, tweetrank, wu
 from benchmarks.papers import pages as verdict_pages
@@ -51,7 +52,7 @@ BENCHMARKS = {
     **PAPERS, "changing": changing, "cluster": cluster, "cugraph": against_cugraph,
     "everyday": everyday, "kernels": kernels, "networkx": against_networkx, "overlap": overlap, "peers": peers,
     "retrieval": retrieval, "roofline": roofline, "scaling": scaling, "seeds": seeds, "sequence": sequence,
-    "steps": step_cost, "streamed": streamed, "tweetrank": tweetrank,
+    "steps": step_cost, "streamed": streamed, "tweetrank": tweetrank, "webgraph": webgraph,
 }  # fmt: skip
 
 ALL = *PAPERS, "peers"

@@ -55,13 +55,13 @@ def read(selection: Selection, compression: str | None) -> AdjacencyFile:
     require_kernels(selection)
     path = Path(selection.path)
     base = str(path.with_suffix("") if path.suffix in WEBGRAPH_SUFFIXES else path)
+    rows = decode(base)
+    return read_rows(selection, rows, names=common_crawl.names_beside(base, rows.offsets.size - 1))
+
+
+def decode(base: str) -> Compressed:
+    """Decode the successors of all vertices of a graph, given the name of its files without suffix."""
     form = _format(Properties.read(base + ".properties"))
-    rows = _rows(base, form)
-    return read_rows(selection, rows, names=common_crawl.names_beside(base, form.n))
-
-
-def _rows(base: str, form: Format) -> Compressed:
-    """Decode the successors of all vertices."""
     name, graph = base + ".graph", mapped(base + ".graph")
     n = form.n
     if n > 8 * graph.size:
