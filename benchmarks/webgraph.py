@@ -1,9 +1,10 @@
 """Decoding of WebGraph's BV files, and the ranking of a file from its path to its frame.
 
-"decode" is from the files, in the page cache, to CSR arrays: million arcs per second of elapsed time, and per second of the
-processor time of all threads, which shows the speed of a core on a machine that runs other work, too. "graph" also builds
-the graph: of `-t`, read with its columns the other way round, the lists of the file are the in-edges that a ranking reads.
-"Parquet" builds the graph from a Parquet file of the arcs of the same crawl, whose vertices have other numbers.
+"decode" is from the files, in the page cache, to CSR arrays: million arcs per second of elapsed time, and per second of
+the processor time of all threads, which shows the speed of a core on a machine that runs other work, too. "graph" also
+builds the graph: of `-t`, read with its columns the other way round, the lists of the file are the in-edges that a
+ranking reads. "Parquet" builds the graph from a Parquet file of the arcs of the same crawl, whose vertices have other
+numbers.
 """
 
 from __future__ import annotations

@@ -170,21 +170,27 @@ class Constructors(Displayed):
         header: bool | None = None,
         ids: Literal["auto", "integer", "string"] = "auto",
     ) -> Self:
-        """Build a graph from a file: Parquet, CSV, TSV, SNAP text or Matrix Market, also compressed as .gz or .zst.
+        """Build a graph from a file of one of many formats, in which text may also be compressed as .gz or .zst.
+
+        Tables: Parquet, CSV, TSV, SNAP text, Matrix Market, DIMACS (.gr), LDBC Graphalytics (.v, .e, .properties) and
+        folders of Common Crawl. Adjacency lists: WebGraph (.graph, .properties, .offsets), GAP (.sg, .wsg), Ligra
+        (.adj) and METIS (.graph, .metis).
 
         Parameters
         ----------
         path : str or path
-            File of edges.
+            File of edges, any file of a WebGraph or LDBC graph, or a folder.
         source, destination, weight : column label, optional
-            As for `pagerank`. Text without a header has the columns source, destination and weight. Values of a Matrix
-            Market file are weights.
+            As for `pagerank`. Text without a header has the columns source, destination and weight, and so have
+            adjacency lists: with ``source="destination", destination="source"`` a file with the transpose of a graph
+            gives the graph. Weights of Matrix Market, DIMACS and adjacency lists are used if no column is named.
         directed : bool, default True
             If False, each row is an edge in both directions, as in a symmetric Matrix Market file.
         duplicates : {"sum", "first", "last", "error"}
             As for `pagerank`.
-        format : {"parquet", "csv", "tsv", "snap", "mtx"}, optional
-            Default: by the suffix.
+        format : str, optional
+            "parquet", "csv", "tsv", "snap", "mtx", "webgraph", "common-crawl", "gap", "ldbc", "ligra", "metis" or
+            "dimacs". Default: by name and content.
         header : bool, optional
             Whether the first line of text names the columns. Default: unless it is all numbers.
         ids : {"auto", "integer", "string"}

@@ -52,10 +52,10 @@ class _OnHost(Boundary):
 
 
 class Vertices:
-    """The vertices 0..n-1. Creates `BaseVertices`, and imports pandas or cuDF, on first use."""
+    """The vertices 0..n-1, or from `first` on. Creates `BaseVertices`, and imports pandas or cuDF, on first use."""
 
-    def __init__(self, n: int, memory_space: MemorySpace, *, in_cudf: bool) -> None:
-        self._n, self._memory_space, self._in_cudf = n, memory_space, in_cudf
+    def __init__(self, n: int, memory_space: MemorySpace, *, in_cudf: bool, first: int = 0) -> None:
+        self._n, self._memory_space, self._in_cudf, self._first = n, memory_space, in_cudf, first
 
     def __len__(self) -> int:
         return self._n
@@ -66,7 +66,7 @@ class Vertices:
         return getattr(self._columns, name)
 
     def plain_ids(self, rows: Integers) -> list[Any]:
-        return list(rows.tolist())
+        return [self._first + row for row in rows.tolist()]
 
     def read_values(self, given: Any, what: str) -> Floats:
         on_host = type(given) is np.ndarray and self._memory_space == "host" and given.shape == (self._n,)
@@ -84,12 +84,12 @@ class Vertices:
 
             from prplugin.frames import cudf
 
-            return cudf.Vertices(names, [cupy.arange(self._n)], ["integer"])
+            return cudf.Vertices(names, [cupy.arange(self._first, self._first + self._n)], ["integer"])
         import pandas as pd
 
         from prplugin.frames import pandas
 
-        ids = pd.array(np.arange(self._n), dtype=np.dtype(np.int64))
+        ids = pd.array(np.arange(self._first, self._first + self._n), dtype=np.dtype(np.int64))
         return pandas.Vertices(names, [ids], ["integer"], boundary=_OnHost(self._memory_space))
 
 

@@ -70,10 +70,10 @@ def arc_columns(selection: Selection, *, weighted: bool) -> Columns:
     return columns
 
 
-def read_rows(selection: Selection, rows: Compressed, *, by_target: bool = False, names: Any = None) -> AdjacencyFile:
-    """Return the graph of a valid CSR or, with `by_target`, CSC; `names` are the vertices, by default 0..n-1.
+def read_rows(selection: Selection, rows: Compressed, *, names: Any = None, first: int = 0) -> AdjacencyFile:
+    """Return the graph of valid lists by source; the vertices are `names`, by default integers from `first` on.
 
-    A user who names the columns the other way round gets the transposed graph: rows by target take no time to group.
+    A user who names the columns the other way round gets the transposed graph: lists by target need not be grouped.
     """
     columns = arc_columns(selection, weighted=rows.weights is not None)
     offsets, indices, weights = rows
@@ -83,11 +83,11 @@ def read_rows(selection: Selection, rows: Compressed, *, by_target: bool = False
         check_weights(selection, weights)
         weights = None if (weights == 1).all() else weights
     rows, n = Compressed(offsets, indices, weights), offsets.size - 1
-    if by_target != (columns.source == [1]):
+    if columns.source == [1]:
         adjacency = of_in_edges(rows, *sum_out_weight(indices, weights, n, ANY))
     else:
         adjacency = Adjacency.of(rows, by_target=False)
-    vertices: Any = Vertices(n, "host", in_cudf=False) if names is None else names
+    vertices: Any = Vertices(n, "host", in_cudf=False, first=first) if names is None else names
     return AdjacencyFile(adjacency, vertices, columns)
 
 

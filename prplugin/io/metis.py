@@ -64,7 +64,7 @@ def read(selection: Selection, compression: str | None) -> AdjacencyFile:
             f"{int(offsets[-1]):,}.",
         )
     indices = as_vertices(selection, values[::2] if weighted else values, n, 1)
-    return read_rows(selection, Compressed(offsets, indices, values[1::2].copy() if weighted else None))
+    return read_rows(selection, Compressed(offsets, indices, values[1::2].copy() if weighted else None), first=1)
 
 
 def _position(text: AdjacencyText, first: int, line: int) -> int:

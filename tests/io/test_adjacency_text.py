@@ -53,7 +53,10 @@ def test_metis(write, name):
     lines = [[int(x) - 1 for x in line.split()] for line in TINY.splitlines() if line[0] != "%"][1:]
     assert arcs(path) == [[v for v, line in enumerate(lines) for _ in line], list(chain(*lines)), None]
     undirected = nx.Graph([(v, x) for v, line in enumerate(lines) for x in line])
-    assert prplugin.pagerank(path)["pagerank"].sum() == pytest.approx(1)
+    assert prplugin.pagerank(path)["vertex"].tolist() == [*range(1, 8)]
+    graph = prplugin.Graph.from_file(path)
+    assert graph.rank(among=[7], personalization={1: 1.0}).frame["vertex"].tolist() == [7]
+    assert graph.vertices.tolist() == [*range(1, 8)]
     assert prplugin.pagerank(path)["pagerank"].tolist() == pytest.approx(
         [nx.pagerank(undirected, tol=1e-12)[v] for v in range(7)], abs=1e-6
     )
