@@ -14,7 +14,7 @@ import click
 
 from prplugin.errors import ColumnNotFoundError, InvalidOptionError
 from prplugin.io import read_values
-from prplugin.io.formats import VALUES, by_suffix, names
+from prplugin.io.formats import ROWS, by_suffix, names
 from prplugin.options import Duplicates, GivenByVertex, Options, Stop
 
 ARGUMENT = re.compile(r"\b(source|destination|weight)=('[^']*'|\"[^\"]*\")")
@@ -198,7 +198,7 @@ def given_by_vertex(option: str, items: Sequence[str], ids: Any) -> Any:
     if not items:
         return None
     kinds = {name: _kind(ids[name].dtype) for name in ids.columns} if ids.ndim == 2 else {"vertex": _kind(ids.dtype)}
-    if any(by_suffix(item, VALUES)[0] for item in items):
+    if any(by_suffix(item, ROWS)[0] for item in items):
         if len(items) > 1:
             raise click.UsageError(f"{option} takes one file and no further values.")
         return _from_file(option, items[0], kinds)

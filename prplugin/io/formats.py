@@ -125,8 +125,8 @@ FORMATS = (
 DELIMITED = Format("delimited", "text")
 """TSV or CSV by its first line: standard input."""
 
-VALUES = {known.name: known.suffixes for known in FORMATS if known.module in ("parquet", "text", "matrix_market")}
-"""Suffixes of files that arguments by vertex may name; a matrix is one by mistake."""
+ROWS = {known.name: known.suffixes for known in FORMATS if known.module in ("parquet", "text", "matrix_market")}
+"""Suffixes of files of rows, among them those of values by vertex."""
 
 
 def recognized(path: str) -> tuple[Format | None, str | None]:
