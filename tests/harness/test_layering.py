@@ -20,7 +20,7 @@ LAYERS = [
     {"api"},
     {"constructors", "sizing"},
     {"local", "distributed", "io"},
-    {"changing"},
+    {"streams"},
     {"frames", "solver", "result"},
     {"calls", "papers"},
     {"methods"},
