@@ -11,7 +11,7 @@ import numpy as np
 from prplugin.cpu import library
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, MethodUnavailableError
 from prplugin.frames.columns import Columns
-from prplugin.frames.matrices import Vertices
+from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import Adjacency, endpoints_by_target, sum_out_weight
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
 from prplugin.io.selection import EdgeFile, Selection
@@ -29,7 +29,7 @@ class AdjacencyFile:
     """A graph from a file of adjacency lists; `columns` are those of its arcs, "source", "destination" and "weight"."""
 
     adjacency: Adjacency
-    vertices: Any  # Vertices of prplugin.frames
+    vertices: Vertices
     columns: Columns
     dropped: int = 0
     rule: Mapping[str, Any] | None = None
@@ -70,7 +70,9 @@ def arc_columns(selection: Selection, *, weighted: bool) -> Columns:
     return columns
 
 
-def read_rows(selection: Selection, rows: Compressed, *, names: Any = None, first: int = 0) -> AdjacencyFile:
+def read_rows(
+    selection: Selection, rows: Compressed, *, names: Vertices | None = None, first: int = 0
+) -> AdjacencyFile:
     """Return the graph of valid lists by source; the vertices are `names`, by default integers from `first` on.
 
     A user who names the columns the other way round gets the transposed graph: lists by target need not be grouped.
@@ -87,8 +89,12 @@ def read_rows(selection: Selection, rows: Compressed, *, names: Any = None, firs
         adjacency = of_in_edges(rows, *sum_out_weight(indices, weights, n, ANY))
     else:
         adjacency = Adjacency.of(rows, by_target=False)
-    vertices: Any = Vertices(n, "host", in_cudf=False, first=first) if names is None else names
-    return AdjacencyFile(adjacency, vertices, columns)
+    return AdjacencyFile(adjacency, numbered(n, first) if names is None else names, columns)
+
+
+def numbered(n: int, first: int = 0) -> Vertices:
+    """Return the vertices `first` to first + n - 1."""
+    return Vertices(["vertex"], [np.arange(first, first + n)], ["integer"])
 
 
 def of_in_edges(rows: Compressed, out_weight: Floats, rounding_depth: int = 0) -> Adjacency:

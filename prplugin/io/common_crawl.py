@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError
+from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import Adjacency
 from prplugin.io.adjacency import AdjacencyFile, arc_columns
 from prplugin.io.blocks import check_memory
@@ -63,7 +64,7 @@ def read(selection: Selection, compression: str | None) -> AdjacencyFile:
     return AdjacencyFile(Adjacency(Edges(source, destination, None, n)), _vertices(names), columns)
 
 
-def names_beside(base: str, n: int) -> Any:
+def names_beside(base: str, n: int) -> Vertices | None:
     """Return the vertices of a BV graph with `n` vertices from a file of names beside it, or None.
 
     Those of BASE.graph and BASE-t.graph are BASE-vertices.txt.gz, or the parts in a folder `vertices`.
@@ -101,10 +102,8 @@ def _names(files: Sequence[Path], where: str) -> pa.ChunkedArray:
     return found
 
 
-def _vertices(names: pa.ChunkedArray) -> Any:
-    from prplugin.frames import pandas
-
-    return pandas.Vertices(["vertex"], [names.to_pandas().array], ["string"])
+def _vertices(names: pa.ChunkedArray) -> Vertices:
+    return Vertices(["vertex"], [names.to_pandas().array], ["string"])
 
 
 def _parts(files: Sequence[Path], types: Mapping[str, pa.DataType]) -> Iterator[tuple[Path, list[pa.RecordBatch]]]:

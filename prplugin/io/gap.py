@@ -14,7 +14,6 @@ from typing import IO
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError
-from prplugin.frames.matrices import Vertices
 from prplugin.graph.adjacency import group_sizes
 from prplugin.io.adjacency import (
     AdjacencyFile,
@@ -22,6 +21,7 @@ from prplugin.io.adjacency import (
     check_indices,
     check_offsets,
     check_weights,
+    numbered,
     of_in_edges,
     read_rows,
 )
@@ -73,7 +73,7 @@ def read(selection: Selection, compression: str | None) -> AdjacencyFile:
                     f"{int(wrong[0]):,}. The file is damaged."
                 )
             adjacency = of_in_edges(rows, out_degrees.astype(np.float64))
-            return AdjacencyFile(adjacency, Vertices(n, "host", in_cudf=False), columns)
+            return AdjacencyFile(adjacency, numbered(n), columns)
         return read_rows(selection, _rows(selection, file, n, m, weighted=weighted, offsets=offsets))
 
 

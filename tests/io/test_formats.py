@@ -48,7 +48,7 @@ def test_recognized(folder, name, expected, compression):
 def test_given_formats(folder):
     for known in FORMATS:
         assert input_format(str(folder / "other"), known.name)[0] is known
-    with pytest.raises(InvalidOptionError, match="format must be one of 'parquet', .*'dimacs', not 'gml'"):
+    with pytest.raises(InvalidOptionError, match=r"format must be one of 'parquet', .*'dimacs', not 'gml'"):
         input_format("a.csv", "gml")
     with pytest.raises(InvalidEdgesError, match=r"does not say what it holds\. Known endings are .*\.sg"):
         input_format(str(folder / "other"))
