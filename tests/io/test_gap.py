@@ -11,7 +11,6 @@ import pytest
 from damaged_files import graphs_of_damaged
 
 import prplugin
-from benchmarks.gap import write_serialized
 from prplugin import machine
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, OutOfMemoryError, PageRankError
 
@@ -67,13 +66,6 @@ def test_undirected(write):
     both = pd.concat([EDGES, EDGES.rename(columns={"src": "dst", "dst": "src"})]).drop_duplicates(["src", "dst"])
     path = write("g.sg", serialized(both, N, directed=False))
     same(prplugin.pagerank(path), both.pagerank(vertices=range(N)))
-
-
-def test_files_of_the_benchmark(write):
-    graph = prplugin.Graph(EDGES, directed=False, vertices=range(N))
-    path = Path(write("g.sg", b""))
-    write_serialized(graph, path)
-    same(prplugin.pagerank(path), graph.rank().frame)
 
 
 def test_empty(write):
