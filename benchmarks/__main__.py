@@ -29,6 +29,7 @@ from benchmarks import (
     cluster,
     compare,
     everyday,
+    gap,
     kernels,
     overlap,
     peers,
@@ -40,6 +41,7 @@ from benchmarks import (
     sequence,
     step_cost,
     streamed,
+    webgraph,
 )
 from benchmarks.papers import bowen, kim, kumar, swaroop, tweetrank, wu
 from benchmarks.papers import pages as verdict_pages
@@ -49,9 +51,10 @@ PAPERS = {"kim": kim, "kumar": kumar, "wu": wu, "bowen": bowen, "swaroop": swaro
 
 BENCHMARKS = {
     **PAPERS, "changing": changing, "cluster": cluster, "cugraph": against_cugraph,
-    "everyday": everyday, "kernels": kernels, "networkx": against_networkx, "overlap": overlap, "peers": peers,
+    "everyday": everyday, "gap": gap, "kernels": kernels, "networkx": against_networkx, "overlap": overlap,
+    "peers": peers,
     "retrieval": retrieval, "roofline": roofline, "scaling": scaling, "seeds": seeds, "sequence": sequence,
-    "steps": step_cost, "streamed": streamed, "tweetrank": tweetrank,
+    "steps": step_cost, "streamed": streamed, "tweetrank": tweetrank, "webgraph": webgraph,
 }  # fmt: skip
 
 ALL = *PAPERS, "peers"
@@ -62,9 +65,13 @@ LIST = click.option(
     "--list", "listed", is_flag=True, help="List the names of all rows, for --only, without running any."
 )
 
+SCALE = click.option("--scale", type=click.IntRange(4, 30), help="Binary logarithm of the number of vertices.")
+REFERENCE = click.option("--reference", type=click.Path(exists=True), help="GAP's program pr, compiled here.")
+
 OPTIONS = {
     "overlap": click.option("--split", type=click.IntRange(0), help="Value of N whose timeline is drawn."),
     **dict.fromkeys(("kim", "wu", "bowen", "cugraph"), ONLY),
+    "gap": lambda command: SCALE(REFERENCE(command)),
     "peers": lambda command: LIST(ONLY(command)),
     "seeds": ONLY,
 }

@@ -58,7 +58,7 @@ def pagerank(
     edges : DataFrame of cuDF, pandas, polars or Dask, another table, path, or graph
         One row per edge; never altered. Every table that narwhals or Arrow's C interface supports is accepted; of a
         lazy table only the required columns are collected. Parquet files (a path or a `pyarrow.dataset.Dataset`) are
-        read by row groups, text files as by `Graph.from_file`. Partitions of a Dask frame stay on the workers of the
+        read by row groups, others as by `Graph.from_file`. Partitions of a Dask frame stay on the workers of the
         active `distributed.Client`. A graph of NetworkX or igraph, or a sparse matrix, is read as by
         `Graph.from_networkx`, `Graph.from_igraph` or `Graph.from_csr`, and the result is a pandas frame.
     source, destination : column label, or list of column labels, optional

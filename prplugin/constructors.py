@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Hashable
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Self, SupportsIndex, TypeAlias
 
@@ -13,6 +14,8 @@ from prplugin.errors import InvalidOptionError, PageRankError, counted, full_nam
 from prplugin.frames import FIRST_ADAPTERS, LAST_ADAPTERS, FrameAdapter, adapter_for, dask, unsupported
 from prplugin.frames.matrices import is_sparse
 from prplugin.frames.nodes import read_cugraph, read_igraph, read_networkx
+from prplugin.io import EdgeFile, read_edges
+from prplugin.io.formats import recognized
 from prplugin.local import LocalGraph
 from prplugin.options import Duplicates, EdgeOptions
 from prplugin.tables import Display, Displayed
@@ -20,6 +23,7 @@ from prplugin.types.arrays import is_a
 
 if TYPE_CHECKING:
     from prplugin.distributed.run import DistributedGraph
+    from prplugin.io.adjacency import AdjacencyFile
 
 PreparedGraph: TypeAlias = "LocalGraph | DistributedGraph"
 """Implementation of `prplugin.Graph`."""
@@ -54,12 +58,10 @@ def _read_on_cluster(edges: Any, how: EdgeOptions, *, lasting: bool) -> Distribu
     return DistributedGraph(dask.client(), edges, how, lasting=lasting)
 
 
-def _is_text(edges: object) -> bool:
-    if not isinstance(edges, (str, os.PathLike)):
-        return False
-    from prplugin.io.formats import is_text
-
-    return is_text(os.fspath(edges))
+def _is_file(edges: object) -> bool:
+    """Return whether edges are a path of a known format other than Parquet, which an adapter reads."""
+    found = recognized(os.fspath(edges))[0] if isinstance(edges, (str, os.PathLike)) else None
+    return found is not None and found.name != "parquet"
 
 
 def _read_nodes(read: Any, graph: Any, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
@@ -75,8 +77,6 @@ def _read_matrix(matrix: Any, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
 
 def _read_file(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool, **text: Any) -> LocalGraph:
     """Read edges from a file; `text` holds the arguments of `prplugin.io.read_edges` about text formats."""
-    from prplugin.io import read_edges  # imports pyarrow
-
     source, destination = (
         labels if labels is None or isinstance(labels, list) else [labels] for labels in (how.source, how.destination)
     )
@@ -84,16 +84,35 @@ def _read_file(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool,
         raise InvalidOptionError(
             f"time= supports frames and Parquet files only: read {os.fspath(path)} into a frame first."
         )
-    file = read_edges(os.fspath(path), source, destination, how.weight, **text)
-    arguments = file.graph_arguments()
+    return of_file(read_edges(os.fspath(path), source, destination, how.weight, **text), path, how, lasting=lasting)
+
+
+def of_file(
+    file: EdgeFile | AdjacencyFile, path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool
+) -> LocalGraph:
+    """Return the graph of a file that has been read; of `how`, the columns are those of the file."""
+    if isinstance(file, EdgeFile):
+        arguments = file.graph_arguments()
+        if how.vertices is not None:
+            if arguments["vertices"] is not None:
+                raise InvalidOptionError(f"{os.fspath(path)} names all vertices itself: omit vertices=.")
+            arguments["vertices"] = how.vertices
+        arguments["directed"] &= how.directed
+        options = EdgeOptions(**arguments, duplicates=how.duplicates)
+        adapter, unused_weight = adapter_for(file.frame), file.columns.unused_weight
+        return LocalGraph.read(file.frame, options, adapter, lasting=lasting, unused_weight=unused_weight)
     if how.vertices is not None:
-        if arguments["vertices"] is not None:
-            raise InvalidOptionError(f"{os.fspath(path)} names all vertices itself: omit vertices=.")
-        arguments["vertices"] = how.vertices
-    arguments["directed"] &= how.directed
-    options = EdgeOptions(**arguments, duplicates=how.duplicates)
-    adapter, unused_weight = adapter_for(file.frame), file.columns.unused_weight
-    return LocalGraph.read(file.frame, options, adapter, lasting=lasting, unused_weight=unused_weight)
+        raise InvalidOptionError(f"{os.fspath(path)} names all vertices itself: omit vertices=.")
+    began = time.perf_counter()
+    adjacency = file.graph(directed=how.directed, duplicates=how.duplicates)
+    columns = file.columns
+    weight = columns.weight_name if adjacency.weighted else None
+    schema = replace(
+        how, source=columns.source_names, destination=columns.destination_names, weight=weight, vertices=None
+    )
+    graph = LocalGraph(adjacency, file.vertices, "column 'weight'", began, lasting=lasting, schema=schema)
+    graph.unused_weight = columns.unused_weight
+    return graph
 
 
 def _refuse_all_but(allowed: tuple[str, ...], graph: object, how: EdgeOptions) -> None:
@@ -108,7 +127,7 @@ def _refuse_all_but(allowed: tuple[str, ...], graph: object, how: EdgeOptions) -
 SOURCES = (
     *map(_of_frames, FIRST_ADAPTERS),
     Source(_is_on_cluster, _read_on_cluster),
-    Source(_is_text, _read_file),
+    Source(_is_file, _read_file),
     Source(partial(is_a, module="networkx", name="Graph"), partial(_read_nodes, read_networkx)),
     Source(partial(is_a, module="igraph", name="Graph"), partial(_read_nodes, read_igraph)),
     Source(is_sparse, _read_matrix),
@@ -187,21 +206,27 @@ class Constructors(Displayed):
         header: bool | None = None,
         ids: Literal["auto", "integer", "string"] = "auto",
     ) -> Self:
-        """Build a graph from a file: Parquet, CSV, TSV, SNAP text or Matrix Market, also compressed as .gz or .zst.
+        """Build a graph from a file of one of many formats, in which text may also be compressed as .gz or .zst.
+
+        Tables: Parquet, CSV, TSV, SNAP text, Matrix Market, DIMACS (.gr), LDBC Graphalytics (.v, .e, .properties) and
+        folders of Common Crawl. Adjacency lists: WebGraph (.graph, .properties, .offsets), GAP (.sg, .wsg), Ligra
+        (.adj) and METIS (.graph, .metis).
 
         Parameters
         ----------
         path : str or path
-            File of edges.
+            File of edges, any file of a WebGraph or LDBC graph, or a folder.
         source, destination, weight : column label, optional
-            As for `pagerank`. Text without a header has the columns source, destination and weight. Values of a Matrix
-            Market file are weights.
+            As for `pagerank`. Text without a header has the columns source, destination and weight, and so have
+            adjacency lists: with ``source="destination", destination="source"`` a file with the transpose of a graph
+            gives the graph. Weights of Matrix Market, DIMACS and adjacency lists are used if no column is named.
         directed : bool, default True
             If False, each row is an edge in both directions, as in a symmetric Matrix Market file.
         duplicates : {"sum", "first", "last", "error"}
             As for `pagerank`.
-        format : {"parquet", "csv", "tsv", "snap", "mtx"}, optional
-            Default: by the suffix.
+        format : str, optional
+            "parquet", "csv", "tsv", "snap", "mtx", "webgraph", "common-crawl", "gap", "ldbc", "ligra", "metis" or
+            "dimacs". Default: by name and content.
         header : bool, optional
             Whether the first line of text names the columns. Default: unless it is all numbers.
         ids : {"auto", "integer", "string"}

@@ -14,7 +14,7 @@ from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import with_reverse_edges
 from prplugin.io import read_edges
-from prplugin.io.formats import COMPRESSIONS, INPUT_FORMATS
+from prplugin.io.formats import COMPRESSIONS, ROWS
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, index_dtype
 
@@ -138,7 +138,7 @@ def find_file(data: Path | None, names: tuple[str, ...]) -> Path | None:
 
 
 def _files(data: Path, names: tuple[str, ...]) -> Iterator[Path]:
-    endings = [ending for known in INPUT_FORMATS.values() for ending in known]
+    endings = [ending for known in ROWS.values() for ending in known]
     for name in names:
         for folder in (data, data / "graphs", data / name, data / "graphs" / name):
             for ending in endings:

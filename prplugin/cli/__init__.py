@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,15 +20,19 @@ from prplugin.calls import unknown_argument
 from prplugin.cli.failures import Failure, OneLineErrors
 from prplugin.cli.options import SHOWN, given_by_vertex, graph_options, in_options, method_options, rank_options
 from prplugin.cli.tables import dropped_rows, print_ranks, print_reasons, show, summary
+from prplugin.constructors import of_file
 from prplugin.errors import InvalidOptionError
 from prplugin.io import EdgeFile, check_output, is_standard_output, read_edges, write_frame
 from prplugin.io.formats import check_standard_output, described
 from prplugin.machine import this_machine
 from prplugin.methods.listing import methods as known
 from prplugin.methods.registry import check_options, is_option, options_of
-from prplugin.options import RANK_ARGUMENTS, Duplicates, GivenByVertex, Options, check_choice
+from prplugin.options import RANK_ARGUMENTS, Duplicates, EdgeOptions, GivenByVertex, Options, check_choice
 from prplugin.progress import watching
 from prplugin.tables import table, upward
+
+if TYPE_CHECKING:
+    from prplugin.io.adjacency import AdjacencyFile
 
 
 @click.group(cls=OneLineErrors, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
@@ -45,7 +49,10 @@ def main() -> None:
 def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: bool, **given: Any) -> None:
     """Rank the vertices of the graph in EDGES, a file, or - for standard input.
 
-    EDGES is Parquet, CSV, TSV, SNAP text (.txt, .edges) or Matrix Market (.mtx), also compressed (.gz, .zst).
+    EDGES is Parquet, CSV, TSV, SNAP text (.txt, .edges), Matrix Market (.mtx), DIMACS (.gr), METIS (.graph) or Ligra
+    (.adj), also compressed (.gz, .zst); WebGraph (.graph with .properties), GAP (.sg, .wsg), LDBC Graphalytics
+    (.properties, .v, .e), or a folder of Common Crawl. A graph of LDBC Graphalytics is ranked by the rule of that
+    benchmark, unless --alpha, --tol or --max-iter is given.
     """
     names = "personalization", "seeds", "among", "exclude", "dangling"
     by_vertex = {name: given.pop(name) or None for name in names}
@@ -64,6 +71,8 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: 
             check_output(output)
 
     file, graph, began = _load(edges, quiet=quiet, **given)
+    if file.rule is not None and all(_is_default(name) for name in file.rule):
+        options |= file.rule
     arguments |= {
         name: items if isinstance(items, str) else given_by_vertex(f"--{name}", items or (), graph.vertices)
         for name, items in by_vertex.items()
@@ -102,7 +111,8 @@ def verify(edges: str, quiet: bool, alpha: float, tol: float, **given: Any) -> N
     with _usage_errors():
         Options(alpha=alpha, tol=tol)
     file, graph, _ = _load(edges, quiet=quiet, **given)
-    checks = checks_of(graph, file, not given["undirected"], given["duplicates"], alpha, tol, progress=not quiet)
+    edge_file = file if isinstance(file, EdgeFile) else file.as_rows()
+    checks = checks_of(graph, edge_file, not given["undirected"], given["duplicates"], alpha, tol, progress=not quiet)
     if not quiet:
         rows = []
         for check in checks:
@@ -196,6 +206,12 @@ def _usage_errors() -> Iterator[None]:
         raise click.UsageError(str(error)) from error
 
 
+def _is_default(parameter: str) -> bool:
+    """Return whether an option of the running command was not given."""
+    source = click.get_current_context().get_parameter_source(parameter)
+    return source is click.core.ParameterSource.DEFAULT
+
+
 def _check_method(options: Options) -> None:
     """Raise if the method or an option of it does not exist, before any file is read."""
     for name in options.method_options:
@@ -219,7 +235,7 @@ def _load(
     source: Any,
     destination: Any,
     **how: Any,
-) -> tuple[EdgeFile, prplugin.Graph, float]:
+) -> tuple[EdgeFile | AdjacencyFile, prplugin.Graph, float]:
     """Read the edges and build the graph; also return the time at which building began. Errors name the file."""
     with watching(not quiet) as watch:
         try:
@@ -228,13 +244,14 @@ def _load(
             raise type(error)(in_options(error.args[0]), *error.args[1:]) from error
         watch.stage("vertices")
         began = time.perf_counter()
-        arguments = file.graph_arguments() | {"directed": file.directed and not undirected, "duplicates": duplicates}
+        more = None
         if vertices:
+            if not isinstance(file, EdgeFile) or file.vertices is not None:
+                raise InvalidOptionError(f"{described(path)} names all vertices itself: omit --vertices.")
             names = file.columns.source_names
-            ids = file.frame[names if len(names) > 1 else names[0]]
-            more = given_by_vertex("--vertices", vertices, ids)
-            arguments["vertices"] = more if file.vertices is None else [*file.vertices.tolist(), *more]
+            more = given_by_vertex("--vertices", vertices, file.frame[names if len(names) > 1 else names[0]])
+        options = EdgeOptions(directed=not undirected, vertices=more, duplicates=duplicates)
         try:
-            return file, prplugin.Graph(file.frame, **arguments), began
+            return file, prplugin.Graph._of(of_file(file, described(path), options, lasting=True)), began
         except prplugin.PageRankError as error:
             raise type(error)(f"{described(path)}: {error}") from error

@@ -14,7 +14,7 @@ import click
 
 from prplugin.errors import ColumnNotFoundError, InvalidOptionError
 from prplugin.io import read_values
-from prplugin.io.formats import INPUT_FORMATS, by_suffix
+from prplugin.io.formats import ROWS, by_suffix, names
 from prplugin.options import Duplicates, GivenByVertex, Options, Stop
 
 ARGUMENT = re.compile(r"\b(source|destination|weight)=('[^']*'|\"[^\"]*\")")
@@ -55,9 +55,10 @@ graph_options = _together(
         "-w",
         "--weight",
         metavar="COLUMN",
-        help="Column of non-negative weights. Default: every edge counts 1; values of a Matrix Market file are used.",
+        help="Column of non-negative weights. Default: every edge counts 1; weights of Matrix Market, DIMACS, METIS, "
+        "Ligra and GAP are used.",
     ),
-    click.option("--unweighted", is_flag=True, help="Ignore the values of a Matrix Market file."),
+    click.option("--unweighted", is_flag=True, help="Ignore the weights that such a file has."),
     _by_vertex("--vertices", "VERTEX", "More vertices of the graph, such as isolated ones."),
     click.option("--undirected", is_flag=True, help="Each row is an edge in both directions."),
     _choice(
@@ -68,9 +69,9 @@ graph_options = _together(
     ),
     _choice(
         "--format",
-        list(INPUT_FORMATS),
+        names(),
         None,
-        "Format of EDGES. Default: by suffix; standard input is TSV if its first line has a tab, else CSV.",
+        "Format of EDGES. Default: by name and content; standard input is TSV if its first line has a tab, else CSV.",
     ),
     click.option(
         "--delimiter",
@@ -132,7 +133,8 @@ rank_options = _together(
         "-o",
         "--output",
         metavar="FILE",
-        help="Also write the ranks: .parquet, .csv, .tsv or .jsonl, or compressed (.gz, .zst). "
+        help="Also write the ranks: .parquet, .csv, .tsv, .jsonl, or .txt and NAME-PR (lines of vertex and rank, as "
+        "LDBC Graphalytics has them), or compressed (.gz, .zst). "
         "-: TSV on standard output instead of the table.",
     ),
     click.option("--explain", is_flag=True, help="Print the stages, methods, reasons and error bounds."),
@@ -200,7 +202,7 @@ def given_by_vertex(option: str, items: Sequence[str], ids: Any) -> Any:
     if not items:
         return None
     kinds = {name: _kind(ids[name].dtype) for name in ids.columns} if ids.ndim == 2 else {"vertex": _kind(ids.dtype)}
-    if any(by_suffix(item, INPUT_FORMATS)[0] for item in items):
+    if any(by_suffix(item, ROWS)[0] for item in items):
         if len(items) > 1:
             raise click.UsageError(f"{option} takes one file and no further values.")
         return _from_file(option, items[0], kinds)

@@ -130,5 +130,5 @@ class Team {
     i64 count_;
     i64 waiting_ = 0, turn_ = 0;
     bool goes_on_ = true, released_ = false, stopped_ = false;
-    timespec polled_;
+    timespec polled_{};  // a poll outside `run` asks at once
 };

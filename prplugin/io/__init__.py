@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from prplugin.errors import InvalidOptionError
@@ -12,6 +13,8 @@ from prplugin.io.write import check_output, write_frame
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from prplugin.io.adjacency import AdjacencyFile
 
 __all__ = ["EdgeFile", "check_output", "is_standard_output", "read_edges", "read_values", "write_frame"]
 
@@ -28,31 +31,25 @@ def read_edges(
     unweighted: bool = False,
     delimiter: str | None = None,
     missing: Missing = "error",
-) -> EdgeFile:
-    """Read the edges in a file: Parquet, CSV, TSV, SNAP text or Matrix Market, also compressed (.gz, .zst).
+) -> EdgeFile | AdjacencyFile:
+    """Read the edges in a file of any of `prplugin.io.formats.FORMATS`; text also compressed (.gz, .zst).
 
     The path "-" is standard input. The other parameters are the options of the command line, whose help describes them:
     see `prplugin.cli.options`. Errors name the file and, for text, the line.
     """
-    name, compression = input_format(path, format)
-    if delimiter is not None and (len(delimiter.encode()) != 1 or delimiter in '"\r\n' or name in ("parquet", "mtx")):
+    found, compression = input_format(path, format)
+    is_text = found.module == "text"
+    if delimiter is not None and (len(delimiter.encode()) != 1 or delimiter in '"\r\n' or not is_text):
         raise InvalidOptionError(
             f"{described(path)}: delimiter {delimiter!r} must be one ASCII character other than a quote or a line end, "
             "for CSV, TSV or SNAP text."
         )
     selection = Selection(path, source, destination, weight, header, ids, unweighted, delimiter, missing)
-    # Lazy imports, since each reader imports pyarrow.
-    if name == "parquet":
-        from prplugin.io import parquet
-
-        return parquet.read(selection, compression)
-    if name == "mtx":
-        from prplugin.io import matrix_market
-
-        return matrix_market.read(selection, compression)
-    from prplugin.io import text
-
-    return text.read(selection, compression, name)
+    # A lazy import, since most readers import pyarrow.
+    reader = import_module(f"prplugin.io.{found.module}")
+    file: EdgeFile | AdjacencyFile
+    file = reader.read(selection, compression, found.name) if is_text else reader.read(selection, compression)
+    return file
 
 
 def read_values(path: str, kinds: dict[str, str]) -> pd.DataFrame:
@@ -63,14 +60,14 @@ def read_values(path: str, kinds: dict[str, str]) -> pd.DataFrame:
 
     Raises ColumnNotFoundError: if the file has other columns, one of which may be meant, but not `values`.
     """
-    name, compression = input_format(path)
+    found, compression = input_format(path)
     selection = Selection(path)
-    if name == "mtx":
-        raise InvalidOptionError(f"{path}: a matrix has no values by vertex. Pass CSV, TSV, SNAP text or Parquet.")
-    if name == "parquet":
-        from prplugin.io import parquet
+    if found.module == "parquet":
+        from prplugin.io import parquet  # imports pyarrow
 
         return parquet.read_values(selection, compression, list(kinds))
-    from prplugin.io import text
+    if found.module == "text":
+        from prplugin.io import text  # imports pyarrow
 
-    return text.read_values(selection, compression, name, kinds)
+        return text.read_values(selection, compression, found.name, kinds)
+    raise InvalidOptionError(f"{path}: a matrix has no values by vertex. Pass CSV, TSV, SNAP text or Parquet.")

@@ -210,6 +210,15 @@ def pieces(path: str, compression: str | None) -> Iterator[bytes]:
                 raise
 
 
+def content(path: str, compression: str | None) -> bytearray:
+    """Return all bytes of a file, decompressed; raise as `pieces` and `check_memory` do."""
+    found = bytearray()
+    for piece in pieces(path, compression):
+        found += piece
+        check_memory(len(found), f"{described(path)}: {len(found):,} bytes have been read")  # growth may copy them
+    return found
+
+
 def check_memory(needed: int, what: str, remedy: str = "") -> None:
     """Raise OutOfMemoryError if fewer than `needed` bytes are free, before the kernel kills the process."""
     if needed > (free := machine.bytes_available()):

@@ -1,12 +1,13 @@
-"""File formats by suffix, and the names of files in messages."""
+"""The file formats, how each is recognized, and the names of files in messages."""
 
 from __future__ import annotations
 
 import errno
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError
@@ -15,8 +16,7 @@ STANDARD_STREAM = "-"
 STANDARD_INPUT, STANDARD_OUTPUT = "standard input", "standard output"
 
 TABLES = {"parquet": (".parquet", ".pq"), "csv": (".csv",), "tsv": (".tsv", ".tab")}
-INPUT_FORMATS = TABLES | {"snap": (".txt", ".snap", ".edges", ".edgelist", ".el"), "mtx": (".mtx",)}
-OUTPUT_FORMATS = TABLES | {"jsonl": (".jsonl", ".ndjson")}
+OUTPUT_FORMATS = TABLES | {"jsonl": (".jsonl", ".ndjson"), "snap": (".txt",)}
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 """Compressions by suffix, as named by pyarrow."""
 
@@ -48,23 +48,118 @@ def check_standard_output() -> None:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF), STANDARD_OUTPUT)
 
 
-def input_format(path: str, given: str | None = None) -> tuple[str, str | None]:
-    """Return the format and the compression of a file of edges; raise InvalidEdgesError if they are unknown.
+# --- formats of edges -------------------------------------------------------------------------------------------------
 
-    Standard input is "delimited": TSV or CSV by its first line.
+
+@dataclass(frozen=True)
+class Format:
+    """A format of files of edges.
+
+    `module`: Module of `prplugin.io` whose function `read` reads it.
+    `suffixes`: Suffixes of its files, before that of a compression.
+    `recognizes`: Whether a path with none of the suffixes is of this format, by its content or by files beside it.
     """
-    found, compression = by_suffix(path, INPUT_FORMATS)
-    found = given or ("delimited" if path == STANDARD_STREAM else found)
-    if found:
-        return found, compression
-    raise InvalidEdgesError(
-        f"{path}: its name does not say what it holds. {_known(INPUT_FORMATS)} For any other name pass --format."
-    )
+
+    name: str
+    module: str
+    suffixes: tuple[str, ...] = ()
+    recognizes: Callable[[Path], bool] | None = None
+
+    def accepts(self, path: Path) -> bool:
+        """Return whether a path is of this format."""
+        return path.suffix.lower() in self.suffixes or (self.recognizes is not None and self.recognizes(path))
 
 
-def is_text(path: str) -> bool:
-    """Return whether a file has the suffix of edges as text or Matrix Market."""
-    return by_suffix(path, INPUT_FORMATS)[0] not in (None, "parquet")
+WEBGRAPH_SUFFIXES = ".graph", ".properties", ".offsets"
+
+
+def _is_webgraph(path: Path) -> bool:
+    properties = Path(f"{path.with_suffix('') if path.suffix in WEBGRAPH_SUFFIXES else path}.properties")
+    return properties.is_file() and not _is_graphalytics(properties)
+
+
+def _is_graphalytics(path: Path) -> bool:
+    return path.suffix == ".properties" and b".vertex-file" in _start(path, 1 << 20)
+
+
+def _is_common_crawl(path: Path) -> bool:
+    return path.is_dir() and bool(part_files(path, "vertices")) and bool(part_files(path, "edges"))
+
+
+def part_files(folder: Path, kind: str) -> list[Path]:
+    """Return the files of "vertices" or "edges" in a folder of Common Crawl, in order: parts, or one file."""
+    return sorted([*folder.glob(f"{kind}/*.gz"), *folder.glob(f"{kind}/*.txt"), *folder.glob(f"*-{kind}.txt*")])
+
+
+def _is_ligra(path: Path) -> bool:
+    return _start(path, 22).split(b"\n")[0].strip() in (b"AdjacencyGraph", b"WeightedAdjacencyGraph")
+
+
+def _start(path: Path, count: int) -> bytes:
+    """Return the first bytes of a regular file; none if it cannot be read, or is a pipe, which is read only once."""
+    try:
+        if not path.is_file():
+            return b""
+        with open(path, "rb") as file:
+            return file.read(count)
+    except OSError:
+        return b""
+
+
+FORMATS = (
+    Format("parquet", "parquet", TABLES["parquet"]),
+    Format("csv", "text", TABLES["csv"]),
+    Format("tsv", "text", TABLES["tsv"]),
+    Format("ligra", "ligra", (".adj",), _is_ligra),
+    Format("snap", "text", (".txt", ".snap", ".edges", ".edgelist", ".el")),
+    Format("mtx", "matrix_market", (".mtx",)),
+    Format("common-crawl", "common_crawl", recognizes=_is_common_crawl),
+    Format("ldbc", "graphalytics", (".v", ".e"), _is_graphalytics),
+    Format("webgraph", "webgraph", recognizes=_is_webgraph),
+    Format("metis", "metis", (".graph", ".metis")),
+    Format("gap", "gap", (".sg", ".wsg")),
+    Format("dimacs", "dimacs", (".gr",)),
+)
+"""All formats, in the order in which they are asked whether they accept a path."""
+
+DELIMITED = Format("delimited", "text")
+"""TSV or CSV by its first line: standard input."""
+
+ROWS = {known.name: known.suffixes for known in FORMATS if known.module in ("parquet", "text", "matrix_market")}
+"""Suffixes of files of rows, among them those of values by vertex."""
+
+
+def recognized(path: str) -> tuple[Format | None, str | None]:
+    """Return the first format that accepts a path, or None, and the compression by its suffix."""
+    if path == STANDARD_STREAM:
+        return DELIMITED, None
+    name = Path(path)
+    compression = COMPRESSIONS.get(name.suffix.lower())
+    name = name.with_suffix("") if compression else name
+    return next((known for known in FORMATS if known.accepts(name)), None), compression
+
+
+def input_format(path: str, given: str | None = None) -> tuple[Format, str | None]:
+    """Return the format, by default as recognized, and the compression; raise InvalidEdgesError if it is unknown."""
+    found, compression = recognized(path)
+    if given is not None:
+        found = next((known for known in FORMATS if known.name == given), None)
+        if found is None:
+            raise InvalidOptionError(f"format must be one of {', '.join(map(repr, names()))}, not {given!r}.")
+    if found is None:
+        raise InvalidEdgesError(
+            f"{path}: its name does not say what it holds. {_known({known.name: known.suffixes for known in FORMATS})} "
+            "For any other name pass --format."
+        )
+    return found, compression
+
+
+def names() -> list[str]:
+    """Return the names of all formats."""
+    return [known.name for known in FORMATS]
+
+
+# --- formats of ranks and of values by vertex -------------------------------------------------------------------------
 
 
 def output_format(path: str) -> tuple[str, str | None]:
@@ -78,6 +173,8 @@ def output_format(path: str) -> tuple[str, str | None]:
     target = Path(path)
     if not found and not target.suffix and target.exists() and not target.is_file():
         found = "tsv"
+    if not found and target.name.endswith("-PR"):  # as LDBC Graphalytics names its output
+        found = "snap"
     if not found:
         raise InvalidOptionError(f"{path}: its name does not say how to write it. {_known(OUTPUT_FORMATS)}")
     return found, compression

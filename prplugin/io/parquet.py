@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from prplugin.errors import InvalidEdgesError, listed
-from prplugin.io.blocks import check_memory, pieces
+from prplugin.io.blocks import content
 from prplugin.io.formats import STANDARD_STREAM
 from prplugin.io.selection import EdgeFile, Selection, missing_endpoints
 
@@ -52,7 +52,7 @@ def _opened(selection: Selection, compression: str | None) -> Iterator[Any]:
     """Open a Parquet file; add its name to errors of pyarrow."""
     try:
         if compression or selection.path == STANDARD_STREAM:
-            yield pq.ParquetFile(pa.BufferReader(_content(selection, compression)))
+            yield pq.ParquetFile(pa.BufferReader(content(selection.path, compression)))
         else:
             with open(selection.path, "rb") as file:  # pyarrow's errors for such files lack the errno
                 yield pq.ParquetFile(file)
@@ -60,12 +60,3 @@ def _opened(selection: Selection, compression: str | None) -> Iterator[Any]:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # of the operating system, with the file name
         raise InvalidEdgesError(f"{selection.name} is no Parquet file that can be read: {error}") from error
-
-
-def _content(selection: Selection, compression: str | None) -> bytearray:
-    """Return all bytes of a file, decompressed; raise as `pieces` and `check_memory` do."""
-    content = bytearray()
-    for piece in pieces(selection.path, compression):
-        content += piece
-        check_memory(len(content), f"{selection.name}: {len(content):,} bytes have been read")  # growth may copy them
-    return content

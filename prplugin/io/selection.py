@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -24,8 +24,9 @@ Missing: TypeAlias = Literal["error", "drop"]
 class EdgeFile:
     """Edges from a file: a frame of only the endpoint and weight columns, and the columns of the file.
 
-    `vertices` is None except for Matrix Market files. `directed` is False if each row is an undirected edge.
-    `dropped` is the number of rows dropped because an endpoint is missing.
+    `vertices` is None unless the file names all vertices. `directed` is False if each row is an undirected edge.
+    `dropped` is the number of rows dropped because an endpoint is missing. `rule` has the options of `Graph.rank` by
+    which a benchmark ranks the graph, if the file states them.
     """
 
     frame: pd.DataFrame
@@ -33,6 +34,7 @@ class EdgeFile:
     vertices: NDArray[np.int64] | None = None
     directed: bool = True
     dropped: int = 0
+    rule: Mapping[str, Any] | None = None
 
     def graph_arguments(self) -> dict[str, Any]:
         """Return the arguments of `prplugin.Graph`, without the frame."""

@@ -47,7 +47,7 @@ def check_output(path: str) -> None:
 
 
 def write_frame(frame: pd.DataFrame, path: str) -> None:
-    """Write a frame as Parquet, CSV, TSV or JSON lines, by suffix.
+    """Write a frame as Parquet, CSV, TSV, JSON lines, or lines of fields with blanks between, by suffix.
 
     An existing file is replaced after all data are on disk, and remains unchanged on failure.
     """
@@ -83,11 +83,14 @@ def _write(table: pa.Table, name: str, file: Any) -> None:
     else:
         from pyarrow import csv as arrow_csv
 
-        # pyarrow quotes every name of a header.
-        header, delimiter = io.StringIO(), "\t" if name == "tsv" else ","
-        csv.writer(header, delimiter=delimiter, lineterminator="\n").writerow(table.column_names)
+        header, delimiter = io.StringIO(), {"tsv": "\t", "snap": " "}.get(name, ",")
+        options = arrow_csv.WriteOptions(include_header=False, delimiter=delimiter)
+        if name == "snap":  # has no header and no quotes: fields with blanks raise ArrowInvalid
+            options.quoting_style = "none"
+        else:  # pyarrow quotes every name of a header
+            csv.writer(header, delimiter=delimiter, lineterminator="\n").writerow(table.column_names)
         file.write(header.getvalue().encode())
-        arrow_csv.write_csv(table, file, arrow_csv.WriteOptions(include_header=False, delimiter=delimiter))
+        arrow_csv.write_csv(table, file, options)
 
 
 @contextmanager

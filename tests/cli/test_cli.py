@@ -20,6 +20,7 @@ from subprocesses import run_python
 import prplugin
 import prplugin.methods.numpy
 from prplugin.cli import imports, main, verification
+from prplugin.local import LocalGraph
 from prplugin.machine import this_machine
 from prplugin.methods.listing import methods
 from prplugin.tables import upward
@@ -389,7 +390,7 @@ def test_memory_errors_are_reported_in_one_line(edges, monkeypatch):
     def raise_memory_error(*_, **__):
         raise MemoryError("Unable to allocate 1 TiB")
 
-    monkeypatch.setattr(prplugin, "Graph", raise_memory_error)
+    monkeypatch.setattr(LocalGraph, "read", raise_memory_error)
     assert_fails(run("rank", edges), "out of memory: Unable to allocate 1 TiB")
 
 
@@ -653,3 +654,27 @@ def test_methods_that_can_run_here_are_listed_first(edges):
     rows = repr(prplugin.Graph.from_file(edges).estimate()).splitlines()[2:]
     reasons = ["cannot run:" in row for row in rows]
     assert reasons == sorted(reasons)
+
+
+def test_files_of_adjacency_lists(tmp_path):
+    path = tmp_path / "g.metis"
+    path.write_text("4 3 001\n2 5 3 1\n1 5\n1 1 4 2\n3 2\n")
+    result = run("verify", path)
+    assert result.exit_code == 0, result.output
+    assert "plain sums over the rows" in result.stdout
+    assert run("verify", path, "--undirected", "--duplicates", "first", "-q").exit_code == 0
+    result = run("rank", path, "--unweighted", "-o", tmp_path / "ranks.csv")
+    assert "4 vertices, 6 edges" in result.stdout
+    assert "column 'weight' is not used" in result.stdout
+    expected = prplugin.Graph.from_file(path, "destination", "source").rank().frame
+    assert run("rank", path, "-s", "destination", "-d", "source", "-q", "-o", tmp_path / "ranks.csv").exit_code == 0
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "ranks.csv"), expected)
+    assert "auto chooses" in run("methods", path).stdout
+    assert_fails(run("rank", path, "--vertices", "7"), "names all vertices itself: omit --vertices")
+    assert_fails(run("rank", path, "-s", "from", "-d", "to"), "from")
+
+
+def test_ids_that_lines_of_blanks_cannot_hold_are_refused(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("src,dst\na b,c\n")
+    assert_fails(run("rank", path, "-q", "-o", tmp_path / "ranks.txt"), "ranks.txt: a column cannot be written as snap")

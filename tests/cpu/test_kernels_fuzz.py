@@ -16,9 +16,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bv_files import Writer, gamma, packed, random_graph
 
 import prplugin
 from prplugin.cpu import packing
+from prplugin.cpu import webgraph as kernels_of_webgraph
 from prplugin.cpu.library import VARIABLES, Kernel
 
 SIZES = [0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 255, 256, 257, 1000, 5000]
@@ -271,7 +273,65 @@ def pack_parts(draw: Draw) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def webgraph(draw: Draw) -> dict[str, Any]:
+    n, window, shortest = min(draw.size, 300), draw.one_of(0, 7), draw.one_of(0, 1, 4)
+    residuals = draw.one_of(*kernels_of_webgraph.CODES)
+    k = 3 if residuals in ("ZETA", "GOLOMB") else 0
+    codes = dict(zip(kernels_of_webgraph.PARTS, ["GAMMA", "UNARY", "GAMMA", "GAMMA", "GAMMA", residuals], strict=True))
+    rows, writer = random_graph(draw.random, n), Writer(codes, 3, window, shortest)
+    records = [writer.record(draw.random, v, rows) for v in range(n)]
+    content = np.frombuffer(packed("".join(records)), np.uint8)
+    degrees = np.array([len(row) for row in rows], np.int64)
+    pieces, parts, width = draw.one_of(1, 2, 5), draw.one_of(1, 2, 3), 3 * int(degrees.max(initial=0))
+    positions = np.append(0, np.cumsum([len(record) for record in records], dtype=np.int64))
+    codes_given = np.array([kernels_of_webgraph.CODES.index(code) for code in codes.values()], np.int64)
+    codes_given[-1] += 8 * k
+    bounds = np.arange(pieces + 1) * n // pieces
+    given = {
+        "size": content.size, "n": n, "m": int(degrees.sum()), "pieces": pieces, "parts": parts, "width": width,
+        "bytes": content, "codes": codes_given, "window": window, "shortest": shortest, "bounds": bounds,
+        "positions": positions, "offsets": np.append(0, np.cumsum(degrees)),
+    }  # fmt: skip
+    kernels_of_webgraph.move_to_cuts(content, codes_given, window, positions, bounds)
+    return given
+
+
+def webgraph_scan(draw: Draw) -> dict[str, Any]:
+    return {name: value for name, value in webgraph(draw).items() if name != "positions"}
+
+
+def webgraph_positions(draw: Draw) -> dict[str, Any]:
+    gaps = "".join(map(gamma, [0, *draw.integers(1000, draw.size).tolist()]))
+    content = np.frombuffer(packed(gaps), np.uint8)
+    return {"size": content.size, "n": draw.size, "bytes": content, "code": 1}
+
+
+def numbers(draw: Draw) -> dict[str, Any]:
+    """Return lines of numbers, and of comments, in pieces."""
+    words = ["7", " 3.25\t", "1e-3 x", "", "% 4", "12345678901234567890 1e400", "0"]
+    lines = [(draw.one_of(*words) + "\n").encode() for _ in range(draw.size)]
+    tokens = np.array([0 if line.startswith(b"%") else len(line.split()) for line in lines], np.int64)
+    counted = np.array([not line.startswith(b"%") for line in lines], np.int64)
+    cuts = np.arange(4) * draw.size // 3
+    at = [np.append(0, np.cumsum(each))[cuts] for each in (tokens, counted, np.array(list(map(len, lines)), np.int64))]
+    return {
+        "size": int(at[2][-1]), "pieces": 3, "tokens": int(at[0][-1]), "rows": int(at[1][-1]), "comment": ord("%"),
+        "text": np.frombuffer(b"".join(lines), np.uint8), "bounds": at[2], "first_tokens": at[0], "first_lines": at[1],
+    }  # fmt: skip
+
+
+def count_numbers(draw: Draw) -> dict[str, Any]:
+    return {name: value for name, value in numbers(draw).items() if name not in ("tokens", "rows")}
+
+
 INPUTS = {
+    "bv_positions": webgraph_positions,
+    "bv_scan": webgraph_scan,
+    "bv_degrees": webgraph,
+    "bv_cuts": webgraph,
+    "bv_decode": webgraph,
+    "count_numbers": count_numbers,
+    "read_numbers": numbers,
     "iterate": iterate,
     "step_rows": step_rows,
     "count_ids": count_ids,

@@ -10,13 +10,15 @@ from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+import prplugin
 from benchmarks import __main__ as command_line
-from benchmarks import compare, memory, overlap, report, retrieval, run
+from benchmarks import compare, gap, memory, overlap, report, retrieval, run
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.measure import repeatedly
 from benchmarks.run import Part
@@ -338,3 +340,11 @@ def test_results_of_the_repository_are_written_only_on_request(monkeypatch, tmp_
     assert str(tmp_path / "benchmark-results") in shown.stderr
     CliRunner().invoke(command_line.main, ["kim", "--output", str(tmp_path / "other")])
     assert outputs == [tmp_path / "benchmark-results", tmp_path / "other"]
+
+
+def test_serialized_graphs_of_gap(tmp_path):
+    edges = pd.DataFrame({"src": [0, 0, 3, 3], "dst": [1, 2, 2, 0]})
+    graph = prplugin.Graph(edges, directed=False, vertices=range(5))
+    gap.write_serialized(graph, tmp_path / "g.sg")
+    found = prplugin.pagerank(tmp_path / "g.sg")
+    pd.testing.assert_frame_equal(found, graph.rank().frame, atol=1e-6, rtol=0)

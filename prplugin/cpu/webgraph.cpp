@@ -1,0 +1,419 @@
+// Decoding of WebGraph's BV format: P. Boldi and S. Vigna, "The WebGraph framework I: compression techniques", WWW 2004.
+//
+// The record of a vertex v of out-degree d > 0 is a sequence of codes of natural numbers, big-endian: d; r, if there is a
+// window (the successors are in part copied from those of v - r; 0: nothing is copied); the number of blocks and their
+// lengths (copied, skipped, copied, ...; what follows the last block is copied if their number is even); if successors
+// are left, the number of intervals and their beginnings and lengths, unless the shortest length is 0; if successors are
+// left, these residuals by their gaps.
+//
+// Mapping: threads take pieces of vertices. A piece begins at a vertex behind which no record refers to one before it, so
+// that what is copied has been decoded by the same thread; `bv_cuts` finds such vertices.
+// Memory: each bit is read once, and each successor written once, and once more to `scratch` if it is merged.
+// Used for the files of WebGraph alone. Every code, count and successor is checked: the bytes may be anything.
+#include "native.hpp"
+
+namespace {
+
+enum Fault : i64 { NONE, ENDS, DEGREE, REFERENCE, BLOCKS, COUNT, OUTSIDE, REPEATED, LENGTH };  // as in webgraph.py
+enum Code : i64 { UNARY, GAMMA, DELTA, ZETA, NIBBLE, GOLOMB };                                 // likewise
+enum Part : i64 { DEGREES, REFERENCES, BLOCK_COUNTS, BLOCK_LENGTHS, INTERVALS, RESIDUALS };    // likewise
+
+constexpr i64 VALID = 57;  // bits of a peek that are always those of the stream
+
+struct Bits {
+    const u8* bytes;
+    i64 size;  // in bytes
+    i64 at;    // position in bits; beyond the end after a code that the stream does not hold
+
+    bool past_end() const { return at > 8 * size; }
+
+    // Return the next bits, the first one uppermost, and at least VALID of them; zeros after the end.
+    u64 peek() const {
+        i64 byte = at >> 3;
+        u64 word = 0;
+        if (byte + 8 <= size) {
+            memcpy(&word, bytes + byte, 8);
+            word = __builtin_bswap64(word);
+        } else {
+            for (i64 i = 0; i < 8 && byte + i < size; i++) word |= u64(bytes[byte + i]) << (56 - 8 * i);
+        }
+        return word << (at & 7);
+    }
+
+    u64 fail() {
+        at = 8 * size + 1;
+        return 0;
+    }
+
+    // Read a number of `count` bits, 0 to 63.
+    u64 binary(i64 count) {
+        if (count == 0) return 0;
+        if (count > VALID) {
+            u64 upper = binary(count - 32);
+            return upper << 32 | binary(32);
+        }
+        u64 value = peek() >> (64 - count);
+        at += count;
+        return value;
+    }
+
+    u64 unary() {
+        i64 begin = at;
+        for (u64 word; !past_end(); at += VALID) {
+            if ((word = peek()) == 0) continue;
+            at += __builtin_clzll(word) + 1;
+            return u64(at - begin - 1);
+        }
+        return fail();
+    }
+
+    u64 gamma() {
+        u64 word = peek();
+        i64 zeros = word ? __builtin_clzll(word) : 64;
+        if (2 * zeros + 1 <= VALID) {
+            at += 2 * zeros + 1;
+            return (word >> (63 - 2 * zeros)) - 1;
+        }
+        u64 length = unary();
+        if (length > 62) return fail();
+        return (u64(1) << length | binary(i64(length))) - 1;
+    }
+
+    u64 delta() {
+        u64 length = gamma();
+        if (length > 62) return fail();
+        return (u64(1) << length | binary(i64(length))) - 1;
+    }
+
+    u64 zeta(i64 k) {
+        u64 word = peek();
+        i64 h = word ? __builtin_clzll(word) : 64, length = h * k + k - 1;
+        if (h + 2 + length <= VALID && length > 0) {
+            word <<= h + 1;
+            u64 low = u64(1) << h * k, value = word >> (64 - length);
+            bool is_short = value < low;
+            at += h + 1 + length + !is_short;
+            return is_short ? value + low - 1 : (word >> (63 - length)) - 1;
+        }
+        h = i64(least<u64>(unary(), 64));
+        length = h * k + k - 1;
+        if (length > 62) return fail();
+        u64 low = u64(1) << h * k, value = binary(length);
+        return value < low ? value + low - 1 : (value << 1 | binary(1)) - 1;
+    }
+
+    u64 nibbles() {
+        for (u64 value = 0; !past_end() && value >> 59 == 0;) {
+            u64 last = binary(1);
+            value = value << 3 | binary(3);
+            if (last) return value;
+        }
+        return fail();
+    }
+
+    // Golomb's code: the quotient by k in unary, the remainder in minimal binary.
+    u64 golomb(i64 k) {
+        u64 quotient = unary();
+        if (quotient > u64(INT64_MAX) / u64(k) - 1) return fail();
+        i64 bits = 63 - __builtin_clzll(u64(k));
+        u64 few = (u64(2) << bits) - u64(k), rest = binary(bits);
+        if (rest >= few) rest = (rest << 1 | binary(1)) - few;
+        return quotient * u64(k) + rest;
+    }
+
+    u64 number(i64 code, i64 k) {
+        switch (code) {
+            case UNARY: return unary();
+            case GAMMA: return gamma();
+            case DELTA: return delta();
+            case ZETA: return zeta(k);
+            case NIBBLE: return nibbles();
+            default: return golomb(k);
+        }
+    }
+};
+
+// The codes of the six parts of a record: code + 8 * k.
+struct AnyCodes {
+    const i64* codes;
+    template <i64 part> u64 read(Bits& bits) const { return bits.number(codes[part] & 7, codes[part] >> 3); }
+};
+
+struct DefaultCodes {
+    template <i64 part> u64 read(Bits& bits) const {
+        return part == REFERENCES ? bits.unary() : part == RESIDUALS ? bits.zeta(3) : bits.gamma();
+    }
+};
+
+i64 signed_of(u64 number) { return number & 1 ? -i64((number >> 1) + 1) : i64(number >> 1); }
+
+struct Format {
+    i64 n, window, shortest;  // vertices; the farthest reference; the shortest interval, or 0: there are none
+};
+
+// Read out-degree and reference of vertex v; return a Fault.
+template <class Codes>
+i64 read_head(const Codes& codes, Bits& bits, const Format& format, i64 v, i64& degree, i64& reference) {
+    u64 found = codes.template read<DEGREES>(bits), back = 0;
+    if (found && format.window) back = codes.template read<REFERENCES>(bits);
+    if (bits.past_end()) return ENDS;
+    if (found > u64(format.n)) return DEGREE;
+    if (back > u64(least(v, format.window))) return REFERENCE;
+    degree = i64(found);
+    reference = i64(back);
+    return NONE;
+}
+
+// Read the blocks; call copy(first, last) for each range of the `available` successors that is copied.
+template <class Codes, class Copy> i64 read_blocks(const Codes& codes, Bits& bits, i64 available, const Copy& copy) {
+    u64 count = codes.template read<BLOCK_COUNTS>(bits);
+    if (bits.past_end()) return ENDS;
+    if (count > u64(available) + 1) return BLOCKS;
+    i64 at = 0;
+    for (u64 block = 0; block < count; block++) {
+        u64 length = codes.template read<BLOCK_LENGTHS>(bits) + (block > 0);
+        if (bits.past_end()) return ENDS;
+        if (length > u64(available - at)) return BLOCKS;
+        if (block % 2 == 0) copy(at, at + i64(length));
+        at += i64(length);
+    }
+    if (count % 2 == 0) copy(at, available);
+    return NONE;
+}
+
+// Read the intervals of the `left` successors, of which some are left after; call add(first, length) for each.
+template <class Codes, class Add>
+i64 read_intervals(const Codes& codes, Bits& bits, const Format& format, i64 v, i64& left, const Add& add) {
+    u64 count = codes.template read<INTERVALS>(bits);
+    if (bits.past_end()) return ENDS;
+    i64 next = 0;
+    for (u64 interval = 0; interval < count; interval++) {
+        u64 gap = codes.template read<INTERVALS>(bits), more = codes.template read<INTERVALS>(bits);
+        if (bits.past_end()) return ENDS;
+        if (more > u64(left) || i64(more) + format.shortest > left) return COUNT;
+        i64 length = i64(more) + format.shortest;
+        if (gap > 2 * u64(format.n)) return OUTSIDE;
+        i64 first = interval ? next + 1 + i64(gap) : v + signed_of(gap);
+        if (first < 0 || first + length > format.n) return OUTSIDE;
+        add(first, length);
+        next = first + length;
+        left -= length;
+    }
+    return NONE;
+}
+
+// Read `count` residuals; call add(successor) for each, which returns a Fault.
+template <class Codes, class Add>
+i64 read_residuals(const Codes& codes, Bits& bits, const Format& format, i64 v, i64 count, const Add& add) {
+    i64 next = 0;
+    for (i64 residual = 0; residual < count; residual++) {
+        u64 gap = codes.template read<RESIDUALS>(bits);
+        if (bits.past_end()) return ENDS;
+        if (gap > 2 * u64(format.n)) return OUTSIDE;
+        next = residual ? next + 1 + i64(gap) : v + signed_of(gap);
+        if (next < 0 || next >= format.n) return OUTSIDE;
+        if (i64 fault = add(next)) return fault;
+    }
+    return NONE;
+}
+
+// Find degrees and positions of all records, one after the other, without what is copied.
+template <class Codes, class Index>
+i64 scan(const Codes& codes, Bits bits, const Format& format, i64* positions, Index* degrees, i64* fault, Team& team) {
+    positions[0] = bits.at;
+    for (i64 v = 0; v < format.n; v++) {
+        if (v % 4096 == 0) {
+            team.poll();
+            if (team.stopped()) return INTERRUPTED;
+        }
+        i64 degree = 0, reference = 0, copied = 0;
+        i64 found = read_head(codes, bits, format, v, degree, reference);
+        if (!found && reference)
+            found = read_blocks(codes, bits, i64(degrees[v - reference]), [&](i64 a, i64 b) { copied += b - a; });
+        i64 left = degree - copied;
+        if (!found && left < 0) found = COUNT;
+        if (!found && left && format.shortest)
+            found = read_intervals(codes, bits, format, v, left, [](i64, i64) {});
+        if (!found) found = read_residuals(codes, bits, format, v, left, [](i64) { return i64(NONE); });
+        if (found) {
+            fault[0] = found;
+            fault[1] = v;
+            fault[2] = positions[v];
+            return 0;
+        }
+        degrees[v] = Index(degree);
+        positions[v + 1] = bits.at;
+    }
+    return 0;
+}
+
+// Decode the successors of vertex v to its row; return a Fault. `scratch` holds intervals and residuals before a merge.
+template <class Codes, class Index>
+i64 decode(const Codes& codes, Bits& bits, const Format& format, i64 v, const i64* offsets, Index* indices, Index* scratch) {
+    i64 degree = 0, reference = 0, copied = 0;
+    if (i64 fault = read_head(codes, bits, format, v, degree, reference)) return fault;
+    if (degree != offsets[v + 1] - offsets[v]) return DEGREE;
+    if (degree == 0) return NONE;
+    Index* row = indices + offsets[v];
+    if (reference) {
+        const Index* from = indices + offsets[v - reference];
+        bool fits = true;
+        i64 fault = read_blocks(codes, bits, offsets[v - reference + 1] - offsets[v - reference], [&](i64 a, i64 b) {
+            fits = fits && copied + b - a <= degree;
+            if (!fits) return;
+            for (i64 i = a; i < b; i++) row[copied++] = from[i];
+        });
+        if (fault || !fits) return fault ? fault : i64(COUNT);
+    }
+    i64 left = degree - copied, added = 0, intervals = 0;
+    if (left == 0) return NONE;
+    // Intervals are kept as pairs in front of the other successors; each has at least one.
+    Index* pairs = scratch;
+    if (format.shortest) {
+        i64 fault = read_intervals(codes, bits, format, v, left, [&](i64 first, i64 length) {
+            pairs[2 * intervals] = Index(first);
+            pairs[2 * intervals + 1] = Index(length);
+            intervals++;
+        });
+        if (fault) return fault;
+    }
+    Index* more = copied ? scratch + 2 * intervals : row;
+    i64 interval = 0;
+    auto add_interval = [&] {
+        Index first = pairs[2 * interval], length = pairs[2 * interval + 1];
+        for (Index i = 0; i < length; i++) more[added++] = first + i;
+        interval++;
+    };
+    i64 fault = read_residuals(codes, bits, format, v, left, [&](i64 successor) {
+        while (interval < intervals && i64(pairs[2 * interval]) <= successor) add_interval();
+        if (added && i64(more[added - 1]) >= successor) return i64(REPEATED);
+        more[added++] = Index(successor);
+        return i64(NONE);
+    });
+    if (fault) return fault;
+    while (interval < intervals) add_interval();
+    if (!copied) return NONE;
+    // Merge from the back, until only successors are left that are copied and in their place.
+    for (i64 to = degree - 1; added > 0; to--) {
+        Index last = more[added - 1];
+        if (copied && row[copied - 1] == last) return REPEATED;
+        row[to] = copied && row[copied - 1] > last ? row[--copied] : more[--added];
+    }
+    return NONE;
+}
+
+// Call body(codes) with the codes as a type, if they are the default ones, or as values.
+template <class Body> i64 with_codes(const i64* codes, const Body& body) {
+    constexpr i64 USUAL[6] = {GAMMA, UNARY, GAMMA, GAMMA, GAMMA, ZETA + 8 * 3};
+    return memcmp(codes, USUAL, sizeof USUAL) == 0 ? body(DefaultCodes{}) : body(AnyCodes{codes});
+}
+
+}  // namespace
+
+// Read the positions of all records from an `.offsets` file, which has their differences. Return how many it holds.
+EXPORT bv_positions(i64 size, i64 n, const u8* bytes, i64 code, i64* positions) {
+    Bits bits{bytes, size, 0};
+    Team team(1);
+    u64 at = 0;
+    for (i64 v = 0; v <= n; v++) {
+        if (v % 65536 == 0) team.poll();
+        if (team.stopped()) return INTERRUPTED;
+        u64 gap = bits.number(code & 7, code >> 3);
+        if (bits.past_end() || gap > u64(INT64_MAX) - at) return v;
+        at += gap;
+        positions[v] = i64(at);
+    }
+    return n + 1;
+}
+
+// Write positions and out-degrees of all records, found one after the other, or a fault, its vertex and its position.
+#define DEFINE(suffix, Index)                                                                                        \
+    EXPORT bv_scan_##suffix(i64 size, i64 n, const u8* bytes, const i64* codes, i64 window, i64 shortest,            \
+                            i64* positions, Index* degrees, i64* fault) {                                            \
+        Team team(1);                                                                                                \
+        return with_codes(codes, [&](auto known) {                                                                   \
+            return scan(known, Bits{bytes, size, 0}, Format{n, window, shortest}, positions, degrees, fault, team);  \
+        });                                                                                                          \
+    }
+FOR_INDICES(DEFINE)
+#undef DEFINE
+
+// Write the out-degree of each vertex; for each piece a fault, its vertex and its position.
+#define DEFINE(suffix, Index)                                                                                        \
+    EXPORT bv_degrees_##suffix(i64 size, i64 n, i64 pieces, const u8* bytes, const i64* codes, i64 window,           \
+                               const i64* positions, const i64* bounds, Index* degrees, i64* faults, i64 threads) {  \
+        Team team(threads);                                                                                          \
+        return with_codes(codes, [&](auto known) {                                                                   \
+            return team.for_each(pieces, [&](i64 piece) {                                                            \
+                for (i64 v = bounds[piece]; v < bounds[piece + 1]; v++) {                                            \
+                    Bits bits{bytes, size, positions[v]};                                                            \
+                    i64 degree = 0, reference = 0;                                                                   \
+                    if (i64 fault = read_head(known, bits, Format{n, window, 0}, v, degree, reference)) {            \
+                        faults[3 * piece] = fault;                                                                   \
+                        faults[3 * piece + 1] = v;                                                                   \
+                        faults[3 * piece + 2] = positions[v];                                                        \
+                        return;                                                                                      \
+                    }                                                                                                \
+                    degrees[v] = Index(degree);                                                                      \
+                }                                                                                                    \
+            })                                                                                                       \
+                       ? i64(0)                                                                                      \
+                       : INTERRUPTED;                                                                                \
+        });                                                                                                          \
+    }
+FOR_INDICES(DEFINE)
+#undef DEFINE
+
+// Move each bound of a piece to the next vertex from which on no record refers to one before it.
+EXPORT bv_cuts(i64 size, i64 n, i64 pieces, const u8* bytes, const i64* codes, i64 window, const i64* positions,
+               i64* bounds) {
+    return with_codes(codes, [&](auto known) {
+        Team team(1);
+        i64 cut = 0;
+        for (i64 piece = 1; piece < pieces; piece++) {
+            cut = most(cut, bounds[piece]);
+            // A reference from v to a vertex before the cut rules out all cuts up to v.
+            for (i64 v = cut; v < least(n, cut + window); v++) {
+                if (v % 4096 == 0) team.poll();
+                if (team.stopped()) return INTERRUPTED;
+                Bits bits{bytes, size, positions[v]};
+                i64 degree = 0, reference = 0;
+                if (read_head(known, bits, Format{n, window, 0}, v, degree, reference)) break;  // a fault for bv_decode
+                if (v - reference < cut) cut = v + 1;
+            }
+            bounds[piece] = cut;
+        }
+        return i64(0);
+    });
+}
+
+// Write the successors of all vertices; for each piece a fault, its vertex and its position.
+#define DEFINE(suffix, Index)                                                                                        \
+    EXPORT bv_decode_##suffix(i64 size, i64 n, i64 pieces, i64 m, i64 parts, i64 width, const u8* bytes,             \
+                              const i64* codes, i64 window, i64 shortest, const i64* positions, const i64* offsets,  \
+                              const i64* bounds, Index* indices, Index* scratch, i64* faults) {                      \
+        (void)m;                                                                                                     \
+        Team team(least(parts, pieces));                                                                             \
+        i64 next = 0;                                                                                                \
+        return with_codes(codes, [&](auto known) {                                                                   \
+            return team.run([&](i64 thread) {                                                                        \
+                for (i64 piece; (piece = team.take(next, pieces, thread)) >= 0;) {                                   \
+                    for (i64 v = bounds[piece]; v < bounds[piece + 1]; v++) {                                        \
+                        Bits bits{bytes, size, positions[v]};                                                        \
+                        i64 fault = decode(known, bits, Format{n, window, shortest}, v, offsets, indices,            \
+                                           scratch + thread * width);                                                \
+                        if (!fault && bits.at != positions[v + 1]) fault = LENGTH;                                   \
+                        if (!fault) continue;                                                                        \
+                        faults[3 * piece] = fault;                                                                   \
+                        faults[3 * piece + 1] = v;                                                                   \
+                        faults[3 * piece + 2] = positions[v];                                                        \
+                        break;                                                                                       \
+                    }                                                                                                \
+                }                                                                                                    \
+            })                                                                                                       \
+                       ? i64(0)                                                                                      \
+                       : INTERRUPTED;                                                                                \
+        });                                                                                                          \
+    }
+FOR_INDICES(DEFINE)
+#undef DEFINE

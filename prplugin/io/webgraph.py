@@ -1,0 +1,174 @@
+"""Read graphs of WebGraph in the BV format: the files .graph, .properties and, if it is there, .offsets.
+
+P. Boldi and S. Vigna, "The WebGraph framework I: compression techniques", WWW 2004. `prplugin/cpu/webgraph.cpp` has the
+format. Property files are those of the Java library and of webgraph-rs.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prplugin.cpu import webgraph as kernels
+from prplugin.cpu.sorting import offsets_of
+from prplugin.errors import InvalidEdgesError, InvalidOptionError
+from prplugin.io import common_crawl
+from prplugin.io.adjacency import AdjacencyFile, read_rows, require_kernels
+from prplugin.io.blocks import check_memory
+from prplugin.io.formats import WEBGRAPH_SUFFIXES, errors_named
+from prplugin.io.properties import Properties
+from prplugin.io.selection import Selection
+from prplugin.machine import this_machine
+from prplugin.types.compressed import Compressed
+from prplugin.types.edges import Integers, index_dtype
+
+PIECE_BITS = 1 << 18
+"""Bits of records per piece of work: a tenth of a millisecond."""
+
+MOST_PIECES = 1 << 12
+
+VERTEX_BYTES = 24
+"""Bytes per vertex while a graph is read: positions, offsets and degrees."""
+
+FLAG = re.compile(r"(OUTDEGREES|REFERENCES|BLOCK_COUNT|BLOCKS|INTERVALS|RESIDUALS|OFFSETS)_([A-Z]+)([1-7]?)")
+DEFAULTS = {"REFERENCES": "UNARY", "RESIDUALS": "ZETA"}  # GAMMA for the others
+
+
+class Format(NamedTuple):
+    """What a property file says: sizes, codes by part of a record (as in `prplugin.cpu.webgraph`) and parameters."""
+
+    n: int
+    m: int
+    codes: Integers
+    offsets_code: int
+    window: int
+    shortest: int
+
+
+def read(selection: Selection, compression: str | None) -> AdjacencyFile:
+    """Read a graph; see `prplugin.io.read_edges`."""
+    if compression is not None:
+        raise InvalidOptionError(f"{selection.name}: a WebGraph file is not compressed again: decompress it first.")
+    require_kernels(selection)
+    path = Path(selection.path)
+    base = str(path.with_suffix("") if path.suffix in WEBGRAPH_SUFFIXES else path)
+    rows = decode(base)
+    return read_rows(selection, rows, names=common_crawl.names_beside(base, rows.offsets.size - 1))
+
+
+def decode(base: str) -> Compressed:
+    """Decode the successors of all vertices of a graph, given the name of its files without suffix."""
+    form = _format(Properties.read(base + ".properties"))
+    name, graph = base + ".graph", mapped(base + ".graph")
+    n = form.n
+    if n > 8 * graph.size:
+        raise InvalidEdgesError(
+            f"{base}.properties announces {n:,} vertices, for which {name} of {graph.size:,} bytes is too short."
+        )
+    check_memory(VERTEX_BYTES * n, f"{base}.properties announces {n:,} vertices")
+    threads = this_machine().threads_for(form.m)
+    file = graph, form.codes, form.window
+    positions, degrees = np.empty(n + 1, np.int64), np.empty(n, index_dtype(n))
+    if Path(base + ".offsets").exists():
+        _read_positions(base, form, positions, 8 * graph.size)
+        bounds = _pieces(positions)
+        faults = np.zeros((bounds.size - 1, 3), np.int64)
+        kernels.read_degrees(*file, positions, bounds, degrees, faults, threads)
+    else:
+        faults = np.zeros((1, 3), np.int64)
+        kernels.scan(*file, form.shortest, positions, degrees, faults[0])
+        bounds = _pieces(positions)
+    _refuse(name, faults)
+    offsets = offsets_of(degrees)
+    m, widest = int(offsets[-1]), int(degrees.max(initial=0))
+    del degrees
+    if m != form.m:
+        raise InvalidEdgesError(f"{base}.properties announces {form.m:,} arcs, but {name} has {m:,}.")
+    # Intervals as pairs of numbers, and a copy of the successors.
+    parts, width = min(threads, bounds.size - 1), (3 if form.shortest == 1 else 2) * widest
+    size = index_dtype(n).itemsize
+    check_memory(size * (m + width), f"{name} has {m:,} arcs")  # of the other parts few pages are touched
+    kernels.move_to_cuts(*file, positions, bounds)
+    indices = np.empty(m, index_dtype(n))
+    faults = np.zeros((bounds.size - 1, 3), np.int64)
+    scratch = np.empty((parts, width), indices.dtype)
+    kernels.decode(*file, form.shortest, positions, offsets, bounds, indices, scratch, faults)
+    _refuse(name, faults)
+    return Compressed(offsets, indices, None)
+
+
+def mapped(path: str) -> Any:
+    """Map the bytes of a file; an empty file cannot be mapped."""
+    with errors_named(path), open(path, "rb") as file:
+        return np.memmap(file, np.uint8, "r") if Path(path).stat().st_size else np.empty(0, np.uint8)
+
+
+def _read_positions(base: str, form: Format, positions: Integers, bits: int) -> None:
+    """Read the .offsets file; it holds the differences of the n + 1 positions."""
+    name, n = base + ".offsets", form.n
+    count = kernels.read_positions(mapped(name), form.offsets_code, positions)
+    if count <= n:
+        raise InvalidEdgesError(f"{name} is cut short or damaged: it holds {count:,} of {n + 1:,} positions.")
+    if positions[0] != 0 or positions[-1] > bits:
+        raise InvalidEdgesError(
+            f"{name} places the {n:,} records at bits {positions[0]:,} to {positions[-1]:,} of {base}.graph, which has "
+            f"{bits:,}. One of the two is damaged; without {name} the positions are found anew."
+        )
+
+
+def _pieces(positions: Integers) -> Integers:
+    """Return the first vertex of each piece of work, and n."""
+    bits = int(positions[-1])
+    count = max(1, min(MOST_PIECES, bits // PIECE_BITS))
+    bounds = np.searchsorted(positions, np.arange(count + 1) * (bits // count)).astype(np.int64)
+    bounds[0], bounds[-1] = 0, positions.size - 1
+    return bounds
+
+
+def _refuse(name: str, faults: Integers) -> None:
+    """Raise InvalidEdgesError about the first record that is at fault."""
+    for fault, vertex, position in faults[faults[:, 0] > 0].tolist():
+        raise InvalidEdgesError(
+            f"{name}, vertex {vertex:,}, byte {position // 8:,}: {kernels.FAULTS[fault]}. The file is damaged, or "
+            "belongs to another .properties file."
+        )
+
+
+def _format(properties: Properties) -> Format:
+    """Read the sizes, the codes and the parameters; raise for unknown ones."""
+    kind = properties.text("graphclass", "BVGraph").removeprefix("class ").rpartition(".")[2]
+    if kind != "BVGraph":
+        properties.refuse(f"a graph of class {kind} is not read, only a BVGraph: store it as one, by WebGraph's tools.")
+    if (order := properties.text("endianness", "big")) != "big":
+        properties.refuse(f"its bits are in {order}-endian order, and only big-endian order is read: convert it.")
+    version = properties.integer("version", 0)
+    if version > 1:
+        properties.refuse(f"version {version} is not known; 0 and 1 are.")
+    k = properties.integer("zetak", 3)
+    codes: dict[str, int] = {}
+    for flag in filter(None, re.split(r"\s*\|\s*", properties.text("compressionflags", "").strip())):
+        found = FLAG.fullmatch(flag)
+        if found is None or found[2] not in kernels.CODES or (found[3] and found[2] != "ZETA"):
+            properties.refuse(f"code {flag} is not known. Known codes are {', '.join(kernels.CODES)}.")
+        codes[found[1]] = _code(properties, found[2], int(found[3] or k))
+    if "endianness" in properties.items and "BLOCKS" in codes:  # webgraph-rs has one code for both
+        codes.setdefault("BLOCK_COUNT", codes["BLOCKS"])
+    usual = {part: _code(properties, DEFAULTS.get(part, "GAMMA"), k) for part in (*kernels.PARTS, "OFFSETS")}
+    codes = usual | codes
+    return Format(
+        properties.integer("nodes"), properties.integer("arcs"),
+        np.array([codes[part] for part in kernels.PARTS], np.int64), codes["OFFSETS"],
+        properties.integer("windowsize", 7), properties.integer("minintervallength", 4),
+    )  # fmt: skip
+
+
+def _code(properties: Properties, name: str, k: int) -> int:
+    """Return a code as the kernels get it."""
+    if name == "ZETA" and not 1 <= k <= 7:
+        properties.refuse(f"the parameter k of zeta codes is {k}, and must be 1 to 7.")
+    if name == "GOLOMB" and k < 1:
+        properties.refuse(f"the modulus of Golomb codes (zetak) is {k}, and must be at least 1.")
+    return kernels.CODES.index(name) + (8 * k if name in ("ZETA", "GOLOMB") else 0)
