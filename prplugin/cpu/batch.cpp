@@ -13,25 +13,24 @@ namespace {
 
 constexpr i64 AHEAD = 16;  // edges between a prefetch and its use
 constexpr i64 LINE = 64;   // bytes per cache line
-constexpr i64 WIDEST = 32;
 
-// Add the terms of the edges first .. last - 1 to `sums`, for COLUMNS columns.
+// Add the terms of the edges first .. last - 1 to `sums`, for rows of COLUMNS columns.
 template <i64 COLUMNS, bool WEIGHTED, class Index, class Value>
-void add_edges(const Value* c, i64 width, const Index* sources, const f64* weights, i64 first, i64 last, i64 m,
+void add_edges(const Value* c, const Index* sources, const f64* weights, i64 first, i64 last, i64 m,
                f64* sums) {
     f64 held[COLUMNS];
     for (i64 j = 0; j < COLUMNS; j++) held[j] = sums[j];
     for (i64 edge = first; edge < last; edge++) {
-        const Value* ahead = c + i64(sources[least(edge + AHEAD, m - 1)]) * width;
+        const Value* ahead = c + i64(sources[least(edge + AHEAD, m - 1)]) * COLUMNS;
         for (i64 j = 0; j < COLUMNS; j += LINE / i64(sizeof(Value))) __builtin_prefetch(ahead + j);
-        const Value* row = c + i64(sources[edge]) * width;
+        const Value* row = c + i64(sources[edge]) * COLUMNS;
         for (i64 j = 0; j < COLUMNS; j++) held[j] += WEIGHTED ? f64(row[j]) * weights[edge] : f64(row[j]);
     }
     for (i64 j = 0; j < COLUMNS; j++) sums[j] = held[j];
 }
 
-template <class Index, class Value> struct Panels {
-    i64 n, m, width, blocks;
+template <i64 WIDTH, class Index, class Value> struct Panels {
+    i64 n, m, blocks;
     const i64* offsets;
     const Index* sources;
     const f64* weights;
@@ -40,91 +39,100 @@ template <class Index, class Value> struct Panels {
     const f64 *inverse, *target, *teleport;
     const i64* teleport_rows;
     i64 columns;  // of all panels
+    f64* relaxed;  // 1 / (1 - alpha * p_ii)
     Value* contributions;
     f64* sums;  // per panel and block: ||y - x||, max |y - x| and D(y) or D(x) of each column
 
-    Value* row(i64 panel, i64 i) const { return contributions + (panel * n + i) * width; }
+    Value* row(i64 panel, i64 i) const { return contributions + (panel * n + i) * WIDTH; }
 
-    f64* sums_of(i64 panel, i64 block) const { return sums + 3 * (panel * blocks + block) * width; }
+    f64* sums_of(i64 panel, i64 block) const { return sums + 3 * (panel * blocks + block) * WIDTH; }
 
     // Factor of a rank in its contribution; the ranks of dangling vertices are stored in place of contributions.
     f64 scale(i64 i) const { return inverse[i] == 0 ? 1.0 : inverse[i]; }
 
-    template <i64 COLUMNS> void row_sums(const Value* c, i64 first, i64 last, f64* sum) const {
+    void row_sums(const Value* c, i64 first, i64 last, f64* sum) const {
         auto add = [&](i64 from, i64 to, f64* into) {
-            weights ? add_edges<COLUMNS, true>(c, width, sources, weights, from, to, m, into)
-                    : add_edges<COLUMNS, false>(c, width, sources, weights, from, to, m, into);
+            weights ? add_edges<WIDTH, true>(c, sources, weights, from, to, m, into)
+                    : add_edges<WIDTH, false>(c, sources, weights, from, to, m, into);
         };
-        for (i64 j = 0; j < COLUMNS; j++) sum[j] = 0;
+        for (i64 j = 0; j < WIDTH; j++) sum[j] = 0;
         if (last - first <= fan_in) return add(first, last, sum);
-        f64 groups_sum[COLUMNS] = {0};
+        f64 groups_sum[WIDTH] = {0};
         i64 groups = 0;
         for (i64 edge = first; edge < last; edge += fan_in) {
-            f64 part[COLUMNS] = {0};
+            f64 part[WIDTH] = {0};
             add(edge, least(edge + fan_in, last), part);
-            for (i64 j = 0; j < COLUMNS; j++) groups_sum[j] += part[j];
+            for (i64 j = 0; j < WIDTH; j++) groups_sum[j] += part[j];
             if (++groups < fan_in) continue;
-            for (i64 j = 0; j < COLUMNS; j++) {
+            for (i64 j = 0; j < WIDTH; j++) {
                 sum[j] += groups_sum[j];
                 groups_sum[j] = 0;
             }
             groups = 0;
         }
-        for (i64 j = 0; j < COLUMNS; j++) sum[j] += groups_sum[j];
+        for (i64 j = 0; j < WIDTH; j++) sum[j] += groups_sum[j];
     }
 
     // Compute row i of y: alpha * (sum of c_j over the in-edges of i) + mass * w_i + factor * v_i.
     void compute_row(i64 panel, i64 i, const f64* mass, const f64* factor, f64* y) const {
-        i64 j = 0;
-        for (; j + 32 <= width; j += 32) row_sums<32>(row(panel, 0) + j, offsets[i], offsets[i + 1], y + j);
-        for (; j < width; j += 8) row_sums<8>(row(panel, 0) + j, offsets[i], offsets[i + 1], y + j);
-        for (j = 0; j < width; j++) y[j] *= alpha;
+        row_sums(row(panel, 0), offsets[i], offsets[i + 1], y);
+        for (i64 j = 0; j < WIDTH; j++) y[j] *= alpha;
         if (target)
-            for (j = 0; j < width; j++) y[j] += mass[j] * target[i];
+            for (i64 j = 0; j < WIDTH; j++) y[j] += mass[j] * target[i];
         if (teleport_rows[i] < 0) return;
-        const f64* v = teleport + teleport_rows[i] * columns + panel * width;
-        for (j = 0; j < width; j++) y[j] += factor[j] * v[j];
+        const f64* v = teleport + teleport_rows[i] * columns + panel * WIDTH;
+        for (i64 j = 0; j < WIDTH; j++) y[j] += factor[j] * v[j];
+    }
+
+    void write_relaxed(i64 block) const {
+        for (i64 i = block * BLOCK_ROWS; i < least((block + 1) * BLOCK_ROWS, n); i++) {
+            f64 itself = 0;
+            for (i64 edge = offsets[i]; edge < offsets[i + 1]; edge++)
+                itself += i64(sources[edge]) == i ? (weights ? weights[edge] : 1.0) : 0.0;
+            relaxed[i] = 1 / (1 - alpha * itself * inverse[i]);
+        }
     }
 
     // Write contributions of a block, and D of each column: of the ranks of the seeds, or of their own multiples.
     void begin_block(i64 panel, i64 block, const i64* seeds, const f64* ranks, const f64* factor) const {
-        f64* dangling = sums_of(panel, block) + 2 * width;
-        for (i64 j = 0; j < width; j++) dangling[j] = 0;
+        f64* dangling = sums_of(panel, block) + 2 * WIDTH;
+        for (i64 j = 0; j < WIDTH; j++) dangling[j] = 0;
         i64 end = least((block + 1) * BLOCK_ROWS, n);
         for (i64 group = block * BLOCK_ROWS; group < end; group += GROUP_ROWS) {
-            f64 part[WIDEST] = {0};
+            f64 part[WIDTH] = {0};
             i64 stop = least(group + GROUP_ROWS, end);
-            for (i64 j = 0; ranks && j < width; j++)
+            for (i64 j = 0; ranks && j < WIDTH; j++)
                 for (i64 i = group; i < stop; i++)
                     row(panel, i)[j] = seeds[j] < 0 ? Value(0) : Value(ranks[seeds[j] * n + i] * scale(i));
             for (i64 i = group; i < stop; i++) {
                 Value* c = row(panel, i);
-                for (i64 j = 0; !ranks && j < width; j++) c[j] = Value(c[j] * factor[j]);
-                for (i64 j = 0; inverse[i] == 0 && j < width; j++) part[j] += c[j];
+                for (i64 j = 0; !ranks && j < WIDTH; j++) c[j] = Value(c[j] * factor[j]);
+                for (i64 j = 0; inverse[i] == 0 && j < WIDTH; j++) part[j] += c[j];
             }
-            for (i64 j = 0; j < width; j++) dangling[j] += part[j];
+            for (i64 j = 0; j < WIDTH; j++) dangling[j] += part[j];
         }
     }
 
     // Compute a block of y = G x, where x_i = c_i / scale_i, and write it to the ranks of the seeds.
     void step_block(i64 panel, i64 block, const i64* seeds, const f64* mass, const f64* factor, f64* ranks) const {
-        f64 *change = sums_of(panel, block), *largest = change + width;
-        for (i64 j = 0; j < 2 * width; j++) change[j] = 0;
+        f64 *change = sums_of(panel, block), *largest = change + WIDTH;
+        for (i64 j = 0; j < 2 * WIDTH; j++) change[j] = 0;
         i64 end = least((block + 1) * BLOCK_ROWS, n);
         for (i64 group = block * BLOCK_ROWS; group < end; group += GROUP_ROWS) {
-            f64 y[GROUP_ROWS][WIDEST], part[WIDEST] = {0};
+            f64 y[GROUP_ROWS][WIDTH], part[WIDTH] = {0};
             i64 stop = least(group + GROUP_ROWS, end);
             for (i64 i = group; i < stop; i++) {
                 compute_row(panel, i, mass, factor, y[i - group]);
                 const Value* c = row(panel, i);
-                for (i64 j = 0; j < width; j++) {
-                    f64 move = fabs(y[i - group][j] - c[j] / scale(i));
+                f64 inverse_scale = 1 / scale(i);
+                for (i64 j = 0; j < WIDTH; j++) {
+                    f64 move = fabs(y[i - group][j] - c[j] * inverse_scale);
                     part[j] += move;
                     largest[j] = move > largest[j] ? move : largest[j];
                 }
             }
-            for (i64 j = 0; j < width; j++) change[j] += part[j];
-            for (i64 j = 0; j < width; j++)
+            for (i64 j = 0; j < WIDTH; j++) change[j] += part[j];
+            for (i64 j = 0; j < WIDTH; j++)
                 for (i64 i = group; seeds[j] >= 0 && i < stop; i++) ranks[seeds[j] * n + i] = y[i - group][j];
         }
     }
@@ -132,39 +140,36 @@ template <class Index, class Value> struct Panels {
     // Sweep a panel until every column has changed by at most `goal` times its sum; write the sweeps of each column.
     //
     // x_i := x_i + (G x - x)_i / (1 - alpha * p_ii) with the present x: Gauss-Seidel. Where w = v, the dangling mass only
-    // scales the solution, so it is left out, and the columns are divided by their sums at the end.
-    void sweep(i64 panel, const f64* first_mass, f64 goal, i64 budget, i64* sweeps, Team& team, i64 thread) const {
-        f64 mass[WIDEST], factor[WIDEST], live[WIDEST], sum[WIDEST];
-        for (i64 j = 0; j < width; j++) {
+    // scales the solution, so the factor of v stays as it is, and the columns are divided by their sums at the end.
+    void sweep(i64 panel, const f64* first_mass, const f64* factor, f64 goal, i64 budget, i64* sweeps, Team& team,
+               i64 thread) const {
+        f64 mass[WIDTH], live[WIDTH], sum[WIDTH];
+        for (i64 j = 0; j < WIDTH; j++) {
             mass[j] = first_mass[j];
-            factor[j] = 1 - alpha;
             live[j] = 1;
             sum[j] = sweeps[j] = 0;
         }
-        i64 left = width;
+        i64 left = WIDTH;
         for (i64 made = 1; left > 0 && made <= budget; made++) {
-            f64 change[WIDEST] = {0}, dangling[WIDEST] = {0};
-            for (i64 j = 0; j < width; j++) sum[j] = 0;
+            f64 change[WIDTH] = {0}, dangling[WIDTH] = {0};
+            for (i64 j = 0; j < WIDTH; j++) sum[j] = 0;
             for (i64 i = 0; i < n; i++) {
-                f64 y[WIDEST], itself = 0, s = scale(i), inverse_scale = 1 / s;
+                f64 y[WIDTH], s = scale(i), inverse_scale = 1 / s;
                 compute_row(panel, i, mass, factor, y);
-                for (i64 edge = offsets[i]; edge < offsets[i + 1]; edge++)
-                    itself += i64(sources[edge]) == i ? (weights ? weights[edge] : 1.0) : 0.0;
-                f64 relaxed = 1 / (1 - alpha * itself * inverse[i]);
                 Value* c = row(panel, i);
-                for (i64 j = 0; j < width; j++) {
-                    f64 before = c[j], after = Value(before + live[j] * relaxed * (s * y[j] - before));
+                for (i64 j = 0; j < WIDTH; j++) {
+                    f64 before = c[j], after = Value(before + live[j] * relaxed[i] * (s * y[j] - before));
                     c[j] = Value(after);
                     change[j] += fabs(after - before) * inverse_scale;
                     sum[j] += after * inverse_scale;
                 }
-                for (i64 j = 0; target && inverse[i] == 0 && j < width; j++) dangling[j] += c[j];
+                for (i64 j = 0; target && inverse[i] == 0 && j < WIDTH; j++) dangling[j] += c[j];
                 if (i % BLOCK_ROWS > 0) continue;
                 if (thread == 0) team.poll();
                 if (team.stopped()) return;
             }
             left = 0;
-            for (i64 j = 0; j < width; j++) {
+            for (i64 j = 0; j < WIDTH; j++) {
                 mass[j] = alpha * dangling[j];
                 if (live[j] == 0) continue;
                 sweeps[j] = made;
@@ -172,8 +177,8 @@ template <class Index, class Value> struct Panels {
                 left += live[j] != 0;
             }
         }
-        for (i64 j = 0; j < width; j++) factor[j] = sum[j] > 0 ? 1 / sum[j] : 1.0;
-        for (i64 block = 0; block < blocks; block++) begin_block(panel, block, nullptr, nullptr, factor);
+        for (i64 j = 0; j < WIDTH; j++) sum[j] = sum[j] > 0 ? 1 / sum[j] : 1.0;
+        for (i64 block = 0; block < blocks; block++) begin_block(panel, block, nullptr, nullptr, sum);
     }
 };
 
@@ -183,27 +188,38 @@ template <class Index, class Value> struct Panels {
 #define SIZES i64 n, i64 m, i64, i64 columns, i64 panels, i64 width
 #define GRAPH(Index)                                                                                                   \
     const i64 *offsets, const Index *sources, const f64 *weights, i64 fan_in, f64 alpha, const f64 *inverse,           \
-        const f64 *target, const f64 *teleport, const i64 *teleport_rows
-#define PANELS(Index, Value)                                                                                           \
-    if (width > WIDEST || width % 8 || columns != panels * width) return -1;                                           \
+        const f64 *target, const f64 *teleport, const i64 *teleport_rows, f64 *relaxed
+// Call use(all panels, team) with panels of the width, and return its result.
+#define WITH_PANELS(Index, Value, use)                                                                                 \
+    if (columns != panels * width) return -1;                                                                          \
     i64 blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;                                                                    \
-    Panels<Index, Value> all{n,      m,        width,         blocks,  offsets,       sources, weights, fan_in, alpha, \
-                             inverse, target, teleport, teleport_rows, columns, contributions, sums};                  \
-    Team team(threads);
+    Team team(threads);                                                                                                \
+    switch (width) {                                                                                                   \
+        case 8: return use(PANELS(8, Index, Value), team) ? 0 : INTERRUPTED;                                           \
+        case 16: return use(PANELS(16, Index, Value), team) ? 0 : INTERRUPTED;                                         \
+        case 32: return use(PANELS(32, Index, Value), team) ? 0 : INTERRUPTED;                                         \
+        default: return -1;                                                                                            \
+    }
+#define PANELS(width, Index, Value)                                                                                    \
+    Panels<width, Index, Value> {                                                                                      \
+        n, m, blocks, offsets, sources, weights, fan_in, alpha, inverse, target, teleport, teleport_rows, columns,     \
+            relaxed, contributions, sums                                                                               \
+    }
 
 // Write the contributions of the ranks of the seeds `chosen`, one per column; those of a negative one are 0.
 #define DEFINE(suffix, Index, Value)                                                                                   \
     EXPORT batch_begin_##suffix(SIZES, i64 seeds, GRAPH(Index), Value* contributions, f64* sums, const i64* chosen,    \
                                 const f64* ranks, i64 threads) {                                                       \
-        PANELS(Index, Value)                                                                                           \
         for (i64 j = 0; j < columns; j++)                                                                              \
             if (chosen[j] >= seeds) return -1;                                                                         \
-        return team.for_each(panels * blocks, [&](i64 piece) {                                                         \
-            i64 panel = piece / blocks;                                                                                \
-            all.begin_block(panel, piece % blocks, chosen + panel * width, ranks, nullptr);                            \
-        })                                                                                                             \
-                   ? 0                                                                                                 \
-                   : INTERRUPTED;                                                                                      \
+        auto begin = [&](auto all, Team& team) {                                                                       \
+            return team.for_each(panels* all.blocks, [&](i64 piece) {                                                  \
+                i64 panel = piece / all.blocks, block = piece % all.blocks;                                            \
+                if (panel == 0) all.write_relaxed(block);                                                              \
+                all.begin_block(panel, block, chosen + panel * width, ranks, nullptr);                                 \
+            });                                                                                                        \
+        };                                                                                                             \
+        WITH_PANELS(Index, Value, begin)                                                                               \
     }
 FOR_INDICES(FOR_VALUES)
 #undef DEFINE
@@ -212,33 +228,34 @@ FOR_INDICES(FOR_VALUES)
 #define DEFINE(suffix, Index, Value)                                                                                   \
     EXPORT batch_step_##suffix(SIZES, i64 seeds, GRAPH(Index), Value* contributions, f64* sums, const i64* chosen,     \
                                const f64* mass, const f64* factor, f64* ranks, i64 threads) {                          \
-        PANELS(Index, Value)                                                                                           \
         for (i64 j = 0; j < columns; j++)                                                                              \
             if (chosen[j] >= seeds) return -1;                                                                         \
-        return team.for_each(panels * blocks, [&](i64 piece) {                                                         \
-            i64 panel = piece / blocks, first = panel * width;                                                         \
-            all.step_block(panel, piece % blocks, chosen + first, mass + first, factor + first, ranks);                \
-        })                                                                                                             \
-                   ? 0                                                                                                 \
-                   : INTERRUPTED;                                                                                      \
+        auto step = [&](auto all, Team& team) {                                                                        \
+            return team.for_each(panels* all.blocks, [&](i64 piece) {                                                  \
+                i64 panel = piece / all.blocks, first = panel * width;                                                 \
+                all.step_block(panel, piece % all.blocks, chosen + first, mass + first, factor + first, ranks);        \
+            });                                                                                                        \
+        };                                                                                                             \
+        WITH_PANELS(Index, Value, step)                                                                                \
     }
 FOR_INDICES(FOR_VALUES)
 #undef DEFINE
 
 // Make at most `budget` sweeps of each panel, until they change each column by at most `goal` times its sum.
 #define DEFINE(suffix, Index, Value)                                                                                   \
-    EXPORT batch_sweep_##suffix(SIZES, GRAPH(Index), Value* contributions, f64* sums, const f64* mass, f64 goal,       \
-                                i64 budget, i64* sweeps, i64 threads) {                                                \
-        PANELS(Index, Value)                                                                                           \
-        i64 next = 0, done = 0;                                                                                        \
-        return team.run([&](i64 thread) {                                                                              \
-            for (i64 panel; (panel = team.take(next, panels, thread)) >= 0; __atomic_fetch_add(&done, 1, __ATOMIC_RELAXED)) { \
-                i64 first = panel * width;                                                                             \
-                all.sweep(panel, mass + first, goal, budget, sweeps + first, team, thread);                            \
-            }                                                                                                          \
-            if (thread == 0) team.wait_for(done, panels);                                                              \
-        })                                                                                                             \
-                   ? 0                                                                                                 \
-                   : INTERRUPTED;                                                                                      \
+    EXPORT batch_sweep_##suffix(SIZES, GRAPH(Index), Value* contributions, f64* sums, const f64* mass,                 \
+                                const f64* factor, f64 goal, i64 budget, i64* sweeps, i64 threads) {                                                \
+        auto sweep = [&](auto all, Team& team) {                                                                       \
+            i64 next = 0, done = 0;                                                                                    \
+            return team.run([&](i64 thread) {                                                                          \
+                for (i64 panel; (panel = team.take(next, panels, thread)) >= 0;) {                                     \
+                    i64 first = panel * width;                                                                         \
+                    all.sweep(panel, mass + first, factor + first, goal, budget, sweeps + first, team, thread);                        \
+                    __atomic_fetch_add(&done, 1, __ATOMIC_RELAXED);                                                    \
+                }                                                                                                      \
+                if (thread == 0) team.wait_for(done, panels);                                                          \
+            });                                                                                                        \
+        };                                                                                                             \
+        WITH_PANELS(Index, Value, sweep)                                                                               \
     }
 FOR_INDICES(FOR_VALUES)

@@ -6,7 +6,8 @@ from prplugin.cpu.library import Kernel
 
 _PANELS = (
     "offsets:i8[n+1] sources:I[m] weights:f8[m]? fan_in:i8 alpha:f8 inverse:f8[n] target:f8[n]? "
-    "teleport:f8[teleports,columns] teleport_rows:i8[n] contributions:F[panels,n,width]! sums:f8[panels,n/256,3,width]!"
+    "teleport:f8[teleports,columns] teleport_rows:i8[n] relaxed:f8[n]! contributions:F[panels,n,width]! "
+    "sums:f8[panels,n/256,3,width]!"
 )
 """Graph and personalizations, and contributions and sums of the panels."""
 
@@ -14,4 +15,6 @@ begin = Kernel("batch_begin", f"{_PANELS} chosen:i8[columns] ranks:f8[seeds,n] t
 step = Kernel(
     "batch_step", f"{_PANELS} chosen:i8[columns] mass:f8[columns] factor:f8[columns] ranks:f8[seeds,n]! threads:i8"
 )
-sweep = Kernel("batch_sweep", f"{_PANELS} mass:f8[columns] goal:f8 budget:i8 sweeps:i8[columns]! threads:i8")
+sweep = Kernel(
+    "batch_sweep", f"{_PANELS} mass:f8[columns] factor:f8[columns] goal:f8 budget:i8 sweeps:i8[columns]! threads:i8"
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,8 @@ from prplugin.numerics.rounding import StepRounding
 from prplugin.types.arrays import to_host
 from prplugin.types.edges import Floats
 
-WIDEST, MULTIPLE = 32, 8
-"""Largest number of columns per panel, and what it is a multiple of: docs/decisions/0016."""
+WIDTHS = 8, 16, 32
+"""Numbers of columns of a panel: docs/decisions/0016."""
 
 LINE = 64
 """Bytes per cache line."""
@@ -27,7 +28,7 @@ BYTES_PER_RANK = 8 + 8 + 8
 """The rank, its contribution in float64, and v."""
 
 MOST_BYTES = 1 << 32
-"""Largest size of the matrices of a batch that is wider than `MULTIPLE`."""
+"""Largest size of the matrices of a batch of more than `WIDTHS[0]` seeds."""
 
 FLOAT32_CHANGE = 3e-8
 """L1 change per sum that float32 contributions reach: about half the unit roundoff."""
@@ -44,8 +45,10 @@ class NativeBatch(SeedsStep):
 
     def __init__(self, problem: Problem, seeds: int, threads: int, rounding: StepRounding) -> None:
         adjacency = problem.adjacency
-        self._n, self._alpha, self._threads, self.rounding = adjacency.n, problem.alpha, threads, rounding
-        widest = max(MULTIPLE, min(WIDEST * max(2, threads), MOST_BYTES // (BYTES_PER_RANK * adjacency.n)))
+        self._n, self._alpha, self._threads = adjacency.n, problem.alpha, threads
+        # x is the contribution times the rounded inverse of its factor: one rounding more.
+        self.rounding = replace(rounding, edge=rounding.edge + 1)
+        widest = max(WIDTHS[0], min(WIDTHS[-1] * max(2, threads), MOST_BYTES // (BYTES_PER_RANK * adjacency.n)))
         self.width = math.ceil(seeds / math.ceil(seeds / widest))
         offsets, sources, _ = adjacency.csc
         self._target = problem.dangling
@@ -53,7 +56,7 @@ class NativeBatch(SeedsStep):
             offsets, sources, adjacency.normalized_weights, fan_in_for(adjacency.largest_in_degree), problem.alpha,
             inverse_out_weight(adjacency.out_weight, weighted=adjacency.weighted), problem.dangling,
         )  # fmt: skip
-        self._memory = np.empty(0, np.uint8)
+        self._relaxed, self._memory = np.empty(self._n), np.empty(0, np.uint8)
 
     def seed(self, seeds: Seeds) -> None:
         self.seeds, seeds = seeds.count, seeds.on("host")
@@ -83,8 +86,9 @@ class NativeBatch(SeedsStep):
     def _fill_panels(self, dtype: Any) -> None:
         """Write the contributions of the live seeds to panels, about as many for each thread."""
         live = self._live.size
-        panels = math.ceil(live / min(WIDEST, MULTIPLE * math.ceil(live / (MULTIPLE * self._threads))))
-        width = MULTIPLE * math.ceil(live / (MULTIPLE * panels))
+        per_thread = math.ceil(live / self._threads)
+        width = next((width for width in WIDTHS if width >= per_thread), WIDTHS[-1])
+        panels = math.ceil(live / width)
         self._chosen = np.full(panels * width, -1)
         self._chosen[:live] = self._live
         shape = panels, self._n, width
@@ -95,7 +99,7 @@ class NativeBatch(SeedsStep):
         first = -self._memory.ctypes.data % LINE
         self._panels = (
             *self._graph, np.take(self._teleport, self._chosen, axis=1), self._teleport_rows,
-            self._memory[first : first + size].view(dtype).reshape(shape),
+            self._relaxed, self._memory[first : first + size].view(dtype).reshape(shape),
             np.empty((panels, -(-self._n // BLOCK_ROWS), 3, width)),
         )  # fmt: skip
         kernels.begin(*self._panels, self._chosen, self._ranks, self._threads)
@@ -104,6 +108,11 @@ class NativeBatch(SeedsStep):
         """Return the sums over all blocks of each column."""
         sums: Floats = totals(self._panels[-1][:, :, which].swapaxes(0, 1)).reshape(-1)
         return sums
+
+    def _factors(self) -> tuple[Floats, Floats]:
+        """Return the factors of w and v for each column: alpha * D and 1 - alpha, or both for v where w = v."""
+        mass = self._alpha * self._sums(2)
+        return mass, (0 if self._target is not None else mass) + np.full(mass.size, 1 - self._alpha)
 
     def _per_seed(self, values: Any) -> Any:
         """Return values per column as values per seed: 0 for a seed without a column."""
@@ -119,21 +128,15 @@ class NativeBatch(SeedsStep):
         self._fill_panels(self._dtype)
         sweeps = np.empty(self._chosen.size, np.int64)
         least = FLOAT32_CHANGE if self._dtype.itemsize == 4 else 0.0
-        mass = self._alpha * self._sums(2)
-        kernels.sweep(*self._panels, mass, max(goal, least), budget - 1, sweeps, self._threads)
+        kernels.sweep(*self._panels, *self._factors(), max(goal, least), budget - 1, sweeps, self._threads)
         self._dtype = np.dtype(np.float64)
         return self._per_seed(sweeps), None
 
     def __call__(self, moves: Any = None) -> Sums:
         if self._chosen is None:
             self._fill_panels(np.dtype(np.float64))
-        mass = self._alpha * self._sums(2)
-        # Factor of each column's values v: 1 - alpha, plus alpha * D where w = v.
-        factor = np.full(mass.size, 1 - self._alpha) if self._target is not None else mass + (1 - self._alpha)
-        kernels.step(*self._panels, self._chosen, mass, factor, self._ranks, self._threads)
-        sums = Sums(
-            self._per_seed(self._sums(0)), self._per_seed(self._panels[-1][:, :, 1].max(axis=1).reshape(-1))
-        )
+        kernels.step(*self._panels, self._chosen, *self._factors(), self._ranks, self._threads)
+        sums = Sums(self._per_seed(self._sums(0)), self._per_seed(self._panels[-1][:, :, 1].max(axis=1).reshape(-1)))
         self._chosen = None
         return sums
 
