@@ -59,7 +59,8 @@ class NativeBatch(SeedsStep):
         self._relaxed, self._memory = np.empty(self._n), np.empty(0, np.uint8)
 
     def seed(self, seeds: Seeds) -> None:
-        self.seeds, seeds = seeds.count, seeds.on("host")
+        self.seeds = self._count = seeds.count
+        seeds = seeds.on("host")
         # v without its rows of zeros, which are most rows of a few vertices per seed.
         self._teleport_rows = np.full(self._n, -1)
         self._teleport_rows[seeds.rows] = 0
@@ -71,14 +72,14 @@ class NativeBatch(SeedsStep):
 
     def start(self, ranks: Floats | float | None) -> None:
         if ranks is None:
-            self._ranks = np.zeros((self.seeds, self._n))
+            self._ranks = np.zeros((self._count, self._n))
             self._ranks[self._entries[:2]] = self._entries[2]
         else:
-            self._ranks = np.empty((self.seeds, self._n))
+            self._ranks = np.empty((self._count, self._n))
             self._ranks[:] = ranks if isinstance(ranks, float) else to_host(ranks).T
-        self._live = np.arange(self.seeds)
+        self._live = np.arange(self._count)
         self._chosen: Any = None
-        self._dtype = np.dtype(np.float32)
+        self._dtype: np.dtype[Any] = np.dtype(np.float32)
 
     def set_live(self, live: Any) -> None:
         self._live = np.flatnonzero(live)
@@ -116,7 +117,7 @@ class NativeBatch(SeedsStep):
 
     def _per_seed(self, values: Any) -> Any:
         """Return values per column as values per seed: 0 for a seed without a column."""
-        spread = np.zeros(self.seeds, values.dtype)
+        spread = np.zeros(self._count, values.dtype)
         used = self._chosen >= 0
         spread[self._chosen[used]] = values[used]
         return spread
