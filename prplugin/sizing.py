@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from numbers import Real
-from typing import Any
 
 from prplugin.calls import explain_unknown_arguments
 from prplugin.errors import InvalidOptionError
@@ -15,7 +14,7 @@ from prplugin.types.arrays import MemorySpace
 
 @explain_unknown_arguments
 def estimate(
-    edges: Any,
+    edges: object,
     source: Hashable | list[Hashable] = None,
     destination: Hashable | list[Hashable] = None,
     weight: Hashable = None,

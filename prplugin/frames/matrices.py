@@ -7,18 +7,23 @@ loaded, otherwise in a pandas frame.
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, counted, full_name, listed
-from prplugin.frames.vertices import Boundary, Labels, finite_numbers
-from prplugin.frames.vertices import Vertices as BaseVertices
+from prplugin.frames.vertices import Boundary, Vertices, ids_in
 from prplugin.graph.adjacency import Adjacency
-from prplugin.types.arrays import MemorySpace, memory_space_of, namespace, plain_array, to_host, to_memory
+from prplugin.types.arrays import (
+    MemorySpace,
+    finite_numbers,
+    memory_space_of,
+    namespace,
+    plain_array,
+    to_host,
+    to_memory,
+)
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, Integers, index_dtype, offset_dtype
 
@@ -49,48 +54,6 @@ class _OnHost(Boundary):
 
     def values(self, array: Any) -> Any:
         return to_memory(array, self.memory_space)
-
-
-class Vertices:
-    """The vertices 0..n-1. Creates `BaseVertices`, and imports pandas or cuDF, on first use."""
-
-    def __init__(self, n: int, memory_space: MemorySpace, *, in_cudf: bool) -> None:
-        self._n, self._memory_space, self._in_cudf = n, memory_space, in_cudf
-
-    def __len__(self) -> int:
-        return self._n
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # pickle accesses names before the attributes are set
-            raise AttributeError(name)
-        return getattr(self._columns, name)
-
-    def plain_ids(self, rows: Integers) -> list[Any]:
-        return list(rows.tolist())
-
-    def read_values(self, given: Any, what: str) -> Floats:
-        on_host = type(given) is np.ndarray and self._memory_space == "host" and given.shape == (self._n,)
-        values = finite_numbers(given) if on_host else None
-        return self._columns.read_values(given, what) if values is None else values
-
-    def write(self, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> Any:
-        return self._columns.write(ranks, rows, labels)
-
-    @cached_property
-    def _columns(self) -> BaseVertices:
-        names: list[Hashable] = ["vertex"]
-        if self._in_cudf:
-            import cupy  # lazy import; the graph is in CuPy arrays
-
-            from prplugin.frames import cudf
-
-            return cudf.Vertices(names, [cupy.arange(self._n)], ["integer"])
-        import pandas as pd
-
-        from prplugin.frames import pandas
-
-        ids = pd.array(np.arange(self._n), dtype=np.dtype(np.int64))
-        return pandas.Vertices(names, [ids], ["integer"], boundary=_OnHost(self._memory_space))
 
 
 def is_sparse(matrix: object) -> bool:
@@ -131,7 +94,7 @@ def read_matrix(offsets: Any, indices: Any, weights: Any) -> Matrix:
     return Matrix(matrix.format, offsets, indices, weights, int(matrix.shape[0]), names)
 
 
-def adjacency(matrix: Matrix) -> tuple[Adjacency, BaseVertices]:
+def adjacency(matrix: Matrix) -> tuple[Adjacency, Vertices]:
     """Validate a matrix; return a graph with copies of its arrays in their memory space, and its vertices.
 
     Repeated entries are parallel edges, and entries of value 0 are edges of weight 0. The graph is unweighted if all
@@ -154,9 +117,11 @@ def adjacency(matrix: Matrix) -> tuple[Adjacency, BaseVertices]:
         indices = _positions(matrix.indices, offsets.size - 1, indices_name)
         weights = _weights(matrix.weights, indices.size, weights_name)
         graph = Adjacency.of(Compressed(offsets, indices, weights), by_target=matrix.layout == "csc")
-    in_cudf = graph.memory_space == "device" and "cudf" in sys.modules
-    vertices: Any = Vertices(graph.n, graph.memory_space, in_cudf=in_cudf)
-    return graph, vertices
+    if graph.memory_space == "device" and "cudf" in sys.modules:
+        ids = ids_in("device").xp.arange(graph.n)
+        return graph, Vertices(["vertex"], [ids], ["integer"], "device")
+    ids = np.arange(graph.n, dtype=np.int64)
+    return graph, Vertices(["vertex"], [ids], ["integer"], boundary=_OnHost(graph.memory_space))
 
 
 def _offsets(given: Any, m: int, n: int | None, label: str, members: str) -> Integers:
@@ -209,7 +174,5 @@ def _weights(given: Any, m: int, label: str) -> Floats | None:
     if given.shape != (m,):
         raise InvalidEdgesError(f"{label} has the shape {given.shape}: it needs one value for each of {m:,} edges.")
     if (weights := finite_numbers(given)) is None:
-        from prplugin.frames import pandas  # imports pandas
-
-        weights = pandas.numbers_of_array(given, label, InvalidEdgesError)
+        weights = ids_in("host").numbers_of_array(given, label, InvalidEdgesError)
     return None if bool((weights == 1).all()) else weights

@@ -18,15 +18,18 @@ import pyarrow as pa
 from pandas.api import types
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, RefusedRows, refusal
-from prplugin.frames._pandas_ids import decode_storage, integers
-from prplugin.frames._pandas_kinds import format_values, kind_of, refuse_rows
-from prplugin.frames._pandas_objects import ZONED, missing_rows
-from prplugin.graph.decay import MAX_HALF_LIVES
+from prplugin.frames.host_columns import decode_storage
+from prplugin.frames.host_ids import HOST
+from prplugin.frames.host_objects import missing_rows
+from prplugin.frames.kinds import ZONED, format_values, refuse_rows
 from prplugin.types.edges import Floats, Integers
 
 _ONE = Fraction(1)
 _NANOSECONDS = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 """Nanoseconds per unit of time."""
+
+MAX_HALF_LIVES = 1 << 39
+"""Largest age in half-lives. Exponents of decayed weights stay above `ZERO_EXPONENT`, and 2**t keeps three digits."""
 
 
 @dataclass
@@ -218,7 +221,7 @@ def _read_times(column: pd.Series, label: str) -> _Times:
     """Return the times of a column without rounding."""
     original, column = column, decode_storage(column)
     refuse_rows(missing_rows(column), label, "null", ": each edge needs a time. Drop or fill them.")
-    if types.is_object_dtype(column.dtype) and kind_of(column, label) in (
+    if types.is_object_dtype(column.dtype) and HOST.kind_of(column, label) in (
         "datetime", ZONED, "date",
     ):  # fmt: skip
         column = _from_objects(column, label)
@@ -235,7 +238,7 @@ def _read_times(column: pd.Series, label: str) -> _Times:
             "to timestamps."
         )
     if types.is_integer_dtype(dtype):
-        numbers: Any = integers(column, label)
+        numbers: Any = HOST.integers(column, label)
         return _Times(numbers.astype(np.uint64 if numbers.dtype.kind == "u" else np.int64, copy=False), _ONE, "numbers")
     numbers = column.to_numpy(np.float64)
     infinite = np.flatnonzero(~np.isfinite(numbers))

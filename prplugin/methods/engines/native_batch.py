@@ -15,7 +15,7 @@ from prplugin.cpu.sums import fan_in_for, totals
 from prplugin.graph.problem import Problem, Seeds
 from prplugin.methods.base import SeedsStep, Sums
 from prplugin.numerics.rounding import StepRounding
-from prplugin.types.arrays import to_host
+from prplugin.types.arrays import Array, to_host
 from prplugin.types.edges import Floats
 
 WIDTHS = 8, 16, 32
@@ -81,7 +81,7 @@ class NativeBatch(SeedsStep):
         self._chosen: Any = None
         self._dtype: np.dtype[Any] = np.dtype(np.float32)
 
-    def set_live(self, live: Any) -> None:
+    def set_live(self, live: Array) -> None:
         self._live = np.flatnonzero(live)
 
     def _fill_panels(self, dtype: Any) -> None:
@@ -115,7 +115,7 @@ class NativeBatch(SeedsStep):
         mass = self._alpha * self._sums(2)
         return mass, (0 if self._target is not None else mass) + np.full(mass.size, 1 - self._alpha)
 
-    def _per_seed(self, values: Any) -> Any:
+    def _per_seed(self, values: Array) -> Any:
         """Return values per column as values per seed: 0 for a seed without a column."""
         spread = np.zeros(self._count, values.dtype)
         used = self._chosen >= 0

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections import Counter
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from rational_pagerank import distance, solve
 import prplugin
 
 COLUMNS = ["src", "dst", "w"]
+STREAMS = Path(prplugin.__file__).parent / "streams"
 
 
 def frame(rows) -> pd.DataFrame:
@@ -497,7 +499,7 @@ def interrupt_update(graph, line, **change) -> bool:
 
     def interrupt(code, event, argument):
         nonlocal lines
-        within = code.f_code.co_filename.endswith(("changing.py", "update.py", "residual.py"))
+        within = Path(code.f_code.co_filename).parent == STREAMS
         # Unlike a signal, a trace function can raise before `with` releases a lock.
         if not within or code.f_code.co_name == "updating":
             return None
@@ -620,3 +622,11 @@ def test_update_needs_compiled_kernels(monkeypatch):
     ):
         graph.update(add=frame([(1, 0, 1.0)]))
     assert graph.number_of_edges == 1
+
+
+def test_a_frame_both_added_and_removed_needs_weights_to_be_added():
+    graph = prplugin.Graph(frame([(1, 2, 1), (2, 1, 1)]), weight="w")
+    rows = frame([(1, 2, 1)])[["src", "dst"]]
+    with pytest.raises(prplugin.ColumnNotFoundError, match="w"):
+        graph.update(add=rows, remove=rows)
+    assert graph.number_of_edges == 2

@@ -1,0 +1,115 @@
+"""Addition and removal of edges in device memory by one copy of all edges. Changes are in host memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from prplugin.cpu.sorting import run_starts, stable_order
+from prplugin.graph.adjacency import Adjacency, endpoints_by_target, sum_out_weight
+from prplugin.graph.dedup import joint_extent, oriented, reversed_edges, with_reverse_edges
+from prplugin.streams.changes import ChangeError, apply_duplicates
+from prplugin.types.arrays import expand_values, namespace, to_host
+from prplugin.types.compressed import Compressed
+from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
+
+
+class DeviceEdges:
+    """Edges of a graph in device memory, with the operations of `prplugin.streams.host_edges.HostEdges`.
+
+    `positions`: New positions of the vertices of `static` among the n, ascending; None if they are unchanged.
+    """
+
+    references = None  # weights decay on the host only
+
+    def __init__(self, static: Adjacency, n: int | None = None, positions: Integers | None = None) -> None:
+        self._static, self._positions = static, positions
+        self.n, self.m, self.gpu = static.n if n is None else n, static.m, static.gpu
+
+    def adjacency(self) -> Adjacency:
+        """Return the current graph."""
+        return self._static
+
+    def with_vertices(self, n: int, positions: Integers | None) -> DeviceEdges:
+        """Return the edges of a graph extended to n vertices by vertices without edges; see `expand_values`."""
+        return self if n == self.n else DeviceEdges(self._static, n, positions)
+
+    def commit(self, plan: Adjacency) -> None:
+        """Make a planned change visible."""
+        self._static, self._positions, self.m = plan, None, plan.m
+
+    def plan(self, added: Edges, removed: Edges, duplicates: str, *, directed: bool) -> Adjacency:
+        """Return the graph after edges are removed and added; raise ChangeError if the change is invalid.
+
+        Removed edges without weights match any weight. In-edges of a vertex are in the order in which they were added.
+        """
+        from prplugin.gpu import splice  # imports CuPy, which holds the edges
+
+        static, n, positions = self._static, self.n, self._positions
+        present = _extended(static, n, positions)
+        removed = removed if directed else oriented(removed)
+
+        def have_edge(pairs: Edges) -> Any:
+            return _find(present, replace(pairs, weights=None)) >= 0
+
+        added, replaced = apply_duplicates(added, removed, duplicates, n, have_edge, directed=directed)
+        removals = [removed, replace(replaced, weights=None)]
+        entries = [_find(present, each) for each in removals]
+        if (entries[0] < 0).any():
+            raise ChangeError("missing", np.flatnonzero(entries[0] < 0))
+        if not directed:
+            # If a removal matches any weight, the weight of the matched edge selects the reverse edge.
+            for forth, found in zip(removals, tuple(entries), strict=True):
+                weights = present.weights
+                if weights is not None:
+                    weights = to_host(weights[namespace(weights).asarray(found)])
+                back = reversed_edges(replace(forth, weights=weights))
+                entries.append(_find(present, back.take(back.source != back.destination)))
+            added = with_reverse_edges(added)
+        added = added.take(stable_order(added.destination))
+        extent = joint_extent(static.edges.extent, added.extent)
+        out_degrees = None if static.weighted else expand_values(static.out_weight, n, positions, 0.0)
+        offsets, sources, weights = in_edges = splice.spliced(present, np.concatenate(entries), added, out_degrees)
+        if out_degrees is None:
+            out_weight, depth = sum_out_weight(sources, weights, n, extent)
+        else:
+            out_weight, depth = out_degrees, 0
+        edge_list = partial(endpoints_by_target, offsets, sources)
+        built = Adjacency(GroupedEdges(in_edges, out_weight, edge_list, depth, extent))
+        overflowing = built.overflowing_vertices()
+        if overflowing.size:
+            raise ChangeError("overflow", overflowing)
+        return built
+
+
+def _extended(adjacency: Adjacency, n: int, positions: Integers | None) -> Compressed:
+    """Return the in-edges of a graph extended to n vertices, with the new positions of its vertices."""
+    offsets, sources, weights = adjacency.csc
+    if n > adjacency.n:
+        xp = namespace(sources)
+        positions = xp.arange(adjacency.n) if positions is None else positions
+        offsets = offsets[xp.searchsorted(positions, xp.arange(n + 1))]
+        sources = positions[sources]
+    return Compressed(offsets, sources.astype(index_dtype(n), copy=False), weights)
+
+
+def _find(present: Compressed, wanted: Edges) -> Integers:
+    """Return a different entry of a CSC for each wanted edge, or -1; without weights, any edge of its pair matches.
+
+    The first matching entries are assigned; if there are too few, the last wanted edges get -1.
+    """
+    from prplugin.gpu import splice  # imports CuPy, which holds the edges
+
+    if not wanted.m:
+        return np.empty(0, np.int64)
+    columns = [column for column in (wanted.weights, wanted.source, wanted.destination) if column is not None]
+    order = np.arange(wanted.m) if wanted.weights is None else np.argsort(wanted.weights, kind="stable")
+    for endpoint in (wanted.source, wanted.destination):
+        order = order[stable_order(endpoint[order])]
+    starts = run_starts(*(column[order] for column in columns))
+    nth = np.empty(wanted.m, np.int64)
+    nth[order] = np.arange(wanted.m) - np.maximum.accumulate(np.where(starts, np.arange(wanted.m), 0))
+    return splice.find_edges(present, wanted, nth)

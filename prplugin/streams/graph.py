@@ -1,0 +1,264 @@
+"""A graph in the memory of this process whose edges change between rankings."""
+
+from __future__ import annotations
+
+import math
+import threading
+from copy import copy
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from prplugin.cpu import library
+from prplugin.cpu.sums import total
+from prplugin.errors import MethodUnavailableError
+from prplugin.frames import read_edges
+from prplugin.frames.vertices import Vertices
+from prplugin.graph.adjacency import Adjacency, rows_of
+from prplugin.numerics.rounding import StepRounding
+from prplugin.options import EdgeOptions, Options
+from prplugin.solver.certificate import Certificate
+from prplugin.solver.loop import Outcome
+from prplugin.streams.changes import Change, ChangeError
+from prplugin.streams.decay import weights_at
+from prplugin.streams.device_edges import DeviceEdges
+from prplugin.streams.host_edges import HostEdges
+from prplugin.streams.residual import Residual
+from prplugin.types.arrays import Array, expand_values, namespace
+from prplugin.types.compressed import Compressed
+from prplugin.types.edges import Floats, Integers
+
+if TYPE_CHECKING:
+    from prplugin.frames.times import Clock
+    from prplugin.frames.vertex_index import VertexIndex
+
+VERTEX_COST = 8
+"""Approximate time per vertex of an iteration of a method, which mixes iterates, relative to the time per edge."""
+
+PUSH_SLOWDOWN = 3
+"""Approximate time per pushed edge, relative to the time per edge of an iteration of a method."""
+
+PREPARATION_PASSES = 14
+"""Approximate time to group the edges by target and to prepare a method, in passes over the edges."""
+
+CALL_COST = 1_000_000
+"""Approximate time of the calls that prepare a method and run it on a small graph, in pushed edges."""
+
+TOL_FRACTION = 1 / 2
+"""Fraction of the tolerance that a method is to attain if few edges changed, so that pushes suffice afterwards."""
+
+MAX_ROUNDING_FRACTION = 1 / 10
+"""Fraction of the tolerance that the rounding errors of a residual may take before it is computed anew."""
+
+
+Equation: TypeAlias = tuple[float, Floats | None, Floats | None]
+"""Alpha, v and w of `prplugin.graph.problem.Problem`."""
+
+
+class LastRanks(NamedTuple):
+    """Solution of an equation that a ranking found: n ranks of sum 1, or instead a residual, which follows updates.
+
+    `passes`: Passes over the edges that a method takes to find it without a start vector; 0 if unknown.
+    """
+
+    equation: Equation
+    ranks: Any
+    passes: int = 0
+    residual: Residual | None = None
+
+    def is_of(self, equation: Equation) -> bool:
+        """Return whether an equation has the same alpha, v and w."""
+        vectors: Any = zip(self.equation[1:], equation[1:], strict=True)
+        return self.equation[0] == equation[0] and all(
+            old is new if old is None or new is None else bool(namespace(old).array_equal(old, new))
+            for old, new in vectors
+        )
+
+    def with_vertices(self, n: int, positions: Integers | None) -> LastRanks:
+        """Return the ranks extended to n vertices by vertices without edges; see `expand_values`."""
+        if self.residual is None:
+            return self._replace(ranks=expand_values(self.ranks, n, positions, 0.0))
+        self.residual.add_vertices(n, positions)
+        return self
+
+
+class Pushed(NamedTuple):
+    """Ranks that pushes found, and the outcome."""
+
+    ranks: Floats
+    outcome: Outcome
+
+
+class Start(NamedTuple):
+    """Ranks from which a method is to start, None for its own start, and the error bound that it is to attain."""
+
+    ranks: Floats | None
+    tol: float
+
+
+class Aging(NamedTuple):
+    """The clock of a graph whose weights decay, and the reference exponent of each vertex."""
+
+    clock: Clock
+    references: Integers
+
+
+class State(NamedTuple):
+    """State of a graph that an update replaces in one assignment.
+
+    `edges`: The graph itself; from the first update on, its edges in a form that can be changed.
+    `vertex_index`: None until the first update.
+    """
+
+    edges: Adjacency | HostEdges | DeviceEdges
+    vertices: Vertices
+    vertex_index: VertexIndex | None
+    aging: Aging | None
+
+
+class ChangingGraph:
+    """A static graph whose edges updates change, and its last ranks, from which the next ranking starts.
+
+    `schema` holds the columns of the frames of edges to add and to remove. `aging` is given if weights decay.
+    """
+
+    def __init__(self, adjacency: Adjacency, vertices: Vertices, schema: EdgeOptions, aging: Aging | None) -> None:
+        self.state = State(adjacency, vertices, None, aging)
+        self.schema = schema
+        self._adjacency: Adjacency | None = adjacency
+        self._lock = threading.Lock()
+        self._last: LastRanks | None = None
+        self._passes = 0
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """The graph in its present state, for methods."""
+        if (adjacency := self._adjacency) is not None:
+            return adjacency
+        with self._lock:
+            if self._adjacency is None:
+                edges = self.state.edges
+                self._adjacency = edges if isinstance(edges, Adjacency) else edges.adjacency()
+            return self._adjacency
+
+    def with_current_weights(self, edges: Compressed, *, by_target: bool) -> Compressed:
+        """Return the edges of the graph; if weights decay, with their weights at the latest time of the clock."""
+        if (aging := self.state.aging) is None:
+            return edges
+        assert edges.weights is not None
+        sources = edges.indices if by_target else rows_of(edges.offsets, edges.indices.size)
+        return edges._replace(weights=weights_at(edges.weights, aging.references.take(sources), aging.clock.shift()))
+
+    def update(self, add: object, remove: object) -> None:
+        """Remove and add edges; on any error, change nothing."""
+        index, before = self._index_and_edges()
+        clock = None if self.state.aging is None else copy(self.state.aging.clock)
+        removed, added = (
+            None if frame is None else read_edges(frame, self.schema, clock, index.memory_space, removed=is_removed)
+            for frame, is_removed in ((remove, True), (add, False))
+        )
+        try:
+            change = Change.of(added, removed, index, self.schema)
+            index = change.vertices
+            edges = before.with_vertices(len(index), change.old_positions)
+            plan: Any = edges.plan(change.added, change.removed, self.schema.duplicates, directed=self.schema.directed)
+        except ChangeError as error:
+            raise error.explained(added, removed, index.vertices) from None
+        # From here on nothing raises an error. A KeyboardInterrupt loses no more than the last ranks.
+        self._adjacency, last, self._last = None, self._last, None
+        if last is not None and edges.n > before.n:
+            last = None if before.n == 0 else last.with_vertices(edges.n, change.old_positions)
+        edges.commit(plan)
+        aging = None if clock is None or edges.references is None else Aging(clock, edges.references)
+        self.state = State(edges, index.vertices, index, aging)
+        if last is not None and last.residual is not None and isinstance(edges, HostEdges):
+            last.residual.apply(edges, plan)
+        self._last = last
+
+    def _index_and_edges(self) -> tuple[VertexIndex, HostEdges | DeviceEdges]:
+        """Return the index of the vertices, and the edges in a form that can be changed, made at the first update."""
+        static, vertices, index, aging = self.state
+        if index is not None:
+            assert not isinstance(static, Adjacency)
+            return index, static
+        if self.schema.window is not None:
+            raise MethodUnavailableError(
+                "update does not support a graph with window=: leave it out, and remove edges that are too old."
+            )
+        from prplugin.frames.vertex_index import VertexIndex  # imports pandas, which every library of vertices needs
+
+        index = VertexIndex(vertices)
+        assert isinstance(static, Adjacency)
+        if index.memory_space != static.memory_space:
+            raise MethodUnavailableError(
+                "update needs cuDF for the vertices of a graph in GPU memory: import cudf before you make the graph."
+            )
+        edges: HostEdges | DeviceEdges
+        if static.memory_space == "device":
+            edges = DeviceEdges(static)
+        elif reason := library.unavailable_reason():
+            raise MethodUnavailableError(f"update needs the compiled CPU kernels: {reason}.")
+        else:
+            edges, self._adjacency = HostEdges(static, None if aging is None else aging.references), None
+        self.state = State(edges, vertices, index, aging)
+        if self._last is not None:
+            self.keep(self._last)
+        return index, edges
+
+    def keep(self, last: LastRanks) -> None:
+        """Store ranks for the next ranking to start from."""
+        with self._lock:
+            if self.state.vertex_index is not None:
+                self._passes = max(self._passes, last.passes)
+                last = last._replace(ranks=last.ranks / last.ranks.sum())  # the user may alter the ranks
+            self._last = last
+
+    def push(self, equation: Equation, options: Options) -> Pushed | Start:
+        """Rank by pushes alone, unless a method is expected to take less time; then return where it is to start."""
+        with self._lock:
+            last, edges, tol = self._last, self.state.edges, options.tol
+            if self.state.vertex_index is None or edges.n == 0 or last is None or not last.is_of(equation):
+                return Start(None, tol)
+            if not isinstance(edges, HostEdges):
+                return Start(last.ranks, tol)  # a residual has edges on the host
+            by_default = options.method == "auto" and options.max_iter is None and not options.certified
+            may_push = by_default and equation[2] is None
+            residual, passes = last.residual, 0
+            if residual is None:
+                if not may_push:
+                    return Start(last.ranks, tol)
+                residual, passes = Residual(edges, *equation[:2], last.ranks), 1
+            self._last = None  # until the pushes are complete
+            if residual.rounding > MAX_ROUNDING_FRACTION * tol:
+                residual.recompute(edges)
+                passes += 1
+            if may_push:
+                # Of scaling and casting the result: the steps' own rounding errors do not count.
+                exact = StepRounding(row=0, edge=0, dangling=0, vectors=0, norm=0)
+                cast_error = Certificate(options.alpha, edges.n, 0, exact, options.dtype, options.scale).cast
+                spent = residual.push(edges, tol - cast_error, self._max_pushes(residual.bound, tol))
+                bound = residual.bound + cast_error
+                if bound <= tol:
+                    self._last = LastRanks(equation, None, residual=residual)
+                    passes += -(-spent // max(edges.m, 1))
+                    return Pushed(residual.ranks(), Outcome(False, True, iterations=passes, error_bound=bound))
+            start = _normalized_start(residual.ranks())
+            self._last = LastRanks(equation, start)
+            return Start(start, tol * TOL_FRACTION if may_push else tol)
+
+    def _max_pushes(self, error: float, tol: float) -> float:
+        """Return how many edges pushes may take until a method would take less time.
+
+        A method converges geometrically, from an error of 2 to tol in ``self._passes`` passes without a start vector.
+        """
+        error = min(error, 2.0)
+        fraction = math.log(error / tol) / math.log(2 / tol) if error > tol else 0.0
+        passes = PREPARATION_PASSES + self._passes * fraction
+        return CALL_COST + passes * (self.state.edges.m + VERTEX_COST * self.state.edges.n) / PUSH_SLOWDOWN
+
+
+def _normalized_start(ranks: Array) -> Floats:
+    """Return a copy of the ranks, which the user may alter, that is finite, not negative and of sum 1."""
+    xp = namespace(ranks)
+    ranks = xp.maximum(xp.nan_to_num(ranks, posinf=0.0), 0.0)
+    sum_ranks = total(ranks)
+    start: Floats = ranks / sum_ranks if sum_ranks > 0 else xp.full(ranks.size, 1 / max(ranks.size, 1))
+    return start
