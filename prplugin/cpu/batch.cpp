@@ -139,13 +139,14 @@ template <i64 WIDTH, class Index, class Value> struct Panels {
 
     // Sweep a panel until every column has changed by at most `goal` times its sum; write the sweeps of each column.
     //
-    // x_i := x_i + (G x - x)_i / (1 - alpha * p_ii) with the present x: Gauss-Seidel. Where w = v, the dangling mass only
-    // scales the solution, so the factor of v stays as it is, and the columns are divided by their sums at the end.
-    void sweep(i64 panel, const f64* first_mass, const f64* factor, f64 goal, i64 budget, i64* sweeps, Team& team,
+    // x_i := x_i + (G x - x)_i / (1 - alpha * p_ii) with the present x: Gauss-Seidel. A sweep changes the sum of x, so
+    // D(x) and 1 - alpha, times that sum, are taken from the sweep before; the columns are divided by their sums at the end.
+    void sweep(i64 panel, const f64* first_mass, const f64* first_factor, f64 goal, i64 budget, i64* sweeps, Team& team,
                i64 thread) const {
-        f64 mass[WIDTH], live[WIDTH], sum[WIDTH];
+        f64 mass[WIDTH], factor[WIDTH], live[WIDTH], sum[WIDTH];
         for (i64 j = 0; j < WIDTH; j++) {
             mass[j] = first_mass[j];
+            factor[j] = first_factor[j];
             live[j] = 1;
             sum[j] = sweeps[j] = 0;
         }
@@ -163,7 +164,7 @@ template <i64 WIDTH, class Index, class Value> struct Panels {
                     change[j] += fabs(after - before) * inverse_scale;
                     sum[j] += after * inverse_scale;
                 }
-                for (i64 j = 0; target && inverse[i] == 0 && j < WIDTH; j++) dangling[j] += c[j];
+                for (i64 j = 0; inverse[i] == 0 && j < WIDTH; j++) dangling[j] += c[j];
                 if (i % BLOCK_ROWS > 0) continue;
                 if (thread == 0) team.poll();
                 if (team.stopped()) return;
@@ -171,6 +172,7 @@ template <i64 WIDTH, class Index, class Value> struct Panels {
             left = 0;
             for (i64 j = 0; j < WIDTH; j++) {
                 mass[j] = alpha * dangling[j];
+                factor[j] = (1 - alpha) * sum[j] + (target ? 0.0 : mass[j]);
                 if (live[j] == 0) continue;
                 sweeps[j] = made;
                 live[j] = change[j] > goal * sum[j];
