@@ -30,6 +30,12 @@ BYTES_PER_RANK = 8 + 8 + 8
 MOST_BYTES = 1 << 32
 """Largest size of the matrices of a batch of more than `WIDTHS[0]` seeds."""
 
+MOST_SWEEPS = 32
+"""Sweeps after which the seeds that have not converged move to panels of their own."""
+
+IN_FLOAT32 = 2
+"""Number of calls of `advance` that sweep in float32. It does not depend on the seeds, whose bits would differ."""
+
 FLOAT32_CHANGE = 3e-8
 """L1 change per sum that float32 contributions reach: about half the unit roundoff."""
 
@@ -79,7 +85,7 @@ class NativeBatch(SeedsStep):
             self._ranks[:] = ranks if isinstance(ranks, float) else to_host(ranks).T
         self._live = np.arange(self._count)
         self._chosen: Any = None
-        self._dtype: np.dtype[Any] = np.dtype(np.float32)
+        self._calls = 0
 
     def set_live(self, live: Array) -> None:
         self._live = np.flatnonzero(live)
@@ -126,11 +132,14 @@ class NativeBatch(SeedsStep):
         """Sweep the contributions, in float32 first; later calls, for what that did not prove, in float64."""
         if budget < 2:
             return 0, None
-        self._fill_panels(self._dtype)
+        self._calls += 1
+        narrow = self._calls <= IN_FLOAT32
+        self._fill_panels(np.dtype(np.float32 if narrow else np.float64))
         sweeps = np.empty(self._chosen.size, np.int64)
-        least = FLOAT32_CHANGE if self._dtype.itemsize == 4 else 0.0
-        kernels.sweep(*self._panels, *self._factors(), max(goal, least), budget - 1, sweeps, self._threads)
-        self._dtype = np.dtype(np.float64)
+        kernels.sweep(
+            *self._panels, *self._factors(), max(goal, FLOAT32_CHANGE if narrow else 0.0),
+            min(budget - 1, MOST_SWEEPS), sweeps, self._threads,
+        )  # fmt: skip
         return self._per_seed(sweeps), None
 
     def __call__(self, moves: Any = None) -> Sums:
