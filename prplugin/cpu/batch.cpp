@@ -1,8 +1,8 @@
 // PageRank of many seeds at once. Contributions are in panels: one row per vertex and one column per seed of the panel.
 //
 // Mapping: a panel is swept by one thread, in place and row by row, so the bits depend neither on the number of threads
-// nor on the other columns. Exact steps are shared by all threads in blocks of 256 rows, each with its own sums. An edge
-// adds one row of contributions, 8 or 32 columns at a time, whose sums stay in registers.
+// nor on the other columns. Exact steps are shared by all threads in blocks of 256 rows, each with its own sums. An
+// edge adds one row of contributions, whose sums stay in registers.
 // Memory per sweep: per edge its position and one row of contributions, which is prefetched, since rows of random
 // vertices are not predictable; per vertex one row of contributions. Nothing else has an entry per vertex and seed but
 // the ranks, which a step writes and nothing reads until the next contributions are computed.
@@ -139,8 +139,8 @@ template <i64 WIDTH, class Index, class Value> struct Panels {
 
     // Sweep a panel until every column has changed by at most `goal` times its sum; write the sweeps of each column.
     //
-    // x_i := x_i + (G x - x)_i / (1 - alpha * p_ii) with the present x: Gauss-Seidel. A sweep changes the sum of x, so
-    // D(x) and 1 - alpha, times that sum, are taken from the sweep before; the columns are divided by their sums at the end.
+    // x_i := x_i + (G x - x)_i / (1 - alpha * p_ii) with the present x: Gauss-Seidel. A sweep changes the sum of x:
+    // D(x) and the sum, times 1 - alpha, are those of the sweep before. At the end columns are divided by their sums.
     void sweep(i64 panel, const f64* first_mass, const f64* first_factor, f64 goal, i64 budget, i64* sweeps, Team& team,
                i64 thread) const {
         f64 mass[WIDTH], factor[WIDTH], live[WIDTH], sum[WIDTH];
