@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from prplugin.cpu.library import Kernel
 
+_PANELS = (
+    "offsets:i8[n+1] sources:I[m] weights:f8[m]? fan_in:i8 alpha:f8 inverse:f8[n] target:f8[n]? "
+    "teleport:f8[teleports,columns] teleport_rows:i8[n] relaxed:f8[n]! contributions:F[panels,n,width]! "
+    "sums:f8[panels,n/256,3,width]!"
+)
+"""Graph and personalizations, and contributions and sums of the panels."""
+
+begin = Kernel("batch_begin", f"{_PANELS} chosen:i8[columns] ranks:f8[seeds,n] threads:i8")
 step = Kernel(
-    "batch_step",
-    "offsets:i8[n+1] sources:I[m] weights:f8[m]? fan_in:i8 inverse:f8[n] contributions:F[n,width] mass:f8[width] "
-    "target:f8[n]? teleport_factor:f8[width] teleport:f8[teleports,width] teleport_rows:i8[n] live:u1[width] "
-    "ranks:f8[n,width]! next:F[n,width]! moves:f4[n,width]!? sums:f8[n/256,3,width]! threads:i8",
+    "batch_step", f"{_PANELS} chosen:i8[columns] mass:f8[columns] factor:f8[columns] ranks:f8[seeds,n]! threads:i8"
 )
-begin = Kernel(
-    "batch_begin",
-    "inverse:f8[n] norms:f8[width] ranks:f8[n,width]! contributions:F[n,width]! sums:f8[n/256,3,width]! threads:i8",
+sweep = Kernel(
+    "batch_sweep", f"{_PANELS} mass:f8[columns] factor:f8[columns] goal:f8 budget:i8 sweeps:i8[columns]! threads:i8"
 )
-products = Kernel(
-    "batch_products",
-    "moves:f4[rows,stride] chosen:i8[k] ranks:f8[n,width] sums:f8[n/256,k,k,width]! threads:i8",
-)
-mix = Kernel(
-    "batch_mix",
-    "moves:f4[rows,stride]! weights:f8[rows,width] ranks:f8[n,width]! jump:f4[n,width]! sums:f8[n/256,3,width]! "
-    "threads:i8",
-)
-transpose = Kernel("batch_transpose", "ranks:f8[n,width] transposed:f8[seeds,n]! threads:i8")

@@ -121,6 +121,14 @@ class Team {
         if (interpreter::interrupted()) __atomic_store_n(&stopped_, true, __ATOMIC_RELAXED);
     }
 
+    // Ask for signals until other threads have counted `done` up to `all`, or the call is interrupted; on thread 0 alone.
+    void wait_for(const i64& done, i64 all) {
+        for (; __atomic_load_n(&done, __ATOMIC_RELAXED) < all && !stopped(); poll()) {
+            timespec millisecond = {0, 1000000};
+            nanosleep(&millisecond, nullptr);
+        }
+    }
+
     bool stopped() const { return __atomic_load_n(&stopped_, __ATOMIC_RELAXED); }
 
   private:

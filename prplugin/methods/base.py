@@ -52,11 +52,12 @@ class Step(Protocol):
     def __call__(self, moves: Any = None) -> Sums:
         """Replace the ranks x by y = G x; write y - x to `moves`, float32 of the shape of the ranks, if given."""
 
-    def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
+    def advance(self, goal: float, budget: int) -> tuple[Any, Sums | None]:
         """Approach the solution quickly, in any precision and order of updates, without an error bound.
 
         End at an L1 change of `goal` per step, or after `budget` edge passes. Return the number of edge passes (0: not
-        supported, or it would not pay now), and the measurements of the last pass if that was a plain step.
+        supported, or it would not pay now), and the measurements of the last pass if that was a plain step. Many seeds:
+        the number may be an array with one entry per seed.
         """
         return 0, None
 

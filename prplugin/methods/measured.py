@@ -169,6 +169,7 @@ def timed(method: Method, problem: Problem, machine: Machine, options: Options, 
 
 def _take(step: Step, most_steps: int) -> int:
     """Run at most `most_steps` passes as the solver does, and wait for them; return their number."""
+    passes: int
     passes, sums = step.advance(0.0, most_steps)
     if sums is None:
         step()

@@ -100,7 +100,7 @@ class Phase:
         least = min(sums.change, *sums.earlier) if sums.earlier else sums.change
         return least >= (1 + self.proof.alpha) / 2 * before
 
-    def step(self, step: Step, proposed: Proposal | None) -> tuple[int, Sums]:
+    def step(self, step: Step, proposed: Proposal | None) -> tuple[Any, Sums]:
         """Return the passes of the proposal and of the exact step after it, and the measurements of that step."""
         if proposed is not None and proposed.sums is not None:
             return proposed.passes, proposed.sums
@@ -144,7 +144,7 @@ def iterate_batch(step: Step, phase: Phase, state: Outcome, watch: BoundWatch) -
         before = change if proposed is None else np.where(proposed.moved, math.inf, change)
         passes, sums = phase.step(step, proposed)
         change = sums.change
-        state.passes += passes
+        state.passes += int(np.max(passes))
         state.iterations = state.iterations + passes * state.live
         state.error_bound = np.where(state.live, proof.of_step(change), state.error_bound)
         watch(state.passes, float(state.error_bound.max()), ())

@@ -101,20 +101,14 @@ def scatter(draw: Draw) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def batch_step(draw: Draw) -> dict[str, Any]:
-    n, width = draw.size, draw.one_of(8, 16, 40, 64)
+def batch(draw: Draw) -> dict[str, Any]:
+    n, width, panels = draw.size, draw.one_of(8, 16, 32), draw.one_of(1, 3)
     offsets, sources = draw.rows(n, n, "I")
     return {
-        "n": n, "m": sources.size, "width": width, "teleports": 2, "offsets": offsets, "sources": sources,
-        "fan_in": 32, "teleport_rows": draw.integers(3, n) - 1, "live": draw.integers(2, width, "u1"),
-    }  # fmt: skip
-
-
-def batch_columns(draw: Draw) -> dict[str, Any]:
-    n, width, rows = draw.size, draw.one_of(8, 16, 40, 64), 5
-    return {
-        "n": n, "width": width, "rows": rows, "stride": n * width + draw.one_of(0, 24), "k": 3, "seeds": width - 1,
-        "chosen": draw.integers(rows, 3),
+        "n": n, "m": sources.size, "width": width, "panels": panels, "columns": panels * width, "teleports": 2,
+        "seeds": panels * width,
+        "offsets": offsets, "sources": sources, "fan_in": 32, "alpha": 0.85, "teleport_rows": draw.integers(3, n) - 1,
+        "chosen": draw.random.permutation(panels * width) - draw.one_of(0, 1), "goal": 0.01, "budget": 3,
     }  # fmt: skip
 
 
@@ -337,11 +331,9 @@ INPUTS = {
     "count_ids": count_ids,
     "add_compensated": add_compensated,
     "scatter": scatter,
-    "batch_step": batch_step,
-    "batch_begin": batch_columns,
-    "batch_products": batch_columns,
-    "batch_mix": batch_columns,
-    "batch_transpose": batch_columns,
+    "batch_begin": batch,
+    "batch_step": batch,
+    "batch_sweep": batch,
     "extremes": extremes,
     "shift_ids": shift_ids,
     "replace_codes": replace_codes,

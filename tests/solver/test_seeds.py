@@ -225,15 +225,15 @@ def test_top_is_selected_per_batch(monkeypatch):
             yield batch
 
     monkeypatch.setattr("prplugin.local.batches", record_batches)
-    many = skewed_graph().rank(seeds=list(range(70)), top=2, method="native")
-    assert sizes == [(40, 1500), (30, 1500)]
+    many = skewed_graph().rank(seeds=list(range(70)), top=2, method="native", threads=2)
+    assert sizes == [(35, 1500), (35, 1500)]
     assert many.ranks.shape == (70, 2)
 
 
-def test_unconverged_seeds_continue_in_narrower_matrices():
+def test_unconverged_seeds_continue_in_narrower_panels():
     """Check that seeds which converge late get the same bits as without the seeds that converge early."""
     graph = prplugin.Graph(
-        pd.DataFrame({"src": [*range(900), *range(1000, 1400)], "dst": [*range(1, 900), 0, *range(1001, 1401)]})
+        pd.DataFrame({"src": [*range(1, 900), 0, *range(1000, 1400)], "dst": [*range(900), *range(1001, 1401)]})
     )
     seeds = [*range(1380, 1400), *range(5)]
     together = graph.rank(seeds=seeds, method="native", tol=1e-11)
@@ -249,14 +249,6 @@ def test_acceleration_saves_iterations(method):
     plain = graph.rank(seeds=seeds, alpha=0.95, tol=1e-8 * 0.05, stop="delta", method=method)
     assert many.error_bound <= 1e-8
     assert many.iterations < 0.7 * plain.iterations
-
-
-def test_seeds_are_not_mixed_shortly_before_they_converge(monkeypatch):
-    mixed = []
-    monkeypatch.setattr(native_batch.NativeBatch, "mix", lambda *arguments: mixed.append(arguments))
-    many = skewed_graph().rank(seeds=[1, 2, 3], alpha=0.4, tol=1e-6, method="native")
-    assert many.each_iterations.min() > 8  # the first mix would be after the eighth
-    assert not mixed
 
 
 # --- frames -------------------------------------------------------------------------------------------------------
@@ -503,11 +495,11 @@ def test_seed_values_of_cudf_frame_and_errors():
 def test_small_slow_graph_is_solved_directly_for_each_seed(monkeypatch, few):
     monkeypatch.setattr(native, "batch_from", lambda adjacency: 100 if few else 1)
     n, alpha = 1000, 0.99999
-    graph = prplugin.Graph(pd.DataFrame({"src": np.arange(n), "dst": (np.arange(n) + 1) % n}))
+    graph = prplugin.Graph(pd.DataFrame({"src": (np.arange(n) + 1) % n, "dst": np.arange(n)}))
     vertices = range(0, n, 100)
     rankings = graph.rank(seeds=list(vertices), alpha=alpha, method="native")
     assert (rankings.each_iterations > 2000).all()
     assert (rankings.each_iterations < 2400).all()
     exact = (1 - alpha) * alpha ** np.arange(n) / (1 - alpha**n)
     for ranks, bound, vertex in zip(rankings.ranks, rankings.each_error_bound, vertices, strict=True):
-        assert np.abs(ranks - np.roll(exact, vertex)).sum() <= bound <= 1e-6
+        assert np.abs(ranks - np.roll(exact[-np.arange(n)], vertex)).sum() <= bound <= 1e-6

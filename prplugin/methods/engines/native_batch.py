@@ -1,4 +1,4 @@
-"""Many seeds by compiled kernels: each edge is read once for all seeds, and adds one row of contributions."""
+"""Many seeds by compiled kernels: each edge is read once for a panel of seeds, and adds one row of contributions."""
 
 from __future__ import annotations
 
@@ -14,189 +14,144 @@ from prplugin.cpu.pull import BLOCK_ROWS
 from prplugin.cpu.sums import fan_in_for, totals
 from prplugin.graph.problem import Problem, Seeds
 from prplugin.methods.base import SeedsStep, Sums
-from prplugin.numerics.extrapolation import depth_for, symmetric
 from prplugin.numerics.rounding import StepRounding
 from prplugin.types.arrays import Array, to_host
-from prplugin.types.edges import Floats, Integers
+from prplugin.types.edges import Floats
 
-WIDEST = 64
-"""Largest number of seeds per batch. More seeds share the work per edge and per row: docs/decisions/0016."""
-
-MULTIPLE = 8
-"""The number of columns is a multiple of this: compiled loops process several columns at a time."""
+WIDTHS = 8, 16, 32
+"""Numbers of columns of a panel: docs/decisions/0016."""
 
 LINE = 64
 """Bytes per cache line."""
 
+BYTES_PER_RANK = 8 + 8 + 8
+"""The rank, its contribution in float64, and v."""
+
 MOST_BYTES = 1 << 32
-"""Largest size of the matrices of a batch that is wider than `MULTIPLE`."""
+"""Largest size of the matrices of a batch of more than `WIDTHS[0]` seeds."""
 
+MOST_SWEEPS = 32
+"""Sweeps after which the seeds that have not converged move to panels of their own."""
 
-def _width_for(seeds: int, bytes_per_seed: int) -> int:
-    """Return the number of columns for batches of about equal size, at most `WIDEST` and within `MOST_BYTES`."""
-    widest = max(MULTIPLE, min(WIDEST, MOST_BYTES // bytes_per_seed))
-    batches = math.ceil(seeds / (widest // MULTIPLE * MULTIPLE))
-    return _rounded_up(math.ceil(seeds / batches))
+IN_FLOAT32 = 2
+"""Number of calls of `advance` that sweep in float32. It does not depend on the seeds, whose bits would differ."""
 
-
-def _rounded_up(columns: int) -> int:
-    return MULTIPLE * max(1, math.ceil(columns / MULTIPLE))
+FLOAT32_CHANGE = 3e-8
+"""L1 change per sum that float32 contributions reach: about half the unit roundoff."""
 
 
 class NativeBatch(SeedsStep):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v for several v at once.
 
-    Ranks are a matrix of `width` columns, one per seed; the columns past the last seed are 0. The order of additions
-    within a column does not depend on the width. When at most three quarters of the seeds are live, steps continue in a
-    narrower matrix of the live columns, filled up to a multiple of `MULTIPLE` with others.
+    The ranks have one row per seed. Contributions of live seeds are in panels of some columns, which are rewritten from
+    the ranks before sweeps, and hold x for the next step. The bits of a column do not depend on the panels.
 
-    `_columns`: The seed of each column of `_ranks`.
-    `_all_ranks`: The ranks of all seeds, where `_ranks` is narrower; the entries of `_columns` in it are stale.
+    `_chosen`: The seed of each column of the panels, or -1; None if they do not belong to the present ranks.
     """
-
-    float32_is_faster = True
 
     def __init__(self, problem: Problem, seeds: int, threads: int, rounding: StepRounding) -> None:
         adjacency = problem.adjacency
-        n = adjacency.n
-        # Per rank: the rank, a copy in a narrower matrix, contributions of this step and the next, v, and the history.
-        self.width = _width_for(seeds, (5 * 8 + 4 * depth_for(problem.alpha, seeds).rows) * n)
-        self._alpha, self._target, self._n = problem.alpha, problem.dangling, n
-        self._history: Any = None
+        self._n, self._alpha, self._threads = adjacency.n, problem.alpha, threads
+        # x is the contribution times the rounded inverse of its factor: one rounding more.
+        self.rounding = replace(rounding, edge=rounding.edge + 1)
+        widest = max(WIDTHS[0], min(WIDTHS[-1] * max(2, threads), MOST_BYTES // (BYTES_PER_RANK * adjacency.n)))
+        self.width = math.ceil(seeds / math.ceil(seeds / widest))
         offsets, sources, _ = adjacency.csc
-        self._in_edges = offsets, sources, adjacency.normalized_weights
-        inverse = inverse_out_weight(adjacency.out_weight, weighted=adjacency.weighted)
-        self._inverse_out_weight = problem.alpha * inverse
-        self._blocks, self._threads = -(-n // BLOCK_ROWS), threads
-        self._fan_in = fan_in_for(adjacency.largest_in_degree)
-        self._in_float64 = rounding
-        self.set_contribution_dtype("float64")
-
-    def set_contribution_dtype(self, dtype: str) -> None:
-        self._dtype = np.dtype(dtype)
-        self._contributions: Any = None
-        self.rounding = replace(self._in_float64, single=int(dtype == "float32"))
+        self._target = problem.dangling
+        self._graph = (
+            offsets, sources, adjacency.normalized_weights, fan_in_for(adjacency.largest_in_degree), problem.alpha,
+            inverse_out_weight(adjacency.out_weight, weighted=adjacency.weighted), problem.dangling,
+        )  # fmt: skip
+        self._relaxed, self._memory = np.empty(self._n), np.empty(0, np.uint8)
 
     def seed(self, seeds: Seeds) -> None:
-        self._count, self.seeds = seeds.count, self.width
+        self.seeds = self._count = seeds.count
         seeds = seeds.on("host")
         # v without its rows of zeros, which are most rows of a few vertices per seed.
         self._teleport_rows = np.full(self._n, -1)
         self._teleport_rows[seeds.rows] = 0
         rows = np.flatnonzero(self._teleport_rows == 0)
         self._teleport_rows[rows] = np.arange(rows.size)
-        self._all_teleport = np.zeros((rows.size, self.width))
-        columns = np.repeat(np.arange(seeds.count), np.diff(seeds.bounds))
-        self._all_teleport[self._teleport_rows[seeds.rows], columns] = seeds.values
+        self._entries = np.repeat(np.arange(seeds.count), np.diff(seeds.bounds)), seeds.rows, seeds.values
+        self._teleport = np.zeros((rows.size, seeds.count + 1))  # the last column is that of no seed
+        self._teleport[self._teleport_rows[seeds.rows], self._entries[0]] = seeds.values
 
     def start(self, ranks: Floats | float | None) -> None:
-        all_ranks: Any = ranks
-        if not (isinstance(ranks, np.ndarray) and ranks.ndim == 2):
-            all_ranks = np.zeros((self._n, self.width))
-            if ranks is None:
-                all_ranks[self._teleport_rows >= 0] = self._all_teleport
-            else:
-                all_ranks[:, : self._count] = ranks if isinstance(ranks, float) else to_host(ranks)[:, None]
-        self._all_ranks: Any = None
-        self._select_columns(np.arange(self.width), all_ranks)
-
-    def _select_columns(self, columns: Integers, ranks: Floats) -> None:
-        """Continue with the ranks of these seeds."""
-        self._columns, self._ranks = columns, ranks
-        every = columns.size == self.width
-        self._teleport = self._all_teleport if every else np.take(self._all_teleport, columns, axis=1)
-        self._live = np.ones(columns.size, np.bool_)
-        self._has_moves = False
-        self._mass = self._alpha * self._divided_by(np.ones(columns.size))
+        if ranks is None:
+            self._ranks = np.zeros((self._count, self._n))
+            self._ranks[self._entries[:2]] = self._entries[2]
+        else:
+            self._ranks = np.empty((self._count, self._n))
+            self._ranks[:] = ranks if isinstance(ranks, float) else to_host(ranks).T
+        self._live = np.arange(self._count)
+        self._chosen: Any = None
+        self._calls = 0
 
     def set_live(self, live: Array) -> None:
-        narrow = _rounded_up(int(np.count_nonzero(live)))
-        # A copy takes about as long as a few steps in the columns that it saves. The moves since the last mix have the
-        # width of the matrix at that time.
-        if 4 * narrow <= 3 * self._columns.size and not self._has_moves:
-            self._all_ranks = self.ranks()
-            columns = np.sort(np.argsort(~live, kind="stable")[:narrow])
-            self._select_columns(columns, np.take(self._all_ranks, columns, axis=1))
-        self._live = live[self._columns]
+        self._live = np.flatnonzero(live)
 
-    def _divided_by(self, norms: Floats) -> Floats:
-        """Divide the ranks of each column by its norm, and write contributions; return D of each column."""
-        shape = self._n, self._columns.size
-        if self._contributions is None or self._contributions.shape != shape:
-            self._contributions = self._next = None  # frees their memory first
-            self._sums = np.empty((self._blocks, 3, self._columns.size))
-            self._contributions, self._next = _empty_lines(shape, self._dtype), _empty_lines(shape, self._dtype)
-
-        kernels.begin(self._inverse_out_weight, norms, self._ranks, self._contributions, self._sums, self._threads)
-        return totals(self._sums[:, 2])
-
-    def __call__(self, moves: Any = None) -> Sums:
-        self._has_moves = moves is not None
-        # Factor of each column's values v: 1 - alpha, plus alpha * D where w = v.
-        teleport_factor = np.full(self._columns.size, 1 - self._alpha)
-        if self._target is None:
-            teleport_factor += self._mass
-        kernels.step(
-            *self._in_edges, self._fan_in, self._inverse_out_weight, self._contributions, self._mass, self._target,
-            teleport_factor, self._teleport, self._teleport_rows, self._live, self._ranks, self._next,
-            None if moves is None else self._own(moves), self._sums, self._threads,
+    def _fill_panels(self, dtype: Any) -> None:
+        """Write the contributions of the live seeds to panels, about as many for each thread."""
+        live = self._live.size
+        per_thread = math.ceil(live / self._threads)
+        width = next((width for width in WIDTHS if width >= per_thread), WIDTHS[-1])
+        panels = math.ceil(live / width)
+        self._chosen = np.full(panels * width, -1)
+        self._chosen[:live] = self._live
+        shape = panels, self._n, width
+        size = math.prod(shape) * dtype.itemsize
+        if self._memory.size < size + LINE:
+            self._memory = np.empty(0, np.uint8)  # frees it first
+            self._memory = np.empty(size + LINE, np.uint8)
+        first = -self._memory.ctypes.data % LINE
+        self._panels = (
+            *self._graph, np.take(self._teleport, self._chosen, axis=1), self._teleport_rows,
+            self._relaxed, self._memory[first : first + size].view(dtype).reshape(shape),
+            np.empty((panels, -(-self._n // BLOCK_ROWS), 3, width)),
         )  # fmt: skip
-        self._contributions, self._next = self._next, self._contributions
-        self._mass = self._alpha * totals(self._sums[:, 2])
-        return Sums(self._per_seed(totals(self._sums[:, 0])), self._per_seed(self._sums[:, 1].max(axis=0)))
+        kernels.begin(*self._panels, self._chosen, self._ranks, self._threads)
 
-    def history(self, rows: int) -> Any:
-        # Reused for all batches: the first write to newly allocated memory takes longer than a step.
-        if self._history is None or len(self._history) != rows:
-            self._history = np.empty((rows, self._n, self.width), np.float32)
-        return self._history
+    def _sums(self, which: int) -> Floats:
+        """Return the sums over all blocks of each column."""
+        sums: Floats = totals(self._panels[-1][:, :, which].swapaxes(0, 1)).reshape(-1)
+        return sums
 
-    def products(self, moves: Array, rows: list[int]) -> Floats:
-        of = np.array(rows)
-        sums = np.empty((self._blocks, of.size, of.size, self._columns.size))
-        kernels.products(moves.reshape(len(moves), -1), of, self._ranks, sums, self._threads)
-        products = np.zeros(sums.shape[1:])
-        lower = np.tril_indices(of.size)
-        products[lower] = sums[:, *lower].sum(axis=0)
-        return self._per_seed(symmetric(np.moveaxis(products, -1, 0)))
+    def _factors(self) -> tuple[Floats, Floats]:
+        """Return the factors of w and v for each column: alpha * D and 1 - alpha, or both for v where w = v."""
+        mass = self._alpha * self._sums(2)
+        return mass, (0 if self._target is not None else mass) + np.full(mass.size, 1 - self._alpha)
 
-    def mix(self, moves: Array, weights: Floats, jump: Array) -> None:
-        weights = weights[self._columns]
-        kernels.mix(
-            moves.reshape(len(moves), -1), np.ascontiguousarray(weights.T), self._ranks, self._own(jump), self._sums,
-            self._threads,
-        )  # fmt: skip
-        sums = totals(self._sums[:, 0])
-        norms = np.where(weights.any(axis=-1) & (sums > 0), sums, 1.0)
-        self._mass = self._alpha * self._divided_by(norms)
-        self._has_moves = False
-
-    def _own(self, moves: Array) -> Any:
-        """Return the part of an array for the widest matrix that a matrix of the present width takes."""
-        return moves.reshape(-1)[: self._ranks.size].reshape(self._ranks.shape)
-
-    def _per_seed(self, values: Floats) -> Floats:
+    def _per_seed(self, values: Array) -> Any:
         """Return values per column as values per seed: 0 for a seed without a column."""
-        spread = np.zeros((self.width, *values.shape[1:]))
-        spread[self._columns] = values
+        spread = np.zeros(self._count, values.dtype)
+        used = self._chosen >= 0
+        spread[self._chosen[used]] = values[used]
         return spread
 
+    def advance(self, goal: float, budget: int) -> tuple[Any, Sums | None]:
+        """Sweep the contributions, in float32 first; later calls, for what that did not prove, in float64."""
+        if budget < 2:
+            return 0, None
+        self._calls += 1
+        narrow = self._calls <= IN_FLOAT32
+        self._fill_panels(np.dtype(np.float32 if narrow else np.float64))
+        sweeps = np.empty(self._chosen.size, np.int64)
+        kernels.sweep(
+            *self._panels, *self._factors(), max(goal, FLOAT32_CHANGE if narrow else 0.0),
+            min(budget - 1, MOST_SWEEPS), sweeps, self._threads,
+        )  # fmt: skip
+        return self._per_seed(sweeps), None
+
+    def __call__(self, moves: Any = None) -> Sums:
+        if self._chosen is None:
+            self._fill_panels(np.dtype(np.float64))
+        kernels.step(*self._panels, self._chosen, *self._factors(), self._ranks, self._threads)
+        sums = Sums(self._per_seed(self._sums(0)), self._per_seed(self._panels[-1][:, :, 1].max(axis=1).reshape(-1)))
+        self._chosen = None
+        return sums
+
     def ranks(self) -> Floats:
-        if self._all_ranks is None:
-            return self._ranks
-        self._all_ranks[:, self._columns] = self._ranks
-        all_ranks: Floats = self._all_ranks
-        return all_ranks
+        return self._ranks.T
 
     def transposed(self) -> Floats:
-        transposed: Floats = np.empty((self._count, self._n))
-        kernels.transpose(self.ranks(), transposed, self._threads)
-        return transposed
-
-
-def _empty_lines(shape: tuple[int, int], dtype: Any) -> Any:
-    """Return a matrix that begins at a cache line: otherwise rows of 32 float32 are in three lines instead of two."""
-    size = math.prod(shape) * dtype.itemsize
-    memory = np.empty(size + LINE, np.uint8)
-    first = -memory.ctypes.data % LINE
-    return memory[first : first + size].view(dtype).reshape(shape)
+        return self._ranks

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 from prplugin.methods.base import Step, Sums
 
 MAX_PASSES = 128
@@ -25,7 +27,7 @@ class Now(NamedTuple):
 class Proposal(NamedTuple):
     """The step holds another iterate than the last one."""
 
-    passes: int = 0  # over the edges that this took
+    passes: Any = 0  # over the edges that this took; many seeds: one number, or one per seed
     sums: Sums | None = None  # measurements of the last of them, if that was a plain step
     moved: Any = True  # for many seeds: which seeds have another iterate
 
@@ -79,4 +81,4 @@ class OwnIterations(Strategy):
             return None
         iterate = step.repeat if self._plain else step.advance
         passes, sums = iterate(now.goal, min(MAX_PASSES, now.last - now.passes))
-        return Proposal(passes, sums) if passes else None
+        return Proposal(passes, sums) if np.any(passes) else None
