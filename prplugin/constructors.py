@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable
+from copy import copy
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
+from prplugin import saving
 from prplugin.calls import explain_unknown_arguments
-from prplugin.errors import InvalidOptionError, PageRankError, counted, full_name
+from prplugin.errors import InvalidOptionError, MethodUnavailableError, counted, full_name
+from prplugin.folders import is_saved
 from prplugin.frames import dask, matrices
 from prplugin.frames.base import is_a
 from prplugin.frames.nodes import read_cugraph, read_igraph, read_networkx
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
 PreparedGraph: TypeAlias = "LocalGraph | DistributedGraph"
 """Implementation of `prplugin.Graph`."""
+
+SAVED = "a saved graph"
 
 
 def prepare(edges: Any, how: EdgeOptions, *, lasting: bool) -> PreparedGraph:
@@ -36,15 +41,18 @@ def prepare(edges: Any, how: EdgeOptions, *, lasting: bool) -> PreparedGraph:
     if isinstance(edges, (str, os.PathLike)):
         from prplugin.io.formats import is_text
 
+        if is_saved(edges):
+            _refuse_all_but((), SAVED, how)
+            return saving.load(edges)
         if is_text(os.fspath(edges)):
             return _read_file(edges, how, lasting=lasting)
     readers: dict[str, Any] = {"networkx": read_networkx, "igraph": read_igraph}
     for library, read in readers.items():
         if is_a(edges, library, "Graph"):
-            _refuse_all_but(("weight",), edges, how)
+            _refuse_all_but(("weight",), full_name(edges), how)
             return LocalGraph.from_nodes(read, edges, "weight" if how.weight is None else how.weight)
     if matrices.is_sparse(edges):
-        _refuse_all_but((), edges, how)
+        _refuse_all_but((), full_name(edges), how)
         return LocalGraph.from_csr(edges, None, None)
     return LocalGraph.read(edges, how, lasting=lasting)
 
@@ -71,13 +79,13 @@ def _read_file(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool,
     return LocalGraph.read(file.frame, options, lasting=lasting, unused_weight=file.columns.unused_weight)
 
 
-def _refuse_all_but(allowed: tuple[str, ...], graph: Any, how: EdgeOptions) -> None:
+def _refuse_all_but(allowed: tuple[str, ...], what: str, how: EdgeOptions) -> None:
     """Raise if options other than `allowed` are given for a graph or a matrix; they apply to frames only."""
     for argument in fields(EdgeOptions):
         given = getattr(how, argument.name)
         default = given is argument.default or (isinstance(given, str) and given == argument.default)
         if argument.name not in allowed and not default:
-            raise InvalidOptionError(f"{argument.name}= applies to frames only, not to {full_name(graph)}: omit it.")
+            raise InvalidOptionError(f"{argument.name}= applies to frames only, not to {what}: omit it.")
 
 
 class Constructors(Displayed):
@@ -91,12 +99,72 @@ class Constructors(Displayed):
         graph._graph = prepared
         return graph
 
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        """Refuse to pickle or copy the graph."""
-        raise PageRankError(
-            "a Graph cannot be pickled or copied: make it from the frame again, in each process that needs it; threads "
-            "can share it (joblib: backend='threading')."
-        )
+    def __reduce__(self) -> Any:
+        """Pickle or copy the graph: the copy is independent, and its first ranking starts anew."""
+        return self._of, (self._graph,)
+
+    def __copy__(self) -> Self:
+        return self._of(copy(self._graph))
+
+    @explain_unknown_arguments
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the graph to a folder, from which `load` maps it to memory.
+
+        The folder has everything that rankings and updates need. A saved graph at `path` is replaced when the new one
+        is complete; a process that has loaded the old one keeps it.
+
+        Parameters
+        ----------
+        path : str or path
+            A new or empty folder, or that of a saved graph.
+
+        Raises
+        ------
+        InvalidOptionError
+            If `path` is something else, or ids are Python objects that cannot be restored without pickle.
+
+        Examples
+        --------
+        >>> import pandas as pd, prplugin, tempfile
+        >>> graph = prplugin.Graph(pd.DataFrame({"src": ["a", "b", "c"], "dst": ["b", "a", "a"]}))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     graph.save(folder)
+        ...     prplugin.Graph.load(folder).rank(top=1).to_dict()
+        {'a': 0.486486...}
+        """
+        if not isinstance(self._graph, LocalGraph):
+            raise MethodUnavailableError(
+                "a graph on the workers of a Dask cluster cannot be saved: make it from a frame in this process."
+            )
+        saving.save(self._graph, path)
+
+    @classmethod
+    @explain_unknown_arguments
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Load a graph that `save` has saved, without reading it: its files are mapped to memory.
+
+        Processes that load the same folder share its memory. Nothing in it is executed. The sizes of the files are
+        checked here; their content when it is first used, in one pass. Results are frames of the library that the
+        graph was made from. A graph of the GPU is copied there, or stays on the host, with a PageRankWarning, if there
+        is no GPU or no cuDF.
+
+        Parameters
+        ----------
+        path : str or path
+            Folder of a saved graph. `pagerank`, `Graph` and `from_file` also accept it instead of edges.
+
+        Returns
+        -------
+        Graph
+            The graph. `update` changes it in memory; the folder changes when it is saved again.
+
+        Raises
+        ------
+        InvalidEdgesError
+            If the folder is not a saved graph, is damaged, or was written by a newer version; damaged content is
+            reported by the first call that uses it.
+        """
+        return cls._of(saving.load(path))
 
     def _display(self) -> Display:
         n, edges, facts = self._graph.facts()
@@ -105,8 +173,8 @@ class Constructors(Displayed):
 
     @classmethod
     @explain_unknown_arguments
-    def from_csr(cls, offsets: Any, indices: Any = None, weights: Any = None) -> Self:
-        """Build a graph on the vertices 0..n-1 from CSR arrays or a sparse matrix, whose rows are sources.
+    def from_csr(cls, offsets: Any, indices: Any = None, weights: Any = None, *, vertices: Any = None) -> Self:
+        """Build a graph from CSR arrays or a sparse matrix, whose rows are sources.
 
         Parallel entries are parallel edges; explicit zeros are edges of weight 0. Rankings have pandas frames. CuPy
         arrays stay on the GPU, and their rankings have cuDF frames if cuDF is loaded.
@@ -120,6 +188,9 @@ class Constructors(Displayed):
             Targets.
         weights : array of m numbers, optional
             Finite and non-negative. Default: every edge counts 1.
+        vertices : list, array, Series, index or frame, optional
+            Ids of the n rows, all distinct; a frame if a vertex has several columns. The graph then orders integer ids
+            ascending, and others as the rows. Default: 0..n-1.
 
         Returns
         -------
@@ -129,11 +200,11 @@ class Constructors(Displayed):
         Examples
         --------
         >>> import prplugin
-        >>> graph = prplugin.Graph.from_csr([0, 1, 2, 2], [1, 0])
+        >>> graph = prplugin.Graph.from_csr([0, 1, 2, 2], [1, 0], vertices=["a", "b", "c"])
         >>> graph.rank(alpha=0.5).frame["vertex"].tolist()
-        [0, 1, 2]
+        ['a', 'b', 'c']
         """
-        return cls._of(LocalGraph.from_csr(offsets, indices, weights))
+        return cls._of(LocalGraph.from_csr(offsets, indices, weights, vertices))
 
     @classmethod
     @explain_unknown_arguments
@@ -155,7 +226,7 @@ class Constructors(Displayed):
         Parameters
         ----------
         path : str or path
-            File of edges.
+            File of edges, or folder of a saved graph, which has all that the other parameters describe.
         source, destination, weight : column label, optional
             As for `pagerank`. Text without a header has the columns source, destination and weight. Values of a Matrix
             Market file are weights.
@@ -181,6 +252,12 @@ class Constructors(Displayed):
             If the file cannot be read as edges. The message names the file and, in text, the line.
         """
         how = EdgeOptions(source, destination, weight, directed, None, duplicates)
+        if is_saved(path):
+            _refuse_all_but((), SAVED, how)
+            for name, given in {"format": format, "header": header, "ids": None if ids == "auto" else ids}.items():
+                if given is not None:
+                    raise InvalidOptionError(f"{name}= applies to text only, not to {SAVED}: omit it.")
+            return cls.load(path)
         return cls._of(_read_file(path, how, lasting=True, format=format, header=header, ids=ids))
 
     @classmethod

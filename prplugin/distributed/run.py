@@ -101,6 +101,9 @@ class DistributedGraph:
 
     csc = csr
 
+    def __reduce_ex__(self, protocol: object) -> Any:
+        raise _unsupported("pickle and copy")
+
     def update(self, add: Any, remove: Any) -> None:
         raise _unsupported("update()")
 

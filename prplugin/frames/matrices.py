@@ -1,4 +1,4 @@
-"""Reader of CSR arrays, and of sparse matrices of SciPy and CuPy. The vertices are 0..n-1.
+"""Reader of CSR arrays, and of sparse matrices of SciPy and CuPy. The vertices are 0..n-1, or have given ids.
 
 Rows are sources and columns are targets. Ranks are returned in a cuDF frame if the arrays are on the GPU and cuDF is
 loaded, otherwise in a pandas frame.
@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from prplugin.errors import InvalidEdgesError, counted, full_name, listed
-from prplugin.frames.vertices import Boundary, Labels, finite_numbers
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, full_name, listed
+from prplugin.frames.columns import Columns
+from prplugin.frames.vertices import Boundary, Labels, finite_numbers, format_ids
 from prplugin.frames.vertices import Vertices as BaseVertices
 from prplugin.graph.adjacency import Adjacency
 from prplugin.types.arrays import MemorySpace, memory_space_of, namespace, plain_array, to_host, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, Integers, index_dtype, offset_dtype
+
+BUILTIN = "integer", "string", "boolean"
+"""Kinds of Python objects that are ids of a type of pandas if they are in a list."""
 
 
 class Matrix(NamedTuple):
@@ -39,7 +43,7 @@ class Matrix(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _OnHost(Boundary):
+class OnHost(Boundary):
     """Process arguments of a graph in device memory on the host, without cuDF."""
 
     memory_space: MemorySpace  # of the graph
@@ -90,7 +94,7 @@ class Vertices:
         from prplugin.frames import pandas
 
         ids = pd.array(np.arange(self._n), dtype=np.dtype(np.int64))
-        return pandas.Vertices(names, [ids], ["integer"], boundary=_OnHost(self._memory_space))
+        return pandas.Vertices(names, [ids], ["integer"], boundary=OnHost(self._memory_space))
 
 
 def is_sparse(matrix: object) -> bool:
@@ -131,8 +135,10 @@ def read_matrix(offsets: Any, indices: Any, weights: Any) -> Matrix:
     return Matrix(matrix.format, offsets, indices, weights, int(matrix.shape[0]), names)
 
 
-def adjacency(matrix: Matrix) -> tuple[Adjacency, BaseVertices]:
+def adjacency(matrix: Matrix, ids: object = None) -> tuple[Adjacency, BaseVertices]:
     """Validate a matrix; return a graph with copies of its arrays in their memory space, and its vertices.
+
+    `ids`: Ids of the vertices, in the order of the rows; None: 0..n-1. With integers the vertices are ordered by them.
 
     Repeated entries are parallel edges, and entries of value 0 are edges of weight 0. The graph is unweighted if all
     weights are 1.
@@ -154,9 +160,54 @@ def adjacency(matrix: Matrix) -> tuple[Adjacency, BaseVertices]:
         indices = _positions(matrix.indices, offsets.size - 1, indices_name)
         weights = _weights(matrix.weights, indices.size, weights_name)
         graph = Adjacency.of(Compressed(offsets, indices, weights), by_target=matrix.layout == "csc")
-    in_cudf = graph.memory_space == "device" and "cudf" in sys.modules
-    vertices: Any = Vertices(graph.n, graph.memory_space, in_cudf=in_cudf)
+    if ids is not None:
+        return _with_ids(graph, ids)
+    vertices: Any = Vertices(graph.n, graph.memory_space, in_cudf=_in_cudf(graph))
     return graph, vertices
+
+
+def _in_cudf(graph: Adjacency) -> bool:
+    return graph.memory_space == "device" and "cudf" in sys.modules
+
+
+def _with_ids(graph: Adjacency, given: Any) -> tuple[Adjacency, BaseVertices]:
+    """Return the graph and its vertices with these ids, which must be distinct, one per row."""
+    import pandas as pd
+
+    from prplugin.frames import pandas
+
+    given = pandas.from_other_libraries(plain_array(given, "vertices"), "vertices")
+    names: list[Hashable] = ["vertices"]
+    if isinstance(given, pd.DataFrame) and given.shape[1] > 1:
+        names = list(given.columns)
+        columns = [pandas.column_of(given, place) for place in range(len(names))]
+    else:
+        columns = pandas.id_columns(given, None, "vertices")
+    if isinstance(given, (list, tuple)) and pd.api.types.infer_dtype(columns[0], skipna=False) in BUILTIN:
+        columns = [columns[0].infer_objects()]
+    frame = pd.DataFrame({place: column.reset_index(drop=True) for place, column in enumerate(columns)}, copy=False)
+    if len(frame) != graph.n:
+        raise InvalidOptionError(
+            f"vertices has {counted(len(frame), 'id')}, but the matrix has {counted(graph.n, 'row')}: pass one id per "
+            "row, in the order of the rows."
+        )
+    places = list(range(len(names)))
+    loops, vertices = pandas.read(frame, Columns(places, places, None, names, names, None), None, edge_list=True)
+    positions: Any = loops.source
+    if len(vertices) < graph.n:
+        repeated = np.flatnonzero(np.bincount(positions) > 1)
+        raise InvalidOptionError(
+            f"vertices names {counted(repeated.size, 'id')} more than once: "
+            f"{listed(format_ids(vertices.plain_ids, repeated))}. Each row of the matrix needs its own id."
+        )
+    if (positions[1:] < positions[:-1]).any():
+        positions, edges = to_memory(positions, graph.memory_space), graph.edges
+        graph = Adjacency(Edges(positions[edges.source], positions[edges.destination], edges.weights, graph.n))
+    if _in_cudf(graph):
+        from prplugin.frames import cudf
+
+        return graph, cudf.Vertices.of_host(vertices)
+    return graph, replace(vertices, boundary=OnHost(graph.memory_space))
 
 
 def _offsets(given: Any, m: int, n: int | None, label: str, members: str) -> Integers:

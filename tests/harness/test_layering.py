@@ -19,6 +19,7 @@ LAYERS = [
     {"accessor"},
     {"api"},
     {"constructors", "sizing"},
+    {"saving"},
     {"local", "distributed", "io"},
     {"changing"},
     {"frames", "solver", "result"},
@@ -28,7 +29,7 @@ LAYERS = [
     {"cpu", "gpu"},
     {"numerics"},
     {"types"},
-    {"progress"},
+    {"folders", "progress"},
     {"access", "options", "machine", "tables"},
     {"errors", "suggestions"},
 ]

@@ -1,0 +1,147 @@
+"""Save a graph of this process to a folder, and load it again by mapping its files to memory."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import fields
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prplugin import folders
+from prplugin.changing import Aging, Equation, LastRanks, Snapshot
+from prplugin.errors import PageRankWarning
+from prplugin.folders import Folder
+from prplugin.frames import saved
+from prplugin.frames.literals import from_json, to_json
+from prplugin.gpu import runtime
+from prplugin.graph import stored
+from prplugin.graph.adjacency import Adjacency
+from prplugin.local import LocalGraph
+from prplugin.options import EdgeOptions
+from prplugin.types.arrays import to_host, to_memory
+
+CLOCK = "half_life", "window", "now", "kind", "origin", "latest"
+"""Attributes of a `prplugin.frames.times.Clock`."""
+
+VECTORS = "personalization", "dangling"
+"""Vectors of the equation that the last ranks solve; None is not saved."""
+
+EXPONENTS = 1 << 42
+"""Limit of the reference exponents of weights that decay: more than `prplugin.graph.decay` makes."""
+
+
+def save(graph: LocalGraph, path: str | os.PathLike[str]) -> None:
+    """Write a graph to a folder: see `prplugin.Graph.save`."""
+    snapshot = graph.snapshot()
+
+    def fill(folder: Path) -> dict[str, Any]:
+        arrays, facts = stored.stored(snapshot.adjacency)
+        schema, aging, last = snapshot.schema, snapshot.aging, snapshot.last
+        if aging is not None:
+            arrays["references"] = to_host(aging.references)
+        if last is not None:
+            alpha, v, w = last.equation
+            vectors = {"last_ranks": last.ranks, "last_personalization": v, "last_dangling": w}
+            arrays |= {name: to_host(vector) for name, vector in vectors.items() if vector is not None}
+        for name, array in arrays.items():
+            folders.save_array(folder / f"{name}.npy", array)
+        options = {each.name: getattr(schema, each.name) for each in fields(schema) if each.name != "vertices"}
+        return {
+            "graph": facts,
+            "weights": graph.weights_label,
+            "unused_weight": to_json(graph.unused_weight, "the label of a column"),
+            "options": {name: to_json(value, f"{name}=") for name, value in options.items()},
+            "clock": None if aging is None else [to_json(getattr(aging.clock, name), name) for name in CLOCK],
+            "last": None if last is None else [alpha, last.passes, *(vector is not None for vector in (v, w))],
+            "vertices": saved.write(snapshot.vertices, folder),
+        }
+
+    folders.write(path, fill)
+
+
+def load(path: str | os.PathLike[str], *, in_pandas: bool = False) -> LocalGraph:
+    """Return the graph in a folder: see `prplugin.Graph.load`.
+
+    `in_pandas`: Whether results are pandas frames, of the library of the edges if not.
+    """
+    folder = Folder(path)
+    try:
+        return _load(folder, in_pandas=in_pandas)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, OSError) as error:
+        raise folder.damaged(error) from error
+
+
+def _load(folder: Folder, *, in_pandas: bool) -> LocalGraph:
+    manifest = folder.manifest
+    facts, last = manifest["graph"], manifest["last"]
+    n, floats = facts["n"], (stored.FLOAT,)
+    types = stored.types_of(facts)
+    if manifest["clock"] is not None:
+        types["references"] = ((stored.LONG,), n)
+    if last is not None:
+        alpha, passes, *given = last
+        if type(alpha) is not float or not 0 <= alpha < 1 or type(passes) is not int:
+            raise ValueError(f"the last ranks are those of {last!r}")
+        names = ["last_ranks", *(f"last_{name}" for name, is_given in zip(VECTORS, given, strict=True) if is_given)]
+        types |= dict.fromkeys(names, (floats, n))
+    arrays = {name: folder.array(name, *expected) for name, expected in types.items()}
+
+    def check() -> None:
+        try:
+            folder.verify([f"{name}.npy" for name in types])
+            _check(arrays, facts)
+        except ValueError as error:
+            raise folder.damaged(error) from error
+
+    adjacency = stored.restored(arrays, facts)
+    if facts["memory_space"] == "device":
+        check()  # before a kernel of the GPU reads them
+        adjacency = _on_gpu_if_there(adjacency, folder.name, needs_cudf=manifest["vertices"]["in_cudf"])
+    space = adjacency.memory_space
+    equation: Equation | None = None
+    if last is not None:
+        v, w = (to_memory(arrays.get(f"last_{name}"), space) for name in VECTORS)
+        equation = alpha, v, w
+    options = {name: from_json(value) for name, value in manifest["options"].items()}
+    snapshot = Snapshot(
+        adjacency,
+        saved.read(manifest["vertices"], folder, n, space, in_pandas=in_pandas),
+        EdgeOptions(**options),
+        _aging(manifest["clock"], arrays),
+        None if equation is None else LastRanks(equation, to_memory(arrays["last_ranks"], space), passes),
+    )
+    return LocalGraph.restored(snapshot, str(manifest["weights"]), from_json(manifest["unused_weight"]), check)
+
+
+def _check(arrays: dict[str, Any], facts: dict[str, Any]) -> None:
+    """Raise ValueError for arrays that no graph can have."""
+    stored.check(arrays, facts)
+    references = arrays.get("references")
+    if references is not None and references.size and not -EXPONENTS < references.min() <= references.max() < EXPONENTS:
+        raise ValueError("references holds exponents that no weights have")
+    for name in ("last_ranks", *(f"last_{name}" for name in VECTORS)):
+        vector = arrays.get(name)
+        if vector is not None and vector.size and not (vector.min() >= 0 and vector.max() < np.inf):
+            raise ValueError(f"{name} holds values that are negative or not finite")
+
+
+def _aging(clock: Any, arrays: dict[str, Any]) -> Aging | None:
+    if clock is None:
+        return None
+    from prplugin.frames.times import Clock  # imports pandas
+
+    return Aging(Clock(**dict(zip(CLOCK, map(from_json, clock), strict=True))), arrays["references"])
+
+
+def _on_gpu_if_there(adjacency: Adjacency, name: str, *, needs_cudf: bool) -> Adjacency:
+    """Return a copy of the graph in the memory of the GPU; the graph itself, with a warning, if there is none."""
+    if reason := runtime.unavailable_reason() or (needs_cudf and find_spec("cudf") is None and "cuDF is not installed"):
+        message = f"{name} was saved from the memory of a GPU, and is loaded to that of the host: {reason}."
+        warnings.warn(message, PageRankWarning, stacklevel=5)
+        return adjacency
+    with runtime.device_allocation("device"):
+        return adjacency.on("device")
