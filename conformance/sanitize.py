@@ -27,9 +27,9 @@ from prplugin.gpu.runtime import ROOT, source, unavailable_reason
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import drop_duplicates
 from prplugin.graph.factorize import factorize_ids
-from prplugin.graph.rebuild import rebuilt
 from prplugin.machine import this_machine
 from prplugin.methods.listing import methods
+from prplugin.streams.device_edges import rebuilt
 from prplugin.types.edges import Edges
 
 __all__ = ["kernels_of", "package_kernels", "workload"]

@@ -11,14 +11,12 @@ from typing import Any
 import numpy as np
 
 from prplugin.access import Access
-from prplugin.changing import Aging, ChangingGraph, LastRanks, Snapshot
 from prplugin.errors import InvalidOptionError, counted, overflow_error
 from prplugin.frames import adapter_for, matrices, nodes
 from prplugin.frames.columns import resolve
 from prplugin.frames.vertices import Vertices, format_ids, seed_ids
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.decay import decay_weights
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
 from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.problem import Problem, Seeds, normalised
@@ -43,6 +41,8 @@ from prplugin.solver.batch import batches
 from prplugin.solver.loop import Outcome
 from prplugin.solver.solve import solve
 from prplugin.solver.top_k import Equal, OrderProof, order_of
+from prplugin.streams.decay import decay_weights
+from prplugin.streams.graph import Aging, ChangingGraph, LastRanks, Snapshot
 from prplugin.types.arrays import MemorySpace, gpu_of, memory_space_of, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Floats, Integers

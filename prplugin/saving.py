@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from prplugin import folders
-from prplugin.changing import Aging, Equation, LastRanks, Snapshot
 from prplugin.errors import PageRankWarning
 from prplugin.folders import Folder
 from prplugin.frames import saved
@@ -22,6 +21,7 @@ from prplugin.graph import stored
 from prplugin.graph.adjacency import Adjacency
 from prplugin.local import LocalGraph
 from prplugin.options import EdgeOptions
+from prplugin.streams.graph import Aging, Equation, LastRanks, Snapshot
 from prplugin.types.arrays import to_host, to_memory
 
 CLOCK = "half_life", "window", "now", "kind", "origin", "latest"
@@ -31,7 +31,7 @@ VECTORS = "personalization", "dangling"
 """Vectors of the equation that the last ranks solve; None is not saved."""
 
 EXPONENTS = 1 << 42
-"""Limit of the reference exponents of weights that decay: more than `prplugin.graph.decay` makes."""
+"""Limit of the reference exponents of weights that decay: more than `prplugin.streams.decay` makes."""
 
 
 def save(graph: LocalGraph, path: str | os.PathLike[str]) -> None:

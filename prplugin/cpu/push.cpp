@@ -1,4 +1,4 @@
-// Pushes of residuals along out-edges: see `prplugin.solver.residual` for the notation.
+// Pushes of residuals along out-edges: see `prplugin.streams.residual` for the notation.
 //
 // Mapping: one thread, since each push reads what those before it wrote. Memory: per push the positions, out-weight, y
 // and r of the vertex, and per out-edge the target (and weight) and a random read and write of r.

@@ -1,4 +1,4 @@
-"""Kernels of a residual and its pushes: see push.cpp and residual.cpp; `prplugin.solver.residual` has the notation."""
+"""Kernels of a residual and its pushes: see push.cpp and residual.cpp; `prplugin.streams.residual` has the notation."""
 
 from __future__ import annotations
 

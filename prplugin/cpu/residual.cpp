@@ -1,4 +1,4 @@
-// Norms of a residual, and the ranks that it belongs to: see `prplugin.solver.residual` for the notation.
+// Norms of a residual, and the ranks that it belongs to: see `prplugin.streams.residual` for the notation.
 //
 // Mapping: one thread; eight interleaved sums per block. Memory: the norms read y once and r twice, and with `center` read
 // and write r once more; a given v is read with r.

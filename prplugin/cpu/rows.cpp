@@ -1,4 +1,4 @@
-// Rows of a sparse matrix in a buffer with spare capacity, rewritten at its end: see `prplugin.graph.update`.
+// Rows of a sparse matrix in a buffer with spare capacity, rewritten at its end: see `prplugin.streams.host_edges`.
 //
 // Row v holds indices[begins[v]] .. indices[ends[v] - 1] and the weights at the same positions; rows are in no particular
 // order, and `weights` is null in an unweighted graph.

@@ -29,9 +29,8 @@ from prplugin.frames import _pandas_ids, _pandas_kinds, arrow, narwhals
 from prplugin.frames.columns import Columns
 from prplugin.frames.factorize import EdgesById
 from prplugin.frames.vertex_index import VertexIndex
-from prplugin.graph.changes import expand_values
 from prplugin.machine import bytes_available
-from prplugin.types.arrays import MemorySpace
+from prplugin.types.arrays import MemorySpace, expand_values
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
 memory_space: MemorySpace = "host"

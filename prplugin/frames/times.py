@@ -21,12 +21,14 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError
 from prplugin.frames._pandas_ids import decode_storage, integers
 from prplugin.frames._pandas_kinds import format_values, kind_of, refuse_rows
 from prplugin.frames._pandas_objects import ZONED, missing_rows
-from prplugin.graph.decay import MAX_HALF_LIVES
 from prplugin.types.edges import Floats, Integers
 
 _ONE = Fraction(1)
 _NANOSECONDS = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 """Nanoseconds per unit of time."""
+
+MAX_HALF_LIVES = 1 << 39
+"""Largest age in half-lives. Exponents of decayed weights stay above `ZERO_EXPONENT`, and 2**t keeps three digits."""
 
 
 @dataclass

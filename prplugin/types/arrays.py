@@ -72,6 +72,16 @@ def find_integers(ids: Any, wanted: Any) -> Any:
     return np.where(in_range & (to_host(ids[xp.asarray(found)]) == cast), found, -1)
 
 
+def expand_values(values: Any, n: int, positions: Any, fill: Any) -> Any:
+    """Return an array for n vertices, with `values` for the old vertices and `fill` for new vertices.
+
+    `positions` has the new position of each old vertex; None means that the old vertices come first, in their order.
+    """
+    expanded = namespace(values).full(n, fill, values.dtype)
+    expanded[slice(values.size) if positions is None else positions] = values
+    return expanded
+
+
 def copied(array: Any) -> Any:
     """Copy a one-dimensional array, which may be a slice, to memory of its own.
 

@@ -21,7 +21,7 @@ LAYERS = [
     {"constructors", "sizing"},
     {"saving"},
     {"local", "distributed", "io"},
-    {"changing"},
+    {"streams"},
     {"frames", "solver", "result"},
     {"calls", "papers"},
     {"methods"},

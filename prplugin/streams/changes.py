@@ -1,4 +1,4 @@
-"""Duplicates, errors and new vertices of edge changes, for `update` in place on the host and `rebuild` on the GPU."""
+"""Duplicates and errors of changes of edges, on the host and on the GPU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 
 from prplugin.graph.dedup import oriented, pair_keys
-from prplugin.types.arrays import namespace
 from prplugin.types.edges import Edges, Integers
 
 
@@ -44,13 +43,3 @@ def apply_duplicates(
     if duplicates == "first":
         return added.take(~found), added.take(slice(0))
     return added, replace(pairs.take(found), weights=None, times=None)
-
-
-def expand_values(values: Any, n: int, positions: Integers | None, fill: Any) -> Any:
-    """Return an array for n vertices, with `values` for the old vertices and `fill` for new vertices.
-
-    `positions` has the new position of each old vertex; None means that the old vertices come first, in their order.
-    """
-    expanded = namespace(values).full(n, fill, values.dtype)
-    expanded[slice(values.size) if positions is None else positions] = values
-    return expanded

@@ -10,9 +10,9 @@ import numpy as np
 
 from prplugin.cpu.sorting import run_starts, stable_order
 from prplugin.graph.adjacency import Adjacency, endpoints_by_target, sum_out_weight
-from prplugin.graph.changes import ChangeError, apply_duplicates, expand_values
 from prplugin.graph.dedup import joint_extent, oriented, reversed_edges, with_reverse_edges
-from prplugin.types.arrays import namespace, to_host
+from prplugin.streams.changes import ChangeError, apply_duplicates
+from prplugin.types.arrays import expand_values, namespace, to_host
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 

@@ -17,11 +17,12 @@ import numpy as np
 from prplugin.cpu import rows as kernels
 from prplugin.cpu.sorting import offsets_of
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.changes import ChangeError, apply_duplicates, expand_values
-from prplugin.graph.decay import ZERO_EXPONENT, ScaledWeights
 from prplugin.graph.dedup import concatenated, oriented, reversed_edges, with_reverse_edges
 from prplugin.machine import this_machine
 from prplugin.numerics.rounding import compensated_depth
+from prplugin.streams.changes import ChangeError, apply_duplicates
+from prplugin.streams.decay import ZERO_EXPONENT, ScaledWeights
+from prplugin.types.arrays import expand_values
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import ANY, Edges, Floats, Integers, index_dtype
 
@@ -107,7 +108,7 @@ class ChangingEdges:
     `weights_depth`: Rounding depth of an out-weight, without the roundings of the weights.
     `roundings`: Maximum number of relative rounding errors of 2**-53 in a weight.
     `count`: Number of edges; an array of one, so that one compiled call can change it together with the rows.
-    `references`: Reference exponent of each vertex, if weights decay: see `prplugin.graph.decay`.
+    `references`: Reference exponent of each vertex, if weights decay: see `prplugin.streams.decay`.
     `spilled`: As in `Edges`.
     """
 

@@ -16,18 +16,18 @@ from prplugin.errors import InvalidEdgesError, MethodUnavailableError, counted, 
 from prplugin.frames import FrameEdges, read_edges
 from prplugin.frames.vertices import Vertices, format_ids
 from prplugin.graph.adjacency import Adjacency, rows_of
-from prplugin.graph.changes import ChangeError, expand_values
-from prplugin.graph.decay import weights_at
 from prplugin.graph.dedup import drop_duplicates
-from prplugin.graph.rebuild import rebuilt
 from prplugin.graph.stored import restored, stored
-from prplugin.graph.update import ChangingEdges
 from prplugin.numerics.rounding import StepRounding
 from prplugin.options import EdgeOptions, Options
 from prplugin.solver.certificate import Certificate
 from prplugin.solver.loop import Outcome
-from prplugin.solver.residual import Residual
-from prplugin.types.arrays import namespace, to_host
+from prplugin.streams.changes import ChangeError
+from prplugin.streams.decay import weights_at
+from prplugin.streams.device_edges import rebuilt
+from prplugin.streams.host_edges import ChangingEdges
+from prplugin.streams.residual import Residual
+from prplugin.types.arrays import expand_values, namespace, to_host
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, Integers
 

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections import Counter
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from rational_pagerank import distance, solve
 import prplugin
 
 COLUMNS = ["src", "dst", "w"]
+STREAMS = Path(prplugin.__file__).parent / "streams"
 
 
 def frame(rows) -> pd.DataFrame:
@@ -497,7 +499,7 @@ def interrupt_update(graph, line, **change) -> bool:
 
     def interrupt(code, event, argument):
         nonlocal lines
-        within = code.f_code.co_filename.endswith(("changing.py", "update.py", "residual.py"))
+        within = Path(code.f_code.co_filename).parent == STREAMS
         # Unlike a signal, a trace function can raise before `with` releases a lock.
         if not within or code.f_code.co_name == "updating":
             return None

@@ -12,10 +12,10 @@ import pytest
 from prplugin.cpu.sorting import offsets_of, rows_of
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.changes import ChangeError
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
-from prplugin.graph.rebuild import rebuilt
-from prplugin.graph.update import ChangingEdges
+from prplugin.streams.changes import ChangeError
+from prplugin.streams.device_edges import rebuilt
+from prplugin.streams.host_edges import ChangingEdges
 from prplugin.types.arrays import to_host, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges

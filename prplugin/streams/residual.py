@@ -44,9 +44,9 @@ import numpy as np
 
 from prplugin.cpu import push as kernels
 from prplugin.cpu.sums import total
-from prplugin.graph.changes import expand_values
-from prplugin.graph.update import ChangingEdges, Plan
 from prplugin.numerics.rounding import rounding_depth
+from prplugin.streams.host_edges import ChangingEdges, Plan
+from prplugin.types.arrays import expand_values
 from prplugin.types.edges import Floats, Integers
 
 UNIT_ROUNDOFF = 2.0**-53

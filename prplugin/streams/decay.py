@@ -19,9 +19,6 @@ from prplugin.types.edges import ANY, Edges, Floats, Integers
 ZERO_EXPONENT = -(1 << 40)
 """Exponent that represents a weight of 0."""
 
-MAX_HALF_LIVES = 1 << 39
-"""Largest age in half-lives. Exponents of weights stay above `ZERO_EXPONENT`, and 2**t keeps three digits."""
-
 
 class ScaledWeights(NamedTuple):
     """Weights as significand * 2**exponent, whose range exceeds that of float64."""

@@ -1,0 +1,1 @@
+"""Graphs whose edges change between rankings: updates, decay, and residuals that follow them."""
