@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from prplugin import folders
-from prplugin.errors import PageRankWarning
+from prplugin.errors import PageRankWarning, listed
 from prplugin.folders import Folder
 from prplugin.frames import saved
 from prplugin.frames.literals import from_json, to_json
@@ -23,6 +23,8 @@ from prplugin.local import LocalGraph
 from prplugin.options import EdgeOptions
 from prplugin.streams.graph import Aging, Equation, LastRanks, Snapshot
 from prplugin.types.arrays import to_host, to_memory
+
+OPTIONS = tuple(each.name for each in fields(EdgeOptions) if each.name != "vertices")
 
 CLOCK = "half_life", "window", "now", "kind", "origin", "latest"
 """Attributes of a `prplugin.frames.times.Clock`."""
@@ -49,12 +51,11 @@ def save(graph: LocalGraph, path: str | os.PathLike[str]) -> None:
             arrays |= {name: to_host(vector) for name, vector in vectors.items() if vector is not None}
         for name, array in arrays.items():
             folders.save_array(folder / f"{name}.npy", array)
-        options = {each.name: getattr(schema, each.name) for each in fields(schema) if each.name != "vertices"}
         return {
             "graph": facts,
             "weights": graph.weights_label,
             "unused_weight": to_json(graph.unused_weight, "the label of a column"),
-            "options": {name: to_json(value, f"{name}=") for name, value in options.items()},
+            "options": {name: to_json(getattr(schema, name), f"{name}=") for name in OPTIONS},
             "clock": None if aging is None else [to_json(getattr(aging.clock, name), name) for name in CLOCK],
             "last": None if last is None else [alpha, last.passes, *(vector is not None for vector in (v, w))],
             "vertices": saved.write(snapshot.vertices, folder),
@@ -88,11 +89,14 @@ def _load(folder: Folder, *, in_pandas: bool) -> LocalGraph:
             raise ValueError(f"the last ranks are those of {last!r}")
         names = ["last_ranks", *(f"last_{name}" for name, is_given in zip(VECTORS, given, strict=True) if is_given)]
         types |= dict.fromkeys(names, (floats, n))
-    arrays = {name: folder.array(name, *expected) for name, expected in types.items()}
+    expected = {f"{name}.npy" for name in types} | ({saved.FILE} if saved.has_file(manifest["vertices"]) else set())
+    if unknown := expected ^ {*manifest["files"]}:
+        raise ValueError(f"it lacks, or should not have, {listed(sorted(unknown))}")
+    arrays = {name: folder.array(name, *allowed) for name, allowed in types.items()}
 
     def check() -> None:
         try:
-            folder.verify([f"{name}.npy" for name in types])
+            folder.verify(expected - {saved.FILE})
             _check(arrays, facts)
         except ValueError as error:
             raise folder.damaged(error) from error
@@ -106,7 +110,7 @@ def _load(folder: Folder, *, in_pandas: bool) -> LocalGraph:
     if last is not None:
         v, w = (to_memory(arrays.get(f"last_{name}"), space) for name in VECTORS)
         equation = alpha, v, w
-    options = {name: from_json(value) for name, value in manifest["options"].items()}
+    options = {name: from_json(manifest["options"][name]) for name in OPTIONS}
     snapshot = Snapshot(
         adjacency,
         saved.read(manifest["vertices"], folder, n, space, in_pandas=in_pandas),

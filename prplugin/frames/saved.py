@@ -108,6 +108,11 @@ def write(vertices: Any, folder: Path) -> dict[str, Any]:
     return facts
 
 
+def has_file(facts: dict[str, Any]) -> bool:
+    """Return whether the vertices with these facts have ids in `FILE`."""
+    return facts.get("positions") is not True
+
+
 def read(facts: dict[str, Any], folder: Folder, n: int, memory_space: MemorySpace, *, in_pandas: bool) -> Any:
     """Return the vertices of a saved graph of n vertices, in the memory space of its edges.
 
@@ -115,7 +120,7 @@ def read(facts: dict[str, Any], folder: Folder, n: int, memory_space: MemorySpac
 
     `in_pandas`: Whether results are pandas frames, whatever the edges were.
     """
-    if facts.get("positions") is True:
+    if not has_file(facts):
         in_cudf = facts["in_cudf"] and memory_space == "device"
         return PositionVertices(n, memory_space, in_cudf=in_cudf)
     folder.buffer(FILE)
@@ -219,8 +224,13 @@ def _decoded_field(encoded: str) -> pa.Field:
 
 def _encoded(array: Any, what: str) -> tuple[Any, pa.Array]:
     """Return how to restore an array of ids of any pandas type, as JSON has it, and the array that Arrow has."""
-    spec, held = _spec_and_array(array, what)
-    like = _decoded(spec, held[:0])
+    try:
+        spec, held = _spec_and_array(array, what)
+        like = _decoded(spec, held[:0])
+    except (AttributeError, NotImplementedError, TypeError, ValueError) as error:
+        if isinstance(error, InvalidOptionError):
+            raise
+        like = None
     if type(like) is not type(array) or like.dtype != array.dtype:
         raise InvalidOptionError(
             f"{what} has the type {array.dtype}, which cannot be saved without pickle. Cast it, for instance to "
@@ -321,7 +331,7 @@ def _decoded(spec: Any, held: pa.Array) -> Any:
         values[:] = plain
     else:
         dtype = np.dtype(spec["numpy"])
-        if dtype.kind not in "biumM":
+        if dtype.kind not in "biufmM":  # an empty column may have floats
             raise ValueError(f"{dtype} is no type of ids")
         if dtype.kind in "mM":
             return pd.array(_numbers(held, np.int64).view(dtype))
