@@ -230,7 +230,7 @@ def given_by_vertex(option: str, items: Sequence[str], ids: Any) -> Any:
 
 
 def _kind(dtype: Any) -> str:
-    return {"i": "integer", "u": "integer", "O": "string", "T": "string"}.get(dtype.kind, str(dtype))
+    return {"i": "integer", "u": "integer", "O": "string", "T": "string", "U": "string"}.get(dtype.kind, str(dtype))
 
 
 def _vertex(option: str, text: str, kind: str) -> str | int:

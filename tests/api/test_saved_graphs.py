@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 import json
 import multiprocessing
 import os
+import pickle
 import shutil
 import struct
 import uuid
@@ -21,6 +23,7 @@ import pytest
 from shown_text import error_message
 
 import prplugin
+from prplugin.gpu.runtime import unavailable_reason
 
 narwhals = pytest.importorskip("narwhals")
 stable = pytest.importorskip("narwhals.stable.v1")
@@ -320,29 +323,29 @@ def test_truncated_files(folder, tmp_path):
     for name in sorted(os.listdir(folder)):
         size = (folder / name).stat().st_size
         for length in (0, 1, 5, 64, size // 2, size - 2):
-            copy = tmp_path / "copy"
-            shutil.copytree(folder, copy)
-            os.truncate(copy / name, length)
+            other = tmp_path / "copy"
+            shutil.copytree(folder, other)
+            os.truncate(other / name, length)
             assert "Save the graph again" in error_message(lambda: prplugin.Graph.load(tmp_path / "copy"))
             if length > 64:
                 assert "Save the graph again" in error_message(lambda: prplugin.pagerank(tmp_path / "copy"))
-            shutil.rmtree(copy)
-        shutil.copytree(folder, copy)
-        (copy / name).unlink()
+            shutil.rmtree(other)
+        shutil.copytree(folder, other)
+        (other / name).unlink()
         expected = "is no saved graph" if name == "manifest.json" else f"it lacks {name}"
         assert expected in error_message(lambda: prplugin.Graph.load(tmp_path / "copy"))
-        shutil.rmtree(copy)
+        shutil.rmtree(other)
 
 
 def test_changed_files(folder, tmp_path):
     for name in sorted({*os.listdir(folder)} - {"manifest.json"}):
-        copy = tmp_path / "copy"
-        shutil.copytree(folder, copy)
-        content = bytearray((copy / name).read_bytes())
+        other = tmp_path / "copy"
+        shutil.copytree(folder, other)
+        content = bytearray((other / name).read_bytes())
         content[-9] ^= 1
-        (copy / name).write_bytes(content)
+        (other / name).write_bytes(content)
         assert f"{name} has changed since it was saved" in error_message(lambda: use(tmp_path / "copy"))
-        shutil.rmtree(copy)
+        shutil.rmtree(other)
 
 
 def test_foreign_folders(tmp_path, folder):
@@ -473,6 +476,45 @@ def test_hostile_header(folder):
         assert "damaged saved graph" in error_message(lambda: prplugin.Graph.load(folder))
 
 
+# --- memory spaces ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(unavailable_reason() is None, reason="there is a GPU")
+def test_a_graph_of_the_gpu_is_loaded_to_the_host(folder):
+    expected = prplugin.Graph.load(folder).rank().to_dict()
+    altered(folder, "graph", "memory_space", value="device")
+    altered(folder, "vertices", "in_cudf", value=True)
+    with pytest.warns(
+        prplugin.PageRankWarning, match="saved from the memory of a GPU, and is loaded to that of the host"
+    ):
+        graph = prplugin.Graph.load(folder)
+    assert graph.rank().to_dict() == expected
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("options", [{}, {"weight": "w"}, {"directed": False}])
+@pytest.mark.parametrize("ids", [int, str])
+def test_graphs_of_the_gpu(tmp_path, ids, options):
+    cudf = pytest.importorskip("cudf")
+    edges = random_edges().astype({"src": ids, "dst": ids})
+    graph = prplugin.Graph(cudf.from_pandas(edges), "src", "dst", **options)
+    for loaded in (saved_and_loaded(graph, tmp_path), pickle.loads(pickle.dumps(graph)), copy.copy(graph)):
+        assert type(loaded.vertices) is type(graph.vertices)
+        assert loaded.rank().to_dict() == graph.rank().to_dict()
+        loaded.update(add=cudf.from_pandas(edges.iloc[:3]))
+        assert loaded.number_of_edges > graph.number_of_edges
+        assert loaded.rank().error_bound <= 1e-6
+
+
+@pytest.mark.gpu
+def test_arrays_of_the_gpu(tmp_path):
+    cupy = pytest.importorskip("cupy")
+    graph = prplugin.Graph.from_csr(cupy.array([0, 1, 2, 3]), cupy.array([1, 0, 0]), vertices=["a", "b", "c"])
+    loaded = saved_and_loaded(graph, tmp_path)
+    assert isinstance(loaded.csr().indices, cupy.ndarray)
+    assert loaded.rank().to_dict() == graph.rank().to_dict()
+
+
 # --- processes --------------------------------------------------------------------------------------------------------
 
 
@@ -484,3 +526,14 @@ def test_processes_share_a_folder(folder):
     expected = prplugin.Graph.load(folder).rank().ranks.tobytes()
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         assert set(pool.map(_rank_in_process, [folder] * 4)) == {expected}
+
+
+def test_rankings_of_loaded_graphs_do_not_need_the_folder(folder):
+    graph = prplugin.Graph.load(folder)
+    rankings = [graph.rank(), graph.rank(seeds=["1", "2"]), graph.rank(top=3, certified=True)]
+    expected = [ranking.to_dict() for ranking in rankings]
+    pickled = pickle.dumps((graph, [graph.rank(), graph.rank(seeds=["1", "2"]), graph.rank(top=3, certified=True)]))
+    shutil.rmtree(folder)
+    copied, again = pickle.loads(pickled)
+    assert [ranking.to_dict() for ranking in again] == expected
+    assert copied.rank().to_dict() == graph.rank().to_dict() == expected[0]
