@@ -99,12 +99,11 @@ class Constructors(Displayed):
         graph._graph = prepared
         return graph
 
-    def __reduce__(self) -> Any:
-        """Pickle or copy the graph: the copy is independent, and its first ranking starts anew."""
-        return self._of, (self._graph,)
-
     def __copy__(self) -> Self:
-        return self._of(copy(self._graph))
+        """Return an independent graph; arrays that no update alters are shared."""
+        graph = self._of(copy(self._graph))
+        graph.__dict__.update({name: value for name, value in self.__dict__.items() if name != "_graph"})
+        return graph
 
     @explain_unknown_arguments
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -67,9 +67,9 @@ def write(path: str | os.PathLike[str], fill: Callable[[Path], dict[str, Any]]) 
                 replaced.rename(target)
             raise
     finally:
-        for folder in (temporary, replaced):
-            if target.exists():
-                shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
+        if target.exists():
+            shutil.rmtree(replaced, ignore_errors=True)
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:

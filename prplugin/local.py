@@ -180,8 +180,8 @@ class LocalGraph:
 
     def _checked(self) -> None:
         """Check the arrays of a saved graph once, before they are used."""
-        if self._check is not None:
-            self._check()
+        if (check := self._check) is not None:
+            check()
             self._check = None
 
     @property

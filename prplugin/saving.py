@@ -39,16 +39,19 @@ EXPONENTS = 1 << 42
 def save(graph: LocalGraph, path: str | os.PathLike[str]) -> None:
     """Write a graph to a folder: see `prplugin.Graph.save`."""
     snapshot = graph.snapshot()
+    schema, aging, last = snapshot.schema, snapshot.aging, snapshot.last
+    if last is not None and not _is_distribution(to_host(last.ranks)):  # the user has altered the ranks
+        last = None
 
     def fill(folder: Path) -> dict[str, Any]:
-        arrays, facts = stored.stored(snapshot.adjacency)
-        schema, aging, last = snapshot.schema, snapshot.aging, snapshot.last
+        with runtime.device_allocation(graph.memory_space, snapshot.adjacency.gpu):
+            arrays, facts = stored.stored(snapshot.adjacency)
         if aging is not None:
             arrays["references"] = to_host(aging.references)
         if last is not None:
             alpha, v, w = last.equation
             vectors = {"last_ranks": last.ranks, "last_personalization": v, "last_dangling": w}
-            arrays |= {name: to_host(vector) for name, vector in vectors.items() if vector is not None}
+            arrays |= {name: np.asarray(to_host(one), float) for name, one in vectors.items() if one is not None}
         for name, array in arrays.items():
             folders.save_array(folder / f"{name}.npy", array)
         return {
@@ -129,8 +132,13 @@ def _check(arrays: dict[str, Any], facts: dict[str, Any]) -> None:
         raise ValueError("references holds exponents that no weights have")
     for name in ("last_ranks", *(f"last_{name}" for name in VECTORS)):
         vector = arrays.get(name)
-        if vector is not None and vector.size and not (vector.min() >= 0 and vector.max() < np.inf):
+        if vector is not None and not _is_distribution(vector):
             raise ValueError(f"{name} holds values that are negative or not finite")
+
+
+def _is_distribution(vector: Any) -> bool:
+    """Return whether all values are finite and not negative; their sum is not checked, since it is divided by."""
+    return not vector.size or bool(vector.min() >= 0 and vector.max() < np.inf)
 
 
 def _aging(clock: Any, arrays: dict[str, Any]) -> Aging | None:

@@ -6,6 +6,7 @@ Everything that saving needs to know of `Vertices` is here. pandas and pyarrow a
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -281,8 +282,6 @@ def _combined(array: Any) -> pa.Array:
 
 def _held_objects(values: list[Any], what: str) -> tuple[str, pa.Array]:
     """Return the name in `OBJECTS` of the type of all values, or "json", and the values as Arrow has them."""
-    import json
-
     import pyarrow as pa
 
     names = {type(value).__name__ for value in values if type(value) in (str, bytes, int, bool)}
@@ -297,8 +296,6 @@ def _held_objects(values: list[Any], what: str) -> tuple[str, pa.Array]:
 
 def _decoded(spec: Any, held: pa.Array) -> Any:
     """Return the array of pandas or NumPy that `_encoded` was given."""
-    import json
-
     import pandas as pd
 
     if "category" in spec:

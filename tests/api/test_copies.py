@@ -61,6 +61,14 @@ def test_copies_rank_alike_and_are_independent(name, copied):
         np.testing.assert_allclose(copy_of_changed.rank().ranks, graph.rank().ranks, rtol=0, atol=2e-6)
 
 
+@pytest.mark.parametrize("copied", COPIES)
+def test_attributes_and_classes_of_users_are_kept(copied):
+    graph = GRAPHS["integers"]()
+    graph.name = ["web"]
+    assert COPIES[copied](graph).name == ["web"]
+    assert type(COPIES[copied](graph)) is prplugin.Graph
+
+
 def test_updates_of_a_copy_do_not_change_the_graph():
     """Regression test: copy.copy shared what update changes."""
     graph = prplugin.Graph(random_edges(), "src", "dst", "w", time="t", half_life=10**5)

@@ -197,6 +197,12 @@ def test_rankings_and_updates_are_those_of_the_graph(tmp_path, library, options)
     np.testing.assert_array_equal(again.csc().offsets, loaded.csc().offsets)
 
 
+def test_ranks_that_the_user_has_altered_are_not_saved(tmp_path):
+    graph = prplugin.Graph(random_edges())
+    graph.rank().ranks[:] = np.nan
+    assert_same(saved_and_loaded(graph, tmp_path), graph)
+
+
 def test_window_other_labels_and_vertices(tmp_path):
     edges = random_edges().rename(columns={"src": ("u", 1), "dst": 2})
     graph = prplugin.Graph(edges, ("u", 1), 2, time="t", window=5 * 10**5, vertices=[1000])
@@ -293,7 +299,8 @@ def test_nothing_else_is_replaced(tmp_path):
 def test_an_error_leaves_the_saved_graph(folder, monkeypatch):
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     unsaved = prplugin.Graph(edges_of(pd.Series([frozenset([k]) for k in range(4)], dtype=object)))
-    message = error_message(lambda: unsaved.save(folder))
+    for path in (folder.parent / "new", folder):
+        message = error_message(lambda path=path: unsaved.save(path))
     assert "column 'vertex' of ids holds frozenset({0}) of type builtins.frozenset" in message
     assert "cannot be saved without pickle. Cast it, for instance to strings" in message
 
