@@ -392,7 +392,7 @@ def test_ids_of_lists_have_the_types_of_pandas():
         (["a", None, "b"], "has 1 null, in row 1"),
         ([1.0, 2.0, 3.0], "float"),
         ("abc", "vertices must be a list, an array, a Series or a frame of ids, not 'abc'"),
-        ({"a", "b", "c"}, "is a set, which has no order"),
+        ({7, 8, 9}, "is a set, which has no order"),
         (pd.DataFrame({"a": [1, 1, 1], "b": [2, 2, 3]}), r"names 1 id more than once: \(1, 2\)"),
     ],
     ids=str,
