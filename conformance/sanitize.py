@@ -18,18 +18,18 @@ from typing import Any
 
 import click
 import numpy as np
+from prplugin.frames._pandas_ids import dictionary
 
 import prplugin
 from conformance.circumstances import circumstances
 from conformance.shapes import SHAPES
-from prplugin.frames._pandas_ids import dictionary
 from prplugin.gpu.runtime import ROOT, source, unavailable_reason
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import drop_duplicates
 from prplugin.graph.factorize import factorize_ids
 from prplugin.machine import this_machine
 from prplugin.methods.listing import methods
-from prplugin.streams.device_edges import rebuilt
+from prplugin.streams.device_edges import DeviceEdges
 from prplugin.types.edges import Edges
 
 __all__ = ["kernels_of", "package_kernels", "workload"]
@@ -127,7 +127,7 @@ def _build(frame: Any, weight: str | None) -> None:
                 ):
                     assert wanted is None or np.allclose(array.get(), wanted, rtol=1e-15, atol=0)
             part = expected.edges.take(slice(10))
-            changed = rebuilt(built, ids.size, None, part, part, "sum", directed=True)
+            changed = DeviceEdges(built).plan(part, part, "sum", directed=True)
             assert np.array_equal(changed.csc.offsets.get(), expected.csc.offsets)
             kept = drop_duplicates(
                 Edges(edges.source, edges.destination, edges.weights, edges.n), "first", directed=True

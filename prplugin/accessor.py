@@ -54,7 +54,7 @@ class _Method:
         self._name: str = function.__name__
         self.__doc__ = function.__doc__
 
-    def __get__(self, frame: Any, owner: type | None = None) -> Any:
+    def __get__(self, frame: object, owner: type | None = None) -> Any:
         if frame is None:
             return self._function
         attributes = getattr(frame, "__dict__", {})  # DuckDB relations have no `__dict__`
@@ -64,7 +64,7 @@ class _Method:
             raise AttributeError(f"{self._name!r} is a column of this {type(frame).__name__}.")
         return MethodType(self._function, frame)
 
-    def __set__(self, frame: Any, value: object) -> None:
+    def __set__(self, frame: object, value: object) -> None:
         if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
             warnings.warn(
                 f"the frame has no column {self._name!r}, and assigning to an attribute adds none: "
@@ -73,7 +73,7 @@ class _Method:
             )
         frame.__dict__[self._name] = value
 
-    def __delete__(self, frame: Any) -> None:
+    def __delete__(self, frame: object) -> None:
         if self._name not in getattr(frame, "__dict__", {}):
             raise AttributeError(self._name)
         del frame.__dict__[self._name]
@@ -86,7 +86,7 @@ class _AfterImport(MetaPathFinder):
         self.actions: defaultdict[str, list[Callable[[ModuleType], object]]] = defaultdict(list)
         self._finding: set[str] = set()
 
-    def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
+    def find_spec(self, name: str, path: object = None, target: ModuleType | None = None) -> ModuleSpec | None:
         """Return the spec that another finder returns, with the actions of the module added to its execution."""
         if name not in self.actions or name in self._finding:
             return None
@@ -117,7 +117,7 @@ def register(pagerank: Callable[..., Any]) -> None:
         library, _, type_name = name.rpartition(".")
         method = pagerank if has_column is None else _Method(pagerank, has_column)
 
-        def bind(module: ModuleType, type_name: str = type_name, method: Any = method) -> None:
+        def bind(module: ModuleType, type_name: str = type_name, method: object = method) -> None:
             if (frame_type := getattr(module, type_name, None)) is not None:
                 setattr(frame_type, pagerank.__name__, method)
 

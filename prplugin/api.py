@@ -17,24 +17,24 @@ from prplugin.types.compressed import Compressed
 @preserves_frame_type  # type: ignore[arg-type]  # `edges` by name is in its protocol
 @explain_unknown_arguments
 def pagerank(
-    edges: Any,
+    edges: object,
     source: Hashable | list[Hashable] = None,
     destination: Hashable | list[Hashable] = None,
     weight: Hashable = None,
     *,
     time: Hashable = None,
-    half_life: Any = None,
-    window: Any = None,
-    now: Any = None,
+    half_life: object = None,
+    window: object = None,
+    now: object = None,
     directed: bool = True,
-    vertices: Any = None,
+    vertices: object = None,
     duplicates: Duplicates = "sum",
     alpha: float = 0.85,
-    personalization: Any = None,
-    seeds: Any = None,
-    among: Any = None,
-    dangling: Any = None,
-    nstart: Any = None,
+    personalization: object = None,
+    seeds: object = None,
+    among: object = None,
+    dangling: object = None,
+    nstart: object = None,
     tol: float = 1e-6,
     max_iter: int | None = None,
     stop: Stop = "error",
@@ -44,7 +44,7 @@ def pagerank(
     top: int | None = None,
     certified: bool = False,
     progress: ProgressOption = False,
-    **method_options: Any,
+    **method_options: object,
 ) -> Any:
     """Rank the vertices of a graph given by its edges, with a proved error bound.
 
@@ -198,17 +198,17 @@ class Graph(Constructors):
     @explain_unknown_arguments
     def __init__(
         self,
-        edges: Any,
+        edges: object,
         source: Hashable | list[Hashable] = None,
         destination: Hashable | list[Hashable] = None,
         weight: Hashable = None,
         *,
         time: Hashable = None,
-        half_life: Any = None,
-        window: Any = None,
-        now: Any = None,
+        half_life: object = None,
+        window: object = None,
+        now: object = None,
         directed: bool = True,
-        vertices: Any = None,
+        vertices: object = None,
         duplicates: Duplicates = "sum",
     ) -> None:
         how = EdgeOptions(source, destination, weight, directed, vertices, duplicates, time, half_life, window, now)
@@ -254,7 +254,7 @@ class Graph(Constructors):
         return self._graph.csc()
 
     @explain_unknown_arguments
-    def update(self, add: Any = None, remove: Any = None) -> None:
+    def update(self, add: object = None, remove: object = None) -> None:
         """Remove and add edges; on any error, change nothing.
 
         The next `rank` with the same options starts from the last ranks. New vertices follow the existing ones, except
@@ -294,17 +294,17 @@ class Graph(Constructors):
     @overload
     def rank(self, *, seeds: None = None, **arguments: Any) -> Ranking: ...
     @overload
-    def rank(self, *, seeds: Any, **arguments: Any) -> Rankings: ...
+    def rank(self, *, seeds: object, **arguments: Any) -> Rankings: ...
     @explain_unknown_arguments
     def rank(
         self,
         *,
         alpha: float = 0.85,
-        personalization: Any = None,
-        seeds: Any = None,
-        among: Any = None,
-        dangling: Any = None,
-        nstart: Any = None,
+        personalization: object = None,
+        seeds: object = None,
+        among: object = None,
+        dangling: object = None,
+        nstart: object = None,
         tol: float = 1e-6,
         max_iter: int | None = None,
         stop: Stop = "error",
@@ -314,7 +314,7 @@ class Graph(Constructors):
         top: int | None = None,
         certified: bool = False,
         progress: ProgressOption = False,
-        **method_options: Any,
+        **method_options: object,
     ) -> Ranking:
         """Rank the vertices; see `pagerank` for details of the parameters and for the errors raised.
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from copy import copy
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
 from prplugin import saving
 from prplugin.calls import explain_unknown_arguments
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, counted, full_name
 from prplugin.folders import is_saved
-from prplugin.frames import dask, matrices
+from prplugin.frames import FIRST_ADAPTERS, LAST_ADAPTERS, FrameAdapter, adapter_for, dask, unsupported
 from prplugin.frames.base import is_a
+from prplugin.frames.matrices import is_sparse
 from prplugin.frames.nodes import read_cugraph, read_igraph, read_networkx
 from prplugin.local import LocalGraph
 from prplugin.options import Duplicates, EdgeOptions
@@ -26,35 +28,60 @@ PreparedGraph: TypeAlias = "LocalGraph | DistributedGraph"
 """Implementation of `prplugin.Graph`."""
 
 SAVED = "a saved graph"
+"""Name of the kind of input, for messages."""
 
 
-def prepare(edges: Any, how: EdgeOptions, *, lasting: bool) -> PreparedGraph:
-    """Read a frame, a path, a graph of NetworkX or igraph, or a sparse matrix.
+class Source(NamedTuple):
+    """A kind of input: a function that says whether it is given, and one that reads it."""
 
-    A Dask frame is read on the workers if a client is active, all other input in this process.
-    `lasting`: Whether more than one ranking may follow.
-    """
-    if dask.accepts(edges) and (client := dask.client()) is not None:
-        from prplugin.distributed.run import DistributedGraph  # imports distributed, as the client did
+    accepts: Callable[[Any], bool]
+    read: Callable[..., PreparedGraph]  # with the arguments edges, how and lasting
 
-        return DistributedGraph(client, edges, how, lasting=lasting)
-    if isinstance(edges, (str, os.PathLike)):
-        from prplugin.io.formats import is_text
 
-        if is_saved(edges):
-            _refuse_all_but((), SAVED, how)
-            return saving.load(edges)
-        if is_text(os.fspath(edges)):
-            return _read_file(edges, how, lasting=lasting)
-    readers: dict[str, Any] = {"networkx": read_networkx, "igraph": read_igraph}
-    for library, read in readers.items():
-        if is_a(edges, library, "Graph"):
-            _refuse_all_but(("weight",), full_name(edges), how)
-            return LocalGraph.from_nodes(read, edges, "weight" if how.weight is None else how.weight)
-    if matrices.is_sparse(edges):
-        _refuse_all_but((), full_name(edges), how)
-        return LocalGraph.from_csr(edges, None, None)
-    return LocalGraph.read(edges, how, lasting=lasting)
+def prepare(edges: object, how: EdgeOptions, *, lasting: bool) -> PreparedGraph:
+    """Read edges as the first of `SOURCES` that accepts them. `lasting`: whether more than one ranking may follow."""
+    for source in SOURCES:
+        if source.accepts(edges):
+            return source.read(edges, how, lasting=lasting)
+    raise unsupported(edges)
+
+
+def _of_frames(adapter: FrameAdapter) -> Source:
+    return Source(adapter.accepts, partial(LocalGraph.read, adapter=adapter))
+
+
+def _is_on_cluster(edges: object) -> bool:
+    return dask.accepts(edges) and dask.client() is not None
+
+
+def _read_on_cluster(edges: Any, how: EdgeOptions, *, lasting: bool) -> DistributedGraph:
+    from prplugin.distributed.run import DistributedGraph  # imports distributed, as the client did
+
+    return DistributedGraph(dask.client(), edges, how, lasting=lasting)
+
+
+def _load(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool) -> LocalGraph:
+    _refuse_all_but((), SAVED, how)
+    return saving.load(path)
+
+
+def _is_text(edges: object) -> bool:
+    if not isinstance(edges, (str, os.PathLike)):
+        return False
+    from prplugin.io.formats import is_text
+
+    return is_text(os.fspath(edges))
+
+
+def _read_nodes(read: Any, graph: Any, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
+    """Read a graph of NetworkX or igraph."""
+    _refuse_all_but(("weight",), full_name(graph), how)
+    return LocalGraph.from_nodes(read, graph, "weight" if how.weight is None else how.weight)
+
+
+def _read_matrix(matrix: Any, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
+    _refuse_all_but((), full_name(matrix), how)
+    return LocalGraph.from_csr(matrix, None, None)
 
 
 def _read_file(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool, **text: Any) -> LocalGraph:
@@ -76,7 +103,8 @@ def _read_file(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool,
         arguments["vertices"] = how.vertices
     arguments["directed"] &= how.directed
     options = EdgeOptions(**arguments, duplicates=how.duplicates)
-    return LocalGraph.read(file.frame, options, lasting=lasting, unused_weight=file.columns.unused_weight)
+    adapter, unused_weight = adapter_for(file.frame), file.columns.unused_weight
+    return LocalGraph.read(file.frame, options, adapter, lasting=lasting, unused_weight=unused_weight)
 
 
 def _refuse_all_but(allowed: tuple[str, ...], what: str, how: EdgeOptions) -> None:
@@ -86,6 +114,19 @@ def _refuse_all_but(allowed: tuple[str, ...], what: str, how: EdgeOptions) -> No
         default = given is argument.default or (isinstance(given, str) and given == argument.default)
         if argument.name not in allowed and not default:
             raise InvalidOptionError(f"{argument.name}= applies to frames only, not to {what}: omit it.")
+
+
+SOURCES = (
+    *map(_of_frames, FIRST_ADAPTERS),
+    Source(_is_on_cluster, _read_on_cluster),
+    Source(is_saved, _load),
+    Source(_is_text, _read_file),
+    Source(partial(is_a, module="networkx", name="Graph"), partial(_read_nodes, read_networkx)),
+    Source(partial(is_a, module="igraph", name="Graph"), partial(_read_nodes, read_igraph)),
+    Source(is_sparse, _read_matrix),
+    *map(_of_frames, LAST_ADAPTERS),
+)
+"""All kinds of input, in the order in which they are asked whether they accept edges."""
 
 
 class Constructors(Displayed):
@@ -261,7 +302,7 @@ class Constructors(Displayed):
 
     @classmethod
     @explain_unknown_arguments
-    def from_cugraph(cls, graph: Any) -> Self:
+    def from_cugraph(cls, graph: object) -> Self:
         """Build a graph from a `cugraph.Graph` or `cugraph.MultiGraph` on one GPU, with the edges that cuGraph uses.
 
         Edges of an undirected graph count in both directions; a `cugraph.Graph` has one edge per pair. Rankings have
@@ -281,7 +322,7 @@ class Constructors(Displayed):
 
     @classmethod
     @explain_unknown_arguments
-    def from_networkx(cls, graph: Any, weight: Hashable = "weight") -> Self:
+    def from_networkx(cls, graph: object, weight: Hashable = "weight") -> Self:
         """Build a graph from a NetworkX graph or view, with all nodes, and undirected edges in both directions.
 
         Rankings have pandas frames: integer nodes ascend, others are in the order of the graph. Nodes of mixed types,
@@ -303,7 +344,7 @@ class Constructors(Displayed):
 
     @classmethod
     @explain_unknown_arguments
-    def from_igraph(cls, graph: Any, weights: str | None = "weight") -> Self:
+    def from_igraph(cls, graph: object, weights: str | None = "weight") -> Self:
         """Build a graph from an `igraph.Graph`, with all vertices, and undirected edges in both directions.
 
         Rankings have pandas frames. The ids are the vertex attribute "name" if all names differ, else igraph's indices

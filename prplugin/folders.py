@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -32,8 +32,10 @@ PIECE = 1 << 24
 """Bytes of which a checksum is computed at once."""
 
 
-def is_saved(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path is a folder with the manifest of a saved graph, perhaps a damaged one."""
+def is_saved(path: object) -> TypeGuard[str | os.PathLike[str]]:
+    """Return whether an object is the path of a folder with the manifest of a saved graph, perhaps a damaged one."""
+    if not isinstance(path, (str, os.PathLike)):
+        return False
     try:
         with (Path(path) / MANIFEST).open("rb") as file:
             return f'"format": "{FORMAT}"'.encode() in file.read(1 << 10)

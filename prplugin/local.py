@@ -12,9 +12,10 @@ import numpy as np
 
 from prplugin.access import Access
 from prplugin.errors import InvalidOptionError, counted, overflow_error
-from prplugin.frames import adapter_for, matrices, nodes
+from prplugin.frames import FrameAdapter, matrices, nodes
 from prplugin.frames.columns import resolve
-from prplugin.frames.vertices import Vertices, format_ids, seed_ids
+from prplugin.frames.seeds import read_seeds, seed_ids
+from prplugin.frames.vertices import Vertices, format_ids
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
@@ -42,7 +43,7 @@ from prplugin.solver.loop import Outcome
 from prplugin.solver.solve import solve
 from prplugin.solver.top_k import Equal, OrderProof, order_of
 from prplugin.streams.decay import decay_weights
-from prplugin.streams.graph import Aging, ChangingGraph, LastRanks, Snapshot
+from prplugin.streams.graph import Aging, ChangingGraph, LastRanks, Pushed, Snapshot, Start
 from prplugin.types.arrays import MemorySpace, gpu_of, memory_space_of, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Floats, Integers
@@ -118,10 +119,12 @@ class LocalGraph:
         return self.__copy__()
 
     @classmethod
-    def read(cls, edges: Any, how: EdgeOptions, *, lasting: bool, unused_weight: Hashable = None) -> LocalGraph:
-        """Read a frame of edges; `unused_weight` is a weight column of its file that the frame lacks."""
+    def read(
+        cls, edges: object, how: EdgeOptions, adapter: FrameAdapter, *, lasting: bool, unused_weight: Hashable = None
+    ) -> LocalGraph:
+        """Read a frame by its adapter; `unused_weight` is a weight column of its file that the frame lacks."""
         began = time.perf_counter()
-        adapter = adapter_for(edges)
+        memory_space = adapter.memory_space_of(edges)
         frame, labels = adapter.open_frame(edges)
         clock = None
         if how.time is not None:
@@ -131,10 +134,10 @@ class LocalGraph:
         columns = resolve(labels, how.source, how.destination, how.weight, how.time, clock, frame)
         weighted = columns.weight is not None
         with (
-            explain_oom(partial(describe_ingest_memory, frame, weighted, adapter.memory_space)),
-            runtime.device_allocation(adapter.memory_space, wait=lasting),
+            explain_oom(partial(describe_ingest_memory, frame, weighted, memory_space)),
+            runtime.device_allocation(memory_space, wait=lasting),
         ):
-            if adapter.memory_space == "device":
+            if memory_space == "device":
                 compile_ahead(weighted=weighted)
             edge_list = not how.directed or how.duplicates != "sum" or how.half_life is not None
             rows: Any  # Edges where edge_list
@@ -155,7 +158,7 @@ class LocalGraph:
         return graph
 
     @classmethod
-    def from_csr(cls, offsets: Any, indices: Any, weights: Any, vertices: object = None) -> LocalGraph:
+    def from_csr(cls, offsets: object, indices: object, weights: object, vertices: object = None) -> LocalGraph:
         """Read CSR arrays, or a sparse matrix of SciPy or CuPy; `vertices` holds the ids of the rows."""
         began = time.perf_counter()
         matrix = matrices.read_matrix(offsets, indices, weights)
@@ -164,7 +167,7 @@ class LocalGraph:
             return cls(adjacency, known, matrix.names[2], began, lasting=True)
 
     @classmethod
-    def from_nodes(cls, read: Callable[[Any, Any], nodes.NodeGraph], graph: Any, weight: Hashable) -> LocalGraph:
+    def from_nodes(cls, read: Callable[[Any, Any], nodes.NodeGraph], graph: object, weight: Hashable) -> LocalGraph:
         """Read a graph of NetworkX or igraph by a function of `prplugin.frames.nodes`."""
         began = time.perf_counter()
         known = read(graph, weight)
@@ -200,7 +203,7 @@ class LocalGraph:
         with self._access.reading():
             return self._changing.state.edges.m
 
-    def update(self, add: Any, remove: Any) -> None:
+    def update(self, add: object, remove: object) -> None:
         """Remove and add edges; on any error, change nothing."""
         explanation = "An update holds the old and the new edges at the same time. Nothing was changed."
         with self._access.updating(), explain_oom(lambda: explanation), self._allocating():
@@ -266,18 +269,19 @@ class LocalGraph:
             v, w, start = (self._vector(given, what) for what in ("personalization", "dangling", "nstart"))
             among = self._positions(given, options)
             watch.stage("edges")
-            equation, method_tol, pushed = (options.alpha, v, w), options.tol, None
+            equation = options.alpha, v, w
+            begin: Pushed | Start = Start(start, options.tol)
             if proves(options) and start is None:
-                pushed, start, method_tol = self._changing.try_push(equation, options)
-            if pushed is None:
+                begin = self._changing.push(equation, options)
+            if isinstance(begin, Start):
                 adjacency = self.adjacency
                 problem = Problem(adjacency, *equation)
                 if options.method == "measured":
                     method = fastest(problem, machine, options, self._timings)
                 else:
                     method = choose(options.method, adjacency, machine, options.method_options, self._cheapest)
-        if pushed is not None and start is not None:
-            name, ranks, outcome = "push", _requested(start, options), pushed
+        if isinstance(begin, Pushed):
+            name, ranks, outcome = "push", _requested(begin.ranks, options), begin.outcome
             considered = (Considered(name, None, "the ranks have changed little since the last ranking"),)
             stages = (("residuals pushed", time.perf_counter() - began),)
             record = self._history(options, considered, stages, [(outcome.iterations, outcome.error_bound)])
@@ -286,7 +290,7 @@ class LocalGraph:
             planned = partial(describe_method_memory, adjacency, name, machine)
             with explain_oom(planned), runtime.device_allocation(memory_space, adjacency.gpu):
                 equal = self._equal(given) if options.certified else None
-                ranks, outcome = _iterated(method, problem, start, options, watch, equal, method_tol, machine)
+                ranks, outcome = _iterated(method, problem, begin, options, watch, equal, machine)
                 if self._lasting and outcome.converged and proves(options):
                     last = LastRanks(equation, to_memory(ranks, self.memory_space), int(outcome.iterations))
                     self._changing.keep(last)
@@ -310,7 +314,7 @@ class LocalGraph:
         began, machine = time.perf_counter(), this_machine()
         adjacency = self.adjacency
         with self._allocating():
-            many = self._vertices.read_seeds(given.seeds, "seeds")
+            many = read_seeds(self._vertices, given.seeds, "seeds")
             seeds = Seeds.normalized(many.bounds, many.rows, many.values)
             problem = Problem(adjacency, options.alpha, None, self._vector(given, "dangling"))
             start = self._vector(given, "nstart")
@@ -396,12 +400,12 @@ class LocalGraph:
 
 
 def _iterated(
-    method: Method, problem: Problem, start: Floats | None, options: Options, watch: Watch, equal: Equal | None,
-    method_tol: float, machine: Machine,
+    method: Method, problem: Problem, begin: Start, options: Options, watch: Watch, equal: Equal | None,
+    machine: Machine,
 ) -> tuple[Floats, Outcome]:  # fmt: skip
     """Prepare the method and iterate; return ranks and outcome. All other memory is freed on return, and on errors.
 
-    `method_tol` replaces ``options.tol`` if it is smaller and rounding permits a bound below it.
+    ``begin.tol`` replaces ``options.tol`` if it is smaller and rounding permits a bound below it.
     """
     adjacency = problem.adjacency
     if adjacency.n == 0:
@@ -413,8 +417,8 @@ def _iterated(
     # tol=0 asks for exactly `max_iter` plain steps. Only a proved error bound allows a direct solution as an iterate.
     slow = SlowConvergence(problem if proves(options) else None) if options.tol > 0 else None
     outcome = solve(
-        step, options, (adjacency.n, adjacency.m), 1.0 / adjacency.n if start is None else start, watch.iterations,
-        order=order, slow=slow, closer=method_tol,
+        step, options, (adjacency.n, adjacency.m), 1.0 / adjacency.n if begin.ranks is None else begin.ranks,
+        watch.iterations, order=order, slow=slow, closer=begin.tol,
     )  # fmt: skip
     return step.ranks(), outcome
 

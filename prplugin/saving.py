@@ -92,7 +92,7 @@ def _load(folder: Folder, *, in_pandas: bool) -> LocalGraph:
             raise ValueError(f"the last ranks are those of {last!r}")
         names = ["last_ranks", *(f"last_{name}" for name, is_given in zip(VECTORS, given, strict=True) if is_given)]
         types |= dict.fromkeys(names, (floats, n))
-    expected = {f"{name}.npy" for name in types} | ({saved.FILE} if saved.has_file(manifest["vertices"]) else set())
+    expected = {f"{name}.npy" for name in types} | {saved.FILE}
     if unknown := expected ^ {*manifest["files"]}:
         raise ValueError(f"it lacks, or should not have, {listed(sorted(unknown))}")
     arrays = {name: folder.array(name, *allowed) for name, allowed in types.items()}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable
 from numbers import Real
-from typing import Any
 
 from prplugin.calls import explain_unknown_arguments
 from prplugin.errors import InvalidOptionError
@@ -18,7 +16,7 @@ from prplugin.types.arrays import MemorySpace
 
 @explain_unknown_arguments
 def estimate(
-    edges: Any,
+    edges: object,
     source: Hashable | list[Hashable] = None,
     destination: Hashable | list[Hashable] = None,
     weight: Hashable = None,
@@ -79,7 +77,7 @@ def estimate(
             if given is not None:
                 raise InvalidOptionError(f"{name}= names a column of a frame, but edges is a number of rows: omit it.")
         return estimate_counts(edges, vertices, bool(weighted), ids or "int64", id_bytes, place or "host")
-    if isinstance(edges, (str, os.PathLike)) and is_saved(edges):
+    if is_saved(edges):
         describing = {"source": source, "destination": destination, "weight": weight, "vertices": vertices}
         for name, described in describing.items():
             if described is not None:

@@ -69,7 +69,7 @@ def checks_of(
     if graph.number_of_vertices == 0:
         return []
 
-    def rank(**options: Any) -> _Ranks:
+    def rank(**options: object) -> _Ranks:
         ranking = graph.rank(alpha=alpha, progress=progress, **options)
         return _Ranks(ranking.ranks.astype(np.float64), ranking.iterations, ranking.seconds, ranking.error_bound)
 

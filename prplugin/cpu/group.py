@@ -14,6 +14,7 @@ from prplugin.cpu.compensated import CompensatedSums
 from prplugin.cpu.library import Kernel
 from prplugin.cpu.sorting import offsets_of, rows_of
 from prplugin.cpu.threads import bounds_of_pieces
+from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats, GroupedEdges, Integers, index_dtype
 
 BUCKET_BITS = 8
@@ -51,7 +52,7 @@ def degrees(ids: Any, n: int, threads: int, low: int = 0) -> Integers:
 
 
 def grouped(
-    rows: Any, columns: Any, weights: Floats | None, n: int, threads: int, low: int = 0
+    rows: Array, columns: Array, weights: Floats | None, n: int, threads: int, low: int = 0
 ) -> tuple[Integers, Integers, Floats | None]:
     """Group edges by row, in the order of the frame within each row.
 

@@ -95,7 +95,7 @@ class Kernel:
         self.variables = list(dict.fromkeys(each.dtype for each in self.parameters if each.dtype in VARIABLES))
         self._functions: dict[tuple[str, ...], Any] = {}
 
-    def __call__(self, *arguments: Any) -> int:
+    def __call__(self, *arguments: object) -> int:
         """Check the arguments and call the kernel without the interpreter's lock; return its result."""
         sizes: dict[str, int] = {}
         types: dict[str, str] = {}
@@ -149,7 +149,7 @@ class _Parameter:
             )
         self.ctype: Any = ctypes.c_void_p if self.is_array else ctypes.c_double if kind == "f8" else ctypes.c_int64
 
-    def checked(self, argument: Any, sizes: dict[str, int], types: dict[str, str], kernel: str) -> Any:
+    def checked(self, argument: object, sizes: dict[str, int], types: dict[str, str], kernel: str) -> Any:
         """Return the address of an array, whose sizes and types are compared with those known so far."""
         if argument is None and self.optional:
             return None

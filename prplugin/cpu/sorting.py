@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.types.arrays import namespace
+from prplugin.types.arrays import Array, namespace
 from prplugin.types.edges import Integers, index_dtype
 
 
@@ -59,7 +59,7 @@ def rows_of(offsets: Integers) -> Integers:
     return rows
 
 
-def run_starts(*columns: Any) -> Any:
+def run_starts(*columns: Array) -> Any:
     """Return a mask of the rows that differ from the previous row in any column; it is True for the first row."""
     xp = namespace(columns[0])
     starts = xp.ones(columns[0].size, np.bool_)

@@ -38,3 +38,13 @@ def equal_work(offsets: Integers, block: int, count: int) -> list[Piece]:
     boundaries = np.linspace(0, work(blocks), count + 1).tolist()
     cuts = [bisect_left(range(blocks), boundary, key=work) for boundary in boundaries]
     return [(first, last) for first, last in pairwise(cuts) if first < last]
+
+
+def take_in_place(table: Integers, codes: Integers) -> Integers:
+    """Return ``table[codes]``, computed in place in NumPy arrays that are writeable and of the dtype of the table."""
+    if not isinstance(codes, np.ndarray) or codes.dtype != table.dtype or not codes.flags.writeable:
+        return table[codes] if codes.size else table[:0]
+    for begin in range(0, codes.size, PIECE):
+        # All codes are in bounds. With mode="clip" NumPy needs no buffer.
+        np.take(table, codes[begin : begin + PIECE], out=codes[begin : begin + PIECE], mode="clip")
+    return codes

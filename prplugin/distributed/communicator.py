@@ -28,14 +28,14 @@ class Communicator(Protocol):
         Pieces are arrays or picklable objects of any size. Received host arrays may be read-only.
         """
 
-    def all_gather(self, value: Any) -> list[Any]:
+    def all_gather(self, value: object) -> list[Any]:
         """Return the values of all ranks on every rank, in the order of ranks. Values are small host objects."""
 
     def all_to_all_arrays(self, arrays: Sequence[Any]) -> list[Any]:
         """Exchange one-dimensional arrays of the same dtype. Arrays in device memory are not copied to the host."""
 
 
-def all_reduce_sum(communicator: Communicator, values: Any) -> Any:
+def all_reduce_sum(communicator: Communicator, values: object) -> Any:
     """Return the sum of the values of all ranks, added in the order of ranks: the same bits on every rank."""
     first, *others = communicator.all_gather(values)
     return sum(others, start=first)

@@ -23,6 +23,7 @@ from prplugin.methods.base import Sums
 from prplugin.methods.engines import gpu_merge, gpu_pull
 from prplugin.methods.registry import options_of
 from prplugin.options import Options
+from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def prepare(communicator: DeviceRanks, shard: Shard, problem: Problem, options: 
 class RowsPlan(gpu_merge.Plan, Protocol):
     """Plan of a kernel for the vertices of one rank. Sources of edges may be ghosts."""
 
-    def begin(self, contributions: Any) -> None:
+    def begin(self, contributions: Array) -> None:
         """Start the work of an iteration that needs no contributions of ghosts, which may still be missing."""
 
 
@@ -128,7 +129,7 @@ class RowsStep(gpu_merge.MergedRows):
         stream.wait_event(self._exchanged)
         self._iterate(self._latest_sums, self._measured)
 
-    def _start_exchange(self, measured: Any, all_sums: Any) -> None:
+    def _start_exchange(self, measured: Array, all_sums: Array) -> None:
         """Exchange the contributions of ghosts and the partial sums of all ranks, on a separate stream."""
         shard, contributions = self._shard, self._contributions[0]
         self._inputs_ready.record()
@@ -147,5 +148,5 @@ class RowsStep(gpu_merge.MergedRows):
                 calls.all(measured, all_sums)
             self._exchanged.record()
 
-    def add(self, values: Any) -> Any:
+    def add(self, values: object) -> Any:
         return all_reduce_sum(self._communicator, values)

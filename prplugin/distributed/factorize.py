@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 from prplugin.distributed.communicator import Communicator
-from prplugin.frames.dask import CommonType
+from prplugin.frames.ids import Ids
+from prplugin.frames.partitions import CommonType, concat_columns, distinct, factorize_part, hash_ranks, take
 from prplugin.graph.adjacency import group_sizes
-from prplugin.types.arrays import namespace, to_host
+from prplugin.types.arrays import Array, namespace, to_host
 from prplugin.types.edges import Integers
 
 SAMPLES = 1 << 16
@@ -43,7 +44,7 @@ class Part:
     additional_offset: int  # offset of this rank's part of the additional vertices
 
     def places_of(self, local: Integers) -> Integers:
-        """Convert places in the rows of this rank to places in the frame: see `by_first_appearance`."""
+        """Convert places in the rows of this rank to places in the frame: see `factorize_part`."""
         begins = 2 * np.cumsum([0, *self.lengths])  # of the partitions, and of the additional vertices
         shifts = np.array([*(2 * start for start in self.starts), 2 * self.rows + self.additional_offset]) - begins
         # With side="right" the last of equal begins is found: an empty partition is never selected.
@@ -109,7 +110,7 @@ def keys_of_integers(communicator: Communicator, part: Part, endpoints: list[Int
 
 def keys_by_appearance(
     communicator: Communicator,
-    parts: Any,
+    ids: Ids,
     part: Part,
     endpoints: list[list[Any]],
     labels: list[list[str]],
@@ -120,18 +121,18 @@ def keys_by_appearance(
     Return the keys of the ids of this rank per endpoint, the splitters, and the columns of the ids that this rank owns.
     """
     size = communicator.size
-    codes, arrays, places = parts.by_first_appearance(endpoints, labels, shared)
+    codes, arrays, places = factorize_part(ids, endpoints, labels, shared)
     places = part.places_of(places)
     occurrences = np.zeros(places.size)
     for code in codes:
         occurrences += to_host(group_sizes(code, places.size))
 
     # 1. Send distinct ids to the rank selected by their hash, which determines their first places: their keys.
-    rows, order = pieces_of(parts.hash_ranks(arrays, shared, size), size)
-    received = communicator.all_to_all([(parts.take(arrays, r), places[r], occurrences[r]) for r in rows])
+    rows, order = pieces_of(hash_ranks(arrays, shared, size), size)
+    received = communicator.all_to_all([(take(arrays, r), places[r], occurrences[r]) for r in rows])
     pieces, places_received, counts = zip(*received, strict=True)
-    numbers, ids = parts.distinct(parts.concat_columns(list(pieces), shared), shared)
-    first = np.full(len(ids[0]), np.iinfo(np.int64).max)
+    numbers, found_ids = distinct(concat_columns(list(pieces), shared), shared)
+    first = np.full(len(found_ids[0]), np.iinfo(np.int64).max)
     np.minimum.at(first, numbers, np.concatenate(places_received))
     # Load of a vertex: 1 + degree. The 1 is added here, once per vertex, since several ranks may have sent the id.
     loads = 1.0 + np.bincount(numbers, np.concatenate(counts), first.size)
@@ -141,9 +142,9 @@ def keys_by_appearance(
     keys = first[by_place]
     splitters = _weighted_splitters(communicator, keys, loads[by_place])
     runs = runs_of(keys, splitters)
-    received = communicator.all_to_all([(parts.take(ids, by_place[run]), keys[run]) for run in runs])
+    received = communicator.all_to_all([(take(found_ids, by_place[run]), keys[run]) for run in runs])
     pieces, keys_owned = zip(*received, strict=True)
-    owned = parts.take(parts.concat_columns(list(pieces), shared), np.argsort(np.concatenate(keys_owned)))
+    owned = take(concat_columns(list(pieces), shared), np.argsort(np.concatenate(keys_owned)))
 
     # 3. Return the keys to the ranks that sent the ids.
     found = np.empty(order.size, np.int64)
@@ -151,13 +152,13 @@ def keys_by_appearance(
     return [namespace(code).asarray(found)[code] for code in codes], splitters, owned
 
 
-def split(array: Any, sizes: list[int]) -> list[Any]:
+def split(array: Array, sizes: list[int]) -> list[Any]:
     """Split an array into consecutive pieces of the given sizes."""
     ends = np.cumsum(sizes).tolist()
     return [array[end - size : end] for end, size in zip(ends, sizes, strict=True)]
 
 
-def _weighted_splitters(communicator: Communicator, places: Integers, weights: Any) -> Integers:
+def _weighted_splitters(communicator: Communicator, places: Integers, weights: Array) -> Integers:
     """Choose splitters that divide the places of all ranks into ranges of approximately equal weight.
 
     `places` are ascending on each rank.

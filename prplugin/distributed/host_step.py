@@ -17,6 +17,7 @@ from prplugin.graph.product import product_of
 from prplugin.methods.base import Sums
 from prplugin.methods.engines.host_step import HostStep
 from prplugin.numerics.rounding import rounding_depth
+from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats
 
 
@@ -49,7 +50,7 @@ class _DistributedStep(HostStep, ABC):
         return self._exchange(*measured)
 
     @abstractmethod
-    def _step(self, moves: Any) -> tuple[float, float, float]:
+    def _step(self, moves: Array) -> tuple[float, float, float]:
         """Replace x on this rank and write its new contributions to `_next`.
 
         Return the sums of this rank: L1 change, largest change of a vertex, and dangling mass.
@@ -68,7 +69,7 @@ class _DistributedStep(HostStep, ABC):
     def ranks(self) -> Floats:
         return self._ranks
 
-    def add(self, values: Any) -> Any:
+    def add(self, values: object) -> Any:
         return all_reduce_sum(self._communicator, values)
 
 
@@ -81,7 +82,7 @@ class NumpyStep(_DistributedStep):
         sums = rounding_depth(shard.max_rows) + communicator.size
         self.rounding = shard.step_rounding(group_sum_depth(shard.largest_in_degree), sums)
 
-    def _step(self, moves: Any) -> tuple[float, float, float]:
+    def _step(self, moves: Array) -> tuple[float, float, float]:
         ranks = self._product(self._contributions)[: self._rows]
         ranks *= self._alpha
         ranks += self._alpha * self._mass * self._target + self._teleport
@@ -107,7 +108,7 @@ class NativeStep(_DistributedStep):
         sums = max(rounding_depth(shard.max_rows), pull.norm_depth(shard.max_rows)) + communicator.size
         self.rounding = shard.step_rounding(group_sum_depth(shard.largest_in_degree), sums)
 
-    def _step(self, moves: Any) -> tuple[float, float, float]:
+    def _step(self, moves: Array) -> tuple[float, float, float]:
         if self._rows:
             pull.step(
                 *self._in_edges, self._inverse_out_weight, self._target, self._teleport, self._alpha, self._fan_in,

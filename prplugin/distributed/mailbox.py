@@ -54,7 +54,7 @@ class MessagePlugin(WorkerPlugin):
         if cancelled and (nccl := sys.modules.get("prplugin.distributed.nccl")):
             asyncio.get_running_loop().run_in_executor(None, nccl.abort)  # not here, since it waits for the GPU
 
-    async def handle(self, job: str, turn: int, source: int, data: Any) -> str:
+    async def handle(self, job: str, turn: int, source: int, data: object) -> str:
         """Store a received message, unless its job has ended."""
         if job not in self._ended and not (future := self._future((job, turn, source))).done():
             future.set_result(data)
@@ -112,7 +112,7 @@ class Mailbox:
 
     all_to_all_arrays = all_to_all
 
-    def all_gather(self, value: Any) -> list[Any]:
+    def all_gather(self, value: object) -> list[Any]:
         return self.all_to_all([value] * self.size)
 
     def check_active(self) -> None:

@@ -24,6 +24,7 @@ import numpy as np
 from prplugin.distributed.mailbox import Mailbox
 from prplugin.errors import MethodUnavailableError, WorkerLostError, listed
 from prplugin.gpu import runtime
+from prplugin.types.arrays import Array
 
 SLOT = 4096
 """Bytes per rank of the first message of `all_gather`. Longer values need a second message."""
@@ -41,7 +42,7 @@ _turn = Lock()
 class _Communicator:
     """An NCCL communicator that can be aborted."""
 
-    def __init__(self, unique: Any, rank: int, size: int) -> None:
+    def __init__(self, unique: object, rank: int, size: int) -> None:
         from cupy.cuda import nccl  # lazy import; availability was checked by `_facts`
 
         self.identity, self.aborted = pickle.dumps(unique), False
@@ -136,7 +137,7 @@ class DeviceRanks(Mailbox):
             _cached.append(_Communicator(unique, self.rank, self.size))
         return _cached[0]
 
-    def all_gather(self, value: Any) -> list[Any]:
+    def all_gather(self, value: object) -> list[Any]:
         if self.size == 1:
             return [value]
         began = time.perf_counter()
@@ -149,7 +150,7 @@ class DeviceRanks(Mailbox):
         self.wait_seconds += time.perf_counter() - began
         return [pickle.loads(row[8:]) for row in received]  # `loads` ignores the padding at the end
 
-    def _gathered(self, message: Any, size: int) -> Any:
+    def _gathered(self, message: Array, size: int) -> Any:
         """Gather messages of all ranks: a size x `size` array of bytes with zero padding, one row per rank."""
         padded = cupy.asarray(np.pad(message, (0, size - message.size)))
         gathered = cupy.empty((self.size, size), np.uint8)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from prplugin.cpu.sums import total
 from prplugin.distributed.communicator import Communicator, all_reduce_sum
 from prplugin.distributed.shard import Shard, Stages
 from prplugin.errors import MethodUnavailableError, counted
-from prplugin.frames import dask, pandas
+from prplugin.frames.partitions import in_edge_types, write
+from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.graph.problem import Problem, normalised
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
@@ -23,7 +24,7 @@ from prplugin.progress import Watch
 from prplugin.result.ranking import highest
 from prplugin.solver.loop import Outcome
 from prplugin.solver.solve import solve
-from prplugin.types.arrays import to_host, to_memory
+from prplugin.types.arrays import Array, MemorySpace, to_host, to_memory
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.history import Considered, History
 
@@ -92,11 +93,11 @@ def rank_shard(
 
 
 @dataclass(frozen=True)
-class _Vertices(pandas.Vertices):
+class _OwnedVertices(Vertices):
     """The vertices that a rank owns, from position `first` of the whole graph on. Its methods are collective."""
 
-    first: int
-    communicator: Communicator
+    first: int = field(kw_only=True)
+    communicator: Communicator = field(kw_only=True)
 
     def find_positions(self, columns: list[Any], what: str) -> Integers:
         """Return the position of each id in the whole graph, or -1; all ranks pass the same ids."""
@@ -107,7 +108,7 @@ class _Vertices(pandas.Vertices):
 
     def values_of_owned(self, columns: list[Any], values: Floats, what: str) -> Floats:
         """Return the given values of the vertices that this rank owns, 0 by default."""
-        rows = self._known_positions(columns, what) - self.first
+        rows = self.known_positions(columns, what) - self.first
         owned = (rows >= 0) & (rows < len(self))
         vector = np.zeros(len(self))
         vector[rows[owned]] = values[owned]
@@ -121,7 +122,8 @@ def _vector(
     if given is None:
         return None
     ids, kinds = [to_host(column) for column in shard.owned], [common.kind for common in shard.shared]
-    vertices = _Vertices(names, ids, kinds, shard.offsets[communicator.rank], communicator)
+    first = shard.offsets[communicator.rank]
+    vertices = _OwnedVertices(names, ids, kinds, first=first, communicator=communicator)
 
     def sum_of(values: Floats) -> float:
         return float(all_reduce_sum(communicator, float(total(values))))
@@ -155,17 +157,18 @@ def _step(
     return "native", host_step.NativeStep(communicator, shard, problem, threads)
 
 
-def _write(communicator: Communicator, shard: Shard, names: list[Any], ranks: Any, top: int | None) -> Any:
+def _write(communicator: Communicator, shard: Shard, names: list[Any], ranks: Array, top: int | None) -> Any:
     """Return the frame of this rank's part of the result; with `top`, its highest ranks: see `highest_rows`."""
-    columns = shard.parts.in_edge_types(shard.owned, shard.shared)
+    ids = ids_in(shard.adjacency.memory_space)
+    columns = in_edge_types(ids, shard.owned, shard.shared)
     if top is None:
-        return shard.parts.write(names, columns, ranks, shard.offsets[communicator.rank])
+        return write(ids, names, columns, ranks, shard.offsets[communicator.rank])
     rows = highest(ranks, top) if ranks.size else ranks[:0].astype(np.int64)
-    return shard.parts.write(names, columns, ranks, 0, rows)
+    return write(ids, names, columns, ranks, 0, rows)
 
 
-def highest_rows(parts_name: str, top: int, frames: list[Any]) -> Any:
+def highest_rows(memory_space: MemorySpace, top: int, frames: list[Any]) -> Any:
     """Return the `top` highest ranks of the frames of all ranks."""
-    joined = dask.parts(parts_name).concat(frames, ignore_index=True)
+    joined = ids_in(memory_space).concat(frames)
     # Descending by value; the stable sort keeps equal values in the order of the result.
     return joined.take(np.argsort(-joined["pagerank"].to_numpy(), kind="stable")[:top]).reset_index(drop=True)

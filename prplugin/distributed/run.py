@@ -26,6 +26,7 @@ from prplugin.distributed.shard import build
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankError, WorkerLostError, counted, listed
 from prplugin.frames import dask
 from prplugin.frames.columns import resolve
+from prplugin.frames.vertices import ids_in
 from prplugin.gpu import runtime
 from prplugin.methods.estimates import Estimate
 from prplugin.methods.listing import methods
@@ -33,6 +34,7 @@ from prplugin.methods.registry import check_options, options_of
 from prplugin.options import EdgeOptions, GivenByVertex, Options, check_choice
 from prplugin.progress import State, Watch, watching
 from prplugin.result.ranking import DistributedRanking, Ranking, require_converged
+from prplugin.types.arrays import MemorySpace
 from prplugin.types.compressed import Compressed
 
 logger = logging.getLogger(__name__)
@@ -63,7 +65,7 @@ class DistributedGraph:
         columns = resolve(list(frame.columns), how.source, how.destination, how.weight, frame=frame)
         self._names = columns.vertex_names
         self._unused_weight = columns.unused_weight
-        self._parts_name = dask.parts_name(frame)
+        self._memory_space = dask.memory_space_of(frame)
         self._workers = _Workers(client)
         if client not in _with_plugin:
             self._workers.install(mailbox.MessagePlugin())
@@ -81,10 +83,10 @@ class DistributedGraph:
         # A worker that holds no partition gets an empty one, which is last in the frame.
         partitions.append(like.iloc[:0])
         arguments = [
-            (self._parts_name, [partitions[p] for p in mine], mine, columns_in_use, additional)
+            (self._memory_space, [partitions[p] for p in mine], mine, columns_in_use, additional)
             for mine in (numbers or [len(partitions) - 1] for numbers in assigned)
         ]
-        self._building = self._shards = self._workers.start(program, self._parts_name, arguments)
+        self._building = self._shards = self._workers.start(program, self._memory_space, arguments)
         if lasting:
             counts = self._workers.apply(attrgetter("n", "m"), self._shards[0], 0)
             self.n, self.m = self._workers.result([*self._shards, counts], counts)
@@ -104,7 +106,7 @@ class DistributedGraph:
     def __reduce_ex__(self, protocol: object) -> Any:
         raise _unsupported("pickle and copy")
 
-    def update(self, add: Any, remove: Any) -> None:
+    def update(self, add: object, remove: object) -> None:
         raise _unsupported("update()")
 
     def estimate(self) -> Estimate:
@@ -117,7 +119,7 @@ class DistributedGraph:
     def rank(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
         """Compute one ranking, as `prplugin.Graph.rank` does; the ranks stay on the workers."""
         began = time.perf_counter()
-        _check_method(options, self._parts_name)
+        _check_method(options, self._memory_space)
         certified = options.certified or None
         for what, asked in {"seeds": given.seeds, "among": given.among, "certified=True": certified}.items():
             if asked is not None:
@@ -135,10 +137,10 @@ class DistributedGraph:
             (shard, self._names, options, vectors, threads, log if rank == 0 else None)
             for rank, (shard, threads) in enumerate(zip(self._shards, workers.threads, strict=True))
         ]
-        ranked = workers.start(rank_shard, self._parts_name, arguments)
+        ranked = workers.start(rank_shard, self._memory_space, arguments)
         frames = [workers.apply(itemgetter(0), result, rank) for rank, result in enumerate(ranked)]
         if options.top is not None:
-            frames = [workers.apply(partial(highest_rows, self._parts_name, options.top), frames, 0)]
+            frames = [workers.apply(partial(highest_rows, self._memory_space, options.top), frames, 0)]
         report = workers.apply(itemgetter(1), ranked[0], 0)
         try:
             found: Report = workers.result([*self._building, *ranked, *frames, report], report)
@@ -217,24 +219,24 @@ class _Workers:
             assigned[fewest].append(number)
         return assigned
 
-    def scatter(self, argument: Any) -> Any:
+    def scatter(self, argument: object) -> Any:
         """Send a large argument to all workers and return its future; return a small argument unchanged."""
         if safe_sizeof(argument) <= SCATTER_BYTES:
             return argument
         return self.client.scatter([argument], workers=self.addresses, broadcast=True, hash=False)[0]
 
-    def start(self, program: Any, parts_name: str, arguments: list[tuple[Any, ...]]) -> list[Future]:
+    def start(self, program: Any, memory_space: MemorySpace, arguments: list[tuple[Any, ...]]) -> list[Future]:
         """Start a program with the arguments of each rank, on its worker only and without retries."""
         job = f"{mailbox.JOB_PREFIX}{uuid.uuid4().hex}"
         return [
             self.client.submit(
-                _task, program, parts_name, job, self.addresses, rank, *own,
+                _task, program, memory_space, job, self.addresses, rank, *own,
                 key=f"{job}-{rank}", workers=[self.addresses[rank]], allow_other_workers=False, retries=0, pure=False,
             )
             for rank, own in enumerate(arguments)
         ]  # fmt: skip
 
-    def apply(self, function: Any, results: Any, rank: int) -> Future:
+    def apply(self, function: object, results: object, rank: int) -> Future:
         """Apply a function to a result or a list of results on the worker of a rank."""
         return self.client.submit(function, results, workers=[self.addresses[rank]], pure=False)
 
@@ -294,16 +296,16 @@ class _Workers:
         raise error
 
 
-METHODS = {
-    "prplugin.frames._pandas_parts": ("numpy", "native"),
-    "prplugin.frames._cudf_parts": ("persistent", "propagation-blocking"),
+METHODS: dict[MemorySpace, tuple[str, ...]] = {
+    "host": ("numpy", "native"),
+    "device": ("persistent", "propagation-blocking"),
 }
 """Methods available for partitions of pandas (host) and of cuDF (device)."""
 
 
-def _check_method(options: Options, parts_name: str) -> None:
+def _check_method(options: Options, memory_space: MemorySpace) -> None:
     """Raise unless the method is available on several workers and has the given options."""
-    available = METHODS[parts_name]
+    available = METHODS[memory_space]
     if options.method in available:
         check_options(methods()[options.method], options.method_options)
     elif options.method == "auto":
@@ -332,7 +334,7 @@ def _threads_by_address(client: Client) -> dict[str, int]:
 # --- on the workers -------------------------------------------------------------------------------------------------
 
 
-def _task(program: Any, parts_name: str, job: str, addresses: list[str], rank: int, *arguments: Any) -> Any:
+def _task(program: Any, memory_space: MemorySpace, job: str, addresses: list[str], rank: int, *arguments: Any) -> Any:
     """Run a rank of a program, outside the thread pool of the worker.
 
     In the thread pool, programs of two clients could deadlock, each waiting for a thread that the other occupies.
@@ -344,16 +346,15 @@ def _task(program: Any, parts_name: str, job: str, addresses: list[str], rank: i
         )
     secede()
     connection = worker, job, addresses, rank
-    if dask.parts(parts_name).memory_space == "host":
+    if memory_space == "host":
         with closing(mailbox.Mailbox(*connection)) as messages:
             return program(messages, *arguments)
     from prplugin.distributed.nccl import DeviceRanks  # imports CuPy, which cuDF has
-    from prplugin.frames import cudf
 
     with (
         closing(DeviceRanks(*connection)) as communicator,
         communicator.connected(),
-        cudf.on_cudf_stream(),
+        ids_in(memory_space).active(),
         runtime.device_allocation("device"),
     ):
         return program(communicator, *arguments)

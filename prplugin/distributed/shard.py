@@ -28,21 +28,25 @@ from prplugin.distributed.factorize import (
     split,
 )
 from prplugin.errors import InvalidEdgesError, overflow_error, refusal
-from prplugin.frames import dask
 from prplugin.frames.columns import Columns
-from prplugin.frames.dask import (
+from prplugin.frames.ids import Ids
+from prplugin.frames.partitions import (
     CommonType,
     column_info_of_partitions,
+    common_type_of,
     concat_endpoints,
     endpoints_of_partitions,
+    format_vertices,
+    integers_of,
     weights_of_partitions,
 )
+from prplugin.frames.vertices import ids_in
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import drop_duplicates
 from prplugin.graph.factorize import factorize_ids
 from prplugin.numerics.rounding import StepRounding, rounding_depth
 from prplugin.options import Duplicates
-from prplugin.types.arrays import namespace, to_host
+from prplugin.types.arrays import Array, MemorySpace, namespace, to_host
 from prplugin.types.edges import ANY, Edges, Floats, Integers, index_dtype
 
 
@@ -60,7 +64,6 @@ class Shard:
     m: int  # number of edges of the whole graph
     ghost_sources: list[Integers]  # per rank: the vertices of this rank that are its ghosts, in the order of its ghosts
     ghost_counts: list[int]  # number of ghosts per owner
-    parts: Any  # module of the operations on ids: `prplugin.frames._pandas_parts` or `_cudf_parts`
     shared: list[CommonType]  # common type of each column of the vertices
     owned: list[Any]  # ids that the rank owns, in the order of the result, column by column
     largest_in_degree: int  # largest in-degree of the whole graph
@@ -114,7 +117,7 @@ class _Rows(NamedTuple):
 
 def build(
     communicator: Communicator,
-    parts_name: str,
+    memory_space: MemorySpace,
     frames: list[Any],
     partitions: list[int],
     columns: Columns,
@@ -125,10 +128,11 @@ def build(
 ) -> Shard:
     """Build the graph; collective. Return this rank's part.
 
+    `memory_space`: Memory space of the partitions.
     `frames` are the partitions that this rank holds, at least one, by ascending number.
     `additional` holds the additional vertices, column by column; each rank adds a part of them.
     """
-    stages, parts = Stages(), dask.parts(parts_name)
+    stages, ids = Stages(), ids_in(memory_space)
     offset = 0
     if additional is not None:
         count = len(additional[0])
@@ -136,23 +140,21 @@ def build(
         additional = [column.iloc[offset:end].reset_index(drop=True) for column in additional]
     part = _part(communicator, [len(frame) for frame in frames], partitions, offset)
     labels = columns.id_labels(vertices=additional is not None)
-    pieces, part_columns = call_on_all(
-        communicator, partial(endpoints_of_partitions, parts, frames, partitions, columns)
-    )
-    shared = _shared(communicator, parts, part, pieces, additional, labels)
-    read_weights = partial(weights_of_partitions, parts, frames, partitions, part_columns, part.starts)
+    pieces, part_columns = call_on_all(communicator, partial(endpoints_of_partitions, ids, frames, partitions, columns))
+    shared = _shared(communicator, ids, part, pieces, additional, labels)
+    read_weights = partial(weights_of_partitions, ids, frames, partitions, part_columns, part.starts)
     weights: Floats | None = call_on_all(communicator, read_weights)
-    endpoints = concat_endpoints(parts, pieces, shared, labels)
+    endpoints = concat_endpoints(ids, pieces, shared, labels)
     del pieces
     if additional is not None:
         endpoints.append(additional)
     stages.done("read")
     if [common.kind for common in shared] == ["integer"]:
-        keys = [parts.integers_of(ids[0], label[0], shared[0]) for ids, label in zip(endpoints, labels, strict=True)]
+        keys = [integers_of(ids, end[0], label[0], shared[0]) for end, label in zip(endpoints, labels, strict=True)]
         splitters = keys_of_integers(communicator, part, keys)
         owned = None
     else:
-        keys, splitters, owned = keys_by_appearance(communicator, parts, part, endpoints, labels, shared)
+        keys, splitters, owned = keys_by_appearance(communicator, ids, part, endpoints, labels, shared)
     del endpoints, frames
     stages.done("keys")
     rows = _edges_of_owned_targets(
@@ -174,7 +176,6 @@ def build(
         m=sum(edge_counts),
         ghost_sources=ghost_sources,
         ghost_counts=ghost_counts,
-        parts=parts,
         shared=shared,
         owned=[keys_owned] if owned is None else owned,
         largest_in_degree=max(in_degrees),
@@ -202,7 +203,7 @@ def _part(communicator: Communicator, lengths: list[int], partitions: list[int],
 
 def _shared(
     communicator: Communicator,
-    parts: Any,
+    ids: Ids,
     part: Part,
     pieces: list[Any],
     additional: list[Any] | None,
@@ -211,8 +212,8 @@ def _shared(
     """Return the common type of each column of the vertices over all partitions; collective."""
 
     def facts() -> tuple[Any, Any]:
-        of_partitions = column_info_of_partitions(parts, pieces, part.partitions, part.starts, labels)
-        of_additional = additional and [parts.column_info(*pair) for pair in zip(additional, labels[2], strict=True)]
+        of_partitions = column_info_of_partitions(ids, pieces, part.partitions, part.starts, labels)
+        of_additional = additional and [ids.column_info(*pair) for pair in zip(additional, labels[2], strict=True)]
         return list(zip(part.partitions, of_partitions, strict=True)), of_additional
 
     of_ranks = gather_results(communicator, facts)
@@ -222,7 +223,7 @@ def _shared(
         endpoints = [[of_endpoints[end][column] for of_endpoints in found] for end in range(2)]
         if additional is not None:
             endpoints.append([of_additional[column] for _, of_additional in of_ranks])
-        shared.append(parts.common_type_of(endpoints, list(column_labels)))
+        shared.append(common_type_of(endpoints, list(column_labels)))
     return shared
 
 
@@ -294,7 +295,7 @@ def _shuffle(
         received += [(partition, rank, *cut) for partition, cut in zip(sent_partitions, pairwise(ends), strict=True)]
     received.sort()
 
-    def shuffle(column: Any) -> Any:
+    def shuffle(column: Array | None) -> Any:
         if column is None:
             return None
         arrays = communicator.all_to_all_arrays(split(column[order], sizes))
@@ -371,7 +372,7 @@ def _sum_out_weights(communicator: Communicator, shard: Shard, label: str) -> No
             owned[vertices] += weights
     if adjacency.weighted:
         overflowing = to_host(xp.flatnonzero(~xp.isfinite(owned)))
-        first = shard.parts.format_vertices(shard.owned, overflowing[:5])
+        first = format_vertices(shard.owned, overflowing[:5])
         counts, first_of_ranks = zip(*communicator.all_gather((overflowing.size, first)), strict=True)
         if count := sum(counts):
             ids = [vertex for of_rank in first_of_ranks for vertex in of_rank]

@@ -1,59 +1,78 @@
 """Adapters for dataframe and graph libraries. No other package depends on these libraries.
 
-`prplugin.frames.base` defines their protocols.
+An adapter is one file: a module with the functions of `FrameAdapter`, listed in `FIRST_ADAPTERS` or `LAST_ADAPTERS`.
+Ids are read, compared and written by `prplugin.frames.ids.Ids`.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, full_name, listed
-from prplugin.frames import dask
-from prplugin.frames.base import FrameAdapter, is_a, on_host
-from prplugin.frames.columns import index_levels, positions, resolve
+from prplugin.frames import cudf, dask, narwhals, pandas, parquet, proxies
+from prplugin.frames.base import on_host
+from prplugin.frames.columns import Columns, index_levels, positions, resolve
 from prplugin.frames.vertices import Vertices
 from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace
-from prplugin.types.edges import Edges
+from prplugin.types.edges import Edges, GroupedEdges
 
 if TYPE_CHECKING:
     from prplugin.frames.times import Clock
 
-__all__ = ["FrameEdges", "adapter_for", "read_edges", "sizes_of"]
+
+class FrameAdapter(Protocol):
+    """Reads edges from the frames of one library; implemented by a module or an object.
+
+    It imports the library only in `open_frame` and `read`. `Any` stands for types of the library.
+    """
+
+    def accepts(self, frame: Any, /) -> bool:
+        """Return whether this adapter reads an object."""
+
+    def memory_space_of(self, frame: Any, /) -> MemorySpace:
+        """Return the memory space of the edges that `read` returns."""
+
+    def open_frame(self, frame: Any, /) -> tuple[Any, list[Hashable]]:
+        """Return the frame in the form that `read` takes, and its column labels."""
+
+    def read(
+        self, frame: Any, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
+    ) -> tuple[Edges | GroupedEdges, Vertices]:
+        """Factorize the endpoints; return the edges by position, and the vertices in the order of the result.
+
+        Integer ids are in ascending order. Other ids are in the order of first appearance: row by row, source before
+        destination, then `vertices`.
+
+        `vertices`: Additional vertices, or None.
+        `edge_list`: Whether `Edges` in the order of the rows are required instead of `GroupedEdges`.
+        `lasting`: Whether the edges outlive the frame. If not, they may alias its columns.
+
+        Raises InvalidEdgesError: if ids are null, floating-point or of mixed kinds, or weights are not finite and
+        non-negative.
+        """
+
+
+FIRST_ADAPTERS: tuple[FrameAdapter, ...] = (pandas, cudf, proxies)
+"""Adapters that are asked first whether they accept a frame, in this order."""
+
+LAST_ADAPTERS: tuple[FrameAdapter, ...] = (dask, parquet, narwhals.WRAPPED, narwhals)
+"""Adapters that are asked last, in this order: see `prplugin.constructors.SOURCES`."""
 
 
 def adapter_for(frame: object) -> FrameAdapter:
-    """Return the adapter for a frame: a module, imported on first use, or an object for a Dask frame."""
-    if dask.accepts(frame):
-        return dask.ComputedFrame(frame)
-    is_cudf, is_pandas = is_a(frame, "cudf", "DataFrame"), is_a(frame, "pandas", "DataFrame")
-    if "cudf.pandas" in sys.modules and (is_cudf or is_pandas):
-        # Also for plain frames: other arguments may be proxies, and pandas objects created by adapters would be.
-        from prplugin.frames import proxies
+    """Return the first adapter that accepts a frame."""
+    for adapter in (*FIRST_ADAPTERS, *LAST_ADAPTERS):
+        if adapter.accepts(frame):
+            return adapter
+    raise unsupported(frame)
 
-        return proxies
-    if is_cudf:
-        from prplugin.frames import cudf
 
-        return cudf
-    if is_pandas:
-        from prplugin.frames import pandas
-
-        return pandas
-    if isinstance(frame, (str, os.PathLike)) or is_a(frame, "pyarrow.dataset", "Dataset"):
-        from prplugin.frames import parquet
-
-        return parquet
-    from prplugin.frames import narwhals
-
-    if narwhals.is_wrapped(frame):
-        return narwhals.WrappedFrame(frame)
-    if narwhals.is_supported(frame):
-        return narwhals
-    raise InvalidEdgesError(
+def unsupported(frame: object) -> InvalidEdgesError:
+    """Return the error for edges that no adapter accepts."""
+    return InvalidEdgesError(
         "edges must be a DataFrame of cuDF, pandas, polars or Dask, another table that narwhals or Arrow knows, or the "
         f"path of a Parquet file, not {full_name(frame)}. {_conversion_hint(frame)}"
     )
@@ -97,8 +116,6 @@ def read_edges(
     """
     if memory_space == "host":
         if "cudf.pandas" in sys.modules:
-            from prplugin.frames import proxies
-
             frame = proxies.unwrap(frame, on_gpu=False)
         frame = on_host(frame.compute() if type(frame).__module__.partition(".")[0] == "dask_cudf" else frame)
     adapter = adapter_for(frame)
@@ -107,15 +124,13 @@ def read_edges(
     if removed and not any(positions(labels, name) for name in (weight, time) if name is not None):
         weight = time = None
     columns = resolve(labels, schema.source, schema.destination, weight, time, None if time is None else clock, opened)
-    if adapter is (pandas := sys.modules.get("prplugin.frames.pandas")):
+    if pandas.accepts(frame):
         edges, vertices = pandas.read_changes(opened, columns)
     else:
         edges, vertices = adapter.read(opened, columns, None, edge_list=True, lasting=True)
     assert isinstance(edges, Edges)
     if edges.memory_space != memory_space:  # a frame of another library
-        from prplugin.frames import cudf  # imports cuDF, which holds the graph
-
-        vertices = cudf.Vertices.of_host(vertices)
+        vertices = vertices.on_device()
     return FrameEdges(edges.on_host(), vertices)
 
 
@@ -141,7 +156,7 @@ def sizes_of(
         )
     rows, types = _rows_and_types(frame)
     sizes = [_bytes_of_integer(types[position]) for position in (*columns.source, *columns.destination)]
-    return rows, "string" if 0 in sizes else "int32" if max(sizes) <= 4 else "int64", adapter.memory_space
+    return rows, "string" if 0 in sizes else "int32" if max(sizes) <= 4 else "int64", adapter.memory_space_of(edges)
 
 
 def _rows_and_types(frame: Any) -> tuple[int, list[Any]]:

@@ -10,8 +10,8 @@ import pandas as pd
 import pyarrow as pa
 
 from prplugin.errors import InvalidEdgesError, full_name, listed
-from prplugin.frames._pandas_ids import decode_arrow
 from prplugin.frames.base import is_a, on_host
+from prplugin.frames.host_columns import decode_arrow
 
 
 def is_supported(frame: object) -> bool:

@@ -7,13 +7,11 @@ import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, listed
 from prplugin.suggestions import close_name, plain
-
-if TYPE_CHECKING:
-    from prplugin.frames.times import Clock
+from prplugin.types.edges import Floats, Integers
 
 KNOWN_PAIRS = (("src", "dst"), ("source", "destination"), ("source", "target"), ("from", "to"))
 """Default names of the endpoint columns, in order of precedence."""
@@ -28,6 +26,13 @@ WEIGHTS = frozenset(["weight", "weights", "wt", "wts", "wgt", "wgts", "w", "edge
 """Plain names of probable weight columns, for `Columns.unused_weight`."""
 
 
+class TimeReader(Protocol):
+    """Reads the times of edges: `prplugin.frames.times.Clock`."""
+
+    def read(self, column: Any, label: str) -> tuple[Floats | None, Integers | None]:
+        """Return the times of a column, if weights decay, and the rows within the window, if not all are."""
+
+
 @dataclass(frozen=True, slots=True)
 class Columns:
     """Positions and names of the columns in a frame; lists with several entries if a vertex has several columns."""
@@ -40,7 +45,7 @@ class Columns:
     weight_name: Hashable
     time: int | None = None
     time_name: Hashable = None
-    clock: Clock | None = None
+    clock: TimeReader | None = None
     unused_weight: Hashable = None
     """Name of a probable weight column, if no weight is named."""
 
@@ -87,7 +92,7 @@ def resolve(
     destination: object,
     weight: Hashable,
     time: Hashable = None,
-    clock: Clock | None = None,
+    clock: TimeReader | None = None,
     frame: object = None,
 ) -> Columns:
     """Find the columns of a frame with these labels; without names, by the known pairs.
@@ -141,7 +146,7 @@ def _known_pair(labels: Sequence[Hashable], frame: object) -> tuple[str, str]:
         )
     pairs = ", ".join("/".join(pair) for pair in KNOWN_PAIRS)
     raise ColumnNotFoundError(
-        f"none of the pairs of columns {pairs} is in the frame. {_present(labels, frame)} Name "
+        f"none of the pairs of columns {pairs} is in the frame. {columns_present(labels, frame)} Name "
         f"the two columns: pagerank(edges, source, destination).{_suggested_call([*index_levels(frame), *labels])}"
     )
 
@@ -236,7 +241,7 @@ def _position(labels: Sequence[Hashable], where: str, frame: object, name: Hasha
         meant = f" Did you mean {role}={close!r}?" if close else ""
         if isinstance(name, tuple) and name and all(positions(labels, part) for part in name):
             meant = f" Did you mean the list {role}={list(name)!r}?"
-        raise ColumnNotFoundError(f"there is no column {name!r} in {where}. {_present(labels, frame)}{meant}")
+        raise ColumnNotFoundError(f"there is no column {name!r} in {where}. {columns_present(labels, frame)}{meant}")
     if len(found) > 1:
         raise InvalidEdgesError(
             f"column {name!r} is in {where} {len(found)} times, at positions {listed(found)}. "
@@ -249,7 +254,7 @@ def _quoted(names: Sequence[Hashable]) -> str:
     return listed([repr(name) for name in names], shown=20)
 
 
-def _present(labels: Sequence[Hashable], frame: object) -> str:
+def columns_present(labels: Sequence[Hashable], frame: object) -> str:
     """Return a sentence that names the columns of a frame, and one that names the levels of its index, if named."""
     columns = f"Its columns are {_quoted(labels)}." if labels else "It has no columns."
     if not (levels := index_levels(frame)):
@@ -265,30 +270,3 @@ def index_levels(frame: Any) -> list[Hashable]:
     if not isinstance(names, (list, tuple)) or names in ([None], (None,)):
         return []
     return [f"level_{level}" if name is None else name for level, name in enumerate(names)]
-
-
-def endpoints_of(library: Any, frame: Any, columns: Columns, vertices: object = None) -> list[list[Any]]:
-    """Return the source columns, the destination columns and, if given, the additional vertex columns.
-
-    `library` is the adapter of pandas or cuDF.
-    """
-    both = (columns.source, columns.destination)
-    endpoints = [[library.column_of(frame, position) for position in end] for end in both]
-    if vertices is not None:
-        names = columns.source_names if len(columns.source) > 1 else None
-        endpoints.append(library.id_columns(vertices, names, "vertices"))
-    return endpoints
-
-
-def columns_of(library: Any, frame: Any, names: list[Hashable], what: str) -> list[Any]:
-    """Return columns of a frame by name; raise if one is absent or repeated. `what` names the frame in messages."""
-    labels = list(frame.columns)
-    found = [positions(labels, name) for name in names]
-    if absent := [name for name, places in zip(names, found, strict=True) if not places]:
-        raise InvalidOptionError(
-            f"{what} has no column {listed([repr(name) for name in absent])}: it needs the columns "
-            f"{listed([repr(name) for name in names])}. {_present(labels, frame)} Rename or add columns."
-        )
-    if repeated := [name for name, places in zip(names, found, strict=True) if len(places) > 1]:
-        raise InvalidOptionError(f"{what} has column {repeated[0]!r} more than once. Rename or drop all but one.")
-    return [library.column_of(frame, places[0]) for places in found]

@@ -8,18 +8,25 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, full_name, listed
-from prplugin.frames.columns import Columns
-from prplugin.frames.vertices import Boundary, Labels, finite_numbers, format_ids
-from prplugin.frames.vertices import Vertices as BaseVertices
+from prplugin.frames.vertices import Boundary, Vertices, format_ids, ids_in
 from prplugin.graph.adjacency import Adjacency
-from prplugin.types.arrays import MemorySpace, memory_space_of, namespace, plain_array, to_host, to_memory
+from prplugin.graph.factorize import edges_by_id
+from prplugin.types.arrays import (
+    MemorySpace,
+    finite_numbers,
+    memory_space_of,
+    namespace,
+    plain_array,
+    to_host,
+    to_memory,
+)
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, Integers, index_dtype, offset_dtype
 
@@ -53,48 +60,6 @@ class OnHost(Boundary):
 
     def values(self, array: Any) -> Any:
         return to_memory(array, self.memory_space)
-
-
-class Vertices:
-    """The vertices 0..n-1. Creates `BaseVertices`, and imports pandas or cuDF, on first use."""
-
-    def __init__(self, n: int, memory_space: MemorySpace, *, in_cudf: bool) -> None:
-        self._n, self._memory_space, self._in_cudf = n, memory_space, in_cudf
-
-    def __len__(self) -> int:
-        return self._n
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # pickle accesses names before the attributes are set
-            raise AttributeError(name)
-        return getattr(self._columns, name)
-
-    def plain_ids(self, rows: Integers) -> list[Any]:
-        return list(rows.tolist())
-
-    def read_values(self, given: Any, what: str) -> Floats:
-        on_host = type(given) is np.ndarray and self._memory_space == "host" and given.shape == (self._n,)
-        values = finite_numbers(given) if on_host else None
-        return self._columns.read_values(given, what) if values is None else values
-
-    def write(self, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> Any:
-        return self._columns.write(ranks, rows, labels)
-
-    @cached_property
-    def _columns(self) -> BaseVertices:
-        names: list[Hashable] = ["vertex"]
-        if self._in_cudf:
-            import cupy  # lazy import; the graph is in CuPy arrays
-
-            from prplugin.frames import cudf
-
-            return cudf.Vertices(names, [cupy.arange(self._n)], ["integer"])
-        import pandas as pd
-
-        from prplugin.frames import pandas
-
-        ids = pd.array(np.arange(self._n), dtype=np.dtype(np.int64))
-        return pandas.Vertices(names, [ids], ["integer"], boundary=OnHost(self._memory_space))
 
 
 def is_sparse(matrix: object) -> bool:
@@ -135,7 +100,7 @@ def read_matrix(offsets: Any, indices: Any, weights: Any) -> Matrix:
     return Matrix(matrix.format, offsets, indices, weights, int(matrix.shape[0]), names)
 
 
-def adjacency(matrix: Matrix, ids: object = None) -> tuple[Adjacency, BaseVertices]:
+def adjacency(matrix: Matrix, ids: object = None) -> tuple[Adjacency, Vertices]:
     """Validate a matrix; return a graph with copies of its arrays in their memory space, and its vertices.
 
     `ids`: Ids of the vertices, in the order of the rows; None: 0..n-1. With integers the vertices are ordered by them.
@@ -160,39 +125,40 @@ def adjacency(matrix: Matrix, ids: object = None) -> tuple[Adjacency, BaseVertic
         indices = _positions(matrix.indices, offsets.size - 1, indices_name)
         weights = _weights(matrix.weights, indices.size, weights_name)
         graph = Adjacency.of(Compressed(offsets, indices, weights), by_target=matrix.layout == "csc")
+    in_cudf = graph.memory_space == "device" and "cudf" in sys.modules
     if ids is not None:
-        return _with_ids(graph, ids)
-    vertices: Any = Vertices(graph.n, graph.memory_space, in_cudf=_in_cudf(graph))
-    return graph, vertices
+        graph, vertices = _with_ids(graph, ids)
+        return graph, vertices.on_device() if in_cudf else vertices
+    if in_cudf:
+        return graph, Vertices(["vertex"], [ids_in("device").xp.arange(graph.n)], ["integer"], "device")
+    positions = np.arange(graph.n, dtype=np.int64)
+    return graph, Vertices(["vertex"], [positions], ["integer"], boundary=OnHost(graph.memory_space))
 
 
-def _in_cudf(graph: Adjacency) -> bool:
-    return graph.memory_space == "device" and "cudf" in sys.modules
-
-
-def _with_ids(graph: Adjacency, given: Any) -> tuple[Adjacency, BaseVertices]:
+def _with_ids(graph: Adjacency, given: Any) -> tuple[Adjacency, Vertices]:
     """Return the graph and its vertices with these ids, which must be distinct, one per row."""
     import pandas as pd
 
-    from prplugin.frames import pandas
-
-    given = pandas.from_other_libraries(plain_array(given, "vertices"), "vertices")
-    names: list[Hashable] = ["vertices"]
+    ids = ids_in("host")
+    given = ids.convert(plain_array(given, "vertices"), "vertices")
+    names: list[Hashable] = ["vertex"]
     if isinstance(given, pd.DataFrame) and given.shape[1] > 1:
         names = list(given.columns)
-        columns = [pandas.column_of(given, place) for place in range(len(names))]
+        columns = [ids.column_of(given, place) for place in range(len(names))]
     else:
-        columns = pandas.id_columns(given, None, "vertices")
+        columns = ids.id_columns(given, None, "vertices")
     if isinstance(given, (list, tuple)) and pd.api.types.infer_dtype(columns[0], skipna=False) in BUILTIN:
         columns = [columns[0].infer_objects()]
-    frame = pd.DataFrame({place: column.reset_index(drop=True) for place, column in enumerate(columns)}, copy=False)
-    if len(frame) != graph.n:
+    if len(columns[0]) != graph.n:
         raise InvalidOptionError(
-            f"vertices has {counted(len(frame), 'id')}, but the matrix has {counted(graph.n, 'row')}: pass one id per "
-            "row, in the order of the rows."
+            f"vertices has {counted(len(columns[0]), 'id')}, but the matrix has {counted(graph.n, 'row')}: pass one id "
+            "per row, in the order of the rows."
         )
-    places = list(range(len(names)))
-    loops, vertices = pandas.read(frame, Columns(places, places, None, names, names, None), None, edge_list=True)
+    labels = ["vertices"] if len(names) == 1 else [f"vertices[{name!r}]" for name in names]
+    loops, found, kinds = ids.encode(
+        [columns, columns], [labels, labels], partial(edges_by_id, grouped=False, lasting=True)
+    )
+    vertices = Vertices(names, found, kinds, boundary=OnHost(graph.memory_space))
     positions: Any = loops.source
     if len(vertices) < graph.n:
         repeated = np.flatnonzero(np.bincount(positions) > 1)
@@ -203,11 +169,7 @@ def _with_ids(graph: Adjacency, given: Any) -> tuple[Adjacency, BaseVertices]:
     if (positions[1:] < positions[:-1]).any():
         positions, edges = to_memory(positions, graph.memory_space), graph.edges
         graph = Adjacency(Edges(positions[edges.source], positions[edges.destination], edges.weights, graph.n))
-    if _in_cudf(graph):
-        from prplugin.frames import cudf
-
-        return graph, cudf.Vertices.of_host(vertices)
-    return graph, replace(vertices, boundary=OnHost(graph.memory_space))
+    return graph, vertices
 
 
 def _offsets(given: Any, m: int, n: int | None, label: str, members: str) -> Integers:
@@ -260,7 +222,5 @@ def _weights(given: Any, m: int, label: str) -> Floats | None:
     if given.shape != (m,):
         raise InvalidEdgesError(f"{label} has the shape {given.shape}: it needs one value for each of {m:,} edges.")
     if (weights := finite_numbers(given)) is None:
-        from prplugin.frames import pandas  # imports pandas
-
-        weights = pandas.numbers_of_array(given, label, InvalidEdgesError)
+        weights = ids_in("host").numbers_of_array(given, label, InvalidEdgesError)
     return None if bool((weights == 1).all()) else weights

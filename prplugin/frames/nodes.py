@@ -14,16 +14,16 @@ import numpy as np
 
 from prplugin.cpu.sorting import offsets_of, rows_of
 from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, full_name, listed
+from prplugin.frames import pandas
 from prplugin.frames.base import is_a
 from prplugin.frames.columns import resolve
+from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import with_reverse_edges
 from prplugin.types.edges import Edges, Integers, index_dtype
 
 if TYPE_CHECKING:
     import networkx as nx
-
-    from prplugin.frames import pandas
 
 SPARSE = 16
 """Ratio of the range of integer nodes of NetworkX to their number up to which a table maps nodes to positions."""
@@ -51,11 +51,9 @@ def check_type(graph: object, library: str, constructor: str) -> None:
         raise InvalidEdgesError(f"{constructor} takes a graph of {library}, not {full_name(graph)}.")
 
 
-def adjacency(graph: NodeGraph) -> tuple[Adjacency, pandas.Vertices]:
+def adjacency(graph: NodeGraph) -> tuple[Adjacency, Vertices]:
     """Return the graph, and its vertices in the order of the result: integers ascending, others as in `nodes`."""
     import pandas as pd  # required for ids and results
-
-    from prplugin.frames import pandas  # imports pandas
 
     edgeless = pd.DataFrame({"src": [], "dst": []})
     try:
@@ -66,7 +64,7 @@ def adjacency(graph: NodeGraph) -> tuple[Adjacency, pandas.Vertices]:
     if graph.weights is not None:
         builtin = {type(weight) for weight in graph.weights} <= {bool, int, float}
         column = pd.Series(np.array(graph.weights) if builtin else graph.weights, dtype=None if builtin else object)
-        weights = pandas.numbers(column, graph.label, "edge", InvalidEdgesError)
+        weights = vertices.ids.numbers(column, graph.label, "edge", InvalidEdgesError)
         if (weights == 1).all():
             weights = None
     n = len(graph.nodes)

@@ -1,49 +1,42 @@
-"""Adapter of Parquet files, given by path or as a pyarrow dataset. Imports pandas.
+"""Adapter of Parquet files, given by path or as a pyarrow dataset.
 
-If memory suffices, or edges have times, the columns in use are read as one table, otherwise one row group at a time, in
-two passes. The first pass collects the vertices and their degrees, the second stores the edges. Host memory then holds
-one row group, the id and the degrees of each vertex (for integer ids in a hash table, of which a quarter to a half is
-in use), and 4 bytes per edge (8 for 2**31 or more vertices), plus 8 for a weight, plus 4 if an edge list is required,
-for ``directed=False`` or `duplicates`.
-
-The narwhals adapter reads the table or each row group, so that ids are compared, and errors reported, in the same way.
-Ranks are returned as a `pyarrow.Table`.
+If memory suffices, or edges have times, the columns in use are read as one table, otherwise one row group at a time, by
+`prplugin.frames.row_groups`. Ranks are returned as a `pyarrow.Table`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from itertools import chain
-from typing import Any, TypeAlias
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.dataset as ds
-
-from prplugin.cpu import library
-from prplugin.errors import InvalidEdgesError, PageRankError
-from prplugin.frames import _pandas_ids, _pandas_kinds, arrow, narwhals
+from prplugin.errors import InvalidEdgesError
+from prplugin.frames import narwhals
+from prplugin.frames.base import is_a
 from prplugin.frames.columns import Columns
-from prplugin.frames.factorize import EdgesById
-from prplugin.frames.vertex_index import VertexIndex
-from prplugin.machine import bytes_available
-from prplugin.types.arrays import MemorySpace, expand_values
-from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
+from prplugin.frames.vertices import Vertices
+from prplugin.types.arrays import MemorySpace
+from prplugin.types.edges import Edges, GroupedEdges
 
-memory_space: MemorySpace = "host"
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
 
-PEAK = 4
-"""Upper estimate of the peak memory of reading and factorizing a table, in multiples of its size."""
 
-VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-"""Types that Arrow does not unify with others, and the types to which they are decoded."""
+def accepts(frame: object) -> bool:
+    """Return whether an object is a path or a dataset of pyarrow."""
+    return isinstance(frame, (str, os.PathLike)) or is_a(frame, "pyarrow.dataset", "Dataset")
+
+
+def memory_space_of(frame: object) -> MemorySpace:
+    """Return "host"."""
+    return "host"
 
 
 def open_frame(frame: Any) -> tuple[ds.Dataset, list[Hashable]]:
     """Open a path as a pyarrow dataset; return the dataset, and its column labels."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
     if isinstance(frame, (str, os.PathLike)):
         path = os.fspath(frame)
         try:
@@ -73,311 +66,13 @@ def open_frame(frame: Any) -> tuple[ds.Dataset, list[Hashable]]:
 
 def read(
     frame: ds.Dataset, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
-) -> tuple[Edges | GroupedEdges, narwhals.Vertices]:
-    """Factorize the endpoints of a dataset: see `prplugin.frames.base.FrameAdapter.read`. Edges never alias columns."""
+) -> tuple[Edges | GroupedEdges, Vertices]:
+    """Factorize the endpoints of a dataset: see `prplugin.frames.FrameAdapter.read`. Edges never alias columns."""
+    from prplugin.frames import row_groups
+
     used, columns = columns.in_use()
-    files, common = _files_of(frame, columns, used)
+    files, common = row_groups.files_of(frame, columns, used)
     at_once = columns.time is not None  # the latest time is known only when all are read
-    if (table := _table(files, common, at_once=at_once)) is not None:
+    if (table := row_groups.table_of(files, common, at_once=at_once)) is not None:
         return narwhals.read(table, columns, vertices, edge_list=edge_list, lasting=lasting)
-    return _read_row_groups(files, common, columns, vertices, edge_list=edge_list)
-
-
-def _table(files: list[_File], common: list[pa.Field | None], *, at_once: bool) -> pa.Table | None:
-    """Return all row groups as one table; None if memory does not suffice, or if their types differ.
-
-    With `at_once`, available memory is not checked, and different types raise InvalidEdgesError.
-    """
-    max_bytes, rows = bytes_available() / PEAK, sum(file.rows for file in files)
-    tables: list[pa.Table] = []
-    total_bytes = total_rows = 0
-    for file in files:
-        for table in file.tables(common):
-            tables.append(table)
-            total_bytes, total_rows = total_bytes + table.nbytes, total_rows + table.num_rows
-            if at_once and table.schema != tables[0].schema:
-                raise InvalidEdgesError(
-                    f"{file.where} has other types than the files before it, which edges with times may not have: "
-                    "cast the files to one type."
-                )
-            if not at_once and (table.schema != tables[0].schema or total_bytes * rows > max_bytes * total_rows):
-                return None
-    return pa.concat_tables(tables) if tables else None
-
-
-# --- files ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _File:
-    """A Parquet file, with the schema of the columns in use."""
-
-    fragment: Any  # pyarrow.dataset.ParquetFileFragment
-    schema: pa.Schema
-    rows: int
-
-    @property
-    def where(self) -> str:
-        """Name of the file, for messages."""
-        return f"file {self.fragment.path!r}"
-
-    def tables(self, common: list[pa.Field | None]) -> Iterator[pa.Table]:
-        """Yield the row groups as tables, cast to the types from `_files_of`."""
-        by_name = {name: ds.field((name,)) for name in self.schema.names}
-        with _errors_of(self.fragment):
-            for part in self.fragment.split_by_row_group():
-                table = part.to_table(columns=by_name, schema=self.schema)
-                columns = [self._cast(*pair) for pair in zip(table.columns, common, strict=True)]
-                triples = zip(common, self.schema, columns, strict=True)
-                fields = [(field or own).with_type(column.type) for field, own, column in triples]
-                yield pa.table(columns, pa.schema(fields))
-
-    def _cast(self, column: pa.ChunkedArray, field: pa.Field | None) -> pa.ChunkedArray:
-        if pa.types.is_dictionary(column.type):  # dictionaries differ between row groups
-            column = _pandas_ids.decode_arrow(column, "")
-        if field is None or column.type == field.type:
-            return column
-        try:
-            return column.cast(field.type)
-        except pa.ArrowException as error:
-            raise InvalidEdgesError(
-                f"column {field.name!r} of {self.where} ({column.type}) holds values that {field.type}, the type in "
-                f"common with other files, does not: {error}. Cast the files to one type."
-            ) from error
-
-
-@contextmanager
-def _errors_of(fragment: Any) -> Iterator[None]:
-    """Convert errors of Arrow to `InvalidEdgesError` with the name of the file."""
-    try:
-        yield
-    except MemoryError:
-        raise
-    except (OSError, pa.ArrowException) as error:
-        raise InvalidEdgesError(f"file {fragment.path!r} cannot be read as Parquet: {error}") from error
-
-
-def _files_of(dataset: ds.Dataset, columns: Columns, used: list[int]) -> tuple[list[_File], list[pa.Field | None]]:
-    """Return the files of a dataset, and the field to which row groups are cast for each column in `used`.
-
-    The common type has the largest width of integers and floats, the finest unit of times and the most digits of
-    decimals, so that no value changes. Weights, and integers without a common type, keep their types, and their field
-    is None.
-    """
-    schema = [dataset.schema.field(position) for position in used]
-    names = [field.name for field in schema]
-    files = [_file(dataset, fragment, columns, names) for fragment in dataset.get_fragments()]
-    return files, [_common_field(files, position, field, columns) for position, field in enumerate(schema)]
-
-
-def _file(dataset: ds.Dataset, fragment: Any, columns: Columns, names: list[str]) -> _File:
-    with _errors_of(fragment):
-        schema, rows = fragment.physical_schema, fragment.metadata.num_rows
-    keys = ds.get_partition_keys(fragment.partition_expression)
-    folders = [key for key in keys if key not in schema.names]
-    columns.within([*schema.names, *folders], f"file {fragment.path!r}")
-    if duplicated := [name for name in names if name in keys and name in schema.names]:
-        if any(name in folders for name in names):
-            raise InvalidEdgesError(
-                f"column {duplicated[0]!r} is in file {fragment.path!r} and in the name of its folder, too: rename one."
-            )
-        # Without the partition expression Arrow reads these columns from the file, not from the folder name.
-        fragment = dataset.format.make_fragment(fragment.path, fragment.filesystem)
-    if isinstance(dataset.partitioning, ds.HivePartitioning):
-        for position in {*columns.source, *columns.destination}:
-            if (name := names[position]) in folders:
-                _require_canonical_folder_name(name, keys[name], fragment.path)
-    found = [dataset.schema.field(name) if name in folders else schema.field(name) for name in names]
-    return _File(fragment, pa.schema(found), rows)
-
-
-def _require_canonical_folder_name(name: str, value: object, path: str) -> None:
-    """Raise if a folder name is not the canonical form of its integer: Arrow reads src=007 and src=7 as one id."""
-    if isinstance(value, int) and f"{name}={value}" not in path.split("/"):
-        raise InvalidEdgesError(
-            f"column {name!r} has the id {value} from the name of the folder of file {path!r}, which is not "
-            "written so: different names could be one vertex. Read them as strings: pass a dataset with "
-            f"partitioning=pyarrow.dataset.partitioning(pyarrow.schema({{{name!r}: 'string'}}), flavor='hive')."
-        )
-
-
-def _common_field(files: list[_File], position: int, field: pa.Field, columns: Columns) -> pa.Field | None:
-    """Return the field of the dataset's schema in the common type of the files; None to keep the types of the files."""
-    label = f"column {field.name!r}"
-    if position == columns.weight:
-        _refuse_weights_in_part(files, position, label)
-        return None
-    members = [(file.schema.field(position).type, file.where, file.rows) for file in files]
-    if not members or field.type != members[0][0]:  # a schema given by the user, not that of the first file
-        members.append((field.type, "the dataset's schema", 1))
-    members = [member for member in members if member[2]] or members[:1]
-    file_labels = [f"{label} of {where} ({kind})" for kind, where, _ in members]
-    _pandas_kinds.common_kind(members, file_labels, lambda member, file_label: _kind(member[0], file_label))
-    common = _common_type([_plain(kind) for kind, _, _ in members])
-    return None if common is None else field.with_type(common)
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return _plain(kind.value_type) if pa.types.is_dictionary(kind) else kind
-
-
-def _kind(kind: pa.DataType, label: str) -> str:
-    """Return the kind of ids of an Arrow type, as in `prplugin.frames._pandas_kinds.kind_of`."""
-    kind = _plain(kind)
-    if pa.types.is_floating(kind):
-        return "float"
-    return _pandas_kinds.kind_of(arrow.series(pa.chunked_array([], kind), label), label)
-
-
-def _common_type(kinds: list[pa.DataType]) -> pa.DataType | None:
-    """Return the type that holds all values of types of one kind; None for integers without a common type."""
-    kinds = [kind for kind in kinds if not pa.types.is_null(kind)] or kinds[:1]
-    first = kinds[0]
-    if all(kind == first for kind in kinds):
-        return first
-    if all(pa.types.is_integer(kind) for kind in kinds):
-        common = np.result_type(*(kind.to_pandas_dtype() for kind in kinds))
-        return pa.from_numpy_dtype(common) if common.kind in "iu" else None
-    kinds = [kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind for kind in kinds]
-    kinds = [VIEWS.get(kind, kind) for kind in kinds]
-    zone = next((kind.tz for kind in kinds if pa.types.is_timestamp(kind)), None)
-    kinds = [pa.timestamp(kind.unit, zone) if pa.types.is_timestamp(kind) else kind for kind in kinds]
-    schemas = [pa.schema([("ids", kind)]) for kind in kinds]
-    return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
-
-
-def _refuse_weights_in_part(files: list[_File], position: int, label: str) -> None:
-    """Raise if weights are numeric in some files but not in all."""
-    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean, pa.types.is_null)
-    first: dict[bool, str] = {}
-    for file in files:
-        kind = _plain(file.schema.field(position).type)
-        first.setdefault(any(test(kind) for test in tests), f"{label} of {file.where} ({kind})")
-    if len(first) == 2:
-        raise InvalidEdgesError(
-            f"{first[True]} holds numbers, but {first[False]} does not: cast it, for instance to float64."
-        )
-
-
-# --- row groups -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _RowGroups:
-    """The row groups of files; `common` as from `_files_of`."""
-
-    files: list[_File]
-    common: list[pa.Field | None]
-    columns: Columns
-
-    @property
-    def rows(self) -> int:
-        """Number of rows of all files."""
-        return sum(file.rows for file in self.files)
-
-    def read(self, by_id: EdgesById | None = None) -> Iterator[tuple[Any, narwhals.Vertices]]:
-        """Yield the edges and the vertices of each row group; integer ids are factorized by `by_id`."""
-        row = 0
-        for file in self.files:
-            for table in file.tables(self.common):
-                try:
-                    read = narwhals.read(table, self.columns, None, edge_list=True, by_id=by_id)
-                except PageRankError as error:
-                    if not row:
-                        raise
-                    where = f"in the row group that begins with row {row:,}, from which rows are counted here"
-                    raise type(error)(f"{where}: {error}") from error
-                yield read
-                row += table.num_rows
-
-    def integer_dtype(self) -> np.dtype[Any] | None:
-        """Return the type that holds the ids of both endpoints, if both are single columns of integers; else None."""
-        columns = self.columns
-        fields = [self.common[position] for position in (*columns.source, *columns.destination)]
-        if len(fields) > 2 or not all(field is not None and pa.types.is_integer(field.type) for field in fields):
-            return None
-        dtype = np.result_type(*(field.type.to_pandas_dtype() for field in fields if field is not None))
-        return dtype if dtype.kind in "iu" else None  # uint64 and a signed type have none
-
-
-_Passes: TypeAlias = tuple[list[Any], Integers, Callable[[], Iterator[Edges]]]
-"""The ids of the vertices; their in- and out-degrees; and a function that reads the edges again, by position."""
-
-
-def _read_row_groups(
-    files: list[_File], common: list[pa.Field | None], columns: Columns, vertices: object, *, edge_list: bool
-) -> tuple[Edges | GroupedEdges, narwhals.Vertices]:
-    """Factorize the endpoints, one row group at a time."""
-    groups = _RowGroups(files, common, columns)
-    # An empty table of the common types; int64 for columns whose files keep their types (weights, some integers).
-    schema = [field or pa.field(str(position), pa.int64()) for position, field in enumerate(common)]
-    no_edges, additional = narwhals.read(pa.schema(schema).empty_table(), columns, vertices, edge_list=True)
-    no_vertices = additional.with_ids([ids[:0] for ids in additional.ids], additional.kinds)
-    dtype = groups.integer_dtype()
-    compiled = library.is_available()
-    if vertices is None and dtype is not None and compiled:
-        ids, degrees, edges_by_position = _passes_over_integers(groups, dtype, no_vertices.ids[0].dtype)
-    else:
-        labels = [f"column {name!r}" for name in (*columns.source_names, *columns.destination_names)]
-        index = VertexIndex(no_vertices, labels)
-        ids, degrees, edges_by_position = _passes(groups, index, (no_edges, additional))
-    fields = narwhals.fields_of_vertices(common, columns, vertices)
-    known = replace(no_vertices, ids=ids, fields=fields)
-    m, weighted = int(degrees[0].sum()), columns.weight is not None
-    if not edge_list and compiled:
-        from prplugin.cpu.group import CscBuilder
-
-        builder = CscBuilder(*degrees, weighted=weighted)
-        for edges in edges_by_position():
-            builder.add(edges.source, edges.destination, edges.weights)
-        return builder.edges(), known
-    source, destination = np.empty((2, m), index_dtype(len(known)))
-    weights = np.empty(m) if weighted else None
-    row = 0
-    for edges in edges_by_position():
-        rows = slice(row, row + edges.m)
-        source[rows], destination[rows] = edges.source, edges.destination
-        if weights is not None:
-            weights[rows] = edges.weights
-        row += edges.m
-    return Edges(source, destination, weights, len(known)), known
-
-
-def _passes_over_integers(groups: _RowGroups, dtype: np.dtype[Any], like: Any) -> _Passes:
-    """Factorize integer ids of type `dtype`, which a hash table holds during both passes; return them like `like`."""
-    from prplugin.cpu.factorize import PartwiseFactorizer
-
-    factorizer = PartwiseFactorizer(groups.rows)
-
-    def count(endpoints: list[Integers]) -> tuple[Edges, Integers]:
-        source, destination = endpoints
-        factorizer.add(source, destination)
-        return Edges(source, destination, None, 0), source[:0]
-
-    def place(endpoints: list[Integers]) -> tuple[Edges, Integers]:
-        source, destination = factorizer.positions_of(endpoints)
-        return Edges(source, destination, None, ids.size), ids[:0]
-
-    for _ in groups.read(count):
-        pass
-    ids, degrees = factorizer.vertices(dtype)
-    return [_pandas_ids.integers_like(ids, [like])], degrees, lambda: (edges for edges, _ in groups.read(place))
-
-
-def _passes(groups: _RowGroups, index: VertexIndex, additional: tuple[Any, narwhals.Vertices]) -> _Passes:
-    """Extend an empty index by the vertices of the row groups, and by those of `additional`."""
-    degrees = np.zeros((2, 0), np.int64)
-    for edges, own in chain(groups.read(), [additional]):
-        positions = index.positions_of(own, "")
-        if (positions < 0).any():
-            index, positions, old_positions = index.extend(own, positions)
-            degrees = np.stack([expand_values(counts, len(index), old_positions, 0) for counts in degrees])
-        for counts, ends in zip(degrees, (edges.destination, edges.source), strict=True):
-            counts[positions] += np.bincount(ends, minlength=edges.n)
-
-    def edges_by_position() -> Iterator[Edges]:
-        for edges, own in groups.read():
-            positions = index.positions_of(own, "").astype(index_dtype(len(index)), copy=False)
-            yield replace(edges, source=positions[edges.source], destination=positions[edges.destination])
-
-    return index.vertices.ids, degrees, edges_by_position
+    return row_groups.read(files, common, columns, vertices, edge_list=edge_list)

@@ -7,24 +7,23 @@ objects, stay on the host, as in cudf.pandas.
 from __future__ import annotations
 
 import sys
+from collections.abc import Hashable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from prplugin.frames import cudf, pandas
-from prplugin.frames.base import is_a, open_frame
+from prplugin.frames.base import is_a
 from prplugin.frames.columns import Columns
 from prplugin.frames.vertices import Boundary, Vertices
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges
 
-__all__ = ["memory_space", "open_frame", "read", "unwrap"]
-
-memory_space: MemorySpace = "device"
-
 
 @dataclass(frozen=True)
 class Proxies(Boundary):
+    """Converts arguments from proxies, and results to proxies."""
+
     on_gpu: bool  # whether the cuDF adapter reads the wrapped frame
     proxied: bool  # whether results are proxies, because the edges were
 
@@ -36,6 +35,25 @@ class Proxies(Boundary):
 
     def active(self) -> AbstractContextManager[Any]:
         return _proxies_disabled()
+
+
+def accepts(frame: object) -> bool:
+    """Return whether a frame is a proxy, or a frame of cuDF or pandas while cudf.pandas is in use.
+
+    Also plain frames: other arguments may be proxies, and pandas objects created by adapters would be.
+    """
+    frames = is_a(frame, "cudf", "DataFrame") or is_a(frame, "pandas", "DataFrame")
+    return "cudf.pandas" in sys.modules and frames
+
+
+def memory_space_of(frame: object) -> MemorySpace:
+    """Return "device"."""
+    return "device"
+
+
+def open_frame(frame: Any) -> tuple[Any, list[Hashable]]:
+    """Return the frame, and its column labels."""
+    return frame, list(frame)
 
 
 def read(frame: Any, columns: Columns, vertices: object, **how: bool) -> tuple[Edges | GroupedEdges, Vertices]:

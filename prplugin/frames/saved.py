@@ -19,21 +19,22 @@ import numpy as np
 
 from prplugin.errors import InvalidOptionError, MissingLibraryError
 from prplugin.folders import Folder
+from prplugin.frames.dask import OnePartition
 from prplugin.frames.literals import from_json, to_json
 from prplugin.frames.matrices import OnHost
-from prplugin.frames.matrices import Vertices as PositionVertices
-from prplugin.frames.vertices import Labels, Vertices
+from prplugin.frames.narwhals import Output
+from prplugin.frames.proxies import Proxies
+from prplugin.frames.vertices import Boundary, Labels, Vertices, ids_in
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Integers
 
 if TYPE_CHECKING:
-    import pandas as pd
     import pyarrow as pa
 
 FILE = "vertices.arrow"
-"""File of the ids; a graph on the vertices 0..n-1 has none."""
+"""File of the ids."""
 
-OBJECTS = {"str": "large_string", "bytes": "large_binary", "int": "int64", "bool": "bool_"}
+OBJECTS: dict[type, str] = {str: "large_string", bytes: "large_binary", int: "int64", bool: "bool"}
 """Arrow types of columns of Python objects that all are of one of these types; others are saved as JSON."""
 
 
@@ -52,7 +53,9 @@ class SavedVertices:
         return getattr(self._vertices, name)
 
     def __reduce__(self) -> Any:
-        return _same, (self._vertices,)
+        return replace, (self._vertices,)
+
+    # Rankings hold these two methods, and may never call them.
 
     def write(self, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> Any:
         return self._vertices.write(ranks, rows, labels)
@@ -65,53 +68,26 @@ class SavedVertices:
         return self._read()
 
 
-def _same(vertices: Vertices) -> Vertices:
-    return vertices
-
-
-def write(vertices: Any, folder: Path) -> dict[str, Any]:
+def write(vertices: Vertices, folder: Path) -> dict[str, Any]:
     """Write the ids to `FILE`; return what `read` needs beside them, as JSON has it.
 
     Raise InvalidOptionError for ids or labels that can only be restored by pickle.
     """
-    if isinstance(vertices, SavedVertices):
-        vertices = vertices._vertices
-    if isinstance(vertices, PositionVertices):
-        return {"positions": True, "in_cudf": vertices._in_cudf}
     import pyarrow as pa
 
-    from prplugin.frames import narwhals, pandas
-
-    facts: dict[str, Any] = {
-        "names": [to_json(name, "the label of a column") for name in vertices.names],
-        "kinds": vertices.kinds,
-        "in_cudf": vertices.library.memory_space == "device",
-        "proxied": getattr(vertices.boundary, "proxied", False),
-    }
-    if facts["in_cudf"]:
-        with vertices.active():
-            ids: list[Any] = [column.to_pandas().array for column in vertices.columns]
-    else:
-        assert isinstance(vertices, pandas.Vertices)
-        ids = [getattr(column, "array", column) for column in vertices.ids]
-    if isinstance(vertices, narwhals.Vertices):
-        facts["frames"] = {
-            "backend": vertices.backend.value,
-            "syntax": vertices.syntax,
-            "wrapped_by": None if vertices.wrap is None else vertices.wrap.__module__.removesuffix(".translate"),
-            "fields": [None if field is None else _encoded_field(field) for field in vertices.fields],
-        }
-    columns = [_encoded(array, f"column {name!r} of ids") for array, name in zip(ids, vertices.names, strict=True)]
-    facts["columns"] = [spec for spec, _ in columns]
+    with vertices.active():
+        ids = [vertices.ids.to_host(column) for column in vertices.series]
+        columns = [_encoded(array, f"column {name!r} of ids") for array, name in zip(ids, vertices.names, strict=True)]
     table = pa.table([array for _, array in columns], names=[str(place) for place in range(len(columns))])
     with pa.OSFile(str(folder / FILE), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table.combine_chunks(), max_chunksize=max(table.num_rows, 1))
-    return facts
-
-
-def has_file(facts: dict[str, Any]) -> bool:
-    """Return whether the vertices with these facts have ids in `FILE`."""
-    return facts.get("positions") is not True
+    return {
+        "names": [to_json(name, "the label of a column") for name in vertices.names],
+        "kinds": vertices.kinds,
+        "columns": [spec for spec, _ in columns],
+        "in_cudf": vertices.memory_space == "device",
+        "boundary": _encoded_boundary(vertices.boundary, [array.dtype for array in ids]),
+    }
 
 
 def read(facts: dict[str, Any], folder: Folder, n: int, memory_space: MemorySpace, *, in_pandas: bool) -> Any:
@@ -121,18 +97,13 @@ def read(facts: dict[str, Any], folder: Folder, n: int, memory_space: MemorySpac
 
     `in_pandas`: Whether results are pandas frames, whatever the edges were.
     """
-    if not has_file(facts):
-        in_cudf = facts["in_cudf"] and memory_space == "device"
-        return PositionVertices(n, memory_space, in_cudf=in_cudf)
     folder.buffer(FILE)
-    facts = facts | {"frames": None, "proxied": False} if in_pandas else facts
+    facts = facts | {"boundary": None} if in_pandas else facts
     return SavedVertices(n, lambda: _read(facts, folder, n, memory_space))
 
 
 def _read(facts: dict[str, Any], folder: Folder, n: int, memory_space: MemorySpace) -> Vertices:
     import pyarrow as pa
-
-    from prplugin.frames import pandas
 
     try:
         folder.verify([FILE])
@@ -143,63 +114,71 @@ def _read(facts: dict[str, Any], folder: Folder, n: int, memory_space: MemorySpa
             raise ValueError(f"{FILE} has {table.num_rows:,} rows of {table.num_columns} columns")
         ids = [_decoded(spec, _chunk(column)) for spec, column in zip(specs, table.columns, strict=True)]
         _check(ids, kinds)
-        restored: Vertices = pandas.Vertices(names, ids, kinds)
-        if facts.get("frames") is not None:
-            restored = _of_frames(facts["frames"], restored)
-        in_cudf, proxied = facts["in_cudf"] and memory_space == "device", facts["proxied"]
+        in_cudf = facts["in_cudf"] and memory_space == "device"
+        boundary = _decoded_boundary(facts["boundary"], [array.dtype for array in ids], in_cudf=in_cudf)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, pa.ArrowException) as error:
         raise folder.damaged(error) from error
+    vertices = Vertices(names, ids, kinds)
     if in_cudf:
-        from prplugin.frames import cudf
-
-        restored = cudf.Vertices.of_host(restored)
-    elif memory_space == "device":
-        restored = replace(restored, boundary=OnHost(memory_space))
-    if proxied and "cudf.pandas" in sys.modules:
-        from prplugin.frames.proxies import Proxies
-
-        restored = replace(restored, boundary=Proxies(in_cudf, proxied=True))
-    return restored
+        return replace(vertices.on_device(), boundary=boundary or Boundary())
+    return replace(vertices, boundary=boundary or OnHost(memory_space))
 
 
 def _chunk(column: pa.ChunkedArray) -> pa.Array:
     if column.null_count or column.num_chunks > 1:
         raise ValueError(f"a column of {FILE} has nulls or several chunks")
-    return column.chunk(0) if column.num_chunks else _combined(column)
+    return column.chunk(0) if column.num_chunks else column.combine_chunks()
 
 
-def _check(ids: list[Any], kinds: list[str]) -> None:
+def _check(columns: list[Any], kinds: list[str]) -> None:
     """Raise ValueError for ids of other kinds, or for integers that do not ascend."""
-    from prplugin.frames._pandas_ids import integers as integers_of
-    from prplugin.frames._pandas_kinds import kind_of
-
-    found = [kind_of(_series(column), "the ids") if len(column) else None for column in ids]
+    ids = ids_in("host")
+    found = [ids.kind_of(ids.as_column(column), "the ids") if len(column) else None for column in columns]
     if any(kind not in (None, expected) for kind, expected in zip(found, kinds, strict=True)):
         raise ValueError(f"ids of kind {found} instead of {kinds}")
     if kinds == ["integer"]:
-        integers = integers_of(ids[0])
+        integers = ids.integers(columns[0])
         if bool((integers[1:] <= integers[:-1]).any()):
             raise ValueError("integer ids that do not ascend")
 
 
-def _of_frames(facts: dict[str, Any], vertices: Vertices) -> Vertices:
-    """Return vertices that are written to frames of a library of narwhals."""
+# --- libraries of results -------------------------------------------------------------------------------------------
+
+
+def _encoded_boundary(boundary: Boundary, dtypes: list[Any]) -> Any:
+    """Return the library of the results as JSON has it: None for that of the ids, cuDF or pandas."""
+    if isinstance(boundary, Output):
+        types = zip(boundary.fields, boundary.dtypes, dtypes, strict=True)
+        return {
+            "backend": boundary.backend.value,
+            "syntax": boundary.syntax,
+            "from_native": boundary.from_native and boundary.from_native.__module__.removesuffix(".translate"),
+            "fields": [_encoded_field(field) if field and known == dtype else None for field, known, dtype in types],
+        }
+    if isinstance(boundary, OnePartition):
+        return "dask"
+    return "cudf.pandas" if isinstance(boundary, Proxies) and boundary.proxied else None
+
+
+def _decoded_boundary(facts: Any, dtypes: list[Any], *, in_cudf: bool) -> Boundary | None:
+    """Return the conversions to the library of the results, if it is not that of the ids."""
+    if facts is None or facts == "cudf.pandas":
+        return Proxies(in_cudf, proxied=True) if facts and "cudf.pandas" in sys.modules else None
+    if facts == "dask":
+        return OnePartition()
     import narwhals as nw
 
-    from prplugin.frames import narwhals
-
-    backend, wrap = nw.Implementation(facts["backend"]), None
-    if (module := facts["wrapped_by"]) is not None:
+    backend, module, from_native = nw.Implementation(facts["backend"]), facts["from_native"], None
+    if module is not None:
         if not re.fullmatch(r"narwhals(\.stable(\.v\d+)?)?", module):
             raise ValueError(f"{module!r} is no module of narwhals")
-        wrap = importlib.import_module(module).from_native
+        from_native = importlib.import_module(module).from_native
     try:
         backend.to_native_namespace()
     except ImportError as error:
         raise MissingLibraryError(f"the graph was made from a frame of {backend.value}: install it.") from error
     fields = [None if field is None else _decoded_field(field) for field in facts["fields"]]
-    syntax = str(facts["syntax"])
-    return narwhals.Vertices(vertices.names, vertices.ids, vertices.kinds, fields, backend, syntax, wrap)
+    return Output(fields, dtypes, backend, str(facts["syntax"]), from_native)
 
 
 def _encoded_field(field: pa.Field) -> str:
@@ -225,12 +204,15 @@ def _decoded_field(encoded: str) -> pa.Field:
 
 def _encoded(array: Any, what: str) -> tuple[Any, pa.Array]:
     """Return how to restore an array of ids of any pandas type, as JSON has it, and the array that Arrow has."""
+    import pyarrow as pa
+
     try:
         spec, held = _spec_and_array(array, what)
+        held = held.combine_chunks() if isinstance(held, pa.ChunkedArray) else held
         like = _decoded(spec, held[:0])
-    except (AttributeError, NotImplementedError, TypeError, ValueError) as error:
-        if isinstance(error, InvalidOptionError):
-            raise
+    except InvalidOptionError:
+        raise
+    except (AttributeError, NotImplementedError, TypeError, ValueError):
         like = None
     if type(like) is not type(array) or like.dtype != array.dtype:
         raise InvalidOptionError(
@@ -240,58 +222,53 @@ def _encoded(array: Any, what: str) -> tuple[Any, pa.Array]:
     return spec, held
 
 
-def _spec_and_array(array: Any, what: str) -> tuple[Any, pa.Array]:
+def _spec_and_array(array: Any, what: str) -> tuple[Any, Any]:
     import pandas as pd
     import pyarrow as pa
 
     dtype = array.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         spec, categories = _encoded(array.categories.array, f"{what}, its categories,")
-        return {"category": spec, "ordered": bool(dtype.ordered)}, pa.DictionaryArray.from_arrays(
-            array.codes, categories, ordered=bool(dtype.ordered)
-        )
-    if isinstance(dtype, pd.PeriodDtype):
-        return {"period": dtype.freq.freqstr}, pa.array(array.asi8)
+        ordered = bool(dtype.ordered)
+        held = pa.DictionaryArray.from_arrays(array.codes, categories, ordered=ordered)
+        return {"category": spec, "ordered": ordered}, held
     if isinstance(dtype, pd.IntervalDtype):
         (left, held_left), (right, held_right) = _encoded(array.left.array, what), _encoded(array.right.array, what)
         struct = pa.StructArray.from_arrays([held_left, held_right], ["left", "right"])
         return {"interval": dtype.closed, "left": left, "right": right}, struct
-    if isinstance(dtype, pd.DatetimeTZDtype):
-        return {"zoned": [dtype.unit, pa.lib.tzinfo_to_string(dtype.tz)]}, pa.array(array.asi8)
     if isinstance(dtype, pd.StringDtype):
         spec = {"string": dtype.storage, "nan": dtype.na_value is not pd.NA}
-        return spec, _combined(pa.array(array, type=None if dtype.storage == "pyarrow" else pa.large_string()))
+        return spec, pa.array(array, None if dtype.storage == "pyarrow" else "large_string")
     if isinstance(dtype, pd.ArrowDtype):
-        return {"arrow": True}, _combined(pa.array(array))
+        return {"arrow": True}, pa.array(array)
+    if isinstance(dtype, (pd.PeriodDtype, pd.DatetimeTZDtype)):
+        return {"dtype": str(dtype)}, pa.array(array.asi8)
     wrapped = isinstance(array, pd.arrays.NumpyExtensionArray)
-    plain = array.to_numpy() if wrapped else array
+    if isinstance(dtype, pd.api.extensions.ExtensionDtype) and not wrapped:  # nullable
+        return {"dtype": str(dtype)}, pa.array(array)
+    plain = np.asarray(array)
     if plain.dtype == object:
-        name, held = _held_objects(plain.tolist(), what)
-        return {"objects": name, "wrapped": wrapped}, held
-    if not isinstance(plain.dtype, np.dtype):
-        return {"nullable": plain.dtype.name}, pa.array(plain.to_numpy(plain.dtype.numpy_dtype))
-    ticks = np.asarray(plain).view(np.int64) if plain.dtype.kind in "mM" else plain
-    return {"numpy": plain.dtype.str, "wrapped": wrapped}, pa.array(ticks)
+        in_json, held = _held_objects(plain.tolist(), what)
+        return {"json": in_json, "wrapped": wrapped}, held
+    return {"numpy": plain.dtype.str, "wrapped": wrapped}, pa.array(_ticks(plain))
 
 
-def _combined(array: Any) -> pa.Array:
+def _ticks(array: Any) -> Any:
+    """Return an array of NumPy; of times and durations the integers."""
+    return array.view(np.int64) if array.dtype.kind in "mM" else array
+
+
+def _held_objects(values: list[Any], what: str) -> tuple[bool, pa.Array]:
+    """Return whether the objects are saved as JSON, and what Arrow has of them."""
     import pyarrow as pa
 
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-
-
-def _held_objects(values: list[Any], what: str) -> tuple[str, pa.Array]:
-    """Return the name in `OBJECTS` of the type of all values, or "json", and the values as Arrow has them."""
-    import pyarrow as pa
-
-    names = {type(value).__name__ for value in values if type(value) in (str, bytes, int, bool)}
-    if len(names) == 1 and len({type(value) for value in values}) == 1:
-        (name,) = names
+    types = {*map(type, values)}
+    if len(types) == 1 and (arrow_type := OBJECTS.get(*types)) is not None:
         try:
-            return name, pa.array(values, getattr(pa, OBJECTS[name])())
+            return False, pa.array(values, arrow_type)
         except (OverflowError, UnicodeError, pa.ArrowException):
             pass  # integers past 2**63, or lone surrogates
-    return "json", pa.array([json.dumps(to_json(value, what)) for value in values], pa.large_string())
+    return True, pa.array([json.dumps(to_json(value, what)) for value in values], "large_string")
 
 
 def _decoded(spec: Any, held: pa.Array) -> Any:
@@ -300,51 +277,28 @@ def _decoded(spec: Any, held: pa.Array) -> Any:
 
     if "category" in spec:
         categories = pd.Index(_decoded(spec["category"], held.dictionary), copy=False)
-        dtype = pd.CategoricalDtype(categories, ordered=spec["ordered"])
         codes = held.indices.to_numpy(zero_copy_only=False)
-        return pd.Categorical.from_codes(codes, dtype=dtype)
-    if "period" in spec:
-        return pd.arrays.PeriodArray(_numbers(held, np.int64), dtype=pd.PeriodDtype(spec["period"]))
+        return pd.Categorical.from_codes(codes, dtype=pd.CategoricalDtype(categories, ordered=spec["ordered"]))
     if "interval" in spec:
         left, right = (_decoded(spec[end], held.field(end)) for end in ("left", "right"))
         return pd.arrays.IntervalArray.from_arrays(left, right, closed=spec["interval"])
-    if "zoned" in spec:
-        unit, zone = spec["zoned"]
-        ticks: Any = pd.array(_numbers(held, np.int64).view(np.dtype(f"M8[{unit}]")))
-        return ticks.tz_localize("UTC").tz_convert(zone)
     if "string" in spec:
         return pd.StringDtype(spec["string"], np.nan if spec["nan"] else pd.NA).__from_arrow__(held)
     if "arrow" in spec:
         return pd.arrays.ArrowExtensionArray(held)
-    if "nullable" in spec:
-        nullable: Any = pd.api.types.pandas_dtype(spec["nullable"])
-        return pd.array(_numbers(held, nullable.numpy_dtype), dtype=nullable)
+    if "dtype" in spec:
+        restored: Any = pd.api.types.pandas_dtype(spec["dtype"])
+        return restored.__from_arrow__(held)
     values: Any
-    if "objects" in spec:
-        plain = held.to_pylist()
-        if spec["objects"] == "json":
-            plain = [from_json(json.loads(text)) for text in plain]
-        values = np.empty(len(plain), object)
-        values[:] = plain
+    if "json" in spec:
+        objects = held.to_pylist()
+        values = np.empty(len(objects), object)
+        values[:] = [from_json(json.loads(text)) for text in objects] if spec["json"] else objects
     else:
-        dtype = np.dtype(spec["numpy"])
-        if dtype.kind not in "biufmM":  # an empty column may have floats
-            raise ValueError(f"{dtype} is no type of ids")
+        values, dtype = held.to_numpy(zero_copy_only=False), np.dtype(spec["numpy"])
+        if dtype.kind not in "biufmM" or values.dtype != _ticks(np.empty(0, dtype)).dtype:  # empty may be floats
+            raise ValueError(f"{values.dtype} instead of {dtype}")
+        values = values.view(dtype)
         if dtype.kind in "mM":
-            return pd.array(_numbers(held, np.int64).view(dtype))
-        values = _numbers(held, dtype)
+            return pd.array(values)
     return pd.arrays.NumpyExtensionArray(values) if spec["wrapped"] else values
-
-
-def _numbers(held: pa.Array, dtype: Any) -> Any:
-    """Return an Arrow array of numbers as a NumPy array of exactly this type, without a copy except of booleans."""
-    numbers = held.to_numpy(zero_copy_only=False)
-    if numbers.dtype != dtype:
-        raise ValueError(f"{numbers.dtype} instead of {dtype}")
-    return numbers
-
-
-def _series(array: Any) -> pd.Series:
-    import pandas as pd
-
-    return pd.Series(array, dtype=array.dtype)

@@ -18,9 +18,10 @@ import pyarrow as pa
 from pandas.api import types
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, RefusedRows, refusal
-from prplugin.frames._pandas_ids import decode_storage, integers
-from prplugin.frames._pandas_kinds import format_values, kind_of, refuse_rows
-from prplugin.frames._pandas_objects import ZONED, missing_rows
+from prplugin.frames.host_columns import decode_storage
+from prplugin.frames.host_ids import HOST
+from prplugin.frames.host_objects import missing_rows
+from prplugin.frames.kinds import ZONED, format_values, refuse_rows
 from prplugin.types.edges import Floats, Integers
 
 _ONE = Fraction(1)
@@ -220,7 +221,7 @@ def _read_times(column: pd.Series, label: str) -> _Times:
     """Return the times of a column without rounding."""
     original, column = column, decode_storage(column)
     refuse_rows(missing_rows(column), label, "null", ": each edge needs a time. Drop or fill them.")
-    if types.is_object_dtype(column.dtype) and kind_of(column, label) in (
+    if types.is_object_dtype(column.dtype) and HOST.kind_of(column, label) in (
         "datetime", ZONED, "date",
     ):  # fmt: skip
         column = _from_objects(column, label)
@@ -237,7 +238,7 @@ def _read_times(column: pd.Series, label: str) -> _Times:
             "to timestamps."
         )
     if types.is_integer_dtype(dtype):
-        numbers: Any = integers(column, label)
+        numbers: Any = HOST.integers(column, label)
         return _Times(numbers.astype(np.uint64 if numbers.dtype.kind == "u" else np.int64, copy=False), _ONE, "numbers")
     numbers = column.to_numpy(np.float64)
     infinite = np.flatnonzero(~np.isfinite(numbers))

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.frames._pandas_objects import in_utc
-from prplugin.frames.factorize import has_width, in_one_type
+from prplugin.frames.host_objects import in_utc
+from prplugin.frames.ids import Column, has_width, in_one_type
 from prplugin.frames.vertices import Vertices
-from prplugin.types.arrays import MemorySpace, find_integers, namespace, to_host
+from prplugin.types.arrays import find_integers, namespace, to_host
 from prplugin.types.edges import Integers, index_dtype
 
 
@@ -28,8 +28,7 @@ class VertexIndex:
 
     def __init__(self, vertices: Vertices, labels: Sequence[str] = ("add", "the graph")) -> None:
         self.vertices, self._labels = vertices, labels
-        self._ids: Any = vertices.library.ids
-        self.memory_space: MemorySpace = vertices.library.memory_space
+        self._ids, self.memory_space = vertices.ids, vertices.memory_space
         self._table: dict[Any, int] = {}
 
     def __len__(self) -> int:
@@ -50,12 +49,12 @@ class VertexIndex:
             return np.full(len(vertices), -1)
         with self.vertices.active():
             if self.vertices.kinds == ["integer"]:
-                return find_integers(self._integer_ids, self._ids.integers(vertices.ids[0]))
+                return find_integers(self._integer_ids, self._ids.integers(vertices.columns[0]))
             if self.memory_space == "device":
-                return to_host(self.vertices.find_positions(vertices.columns, argument))
+                return to_host(self.vertices.find_positions(vertices.series, argument))
             if len(self._table) != len(self):
-                self._table = dict(zip(_keys(self._ids, self.vertices), range(len(self)), strict=True))
-            return np.array([self._table.get(key, -1) for key in _keys(self._ids, vertices)], np.int64)
+                self._table = dict(zip(_keys(self.vertices), range(len(self)), strict=True))
+            return np.array([self._table.get(key, -1) for key in _keys(vertices)], np.int64)
 
     def extend(self, vertices: Vertices, frame_positions: Integers) -> tuple[VertexIndex, Integers, Integers | None]:
         """Return the index extended by the vertices of a frame whose position in `frame_positions` is -1.
@@ -67,14 +66,14 @@ class VertexIndex:
             return self._extend(vertices, frame_positions)
 
     def _extend(self, vertices: Vertices, frame_positions: Integers) -> tuple[VertexIndex, Integers, Integers | None]:
-        ids, old, xp = self._ids, self.vertices, self.vertices.xp
+        ids, old, xp = self._ids, self.vertices, self._ids.xp
         new = xp.asarray(np.flatnonzero(frame_positions < 0))
         kinds = [other if kind == "empty" else kind for kind, other in zip(old.kinds, vertices.kinds, strict=True)]
         old_positions = None
         if kinds == ["integer"]:
-            frame_ids = ids.integers(vertices.ids[0])
-            like = [one.columns[0] for one in (old, vertices) if one.kinds != ["empty"]]
-            widths = [one.kinds != ["empty"] and has_width(one.columns[0].dtype) for one in (old, vertices)]
+            frame_ids = ids.integers(vertices.columns[0])
+            like = [one.series[0] for one in (old, vertices) if one.kinds != ["empty"]]
+            widths = [one.kinds != ["empty"] and has_width(one.series[0].dtype) for one in (old, vertices)]
             old_ids, new_ids = in_one_type([self._integer_ids, frame_ids[new]], widths, self._labels)
             places = xp.searchsorted(old_ids, new_ids)
             if int(places[0]) == len(old):
@@ -91,17 +90,17 @@ class VertexIndex:
             frame_positions = frame_positions.copy()
             frame_positions[frame_positions < 0] = np.arange(len(old), len(old) + new.size)
             columns = [
-                self._concat_ids(column, old.library.take(added, new), kind)
-                for column, added, kind in zip(old.columns, vertices.columns, kinds, strict=True)
+                self._concat_ids(column, ids.take(added, new), kind)
+                for column, added, kind in zip(old.series, vertices.series, kinds, strict=True)
             ]
-        index = VertexIndex(old.with_ids(columns, kinds), self._labels)
+        index = VertexIndex(old.with_columns(columns, kinds), self._labels)
         if self._table and old_positions is None:
-            added_keys = _keys(ids, index.vertices, len(old))
+            added_keys = _keys(index.vertices, len(old))
             self._table.update(zip(added_keys, range(len(old), len(index)), strict=True))
             index._table = self._table
         return index, frame_positions, old_positions
 
-    def _concat_ids(self, old: Any, new: Any, kind: str) -> Any:
+    def _concat_ids(self, old: Column, new: Column, kind: str) -> Column:
         """Concatenate two columns of ids, in their common type if there is one, else in that of `old`."""
         ids = self._ids
         if not len(old) or not len(new):
@@ -110,19 +109,19 @@ class VertexIndex:
             widths = [has_width(column.dtype) for column in (old, new)]
             integers = in_one_type([ids.integers(old), ids.integers(new)], widths, self._labels)
             return ids.integers_like(namespace(integers[0]).concatenate(integers), ids.joined_dtypes([old, new]))
-        joined = ids.concat_in_common_type([ids.without_categories(old), ids.without_categories(new)], "add")
+        joined = ids.concatenate([ids.without_categories(old), ids.without_categories(new)], "add")
         return ids.like_categories(joined, [old.dtype, new.dtype])
 
     @cached_property
     def _integer_ids(self) -> Integers:
-        return self._ids.integers(self.vertices.ids[0])
+        return self._ids.integers(self.vertices.columns[0])
 
 
-def _keys(ids: Any, vertices: Vertices, first: int = 0) -> Any:
+def _keys(vertices: Vertices, first: int = 0) -> Any:
     """Return the ids from `first` on as Python objects, as tuples for several columns."""
     try:
         values = [
-            in_utc(np.asarray(_exact(ids.without_categories(column[first:])), object), kind).tolist()
+            in_utc(np.asarray(_exact(vertices.ids.without_categories(column[first:])), object), kind).tolist()
             for column, kind in zip(vertices.columns, vertices.kinds, strict=True)
         ]
     except (UnicodeDecodeError, pa.ArrowException) as error:

@@ -43,7 +43,7 @@ def drop_marked(edges: Edges, marks: Integers, count: int) -> Edges:
     return Edges(source, destination, weights, edges.n, edges.extent)
 
 
-def _launch(name: str, edges: Edges, *arguments: Any) -> None:
+def _launch(name: str, edges: Edges, *arguments: object) -> None:
     kernel = runtime.kernel(
         "gpu/pairs.cu", name, index_t=edges.source.dtype, order_t=index_dtype(edges.m), state_t=state_type(edges.m),
         WEIGHTED=int(edges.weights is not None),

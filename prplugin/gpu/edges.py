@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import cupy
 import numpy as np
@@ -81,7 +81,7 @@ def _grouped(
         outs, rounding_depth, extent = group.degrees(sources, span), 0, ANY
     range_blocks = runtime.blocks_for(span + 1, THREADS)
 
-    def launch_kernel(name: str, blocks: int, *arguments: Any) -> None:
+    def launch_kernel(name: str, blocks: int, *arguments: object) -> None:
         kernel = runtime.kernel("gpu/grouped.cu", name, id_t=dtype, WEIGHTED=int(weights is not None))
         launch(kernel, blocks, THREADS, *arguments)
 

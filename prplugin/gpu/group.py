@@ -7,6 +7,7 @@ from typing import Any
 
 import cupy
 import numpy as np
+from numpy.typing import DTypeLike
 
 from prplugin.gpu import runtime
 from prplugin.gpu.runtime import THREADS, blocks_for_each, launch
@@ -56,7 +57,7 @@ OFFSETS_PIECE = 2048
 """Rows per block of `group_of_rows`, as in offsets.cu."""
 
 
-def grouped(groups: Integers, members: Any, weights: Floats | None, n: int) -> tuple[Integers, Any, Floats | None]:
+def grouped(groups: Integers, members: object, weights: Floats | None, n: int) -> tuple[Integers, Any, Floats | None]:
     """Sort members (and weights) by group, stably.
 
     Return n + 1 offsets, of type `offset_dtype(m)`, and the sorted members and weights. Temporary memory is two copies
@@ -170,7 +171,7 @@ def run_sums(terms: Floats, offsets: Integers, *, absent: float = 0.0) -> Floats
     return sums
 
 
-def groups_of(offsets: Integers, m: int, dtype: Any) -> Integers:
+def groups_of(offsets: Integers, m: int, dtype: DTypeLike) -> Integers:
     """Return the group of each of m rows that are sorted by group."""
     groups: Integers = cupy.empty(m, dtype)
     if m:
@@ -187,7 +188,7 @@ def offsets_of(groups: Integers, n: int) -> Integers:
     return offsets
 
 
-def _launch_offsets(name: str, groups: Integers, counts: Integers, blocks: int, *arguments: Any) -> None:
+def _launch_offsets(name: str, groups: Integers, counts: Integers, blocks: int, *arguments: object) -> None:
     kernel = runtime.kernel("gpu/offsets.cu", name, key_t=np.dtype(f"u{groups.itemsize}"), offset_t=counts.dtype)
     launch(kernel, blocks, THREADS, *arguments)
 

@@ -15,6 +15,7 @@ from threading import Lock, Thread
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from prplugin.errors import InvalidOptionError, OutOfMemoryError
 from prplugin.gpu.lazy import cupy
@@ -82,7 +83,9 @@ def unavailable_reason() -> str | None:
     return None
 
 
-def device_allocation(memory_space: MemorySpace, gpu: Any = None, *, wait: bool = True) -> AbstractContextManager[None]:
+def device_allocation(
+    memory_space: MemorySpace, gpu: object = None, *, wait: bool = True
+) -> AbstractContextManager[None]:
     """Allocate within the budget, and from RMM if that is loaded, on the "device"; on the "host" do nothing.
 
     `gpu` (cupy.cuda.Device, optional): device that holds the arrays; the current one if not given.
@@ -164,7 +167,7 @@ _counting = Lock()
 class _Allocation:
     """An allocation that counts as used until it is garbage-collected."""
 
-    def __init__(self, memory: Any, size: int, gpu: int) -> None:
+    def __init__(self, memory: object, size: int, gpu: int) -> None:
         self.memory = memory
         # Only recorded: the finalizer may run at any time, even while `_counting` is locked.
         weakref.finalize(self, _released.append, (gpu, -size)).atexit = False
@@ -325,7 +328,7 @@ def with_dynamic_smem(kernel: Any, smem: int) -> Any:
     return kernel
 
 
-def ctype(dtype: Any) -> str:
+def ctype(dtype: DTypeLike) -> str:
     """Return the CUDA C++ name of a NumPy type."""
     return CTYPES[np.dtype(dtype).str[1:]]
 

@@ -56,7 +56,7 @@ def distances(ids: Integers, low: int) -> Column:
     return Column(ids, np.dtype(np.int32), ids.itemsize // 4, low % 2**32)
 
 
-def sorted_by(keys: Integers | Column, bits: int, *payloads: Any) -> tuple[Any, ...]:
+def sorted_by(keys: Integers | Column, bits: int, *payloads: object) -> tuple[Any, ...]:
     """Sort keys and payloads stably, into new arrays; peak memory is two copies of each.
 
     `keys` (array of 4 or 8 bytes per entry, or Column): at least 0, and below ``2**bits``.
@@ -74,7 +74,7 @@ def order_of(keys: Integers, bits: int, *, owned: bool = False) -> tuple[Integer
     return keys, order
 
 
-def partitioned(keys: Integers | Column, bits: int, *payloads: Any) -> tuple[list[Any], Integers, int]:
+def partitioned(keys: Integers | Column, bits: int, *payloads: object) -> tuple[list[Any], Integers, int]:
     """Partition keys by their highest bits, as many as one pass processes.
 
     Return new keys and payloads, the begin of each of the `BINS` partitions, and the number of lower bits that are not

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import cupy
 import numpy as np
 
@@ -55,7 +53,7 @@ def spliced(present: Compressed, removed: Integers, added: Edges, out_degrees: F
     return Compressed(offsets, sources, weights)
 
 
-def _launch(name: str, present: Compressed, threads: int, *arguments: Any) -> None:
+def _launch(name: str, present: Compressed, threads: int, *arguments: object) -> None:
     types = {"index_t": present.indices.dtype, "offset_t": present.offsets.dtype}
     kernel = runtime.kernel("gpu/splice.cu", name, **types, PIECE=PIECE, TILE=TILE)
     runtime.launch(kernel, runtime.blocks_for(threads, runtime.THREADS), runtime.THREADS, *arguments)

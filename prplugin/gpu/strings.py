@@ -44,7 +44,7 @@ def factorize_strings(columns: list[Strings]) -> tuple[list[Integers], Strings] 
     index = index_dtype(capacity)
     state = state_type(bytes_at_most)
 
-    def launch(name: str, blocks: int, *arguments: Any) -> None:
+    def launch(name: str, blocks: int, *arguments: object) -> None:
         runtime.launch(_kernel(name, columns[0], index, state), blocks, THREADS, *arguments)
 
     table: Any = cupy.empty(2 * (capacity + 1), np.uint64)

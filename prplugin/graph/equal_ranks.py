@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.graph.adjacency import Adjacency
-from prplugin.types.arrays import namespace, to_host
+from prplugin.types.arrays import Array, namespace, to_host
 from prplugin.types.edges import Floats, Integers
 
 EXACT = 2.0**53
@@ -120,7 +120,7 @@ class EqualRanks:
         return sorted(zip(self._at(self._out_weight, vertices), self._at(ranks, vertices), vertices, strict=True))
 
     @staticmethod
-    def _at(array: Any, rows: list[int]) -> list[Any]:
+    def _at(array: Array, rows: list[int]) -> list[Any]:
         values: list[Any] = to_host(array[namespace(array).asarray(rows)]).tolist()
         return values
 

@@ -86,7 +86,7 @@ class ConvertedGraph:
 
 
 def pagerank(
-    G: Any,  # noqa: N803  # NetworkX's name
+    G: object,  # noqa: N803  # NetworkX's name
     alpha: float = 0.85,
     personalization: Mapping[Hashable, Any] | None = None,
     max_iter: int = 100,
@@ -96,7 +96,7 @@ def pagerank(
     dangling: Mapping[Hashable, Any] | None = None,
     *,
     method: str = "auto",
-    **method_options: Any,
+    **method_options: object,
 ) -> dict[Hashable, float]:
     """Rank as `networkx.pagerank` does: the same iterations, stopping rule and exceptions.
 
@@ -188,7 +188,7 @@ def convert_from_nx(
     return ConvertedGraph(nodes, offsets, indices, weights, graph.is_directed(), graph.is_multigraph())
 
 
-def convert_to_nx(obj: Any, *, name: str | None = None) -> Any:
+def convert_to_nx(obj: object, *, name: str | None = None) -> Any:
     """Convert back to a NetworkX graph with the edge attributes that were read; return other objects unchanged."""
     if not isinstance(obj, ConvertedGraph):
         return obj
@@ -203,7 +203,7 @@ def convert_to_nx(obj: Any, *, name: str | None = None) -> Any:
     return graph
 
 
-def _values(edges: Callable[[], Iterable[Any]], name: Hashable, default: Any) -> Any:
+def _values(edges: Callable[[], Iterable[Any]], name: Hashable, default: object) -> Any:
     """Return the values of an edge attribute: float64, a list if some are not numbers, or None if all are 1."""
     if default == 1 and not any(edges()):
         return None

@@ -17,6 +17,7 @@ from prplugin.graph.problem import Problem, Seeds
 from prplugin.machine import Machine
 from prplugin.numerics.rounding import StepRounding
 from prplugin.options import Options, allows_float32
+from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats
 
 
@@ -76,14 +77,14 @@ class Step(Protocol):
         """
         return None
 
-    def products(self, moves: Any, rows: list[int]) -> Floats:
+    def products(self, moves: Array, rows: list[int]) -> Floats:
         """Return the dot products of all pairs of the given rows of `moves`, in float64 on the host.
 
         Many seeds: one matrix per seed. The bits are the same for any number of threads, and in all processes.
         """
         raise TypeError("this step keeps no history of moves")
 
-    def mix(self, moves: Any, weights: Floats, jump: Any) -> None:
+    def mix(self, moves: Array, weights: Floats, jump: Array) -> None:
         """Replace the ranks y by z = max(y - weights @ moves, 0), divided by its sum.
 
         Many seeds: one row of weights per seed; a seed whose weights are all 0 keeps y. `jump` receives the change of
@@ -91,11 +92,11 @@ class Step(Protocol):
         """
         raise TypeError("this step keeps no history of moves")
 
-    def set_live(self, live: Any) -> None:
+    def set_live(self, live: Array) -> None:
         """Stop updating the ranks of each seed for which `live`, one boolean per seed, is False."""
         return
 
-    def add(self, value: Any) -> Any:
+    def add(self, value: object) -> Any:
         """Return the sum of a number or an array over all processes, with the same bits in each."""
         return value
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from prplugin.cpu import library
 from prplugin.errors import MethodUnavailableError, OutOfMemoryError, counted
 from prplugin.gpu import runtime
+from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import NOTHING, Counts, Footprint, footprint
 from prplugin.machine import Machine, bytes_available, this_machine
 from prplugin.methods.listing import methods
@@ -117,7 +118,7 @@ def format_bytes(size: int) -> str:
     return f"{scaled:.3g} {unit}"
 
 
-def estimate_graph(graph: Any, machine: Machine) -> Estimate:
+def estimate_graph(graph: Adjacency | Counts, machine: Machine) -> Estimate:
     """Estimate every method for an `Adjacency`, or for the `Counts` of one; builds nothing."""
     counts: Any = Counts.of(graph)
     try:
@@ -139,7 +140,7 @@ def estimate_graph(graph: Any, machine: Machine) -> Estimate:
 
 
 def estimate_counts(
-    edges: Any, vertices: int | None, weighted: bool, ids: Ids, id_bytes: int, place: MemorySpace
+    edges: object, vertices: int | None, weighted: bool, ids: Ids, id_bytes: int, place: MemorySpace
 ) -> Estimate:
     """Return upper bounds of the memory of a graph and its rankings, from counts alone: see `prplugin.estimate`."""
     edges = validate_int("edges", edges, least=0)
@@ -210,7 +211,7 @@ def explain_oom(plan: Callable[[], str]) -> Iterator[None]:
         raise OutOfMemoryError(f"{SPACE['device' if of_gpu else 'host']} ran out: {cause}. {plan()}") from error
 
 
-def describe_method_memory(graph: Any, name: str, machine: Machine) -> str:
+def describe_method_memory(graph: Adjacency | Counts, name: str, machine: Machine) -> str:
     """Return a message on the memory requirement of a method, the free memory, and methods that need less."""
     found = estimate_graph(graph, machine)
     needed = found[name]

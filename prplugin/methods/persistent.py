@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
@@ -14,6 +15,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import SeedsStep, Step
 from prplugin.methods.engines import gpu_merge, gpu_pull
+from prplugin.types.arrays import Array
 
 name = "persistent"
 runs_on = "gpu"
@@ -96,11 +98,11 @@ class PersistentPlan:
     def kernel(self, dtype: Any) -> Any:
         return runtime.kernel("methods/persistent.cu", "persist", **gpu_pull.pull_types(self._layout, dtype))
 
-    def smem(self, dtype: Any) -> int:
+    def smem(self, dtype: DTypeLike) -> int:
         return MOST * (8 if self._layout.normalized_weights.of(dtype) is not None or dtype == "float64" else 4)
 
-    def edges(self, dtype: Any) -> tuple[Any, ...]:
+    def edges(self, dtype: DTypeLike) -> tuple[Any, ...]:
         return self._layout.sources, self._layout.normalized_weights.of(dtype)
 
-    def begin(self, contributions: Any) -> None:
+    def begin(self, contributions: Array) -> None:
         """Do nothing: this plan has no work that needs only the contributions of rows."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
@@ -16,6 +17,7 @@ from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_merge, gpu_pull
 from prplugin.options import validate_int
+from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats, Integers
 
 name = "propagation-blocking"
@@ -115,7 +117,7 @@ class BlockedPlan:
         self._row_spans = 0 if rows is None else self._blocks.row_spans
         self._next = cupy.full(1, self._row_spans, np.uint32)
 
-    def kernel(self, dtype: Any) -> Any:
+    def kernel(self, dtype: DTypeLike) -> Any:
         return runtime.with_dynamic_smem(self._kernel("propagate", dtype), self.smem(dtype))
 
     def _kernel(self, name: str, dtype: Any) -> Any:
@@ -124,12 +126,12 @@ class BlockedPlan:
             offset_t=self.pieces.offsets.dtype, real_t=dtype, WEIGHTED=int(self._adjacency.weighted),
         )  # fmt: skip
 
-    def smem(self, dtype: Any) -> int:
+    def smem(self, dtype: DTypeLike) -> int:
         real = int(np.dtype(dtype).itemsize)
         # Including a dummy entry for padding.
         return max(self._blocks.tile * real, (self.pieces.size + 2) * (8 if self._adjacency.weighted else real))
 
-    def edges(self, dtype: Any) -> tuple[Any, ...]:
+    def edges(self, dtype: DTypeLike) -> tuple[Any, ...]:
         blocks, normalized_weights = self._blocks, None
         self._values = None  # frees its memory first
         self._values = cupy.empty(blocks.piece_edges.size, dtype)
@@ -141,7 +143,7 @@ class BlockedPlan:
             np.uint32(self._row_spans),
         )  # fmt: skip
 
-    def begin(self, contributions: Any) -> None:
+    def begin(self, contributions: Array) -> None:
         """Start the part of an iteration that needs only the contributions of rows; others may not have arrived yet."""
         if not self._row_spans:
             return
@@ -242,6 +244,6 @@ def _shared_memory() -> int:
     return runtime.attribute("MaxSharedMemoryPerBlockOptin") - STATIC
 
 
-def _layout_kernel(name: str, pieces: gpu_merge.Pieces, tile: int, real: Any = np.float32) -> Any:
+def _layout_kernel(name: str, pieces: gpu_merge.Pieces, tile: int, real: DTypeLike = np.float32) -> Any:
     types = {"index_t": pieces.cuts.dtype, "real_t": np.dtype(real)}
     return runtime.kernel("methods/propagation_blocking_layout.cu", name, **types, TILE=tile)

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from prplugin.cpu import library, packing
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
@@ -199,7 +200,7 @@ class StreamedPull:
             )  # fmt: skip
         runtime.launch(collect, self._count, gpu_pull.COLLECTORS, self._pieces, self._partials, row_sums)
 
-    def allocate(self, dtype: Any) -> None:
+    def allocate(self, dtype: DTypeLike) -> None:
         """Allocate the buffers, and normalize the weights in this type; one type is stored at a time."""
         stale = self.rows.weights is not None and self._normalized_weights_dtype != dtype
         if self._count and (self.chunk_stream is None or stale):
@@ -282,7 +283,7 @@ def _folder(directory: str | os.PathLike[str] | None) -> Path | None:
     return Path(directory)
 
 
-def _in_file(parts: Iterable[Any], dtype: Any, directory: Path) -> Any:
+def _in_file(parts: Iterable[Any], dtype: DTypeLike, directory: Path) -> Any:
     """Join arrays in a file of the folder, mapped into memory."""
     try:
         # The file has no name, so that it is deleted however the process ends.
@@ -296,7 +297,7 @@ def _in_file(parts: Iterable[Any], dtype: Any, directory: Path) -> Any:
         raise MethodUnavailableError(f"the edges cannot be written to {str(directory)!r}: {error}.") from error
 
 
-def _page_locked_copy(parts: Iterable[Any], count: int, dtype: Any) -> Any:
+def _page_locked_copy(parts: Iterable[Any], count: int, dtype: DTypeLike) -> Any:
     """Join arrays of `count` entries in all in page-locked memory."""
     joined = page_locked(count, dtype)
     begin = 0
@@ -310,7 +311,7 @@ def _split(joined: Any, sizes: list[int]) -> list[Any]:
     return np.split(joined, np.cumsum(sizes)[:-1]) if sizes else []
 
 
-def page_locked(count: int, dtype: Any) -> Any:
+def page_locked(count: int, dtype: DTypeLike) -> Any:
     """Allocate page-locked host memory, which allows asynchronous copies; freed with the array."""
     size = count * np.dtype(dtype).itemsize
     try:

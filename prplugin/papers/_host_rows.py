@@ -13,7 +13,7 @@ from prplugin.cpu.run_sums import ThreadedSums
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy, cupyx
 from prplugin.methods.engines.gpu_pull import Layout
-from prplugin.types.arrays import namespace, to_host
+from prplugin.types.arrays import Array, namespace, to_host
 from prplugin.types.edges import Floats, Integers
 
 FILE = "papers/cpu_split.cu"
@@ -26,7 +26,7 @@ Recorder: TypeAlias = Callable[[str, str, Any], AbstractContextManager[None]]
 """Records the work within a block: its name, its lane, and its stream (None: the calling thread)."""
 
 
-def unrecorded(what: str, lane: str, stream: Any) -> AbstractContextManager[None]:
+def unrecorded(what: str, lane: str, stream: object) -> AbstractContextManager[None]:
     """Record nothing."""
     return nullcontext()
 
@@ -111,7 +111,7 @@ class HostPull:
         types = {"index_t": self._sources.dtype, "real_t": dtype}
         self._gather, self._add = (runtime.kernel(FILE, name, **types) for name in ("gather", "add_sums"))
 
-    def enqueue_gather(self, contributions: Any, span: Recorder = unrecorded) -> None:
+    def enqueue_gather(self, contributions: Array, span: Recorder = unrecorded) -> None:
         """Enqueue the gather of the contributions that the rows read, and their copy to the host; return at once."""
         main = cupy.cuda.get_current_stream()
         if self._dtype is None or self._dtype != contributions.dtype:  # `None == np.float64` is true in NumPy
@@ -124,7 +124,7 @@ class HostPull:
         with span("down", "copy", self._stream):
             self._gathered.get(stream=self._stream, out=self._contributions, blocking=False)
 
-    def finish_into(self, row_sums: Any, span: Recorder = unrecorded) -> None:
+    def finish_into(self, row_sums: Array, span: Recorder = unrecorded) -> None:
         """Sum the rows once the contributions have arrived; enqueue copy and addition of the sums to `row_sums`."""
         main = cupy.cuda.get_current_stream()
         self._stream.synchronize()  # the copy of the contributions

@@ -15,6 +15,7 @@ from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics.rounding import compensated_depth
 from prplugin.options import validate_int
+from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats
 
 LANES = (4, 8, 16, 32)
@@ -74,7 +75,7 @@ class RowsPull:
         needed = runtime.blocks_for((self._last - first) * per_run, self.threads)
         self.blocks = needed if blocks is None else int(blocks)
 
-    def __call__(self, contributions: Floats, row_sums: Any) -> None:
+    def __call__(self, contributions: Floats, row_sums: Array) -> None:
         if self._first == self._last:
             return
         layout = self._layout

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from prplugin.cpu.sorting import run_starts
 from prplugin.gpu import runtime
@@ -19,6 +20,7 @@ from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics.rounding import compensated_depth
 from prplugin.options import validate_int
+from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats
 
 name = "dense"
@@ -62,7 +64,7 @@ class DensePull:
         # Normalized weights of parallel edges are summed first; a count of edges is exact, but its product is rounded.
         self.rounding_depth = gpu_pull.ROW_DEPTH + (compensated_depth(adjacency.m) if adjacency.weighted else 1)
 
-    def __call__(self, contributions: Floats, row_sums: Any) -> None:
+    def __call__(self, contributions: Floats, row_sums: Array) -> None:
         entry = contributions.dtype if self._adjacency.weighted else np.dtype(np.int32)
         if self._matrix is None or self._matrix.dtype != entry:
             self._matrix = None  # frees its memory first
@@ -72,7 +74,7 @@ class DensePull:
         runtime.launch(kernel, runtime.blocks_for(n, 1), self.threads, n, self._matrix, contributions, row_sums)
 
 
-def _matrix(adjacency: Adjacency, dtype: Any) -> Any:
+def _matrix(adjacency: Adjacency, dtype: DTypeLike) -> Any:
     """Add up the edges of each pair in the order of the frame; atomic additions would have no fixed order."""
     from prplugin.gpu import group
 

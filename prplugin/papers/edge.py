@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
@@ -13,6 +12,7 @@ from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.options import validate_int
+from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats
 
 name = "edge"
@@ -49,7 +49,7 @@ class EdgePush:
         self._edges = adjacency.edges
         self._normalized_weights = gpu_pull.NormalizedWeights(self._edges.weights, adjacency, self._edges.source)
 
-    def __call__(self, contributions: Floats, row_sums: Any) -> None:
+    def __call__(self, contributions: Floats, row_sums: Array) -> None:
         edges, normalized_weights = self._edges, self._normalized_weights.of(contributions.dtype)
         kernel = runtime.kernel(
             "papers/edge.cu", "edge_push", index_t=edges.source.dtype, real_t=contributions.dtype,

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
@@ -109,7 +110,7 @@ class Pieces(NamedTuple):
     heads: Integers  # the run of the first edge of each piece, then the empty run
 
 
-def cut(offsets: Integers, size: int, index: Any) -> Pieces:
+def cut(offsets: Integers, size: int, index: DTypeLike) -> Pieces:
     """Partition the edges of compressed rows into pieces of `size`; row positions are of type `index`."""
     xp = namespace(offsets)
     rows = xp.flatnonzero(offsets[1:] > offsets[:-1])

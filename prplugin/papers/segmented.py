@@ -31,7 +31,7 @@ from prplugin.numerics.rounding import compensated_depth
 from prplugin.options import validate_int
 from prplugin.papers._host_rows import HostPull, Recorder, host_rows, unrecorded
 from prplugin.papers._rows import LANES, RowsPull, best_seconds, check_launch
-from prplugin.types.arrays import namespace
+from prplugin.types.arrays import Array, namespace
 from prplugin.types.edges import Edges, Floats, Integers
 
 logger = logging.getLogger(__name__)
@@ -325,7 +325,7 @@ def _launch(segment: Segment, layout: gpu_pull.Layout, span: tuple[int, int]) ->
     )
 
 
-def _recorded(pulls: list[RowsPull], contributions: Any, row_sums: Any) -> Any:
+def _recorded(pulls: list[RowsPull], contributions: Array, row_sums: Array) -> Any:
     """Launch kernels, and return a CUDA graph that launches them again.
 
     They run once before the capture, since compilation and allocation cannot be captured.
@@ -364,7 +364,7 @@ def _measured(rows: SortedRows, threads: int) -> Schedule:
     return Schedule(n=rows.n, m=rows.m, segments=tuple(segments), device=properties["name"].decode(), copy_ms=copy_ms)
 
 
-def _fastest(rows: SortedRows, span: tuple[int, int], contributions: Any, row_sums: Any) -> Segment:
+def _fastest(rows: SortedRows, span: tuple[int, int], contributions: Array, row_sums: Array) -> Segment:
     """Return the fastest kernel for a segment, with the fastest grid of that kernel."""
     best = min(timed(CANDIDATES, rows, span, contributions, row_sums), key=attrgetter("ms"))
     assert best.blocks is not None  # set by `timed`
@@ -373,7 +373,7 @@ def _fastest(rows: SortedRows, span: tuple[int, int], contributions: Any, row_su
 
 
 def timed(
-    candidates: Sequence[Segment], rows: SortedRows, span: tuple[int, int], contributions: Any, row_sums: Any
+    candidates: Sequence[Segment], rows: SortedRows, span: tuple[int, int], contributions: Array, row_sums: Array
 ) -> list[Segment]:
     """Time candidates on a segment; those far behind the best only roughly, those with too long rows not at all.
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from functools import cached_property
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from prplugin.errors import VertexNotFoundError, counted
+from prplugin.gpu import runtime
+from prplugin.types.arrays import gpu_of, memory_space_of, to_host
 
 INTEGER_TYPE = re.compile(r"u?int(8|16|32|64)(\[pyarrow\])?", re.IGNORECASE)
 """Names of the integer types of all libraries."""
@@ -22,11 +24,10 @@ class Lookups:
 
     frame: Any
     ranks: Any
-    _of_seeds: ClassVar[bool] = False
 
     @cached_property
     def _by_vertex(self) -> ByVertex | BySeed:
-        return BySeed(self.frame, len(self.ranks)) if self._of_seeds else ByVertex(*_columns(self.frame)[1:])
+        return ByVertex(*_columns(self.frame)[1:])
 
     def __getitem__(self, vertex: Any) -> Any:
         return self._by_vertex[vertex]
@@ -55,6 +56,20 @@ class Lookups:
             {vertex: rank}, or {seed: {vertex: rank}}. Ids are Python objects, tuples if a vertex has several columns.
         """
         return self._by_vertex.to_dict()
+
+
+class SeedLookups(Lookups):
+    """Lookups of many rankings, by seed."""
+
+    rows: Any
+    _seeds: Callable[[int], list[Any]]
+
+    @cached_property
+    def _by_vertex(self) -> BySeed:
+        count, n = self.ranks.shape
+        counts = np.full(count, n) if self.rows is None else to_host((self.rows >= 0).sum(axis=1))
+        with runtime.device_allocation(memory_space_of(self.ranks), gpu_of(self.ranks)):
+            return BySeed(self.frame, self._seeds(count), counts)
 
 
 class ByVertex:
@@ -112,14 +127,13 @@ class ByVertex:
 
 
 class BySeed:
-    """Ids and ranks of many seeds, of each in as many rows. `count`: Number of seeds."""
+    """Ids and ranks of many seeds. `counts`: Number of consecutive rows of the frame of each seed."""
 
-    def __init__(self, frame: Any, count: int) -> None:
+    def __init__(self, frame: Any, seeds: list[Any], counts: Any) -> None:
         names, ids, self._ranks = _columns(frame)
-        of_seeds = 1 if names[0] == "seed" else len(ids) // 2
-        self._width = len(self._ranks) // count
-        self._seeds = [column[:: self._width] for column in ids[:of_seeds]]
-        self._ids = ids[of_seeds:]
+        self._ids = ids[1 if names[0] == "seed" else len(ids) // 2 :]
+        ends = np.cumsum(counts).tolist()
+        self._rows = dict(zip(seeds, map(slice, [0, *ends], ends), strict=True))
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -136,16 +150,12 @@ class BySeed:
                 f"{seed!r} is not among the {counted(len(self), 'seed')} of these rankings, which are like "
                 f"{next(iter(self))!r}: see the column of seeds of their frame."
             )
-        part = slice(self._rows[seed] * self._width, (self._rows[seed] + 1) * self._width)
+        part = self._rows[seed]
         return ByVertex([column[part] for column in self._ids], self._ranks[part]).to_dict()
 
     def to_dict(self) -> dict[Any, dict[Any, float]]:
         """Return {seed: {vertex: rank}}."""
         return {seed: self[seed] for seed in self}
-
-    @cached_property
-    def _rows(self) -> dict[Any, int]:
-        return {seed: row for row, seed in enumerate(_objects(self._seeds))}
 
 
 def name_of(one: object) -> str:

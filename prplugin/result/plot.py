@@ -36,7 +36,9 @@ class RankingFigure(Figure):
         return file.getvalue()
 
 
-def plot_ranking(ranks: Floats | None, history: History, highest: Sequence[tuple[str, float]], ax: Any = None) -> Any:
+def plot_ranking(
+    ranks: Floats | None, history: History, highest: Sequence[tuple[str, float]], ax: object = None
+) -> Any:
     """Draw the error bound against passes over the edges, the distribution of ranks, and the highest vertices.
 
     The distribution is omitted if `ranks` is None, since the ranks are on other machines.
@@ -54,7 +56,7 @@ def plot_ranking(ranks: Floats | None, history: History, highest: Sequence[tuple
 
 
 def plot_seeds(
-    iterations: Integers, bounds: Floats, history: History, highest: Sequence[tuple[str, float]], ax: Any = None
+    iterations: Integers, bounds: Floats, history: History, highest: Sequence[tuple[str, float]], ax: object = None
 ) -> Any:
     """Draw the passes and the error bound of each of many seeds, and the vertices that are highest on average."""
     what = "mean PageRank over the seeds"

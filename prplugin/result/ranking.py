@@ -15,10 +15,10 @@ from prplugin.calls import explain_unknown_arguments
 from prplugin.errors import InvalidOptionError, MissingLibraryError, NotConvergedError, counted
 from prplugin.gpu import runtime
 from prplugin.options import Options, validate_int
-from prplugin.result.by_vertex import Lookups, name_of
+from prplugin.result.by_vertex import Lookups, SeedLookups, name_of
 from prplugin.result.explain import explain, of_order, of_passes
 from prplugin.tables import Display, Displayed, upward
-from prplugin.types.arrays import gpu_of, memory_space_of, namespace, to_host, to_memory
+from prplugin.types.arrays import Array, gpu_of, memory_space_of, namespace, to_host, to_memory
 from prplugin.types.edges import Integers
 from prplugin.types.order import Order
 
@@ -160,7 +160,7 @@ class Ranking(Lookups, Displayed):
             yield from of_order(self._order)
 
     @explain_unknown_arguments
-    def plot(self, *, top: int = SHOWN, ax: Any = None) -> Any:
+    def plot(self, *, top: int = SHOWN, ax: object = None) -> Any:
         """Draw the error bound against passes over the edges, the distribution of ranks, and the highest vertices.
 
         For many seeds, draw the passes and the error bound of each, and the vertices of the highest mean rank. For a
@@ -275,7 +275,7 @@ class DistributedRanking(Ranking):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Rankings(Ranking):
+class Rankings(SeedLookups, Ranking):
     """Rankings of a graph for k seeds, each with its own personalization.
 
     `ranks` is a matrix with one row per seed: k x n, or with ``top=t`` k x t, the highest ranks in descending order.
@@ -295,7 +295,6 @@ class Rankings(Ranking):
     each_error_bound: NDArray[np.float64] = field(kw_only=True)
     rows: Integers | None = field(kw_only=True, default=None)
     _seeds: Callable[[int], list[Any]] = field(kw_only=True)
-    _of_seeds = True
 
     @cached_property
     def frame(self) -> Any:
@@ -410,7 +409,7 @@ def highest(ranks: NDArray[np.floating[Any]], k: int) -> Integers:
     return descending
 
 
-def select_ranks(ranks: Any, among: Integers | None, top: int | None) -> tuple[Any, Integers | None]:
+def select_ranks(ranks: Array, among: Integers | None, top: int | None) -> tuple[Any, Integers | None]:
     """Return the ranks of each row selected by `among` and `top`, and their positions, None for all vertices."""
     xp: Any = namespace(ranks)
     rows = None
@@ -424,7 +423,7 @@ def select_ranks(ranks: Any, among: Integers | None, top: int | None) -> tuple[A
     return ranks, rows
 
 
-def store_rows(matrix: Any, rows: Any, first: int, count: int) -> Any:
+def store_rows(matrix: Array, rows: Array, first: int, count: int) -> Any:
     """Copy rows into a matrix of `count` rows from row `first` on; allocate the matrix if it is None."""
     if matrix is None:
         matrix = namespace(rows).empty((count, rows.shape[1]), rows.dtype)

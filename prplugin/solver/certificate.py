@@ -37,6 +37,7 @@ from typing import Any, Literal
 import numpy as np
 
 from prplugin.numerics.rounding import StepRounding, rounding_depth
+from prplugin.types.arrays import Array
 
 U = 2.0**-53
 """Unit roundoff of float64."""
@@ -87,11 +88,11 @@ class Certificate:
         """Return the same certificate for steps with other rounding depths."""
         return Certificate(self.alpha, *self._size, rounding, *self._result)
 
-    def of_step(self, change: Any) -> Any:
+    def of_step(self, change: float | Array) -> Any:
         """Bound ||y - x*|| after a step from x to y by (2); `change` is the computed ||y - x||, or an array of them."""
         return self._bound(self.alpha * change)
 
-    def of_start(self, change: Any) -> Any:
+    def of_start(self, change: float | Array) -> Any:
         """Bound ||x - x*|| before a step from x to y by (3); `change` is the computed ||y - x||."""
         return self._bound(change)
 
@@ -107,7 +108,7 @@ class Certificate:
             return -1.0
         return room / (self.alpha * self._norm) if self.alpha > 0 else math.inf
 
-    def _bound(self, residual: Any) -> Any:
+    def _bound(self, residual: float | Array) -> Any:
         proved = (residual * self._norm + self.noise) / (1 - self.alpha)
         # The L1 distance of two non-negative vectors is at most the sum of their norms, here 1 and `_mass`.
         least = min if isinstance(proved, float) else np.minimum  # `min` takes a tenth of the time

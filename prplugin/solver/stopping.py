@@ -11,12 +11,13 @@ from prplugin.errors import InvalidOptionError
 from prplugin.methods.base import Sums
 from prplugin.options import Options, proves
 from prplugin.solver.certificate import Certificate
+from prplugin.types.arrays import Array
 
 FLOAT32_CHANGE_FRACTION = 1 / 4
 """Largest L1 change that float32 rounding is expected to cause, as a fraction of its proved bound."""
 
 
-def is_met(options: Options, sums: Sums, bound: Any, n: int) -> Any:
+def is_met(options: Options, sums: Sums, bound: float | Array, n: int) -> Any:
     """Return whether a step with these sums, and with this error bound after it, meets the stopping rule."""
     match options.stop:
         case "error":
@@ -74,7 +75,7 @@ def step_budget(certificate: Certificate, options: Options) -> int:
     return 2 * certificate.steps(options.tol) + 1
 
 
-def steps_left(live: Any, before: Any, change: Any, goal: float) -> Any:
+def steps_left(live: Array, before: Array, change: Array, goal: float) -> Any:
     """Estimate the plain steps until the change reaches its goal, from the ratio of the last two changes.
 
     Infinity if the changes do not decrease, or if there is no goal; 0 for a seed whose iteration has ended.

@@ -1,15 +1,23 @@
-"""Duplicates and errors of changes of edges, on the host and on the GPU."""
+"""A change of edges: what is read from the frames of an update, treatment of duplicates, and errors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from prplugin.graph.dedup import oriented, pair_keys
+from prplugin.errors import InvalidEdgesError, counted, listed
+from prplugin.frames import FrameEdges
+from prplugin.frames.vertices import Vertices, format_ids
+from prplugin.graph.dedup import drop_duplicates, oriented, pair_keys
+from prplugin.options import EdgeOptions
+from prplugin.types.arrays import to_host
 from prplugin.types.edges import Edges, Integers
+
+if TYPE_CHECKING:
+    from prplugin.frames.vertex_index import VertexIndex
 
 
 class ChangeError(Exception):
@@ -24,6 +32,63 @@ class ChangeError(Exception):
     def __init__(self, kind: Literal["missing", "repeated", "underflow", "overflow"], positions: Integers) -> None:
         super().__init__(kind, positions)
         self.kind, self.positions = kind, positions
+
+    def explained(self, added: FrameEdges | None, removed: FrameEdges | None, vertices: Vertices) -> InvalidEdgesError:
+        """Return the error for the user, which names the edges or the vertices."""
+        which = self.positions
+        if self.kind == "missing" and removed is not None:
+            return InvalidEdgesError(
+                f"remove has {counted(len(which), 'edge')} that the graph does not have: "
+                f"{listed(_format_edges(removed, which))}. Nothing was changed."
+            )
+        if self.kind == "repeated" and added is not None:
+            return InvalidEdgesError(
+                f"add has {counted(len(which), 'edge')} that the graph has already: "
+                f"{listed(_format_edges(added, which))}. "
+                "Leave them out, or make the graph with duplicates='sum', 'first' or 'last'."
+            )
+        named = f"{counted(len(which), 'vertex', 'vertices')} ({listed(format_ids(vertices.plain_ids, which))})"
+        if self.kind == "underflow":
+            return InvalidEdgesError(
+                f"remove leaves {named} with edges that are hundreds of half-lives older than those removed, which "
+                "exceeds the range of the weights: make the graph anew."
+            )
+        return InvalidEdgesError(
+            f"the weights of the edges that leave {named} sum to more than float64 holds. Divide all weights."
+        )
+
+
+class Change(NamedTuple):
+    """Edges to add and to remove, by the positions of their endpoints in `vertices`.
+
+    `vertices`: Index of the vertices of the graph, and the new ones of the edges to add.
+    `old_positions`: New positions of the old vertices; None if they are unchanged.
+    """
+
+    added: Edges
+    removed: Edges
+    vertices: VertexIndex
+    old_positions: Integers | None
+
+    @classmethod
+    def of(cls, add: FrameEdges | None, remove: FrameEdges | None, index: VertexIndex, schema: EdgeOptions) -> Self:
+        """Look up the endpoints; raise ChangeError if those of an edge to remove are not in the graph."""
+        added, removed, old_positions = _NO_EDGES, _NO_EDGES, None
+        if remove is not None:
+            positions = index.positions_of(remove.vertices, "remove")
+            missing = (positions[remove.edges.source] < 0) | (positions[remove.edges.destination] < 0)
+            if missing.any():
+                raise ChangeError("missing", missing.nonzero()[0])
+            removed = _moved(remove.edges, positions)
+        if add is not None:
+            kept = drop_duplicates(add.edges, schema.duplicates, directed=schema.directed)
+            positions = index.positions_of(add.vertices, "add")
+            if (positions < 0).any():
+                index, positions, old_positions = index.extend(add.vertices, positions)
+                if old_positions is not None and remove is not None:
+                    removed = _moved(remove.edges, index.positions_of(remove.vertices, "remove"))
+            added = _moved(kept, positions)
+        return cls(added, removed, index, old_positions)
 
 
 def apply_duplicates(
@@ -43,3 +108,22 @@ def apply_duplicates(
     if duplicates == "first":
         return added.take(~found), added.take(slice(0))
     return added, replace(pairs.take(found), weights=None, times=None)
+
+
+_NO_EDGES = Edges(np.empty(0, np.int64), np.empty(0, np.int64), None, 0)
+
+
+def _moved(edges: Edges, positions: Integers) -> Edges:
+    """Return the same edges with their vertices at other positions."""
+    return replace(edges, source=positions[edges.source], destination=positions[edges.destination])
+
+
+def _format_edges(frame: FrameEdges, which: Integers) -> list[str]:
+    endpoints = [
+        format_ids(frame.vertices.plain_ids, end[which]) for end in (frame.edges.source, frame.edges.destination)
+    ]
+    weights = None if frame.edges.weights is None else to_host(frame.edges.weights[which])
+    return [
+        f"{source} -> {target}" + ("" if weights is None else f" of weight {weights[row]:g}") if source else ""
+        for row, (source, target) in enumerate(zip(*endpoints, strict=True))
+    ]

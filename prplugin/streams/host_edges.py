@@ -80,14 +80,14 @@ class _RowBuffer:
 
 @dataclass
 class Plan:
-    """A change whose rows have been written to the buffer, but which is not visible before `ChangingEdges.commit`.
+    """A change whose rows have been written to the buffer, but which is not visible before `HostEdges.commit`.
 
     `rows`: The vertices whose out-edges change.
     `removed`, `added`: Edges to remove from each of these rows and to add to it; `indices` are targets.
     `begins`, `ends`, `out_weight`, `references`: New positions, out-weights and reference exponents of the rows that
     change; `used`: number of buffer entries in use with them.
     `old_out_weight`: Out-weights before the change; NaN where the reference exponent changes.
-    `count_change`: Number of added edges minus number of removed edges.
+    `count_change`: Number of added edges minus number of removed edges; `roundings`: those of the added weights.
     """
 
     rows: Integers
@@ -100,10 +100,11 @@ class Plan:
     out_weight: Floats
     references: Integers | None
     count_change: int
+    roundings: int
 
 
-class ChangingEdges:
-    """Out-edges of a graph on the host.
+class HostEdges:
+    """Out-edges of a graph in host memory, with the operations of `prplugin.streams.device_edges.DeviceEdges`.
 
     `weights_depth`: Rounding depth of an out-weight, without the roundings of the weights.
     `roundings`: Maximum number of relative rounding errors of 2**-53 in a weight.
@@ -150,8 +151,10 @@ class ChangingEdges:
         adjacency.set_out_weight(self.out_weight.copy(), self.weights_depth)
         return adjacency
 
-    def with_vertices(self, n: int, positions: Integers | None) -> ChangingEdges:
+    def with_vertices(self, n: int, positions: Integers | None) -> HostEdges:
         """Return the edges of a graph extended to n vertices by vertices without edges; see `expand_values`."""
+        if n == self.n:
+            return self
         extended = copy(self)
         extended.out_edges = self.out_edges.with_vertices(n, positions)
         extended.out_weight = expand_values(self.out_weight, n, positions, 0.0)
@@ -192,7 +195,7 @@ class ChangingEdges:
         """Make a planned change visible."""
         if self.out_edges.weights is not None:
             self.weights_depth = max(self.weights_depth, compensated_depth(self.m + plan.count_change))
-        self.out_edges.used = plan.used
+        self.out_edges.used, self.roundings = plan.used, max(self.roundings, plan.roundings)
         kernels.commit(
             plan.rows, plan.begins, plan.ends, self.out_edges.begins, self.out_edges.ends,
             self.out_weight, plan.out_weight, self.references, plan.references, self.count, plan.count_change,
@@ -263,7 +266,9 @@ class ChangingEdges:
             missing = np.unique(order[~found])
             raise ChangeError("missing", missing[missing < removed_count])
         old_out_weight, count_change = self.out_weight[rows], added.m - removed.m
-        return Plan(rows, removals, additions, begins, ends, used, old_out_weight, sums, None, count_change)
+        return Plan(
+            rows, removals, additions, begins, ends, used, old_out_weight, sums, None, count_change, added.roundings
+        )
 
     def _references_with(self, added: Edges) -> Integers | None:
         """Return the reference exponents after edges are added; None if weights do not decay.

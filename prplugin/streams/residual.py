@@ -45,7 +45,7 @@ import numpy as np
 from prplugin.cpu import push as kernels
 from prplugin.cpu.sums import total
 from prplugin.numerics.rounding import rounding_depth
-from prplugin.streams.host_edges import ChangingEdges, Plan
+from prplugin.streams.host_edges import HostEdges, Plan
 from prplugin.types.arrays import expand_values
 from prplugin.types.edges import Floats, Integers
 
@@ -93,7 +93,7 @@ class Residual:
     bound: float
     changed: Integers
 
-    def __init__(self, edges: ChangingEdges, alpha: float, personalization: Floats | None, ranks: Floats) -> None:
+    def __init__(self, edges: HostEdges, alpha: float, personalization: Floats | None, ranks: Floats) -> None:
         """Compute the residual of ranks of sum 1 with one pass over the edges."""
         self.alpha, self.v = alpha, personalization
         self.c = 1.0 if personalization is None else float(edges.n)
@@ -105,7 +105,7 @@ class Residual:
         """Upper bound of the roundings in an entry of v: those of the sum of the given values and of a division."""
         return 0 if self.v is None else rounding_depth(self.y.size) + 3
 
-    def recompute(self, edges: ChangingEdges) -> None:
+    def recompute(self, edges: HostEdges) -> None:
         """Compute r from y, with one pass over the edges."""
         self.r: Floats = (self.c if self.v is None else self.c * self.v) - self.y
         # The subtraction rounds once, and so does c v if v is given.
@@ -118,7 +118,7 @@ class Residual:
         )  # fmt: skip
         self.measure()
 
-    def apply(self, edges: ChangingEdges, plan: Plan) -> None:
+    def apply(self, edges: HostEdges, plan: Plan) -> None:
         """Update r for a plan that was committed to the edges."""
         self.costs[plan.rows] = plan.ends - plan.begins + kernels.PUSH_COST
         changed = np.concatenate([plan.rows, plan.removed.indices, plan.added.indices], dtype=np.int64)
@@ -140,7 +140,7 @@ class Residual:
         if positions is not None:
             self.changed = positions[self.changed].astype(np.int64)
 
-    def push(self, edges: ChangingEdges, tol: float, max_edges: float) -> int:
+    def push(self, edges: HostEdges, tol: float, max_edges: float) -> int:
         """Push until `bound` is at most `tol`, or until that is expected to take more than `max_edges` edges.
 
         Return the number of edges spent.

@@ -6,19 +6,23 @@ import sys
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prplugin.errors import InvalidOptionError, PageRankError, counted, full_name
 
 MemorySpace: TypeAlias = Literal["host", "device"]
 """Memory of the host, or of the current GPU."""
 
+Array: TypeAlias = NDArray[Any]
+"""Array of any type, of NumPy or CuPy."""
 
-def memory_space_of(array: Any) -> MemorySpace:
+
+def memory_space_of(array: Array) -> MemorySpace:
     """Return the memory space of an array."""
     return "host" if namespace(array) is np else "device"
 
 
-def namespace(array: Any) -> Any:
+def namespace(array: object) -> Any:
     """Return the module of an array's functions: NumPy or CuPy."""
     cupy = sys.modules.get("cupy")
     return cupy if cupy is not None and isinstance(array, cupy.ndarray) else np
@@ -29,7 +33,7 @@ def to_host(array: Any) -> Any:
     return array if array is None or namespace(array) is np else array.get()
 
 
-def to_device(array: Any) -> Any:
+def to_device(array: Array) -> Any:
     """Return an array in the current GPU's memory, copied only if it is in host memory; None for None."""
     if array is None or namespace(array) is not np:
         return array
@@ -43,7 +47,7 @@ def to_memory(array: Any, memory_space: MemorySpace) -> Any:
     return to_host(array) if memory_space == "host" else to_device(array)
 
 
-def plain_array(given: Any, what: str, error: type[PageRankError] = InvalidOptionError) -> Any:
+def plain_array(given: object, what: str, error: type[PageRankError] = InvalidOptionError) -> Any:
     """Return a masked array without masked entries as `numpy.ndarray`, and other objects unchanged.
 
     Masked entries, other subclasses, whose values may have units, and structured arrays raise `error`.
@@ -62,7 +66,7 @@ def plain_array(given: Any, what: str, error: type[PageRankError] = InvalidOptio
     return given
 
 
-def find_integers(ids: Any, wanted: Any) -> Any:
+def find_integers(ids: Array, wanted: Array) -> Any:
     """Return the position of each wanted integer in non-empty, ascending ids, or -1, on the host."""
     xp, wanted = namespace(ids), to_host(wanted)
     cast = wanted.astype(ids.dtype, copy=False)
@@ -72,7 +76,7 @@ def find_integers(ids: Any, wanted: Any) -> Any:
     return np.where(in_range & (to_host(ids[xp.asarray(found)]) == cast), found, -1)
 
 
-def expand_values(values: Any, n: int, positions: Any, fill: Any) -> Any:
+def expand_values(values: Array, n: int, positions: Array | None, fill: float) -> Any:
     """Return an array for n vertices, with `values` for the old vertices and `fill` for new vertices.
 
     `positions` has the new position of each old vertex; None means that the old vertices come first, in their order.
@@ -82,7 +86,7 @@ def expand_values(values: Any, n: int, positions: Any, fill: Any) -> Any:
     return expanded
 
 
-def copied(array: Any) -> Any:
+def copied(array: Array) -> Any:
     """Copy a one-dimensional array, which may be a slice, to memory of its own.
 
     On the GPU this is a memory copy, since the kernel that CuPy uses for copies has to be compiled first.
@@ -97,7 +101,7 @@ def copied(array: Any) -> Any:
     return copy
 
 
-def gpu_of(array: Any) -> Any:
+def gpu_of(array: Array) -> Any:
     """Return the GPU of an array, a context manager that makes it the current device; None on the host."""
     return None if namespace(array) is np else array.device
 
@@ -108,3 +112,16 @@ def synchronize(memory_space: MemorySpace) -> None:
         import cupy  # loaded already: device arrays exist
 
         cupy.cuda.get_current_stream().synchronize()
+
+
+def finite_numbers(given: Any) -> Any:
+    """Return a copy of an array as float64, in its memory space; None unless all are finite and non-negative."""
+    if given.dtype.kind not in "biuf" or given.dtype.itemsize > 8:
+        return None
+    floats = given.astype(np.float64)
+    return floats if not floats.size or (floats.min() >= 0 and floats.max() < np.inf) else None
+
+
+def to_python(value: Any) -> Any:
+    """Return a NumPy scalar as a Python object, whose repr does not name the type."""
+    return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value

@@ -14,13 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pull_of_cycle import cycle
 from subprocesses import run_python
 
 from prplugin.cpu import library
 from prplugin.cpu.build import suffix
 from prplugin.cpu.library import Kernel
-from prplugin.cpu.pull import Pull
-from prplugin.types.compressed import Compressed
 
 PACKAGE = Path(__file__).parents[2] / "prplugin"
 
@@ -38,14 +37,6 @@ def arguments(**changes):
 def read_only(array):
     array.flags.writeable = False
     return array
-
-
-def cycle(n=1000):
-    """Return an iteration over a directed cycle, in which every vertex has the same rank."""
-    edges = Compressed(np.arange(n + 1), (np.arange(n, dtype="i4") - 1) % n, None)
-    pull = Pull(edges, np.ones(n), np.array([1 / n]), np.array([0.15 / n]), 0.85, 1024, 2)
-    pull.start(np.arange(n) * 2 / (n * (n - 1)), "f8")
-    return pull
 
 
 def test_the_library_is_compiled_from_these_sources():
@@ -179,7 +170,7 @@ def test_eight_threads_call_at_once():
 FORK = """
 import os, sys, warnings
 warnings.simplefilter("ignore")
-from tests.cpu.test_library import cycle
+from pull_of_cycle import cycle
 before = cycle(5000)
 before.iterate(100)
 child = os.fork()

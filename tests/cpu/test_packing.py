@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from packed_pieces import unpack
 
 from prplugin.cpu import packing
 from prplugin.cpu.sorting import offsets_of
-from tests.methods.test_streamed import unpack
 
 LENGTHS = [0, 1, 2, 3, 0, 47, 48, 49, 50, 255, 256, 257, 1000, 70_000]
 

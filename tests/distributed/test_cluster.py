@@ -22,7 +22,6 @@ from prplugin.frames.columns import resolve
 from prplugin.options import Options
 
 SIZES = st.integers(1, 5)
-PARTS = "prplugin.frames._pandas_parts"
 
 
 def rank_distributed(edges, size, cuts=None, holders=None, *, source=None, destination=None, weight=None, vertices=None,
@@ -44,14 +43,14 @@ def rank_distributed(edges, size, cuts=None, holders=None, *, source=None, desti
     def program(communicator):
         indices = [index for index, holder in enumerate(holders) if holder == communicator.rank] or [len(frames)]
         shard = build(
-            communicator, PARTS, [[*frames, edges.iloc[:0]][index] for index in indices], indices, columns,
+            communicator, "host", [[*frames, edges.iloc[:0]][index] for index in indices], indices, columns,
             more_vertices, directed=directed, duplicates=duplicates,
         )  # fmt: skip
         return rank_shard(communicator, shard, columns.vertex_names, chosen, by_vertex, threads)
 
     outcomes = run_workers(size, program)
     frames = [frame for frame, _ in outcomes]
-    return pd.concat(frames) if chosen.top is None else highest_rows(PARTS, chosen.top, frames), outcomes[0][1]
+    return pd.concat(frames) if chosen.top is None else highest_rows("host", chosen.top, frames), outcomes[0][1]
 
 
 def assert_same_ranks(found, expected, atol=1e-9):

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from cuda_calls import counted_calls
+from cudf_frames import REQUIRES_CUDF
 
 import prplugin
-from tests.frames import test_cudf_frames
 
-pytestmark = test_cudf_frames.pytestmark
+pytestmark = REQUIRES_CUDF
 
 LAUNCHES = ("cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel")
 SYNCHRONIZATIONS = ("cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize")

@@ -4,48 +4,23 @@ from __future__ import annotations
 
 import gc
 import json
-import os
-import warnings
 from decimal import Decimal
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from subprocesses import run_python
+from bad_input import EDGE_CASES, EDGES, OPTION_CASES
+from cudf_frames import REQUIRES_CUDF, as_list, cudf, cupy, on_gpu, run
 
 import prplugin
-from tests.frames.test_bad_input import EDGE_CASES, EDGES, OPTION_CASES
 
-try:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import cudf
-        import cupy
-    cupy.cuda.runtime.getDeviceCount()
-    missing = None
-except Exception as error:  # without a GPU cuDF raises errors of many types
-    missing = f"cuDF cannot be used here: {type(error).__name__}: {error}"
-
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(missing is not None, reason=str(missing)),
-    pytest.mark.filterwarnings("default"),  # cuDF raises warnings of its own
-]
+pytestmark = REQUIRES_CUDF
 
 # Edges d-b, a-d, d-a, c-b. Order of first appearance: d, b, a, c.
 SOURCES, TARGETS = [3, 0, 3, 2], [1, 3, 0, 1]
 FIRST_SEEN = [3, 1, 0, 2]
 TOL = 1e-12
-
-
-def on_gpu(frame):
-    return cudf.from_pandas(frame)
-
-
-def as_list(column):
-    return column.to_pandas().tolist()
 
 
 def expected_ranks():
@@ -319,7 +294,7 @@ def test_strings_with_colliding_hashes(monkeypatch):
 
 @pytest.mark.parametrize("offset_type", [np.int32, np.int64])
 def test_strings_round_trip_through_arrays(offset_type):
-    from prplugin.frames._cudf_ids import as_string_series, as_strings
+    from prplugin.frames.device_columns import as_string_series, as_strings
     from prplugin.gpu.strings import Strings
 
     texts = ["b", "", "ä", "a" * 300]
@@ -776,12 +751,6 @@ def test_only_scalars_are_copied_to_the_host(tmp_path):
 
 
 # --- imports, and cudf.pandas -------------------------------------------------------------------------------------
-
-
-def run(*arguments):
-    root = str(Path(__file__).parents[2])
-    paths = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
-    return run_python(*arguments, env={**os.environ, "PYTHONPATH": paths})
 
 
 @pytest.mark.parametrize("order", ["import cudf, prplugin", "import prplugin, cudf"])

@@ -9,12 +9,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from cudf_frames import REQUIRES_CUDF, as_list, cudf, cupy, on_gpu, run
 
 import prplugin
-from tests.frames import test_cudf_frames
-from tests.frames.test_cudf_frames import as_list, on_gpu
 
-pytestmark = test_cudf_frames.pytestmark
+pytestmark = REQUIRES_CUDF
 
 
 def ids_of(graph) -> list:
@@ -219,14 +218,14 @@ def test_decaying_weights():
         device.update(add=on_gpu(added), remove=on_gpu(removed))
         assert edges_of(device) == edges_of(host)
         found, expected = device.rank(tol=1e-8), host.rank(tol=1e-8)
-        assert type(found.frame) is test_cudf_frames.cudf.DataFrame
+        assert type(found.frame) is cudf.DataFrame
         assert np.abs(found.ranks - expected.ranks).sum() <= 2e-8
 
 
 def test_update_of_a_sparse_matrix():
     from cupyx.scipy import sparse
 
-    graph = prplugin.Graph.from_csr(sparse.csr_matrix(test_cudf_frames.cupy.array([[0.0, 0.5], [2.0, 0.0]])))
+    graph = prplugin.Graph.from_csr(sparse.csr_matrix(cupy.array([[0.0, 0.5], [2.0, 0.0]])))
     graph.update(
         add=on_gpu(pd.DataFrame({"src": [1, 4], "dst": [0, 1], "weight": [1.5, 1.0]})),
         remove=on_gpu(pd.DataFrame({"src": [1], "dst": [0], "weight": [2.0]})),
@@ -239,7 +238,7 @@ def test_updates_on_a_stream_of_the_caller():
     rng = np.random.default_rng(7)
     rows = pd.DataFrame({"src": rng.integers(0, 9000, 300_000), "dst": rng.integers(0, 9000, 300_000)})
     host = prplugin.Graph(rows, vertices=range(9010))
-    stream = test_cudf_frames.cupy.cuda.Stream(non_blocking=True)
+    stream = cupy.cuda.Stream(non_blocking=True)
     device = prplugin.Graph(on_gpu(rows), vertices=range(9010))
     for first in range(0, 5000, 1000):
         part = rows[first : first + 1000].reset_index(drop=True)
@@ -311,4 +310,4 @@ for ids in ([1, 2, 3, 4], ["a", "b", "c", "d"]):
 
 
 def test_proxies_of_cudf_pandas():
-    test_cudf_frames.run("-c", PROXIES)
+    run("-c", PROXIES)

@@ -15,7 +15,7 @@ import pytest
 from subprocesses import run_python
 
 import prplugin
-from prplugin.frames._pandas_kinds import CASTS
+from prplugin.frames.kinds import CASTS
 
 pl = pytest.importorskip("polars")
 
@@ -438,12 +438,13 @@ def test_only_the_columns_in_use_of_a_lazy_frame_are_read():
 
 def test_plain_columns_are_not_copied():
     """The pandas adapter factorizes a view of the column."""
-    from prplugin.frames import _pandas_ids, arrow, narwhals
+    from prplugin.frames import arrow, narwhals
+    from prplugin.frames.host_ids import HOST
 
     for column in (pl.Series(range(100)), pa.array(range(100))):
         frame = pl.DataFrame({"a": column}) if isinstance(column, pl.Series) else pa.table({"a": column})
         table, _ = arrow.table_of(narwhals.open_frame(frame)[0], [0])
-        assert np.shares_memory(_pandas_ids.integers(arrow.as_frame(table)[0], ""), column.to_numpy())
+        assert np.shares_memory(HOST.integers(arrow.as_frame(table)[0], ""), column.to_numpy())
 
 
 def test_input_is_not_changed():

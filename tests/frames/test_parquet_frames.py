@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import prplugin
-from prplugin.frames import parquet
+from prplugin.frames import row_groups
 
 ROWS, GROUP = 2_000, 170
 
@@ -54,14 +54,14 @@ QUICK = set(zip(KINDS, cycle(ARGUMENTS)))
 @pytest.fixture
 def by_row_groups(monkeypatch):
     """Simulate memory that does not suffice for the whole table."""
-    monkeypatch.setattr(parquet, "PEAK", np.inf)
+    monkeypatch.setattr(row_groups, "PEAK", np.inf)
 
 
 @pytest.fixture(params=["one table", "row groups", "row groups in NumPy"])
 def each_reader(request, monkeypatch):
     """Read files as one table, or by row groups: to a CSC, or without compiled kernels to an edge list."""
     if request.param != "one table":
-        monkeypatch.setattr(parquet, "PEAK", np.inf)
+        monkeypatch.setattr(row_groups, "PEAK", np.inf)
     if request.param == "row groups in NumPy":
         monkeypatch.setattr("prplugin.cpu.library.is_available", lambda: False)
 
@@ -400,9 +400,9 @@ def test_integers_of_every_row_group_get_the_codes_of_the_table(tmp_path, types)
 def test_files_are_read_as_one_table_if_memory_suffices(tmp_path, monkeypatch, available, as_one_table):
     table = pa.table({"src": np.arange(4000) % 7, "dst": np.arange(4000) % 5})
     pq.write_table(table, tmp_path / "edges.parquet", row_group_size=500)
-    monkeypatch.setattr(parquet, "bytes_available", lambda: available)
-    groups, read = [], parquet._read_row_groups
-    monkeypatch.setattr(parquet, "_read_row_groups", lambda *of, **how: groups.append(of) or read(*of, **how))
+    monkeypatch.setattr(row_groups, "bytes_available", lambda: available)
+    groups, read = [], row_groups.read
+    monkeypatch.setattr(row_groups, "read", lambda *of, **how: groups.append(of) or read(*of, **how))
     assert_same(prplugin.pagerank(tmp_path / "edges.parquet", tol=1e-12), prplugin.pagerank(table, tol=1e-12))
     assert (not groups) == as_one_table
 

@@ -10,30 +10,13 @@ from pathlib import Path
 import pytest
 from subprocesses import run_python
 
-PACKAGE = Path(__file__).parents[2] / "prplugin"
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "prplugin"
 
-LAYERS = [
-    {"__main__"},
-    {"cli", "integrations"},
-    {"__init__"},
-    {"accessor"},
-    {"api"},
-    {"constructors", "sizing"},
-    {"saving"},
-    {"local", "distributed", "io"},
-    {"streams"},
-    {"frames", "solver", "result"},
-    {"calls", "papers"},
-    {"methods"},
-    {"graph"},
-    {"cpu", "gpu"},
-    {"numerics"},
-    {"types"},
-    {"folders", "progress"},
-    {"access", "options", "machine", "tables"},
-    {"errors", "suggestions"},
-]
-LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
+TABLE = re.findall(r"^\| (`.*?`) \|", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+"""First cells of the only table of CONTRIBUTING.md: the packages of each layer, from the top."""
+
+LAYER = {name: layer for layer, cell in enumerate(TABLE) for name in re.findall("`(.+?)`", cell)}
 
 MAX_LINES = {"api.py": 350}
 """Lines that a module may have, if not 450: the public functions only read, choose, solve and write."""
@@ -46,32 +29,36 @@ def package_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def module_of(path: Path) -> str:
-    parts = path.relative_to(PACKAGE).with_suffix("").parts
+def module_of(path: Path, root: Path) -> str:
+    parts = path.relative_to(root).with_suffix("").parts
     return ".".join(part for part in parts if part != "__init__")
 
 
-def imported_modules(path: Path) -> set[str]:
-    """Return the modules of the package that a module imports, lazy and type-only imports included."""
-    tree = ast.parse(path.read_text())
-    known = {module_of(module) for module in MODULES}
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "prplugin":
-            inner = node.module.partition(".")[2]
-            for alias in node.names:
-                full = f"{inner}.{alias.name}".lstrip(".")
-                found.add(full if full in known else inner)
-        elif isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[2] for alias in node.names if alias.name.split(".")[0] == "prplugin"}
-    return found
+def imports_of(root: Path) -> dict[str, set[str]]:
+    """Return the modules of a package that each module of it imports, lazy and type-only imports included."""
+    trees = {module_of(path, root): ast.parse(path.read_text()) for path in root.rglob("*.py")}
+    imports = {}
+    for module, tree in trees.items():
+        names = []
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                assert not node.level, f"{root.name}.{module} has a relative import"
+                names += [f"{node.module}.{alias.name}" for alias in node.names]
+            elif isinstance(node, ast.Import):
+                names += [alias.name for alias in node.names]
+        inner = [name.partition(".")[2] for name in names if name.split(".")[0] == root.name]
+        imports[module] = {name if name in trees else name.rpartition(".")[0] for name in inner}
+    return imports
+
+
+IMPORTS = imports_of(PACKAGE)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=NAMES)
 def test_packages_import_only_from_layers_below_their_own(path):
     importing = package_of(path)
-    assert importing in LAYER, f"prplugin/{importing} is in no layer: add it to LAYERS"
-    for module in imported_modules(path):
+    assert importing in LAYER, f"prplugin/{importing} is in no layer: add it to the table of CONTRIBUTING.md"
+    for module in IMPORTS[module_of(path, PACKAGE)]:
         imported = module.split(".")[0] or "__init__"
         if imported == importing:
             continue
@@ -79,38 +66,13 @@ def test_packages_import_only_from_layers_below_their_own(path):
         assert LAYER[imported] > LAYER[importing], f"{NAMES[MODULES.index(path)]} imports {module}, from {which}"
 
 
-def test_contributing_lists_the_layers():
-    lines = re.findall(r"^\| (`.*?`) \|", (PACKAGE.parent / "CONTRIBUTING.md").read_text(), re.MULTILINE)
-    assert [set(re.findall("`(.+?)`", line)) for line in lines[: len(LAYERS)]] == LAYERS
+def test_contributing_lists_no_other_packages():
+    assert set(LAYER) == {package_of(path) for path in MODULES}
 
 
-def test_conformance_has_no_import_cycles():
-    paths = {path.stem: path.read_text() for path in (PACKAGE.parent / "conformance").glob("*.py")}
-    imports = {
-        name: {
-            imported
-            for node in ast.walk(ast.parse(text))
-            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "conformance"
-            for imported in ([node.module.split(".")[1]] if "." in node.module else [each.name for each in node.names])
-        }
-        for name, text in paths.items()
-    }
-    graphlib.TopologicalSorter(imports).prepare()  # raises CycleError
-
-
-def test_modules_have_no_import_cycles():
-    imports = {module_of(path): imported_modules(path) for path in MODULES}
-    done: set[str] = set()
-
-    def visit(module: str, path: list[str]) -> None:
-        assert module not in path, "modules import each other in a cycle: " + " -> ".join([*path, module])
-        if module not in done:
-            for other in sorted(imports[module]):
-                visit(other, [*path, module])
-            done.add(module)
-
-    for module in imports:
-        visit(module, [])
+@pytest.mark.parametrize("package", ["prplugin", "conformance", "benchmarks"])
+def test_modules_have_no_import_cycles(package):
+    graphlib.TopologicalSorter(imports_of(ROOT / package)).prepare()  # raises CycleError, which names the modules
 
 
 @pytest.mark.parametrize("path", MODULES, ids=NAMES)
@@ -203,3 +165,13 @@ def test_a_loader_shared_by_modules_binds_to_the_named_one():
         print(polars.DataFrame.pagerank is prplugin.pagerank, hasattr(other.DataFrame, "pagerank"))
     """
     assert run_python("-c", code) == "True False"
+
+
+TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
+
+
+@pytest.mark.parametrize("path", TESTS, ids=lambda path: path.stem)
+def test_tests_import_no_other_test_and_lie_in_the_folder_of_a_package(path):
+    """What tests share is in tests/helpers."""
+    assert not re.search(r"^\s*(from|import) (tests|test_\w+)\b", path.read_text(), re.MULTILINE)
+    assert path.parent.name in {*LAYER, "harness"}

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from in_degrees import IN_DEGREES, graph, row_sums
 from method_params import param
 
 import prplugin
@@ -17,7 +18,6 @@ from prplugin.methods import persistent
 from prplugin.methods.engines import gpu_merge
 from prplugin.numerics.rounding import StepRounding
 from prplugin.solver.certificate import Certificate
-from tests.methods.test_expanded import IN_DEGREES, graph, row_sums
 
 PERSISTENT = [param("persistent")]
 ALPHA = 0.85

@@ -17,7 +17,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from in_degrees import IN_DEGREES, PROBLEMS, assert_agrees_with_numpy, assert_sums, graph, row_sums, web
 from method_params import examples, param
+from packed_pieces import unpack
 
 import prplugin
 from prplugin.gpu import runtime
@@ -31,15 +33,6 @@ from prplugin.methods.engines import packed as packing
 from prplugin.methods.streamed import StreamedPull
 from prplugin.papers import expanded
 from prplugin.types.edges import Edges
-from tests.methods.test_expanded import (
-    IN_DEGREES,
-    PROBLEMS,
-    assert_agrees_with_numpy,
-    assert_sums,
-    graph,
-    row_sums,
-    web,
-)
 
 STREAMED = [param("streamed")]
 
@@ -58,27 +51,6 @@ def pack(in_degrees, weighted=False, *, part=packing.PART, reordered=False, skew
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packing, "PART", part)
         return rows, list(packing.packed(rows, 2))
-
-
-def unpack(piece, bits):
-    """Decode a piece as streamed.cu does, and return row, relative to the first, and source of each edge."""
-    edges, runs = np.frombuffer(piece[:4].tobytes(), "<u2").tolist()
-    counts = [runs, runs, edges]
-    groups = [-(-count // packing.GROUP) for count in counts]
-    widths = piece[4 : 4 + sum(groups)].tolist()
-    offset, found = 4 + sum(groups), []
-    for width in widths:
-        word = int.from_bytes(piece[offset : offset + width].tobytes(), "little")
-        found.append([word >> (width * place) & ((1 << width) - 1) for place in range(packing.GROUP)])
-        offset += width
-    assert 0 <= piece.size - offset < 16
-    numbers = iter(found)
-    lengths, gaps, steps = (
-        [number for _ in range(group) for number in next(numbers)][:count]
-        for group, count in zip(groups, counts, strict=True)
-    )
-    rows = np.cumsum(np.add(gaps, 1)) - 1
-    return np.repeat(rows, np.add(lengths, 1)), np.cumsum(steps) % (1 << bits)
 
 
 def sorted_edges(rows):

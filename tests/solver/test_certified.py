@@ -8,10 +8,12 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from drawn_graphs import frame, graphs, vectors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from method_params import METHODS, examples
 from rational_pagerank import solve
+from solver_graphs import GRAPHS, Float32Step
 
 import prplugin
 from prplugin.graph.adjacency import Adjacency
@@ -21,8 +23,6 @@ from prplugin.options import Options
 from prplugin.solver import solve as solver
 from prplugin.solver.top_k import OrderProof
 from prplugin.types.edges import Edges
-from tests.solver.test_accuracy import frame, graphs, vectors
-from tests.solver.test_solver import GRAPHS, Float32Step
 
 alphas = st.sampled_from([0.0, 0.3, 0.85, 0.99])
 

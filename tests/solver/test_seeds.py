@@ -14,6 +14,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from method_params import examples, param
 from rational_pagerank import distance, solve
+from solver_graphs import communities
 
 import prplugin
 from conformance import rapids
@@ -22,7 +23,6 @@ from prplugin.methods.engines import native_batch
 from prplugin.methods.listing import methods
 from prplugin.result.ranking import highest, highest_of_each
 from prplugin.solver import batch as batch_module
-from tests.solver.test_solver import communities
 
 BATCH_METHODS = [name for name, method in methods().items() if hasattr(method, "batch_cost")]
 each_batch_method = pytest.mark.parametrize("method", [param(name) for name in BATCH_METHODS])

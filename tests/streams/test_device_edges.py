@@ -14,8 +14,8 @@ from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
 from prplugin.streams.changes import ChangeError
-from prplugin.streams.device_edges import rebuilt
-from prplugin.streams.host_edges import ChangingEdges
+from prplugin.streams.device_edges import DeviceEdges
+from prplugin.streams.host_edges import HostEdges
 from prplugin.types.arrays import to_host, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges
@@ -52,26 +52,6 @@ def spliced(present, removed, added, out_degrees):
     return Compressed(offsets_of(counts), joined[0].astype(present.indices.dtype), joined[1])
 
 
-class RebuiltEdges:
-    """A graph that `rebuilt` changes, with the operations of `ChangingEdges`."""
-
-    def __init__(self, adjacency, n=None, positions=None):
-        self._adjacency, self._positions = adjacency, positions
-        self.n, self.m = adjacency.n if n is None else n, adjacency.m
-
-    def adjacency(self):
-        return self._adjacency
-
-    def with_vertices(self, n, positions):
-        return RebuiltEdges(self._adjacency, n, positions)
-
-    def plan(self, *change, directed):
-        return rebuilt(self._adjacency, self.n, self._positions, *change, directed=directed)
-
-    def commit(self, plan):
-        self.__init__(plan)
-
-
 @pytest.fixture(params=MEMORY_SPACES)
 def changeable(request, monkeypatch):
     """Return a function that prepares a graph on the host for updates by copies, in host or device memory."""
@@ -79,7 +59,7 @@ def changeable(request, monkeypatch):
         splice = SimpleNamespace(find_edges=find_edges, spliced=spliced)
         monkeypatch.setitem(sys.modules, "prplugin.gpu.splice", splice)
         monkeypatch.setattr("prplugin.gpu.splice", splice, raising=False)
-    return lambda adjacency: RebuiltEdges(adjacency.on(request.param))
+    return lambda adjacency: DeviceEdges(adjacency.on(request.param))
 
 
 def random_edges(rng, m, n, weighted):
@@ -128,7 +108,7 @@ def test_copied_edges_equal_those_changed_in_place(duplicates, directed, weighte
         n = int(rng.integers(1, 9))
         edges = drop_duplicates(random_edges(rng, int(rng.integers(0, 15)), n, weighted), unique, directed=directed)
         adjacency = Adjacency(edges if directed else with_reverse_edges(edges))
-        graphs = [ChangingEdges(adjacency, None), changeable(adjacency)]
+        graphs = [HostEdges(adjacency, None), changeable(adjacency)]
         for _ in range(6):
             present, positions, changed = triples(graphs[0].adjacency()), None, graphs
             if rng.random() < 0.3:

@@ -622,3 +622,11 @@ def test_update_needs_compiled_kernels(monkeypatch):
     ):
         graph.update(add=frame([(1, 0, 1.0)]))
     assert graph.number_of_edges == 1
+
+
+def test_a_frame_both_added_and_removed_needs_weights_to_be_added():
+    graph = prplugin.Graph(frame([(1, 2, 1), (2, 1, 1)]), weight="w")
+    rows = frame([(1, 2, 1)])[["src", "dst"]]
+    with pytest.raises(prplugin.ColumnNotFoundError, match="w"):
+        graph.update(add=rows, remove=rows)
+    assert graph.number_of_edges == 2

@@ -10,6 +10,7 @@ from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
 from prplugin.methods.base import Step
 from prplugin.numerics.extrapolation import symmetric
+from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats
 
 THREADS = 256
@@ -32,7 +33,7 @@ class MixedOnDevice(Step):
             return None
         return cupy.empty((rows, *self._ranks.shape), np.float32)
 
-    def products(self, moves: Any, rows: list[int]) -> Floats:
+    def products(self, moves: Array, rows: list[int]) -> Floats:
         count, n, *seeds = moves.shape
         shape, threads = self._shape(seeds)
         partials = cupy.empty((shape, count * (count + 1) // 2, *seeds))
@@ -42,7 +43,7 @@ class MixedOnDevice(Step):
         products = symmetric(np.moveaxis(lower, -1, 0) if seeds else lower)
         return products[..., rows, :][..., rows]
 
-    def mix(self, moves: Any, weights: Floats, jump: Any) -> None:
+    def mix(self, moves: Array, weights: Floats, jump: Array) -> None:
         _, n, *seeds = moves.shape
         shape, threads = self._shape(seeds)
         sums = cupy.empty((shape, *seeds))
@@ -59,5 +60,5 @@ class MixedOnDevice(Step):
         """Return the number of partial sums, and the shape of a block."""
         return (BLOCKS * GROUPS, (seeds[0], GROUPS)) if seeds else (BLOCKS, (THREADS,))
 
-    def _mixing(self, name: str, moves: Any) -> Any:
+    def _mixing(self, name: str, moves: Array) -> Any:
         return runtime.kernel("gpu/mixing.cu", ("seeds_" if moves.ndim == 3 else "") + name, ROWS=len(moves))

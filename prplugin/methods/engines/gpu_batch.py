@@ -16,6 +16,7 @@ from prplugin.methods.base import SeedsStep, Sums
 from prplugin.methods.engines import gpu_merge, gpu_pull
 from prplugin.methods.engines.device_mixing import MixedOnDevice
 from prplugin.numerics.extrapolation import depth_for
+from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats, Integers
 
 WIDTHS = (8, 32)
@@ -99,7 +100,7 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
                 self._ranks[:, : self.seeds] = ranks
         self._begin()
 
-    def set_live(self, live: Any) -> None:
+    def set_live(self, live: Array) -> None:
         if (live == self._live[: live.size]).all():
             return
         self._live[: live.size] = live
@@ -142,10 +143,10 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
         change, largest, _ = self._states.get()[: self.seeds].T
         return Sums(change, largest)
 
-    def products(self, moves: Any, rows: list[int]) -> Floats:
+    def products(self, moves: Array, rows: list[int]) -> Floats:
         return super().products(moves, rows)[: self.seeds]
 
-    def mix(self, moves: Any, weights: Floats, jump: Any) -> None:
+    def mix(self, moves: Array, weights: Floats, jump: Array) -> None:
         padded = np.zeros((self.width, weights.shape[1]))
         padded[: self.seeds] = weights
         super().mix(moves, padded, jump)
@@ -156,7 +157,7 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
             np.int32(self._target is not None), self._states, self._columns, self._norms,
         )  # fmt: skip
 
-    def _launch(self, name: str, blocks: int, groups: int, *arguments: Any) -> None:
+    def _launch(self, name: str, blocks: int, groups: int, *arguments: object) -> None:
         kernel = runtime.kernel(
             "gpu/batch.cu", f"batch_{name}", SEEDS=self.width, WEIGHTED=int(self._weighted), real_t=self._dtype,
             index_t=self._sources.dtype, offset_t=self._pieces.offsets.dtype,

@@ -12,6 +12,7 @@ from itertools import accumulate, pairwise
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
@@ -21,6 +22,7 @@ from prplugin.methods.base import Sums
 from prplugin.methods.engines import gpu_pull
 from prplugin.methods.engines.device_mixing import MixedOnDevice
 from prplugin.numerics.rounding import StepRounding
+from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats, Integers
 
 THREADS = 256
@@ -109,7 +111,7 @@ def even_size(items: int, blocks: int, least: int, most: int) -> int:
     return min(most, max(least, -(-items // (blocks * turns))))
 
 
-def cut(offsets: Integers, m: int, size: int, index: Any) -> Pieces:
+def cut(offsets: Integers, m: int, size: int, index: DTypeLike) -> Pieces:
     """Partition compressed rows into pieces of `size` rows and edges; row positions are of type `index`."""
     n = offsets.size - 1
     count = -(-(n + m) // size)
@@ -132,13 +134,13 @@ class Plan(Protocol):
     threads: int  # per block
     float32_is_faster: bool  # whether float32 contributions make an iteration faster
 
-    def kernel(self, dtype: Any) -> Any:
+    def kernel(self, dtype: DTypeLike) -> Any:
         """Return the kernel for contributions of this type."""
 
-    def smem(self, dtype: Any) -> int:
+    def smem(self, dtype: DTypeLike) -> int:
         """Return the bytes of shared memory that a block needs for terms."""
 
-    def edges(self, dtype: Any) -> tuple[Any, ...]:
+    def edges(self, dtype: DTypeLike) -> tuple[Any, ...]:
         """Return the kernel arguments that describe the edges."""
 
 
@@ -210,7 +212,7 @@ class MergedRows(MixedOnDevice):
         self._to_clear = self._to_clear[:0]
 
     def _iterate(
-        self, latest: tuple[int, Any], measured: Any, steps: int = 1, goal: float = -1.0, stall: float = math.inf,
+        self, latest: tuple[int, Any], measured: Array, steps: int = 1, goal: float = -1.0, stall: float = math.inf,
         change: float = math.inf, mixing_from: float = math.inf, mixing: tuple[Any, ...] = NO_MIXING,
     ) -> None:  # fmt: skip
         """Launch up to `steps` iterations; `latest` are the number and the array of the sums of the last one."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
@@ -166,7 +167,7 @@ class NormalizedWeights:
         self._weights, self._adjacency, self._sources = weights, adjacency, sources
         self._held: Any = None
 
-    def of(self, dtype: Any) -> Any:
+    def of(self, dtype: DTypeLike) -> Any:
         """Return the normalized weights in this type, 0 where the source is dangling; None for unweighted graphs."""
         if self._weights is None:
             return None

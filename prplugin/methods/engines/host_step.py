@@ -9,6 +9,7 @@ import numpy as np
 from prplugin.cpu.sums import total
 from prplugin.methods.base import Step
 from prplugin.numerics.extrapolation import symmetric
+from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats
 
 CHUNK = 8192
@@ -22,7 +23,7 @@ class HostStep(Step):
     def history(self, rows: int) -> Any:
         return np.empty((rows, *self.ranks().shape), np.float32)
 
-    def products(self, moves: Any, rows: list[int]) -> Floats:
+    def products(self, moves: Array, rows: list[int]) -> Floats:
         n, k = moves.shape[1], len(rows)
         found = np.zeros((k, k))
         for first in range(0, n, CHUNK):
@@ -33,7 +34,7 @@ class HostStep(Step):
         products: Floats = self.add(symmetric(found))
         return products
 
-    def mix(self, moves: Any, weights: Floats, jump: Any) -> None:
+    def mix(self, moves: Array, weights: Floats, jump: Array) -> None:
         # weights @ moves is a correction of the ranks, so float32 suffices for it.
         ranks = self.ranks()
         mixed = np.empty_like(ranks)

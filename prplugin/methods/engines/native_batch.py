@@ -16,7 +16,7 @@ from prplugin.graph.problem import Problem, Seeds
 from prplugin.methods.base import SeedsStep, Sums
 from prplugin.numerics.extrapolation import depth_for, symmetric
 from prplugin.numerics.rounding import StepRounding
-from prplugin.types.arrays import to_host
+from prplugin.types.arrays import Array, to_host
 from prplugin.types.edges import Floats, Integers
 
 WIDEST = 64
@@ -109,7 +109,7 @@ class NativeBatch(SeedsStep):
         self._has_moves = False
         self._mass = self._alpha * self._divided_by(np.ones(columns.size))
 
-    def set_live(self, live: Any) -> None:
+    def set_live(self, live: Array) -> None:
         narrow = _rounded_up(int(np.count_nonzero(live)))
         # A copy takes about as long as a few steps in the columns that it saves. The moves since the last mix have the
         # width of the matrix at that time.
@@ -151,7 +151,7 @@ class NativeBatch(SeedsStep):
             self._history = np.empty((rows, self._n, self.width), np.float32)
         return self._history
 
-    def products(self, moves: Any, rows: list[int]) -> Floats:
+    def products(self, moves: Array, rows: list[int]) -> Floats:
         of = np.array(rows)
         sums = np.empty((self._blocks, of.size, of.size, self._columns.size))
         kernels.products(moves.reshape(len(moves), -1), of, self._ranks, sums, self._threads)
@@ -160,7 +160,7 @@ class NativeBatch(SeedsStep):
         products[lower] = sums[:, *lower].sum(axis=0)
         return self._per_seed(symmetric(np.moveaxis(products, -1, 0)))
 
-    def mix(self, moves: Any, weights: Floats, jump: Any) -> None:
+    def mix(self, moves: Array, weights: Floats, jump: Array) -> None:
         weights = weights[self._columns]
         kernels.mix(
             moves.reshape(len(moves), -1), np.ascontiguousarray(weights.T), self._ranks, self._own(jump), self._sums,
@@ -171,7 +171,7 @@ class NativeBatch(SeedsStep):
         self._mass = self._alpha * self._divided_by(norms)
         self._has_moves = False
 
-    def _own(self, moves: Any) -> Any:
+    def _own(self, moves: Array) -> Any:
         """Return the part of an array for the widest matrix that a matrix of the present width takes."""
         return moves.reshape(-1)[: self._ranks.size].reshape(self._ranks.shape)
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from prplugin.cpu import normalization, packing
 from prplugin.cpu.packing import PIECE
@@ -63,7 +64,7 @@ def packed(rows: Rows, threads: int) -> Iterator[Packed]:
         yield from _packed(rows, parts, threads)
 
 
-def normalized_weights(rows: Rows, out_weight: Floats, dtype: Any, threads: int) -> Iterator[Floats]:
+def normalized_weights(rows: Rows, out_weight: Floats, dtype: DTypeLike, threads: int) -> Iterator[Floats]:
     """Yield the normalized weights w / W in the order of the packed edges; 0 for a dangling source, whose W is 0.
 
     `out_weight` is in the new order of the vertices.

@@ -13,12 +13,10 @@ import pyarrow as pa
 from pandas.api import types
 
 from prplugin.cpu import library
-from prplugin.cpu.threads import PIECE
+from prplugin.cpu.threads import PIECE, take_in_place
+from prplugin.frames.kinds import ZONED
 from prplugin.machine import this_machine
 from prplugin.types.edges import Integers
-
-ZONED = "datetime with a time zone"
-"""The kind of ids that are times with a zone."""
 
 MANY_OBJECTS = 1 << 14
 """Number of objects from which comparing addresses, and Arrow for strings, take less time than pandas."""
@@ -129,16 +127,6 @@ def first_rows(codes: Integers, count: int) -> Integers:
         rows = np.arange(begin, min(begin + PIECE, codes.size))
         first[codes[rows[::-1]]] = rows[::-1]  # written in descending order, so that the first row remains
     return first
-
-
-def take_in_place(table: Integers, codes: Integers) -> Integers:
-    """Return ``table[codes]``, computed in place in NumPy arrays that are writeable and of the dtype of the table."""
-    if not isinstance(codes, np.ndarray) or codes.dtype != table.dtype or not codes.flags.writeable:
-        return table[codes] if codes.size else table[:0]
-    for begin in range(0, codes.size, PIECE):
-        # All codes are in bounds. With mode="clip" NumPy needs no buffer.
-        np.take(table, codes[begin : begin + PIECE], out=codes[begin : begin + PIECE], mode="clip")
-    return codes
 
 
 def deduplicate_objects(column: pd.Series) -> pd.Series | ObjectColumn:

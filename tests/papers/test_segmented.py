@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from method_params import param
+from shapes import SHAPES, assert_ranks_agree, assert_row_sums, exact_row_sums, graph_of_shape
 
 import prplugin
 from prplugin.cpu.run_sums import ThreadedSums
@@ -23,7 +24,6 @@ from prplugin.methods.listing import methods
 from prplugin.papers import segmented
 from prplugin.papers._host_rows import host_rows
 from prplugin.papers.segmented import Schedule, Segment, SegmentedPull, SortedRows, choose_host_segments, cut
-from tests.methods.test_binned import SHAPES, assert_ranks_agree, assert_row_sums, exact_row_sums, graph_of_shape
 
 SEGMENTS = [1, 2, 24, 64, 10**6]
 KERNELS = (

@@ -1,22 +1,20 @@
-"""Kinds of ids of every pandas type, such as integer and string, and errors for others. Imports pandas."""
+"""Kinds of ids, such as integer and string, and messages about columns. Imports no dataframe library."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, Literal
 
-import numpy as np
-import pandas as pd
-from pandas.api import types
-
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, RefusedRows, counted, listed, refusal
-from prplugin.frames._pandas_objects import ZONED, ObjectColumn, missing_rows
 from prplugin.types.edges import Integers
 
 Kind = Literal["integer", "number", "string"]
+
+ZONED = "datetime with a time zone"
+"""The kind of ids that are times with a zone."""
 
 
 def _casts(form: str, integer: str, number: str, string: str) -> dict[Kind, str]:
@@ -71,20 +69,8 @@ def ambiguous_refused(what: str, first: list[Any], count: int) -> InvalidOptionE
     )
 
 
-def check_kinds(columns: list[Any], kinds: list[str], what: str, find: Callable[[Any, str], str]) -> None:
-    """Raise for ids that are null or of other kinds than the graph's; `find` is `kind_of` for their library."""
-    for column, kind in zip(columns, kinds, strict=True):
-        found = find(column, what)
-        if "empty" not in (found, kind) and found != kind:
-            raise InvalidOptionError(
-                f"{what} names vertices by ids of kind {found}, but the graph's are of kind {kind}: cast them, for "
-                f"instance with {cast_to('string' if kind == 'string' else 'integer')}."
-            )
-
-
-def common_kind(columns: list[Any], labels: list[str], find: Callable[[Any, str], str]) -> str:
-    """Return the common kind of ids of all columns; raise if kinds differ. `find` is `kind_of` for their library."""
-    kinds = [find(column, label) for column, label in zip(columns, labels, strict=True)]
+def same_kind(kinds: list[str], labels: list[str]) -> str:
+    """Return the common kind of ids of all columns; raise if kinds differ."""
     filled = [(kind, label) for kind, label in zip(kinds, labels, strict=True) if kind != "empty"]
     for kind, label in filled:
         if kind != filled[0][0]:
@@ -94,76 +80,6 @@ def common_kind(columns: list[Any], labels: list[str], find: Callable[[Any, str]
                 f"{cast_to('string')}."
             )
     return filled[0][0] if filled else "empty"
-
-
-def kind_of(column: pd.Series | ObjectColumn, label: str) -> str:
-    """Return the kind of ids in a column, "empty" for an untyped column without ids; raise for nulls and floats."""
-    if isinstance(column, ObjectColumn):
-        try:
-            return kind_of(column.objects, label)
-        except InvalidEdgesError:
-            column = column.column  # for row numbers in the message
-    dtype = column.dtype
-    if isinstance(dtype, np.dtype) and dtype.kind in "iu":
-        return "integer"  # cannot hold nulls
-    if types.is_object_dtype(dtype) and types.infer_dtype(column, skipna=False) == "string":
-        return "string"  # infer_dtype found no nulls
-    if isinstance(dtype, pd.CategoricalDtype):
-        refuse_rows(missing_rows(column), label)
-        used = column.cat.remove_unused_categories()
-        return kind_of(pd.Series(used.cat.categories), label)
-    if types.is_float_dtype(dtype) and not len(column):
-        return "empty"  # pandas infers float for an empty list
-    if types.is_float_dtype(dtype) or types.is_complex_dtype(dtype):
-        raise floats_refused(dtype, label, missing_rows(column))
-    refuse_rows(missing_rows(column), label)
-    if types.is_bool_dtype(dtype) and not types.is_object_dtype(dtype):
-        return "boolean"
-    if types.is_integer_dtype(dtype):
-        return "integer"
-    if isinstance(dtype, pd.DatetimeTZDtype) or getattr(getattr(dtype, "pyarrow_dtype", None), "tz", None):
-        return ZONED
-    if types.is_datetime64_any_dtype(dtype) and not str(dtype).startswith(("date32", "date64")):
-        return "datetime"
-    if types.is_object_dtype(dtype):
-        return _kind_of_objects(column, label)
-    if types.is_string_dtype(dtype):
-        return "string"
-    if getattr(dtype, "kind", None) == "m":
-        return "timedelta"
-    if isinstance(dtype, pd.ArrowDtype):
-        return _kind_of_arrow(dtype, label)
-    return str(dtype)
-
-
-def _kind_of_arrow(dtype: pd.ArrowDtype, label: str) -> str:
-    """Return the kind of the Python objects that an Arrow type converts to."""
-    if "list" in str(dtype) or "struct" in str(dtype) or "map" in str(dtype):
-        raise unhashable_refused(dtype, label)
-    names = {"date": "date", "binary": "bytes", "large_binary": "bytes", "decimal": "decimal.Decimal"}
-    return next((kind for name, kind in names.items() if str(dtype).startswith(name)), str(dtype))
-
-
-def _kind_of_objects(column: pd.Series, label: str) -> str:
-    inferred = types.infer_dtype(column, skipna=False)
-    if inferred in ("string", "integer", "boolean", "empty", "bytes", "date"):
-        return str(inferred)
-    if inferred in ("datetime", "datetime64"):
-        zoned = getattr(column.iloc[0], "tzinfo", None) is not None
-        return ZONED if zoned else "datetime"
-    if inferred in ("timedelta", "timedelta64"):
-        return "timedelta"
-    kinds = column.map(type)
-    if kinds.nunique() > 1:
-        rows = [0, int(np.flatnonzero(kinds != kinds.iloc[0])[0])]
-        type_names = [kinds.iloc[row].__name__ for row in rows]
-        raise refusal(InvalidEdgesError, RefusedRows(partial(_format_mixed_kinds, label), len(rows), rows, type_names))
-    kind: type = kinds.iloc[0]
-    if issubclass(kind, (float, complex, np.inexact)):
-        raise floats_refused(kind.__name__, label)
-    if kind.__hash__ is None:
-        raise unhashable_refused(kind.__name__, label)
-    return f"{kind.__module__}.{kind.__qualname__}" if kind.__module__ != "builtins" else kind.__qualname__
 
 
 def floats_refused(dtype: object, label: str, missing: Integers | None = None) -> InvalidEdgesError:
@@ -213,7 +129,8 @@ def format_values(label: str, noun: str, fault: str, remedy: str, values: Refuse
     )
 
 
-def _format_mixed_kinds(label: str, mixed: RefusedRows) -> str:
+def format_mixed_kinds(label: str, mixed: RefusedRows) -> str:
+    """Return the message about ids of several kinds in one column."""
     first = mixed.contents[0]
     other = next(place for place, kind in enumerate(mixed.contents) if kind != first)
     return (

@@ -1,0 +1,364 @@
+"""Ids in device memory: columns of every cuDF type, as Series or arrays of CuPy. Imports cuDF.
+
+Ids that the user gave as a list, a dict or a pandas object stay pandas Series until they are needed on the GPU.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, ClassVar
+
+import cudf
+import cupy
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pylibcudf as plc
+
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
+from prplugin.frames import device_columns
+from prplugin.frames.device_columns import (
+    DECIMALS,
+    as_array,
+    as_series,
+    as_string_series,
+    as_strings,
+    is_decimal,
+    to_float64_unchecked,
+)
+from prplugin.frames.host_ids import HOST, require_one_column, stored_like
+from prplugin.frames.ids import ColumnInfo, GivenTypes, Ids
+from prplugin.frames.kinds import ZONED, floats_refused, refuse_rows, unhashable_refused
+from prplugin.gpu.factorize import as_kernel_ids, extremes
+from prplugin.gpu.strings import factorize_strings
+from prplugin.types.arrays import MemorySpace, copied, namespace, to_device
+from prplugin.types.edges import Floats, Integers
+
+NESTED = (cudf.ListDtype, cudf.StructDtype)
+
+
+@contextmanager
+def on_cudf_stream() -> Iterator[None]:
+    """Make the default stream, which cuDF uses, CuPy's current stream.
+
+    cuDF ignores CuPy's current stream, and the two streams are not ordered. If the current stream is not the default
+    one, the host synchronizes it on entry, and the default stream on exit.
+    """
+    stream = cupy.cuda.get_current_stream()
+    default = cupy.cuda.Stream.ptds if os.environ.get("CUDF_PER_THREAD_STREAM") == "1" else cupy.cuda.Stream.null
+    if stream.ptr == default.ptr:
+        yield
+        return
+    stream.synchronize()
+    with default:
+        yield
+        default.synchronize()
+
+
+class DeviceIds(Ids):
+    """Operations on Series of cuDF and arrays of CuPy, and on Series of pandas as arguments."""
+
+    memory_space: ClassVar[MemorySpace] = "device"
+    xp: ClassVar[Any] = cupy
+
+    def active(self) -> AbstractContextManager[Any]:
+        return on_cudf_stream()
+
+    @property
+    def types(self) -> GivenTypes:
+        indexes = (cudf.Index, pd.Index, pd.api.extensions.ExtensionArray)
+        return GivenTypes(indexes, (cudf.Series, pd.Series), (cudf.DataFrame, pd.DataFrame))
+
+    def convert(self, given: Any, what: str) -> Any:
+        on_device = type(given).__module__.partition(".")[0] in ("cudf", "cupy")
+        return given if on_device else HOST.convert(given, what)
+
+    def own_frame(self, frame: Any) -> cudf.DataFrame:
+        return cudf.from_pandas(frame) if isinstance(frame, pd.DataFrame) else frame
+
+    def column_of(self, frame: Any, position: int) -> Any:
+        if not isinstance(frame, cudf.DataFrame):
+            return HOST.column_of(frame, position)
+        label = list(frame)[position]  # `frame.columns` converts the labels to an index of pandas
+        if isinstance(label, str) and isinstance(frame.index, cudf.RangeIndex):
+            return frame[label]  # ten times faster
+        return frame.iloc[:, position].reset_index(drop=True)
+
+    def id_columns(self, given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
+        """Convert ids to Series, one per component of a vertex; ids in host memory stay there, as pandas Series."""
+        if isinstance(given, cupy.ndarray):
+            require_one_column(given, cudf, what)
+            given = cudf.Series(given, nan_as_null=False)
+        if not isinstance(given, (cudf.DataFrame, cudf.Series, cudf.Index)):
+            return HOST.id_columns(given, names, what)
+        if names is None:
+            require_one_column(given, cudf, what)
+            if isinstance(given, cudf.DataFrame):
+                return [self.column_of(given, 0)]
+            return [cudf.Series(given).reset_index(drop=True)]
+        if isinstance(given, cudf.DataFrame):
+            return self.columns_of(given, names, what)
+        if isinstance(given, cudf.MultiIndex) and given.nlevels == len(names):
+            return [cudf.Series(given.get_level_values(level)).reset_index(drop=True) for level in range(len(names))]
+        levels = given.nlevels if isinstance(given, cudf.MultiIndex) else 1
+        raise InvalidOptionError(
+            f"{what} must hold tuples of {len(names)} ids, one for each of {listed([repr(name) for name in names])}; "
+            f"{counted(len(given), 'entry is', 'entries are')} not, but of {levels}."
+        )
+
+    def frame_of(self, names: list[Any], columns: list[Any]) -> cudf.DataFrame:
+        if any(namespace(column) is np for column in columns):
+            return cudf.DataFrame(dict(zip(names, map(as_series, columns), strict=True)))
+        table = plc.Table([plc.Column.from_cuda_array_interface(array) for array in columns])
+        return cudf.DataFrame.from_pylibcudf(table, {"columns": list(names)})
+
+    def concat(self, parts: list[Any]) -> Any:
+        return cudf.concat(parts, ignore_index=True)
+
+    def numbers(self, column: Any, label: str, noun: str, error: type[PageRankError]) -> Floats:
+        if isinstance(column, pd.Series):
+            return cupy.asarray(HOST.numbers(column, label, noun, error))
+        floats, owned, refuse = to_float64_unchecked(column, label, noun, error)
+        refuse(floats)
+        return floats if owned else floats.copy()
+
+    def numbers_of_array(self, given: Any, label: str, error: type[PageRankError]) -> Floats:
+        return to_device(HOST.numbers_of_array(given, label, error))
+
+    def missing_rows(self, column: cudf.Series) -> Integers:
+        return device_columns.missing_rows(column)
+
+    def as_column(self, values: Any, label: str = "") -> cudf.Series:
+        column = as_series(values)
+        if isinstance(column, cudf.Series):
+            return column
+        try:
+            return cudf.Series(HOST.as_column(column))
+        except (TypeError, ValueError, NotImplementedError, OverflowError) as error:
+            raise InvalidEdgesError(f"{label} holds ids that cuDF cannot hold: {error}") from error
+
+    def to_host(self, column: cudf.Series) -> Any:
+        return column.to_pandas().array
+
+    def from_host(self, ids: Any, kind: str, dtypes: list[Any]) -> Any:
+        like = dtypes[0]
+        if kind == "integer":
+            array = cupy.asarray(ids)
+            return array if isinstance(like, np.dtype) else self.integers_like(copied(array), dtypes)
+        given = HOST.as_column(ids)
+        if isinstance(like, pd.StringDtype):
+            # String types may differ in their missing value, which cuDF ignores when it compares types.
+            given = given.astype(like)
+        series = cudf.Series(given)
+        if isinstance(like, cudf.CategoricalDtype):
+            return self.like_categories(series, dtypes)
+        same = all(dtype == like for dtype in dtypes)
+        return series if series.dtype == like or not same else series.astype(like)
+
+    def column_info(self, column: Any, label: str) -> ColumnInfo:
+        # Ids from arguments are a pandas Series.
+        return HOST.column_info(column, label) if isinstance(column, pd.Series) else super().column_info(column, label)
+
+    def kind_of(self, column: Any, label: str) -> str:
+        if isinstance(column, pd.Series):
+            return HOST.kind_of(column, label)
+        dtype = column.dtype
+        if isinstance(dtype, cudf.CategoricalDtype):
+            _refuse_nulls(column, label)
+            categories = cudf.Series(dtype.categories)
+            return self.kind_of(categories if len(column) else categories.head(0), label)
+        if dtype.kind == "f":
+            if len(column):
+                raise floats_refused(dtype, label, self.missing_rows(column))
+            return "empty"  # cuDF infers float for an empty list
+        _refuse_nulls(column, label)
+        if not len(column) and dtype == np.dtype(object):
+            return "empty"  # frames created from column names only have this type
+        arrow = getattr(dtype, "pyarrow_dtype", None)
+        if isinstance(dtype, NESTED) or (arrow is not None and pa.types.is_nested(arrow)):
+            raise unhashable_refused(dtype, label)
+        if is_decimal(dtype):
+            return "decimal.Decimal"
+        if isinstance(dtype, cudf.IntervalDtype):
+            return str(dtype)
+        if isinstance(dtype, pd.DatetimeTZDtype) or getattr(arrow, "tz", None):
+            return ZONED
+        kinds = {"b": "boolean", "i": "integer", "u": "integer", "M": "datetime", "m": "timedelta"}
+        return kinds.get(dtype.kind, "string")
+
+    def take(self, column: Any, rows: Integers | None) -> Any:
+        if namespace(column) is not np:
+            return copied(column) if rows is None else column[rows]
+        return column.copy(deep=True) if rows is None else column.take(rows).reset_index(drop=True)
+
+    def factorize(
+        self, columns: list[Any], kinds: list[str], labels: list[str]
+    ) -> tuple[Integers, Integers, list[cudf.Series]]:
+        # `cudf.factorize` takes a single column and sorts the result of its join. Here each pair of the join scatters
+        # its code to its row, which needs no sort.
+        columns = [self.as_column(*pair) for pair in zip(columns, labels, strict=True)]
+        if not len(columns[0]):
+            return cupy.empty(0, np.int32), cupy.empty(0, np.int32), columns
+        table = _table([_keys(column) for column in columns])
+        found = plc.stream_compaction.distinct_indices(
+            table,
+            plc.stream_compaction.DuplicateKeepOption.KEEP_FIRST,
+            plc.types.NullEquality.EQUAL,
+            plc.types.NanEquality.ALL_EQUAL,
+        )
+        rows = cupy.sort(_rows(found))  # in no particular order
+        distinct = [self.take(column, rows) for column in columns]
+        codes = cupy.empty(len(columns[0]), np.int32)
+        at, code = _matches(table, _table([_keys(column) for column in distinct]))
+        codes[at] = code
+        return codes, rows, distinct
+
+    def factorize_endpoints(
+        self, parts: list[list[Any]], labels: list[list[str]], kinds: list[str], *, threads: int = 1
+    ) -> tuple[list[Integers], list[cudf.Series], Any]:
+        """Factorize vertices, strings with `prplugin.gpu.strings`; places are None for strings."""
+        if kinds == ["string"]:
+            endpoints = [self.as_column(*pair) for pair in zip(parts[0], labels[0], strict=True)]
+            strings = [found for end in endpoints if (found := as_strings(end)) is not None]  # None for categories
+            filled = [end for end in endpoints if len(end)]
+            if filled and len(strings) == len(endpoints) and (factorized := factorize_strings(strings)) is not None:
+                codes, distinct = factorized
+                return codes, [as_string_series(distinct, filled[0].dtype)], None
+        return super().factorize_endpoints(parts, labels, kinds)
+
+    def concatenate(self, columns: list[cudf.Series], label: str) -> cudf.Series:
+        filled = [column for column in columns if len(column)] or columns[:1]
+        cast = _in_one_type(filled, label)
+        return cudf.concat(cast, ignore_index=True) if len(cast) > 1 else cast[0]
+
+    def one_column(self, columns: list[Any], what: str) -> Any:
+        if all(isinstance(column, pd.Series) for column in columns):
+            return HOST.one_column(columns, what)
+        return self.concatenate([self.without_categories(self.as_column(column, what)) for column in columns], what)
+
+    def positions(self, vertices: list[cudf.Series], columns: list[Any], kinds: list[str], what: str) -> Integers:
+        rows = cupy.full(len(columns[0]), -1, np.int64)
+        known, asked = [], []
+        comparable = cupy.ones(rows.size, np.bool_)
+        for vertex, column, kind in zip(vertices, columns, kinds, strict=True):
+            if kind == "integer":
+                ids, others = self.integers(vertex), self.integers(column)
+                cast = others.astype(ids.dtype)
+                # Ids outside the range of the type of the vertices are not in the graph.
+                comparable &= (cast.astype(others.dtype) == others) & ((cast < 0) == (others < 0))
+                pair = [cudf.Series(ids), cudf.Series(cast)]
+            else:
+                values = [self.without_categories(each) for each in (vertex, self.as_column(column, what))]
+                pair = _in_one_type(values, what)
+            known.append(pair[0])
+            asked.append(pair[1])
+        at, of = _matches(_table(known), _table(asked))
+        rows[of] = at
+        rows[~comparable] = -1
+        return rows
+
+    def without_categories(self, column: cudf.Series) -> cudf.Series:
+        if not isinstance(column.dtype, cudf.CategoricalDtype):
+            return column
+        return self.take(cudf.Series(column.dtype.categories), as_array(column.cat.codes))
+
+    def like_categories(self, column: cudf.Series, dtypes: list[Any]) -> cudf.Series:
+        like, *others = dtypes
+        if not isinstance(like, cudf.CategoricalDtype):
+            return column
+        others = [
+            cudf.CategoricalDtype.from_pandas(dtype) if isinstance(dtype, pd.CategoricalDtype) else dtype
+            for dtype in others
+        ]
+        return column.astype(like) if all(dtype == like for dtype in others) else column
+
+    def integers(self, column: Any, label: str = "") -> Integers:
+        if namespace(column) is not np:
+            return column
+        if isinstance(column, pd.Series):
+            return cupy.asarray(HOST.integers(column, label))
+        if not len(column):  # untyped, or float
+            return cupy.empty(0, column.dtype if column.dtype in _NUMPY_INTEGERS else np.int64)
+        if isinstance(column.dtype, cudf.CategoricalDtype):
+            return as_array(cudf.Series(column.dtype.categories))[as_array(column.cat.codes)]
+        return as_array(column)
+
+    def integers_like(self, integers: Integers, dtypes: list[Any]) -> Any:
+        like = dtypes[0]
+        if isinstance(like, cudf.CategoricalDtype):
+            return self.like_categories(as_series(integers), dtypes)
+        if isinstance(like, np.dtype):
+            return integers
+        return as_series(integers).astype(stored_like(integers.dtype, like))
+
+    def joined_dtypes(self, columns: list[cudf.Series]) -> list[Any]:
+        return [column.dtype for column in columns]
+
+    def extremes(self, integers: Integers) -> Any:
+        if not integers.size:
+            return np.empty(0, integers.dtype)
+        return np.array(extremes(as_kernel_ids([integers]))[:2], integers.dtype)
+
+
+DEVICE = DeviceIds()
+"""The operations on ids in device memory."""
+
+_NUMPY_INTEGERS = tuple(np.dtype(f"{sign}{size}") for sign in "iu" for size in (1, 2, 4, 8))
+
+
+def _refuse_nulls(column: cudf.Series, label: str) -> None:
+    if column.null_count:
+        refuse_rows(device_columns.missing_rows(column), label)
+
+
+def _matches(one: plc.Table, other: plc.Table) -> tuple[Integers, Integers]:
+    """Return all pairs of equal rows of two tables with the same types, in no particular order."""
+    pairs = plc.join.inner_join(one, other, plc.types.NullEquality.EQUAL)
+    return _rows(pairs[0]), _rows(pairs[1])
+
+
+def _table(columns: list[cudf.Series]) -> plc.Table:
+    return plc.Table([column.to_pylibcudf()[0] for column in columns])
+
+
+def _rows(column: plc.Column) -> Integers:
+    return as_array(cudf.Series.from_pylibcudf(column))
+
+
+def _keys(column: cudf.Series) -> cudf.Series:
+    """Return the codes of a categorical column, which identify its ids, and other columns unchanged."""
+    return column.cat.codes if isinstance(column.dtype, cudf.CategoricalDtype) else column
+
+
+def _in_one_type(columns: list[cudf.Series], label: str) -> list[cudf.Series]:
+    try:
+        dtype = _common_type([column.dtype for column in columns])
+        cast = [column if column.dtype == dtype else column.astype(dtype) for column in columns]
+    except (TypeError, ValueError, OverflowError, NotImplementedError) as error:
+        raise InvalidEdgesError(f"{label} and the other columns of ids have no common type: {error}") from error
+    for new, old in zip(cast, columns, strict=True):
+        # Casts of durations silently overflow, and casts to a coarser unit silently truncate.
+        if new.dtype != old.dtype and old.dtype.kind in "mM" and not bool((new.astype(old.dtype) == old).all()):
+            raise InvalidEdgesError(
+                f"{label} and the other columns of ids have no common type: {dtype} does not hold all of {old.dtype}"
+            )
+    return cast
+
+
+def _common_type(dtypes: list[Any]) -> Any:
+    """Return the type for comparisons of ids of one kind: finest unit, most digits, otherwise the first type."""
+    first = dtypes[0]
+    if all(dtype == first for dtype in dtypes):
+        return first
+    if all(isinstance(dtype, DECIMALS) for dtype in dtypes):
+        scale = max(dtype.scale for dtype in dtypes)
+        return cudf.Decimal128Dtype(scale + max(dtype.precision - dtype.scale for dtype in dtypes), scale)
+    if all(isinstance(dtype, pd.DatetimeTZDtype) for dtype in dtypes):
+        finest = np.result_type(*(np.dtype(f"M8[{dtype.unit}]") for dtype in dtypes))
+        return pd.DatetimeTZDtype(np.datetime_data(finest)[0], first.tz)
+    if first.kind in "mM" and not any(isinstance(dtype, pd.DatetimeTZDtype) for dtype in dtypes):
+        finest = np.result_type(*(dtype if isinstance(dtype, np.dtype) else dtype.numpy_dtype for dtype in dtypes))
+        return pd.ArrowDtype(pa.from_numpy_dtype(finest)) if isinstance(first, pd.ArrowDtype) else finest
+    return first

@@ -1,0 +1,266 @@
+"""Partitions of a distributed frame: their columns, the common types of their ids, and the ids that workers exchange.
+
+Workers exchange `ColumnInfo` of their partitions and derive common types from them (`common_type_of`). Distinct ids of
+other kinds than integer are arrays in host memory, also of partitions of cuDF. Imports pandas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from prplugin.errors import InvalidEdgesError, PageRankError, merged, refusal
+from prplugin.frames.columns import Columns
+from prplugin.frames.host_ids import HOST
+from prplugin.frames.host_objects import in_utc
+from prplugin.frames.ids import Column, ColumnInfo, Frame, Ids, has_width, in_one_type, places_of, transposed
+from prplugin.frames.kinds import ZONED, same_kind
+from prplugin.frames.vertices import format_ids, plain_ids
+from prplugin.types.arrays import namespace, to_host, to_memory
+from prplugin.types.edges import Floats, Integers
+
+
+@dataclass(frozen=True)
+class CommonType:
+    """Common type of one column of the vertices, over all parts and both endpoints.
+
+    `dtype_sample` holds at most one id, in the type in which ids are compared, and `part_types` the types of the column
+    in the parts that have rows, at least one per endpoint.
+    """
+
+    kind: str
+    dtype_sample: Any
+    part_types: list[Any]
+
+
+def _map_partitions(
+    function: Callable[[Any], Any], items: list[Any], partitions: list[int], starts: list[int]
+) -> list[Any]:
+    """Apply a function to each partition; raise errors with the partition, or with rows counted in the frame.
+
+    `starts` holds the first row of each partition in the frame. The first error is raised, merged over all
+    partitions if it is about rows.
+    """
+    results, errors = [], []
+    for item, partition, start in zip(items, partitions, starts, strict=True):
+        try:
+            results.append(function(item))
+        except PageRankError as error:
+            refused = error.refused
+            errors.append(
+                type(error)(f"in partition {partition}: {error}")
+                if refused is None
+                else refusal(type(error), replace(refused, rows=[start + row for row in refused.rows]))
+            )
+    if errors:
+        raise merged(errors)
+    return results
+
+
+def endpoints_of_partitions(
+    ids: Ids, frames: list[Frame], partitions: list[int], columns: Columns
+) -> tuple[list[Any], list[Columns]]:
+    """Return source and destination columns of each partition, and the positions of the columns in each."""
+    part_columns = [
+        columns.within(list(frame.columns), f"partition {partition}")
+        for frame, partition in zip(frames, partitions, strict=True)
+    ]
+    return [ids.endpoints_of(frame, own) for frame, own in zip(frames, part_columns, strict=True)], part_columns
+
+
+def column_info_of_partitions(
+    ids: Ids, endpoints: list[Any], partitions: list[int], starts: list[int], labels: list[list[str]]
+) -> list[list[list[ColumnInfo]]]:
+    """Return the `ColumnInfo` of the id columns of each partition."""
+    found = _map_partitions(
+        lambda pair: [
+            [ids.column_info(column, name) for column, name in zip(end, label, strict=True)]
+            for end, label in zip(pair, labels, strict=False)  # no additional vertices here
+        ],
+        endpoints,
+        partitions,
+        starts,
+    )
+    return [
+        [[info._replace(where=f"partition {partition}") for info in end] for end in infos]
+        for infos, partition in zip(found, partitions, strict=True)
+    ]
+
+
+def concat_endpoints(ids: Ids, pieces: list[Any], shared: list[CommonType], labels: list[list[str]]) -> list[list[Any]]:
+    """Concatenate the columns from `endpoints_of_partitions`; return source columns and destination columns."""
+
+    def concat(columns: list[Any], common_type: CommonType, label: str) -> Any:
+        if any(column.dtype != columns[0].dtype for column in columns):
+            return concat_column(ids, columns, common_type, label)
+        return columns[0] if len(columns) == 1 else ids.concat(columns)
+
+    return [
+        [
+            concat([endpoints[end][column] for endpoints in pieces], common_type, labels[end][column])
+            for column, common_type in enumerate(shared)
+        ]
+        for end in range(2)
+    ]
+
+
+def weights_of_partitions(
+    ids: Ids, frames: list[Frame], partitions: list[int], part_columns: list[Columns], starts: list[int]
+) -> Floats | None:
+    """Return the concatenated weights of one or more partitions as float64; None for unweighted edges."""
+    if part_columns[0].weight is None:
+        return None
+    label = f"column {part_columns[0].weight_name!r}"
+    weights: list[Floats] = _map_partitions(
+        lambda pair: ids.numbers(ids.column_of(pair[0], pair[1].weight), label, "row", InvalidEdgesError),
+        list(zip(frames, part_columns, strict=True)),
+        partitions,
+        starts,
+    )
+    joined: Floats = weights[0] if len(weights) == 1 else namespace(weights[0]).concatenate(weights)
+    return joined
+
+
+# --- common types -------------------------------------------------------------------------------------------------
+
+
+def common_type_of(endpoints: list[list[ColumnInfo]], labels: list[str]) -> CommonType:
+    """Return the common kind and type of one column of the vertices, over all parts and both endpoints."""
+    named = [(info, label) for end, label in zip(endpoints, labels, strict=True) for info in end]
+    filled = [(info, label) for info, label in named if info.rows] or named[:1]
+    part_labels = [f"{label} of {info.where} ({info.dtype})" if info.where else label for info, label in filled]
+    kind = same_kind([info.kind for info, _ in filled], part_labels)
+    samples = [info.sample for info, _ in filled]
+    if kind == "integer":
+        widths = [has_width(info.dtype) for info, _ in filled]
+        common: Any = in_one_type(samples, widths, list(dict.fromkeys(label for _, label in filled)))[0][:0]
+    else:
+        common = HOST.concatenate(samples, labels[0])[:1]
+    part_types = [info.dtype for end in endpoints for info in ([info for info in end if info.rows] or end[:1])]
+    return CommonType(kind, common, part_types)
+
+
+def concat_column(ids: Ids, columns: list[Column], shared: CommonType, label: str) -> Column:
+    """Concatenate a column of different types over partitions, without loss of values."""
+    if shared.kind == "integer":  # pandas and cuDF would convert some integers to floats
+        return ids.as_column(ids.xp.concatenate([integers_of(ids, column, label, shared) for column in columns]))
+    return ids.as_column(ids.concatenate([ids.without_categories(column) for column in columns], label))
+
+
+def integers_of(ids: Ids, column: Column, label: str, shared: CommonType) -> Integers:
+    """Return integer ids as an array of the common type."""
+    return ids.integers(column, label).astype(shared.dtype_sample.dtype, copy=False)
+
+
+def factorize_part(
+    ids: Ids, endpoints: list[list[Column]], labels: list[list[str]], shared: list[CommonType]
+) -> tuple[list[Integers], list[Any], Integers]:
+    """Factorize the vertices of a part in the common types: see `prplugin.frames.ids.Ids.factorize_endpoints`.
+
+    The codes are in the memory space of the part, the distinct vertices and their places on the host.
+    """
+    parts = [[ids.deduplicate(column) for column in part] for part in transposed(endpoints)]
+    codes, columns, places = ids.factorize_endpoints(parts, transposed(labels), [like.kind for like in shared])
+    arrays = [cast_ids(ids.to_host(column), like) for column, like in zip(columns, shared, strict=True)]
+    if places is None:
+        places = np.full(len(arrays[0]), np.iinfo(np.int64).max)
+        # `unique` sorts stably, so its indices are the first rows.
+        found = [ids.xp.unique(code, return_index=True) if code.size else (code, code) for code in codes]
+        first_places = places_of([rows for _, rows in found], len(endpoints[0][0]))
+        for code, place in zip([to_host(code) for code, _ in found], first_places, strict=True):
+            places[code] = np.minimum(places[code], to_host(place))
+    return codes, arrays, to_host(places)
+
+
+def cast_ids(array: Any, shared: CommonType) -> Any:
+    """Cast an array of ids, without categories, to the common type."""
+    if shared.kind == "integer":
+        return np.asarray(array).astype(shared.dtype_sample.dtype, copy=False)
+    if array.dtype == shared.dtype_sample.dtype:
+        return array
+    return HOST.concatenate([shared.dtype_sample, array], "vertices")[len(shared.dtype_sample) :]
+
+
+def concat_columns(pieces: list[list[Any]], shared: list[CommonType]) -> list[Any]:
+    """Concatenate vertices, column by column, in the common types."""
+    return [
+        np.concatenate(parts) if common_type.kind == "integer" else HOST.concatenate(list(parts), "vertices")
+        for parts, common_type in zip(zip(*pieces, strict=True), shared, strict=True)
+    ]
+
+
+def distinct(arrays: list[Any], shared: list[CommonType]) -> tuple[Integers, list[Any]]:
+    """Factorize vertices in the order of first appearance; return codes, and distinct vertices column by column."""
+    codes, _, found = HOST.factorize(arrays, [like.kind for like in shared], ["vertices"] * len(shared))
+    return codes, found
+
+
+def take(arrays: list[Any], rows: Integers) -> list[Any]:
+    """Return a copy of the given rows of each column."""
+    return [array.take(rows) for array in arrays]
+
+
+def format_vertices(arrays: list[Any], rows: Integers) -> list[str]:
+    """Return the vertices at `rows`, of NumPy, pandas or CuPy arrays, as text, for messages."""
+    ids_at_rows = [to_host(array[namespace(array).asarray(rows)]) for array in arrays]
+    return format_ids(partial(plain_ids, ids_at_rows), np.arange(len(rows)))
+
+
+# --- owners of vertices -------------------------------------------------------------------------------------------
+
+PANDAS_HASHED = ("string", "bytes", "boolean", "datetime", ZONED, "timedelta")
+"""Kinds of ids whose pandas hash is the same in every process."""
+
+PYTHON_HASHED = ("decimal.Decimal", "fractions.Fraction", "uuid.UUID")
+"""Kinds of ids whose Python hash is the same in every process. The hash of dates, for example, is salted."""
+
+MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+
+
+def hash_ranks(arrays: list[Any], shared: list[CommonType], size: int) -> Integers:
+    """Return the worker, 0 .. size - 1, responsible for each vertex, from a hash that is the same on all workers."""
+    mixed = np.zeros(len(arrays[0]), np.uint64)
+    for array, common_type in zip(arrays, shared, strict=True):
+        mixed = (mixed ^ _hashes(array, common_type.kind)) * MULTIPLIER
+        mixed ^= mixed >> np.uint64(32)
+    return (mixed % np.uint64(size)).astype(np.int64)
+
+
+def _hashes(array: Any, kind: str) -> Any:
+    if kind == "integer":
+        return np.asarray(array).astype(np.int64, copy=False).view(np.uint64)
+    if kind in PANDAS_HASHED:
+        series = HOST.as_column(in_utc(array, kind) if pd.api.types.is_object_dtype(array.dtype) else array)
+        try:
+            return pd.util.hash_pandas_object(series, index=False, categorize=False).to_numpy()
+        except UnicodeError:  # strings with a lone surrogate, which UTF-8 cannot encode: their hash is 0
+            hashes = np.zeros(len(series), np.uint64)
+            valid = ~series.str.contains("[\ud800-\udfff]", regex=True).to_numpy(bool)
+            hashes[valid] = pd.util.hash_pandas_object(series[valid], index=False, categorize=False).to_numpy()
+            return hashes
+    if kind in PYTHON_HASHED:
+        return np.array([hash(value) for value in array], np.int64).view(np.uint64)
+    return np.zeros(len(array), np.uint64)  # all on one worker: correct, and slow only for these rare kinds
+
+
+# --- the result -----------------------------------------------------------------------------------------------------
+
+
+def in_edge_types(ids: Ids, arrays: list[Any], shared: list[CommonType]) -> list[Column]:
+    """Return distinct vertices in the types of the edge columns."""
+    return [ids.from_host(array, one.kind, one.part_types) for array, one in zip(arrays, shared, strict=True)]
+
+
+def write(
+    ids: Ids, names: list[Hashable], columns: list[Column], ranks: Any, first: int, rows: Integers | None = None
+) -> Frame:
+    """Return a frame of vertices and ranks, at `rows` if given, with an index that starts at `first`."""
+    rows = to_memory(rows, ids.memory_space)
+    frame = ids.frame_of([*names, "pagerank"], [ids.take(column, rows) for column in [*columns, ranks]])
+    frame.index = type(frame.index)(first, first + len(frame))
+    return frame
