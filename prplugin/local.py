@@ -260,6 +260,7 @@ class LocalGraph:
         """Compute one ranking, or one per seed; raise `NotConvergedError` if it did not converge."""
         rank = self._rank_one if given.seeds is None else self._rank_many
         with self._access.reading(ranking=True):
+            self._checked()
             return require_converged(rank(options, given, watch), options)
 
     def _rank_one(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:

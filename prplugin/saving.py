@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Collection
 from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +22,7 @@ from prplugin.graph import stored
 from prplugin.graph.adjacency import Adjacency
 from prplugin.local import LocalGraph
 from prplugin.options import EdgeOptions
-from prplugin.streams.graph import Aging, Equation, LastRanks, Snapshot
+from prplugin.streams.graph import Aging, LastRanks, Snapshot
 from prplugin.types.arrays import to_host, to_memory
 
 OPTIONS = tuple(each.name for each in fields(EdgeOptions) if each.name != "vertices")
@@ -29,8 +30,8 @@ OPTIONS = tuple(each.name for each in fields(EdgeOptions) if each.name != "verti
 CLOCK = "half_life", "window", "now", "kind", "origin", "latest"
 """Attributes of a `prplugin.frames.times.Clock`."""
 
-VECTORS = "personalization", "dangling"
-"""Vectors of the equation that the last ranks solve; None is not saved."""
+LAST = "last_ranks", "last_personalization", "last_dangling"
+"""Arrays of the last ranks and of the vectors of the equation that they solve; None is not saved."""
 
 EXPONENTS = 1 << 42
 """Limit of the reference exponents of weights that decay: more than `prplugin.streams.decay` makes."""
@@ -48,11 +49,9 @@ def save(graph: LocalGraph, path: str | os.PathLike[str]) -> None:
             arrays, facts = stored.stored(snapshot.adjacency)
         if aging is not None:
             arrays["references"] = to_host(aging.references)
-        if last is not None:
-            alpha, v, w = last.equation
-            vectors = {"last_ranks": last.ranks, "last_personalization": v, "last_dangling": w}
-            arrays |= {name: np.asarray(to_host(one), float) for name, one in vectors.items() if one is not None}
-        for name, array in arrays.items():
+        vectors = {} if last is None else dict(zip(LAST, (last.ranks, *last.equation[1:]), strict=True))
+        known = {name: np.asarray(to_host(one), float) for name, one in vectors.items() if one is not None}
+        for name, array in (arrays | known).items():
             folders.save_array(folder / f"{name}.npy", array)
         return {
             "graph": facts,
@@ -60,7 +59,7 @@ def save(graph: LocalGraph, path: str | os.PathLike[str]) -> None:
             "unused_weight": to_json(graph.unused_weight, "the label of a column"),
             "options": {name: to_json(getattr(schema, name), f"{name}=") for name in OPTIONS},
             "clock": None if aging is None else [to_json(getattr(aging.clock, name), name) for name in CLOCK],
-            "last": None if last is None else [alpha, last.passes, *(vector is not None for vector in (v, w))],
+            "last": None if last is None else [last.equation[0], last.passes, *known],
             "vertices": saved.write(snapshot.vertices, folder),
         }
 
@@ -80,19 +79,9 @@ def load(path: str | os.PathLike[str], *, in_pandas: bool = False) -> LocalGraph
 
 
 def _load(folder: Folder, *, in_pandas: bool) -> LocalGraph:
-    manifest = folder.manifest
-    facts, last = manifest["graph"], manifest["last"]
-    n, floats = facts["n"], (stored.FLOAT,)
-    types = stored.types_of(facts)
-    if manifest["clock"] is not None:
-        types["references"] = ((stored.LONG,), n)
-    if last is not None:
-        alpha, passes, *given = last
-        if type(alpha) is not float or not 0 <= alpha < 1 or type(passes) is not int:
-            raise ValueError(f"the last ranks are those of {last!r}")
-        names = ["last_ranks", *(f"last_{name}" for name, is_given in zip(VECTORS, given, strict=True) if is_given)]
-        types |= dict.fromkeys(names, (floats, n))
-    expected = {f"{name}.npy" for name in types} | {saved.FILE}
+    manifest, types = folder.manifest, _types_of(folder.manifest)
+    facts = manifest["graph"]
+    expected = {*(f"{name}.npy" for name in types), saved.FILE}
     if unknown := expected ^ {*manifest["files"]}:
         raise ValueError(f"it lacks, or should not have, {listed(sorted(unknown))}")
     arrays = {name: folder.array(name, *allowed) for name, allowed in types.items()}
@@ -108,20 +97,33 @@ def _load(folder: Folder, *, in_pandas: bool) -> LocalGraph:
     if facts["memory_space"] == "device":
         check()  # before a kernel of the GPU reads them
         adjacency = _on_gpu_if_there(adjacency, folder.name, needs_cudf=manifest["vertices"]["in_cudf"])
-    space = adjacency.memory_space
-    equation: Equation | None = None
-    if last is not None:
-        v, w = (to_memory(arrays.get(f"last_{name}"), space) for name in VECTORS)
-        equation = alpha, v, w
-    options = {name: from_json(manifest["options"][name]) for name in OPTIONS}
+    space, last = adjacency.memory_space, None
+    if manifest["last"] is not None:
+        ranks, v, w = (to_memory(arrays.get(name), space) for name in LAST)
+        alpha, passes = manifest["last"][:2]
+        last = LastRanks((alpha, v, w), ranks, passes)
     snapshot = Snapshot(
         adjacency,
-        saved.read(manifest["vertices"], folder, n, space, in_pandas=in_pandas),
-        EdgeOptions(**options),
+        saved.read(manifest["vertices"], folder, facts["n"], space, in_pandas=in_pandas),
+        EdgeOptions(**{name: from_json(manifest["options"][name]) for name in OPTIONS}),
         _aging(manifest["clock"], arrays),
-        None if equation is None else LastRanks(equation, to_memory(arrays["last_ranks"], space), passes),
+        last,
     )
     return LocalGraph.restored(snapshot, str(manifest["weights"]), from_json(manifest["unused_weight"]), check)
+
+
+def _types_of(manifest: dict[str, Any]) -> dict[str, tuple[Collection[np.dtype[Any]], int]]:
+    """Return the possible types and the size of each array of a graph; raise ValueError for what no graph has."""
+    facts, last = manifest["graph"], manifest["last"]
+    types: dict[str, Any] = {**stored.types_of(facts)}
+    if manifest["clock"] is not None:
+        types["references"] = ((stored.LONG,), facts["n"])
+    if last is not None:
+        alpha, passes, *names = last
+        if type(alpha) is not float or not 0 <= alpha < 1 or type(passes) is not int or names[:1] != ["last_ranks"]:
+            raise ValueError(f"the last ranks are those of {last!r}")
+        types |= dict.fromkeys(names, ((stored.FLOAT,), facts["n"]))
+    return types
 
 
 def _check(arrays: dict[str, Any], facts: dict[str, Any]) -> None:
@@ -130,7 +132,7 @@ def _check(arrays: dict[str, Any], facts: dict[str, Any]) -> None:
     references = arrays.get("references")
     if references is not None and references.size and not -EXPONENTS < references.min() <= references.max() < EXPONENTS:
         raise ValueError("references holds exponents that no weights have")
-    for name in ("last_ranks", *(f"last_{name}" for name in VECTORS)):
+    for name in LAST:
         vector = arrays.get(name)
         if vector is not None and not _is_distribution(vector):
             raise ValueError(f"{name} holds values that are negative or not finite")

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +54,7 @@ class SavedVertices:
         return getattr(self._vertices, name)
 
     def __reduce__(self) -> Any:
-        return replace, (self._vertices,)
+        return replace, (self._vertices,)  # an equal copy
 
     # Rankings hold these two methods, and may never call them.
 
@@ -165,6 +166,8 @@ def _decoded_boundary(facts: Any, dtypes: list[Any], *, in_cudf: bool) -> Bounda
     if facts is None or facts == "cudf.pandas":
         return Proxies(in_cudf, proxied=True) if facts and "cudf.pandas" in sys.modules else None
     if facts == "dask":
+        if find_spec("dask") is None:
+            raise _missing("Dask")
         return OnePartition()
     import narwhals as nw
 
@@ -176,9 +179,13 @@ def _decoded_boundary(facts: Any, dtypes: list[Any], *, in_cudf: bool) -> Bounda
     try:
         backend.to_native_namespace()
     except ImportError as error:
-        raise MissingLibraryError(f"the graph was made from a frame of {backend.value}: install it.") from error
+        raise _missing(backend.value) from error
     fields = [None if field is None else _decoded_field(field) for field in facts["fields"]]
     return Output(fields, dtypes, backend, str(facts["syntax"]), from_native)
+
+
+def _missing(library: str) -> MissingLibraryError:
+    return MissingLibraryError(f"the graph was made from a frame of {library}: install it.")
 
 
 def _encoded_field(field: pa.Field) -> str:

@@ -280,7 +280,7 @@ class Rankings(SeedLookups, Ranking):
 
     `ranks` is a matrix with one row per seed: k x n, or with ``top=t`` k x t, the highest ranks in descending order.
     `converged` is that of all seeds; `iterations` and `error_bound` are the maxima. ``rankings[seed]`` is a dict by
-    vertex; `in`, `len` and iteration are about the seeds in `frame`.
+    vertex; `in`, `len` and iteration are about the seeds.
 
     Attributes
     ----------

@@ -58,6 +58,9 @@ def test_ranks_by_vertex(library, kind):
     assert few.to_dict() == {best: ranks[best]}
     assert best in few
     assert len(few) == 1
+    rankings = graph.rank(seeds=[ids[1], ids[0]])
+    assert list(rankings) == [ids[1], ids[0]]
+    assert set(rankings[ids[0]]) == set(ids)
     among = graph.rank(among=[ids[1]])
     assert among.to_dict() == {ids[1]: ranks[ids[1]]}
     assert ids[0] not in among

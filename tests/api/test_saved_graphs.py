@@ -229,6 +229,15 @@ def test_graphs_of_other_libraries(tmp_path):
         assert_same(saved_and_loaded(loaded, tmp_path), graph)
 
 
+def test_dask_frames_that_were_read_in_this_process(tmp_path):
+    dataframe = pytest.importorskip("dask.dataframe")
+    edges = random_edges().astype({"src": str, "dst": str})
+    graph = prplugin.Graph(dataframe.from_pandas(edges, npartitions=2), "src", "dst", weight="w")
+    loaded = saved_and_loaded(graph, tmp_path)
+    assert isinstance(loaded.rank().frame, dataframe.DataFrame)
+    pd.testing.assert_frame_equal(loaded.rank().frame.compute(), graph.rank().frame.compute())
+
+
 def test_last_ranks_are_saved_and_start_the_next_ranking(tmp_path):
     edges = random_edges(5000, 60_000)
     graph = prplugin.Graph(edges, weight="w")
@@ -397,7 +406,8 @@ HOSTILE = [
     (("options", "source"), {"pickle": "gASVAAAAAAAAAAAu"}),
     (("options", "half_life"), {"numpy": ["|O", "00"]}),
     *((("clock",), value) for value in ([], [1, 2], "x", [{"fraction": [1, 0]}] * 6)),
-    *((("last",), value) for value in ([], [2.0, 1, True, False], [0.5, "x", True, False], [0.5, 1], "x")),
+    *((("last",), value) for value in ([], [2.0, 1, "last_ranks"], [0.5, "x", "last_ranks"], [0.5, 1], [0.5, 1, "out_weight"],
+      [0.5, 1, "last_ranks", "in_sources"], [0.5, 1, "last_ranks", "last_dangling"], "x")),
     *((("vertices",), value) for value in ({}, [], None, {"names": ["vertex"]})),
     *((("vertices", "names"), value) for value in ([], ["a", "b"], [{"tuple": 3}], "vertex")),
     *((("vertices", "kinds"), value) for value in ([], ["integer"], [["string"]], None)),
