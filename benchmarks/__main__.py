@@ -64,7 +64,7 @@ LIST = click.option(
 
 OPTIONS = {
     "overlap": click.option("--split", type=click.IntRange(0), help="Value of N whose timeline is drawn."),
-    "cugraph": ONLY,
+    **dict.fromkeys(("kim", "wu", "bowen", "cugraph"), ONLY),
     "peers": lambda command: LIST(ONLY(command)),
     "seeds": ONLY,
 }

@@ -72,9 +72,9 @@ FORCED: Mapping[str, Iterable[Forced]] = {
     "block": [_fixed(threads=32, blocks=1), _fixed(threads=1024)],
     "cpu-split": [
         *(_fixed(split=split) for split in (0, 1, 2, "all", [2, 1, 0], ["all", 1, "all"])),
-        _fixed(split=1, threads=1),
+        _fixed(split=1, threads=1), _fixed(split=1, block_threads=1000),
     ],
-    "dense": [_fixed(threads=32), _fixed(threads=1024)],
+    "dense": [*(_fixed(threads=threads) for threads in (8, 16, 32, 1024))],
     "edge": [_fixed(threads=32, blocks=1), _fixed(threads=1000, blocks=1000)],
     "expanded": [_fixed(piece_bytes=256, threads=32), _fixed(piece_bytes=32768, threads=1024)],
     "node": [_fixed(threads=32, blocks=1), _fixed(threads=1000, blocks=1000)],

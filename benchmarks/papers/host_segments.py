@@ -36,6 +36,13 @@ __all__ = [
 
 CPU = "CPU, all threads"
 
+EVERY = (
+    *CANDIDATES,
+    *(replace(kernel, threads=1024) for kernel in CANDIDATES if kernel.method in ("node", "warp")),
+    Segment(method="block", threads=512),
+)
+"""Kernels that are timed on every segment: those of `segmented`, and with the paper's threads per block."""
+
 FORCED = (0, 1, 2, 4, 8)
 """Numbers of segments on the CPU."""
 
@@ -89,12 +96,12 @@ def measured_segments(adjacency: Adjacency, segments: int) -> tuple[SortedRows, 
     import cupy  # lazy import: callers run on the GPU
 
     rows = SortedRows(adjacency.on("device"), segments)
-    contributions, row_sums = cupy.full(rows.n, 1.0 / rows.n), cupy.empty(rows.n)
+    contributions, row_sums = cupy.full(rows.n, 1.0 / rows.n, "float32"), cupy.empty(rows.n)  # as in most iterations
     offsets = to_host(rows.offsets)
     found = []
     for span in rows.spans:
         first, last = span
-        kernels = timed(CANDIDATES, rows, span, contributions, row_sums)
+        kernels = timed(EVERY, rows, span, contributions, row_sums)
         smaller = [
             replace(kernel, blocks=blocks) for kernel in kernels for blocks in GRIDS if blocks < (kernel.blocks or 0)
         ]

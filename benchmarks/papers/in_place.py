@@ -7,6 +7,8 @@ undirected, without duplicates and self-loops: the code refuses to order the ver
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from benchmarks.papers import loops
@@ -15,7 +17,7 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Edges
 
-__all__ = ["by_out_degree", "rounds", "undirected"]
+__all__ = ["by_out_degree", "graph_of_the_paper", "rounds", "scores", "undirected"]
 
 MOST = 200
 """Rounds after which the paper's code stops."""
@@ -40,8 +42,21 @@ def by_out_degree(adjacency: Adjacency) -> Adjacency:
     return Adjacency(Edges(place[here.edges.source], place[here.edges.destination], None, here.n))
 
 
+def graph_of_the_paper(adjacency: Adjacency) -> Adjacency:
+    """Return the graph that the paper's code needs: undirected, without duplicates, renumbered by degree."""
+    return by_out_degree(undirected(adjacency))
+
+
 def rounds(adjacency: Adjacency, epsilon: float, *, in_place: bool, keep: bool, spread: bool) -> tuple[int, float]:
-    """Iterate until no score moves by more than epsilon; return the number of rounds and the sum of the scores.
+    """Return the number of rounds of `scores`, and the sum of the scores."""
+    count, found = scores(adjacency, epsilon, in_place=in_place, keep=keep, spread=spread)
+    return count, float(found.sum(dtype=np.float64))
+
+
+def scores(
+    adjacency: Adjacency, epsilon: float, *, in_place: bool = True, keep: bool = True, spread: bool = False
+) -> tuple[int, Any]:
+    """Iterate until no score moves by more than epsilon; return the number of rounds and the scores.
 
     Parameters
     ----------
@@ -53,7 +68,7 @@ def rounds(adjacency: Adjacency, epsilon: float, *, in_place: bool, keep: bool, 
         Whether the scores of dangling vertices are redistributed, as those of the last round, or dropped.
     """
     n = adjacency.n
-    offsets, sources = (np.ascontiguousarray(array, np.int64) for array in adjacency.csc[:2])
+    offsets, sources = (np.ascontiguousarray(adjacency.csc[k], dtype) for k, dtype in enumerate((np.int64, np.int32)))
     out_degrees = adjacency.out_weight.astype(np.float32)
     dangling = np.flatnonzero(out_degrees == 0)
     scores = np.full(n, 1 / n, np.float32)
@@ -65,4 +80,4 @@ def rounds(adjacency: Adjacency, epsilon: float, *, in_place: bool, keep: bool, 
         moved = loops.update(offsets, sources, out_degrees, scores, updated, rest, ALPHA, epsilon, keep)
         scores, updated = updated, scores
         count += 1
-    return count, float(scores.sum(dtype=np.float64))
+    return count, scores

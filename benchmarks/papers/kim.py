@@ -10,20 +10,22 @@ distance to a run on one CPU thread.
 Arrays lie in pageable memory, as NumPy allocates it, and are copied by `cupy.asarray`. In rows labelled "page-locked",
 they and the memory for the ranks are page-locked before the time starts. The paper does not state which it uses.
 
-On undirected graphs `edge` reads each edge in both directions, as all methods do; Algorithm 2 with its line 6, which
-reads each edge once and adds both terms, is timed beside it.
-
-The paper computes the out-degree from the offsets of the in-edges, which is correct only for undirected graphs; here it
-is the out-degree. The paper drops the dangling mass; here it is redistributed, and its time is included. The paper
-shows times only as bars (Figures 4 to 6), so only the ratios in its text can be compared.
+"The paper's form" is Algorithm 3, or Algorithms 1 and 2, as printed: float32, a division by the out-degree for each
+edge, out-degrees of 4 bytes, both arrays of ranks transferred, the dangling mass dropped. On undirected graphs it reads
+each edge once with line 6, and Algorithm 3 takes the out-degrees from ptrArray; on directed graphs, where that is
+wrong, from an array. Claims are graded on it. prplugin's kernels store contributions, redistribute the dangling mass,
+and read undirected edges in both directions. "basic CPU version" is the same loop on one thread in float32. "MB" are
+the bytes that are transferred to the GPU. The paper shows times only as bars (Figures 4 to 6), so only the ratios in
+its text can be compared.
 """
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,19 +34,19 @@ import numpy as np
 from benchmarks import iterations
 from benchmarks.generate import uniform
 from benchmarks.measure import sampled
-from benchmarks.papers import claims, cpu_peers, implementations
+from benchmarks.papers import claims, cpu_peers, implementations, loops
 from benchmarks.papers.graphs import BenchmarkGraph, generated, real
 from benchmarks.papers.plots import colours, heat, plain
-from benchmarks.papers.tables import ClaimTest, merge_absent, row, rows_or_reason, verdicts
-from benchmarks.papers.undirected import UndirectedPush, rows_of_pairs
+from benchmarks.papers.tables import ClaimTest, chosen, merge_absent, row, rows_or_reason, verdicts
+from benchmarks.papers.undirected import rows_of_pairs
 from benchmarks.run import Part, Row
+from prplugin.errors import MethodUnavailableError
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
-from prplugin.methods.base import Step
-from prplugin.methods.engines.gpu_pull import DeviceStep
 from prplugin.methods.listing import methods
 from prplugin.methods.registry import choose
+from prplugin.papers._forms import EdgeCentric, NodeCentric, PaperForm
 from prplugin.types.arrays import synchronize, to_device
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, offset_dtype
@@ -60,7 +62,7 @@ TEN, SWEEP = "Ten iterations", "Blocks x threads"
 
 TABLES = {
     TEN: (
-        "graph", "vertices", "edges", "what", "transfers ms", "iterations ms", "total ms",
+        "graph", "vertices", "edges", "what", "MB", "transfers ms", "iterations ms", "total ms",
         "speed-up over one CPU thread", "speed-up over all CPU threads", "error", "note",
     ),
     SWEEP: ("graph", "method", "blocks", "threads", "ms per iteration", "note"),
@@ -84,29 +86,42 @@ SWEEP_THREADS = 32, 64, 128, 256, 512, 1000, 1024
 
 ONE, ALL, NODE, EDGE = implementations.ONE.label, implementations.ALL_THREADS.label, "node", "edge"
 LINE_6 = "edge, one row per undirected edge"
+"""In pages of earlier runs: Algorithm 2 with line 6, in float64."""
+
+NODE_PAPER, EDGE_PAPER = "node, the paper's form", "edge, the paper's form"
+BASIC = "basic CPU version"
 LOCKED = "{}, page-locked"
+FORMS = {NODE: NODE_PAPER, EDGE: EDGE_PAPER}
+FORMS |= {LOCKED.format(ours): LOCKED.format(paper) for ours, paper in FORMS.items()}
+"""The paper's form of our methods."""
+
+COUNTED = {count: f"{count} CPU threads" for count in (2, 4, 8, 16)}
+"""Section 5.1 has one to eight threads."""
+
 BEST, SCIPY = implementations.OURS.label, implementations.SCIPY.label
 SPARSE, PEER = implementations.CUSPARSE.label, implementations.CUGRAPH.label
 
 
 class Ran(NamedTuple):
-    """Seconds of one run, its ranks and a note."""
+    """Seconds of one run, its ranks, a note, and the megabytes sent to the GPU."""
 
     transfers: float
     iterations: float
     ranks: Any
     note: str = ""
+    megabytes: float | str = ""
 
 
-def parts(data: Path | None, quick: bool) -> list[Part]:
+def parts(data: Path | None, quick: bool, only: Sequence[str] = ()) -> list[Part]:
     """Return one part per graph, and the sweep over launch configurations."""
     fraction = 100 if quick else 1
     graphs = [*_random(fraction), _undirected(2_000_000 // fraction, 5_000_000 // fraction), *_real(data)]
     swept = _uniform(20_000, 5) if quick else _uniform(2_000_000, 5)
-    return [
+    every = [
         *(Part(graph.name, partial(_ten, graph), graph.edges) for graph in graphs),
         Part(f"blocks x threads, {swept.name}", partial(_sweep, swept), swept.edges),
     ]
+    return chosen(every, only)
 
 
 def _random(fraction: int) -> Iterator[BenchmarkGraph]:
@@ -168,11 +183,23 @@ class Inputs:
         """One row per undirected edge; None if the graph is directed."""
         return rows_of_pairs(self.here.edges)
 
+    @cached_property
+    def basic(self) -> tuple[Any, ...]:
+        """Offsets, sources and out-degrees in the types of `loops.update`."""
+        offsets, sources, _ = self.here.csc
+        return offsets.astype(np.int64), sources.astype(np.int32), self.out_weight.astype(np.float32)
+
     def arrays(self, what: str) -> tuple[Any, ...]:
-        """Return the arrays that an implementation transfers, the out-degrees last."""
-        if what == LINE_6:
-            assert self.pairs is not None
-            return *self.pairs, self.out_weight
+        """Return the arrays that an implementation transfers: those of the graph, then out-degrees or ranks."""
+        if what in (NODE_PAPER, EDGE_PAPER):
+            ranks = np.full(self.here.n, 1 / self.here.n, np.float32)
+            degrees = self.out_weight.astype(np.int32)
+            if what == EDGE_PAPER:
+                edges = self.here.edges
+                pairs = self.pairs or (edges.source, edges.destination)
+                return np.stack(pairs, axis=1), degrees, ranks, ranks
+            rest = () if self.pairs is not None else (degrees,)
+            return self.in_edges.offsets, self.in_edges.indices, *rest, ranks, ranks
         if what == EDGE:
             return self.here.edges.source, self.here.edges.destination, self.out_weight
         return self.in_edges.indices, self.in_edges.offsets, self.out_weight
@@ -186,7 +213,7 @@ class Inputs:
             for array in self.arrays(what):
                 copies.append(cupyx.empty_pinned(array.shape, array.dtype))
                 copies[-1][:] = array
-            self._page_locked[what] = *copies, cupyx.empty_pinned(self.here.n)
+            self._page_locked[what] = *copies, cupyx.empty_pinned(self.here.n, copies[-1].dtype)
         return self._page_locked[what]
 
 
@@ -195,16 +222,16 @@ def _time_all(graph: BenchmarkGraph, about: Row) -> Iterator[Row]:
     about |= {"vertices": here.n, "edges": here.m}
     inputs = Inputs(here)
     base: dict[str, list[float]] = {}
-    exact = None
+    exact: dict[bool, Any] = {}
+    """Ranks of the basic version, which drops the dangling mass, for the paper's form, and of ours for the others."""
     for what, do in IMPLEMENTATIONS.items():
-        if what.startswith(LINE_6) and inputs.pairs is None:
-            continue
         known = row(TEN, TABLES[TEN], about | {"what": what})
-        for found in rows_or_reason(known, partial(_timed, known, partial(do, inputs), exact)):
+        expected = None if what == BASIC else exact.get(what in FORMS.values())
+        for found in rows_or_reason(known, partial(_timed, known, partial(do, inputs), expected)):
             if what in (ONE, ALL) and "samples" in found:
                 base[what] = found["samples"]["total"]
-            if what == ONE:
-                exact = found.pop("ranks", None)
+            if what in (ONE, BASIC):
+                exact[what == BASIC] = found.pop("ranks", None)
             if "samples" in found:
                 found.update(_gains(base, found["samples"]["total"]))
             yield {name: value for name, value in found.items() if name != "ranks"}
@@ -251,6 +278,7 @@ def _timed(known: Row, do: Callable[[], Ran], exact: Any) -> Iterator[Row]:
         | _measured(samples)
         | {
             "error": float(np.abs(last.ranks - exact).sum()) if comparable else "",
+            "MB": last.megabytes,
             "note": last.note,
             "ranks": last.ranks,
         }
@@ -258,13 +286,27 @@ def _timed(known: Row, do: Callable[[], Ran], exact: Any) -> Iterator[Row]:
 
 
 def _on_the_host(threads: int | None, inputs: Inputs) -> Ran:
-    here = inputs.here
+    here, available = inputs.here, this_machine().threads
+    if threads is not None and threads > available:
+        raise MethodUnavailableError(f"this process may use {available} CPU threads")
     began = time.perf_counter()
     step = methods()["native"].prepare(Problem(here, implementations.ALPHA), this_machine(), threads=threads)
     step.start(1 / here.n)
     for _ in range(ITERATIONS):
         step()
     return Ran(0.0, time.perf_counter() - began, step.ranks())
+
+
+def _basic(inputs: Inputs) -> Ran:
+    """Run the paper's loop on one thread: CPU_basic."""
+    n, alpha = inputs.here.n, implementations.ALPHA
+    arrays = inputs.basic
+    began = time.perf_counter()
+    scores, updated = np.full(n, 1 / n, np.float32), np.empty(n, np.float32)
+    for _ in range(ITERATIONS):
+        loops.update(*arrays, scores, updated, (1 - alpha) / n, alpha, 0.0, False)
+        scores, updated = updated, scores
+    return Ran(0.0, time.perf_counter() - began, scores)
 
 
 def _sparse_loop(inputs: Inputs) -> Ran:
@@ -278,7 +320,7 @@ def _sparse_loop(inputs: Inputs) -> Ran:
 def _sent(inputs: Inputs, what: str, copy: Callable[[Any], Any], arrays: tuple[Any, ...]) -> Adjacency:
     """Copy the arrays that a kernel of the paper reads to the GPU; take other properties of the graph from the host."""
     first, second, out_weight = map(copy, arrays)
-    if what in (EDGE, LINE_6):
+    if what == EDGE:
         there = Adjacency(Edges(first, second, None, inputs.here.n))
     else:  # methods that sum in-edges do not read the edge list
         there = Adjacency(Edges(first, first, None, inputs.here.n))
@@ -309,12 +351,7 @@ def _on_the_gpu(name: str, inputs: Inputs, *, page_locked: bool = False) -> Ran:
     there = _sent(inputs, name, copy, arrays)
     sent = time.perf_counter()
     problem, note = Problem(there, implementations.ALPHA), f"{BLOCKS} blocks of {THREADS} threads"
-    step: Any
-    if name == LINE_6:
-        ends, others = there.edges.source, there.edges.destination
-        push = UndirectedPush(ends, others, there.largest_in_degree, blocks=BLOCKS, threads=THREADS)
-        step = DeviceStep(problem, push)
-    elif name in (NODE, EDGE):
+    if name in (NODE, EDGE):
         step = methods()[name].prepare(problem, this_machine(), blocks=BLOCKS, threads=THREADS)
     else:
         note = choose("auto", there, this_machine(), {}).name
@@ -322,7 +359,38 @@ def _on_the_gpu(name: str, inputs: Inputs, *, page_locked: bool = False) -> Ran:
     _iterate(step, inputs.here.n)
     done = time.perf_counter()
     ranks = step.ranks().get(out=room)
-    return Ran(sent - began + time.perf_counter() - done, done - sent, ranks, note)
+    return Ran(sent - began + time.perf_counter() - done, done - sent, ranks, note, _megabytes(arrays))
+
+
+def _megabytes(arrays: Sequence[Any]) -> float:
+    return sum(int(array.nbytes) for array in arrays) / 1e6
+
+
+def _in_paper_form(name: str, inputs: Inputs, *, page_locked: bool = False) -> Ran:
+    implementations.require_gpu()
+    room, copy = None, to_device
+    arrays = inputs.arrays(name)
+    if page_locked:
+        *arrays, room = inputs.page_locked(name)
+        copy = _from_page_locked
+    began = time.perf_counter()
+    *there, old, new = map(copy, arrays)
+    synchronize("device")
+    sent = time.perf_counter()
+    undirected, launch = inputs.pairs is not None, {"blocks": BLOCKS, "threads": THREADS}
+    form: PaperForm
+    if name == EDGE_PAPER:
+        form = EdgeCentric(*there, implementations.ALPHA, undirected=undirected, **launch)
+    else:
+        form = NodeCentric(*there, *[None] * undirected, implementations.ALPHA, **launch)
+    form.scores, form.other = old, new
+    for _ in range(ITERATIONS):
+        form()
+    synchronize("device")
+    done = time.perf_counter()
+    ranks = form.scores.get(out=room)
+    note = f"{BLOCKS} blocks of {THREADS} threads"
+    return Ran(sent - began + time.perf_counter() - done, done - sent, ranks, note, _megabytes(arrays))
 
 
 def _iterate(step: Any, n: int) -> None:
@@ -368,12 +436,17 @@ def _cugraph(inputs: Inputs) -> Ran:
 
 IMPLEMENTATIONS: dict[str, Callable[[Inputs], Ran]] = {
     ONE: partial(_on_the_host, 1),
+    **{label: partial(_on_the_host, count) for count, label in COUNTED.items()},
     ALL: partial(_on_the_host, None),
+    BASIC: _basic,
     SCIPY: _sparse_loop,
+    **{
+        name.format(what): partial(_in_paper_form, what, page_locked=name == LOCKED)
+        for what in (EDGE_PAPER, NODE_PAPER)
+        for name in ("{}", LOCKED)
+    },
     EDGE: partial(_on_the_gpu, EDGE),
     LOCKED.format(EDGE): partial(_on_the_gpu, EDGE, page_locked=True),
-    LINE_6: partial(_on_the_gpu, LINE_6),
-    LOCKED.format(LINE_6): partial(_on_the_gpu, LINE_6, page_locked=True),
     NODE: partial(_on_the_gpu, NODE),
     LOCKED.format(NODE): partial(_on_the_gpu, NODE, page_locked=True),
     BEST: partial(_on_the_gpu, BEST),
@@ -393,13 +466,13 @@ def _sweep(graph: BenchmarkGraph) -> Iterator[Row]:
 def _each_launch(graph: BenchmarkGraph, known: Row) -> Iterator[Row]:
     implementations.require_gpu()
     adjacency = graph.adjacency()
-    for name in (NODE, EDGE):
+    for name, form in product((NODE, EDGE), (None, "paper")):
         for blocks in SWEEP_BLOCKS:
             for threads in SWEEP_THREADS:
-                step: Step = implementations.prepared(name, adjacency, blocks=blocks, threads=threads)
+                step = implementations.prepared(name, adjacency, blocks=blocks, threads=threads, form=form)
                 samples = implementations.iteration(step, adjacency.n)
                 yield known | {
-                    "method": name, "blocks": blocks, "threads": threads,
+                    "method": FORMS[name] if form else name, "blocks": blocks, "threads": threads,
                     "ms per iteration": statistics.median(samples) * 1e3, "samples": samples,
                 }  # fmt: skip
 
@@ -417,12 +490,20 @@ def _times(results: list[Row]) -> dict[str, dict[str, float]]:
 
 
 def _ratios(slow: str, fast: str, graphs: Callable[[str], bool], results: list[Row]) -> dict[str, float]:
-    """Return the ratio of the times of two implementations by graph."""
+    """Return the ratio of the times of two implementations by graph, in the paper's form where that was timed."""
+    slow, fast = _form(slow, results), _form(fast, results)
     return {
         graph: times[slow] / times[fast]
         for graph, times in _times(results).items()
         if graphs(graph) and slow in times and fast in times
     }
+
+
+def _form(what: str, results: list[Row]) -> str:
+    """Return the label of the paper's form of a method, or that of the method if the paper's form was not timed."""
+    form = FORMS.get(what, what)
+    timed = any(line["table"] == TEN and line["what"] == form and line["total ms"] != "" for line in results)
+    return form if timed else what
 
 
 def _ratios_on(slow: str, fast: str, graphs: Callable[[str], bool]) -> Callable[[list[Row]], dict[str, float]]:
@@ -432,17 +513,54 @@ def _ratios_on(slow: str, fast: str, graphs: Callable[[str], bool]) -> Callable[
 def _over_the_fastest(results: list[Row]) -> dict[str, float]:
     """Return the ratio of the fastest other method of the paper to the node-centric one by graph."""
     found = {}
+    node, edge = _form(NODE, results), _form(EDGE, results)
     for graph, times in _times(results).items():
-        others = [times[what] for what in (ONE, ALL, EDGE, LINE_6) if what in times]
-        if NODE in times and others and graph not in STAND_INS:
-            found[graph] = min(others) / times[NODE]
+        others = [times[what] for what in (ONE, *COUNTED.values(), ALL, BASIC, edge, LINE_6) if what in times]
+        if node in times and others and graph not in STAND_INS:
+            found[graph] = min(others) / times[node]
     return found
+
+
+def _basic_over_the_slowest(results: list[Row]) -> dict[str, float]:
+    """Return the ratio of the basic CPU version to the slowest other version by graph."""
+    found = {}
+    node, edge = _form(NODE, results), _form(EDGE, results)
+    for graph, times in _times(results).items():
+        others = [times[what] for what in (ONE, *COUNTED.values(), ALL, edge, node) if what in times]
+        if BASIC in times and others and graph not in STAND_INS:
+            found[graph] = times[BASIC] / max(others)
+    return found
+
+
+def _medium_over_small(results: list[Row]) -> dict[str, float]:
+    """Return the speed-up of node-centric over the CPU on medium graphs, relative to that on small ones."""
+    gains = _ratios(ALL, NODE, _is_of_the_papers_size, results)
+    names = [
+        [f"uniform {SIZES[size]:,} x {SIZES[size] * density:,}" for size in ("medium", "small")]
+        for density in DENSITIES
+    ]
+    return {medium: gains[medium] / gains[small] for medium, small in names if medium in gains and small in gains}
+
+
+def _bytes_of_both(results: list[Row]) -> dict[str, float]:
+    """Return the bytes that node-centric transfers relative to edge-centric, on undirected graphs."""
+    sent = {
+        (line["graph"], line["what"]): line["MB"]
+        for line in results
+        if line["table"] == TEN and line["graph"].startswith("undirected") and line["MB"] != ""
+    }
+    return {
+        graph: megabytes / sent[graph, EDGE_PAPER]
+        for (graph, what), megabytes in sent.items()
+        if what == NODE_PAPER and (graph, EDGE_PAPER) in sent
+    }
 
 
 def _transfers(gpu: str, graphs: Callable[[str], bool]) -> Callable[[list[Row]], str]:
     """Return the share of the transfers in a method's time, from pageable and from page-locked memory, as text."""
 
     def share(results: list[Row], what: str) -> str:
+        what = _form(what, results)
         fractions = [
             line["transfers ms"] / line["total ms"]
             for line in results
@@ -453,7 +571,10 @@ def _transfers(gpu: str, graphs: Callable[[str], bool]) -> Callable[[list[Row]],
     def said(results: list[Row]) -> str:
         pageable, locked = share(results, gpu), share(results, LOCKED.format(gpu))
         also = locked and f", {locked} from page-locked memory"
-        return pageable and f"Transfers are {pageable} of {gpu}'s time{also}."
+        kernels = (
+            "" if _form(gpu, results) in FORMS.values() else " The kernels are prplugin's: the paper's were not timed."
+        )
+        return pageable and f"Transfers are {pageable} of {gpu}'s time{also}.{kernels}"
 
     return said
 
@@ -465,19 +586,20 @@ def _compared(slow: str, fast: str, graphs: Callable[[str], bool]) -> ClaimTest:
     def said(results: list[Row]) -> str:
         locked = [LOCKED.format(what) if what in (NODE, EDGE) else what for what in (slow, fast)]
         ratios = _ratios(*locked, graphs, results).values()
-        median = ratios and f"From page-locked memory: {statistics.median(ratios):.3g}."
+        median = ratios and f"From page-locked memory: {min(ratios):.3g} to {max(ratios):.3g}."
         return " ".join(filter(None, (_transfers(gpu, graphs)(results), median)))
 
     return ClaimTest(_ratios_on(slow, fast, graphs), said)
 
 
 def _edge_ahead(results: list[Row]) -> str:
-    """Name the graphs on which an edge-centric version is faster than `node`."""
+    """Name the graphs on which an edge-centric version is faster than the node-centric one."""
+    node = _form(NODE, results)
     ahead = [
-        f"{graph}: {what} {times[what]:.3g} ms, {NODE} {times[NODE]:.3g} ms"
+        f"{graph}: {what} {times[what]:.3g} ms, {node} {times[node]:.3g} ms"
         for graph, times in _times(results).items()
-        for what in (EDGE, LINE_6)
-        if NODE in times and what in times and times[what] < times[NODE] and graph not in STAND_INS
+        for what in (_form(EDGE, results), LINE_6)
+        if node in times and what in times and times[what] < times[node] and graph not in STAND_INS
     ]
     return " ".join(filter(None, (f"{'; '.join(ahead)}." if ahead else "", _stand_ins(results))))
 
@@ -517,6 +639,10 @@ TESTS = {
     "all/edge": _compared(EDGE, ALL, _is_of_the_papers_size),
     "edge/all": ClaimTest(_ratios_on(ALL, EDGE, _is_real), _stand_ins),
     "all/one": ClaimTest(_ratios_on(ONE, ALL, _is_small)),
+    "eight/four": ClaimTest(_ratios_on(COUNTED[4], COUNTED[8], _is_small)),
+    "basic/every": ClaimTest(_basic_over_the_slowest),
+    "medium": ClaimTest(_medium_over_small),
+    "memory": ClaimTest(_bytes_of_both),
 }
 
 
@@ -535,7 +661,8 @@ def figures(results: list[Row]) -> dict[str, Figure]:
         drawn["bars"] = _bars(results)
     swept = [line for line in results if line["table"] == SWEEP and line["ms per iteration"] != ""]
     if swept:
-        panels = {name: [line for line in swept if line["method"] == name] for name in (NODE, EDGE)}
+        names = dict.fromkeys(line["method"] for line in swept)
+        panels = {name: [line for line in swept if line["method"] == name] for name in names}
         drawn["sweep"] = heat(
             panels, "threads", "blocks", "ms per iteration", f"{swept[0]['graph']}: ms per iteration",
             marked=(THREADS, BLOCKS),

@@ -8,10 +8,10 @@ only as bars (Figures 6 to 8); here single iterations are timed. Its ranks sum t
 iteration.
 
 In the paper's form every GPU thread takes N turns, rows are in the order of the vertices, one CPU thread sums the
-others, and all contributions and sums are copied. `cpu-split` ends a loop with its row, sorts rows by in-degree, uses
-all CPU threads, and copies what is read. "N by block" gives every block of vertices its own N: the percentile of the
-block's in-degrees that the column states. "auto" marks the choice of `split="auto"`; of a list of N the distinct ones
-are shown.
+others, and all contributions and sums are copied; claims are graded on it. `cpu-split` ends a loop with its row, sorts
+rows by in-degree, uses all CPU threads, and copies what is read. "N by block" gives every block of vertices its own N:
+the percentile of the block's in-degrees that the column states. "auto" marks the choice of `split="auto"`; of a list of
+N the distinct ones are shown.
 """
 
 from __future__ import annotations
@@ -62,19 +62,21 @@ KEYS = ("graph", "what", "form", "N", "blocks", "percentile")
 GRAPHS = (("cnr-2000", 325_557, 3_216_152), ("eu-2005", 862_664, 19_235_140), ("in-2004", 1_382_908, 18_534_900))
 """Section 5: nodes and links."""
 
-SWEEP = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
+SWEEP = (0, *(1 << power for power in range(31)))
+"""Those below the longest row are timed, and "all"."""
 
 OURS, ONE_THREAD = "cpu-split", "cpu-split, one CPU thread"
 PAPERS = "the paper's: unsorted, loop of N, one CPU thread"
 FORMS = OURS, ONE_THREAD, PAPERS
 
-PAPER_SWEEP = (0, 4, 16, 64, 256, 1024, 4096, 16384)
+PAPER_SWEEP = (0, *(1 << power for power in range(2, 14, 2)), *(1 << power for power in range(14, 31)))
 """N of the forms with one CPU thread."""
 
 BLOCK_COUNTS = (64, 4096)
 PERCENTILES = (50.0, 90.0, 99.0, 99.9)
 
 SPLIT_LABEL, CELL_LABEL = "GPU and CPU: cpu-split, N by auto", "Cell BE, edge order: expanded"
+NODE_LABEL, EDGE_LABEL = "GPU, one thread per vertex: node", "GPU, one thread per edge: edge"
 PAPER_LABEL = "GPU and CPU, the paper's form: loop of N, unsorted, one CPU thread"
 
 IMPLEMENTATIONS = (
@@ -83,8 +85,8 @@ IMPLEMENTATIONS = (
     implementations.SCIPY,
     *cpu_peers.IMPLEMENTATIONS,
     implementations.method(SPLIT_LABEL, "cpu-split"),
-    implementations.method("GPU, one thread per vertex: node", "node"),
-    implementations.method("GPU, one thread per edge: edge", "edge"),
+    implementations.method(NODE_LABEL, "node"),
+    implementations.method(EDGE_LABEL, "edge"),
     implementations.method(CELL_LABEL, "expanded"),
     implementations.streamed("Cell BE, local store: streamed"),
     implementations.OURS,
@@ -273,9 +275,30 @@ def _gains(results: list[Row], *, best: bool = False, form: str = OURS) -> dict[
     return gains
 
 
+def _over_the_gpu_alone(results: list[Row]) -> dict[str, float]:
+    """Return the speed-up of N by auto over the fastest of the paper's designs without the CPU, by graph."""
+    gains = {}
+    for name, _, _ in GRAPHS:
+        alone = [_ms(results, name, what) for what in (NODE_LABEL, EDGE_LABEL)]
+        for graph, helped in _ms(results, name, SPLIT_LABEL).items():
+            everything = [
+                line["ms per iteration"]
+                for line in results
+                if line["table"] == SPLIT and line["graph"] == graph and line["N"] == "all"
+                and line["ms per iteration"] != ""
+            ]  # fmt: skip
+            if times := everything + [ms[graph] for ms in alone if graph in ms]:
+                gains[graph] = min(times) / helped
+    return gains
+
+
 def _best_gains(results: list[Row]) -> str:
-    """Report the speed-up with the best N of the sweep."""
+    """Report the speed-up over the same kernel on the GPU alone."""
     words = []
+    if gains := _gains(results):
+        words.append(
+            f"Over all edges by the same kernel: {'; '.join(f'{name} {gain:.3g}' for name, gain in gains.items())}."
+        )
     for what, form in (("With the best N of the sweep", OURS), ("In the paper's form, with its best N", PAPERS)):
         if gains := _gains(results, best=True, form=form):
             words.append(f"{what}: {'; '.join(f'{graph} {gain:.3g}' for graph, gain in gains.items())}.")
@@ -302,9 +325,9 @@ SHOWN = (
 )  # fmt: skip
 
 TESTS = {
-    "eu": ClaimTest(partial(_ratio, "eu-2005", implementations.ONE.label, SPLIT_LABEL), _on("eu-2005", *SHOWN)),
-    "cnr": ClaimTest(partial(_ratio, "cnr-2000", implementations.ONE.label, SPLIT_LABEL), _on("cnr-2000", *SHOWN)),
-    "help": ClaimTest(_gains, _best_gains),
+    "eu": ClaimTest(partial(_ratio, "eu-2005", implementations.ONE.label, PAPER_LABEL), _on("eu-2005", *SHOWN)),
+    "cnr": ClaimTest(partial(_ratio, "cnr-2000", implementations.ONE.label, PAPER_LABEL), _on("cnr-2000", *SHOWN)),
+    "help": ClaimTest(_over_the_gpu_alone, _best_gains),
     "cuda/cell": ClaimTest(lambda results: {}, _cell_on_the_gpu),
 }
 

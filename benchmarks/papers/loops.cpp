@@ -18,6 +18,21 @@ EXPORT void multiply(i64 n, const f32* matrix, const f32* before, f32* after) {
     }
 }
 
+// Swaroop 2021: the power method as the paper lists it; return the number of rounds.
+EXPORT i64 power_method(i64 n, const f32* graph, f32* r, f32* r_last, i64 max_iter, f32 eps) {
+    i64 rounds = 0;
+    for (i64 i = 0; i < n; ++i) r[i] = 1 / f32(n);
+    while (max_iter--) {
+        for (i64 i = 0; i < n; ++i) r_last[i] = r[i];
+        multiply(n, graph, r_last, r);
+        rounds++;
+        f32 norm = 0;
+        for (i64 i = 0; i < n; ++i) norm += fabsf(r_last[i] - r[i]);
+        if (norm < eps) break;
+    }
+    return rounds;
+}
+
 // TweetRank: multiply a dense matrix column by column, whose column j is base[j] except in the rows of its edges.
 EXPORT void multiply_columns(i64 n, const f32* base, const i64* bounds, const i64* rows, const f32* entries,
                                  const f32* before, f32* after, f32* kept) {
@@ -31,8 +46,9 @@ EXPORT void multiply_columns(i64 n, const f32* base, const i64* bounds, const i6
     }
 }
 
-// Bowen 2022: write the new scores; return how many move by more than epsilon. `updated` may be `scores`.
-EXPORT i64 update(i64 n, const i64* offsets, const i64* sources, const f32* out_degrees, f32* scores, f32* updated,
+// Bowen 2022, and the basic CPU version of Kim 2013: write the new scores; return how many move by more than epsilon.
+// `updated` may be `scores`.
+EXPORT i64 update(i64 n, const i64* offsets, const i32* sources, const f32* out_degrees, f32* scores, f32* updated,
                       f32 rest, f32 damping, f32 epsilon, i64 keep) {
     i64 moved = 0;
     for (i64 vertex = 0; vertex < n; vertex++) {

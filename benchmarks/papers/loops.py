@@ -13,7 +13,7 @@ import numpy as np
 
 from prplugin.cpu.build import FLAGS, suffix, system_compiler
 
-__all__ = ["multiply", "multiply_columns", "sum_tails", "update"]
+__all__ = ["multiply", "multiply_columns", "power_method", "sum_tails", "update"]
 
 SOURCE = Path(__file__).with_name("loops.cpp")
 
@@ -23,25 +23,34 @@ INTEGER, SMALL, SINGLE, DOUBLE = (
 
 
 @cache
-def _function(name: str, result: Any, *arguments: Any) -> Any:
-    found = getattr(_library(), name)
+def _function(name: str, result: Any, *arguments: Any, optimized: bool = True) -> Any:
+    found = getattr(_library(optimized=optimized), name)
     found.restype, found.argtypes = result, [ctypes.c_int64, *arguments]
     return found
 
 
 @cache
-def _library() -> Any:
+def _library(*, optimized: bool) -> Any:
     if (command := system_compiler()) is None:
         raise FileNotFoundError("the loops of the papers need a C++ compiler")
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / f"loops{suffix('')}"
-        subprocess.run([*command, *FLAGS, str(SOURCE), "-o", str(library)], check=True)
+        level = [] if optimized else ["-O0"]  # the last one counts
+        subprocess.run([*command, *FLAGS, *level, str(SOURCE), "-o", str(library)], check=True)
         return ctypes.CDLL(str(library))  # stays loaded when the file is deleted
 
 
 def multiply(matrix: Any, before: Any, after: Any) -> None:
     """Multiply a dense float32 matrix by a vector, row by row."""
     _function("multiply", None, SINGLE, SINGLE, SINGLE)(before.size, matrix, before, after)
+
+
+def power_method(matrix: Any, ranks: Any, most: int, epsilon: float, *, optimized: bool) -> int:
+    """Run the paper's whole power method, which writes the ranks; return the number of rounds."""
+    real = ctypes.c_float
+    call = _function("power_method", ctypes.c_int64, SINGLE, SINGLE, SINGLE, ctypes.c_int64, real, optimized=optimized)
+    count: int = call(ranks.size, matrix, ranks, np.empty_like(ranks), most, epsilon)
+    return count
 
 
 def multiply_columns(base: Any, bounds: Any, rows: Any, entries: Any, before: Any, after: Any) -> None:
@@ -54,11 +63,9 @@ def update(
     offsets: Any, sources: Any, out_degrees: Any, scores: Any, updated: Any, rest: float, damping: float,
     epsilon: float, keep: bool,
 ) -> int:  # fmt: skip
-    """Write new scores; return how many move by more than epsilon. `updated` may be `scores`."""
+    """Write new scores; return how many move by more than epsilon. `updated` may be `scores`; sources are int32."""
     real = ctypes.c_float
-    call = _function(
-        "update", ctypes.c_int64, INTEGER, INTEGER, SINGLE, SINGLE, SINGLE, real, real, real, ctypes.c_int64
-    )
+    call = _function("update", ctypes.c_int64, INTEGER, SMALL, SINGLE, SINGLE, SINGLE, real, real, real, ctypes.c_int64)
     count: int = call(scores.size, offsets, sources, out_degrees, scores, updated, rest, damping, epsilon, keep)
     return count
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from benchmarks.papers.claims import Claim
 from benchmarks.report import format_value
-from benchmarks.run import Row
+from benchmarks.run import Part, Row
 
-__all__ = ["ClaimTest", "grade", "merge_absent", "row", "rows_or_reason", "verdicts"]
+__all__ = ["ClaimTest", "chosen", "grade", "merge_absent", "row", "rows_or_reason", "verdicts"]
+
+
+def chosen(parts: list[Part], only: Sequence[str]) -> list[Part]:
+    """Return the parts whose name contains one of the given texts; all without any."""
+    return [part for part in parts if not only or any(text in part.name for text in only)]
 
 
 def row(table: str, columns: tuple[str, ...], known: Row) -> Row:
@@ -44,10 +50,11 @@ def merge_absent(rows: Iterable[Row]) -> Iterator[Row]:
     yield from absent.values()
 
 
-REACHED, DIRECTION, REVERSED, UNTESTABLE = "reached", "direction only", "reversed", "not testable here"
+REACHED, DIRECTION, REVERSED = "reached", "direction only", "reversed"
+NOT_MEASURED, UNTESTABLE = "not measured yet", "not testable here"
 
 TOLERANCE = 0.2
-"""A ratio at least 1 - TOLERANCE times the paper's has reached it."""
+"""A ratio at least 1 - TOLERANCE times the paper's has reached it; a similar one is within that factor both ways."""
 
 NO_GPU = "this run had no GPU."
 
@@ -67,22 +74,47 @@ class ClaimTest(NamedTuple):
     figures: Callable[[list[Row]], str] = lambda results: ""
 
 
-def grade(ratio: float, paper: float | None) -> str:
-    """Compare a ratio with the paper's; without one, only its direction can be confirmed."""
+def grade(ratio: float, paper: float | None, *, similar: bool = False) -> str:
+    """Compare a ratio with the paper's; without one, only its direction can be confirmed.
+
+    A claim of similarity is reached or reversed.
+    """
+    if similar:
+        return REACHED if _distance(ratio, paper) <= 1 / (1 - TOLERANCE) else REVERSED
     if paper is not None and ratio >= (1 - TOLERANCE) * paper:
         return REACHED
     return DIRECTION if ratio > 1 else REVERSED
 
 
+def _distance(ratio: float, paper: float | None) -> float:
+    """Return the factor between a ratio and the paper's, at least 1."""
+    relative = ratio / (paper or 1.0)
+    return max(relative, 1 / relative) if relative > 0 else math.inf
+
+
+def _ratio_of(claim: Claim, ratios: Mapping[str, float]) -> float:
+    """Return the ratio that a claim is graded by: of the worst graph, of the best, or the median."""
+    values = ratios.values()
+    if claim.scope == "every":
+        return max(values, key=lambda ratio: _distance(ratio, claim.ratio)) if claim.similar else min(values)
+    return max(values) if claim.scope == "up to" else statistics.median(values)
+
+
 def verdicts(
     claims: Iterable[Claim], tests: Mapping[str, ClaimTest], results: list[Row]
 ) -> tuple[str, list[dict[str, Any]]]:
-    """Judge each claim by the median over the graphs, or by the worst graph if it is claimed for every graph."""
+    """Judge each claim by the graphs of its scope, and count the claims about hardware apart."""
     rows = [_judged(claim, tests.get(claim.key), results) for claim in claims]
-    counts = Counter(line["verdict"] for line in rows)
-    words = f"Of the paper's {len(rows)} claims, {len(rows) - counts[UNTESTABLE]} can be tested with this run"
-    graded = [f"{counts[verdict]} {verdict}" for verdict in (REACHED, DIRECTION, REVERSED) if counts[verdict]]
-    words += f": {', '.join(graded)}." if graded else "."
+    graded = [line for line in rows if line["verdict"] not in (NOT_MEASURED, UNTESTABLE)]
+    words = f"Of the paper's {len(rows)} claims, {len(graded)} can be tested with this run"
+    counted = []
+    for kind in dict.fromkeys(line["kind"] for line in graded):
+        counts = Counter(line["verdict"] for line in graded if line["kind"] == kind)
+        several = ", ".join(
+            f"{counts[verdict]} {verdict}" for verdict in (REACHED, DIRECTION, REVERSED) if counts[verdict]
+        )
+        counted.append(f"{kind}: {several}")
+    words += f"; {'; '.join(counted)}." if counted else "."
     for verdict, label in ((REVERSED, "Reversed"), (DIRECTION, "Direction only")):
         listed = [
             f"{line['claim']} ({_shown_ratio(line['paper'])} in the paper, {line['measured']:.3g} here)"
@@ -102,22 +134,24 @@ def _judged(claim: Claim, test: ClaimTest | None, results: list[Row]) -> dict[st
     ratios = {} if test is None else test.ratios(results)
     here: float | str = ""
     spread, verdict = "", UNTESTABLE
-    note = claim.untestable or (NO_GPU if _without_gpu(results) else "this run did not measure it.")
+    note = claim.untestable
+    if not note and not ratios:
+        verdict, note = NOT_MEASURED, NO_GPU if _without_gpu(results) else "this run did not measure it."
     if ratios:
-        values = ratios.values()
-        here = min(values) if claim.everywhere else statistics.median(values)
-        verdict, note = grade(here, claim.ratio), ""
+        here = _ratio_of(claim, ratios)
+        verdict, note = grade(here, claim.ratio, similar=claim.similar), ""
         spread = next(iter(ratios))
         if len(ratios) > 1:
             least, most = min(ratios, key=ratios.__getitem__), max(ratios, key=ratios.__getitem__)
             spread = f"{ratios[least]:.3g} ({least}) to {ratios[most]:.3g} ({most})"
-            ahead = sum(value > 1 for value in values)
-            if 0 < ahead < len(ratios):
+            ahead = sum(value > 1 for value in ratios.values())
+            if 0 < ahead < len(ratios) and not claim.similar:
                 note = f"Above 1 on {ahead} of {len(ratios)} graphs."
     if test is not None:
         note = " ".join(filter(None, (note, test.figures(results))))
     return {
         "claim": claim.what,
+        "kind": claim.kind,
         "paper": "" if claim.ratio is None else float(claim.ratio),
         "section": claim.where,
         "measured": here,

@@ -5,13 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any
 
 from prplugin.errors import InvalidOptionError
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
-from prplugin.graph.problem import Problem
-from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics.rounding import compensated_depth
 from prplugin.options import validate_int
@@ -23,12 +20,6 @@ LANES = (4, 8, 16, 32)
 
 LIMIT = 0.1
 """Total seconds after which `best_seconds` does not repeat the work."""
-
-
-def pull_step(problem: Problem, method: str, **launch: Any) -> Step:
-    """Return a step that sums the in-edges of all vertices with the kernel of `method`."""
-    layout = gpu_pull.csc_layout(problem.adjacency.on("device"))
-    return gpu_pull.DeviceStep(problem, RowsPull(layout, method, **launch))
 
 
 def check_launch(method: str, threads: int, lanes: int | None, blocks: int | None) -> None:

@@ -18,6 +18,7 @@ from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics.rounding import compensated_depth
 from prplugin.options import validate_int
+from prplugin.papers._forms import PowerMethod, Spmv, step_of
 from prplugin.papers._rows import RowsPull
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats
@@ -30,7 +31,9 @@ cost = gpu_pull.cost_of(69e-6, edge=2.1e-11, vertex=4e-11, longest=1.5e-9)
 """Fitted to benchmarks/results/kernels.md."""
 
 
-def prepare(problem: Problem, machine: Machine, *, thresholds: tuple[int, int] = (6, 96)) -> Step:
+def prepare(
+    problem: Problem, machine: Machine, *, thresholds: tuple[int, int] = (6, 96), form: str | None = None
+) -> Step:
     """Group the edges by target, and partition the rows into bins.
 
     Parameters
@@ -38,8 +41,17 @@ def prepare(problem: Problem, machine: Machine, *, thresholds: tuple[int, int] =
     thresholds : (int, int), default (6, 96)
         The most in-edges of a tiny row, which one thread sums, and of a small one, which 16 lanes sum; a warp sums each
         other row. The defaults are the paper's: no thread of a tiny or small row reads more than six edges.
+    form : "paper", optional
+        Approach the solution by the power method of Wu and others as printed, in float32 with stored values and 64
+        threads for each row of the last bin, which exact steps then prove. It has uniform teleport.
     """
-    return gpu_pull.DeviceStep(problem, BinnedPull(problem.adjacency.on("device"), thresholds))
+    adjacency = problem.adjacency.on("device")
+    pull = BinnedPull(adjacency, thresholds)
+
+    def iteration() -> PowerMethod:
+        return PowerMethod(Spmv(adjacency, bins=(pull.layout, pull.sizes)), problem.alpha)
+
+    return step_of(problem, pull, form, iteration, values=True)
 
 
 class BinnedPull:

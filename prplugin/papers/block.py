@@ -8,7 +8,8 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.papers._rows import pull_step
+from prplugin.papers._forms import step_of, whole_graph
+from prplugin.papers._rows import RowsPull
 
 name = "block"
 runs_on = "gpu"
@@ -18,7 +19,9 @@ cost = gpu_pull.cost_of(54e-6, edge=1.5e-11, vertex=1.4e-9)
 """Fitted to benchmarks/results/kernels.md."""
 
 
-def prepare(problem: Problem, machine: Machine, *, threads: int = 256, blocks: int | None = None) -> Step:
+def prepare(
+    problem: Problem, machine: Machine, *, threads: int = 256, blocks: int | None = None, form: str | None = None
+) -> Step:
     """Group the edges by target.
 
     Parameters
@@ -26,6 +29,11 @@ def prepare(problem: Problem, machine: Machine, *, threads: int = 256, blocks: i
     threads : int, default 256
         Threads per block, a multiple of 32, 1024 at most.
     blocks : int, optional
-        Blocks of the grid; one per vertex if not given.
+        Blocks of the grid; one per vertex if not given. Bowen uses 256 blocks of 1024 threads.
+    form : "paper", optional
+        Approach the solution by Bowen's block sum in place, in float32, which exact steps then prove. It has uniform
+        teleport and no weights.
     """
-    return pull_step(problem, name, threads=threads, blocks=blocks)
+    adjacency = problem.adjacency.on("device")
+    pull = RowsPull(gpu_pull.csc_layout(adjacency), name, threads=threads, blocks=blocks)
+    return step_of(problem, pull, form, lambda: whole_graph(adjacency, problem.alpha, name, pull.blocks, pull.threads))

@@ -50,6 +50,9 @@ Split: TypeAlias = tuple[N, ...]  # by block of vertices
 MOST_BLOCKS = 1 << 16
 """Most blocks for which "auto" times a list of N."""
 
+BLOCK_THREADS = 64
+"""Threads per block of the heads: docs/cpu-split.md. Few blocks then wait for a long row."""
+
 FINALISTS = 3
 """Number of splits that "auto" times twice more."""
 
@@ -75,7 +78,12 @@ cost = gpu_pull.cost_of(68e-6, edge=3.3e-11, longest=2.2e-8)
 
 
 def prepare(
-    problem: Problem, machine: Machine, *, split: N | list[N] | Literal["auto"] = "auto", threads: int | None = None
+    problem: Problem,
+    machine: Machine,
+    *,
+    split: N | list[N] | Literal["auto"] = "auto",
+    threads: int | None = None,
+    block_threads: int = BLOCK_THREADS,
 ) -> SplitStep:
     """Sort vertices by in-degree, and split their in-edges into heads and tails.
 
@@ -88,6 +96,8 @@ def prepare(
         fastest, or "all" unless the fastest is clearly faster.
     threads : int, optional
         Number of host threads; all that this process may use if not given. The bits are the same for any number.
+    block_threads : int, default 64
+        Threads per block on the GPU, 1024 at most.
     """
     chosen = split_option(split)
     threads = machine.threads if threads is None else validate_int("threads", threads)
@@ -95,7 +105,7 @@ def prepare(
     layout = gpu_pull.csc_layout(adjacency)
     seconds = None
     if chosen is None:
-        seconds = _timed(layout, adjacency.n, adjacency.largest_in_degree, threads)
+        seconds = _timed(layout, adjacency.n, adjacency.largest_in_degree, threads, block_threads)
         best = choose(seconds)
         logger.info(
             "cpu-split: %s for %d vertices and %d edges; ms per iteration by N: %s",
@@ -104,7 +114,7 @@ def prepare(
             ", ".join(f"{split_text(split)} {taken * 1e3:.3g}" for split, taken in seconds.items()),
         )  # fmt: skip
         chosen = list(best)
-    return SplitStep(problem, SplitPull(layout, adjacency.n, chosen, threads), chosen, seconds)
+    return SplitStep(problem, SplitPull(layout, adjacency.n, chosen, threads, block_threads), chosen, seconds)
 
 
 def split_option(split: object) -> list[N] | None:
@@ -130,12 +140,12 @@ def split_option(split: object) -> list[N] | None:
 # --- choosing N ---------------------------------------------------------------------------------------------------
 
 
-def _timed(layout: gpu_pull.Layout, n: int, longest: int, threads: int) -> dict[Split, float]:
+def _timed(layout: gpu_pull.Layout, n: int, longest: int, threads: int, block_threads: int) -> dict[Split, float]:
     """Time iterations on this graph, with one split in memory at a time."""
     contributions, row_sums = cupy.full(n, 1 / n, np.float32), cupy.empty(n)
 
     def seconds(split: Split) -> float:
-        pull = SplitPull(layout, n, list(split), threads)
+        pull = SplitPull(layout, n, list(split), threads, block_threads)
         return best_seconds(lambda: pull(contributions, row_sums), 15, statistics.median)
 
     return search(seconds, longest, lambda limit: 2 * n // max(1, int((layout.ends - layout.begins > limit).sum())))
@@ -212,14 +222,16 @@ class SplitStep(gpu_pull.DeviceStep):
 class SplitPull:
     """Sums the heads of rows on the GPU while the host sums their tails."""
 
-    def __init__(self, layout: gpu_pull.Layout, n: int, split: list[N], threads: int) -> None:
+    def __init__(
+        self, layout: gpu_pull.Layout, n: int, split: list[N], threads: int, block_threads: int = BLOCK_THREADS
+    ) -> None:
         self.span: Recorder = unrecorded
         xp = namespace(layout.begins)
         rows = xp.argsort(layout.begins - layout.ends, kind="stable").astype(layout.sources.dtype)
         begins, ends = layout.begins[rows], layout.ends[rows]
         cuts = begins + head_lengths(ends - begins, split)
         long = xp.flatnonzero(cuts < ends)
-        self._heads = RowsPull(layout._replace(rows=rows, begins=begins, ends=cuts), "node")
+        self._heads = RowsPull(layout._replace(rows=rows, begins=begins, ends=cuts), "node", threads=block_threads)
         self.rounding_depth = self._heads.rounding_depth + bool(long.size)  # head and tail are added
         self.tails: HostPull | None = None
         if long.size:

@@ -35,6 +35,10 @@ memory = replace(
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
+PART_OF_A_WARP = (8, 16)
+"""Valid threads per block that are fewer than a warp; the paper's first two."""
+
+
 def cost(adjacency: Adjacency, machine: Machine) -> float:
     """Estimate a ranking, fitted to benchmarks/results/kernels.md."""
     return gpu_pull.ITERATIONS * (56e-6 + 1.9e-12 * adjacency.n**2)
@@ -49,7 +53,7 @@ def prepare(problem: Problem, machine: Machine, *, threads: int = 256) -> Step:
     Parameters
     ----------
     threads : int, default 256
-        Threads per block, a multiple of 32, 1024 at most.
+        Threads per block: 8, 16 or a multiple of 32, 1024 at most.
     """
     return gpu_pull.DeviceStep(problem, DensePull(problem.adjacency.on("device"), threads))
 
@@ -58,7 +62,8 @@ class DensePull:
     """Multiplies contributions by the matrix whose entry (i, j) is the number, or weight, of the edges from j to i."""
 
     def __init__(self, adjacency: Adjacency, threads: int) -> None:
-        self.threads = validate_int("threads", threads, multiple_of=32, at_most=1024)
+        small = threads in PART_OF_A_WARP
+        self.threads = validate_int("threads", threads, multiple_of=8 if small else 32, at_most=1024)
         self._adjacency = adjacency
         self._matrix: Any = None
         # Normalized weights of parallel edges are summed first; a count of edges is exact, but its product is rounded.

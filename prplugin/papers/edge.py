@@ -6,12 +6,14 @@ from dataclasses import replace
 from functools import partial
 
 from prplugin.gpu import runtime
+from prplugin.gpu.lazy import cupy
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.options import validate_int
+from prplugin.papers._forms import EdgeCentric, out_degrees, step_of
 from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats
 
@@ -24,7 +26,9 @@ cost = gpu_pull.cost_of(61e-6, edge=2.4e-11, vertex=4.3e-11)
 """Fitted to benchmarks/results/kernels.md."""
 
 
-def prepare(problem: Problem, machine: Machine, *, threads: int = 256, blocks: int | None = None) -> Step:
+def prepare(
+    problem: Problem, machine: Machine, *, threads: int = 256, blocks: int | None = None, form: str | None = None
+) -> Step:
     """Use the edges in the order of the frame, or grouped by target if the graph holds them so.
 
     Parameters
@@ -33,8 +37,18 @@ def prepare(problem: Problem, machine: Machine, *, threads: int = 256, blocks: i
         Threads per block, 1024 at most.
     blocks : int, optional
         Blocks of the grid; as many as give each edge a thread if not given. Kim uses 1000 blocks of 1000 threads.
+    form : "paper", optional
+        Approach the solution by Algorithms 1 and 2 of Kim as printed, in float32, which exact steps then prove. It has
+        uniform teleport and no weights.
     """
-    return gpu_pull.DeviceStep(problem, EdgePush(problem.adjacency.on("device"), threads, blocks))
+    adjacency = problem.adjacency.on("device")
+    push = EdgePush(adjacency, threads, blocks)
+
+    def iteration() -> EdgeCentric:
+        pairs = cupy.stack((adjacency.edges.source, adjacency.edges.destination), axis=1)
+        return EdgeCentric(pairs, out_degrees(adjacency), problem.alpha, blocks=push.blocks, threads=push.threads)
+
+    return step_of(problem, push, form, iteration)
 
 
 class EdgePush:

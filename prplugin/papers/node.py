@@ -8,7 +8,8 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.papers._rows import pull_step
+from prplugin.papers._forms import NodeCentric, out_degrees, step_of
+from prplugin.papers._rows import RowsPull
 
 name = "node"
 runs_on = "gpu"
@@ -18,7 +19,9 @@ cost = gpu_pull.cost_of(49e-6, edge=1.9e-11, vertex=1.1e-10, longest=7e-8)
 """Fitted to benchmarks/results/kernels.md; a warp waits for its longest row."""
 
 
-def prepare(problem: Problem, machine: Machine, *, threads: int = 256, blocks: int | None = None) -> Step:
+def prepare(
+    problem: Problem, machine: Machine, *, threads: int = 256, blocks: int | None = None, form: str | None = None
+) -> Step:
     """Group the edges by target.
 
     Parameters
@@ -27,5 +30,16 @@ def prepare(problem: Problem, machine: Machine, *, threads: int = 256, blocks: i
         Threads per block, 1024 at most.
     blocks : int, optional
         Blocks of the grid; as many as give each vertex a thread if not given. Kim uses 1000 blocks of 1000 threads.
+    form : "paper", optional
+        Approach the solution by Algorithm 3 of Kim as printed, in float32, which exact steps then prove. It has uniform
+        teleport and no weights.
     """
-    return pull_step(problem, name, threads=threads, blocks=blocks)
+    adjacency = problem.adjacency.on("device")
+    pull = RowsPull(gpu_pull.csc_layout(adjacency), name, threads=threads, blocks=blocks)
+
+    def iteration() -> NodeCentric:
+        offsets, sources, _ = adjacency.csc
+        degrees = out_degrees(adjacency)
+        return NodeCentric(offsets, sources, degrees, problem.alpha, blocks=pull.blocks, threads=pull.threads)
+
+    return step_of(problem, pull, form, iteration)

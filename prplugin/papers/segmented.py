@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from operator import attrgetter
 from os import PathLike
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from prplugin.cpu import library
 from prplugin.cpu.run_sums import ThreadedSums
 from prplugin.cpu.sorting import stable_order
-from prplugin.errors import InvalidOptionError, MethodUnavailableError, listed
+from prplugin.errors import InvalidOptionError, MethodUnavailableError
 from prplugin.gpu.lazy import cupy, cupyx
 from prplugin.graph.adjacency import Adjacency, group_sizes
 from prplugin.graph.memory import Size
@@ -29,124 +27,21 @@ from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics.rounding import compensated_depth
 from prplugin.options import validate_int
+from prplugin.papers._forms import WARP_LANES, InPlace, Launch, check_form, out_degrees, step_of
 from prplugin.papers._host_rows import HostPull, Recorder, host_rows, unrecorded
-from prplugin.papers._rows import LANES, RowsPull, best_seconds, check_launch
+from prplugin.papers._rows import LANES, RowsPull, best_seconds
+from prplugin.papers._schedule import Schedule, Segment
 from prplugin.types.arrays import Array, namespace
 from prplugin.types.edges import Edges, Floats, Integers
 
 logger = logging.getLogger(__name__)
 
+Work: TypeAlias = Callable[[Any, Any], object]
+"""Launches kernels that read contributions and write row sums."""
+
 name = "segmented"
 runs_on = "gpu"
 nondeterministic = True  # a measured schedule, and so the order of additions, differs between runs
-
-
-# --- schedules ------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
-    """Launch configuration of one segment: a thread, lanes of a warp or a block of the GPU per row, or host threads."""
-
-    method: str  # "node", "warp", "block" or "host"
-    threads: int  # per block; for "host", those that share all its segments
-    lanes: int | None = None  # threads per row, only for "warp"
-    blocks: int | None = None  # of the grid; None: as many as give each row its threads
-    ms: float = 0.0  # measured time; for "host" with the copy of the sums to the GPU
-
-    def __post_init__(self) -> None:
-        if self.method not in ("node", "warp", "block", "host"):
-            raise InvalidOptionError(f"the method of a segment must be node, warp, block or host, not {self.method!r}.")
-        if self.method != "host":
-            check_launch(self.method, self.threads, self.lanes, self.blocks)
-        elif validate_int("threads", self.threads) and (self.lanes is not None or self.blocks is not None):
-            raise InvalidOptionError("a segment of the host has neither lanes nor blocks.")
-        _check_ms("ms", self.ms)
-
-    @property
-    def threads_per_row(self) -> int:
-        """Number of threads per row."""
-        return {"warp": self.lanes or 1, "block": self.threads}.get(self.method, 1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
-    """Launch configurations of the segments of a graph with n vertices and m edges."""
-
-    n: int
-    m: int
-    segments: tuple[Segment, ...]  # by descending in-degree
-    device: str = "GPU"  # name of the GPU on which it was measured
-    copy_ms: float = 0.0  # measured time of the copy of contributions to the host, once per iteration
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.segments, tuple) or not all(isinstance(segment, Segment) for segment in self.segments):
-            raise InvalidOptionError(f"segments must be a tuple of Segment, not {self.segments!r}.")
-        validate_int("n", self.n, least=0)
-        validate_int("m", self.m, least=0)
-        _check_ms("copy_ms", self.copy_ms)
-        if not isinstance(self.device, str):
-            raise InvalidOptionError(f"device must be a string, not {self.device!r}.")
-
-    @property
-    def host_segments(self) -> list[int]:
-        """Indices of the segments that run on the host."""
-        return [k for k, segment in enumerate(self.segments) if segment.method == "host"]
-
-    def __str__(self) -> str:
-        """Format as in the paper: one line per segment, and the time of each device; devices work concurrently."""
-        lines = ["segment  method   blocks  threads         ms"]
-        for k, segment in enumerate(self.segments):
-            method = segment.method if segment.lanes is None else f"{segment.method}/{segment.lanes}"
-            blocks = "-" if segment.blocks is None else segment.blocks
-            lines.append(f"{k:7}  {method:7} {blocks:>7}  {segment.threads:7}  {segment.ms:9.4f}")
-        gpu = sum(segment.ms for segment in self.segments if segment.method != "host")
-        host = self.copy_ms + sum(segment.ms for segment in self.segments if segment.method == "host")
-        lines.append(f"{self.device} [{gpu:.4f} ms]")
-        if self.host_segments:
-            lines.append(f"host [{host:.4f} ms, of which {self.copy_ms:.4f} ms copy the contributions]")
-        lines.append(f"longest device time {max(gpu, host if self.host_segments else 0.0):.4f} ms")
-        return "\n".join(lines)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the schedule as JSON; raise InvalidOptionError if that fails."""
-        try:
-            text = json.dumps(asdict(self), indent=1, default=int)  # NumPy's integers
-            Path(path).write_text(text + "\n", encoding="utf-8")
-        except (OSError, TypeError) as error:
-            raise InvalidOptionError(f"the schedule cannot be saved to {path!r}: {error}") from error
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Schedule:
-        """Read a schedule that `save` wrote; raise InvalidOptionError if the file is missing or invalid."""
-        try:
-            fields: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
-            segments = tuple(Segment(**segment) for segment in fields.pop("segments"))
-            return cls(**fields, segments=segments)
-        except OSError as error:
-            raise InvalidOptionError(f"the schedule {str(path)!r} cannot be read: {error}") from error
-        except KeyError as error:
-            raise InvalidOptionError(f"{str(path)!r} holds no schedule: it has no {error}.") from error
-        except (AttributeError, TypeError, ValueError) as error:  # invalid JSON, or a field of the wrong type or value
-            raise InvalidOptionError(f"{str(path)!r} holds no schedule: {error}") from error
-
-    def check(self, n: int, m: int, segments: int, *, cpu: bool) -> None:
-        """Raise InvalidOptionError unless the schedule has n vertices, m edges and `segments` segments."""
-        ours = (("vertices", self.n, n), ("edges", self.m, m), ("segments", len(self.segments), segments))
-        if differ := [f"{there:,} {what}, not {here:,}" for what, there, here in ours if there != here]:
-            raise InvalidOptionError(
-                f"the schedule is of another graph or another number of segments: it has {' and '.join(differ)}."
-            )
-        if self.host_segments and not cpu:
-            raise InvalidOptionError(
-                f"the schedule has segments for the host ({listed(self.host_segments)}): give cpu=True, "
-                "or measure a new schedule without it."
-            )
-
-
-def _check_ms(name: str, value: object) -> None:
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < math.inf:
-        raise InvalidOptionError(f"{name} must be a number of at least 0, not {value!r}.")
 
 
 # --- the method -----------------------------------------------------------------------------------------------------
@@ -156,10 +51,20 @@ CANDIDATES = (
     *(Segment(method="warp", threads=256, lanes=lanes) for lanes in LANES),
     *(Segment(method="block", threads=threads) for threads in (64, 128, 256, 1024)),
 )
-"""Kernels that are timed on every segment; the last accepts rows of any length."""
+"""Kernels that are timed on every segment."""
+
+PAPER_CANDIDATES = (
+    Segment(method="node", blocks=256, threads=1024),
+    Segment(method="warp", blocks=256, threads=1024, lanes=WARP_LANES),
+    *(Segment(method="block", blocks=(256 << 10) // threads, threads=threads) for threads in (64, 128, 256, 512, 1024)),
+)
+"""Kernels and launches that the paper's code times on every segment."""
 
 GRIDS = (256, 512, 1024, 2048, 4096)
 """Numbers of blocks that are timed with the fastest kernel of a segment, besides as many as its rows need."""
+
+MOST_THREADS = 1024
+"""Threads per row of the candidate that is timed on rows of any length."""
 
 LONGEST = 1 << 14
 """Most edges per thread for which a candidate is timed: some milliseconds."""
@@ -189,6 +94,7 @@ def prepare(
     schedule: str | PathLike[str] | Schedule = "measured",
     save: str | PathLike[str] | None = None,
     cpu: bool = False,
+    form: str | None = None,
 ) -> Step:
     """Sort rows by descending in-degree, partition them into segments, and choose a kernel for each.
 
@@ -205,6 +111,9 @@ def prepare(
         File to which the schedule is written, as JSON.
     cpu : bool, default False
         Whether host threads may process some segments while the GPU processes the others.
+    form : "paper", optional
+        Approach the solution by the paper's kernels, in place and in float32, with vertices renumbered by in-degree and
+        its launches timed; exact steps then prove it. It has uniform teleport, and neither weights nor the CPU.
     """
     segments = validate_int("segments", segments)
     if not isinstance(cpu, (bool, np.bool_)):
@@ -217,20 +126,46 @@ def prepare(
         schedule = Schedule.load(schedule)
     adjacency = problem.adjacency.on("device")
     rows = SortedRows(adjacency, segments)
-    chosen = schedule if isinstance(schedule, Schedule) else _measured(rows, machine.threads if cpu else 0)
+    check_form(problem, form)
+    if form is not None and cpu:
+        raise InvalidOptionError("form='paper' has no segments on the CPU: leave out cpu= or form=.")
+    if isinstance(schedule, Schedule):
+        chosen = schedule
+    elif form is not None:
+        chosen = measured_in_paper_form(rows, adjacency, problem.alpha)
+    else:
+        chosen = _measured(rows, machine.threads if cpu else 0)
     chosen.check(adjacency.n, adjacency.m, len(rows.spans), cpu=bool(cpu))
     logger.info("schedule for %d vertices and %d edges\n%s", adjacency.n, adjacency.m, chosen)
     if save is not None:
         chosen.save(save)
-    return gpu_pull.DeviceStep(problem, SegmentedPull(rows, chosen))
+    pull = SegmentedPull(rows, chosen)
+    return step_of(problem, pull, form, lambda: in_place(rows, adjacency, problem.alpha, chosen.segments, rows.spans))
+
+
+def in_place(
+    rows: SortedRows, adjacency: Adjacency, alpha: float, segments: Sequence[Segment], spans: Sequence[tuple[int, int]]
+) -> InPlace:
+    """Return the paper's iteration over some segments, with sources and targets renumbered by descending in-degree."""
+    launches = []
+    for segment, span in zip(segments, spans, strict=True):
+        if segment.lanes not in (None, WARP_LANES):
+            raise InvalidOptionError(
+                f"form='paper' has {WARP_LANES} lanes, and a segment of the schedule {segment.lanes}."
+            )
+        blocks = _launch(segment, rows.layout, span).blocks
+        launches.append(Launch(segment.method, blocks, segment.threads, *span))
+    degrees = out_degrees(adjacency, np.int64)[rows.order]
+    return InPlace(rows.offsets, rows.place[rows.layout.sources], degrees, alpha, launches, rows.order)
 
 
 class SortedRows:
     """The in-edges row by row, by descending in-degree; segment k consists of the rows ``spans[k]``.
 
     The paper sorts by out-degree; the cost of a pull depends on the in-degree. The edges are sorted in the same order,
-    so that a segment reads a contiguous range. `order` holds the rows' positions in the result, `offsets` the offsets
-    of the rows in the layout.
+    so that a segment reads a contiguous range. The sources are not renumbered: contributions stay in the order of the
+    vertices. `order` holds the rows' positions in the result, `place` the row of each vertex, `offsets` the offsets of
+    the rows in the layout.
     """
 
     def __init__(self, adjacency: Adjacency, segments: int) -> None:
@@ -244,7 +179,7 @@ class SortedRows:
         # The graph with its targets, but not its sources, in that order.
         sorted_graph = Adjacency(Edges(source, place[target], adjacency.edges.weights, self.n))
         offsets, sources, weights = sorted_graph.csc
-        self.order = order.astype(sources.dtype)
+        self.order, self.place = order.astype(sources.dtype), place
         normalized_weights = gpu_pull.NormalizedWeights(weights, adjacency, sources)
         self.layout = gpu_pull.Layout(self.order, offsets[:-1], offsets[1:], sources, normalized_weights)
         self.offsets = offsets
@@ -325,7 +260,12 @@ def _launch(segment: Segment, layout: gpu_pull.Layout, span: tuple[int, int]) ->
     )
 
 
-def _recorded(pulls: list[RowsPull], contributions: Array, row_sums: Array) -> Any:
+def _of_this_library(rows: SortedRows, segment: Segment, span: tuple[int, int]) -> tuple[Work, int]:
+    pull = _launch(segment, rows.layout, span)
+    return pull, pull.blocks
+
+
+def _recorded(pulls: Sequence[Work], contributions: Array, row_sums: Array) -> Any:
     """Launch kernels, and return a CUDA graph that launches them again.
 
     They run once before the capture, since compilation and allocation cannot be captured.
@@ -346,22 +286,53 @@ def _recorded(pulls: list[RowsPull], contributions: Array, row_sums: Array) -> A
 # --- measuring ------------------------------------------------------------------------------------------------------
 
 
+def measured_in_paper_form(rows: SortedRows, adjacency: Adjacency, alpha: float) -> Schedule:
+    """Time the paper's kernels and launches on every segment."""
+
+    def launch(candidate: Segment, span: tuple[int, int]) -> tuple[Work, int]:
+        form = in_place(rows, adjacency, alpha, [candidate], [span])
+        form.load(1.0 / rows.n, rows.n)
+        assert candidate.blocks is not None
+        return form.enqueue, candidate.blocks
+
+    nothing = cupy.empty(0)
+    segments = [
+        min(timed(PAPER_CANDIDATES, rows, span, nothing, nothing, launch), key=attrgetter("ms")) for span in rows.spans
+    ]
+    return Schedule(n=rows.n, m=rows.m, segments=tuple(segments), device=_device_name())
+
+
+def _device_name() -> str:
+    name: bytes = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)["name"]
+    return name.decode()
+
+
 def _measured(rows: SortedRows, threads: int) -> Schedule:
     """Time every candidate on every segment; with `threads`, move segments to the host if that is faster."""
-    contributions, row_sums = cupy.full(rows.n, 1.0 / rows.n), cupy.empty(rows.n)
+    # In float32, as most iterations.
+    contributions, row_sums = cupy.full(rows.n, 1.0 / rows.n, np.float32), cupy.empty(rows.n)
     segments = [_fastest(rows, span, contributions, row_sums) for span in rows.spans]
     copy_ms = 0.0
     if threads:
-        page_locked = cupyx.empty_pinned(rows.n)
+        page_locked = cupyx.empty_pinned(rows.n, np.float32)
         copy_ms = 1e3 * best_seconds(lambda: contributions.get(out=page_locked))
-        on_host = [
-            host_ms(rows, span, threads) + copy_ms * (span[1] - span[0]) / rows.n  # the sums are copied back as fast
-            for span in rows.spans
-        ]
-        for k in choose_host_segments([segment.ms for segment in segments], on_host, copy_ms):
-            segments[k] = Segment(method="host", threads=threads, ms=on_host[k])
-    properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
-    return Schedule(n=rows.n, m=rows.m, segments=tuple(segments), device=properties["name"].decode(), copy_ms=copy_ms)
+
+        def together(moved: list[int]) -> float:
+            host = HostPull(rows.runs([rows.spans[k] for k in moved]), rows.n, threads)
+
+            def work() -> None:
+                host.enqueue_gather(contributions)
+                host.finish_into(row_sums)
+
+            return 1e3 * best_seconds(work)
+
+        alone = [host_ms(rows, span, threads) for span in rows.spans]
+        chosen = choose_host_segments([segment.ms for segment in segments], alone, together)
+        total = sum(alone[k] for k in chosen)
+        sums_ms = max(0.0, together(chosen) - copy_ms) if chosen else 0.0
+        for k in chosen:  # its part of the time of all
+            segments[k] = Segment(method="host", threads=threads, ms=sums_ms * alone[k] / total)
+    return Schedule(n=rows.n, m=rows.m, segments=tuple(segments), device=_device_name(), copy_ms=copy_ms)
 
 
 def _fastest(rows: SortedRows, span: tuple[int, int], contributions: Array, row_sums: Array) -> Segment:
@@ -373,46 +344,52 @@ def _fastest(rows: SortedRows, span: tuple[int, int], contributions: Array, row_
 
 
 def timed(
-    candidates: Sequence[Segment], rows: SortedRows, span: tuple[int, int], contributions: Array, row_sums: Array
-) -> list[Segment]:
+    candidates: Sequence[Segment], rows: SortedRows, span: tuple[int, int], contributions: Array, row_sums: Array,
+    launch: Callable[[Segment, tuple[int, int]], tuple[Work, int]] | None = None,
+) -> list[Segment]:  # fmt: skip
     """Time candidates on a segment; those far behind the best only roughly, those with too long rows not at all.
 
     Several launches are captured and replayed, so that the overhead of Python is not measured. Indices are then cached
-    more often than in an iteration, for all candidates alike.
+    more often than in an iteration, for all candidates alike. `launch` returns what launches a candidate, and its
+    number of blocks; the kernels of this library if not given.
     """
     longest = int(rows.offsets[span[0] + 1] - rows.offsets[span[0]])
     found: list[Segment] = []
     for candidate in candidates:
-        if longest > LONGEST * candidate.threads_per_row and candidate is not CANDIDATES[-1]:
+        if longest > LONGEST * candidate.threads_per_row and candidate.threads_per_row < MOST_THREADS:
             continue
-        pull = _launch(candidate, rows.layout, span)
-        ms = 1e3 * best_seconds(partial(pull, contributions, row_sums), times=1)
+        work, blocks = (launch or partial(_of_this_library, rows))(candidate, span)
+        ms = 1e3 * best_seconds(partial(work, contributions, row_sums), times=1)
         if not found or ms < 4 * min(map(attrgetter("ms"), found)) + 0.2:  # includes Python's launch overhead
             launches = math.ceil(1 / max(ms, 1 / LAUNCHES))
-            ms = 1e3 * best_seconds(_recorded([pull] * launches, contributions, row_sums).launch) / launches
-        found.append(replace(candidate, blocks=pull.blocks, ms=ms))
+            ms = 1e3 * best_seconds(_recorded([work] * launches, contributions, row_sums).launch) / launches
+        found.append(replace(candidate, blocks=blocks, ms=ms))
     return found
 
 
 def host_ms(rows: SortedRows, span: tuple[int, int], threads: int) -> float:
-    """Return the milliseconds in which host threads sum a segment, without copies."""
+    """Return the milliseconds in which host threads sum a segment alone, in float32, without copies."""
     _, sources, bounds, places, weights = host_rows(rows.runs([span]), rows.n)
     sum_rows = ThreadedSums(bounds, places, threads)
-    contributions, sums = np.full(max(1, sources.size), 1.0 / rows.n), np.empty(bounds.size - 1)
-    return 1e3 * best_seconds(lambda: sum_rows(contributions, weights, sums))
+    contributions: Any = np.full(max(1, sources.size), 1.0 / rows.n, np.float32)
+    narrow: Any = None if weights is None else weights.astype(np.float32)
+    sums = np.empty(bounds.size - 1)
+    return 1e3 * best_seconds(lambda: sum_rows(contributions, narrow, sums))
 
 
-def choose_host_segments(gpu_ms: list[float], host_ms: list[float], copy_ms: float) -> list[int]:
-    """Return the segments that run on the host, given the time of each on GPU and host, and that of the copy.
+def choose_host_segments(
+    gpu_ms: list[float], host_ms: list[float], together: Callable[[list[int]], float]
+) -> list[int]:
+    """Return the segments that run on the host, given the time of each alone on GPU and host.
 
-    Greedy: segments in order of the ratio of host time to GPU time, each moved if that lowers max(GPU, copy + host).
+    Greedy: segments in order of the ratio of host time to GPU time, each moved if that lowers max(GPU, host), where
+    `together` returns the host's time for all moved segments, with the copies.
     """
     chosen: list[int] = []
-    gpu, host = sum(gpu_ms), copy_ms
-    longest = gpu
+    longest = gpu = sum(gpu_ms)
     for k in sorted(range(len(gpu_ms)), key=lambda k: host_ms[k] / max(gpu_ms[k], 1e-9)):
-        then = max(gpu - gpu_ms[k], host + host_ms[k])
+        then = max(gpu - gpu_ms[k], together(sorted([*chosen, k])))
         if then < longest:
-            gpu, host, longest = gpu - gpu_ms[k], host + host_ms[k], then
+            gpu, longest = gpu - gpu_ms[k], then
             chosen.append(k)
     return sorted(chosen)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
+from prplugin.errors import InvalidOptionError
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.papers._rows import pull_step
+from prplugin.papers._forms import WARP_LANES, step_of, whole_graph
+from prplugin.papers._rows import RowsPull
 
 name = "warp"
 runs_on = "gpu"
@@ -19,7 +21,13 @@ cost = gpu_pull.cost_of(61e-6, edge=2.5e-11, vertex=1.3e-10)
 
 
 def prepare(
-    problem: Problem, machine: Machine, *, lanes: int = 32, threads: int = 256, blocks: int | None = None
+    problem: Problem,
+    machine: Machine,
+    *,
+    lanes: int = 32,
+    threads: int = 256,
+    blocks: int | None = None,
+    form: str | None = None,
 ) -> Step:
     """Group the edges by target.
 
@@ -30,6 +38,13 @@ def prepare(
     threads : int, default 256
         Threads per block, a multiple of 32, 1024 at most.
     blocks : int, optional
-        Blocks of the grid; as many as give each vertex its lanes if not given.
+        Blocks of the grid; as many as give each vertex its lanes if not given. Bowen uses 256 blocks of 1024 threads.
+    form : "paper", optional
+        Approach the solution by Bowen's warp sum in place, in float32 with 32 lanes, which exact steps then prove. It
+        has uniform teleport and no weights.
     """
-    return pull_step(problem, name, lanes=lanes, threads=threads, blocks=blocks)
+    adjacency = problem.adjacency.on("device")
+    pull = RowsPull(gpu_pull.csc_layout(adjacency), name, lanes=lanes, threads=threads, blocks=blocks)
+    if form is not None and lanes != WARP_LANES:
+        raise InvalidOptionError(f"form='paper' has {WARP_LANES} lanes, not {lanes!r}: leave out lanes= or form=.")
+    return step_of(problem, pull, form, lambda: whole_graph(adjacency, problem.alpha, name, pull.blocks, pull.threads))

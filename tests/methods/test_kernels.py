@@ -69,7 +69,7 @@ def shown(value: str | dict[str, str]) -> str:
 @pytest.mark.parametrize(("path", "variant", "arch"), compilations(), ids=shown)
 def test_every_variant_compiles(path, variant, arch):
     core = pytest.importorskip("cuda.core", reason="NVRTC is not installed: pip install 'prplugin[dev]'")
-    options = core.ProgramOptions(std="c++17", arch=arch, define_macro=list(variant.items()))
+    options = core.ProgramOptions(std="c++17", arch=arch, define_macro=list(variant.items()) or None)
     assert core.Program(runtime.source(path), "c++", options).compile("cubin").code
 
 

@@ -101,7 +101,7 @@ def test_rows_are_sorted_by_decreasing_in_degree(name, segments):
 @given(st.lists(st.tuples(st.floats(1e-3, 10), st.floats(1e-3, 100)), min_size=1, max_size=30), st.floats(0, 20))
 def test_host_segments_never_increase_time(times, copy_ms):
     gpu, host = map(list, zip(*times, strict=True))
-    chosen = choose_host_segments(gpu, host, copy_ms)
+    chosen = choose_host_segments(gpu, host, lambda moved: copy_ms + sum(host[k] for k in moved))
     assert chosen == sorted(set(chosen))
     if chosen:
         host_time = copy_ms + sum(host[k] for k in chosen)
@@ -110,10 +110,24 @@ def test_host_segments_never_increase_time(times, copy_ms):
 
 
 def test_host_takes_segments_with_best_ratio():
-    assert choose_host_segments([1.0, 1.0, 1.0, 1.0], [9.0, 2.0, 0.5, 1.0], 0.5) == [2, 3]
-    assert choose_host_segments([1.0, 1.0], [0.1, 0.1], 2.0) == []
-    assert choose_host_segments([1.0, 1.0], [3.0, 0.5], 0.1) == [1]
-    assert choose_host_segments([0.0], [0.0], 0.0) == []
+    def chosen(gpu, host, copy_ms):
+        return choose_host_segments(gpu, host, lambda moved: copy_ms + sum(host[k] for k in moved))
+
+    assert chosen([1.0, 1.0, 1.0, 1.0], [9.0, 2.0, 0.5, 1.0], 0.5) == [2, 3]
+    assert chosen([1.0, 1.0], [0.1, 0.1], 2.0) == []
+    assert chosen([1.0, 1.0], [3.0, 0.5], 0.1) == [1]
+    assert chosen([0.0], [0.0], 0.0) == []
+
+
+def test_host_segments_are_timed_together():
+    asked = []
+
+    def together(moved):
+        asked.append(moved)
+        return 0.1  # however many: threads begin once
+
+    assert choose_host_segments([1.0, 1.0, 1.0], [5.0, 4.0, 3.0], together) == [0, 1, 2]
+    assert asked == [[2], [1, 2], [0, 1, 2]]
 
 
 # --- schedules ----------------------------------------------------------------------------------------------------

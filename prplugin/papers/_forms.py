@@ -1,0 +1,299 @@
+"""Iterations of the papers by their own kernels, in float32: the option ``form="paper"`` of their methods.
+
+They approach the solution, and exact float64 steps prove it. Kim and Bowen drop the dangling mass D. If teleport and
+dangling mass are uniform, v = w = 1 / n, the solution z of z = alpha * P^T z + (1 - alpha) * v is a multiple of the
+PageRank x: z = s * x with s = (1 - alpha) / (alpha * D(x) + 1 - alpha).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prplugin.errors import InvalidOptionError
+from prplugin.gpu import runtime
+from prplugin.gpu.lazy import cupy
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.problem import Problem
+from prplugin.methods.base import Step, Sums
+from prplugin.methods.engines import gpu_pull
+from prplugin.types.edges import Floats, Integers
+
+GROUP = 64
+"""Threads per block in wu.cu: a wavefront."""
+
+WARP_LANES = 32
+"""Threads per row of Bowen's warp sum."""
+
+KERNELS = {"node": "one_to_one", "warp": "warp_reduce", "block": "block_reduce"}
+"""Kernels of bowen.cu by the method of a segment."""
+
+
+class PaperForm:
+    """Iteration of a paper: each call updates `scores`, n float32.
+
+    `scores`, `other`: The scores, and as many of an iteration that is not in place.
+    `drops`: Whether the dangling mass is dropped.
+    `epsilon`: Greatest move of a score that is not written, for Bowen.
+    `order`: Vertex of each score; None: in the order of the vertices.
+    """
+
+    drops = True
+    epsilon = 0.0
+    order: Integers | None = None
+    scores: Any
+    other: Any
+
+    def load(self, ranks: Floats | float, n: int) -> None:
+        """Set the scores to n ranks, or all to one number."""
+        self.scores = cupy.empty(n, np.float32)
+        self.scores[:] = ranks if self.order is None or isinstance(ranks, float) else ranks[self.order]
+        self.other = cupy.empty_like(self.scores)
+
+    def __call__(self) -> None:
+        """Do one iteration."""
+        raise NotImplementedError
+
+    def in_order(self) -> Floats:
+        """Return the scores in the order of the vertices, in float64."""
+        ranks: Floats = cupy.empty(self.scores.size)
+        ranks[slice(None) if self.order is None else self.order] = self.scores
+        return ranks
+
+    def ranks(self) -> Floats:
+        """Return the scores in the order of the vertices, in float64, with sum 1."""
+        ranks = self.in_order()
+        ranks /= ranks.sum()
+        return ranks
+
+
+class PaperStep(gpu_pull.DeviceStep):
+    """A step that advances by the iterations of a paper until float32 gets no closer; `form` is the iteration."""
+
+    float32_is_faster = False
+    _ended = False
+
+    def __init__(self, problem: Problem, pull: gpu_pull.Pull, form: PaperForm) -> None:
+        super().__init__(problem, pull)
+        self.form = form
+
+    def start(self, ranks: Floats | float) -> None:
+        if ranks is not self._ranks:  # a new ranking, not a mix
+            self._ended = False
+        super().start(ranks)
+
+    def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
+        if self._ended or budget < 2:  # one pass is left for the proof
+            return 0, None
+        form, alpha = self.form, self._alpha
+        # s * x: see the module's docstring.
+        scale = (1 - alpha) / (alpha * float(self._totals[2]) + 1 - alpha) if form.drops else 1.0
+        form.load(self._ranks * scale, self._n)
+        form.epsilon = max(goal, 0.0) / self._n
+        passes, before = 0, math.inf
+        while passes < budget - 1 and not self._ended:
+            last = form.scores.copy()
+            form()
+            passes += 1
+            last -= form.scores
+            change = float(abs(last).sum())
+            self._ended = change <= goal or change >= (1 + alpha) / 2 * before
+            before = change
+        self._ranks[:] = form.ranks()
+        self.start(self._ranks)
+        return passes, None
+
+
+def step_of(
+    problem: Problem, pull: gpu_pull.Pull, form: str | None, iteration: Callable[[], PaperForm], *, values: bool = False
+) -> Step:
+    """Return a step with this pull, which for ``form="paper"`` advances by an iteration of the paper.
+
+    `values`: Whether the paper stores a value with each edge.
+    """
+    check_form(problem, form, values=values)
+    return gpu_pull.DeviceStep(problem, pull) if form is None else PaperStep(problem, pull, iteration())
+
+
+def check_form(problem: Problem, form: str | None, *, values: bool = False) -> None:
+    """Raise InvalidOptionError for an invalid form, or a problem that the papers do not have."""
+    if form is None:
+        return
+    if not isinstance(form, str) or form != "paper":
+        raise InvalidOptionError(f"form must be 'paper' or None, not {form!r}.")
+    if problem.personalization is not None or problem.dangling is not None:
+        raise InvalidOptionError("form='paper' has uniform teleport: leave out personalization=, seeds= and dangling=.")
+    if problem.adjacency.weighted and not values:
+        raise InvalidOptionError("form='paper' has edge weights only with method='binned': leave out weight= or form=.")
+
+
+def out_degrees(adjacency: Adjacency, dtype: Any = np.int32) -> Any:
+    """Return the out-degrees of a graph without weights."""
+    return adjacency.out_weight.astype(dtype)
+
+
+# --- Kim ----------------------------------------------------------------------------------------------------------
+
+
+class NodeCentric(PaperForm):
+    """Algorithm 3 of Kim 2013 on ptrArray and adjListArray.
+
+    `degrees`: Out-degrees, n int32; None: those of an undirected graph from its offsets, as in the paper.
+    """
+
+    def __init__(
+        self, offsets: Integers, sources: Integers, degrees: Any, alpha: float, *, blocks: int, threads: int
+    ) -> None:
+        self._arrays, self._alpha, self._launch = (offsets, sources, degrees), np.float32(alpha), (blocks, threads)
+
+    def __call__(self) -> None:
+        offsets, sources, degrees = self._arrays
+        kernel = runtime.kernel(
+            "papers/kim.cu", "node_centric", index_t=sources.dtype, offset_t=offsets.dtype,
+            UNDIRECTED=int(degrees is None),
+        )  # fmt: skip
+        runtime.launch(kernel, *self._launch, self.scores.size, self._alpha, *self._arrays, self.scores, self.other)
+        self.scores, self.other = self.other, self.scores
+
+
+class EdgeCentric(PaperForm):
+    """Algorithms 1 and 2 of Kim 2013.
+
+    `edges`: edgeArray, m rows of source and target.
+    `undirected`: Whether each row is an edge both ways (line 6).
+    """
+
+    def __init__(
+        self, edges: Any, degrees: Any, alpha: float, *, undirected: bool = False, blocks: int, threads: int
+    ) -> None:
+        self._edges, self._degrees, self._alpha = edges, degrees, alpha
+        self._undirected, self._launch = undirected, (blocks, threads)
+
+    def __call__(self) -> None:
+        types = {"index_t": self._edges.dtype, "offset_t": "int", "UNDIRECTED": int(self._undirected)}
+        initialize, add = (runtime.kernel("papers/kim.cu", name, **types) for name in ("initialize", "edge_centric"))
+        n, alpha = self.scores.size, self._alpha
+        runtime.launch(initialize, *self._launch, n, np.float32((1 - alpha) / n), self.other)
+        arrays = self._degrees, self._edges, self.scores, self.other
+        runtime.launch(add, *self._launch, len(self._edges), np.float32(alpha), *arrays)
+        self.scores, self.other = self.other, self.scores
+
+
+# --- Wu -----------------------------------------------------------------------------------------------------------
+
+
+class Spmv:
+    """Products of Wu and others 2010: Y = A R with the values A_v stored, in float32.
+
+    `lanes`: Threads per row of plain CSR: 1 (1T1R), 16 (16T1R) or 64 (1W1R).
+    `bins`: Layout and sizes of the three bins of the hybrid, which have 1, 16 and 64 threads per row.
+    """
+
+    def __init__(
+        self, adjacency: Adjacency, lanes: int = 1, bins: tuple[gpu_pull.Layout, Sequence[int]] | None = None
+    ) -> None:
+        layout = gpu_pull.csc_layout(adjacency)
+        self._columns, self._offsets, self._rows = layout.sources, adjacency.csc.offsets, None
+        self._values = layout.normalized_weights.of(np.dtype(np.float32))
+        if self._values is None:
+            self._values = gpu_pull.inverse_out_weight(adjacency).astype(np.float32)[layout.sources]
+        self._launches = [(lanes, 0, adjacency.n)]
+        if bins is not None:
+            (rows, begins, ends, *_), sizes = bins
+            assert rows is not None
+            self._rows = cupy.stack((begins, ends - begins, rows.astype(begins.dtype)), axis=1)
+            bounds = pairwise(np.cumsum([0, *sizes]).tolist())
+            self._launches = [(lanes, *span) for lanes, span in zip((1, 16, GROUP), bounds, strict=True)]
+
+    def __call__(self, ranks: Any, sums: Any) -> None:
+        types: dict[str, runtime.Macro] = {"index_t": self._columns.dtype, "offset_t": self._offsets.dtype}
+        types["BINNED"] = int(self._rows is not None)
+        arrays = self._offsets, self._rows, self._values, self._columns, ranks, sums
+        for lanes, first, last in self._launches:
+            if first < last:
+                kernel = runtime.kernel("papers/wu.cu", "spmv", LANES=lanes, **types)
+                blocks = runtime.blocks_for((last - first) * lanes, GROUP)
+                runtime.launch(kernel, blocks, GROUP, first, last, *arrays)
+
+
+class PowerMethod(PaperForm):
+    """Algorithm 1 of Wu and others 2010: Y = q A R, and d = ||R|| - ||Y|| is spread as d / n."""
+
+    drops = False
+
+    def __init__(self, multiply: Spmv, alpha: float) -> None:
+        self._multiply, self._alpha = multiply, np.float32(alpha)
+
+    def __call__(self) -> None:
+        product = self.other
+        self._multiply(self.scores, product)
+        product *= self._alpha
+        product += (self.scores.sum() - product.sum()) / np.float32(product.size)
+        self.scores, self.other = product, self.scores
+
+
+# --- Bowen --------------------------------------------------------------------------------------------------------
+
+
+class Launch(NamedTuple):
+    """A kernel on the vertices `first` to `last` - 1: a segment."""
+
+    method: str  # a key of KERNELS
+    blocks: int
+    threads: int
+    first: int
+    last: int
+
+
+class InPlace(PaperForm):
+    """Update rule of Bowen 2022: segments one after another write the scores that they read.
+
+    Each segment has its part of the offsets and of the neighbours, and its own counter of updated scores.
+    """
+
+    def __init__(
+        self, offsets: Integers, sources: Integers, degrees: Any, alpha: float, launches: Sequence[Launch],
+        order: Integers | None = None,
+    ) -> None:  # fmt: skip
+        if sources.dtype != np.int32:
+            raise InvalidOptionError("form='paper' has positions of 4 bytes: use it on fewer than 2**31 vertices.")
+        self._degrees, self._alpha, self.order = degrees.astype(np.int64), np.float32(alpha), order
+        self._updated = cupy.zeros(len(launches), np.int32)
+        self._segments = []
+        for launch in launches:
+            index = offsets[launch.first : launch.last + 1].astype(np.int64)
+            begin, end = int(index[0]), int(index[-1])
+            neighbors = cupy.zeros((end - begin, 2), np.int32)  # with a weight, which no kernel reads
+            neighbors[:, 0] = sources[begin:end]
+            self._segments.append((launch, index - begin, neighbors))
+
+    def enqueue(self, *_: Any) -> None:
+        """Launch the kernel of each segment."""
+        n = np.int32(self.scores.size)
+        for k, (launch, index, neighbors) in enumerate(self._segments):
+            kernel = runtime.kernel("papers/bowen.cu", KERNELS[launch.method])
+            span = np.int32(launch.first), np.int32(launch.last)
+            runtime.launch(
+                kernel, launch.blocks, launch.threads, index, neighbors, self._degrees, *span, n, self._alpha,
+                np.float32(self.epsilon), self.scores, self._updated[k:],
+            )  # fmt: skip
+
+    def round(self) -> int:
+        """Do one iteration; return the number of updated scores."""
+        self._updated.fill(0)
+        self.enqueue()
+        return int(self._updated.get().sum())
+
+    def __call__(self) -> None:
+        self.round()
+
+
+def whole_graph(adjacency: Adjacency, alpha: float, method: str, blocks: int, threads: int) -> InPlace:
+    """Return the iteration with one kernel for all vertices."""
+    offsets, sources, _ = adjacency.csc
+    launches = [Launch(method, blocks, threads, 0, adjacency.n)]
+    return InPlace(offsets, sources, out_degrees(adjacency, np.int64), alpha, launches)
