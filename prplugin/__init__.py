@@ -12,6 +12,7 @@ from prplugin.errors import (
     OutOfMemoryError,
     PageRankError,
     PageRankWarning,
+    VertexNotFoundError,
     WorkerLostError,
 )
 from prplugin.methods.estimates import Estimate
@@ -34,6 +35,7 @@ __all__ = [
     "Progress",
     "Ranking",
     "Rankings",
+    "VertexNotFoundError",
     "WorkerLostError",
     "estimate",
     "pagerank",

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Hashable
+from copy import copy
 from dataclasses import fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Self, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
+from prplugin import saving
 from prplugin.calls import explain_unknown_arguments
-from prplugin.errors import InvalidOptionError, PageRankError, counted, full_name
+from prplugin.errors import InvalidOptionError, MethodUnavailableError, counted, full_name
+from prplugin.folders import is_saved
 from prplugin.frames import FIRST_ADAPTERS, LAST_ADAPTERS, FrameAdapter, adapter_for, dask, unsupported
 from prplugin.frames.matrices import is_sparse
 from prplugin.frames.nodes import read_cugraph, read_igraph, read_networkx
@@ -27,6 +30,9 @@ if TYPE_CHECKING:
 
 PreparedGraph: TypeAlias = "LocalGraph | DistributedGraph"
 """Implementation of `prplugin.Graph`."""
+
+SAVED = "a saved graph"
+"""Name of the kind of input, for messages."""
 
 
 class Source(NamedTuple):
@@ -58,6 +64,11 @@ def _read_on_cluster(edges: Any, how: EdgeOptions, *, lasting: bool) -> Distribu
     return DistributedGraph(dask.client(), edges, how, lasting=lasting)
 
 
+def _load(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool) -> LocalGraph:
+    _refuse_all_but((), SAVED, how)
+    return saving.load(path)
+
+
 def _is_file(edges: object) -> bool:
     """Return whether edges are a path of a known format other than Parquet, which an adapter reads."""
     found = recognized(os.fspath(edges))[0] if isinstance(edges, (str, os.PathLike)) else None
@@ -66,12 +77,12 @@ def _is_file(edges: object) -> bool:
 
 def _read_nodes(read: Any, graph: Any, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
     """Read a graph of NetworkX or igraph."""
-    _refuse_all_but(("weight",), graph, how)
+    _refuse_all_but(("weight",), full_name(graph), how)
     return LocalGraph.from_nodes(read, graph, "weight" if how.weight is None else how.weight)
 
 
 def _read_matrix(matrix: Any, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
-    _refuse_all_but((), matrix, how)
+    _refuse_all_but((), full_name(matrix), how)
     return LocalGraph.from_csr(matrix, None, None)
 
 
@@ -115,18 +126,19 @@ def of_file(
     return graph
 
 
-def _refuse_all_but(allowed: tuple[str, ...], graph: object, how: EdgeOptions) -> None:
+def _refuse_all_but(allowed: tuple[str, ...], what: str, how: EdgeOptions) -> None:
     """Raise if options other than `allowed` are given for a graph or a matrix; they apply to frames only."""
     for argument in fields(EdgeOptions):
         given = getattr(how, argument.name)
         default = given is argument.default or (isinstance(given, str) and given == argument.default)
         if argument.name not in allowed and not default:
-            raise InvalidOptionError(f"{argument.name}= applies to frames only, not to {full_name(graph)}: omit it.")
+            raise InvalidOptionError(f"{argument.name}= applies to frames only, not to {what}: omit it.")
 
 
 SOURCES = (
     *map(_of_frames, FIRST_ADAPTERS),
     Source(_is_on_cluster, _read_on_cluster),
+    Source(is_saved, _load),
     Source(_is_file, _read_file),
     Source(partial(is_a, module="networkx", name="Graph"), partial(_read_nodes, read_networkx)),
     Source(partial(is_a, module="igraph", name="Graph"), partial(_read_nodes, read_igraph)),
@@ -147,12 +159,71 @@ class Constructors(Displayed):
         graph._graph = prepared
         return graph
 
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        """Refuse to pickle or copy the graph."""
-        raise PageRankError(
-            "a Graph cannot be pickled or copied: make it from the frame again, in each process that needs it; threads "
-            "can share it (joblib: backend='threading')."
-        )
+    def __copy__(self) -> Self:
+        """Return an independent graph; arrays that no update alters are shared."""
+        graph = self._of(copy(self._graph))
+        graph.__dict__.update({name: value for name, value in self.__dict__.items() if name != "_graph"})
+        return graph
+
+    @explain_unknown_arguments
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the graph to a folder, from which `load` maps it to memory.
+
+        The folder has everything that rankings and updates need. A saved graph at `path` is replaced when the new one
+        is complete; a process that has loaded the old one keeps it.
+
+        Parameters
+        ----------
+        path : str or path
+            A new or empty folder, or that of a saved graph.
+
+        Raises
+        ------
+        InvalidOptionError
+            If `path` is something else, or ids are Python objects that cannot be restored without pickle.
+
+        Examples
+        --------
+        >>> import pandas as pd, prplugin, tempfile
+        >>> graph = prplugin.Graph(pd.DataFrame({"src": ["a", "b", "c"], "dst": ["b", "a", "a"]}))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     graph.save(folder)
+        ...     prplugin.Graph.load(folder).rank(top=1).to_dict()
+        {'a': 0.486486...}
+        """
+        if not isinstance(self._graph, LocalGraph):
+            raise MethodUnavailableError(
+                "a graph on the workers of a Dask cluster cannot be saved: make it from a frame in this process."
+            )
+        saving.save(self._graph, path)
+
+    @classmethod
+    @explain_unknown_arguments
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Load a graph that `save` has saved, without reading it: its files are mapped to memory.
+
+        Processes that load the same folder share its memory. Nothing in it is executed. The sizes of the files are
+        checked here; their content when it is first used, in one pass. Results are frames of the library that the
+        graph was made from. A graph of the GPU is copied there, or stays on the host, with a PageRankWarning, if there
+        is no GPU or no cuDF.
+
+        Parameters
+        ----------
+        path : str or path
+            Folder of a saved graph. `pagerank`, `Graph` and `from_file` also accept it instead of edges.
+
+        Returns
+        -------
+        Graph
+            The graph. `update` changes it in memory; the folder changes when it is saved again.
+
+        Raises
+        ------
+        InvalidEdgesError
+            If the folder is not a saved graph, is damaged, or was written by a newer version; damaged content is
+            reported by the first call that uses it.
+        """
+        return cls._of(saving.load(path))
 
     def _display(self) -> Display:
         n, edges, facts = self._graph.facts()
@@ -161,8 +232,8 @@ class Constructors(Displayed):
 
     @classmethod
     @explain_unknown_arguments
-    def from_csr(cls, offsets: Any, indices: Any = None, weights: Any = None) -> Self:
-        """Build a graph on the vertices 0..n-1 from CSR arrays or a sparse matrix, whose rows are sources.
+    def from_csr(cls, offsets: Any, indices: Any = None, weights: Any = None, *, vertices: Any = None) -> Self:
+        """Build a graph from CSR arrays or a sparse matrix, whose rows are sources.
 
         Parallel entries are parallel edges; explicit zeros are edges of weight 0. Rankings have pandas frames. CuPy
         arrays stay on the GPU, and their rankings have cuDF frames if cuDF is loaded.
@@ -176,6 +247,9 @@ class Constructors(Displayed):
             Targets.
         weights : array of m numbers, optional
             Finite and non-negative. Default: every edge counts 1.
+        vertices : list, array, Series, index or frame, optional
+            Ids of the n rows, all distinct; a frame if a vertex has several columns. The graph then orders integer ids
+            ascending, and others as the rows. Default: 0..n-1.
 
         Returns
         -------
@@ -185,11 +259,11 @@ class Constructors(Displayed):
         Examples
         --------
         >>> import prplugin
-        >>> graph = prplugin.Graph.from_csr([0, 1, 2, 2], [1, 0])
+        >>> graph = prplugin.Graph.from_csr([0, 1, 2, 2], [1, 0], vertices=["a", "b", "c"])
         >>> graph.rank(alpha=0.5).frame["vertex"].tolist()
-        [0, 1, 2]
+        ['a', 'b', 'c']
         """
-        return cls._of(LocalGraph.from_csr(offsets, indices, weights))
+        return cls._of(LocalGraph.from_csr(offsets, indices, weights, vertices))
 
     @classmethod
     @explain_unknown_arguments
@@ -215,7 +289,8 @@ class Constructors(Displayed):
         Parameters
         ----------
         path : str or path
-            File of edges, any file of a WebGraph or LDBC graph, or a folder.
+            File of edges, any file of a WebGraph or LDBC graph, a folder of Common Crawl, or the folder of a saved
+            graph, which has all that the other parameters describe.
         source, destination, weight : column label, optional
             As for `pagerank`. Text without a header has the columns source, destination and weight, and so have
             adjacency lists: with ``source="destination", destination="source"`` a file with the transpose of a graph
@@ -243,6 +318,12 @@ class Constructors(Displayed):
             If the file cannot be read as edges. The message names the file and, in text, the line.
         """
         how = EdgeOptions(source, destination, weight, directed, None, duplicates)
+        if is_saved(path):
+            _refuse_all_but((), SAVED, how)
+            for name, given in {"format": format, "header": header, "ids": None if ids == "auto" else ids}.items():
+                if given is not None:
+                    raise InvalidOptionError(f"{name}= applies to text only, not to {SAVED}: omit it.")
+            return cls.load(path)
         return cls._of(_read_file(path, how, lasting=True, format=format, header=header, ids=ids))
 
     @classmethod

@@ -86,6 +86,13 @@ class ColumnNotFoundError(PageRankError, KeyError):
         return str(self.args[0])
 
 
+class VertexNotFoundError(PageRankError, KeyError):
+    """A ranking does not have the rank of a vertex, or `Rankings` a seed."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class MethodUnavailableError(PageRankError):
     """A method requested by name cannot run on this graph or machine."""
 

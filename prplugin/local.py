@@ -46,7 +46,7 @@ from prplugin.solver.solve import solve
 from prplugin.solver.top_k import NO_ORDER, OrderProof
 from prplugin.streams.decay import decay_weights
 from prplugin.streams.device_edges import DeviceEdges
-from prplugin.streams.graph import Aging, ChangingGraph, LastRanks, Pushed, Start, normalized_start
+from prplugin.streams.graph import Aging, ChangingGraph, LastRanks, Pushed, Snapshot, Start, normalized_start
 from prplugin.streams.host_edges import HostEdges
 from prplugin.streams.local import LocalQueries, LocalRanks, Wanted
 from prplugin.types.arrays import MemorySpace, gpu_of, memory_space_of, namespace, to_host, to_memory
@@ -61,7 +61,7 @@ STAGES = "frame read, ids factorized", "method chosen, edges arranged", "iterati
 class LocalGraph:
     """Graph of one process: adjacency and vertex ids.
 
-    `weights`: Name of the weights, for messages.
+    `weights`, `weights_label`: Name of the weights, for messages.
     `began`: Time by `time.perf_counter` at which reading started.
     `lasting`: Whether more than one ranking may follow. If not, no history of the ranking is recorded.
     `schema`: Columns of the frame, and the options with which they were read.
@@ -71,20 +71,57 @@ class LocalGraph:
     unused_weight: Hashable = None
     """Column of the frame that seems to hold weights, if the user did not name a weight column."""
 
+    _check: Callable[[], None] | None = None
+
     def __init__(
         self, adjacency: Adjacency, vertices: Vertices, weights: str, began: float, *, lasting: bool,
         schema: EdgeOptions | None = None, aging: Aging | None = None,
     ) -> None:  # fmt: skip
         schema = schema or EdgeOptions(weight="weight" if adjacency.weighted else None)
-        self._changing = ChangingGraph(adjacency, vertices, schema, aging)
-        self.memory_space, self._weighted, self._weights = adjacency.memory_space, adjacency.weighted, weights
+        self._hold(Snapshot(adjacency, vertices, schema, aging, None), weights, lasting=lasting)
+        if (overflowing := adjacency.overflowing_vertices()).size:
+            raise overflow_error(weights, format_ids(vertices.plain_ids, overflowing))
+        self._reading = time.perf_counter() - began
+
+    def _hold(self, snapshot: Snapshot, weights: str, *, lasting: bool = True) -> None:
+        adjacency = snapshot.adjacency
+        self._changing = ChangingGraph(snapshot)
+        self.memory_space, self._weighted, self.weights_label = adjacency.memory_space, adjacency.weighted, weights
         self._lasting, self._access, self._local = lasting, Access(), LocalQueries()
         self._timings: TimingCache = {}
         self._cheapest: ChoiceCache = {}
         self._reasons: dict[tuple[str, ...], tuple[Considered, ...]] = {}
-        if (overflowing := adjacency.overflowing_vertices()).size:
-            raise overflow_error(weights, format_ids(vertices.plain_ids, overflowing))
-        self._reading = time.perf_counter() - began
+        self._reading = 0.0
+
+    @classmethod
+    def restored(
+        cls, snapshot: Snapshot, weights: str, unused_weight: Hashable, check: Callable[[], None] | None = None
+    ) -> LocalGraph:
+        """Return a graph in the state of a snapshot, whose arrays are shared and not altered.
+
+        `check`: Raises an error if arrays in a file are damaged; called before an edge is read for the first time.
+        """
+        graph = cls.__new__(cls)
+        graph._hold(snapshot, weights)
+        graph.unused_weight, graph._check = unused_weight, check
+        return graph
+
+    def snapshot(self) -> Snapshot:
+        """Return the present state of the graph."""
+        with self._access.reading(), self._allocating():
+            self._checked()
+            return self._changing.snapshot()
+
+    def __reduce__(self) -> Any:
+        """Pickle the state; locks, choices and timings are made anew."""
+        return LocalGraph.restored, (self.snapshot(), self.weights_label, self.unused_weight)
+
+    def __copy__(self) -> LocalGraph:
+        return LocalGraph.restored(self.snapshot(), self.weights_label, self.unused_weight)
+
+    def __deepcopy__(self, memo: object) -> LocalGraph:
+        """Return an independent graph; arrays that no update alters are shared."""
+        return self.__copy__()
 
     @classmethod
     def read(
@@ -126,13 +163,13 @@ class LocalGraph:
         return graph
 
     @classmethod
-    def from_csr(cls, offsets: object, indices: object, weights: object) -> LocalGraph:
-        """Read CSR arrays, or a sparse matrix of SciPy or CuPy."""
+    def from_csr(cls, offsets: object, indices: object, weights: object, vertices: object = None) -> LocalGraph:
+        """Read CSR arrays, or a sparse matrix of SciPy or CuPy; `vertices` holds the ids of the rows."""
         began = time.perf_counter()
         matrix = matrices.read_matrix(offsets, indices, weights)
         with runtime.device_allocation(memory_space_of(matrix.offsets), gpu_of(matrix.offsets)):
-            adjacency, vertices = matrices.adjacency(matrix)
-            return cls(adjacency, vertices, matrix.names[2], began, lasting=True)
+            adjacency, known = matrices.adjacency(matrix, vertices)
+            return cls(adjacency, known, matrix.names[2], began, lasting=True)
 
     @classmethod
     def from_nodes(cls, read: Callable[[Any, Any], nodes.NodeGraph], graph: object, weight: Hashable) -> LocalGraph:
@@ -146,7 +183,14 @@ class LocalGraph:
     @property
     def adjacency(self) -> Adjacency:
         """Current graph, for methods."""
+        self._checked()
         return self._changing.adjacency
+
+    def _checked(self) -> None:
+        """Check the arrays of a saved graph once, before they are used."""
+        if (check := self._check) is not None:
+            check()
+            self._check = None
 
     @property
     def _vertices(self) -> Vertices:
@@ -168,6 +212,7 @@ class LocalGraph:
         """Remove and add edges; on any error, change nothing."""
         explanation = "An update holds the old and the new edges at the same time. Nothing was changed."
         with self._access.updating(), explain_oom(lambda: explanation), self._allocating():
+            self._checked()
             self._local.reset()
             self._changing.update(add, remove)
             self._timings.clear()
@@ -192,7 +237,7 @@ class LocalGraph:
     def estimate(self) -> Estimate:
         """Estimate memory and time of a ranking by each method."""
         with self._access.reading():
-            return estimate_graph(self.adjacency, this_machine())
+            return estimate_graph(self._changing.adjacency, this_machine())
 
     def facts(self) -> tuple[int, str, dict[str, str]]:
         """Return n, the edges and more properties of the graph for its representation, all of the same state."""
@@ -210,7 +255,7 @@ class LocalGraph:
             n,
             edges,
             {
-                "weights": self._weights if self._weighted and how.weight is not None else "every edge counts 1",
+                "weights": self.weights_label if self._weighted and how.weight is not None else "every edge counts 1",
                 **times,
                 "edges are in": SPACE[self.memory_space],
                 "auto takes": "no method: none can run here" if chosen is None else chosen.method,
@@ -226,6 +271,7 @@ class LocalGraph:
             )
         rank = self._rank_one if given.seeds is None else self._rank_many
         with self._access.reading(ranking=True):
+            self._checked()
             return require_converged(rank(options, given, watch), options)
 
     def _rank_one(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:

@@ -7,8 +7,10 @@ from numbers import Real
 
 from prplugin.calls import explain_unknown_arguments
 from prplugin.errors import InvalidOptionError
+from prplugin.folders import is_saved
 from prplugin.frames import sizes_of
 from prplugin.methods.estimates import Estimate, Ids, estimate_counts
+from prplugin.saving import load
 from prplugin.types.arrays import MemorySpace
 
 
@@ -75,6 +77,12 @@ def estimate(
             if given is not None:
                 raise InvalidOptionError(f"{name}= names a column of a frame, but edges is a number of rows: omit it.")
         return estimate_counts(edges, vertices, bool(weighted), ids or "int64", id_bytes, place or "host")
+    if is_saved(edges):
+        describing = {"source": source, "destination": destination, "weight": weight, "vertices": vertices}
+        for name, described in describing.items():
+            if described is not None:
+                raise InvalidOptionError(f"{name}= does not apply to a saved graph: omit it.")
+        return load(edges).estimate()
     for name, given in {"weighted": weighted, "ids": ids, "place": place}.items():
         if given is not None:
             raise InvalidOptionError(f"{name}= applies only if edges is a number of rows; here it is a frame: omit it.")

@@ -1,4 +1,4 @@
-"""The command line: ``prplugin rank``, ``verify``, ``methods`` and ``demo``.
+"""The command line: ``prplugin rank``, ``save``, ``verify``, ``methods`` and ``demo``.
 
 Heavy imports are local to the command that needs them.
 """
@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,10 +19,20 @@ import click
 import prplugin
 from prplugin.calls import unknown_argument
 from prplugin.cli.failures import Failure, OneLineErrors
-from prplugin.cli.options import SHOWN, given_by_vertex, graph_options, in_options, method_options, rank_options
+from prplugin.cli.options import (
+    SHOWN,
+    edge_options,
+    given_by_vertex,
+    graph_options,
+    in_options,
+    method_options,
+    quiet_option,
+    rank_options,
+)
 from prplugin.cli.tables import dropped_rows, print_ranks, print_reasons, show, summary
 from prplugin.constructors import of_file
-from prplugin.errors import InvalidOptionError
+from prplugin.errors import InvalidOptionError, counted
+from prplugin.folders import check_target, is_saved
 from prplugin.io import EdgeFile, check_output, is_standard_output, read_edges, write_frame
 from prplugin.io.formats import check_standard_output, described
 from prplugin.machine import this_machine
@@ -29,6 +40,7 @@ from prplugin.methods.listing import methods as known
 from prplugin.methods.registry import check_options, is_option, options_of
 from prplugin.options import RANK_ARGUMENTS, Duplicates, EdgeOptions, GivenByVertex, Options, check_choice
 from prplugin.progress import watching
+from prplugin.saving import load
 from prplugin.tables import table, upward
 
 if TYPE_CHECKING:
@@ -47,12 +59,13 @@ def main() -> None:
 @graph_options
 @rank_options
 def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: bool, **given: Any) -> None:
-    """Rank the vertices of the graph in EDGES, a file, or - for standard input.
+    """Rank the vertices of the graph in EDGES, a file, a saved graph, or - for standard input.
 
     EDGES is Parquet, CSV, TSV, SNAP text (.txt, .edges), Matrix Market (.mtx), DIMACS (.gr), METIS (.graph) or Ligra
     (.adj), also compressed (.gz, .zst); WebGraph (.graph with .properties), GAP (.sg, .wsg), LDBC Graphalytics
-    (.properties, .v, .e), or a folder of Common Crawl. A graph of LDBC Graphalytics is ranked by the rule of that
-    benchmark, unless --alpha, --tol or --max-iter is given.
+    (.properties, .v, .e), a folder of Common Crawl, or a folder that `prplugin save` or Graph.save has written, which
+    needs none of the options about edges. A graph of LDBC Graphalytics is ranked by the rule of that benchmark, unless
+    --alpha, --tol or --max-iter is given.
     """
     names = "personalization", "seeds", "among", "exclude", "dangling"
     by_vertex = {name: given.pop(name) or None for name in names}
@@ -71,7 +84,7 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: 
             check_output(output)
 
     file, graph, began = _load(edges, quiet=quiet, **given)
-    if file.rule is not None and all(_is_default(name) for name in file.rule):
+    if file is not None and file.rule is not None and all(_is_default(name) for name in file.rule):
         options |= file.rule
     arguments |= {
         name: items if isinstance(items, str) else given_by_vertex(f"--{name}", items or (), graph.vertices)
@@ -84,7 +97,7 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: 
         write_frame(ranking.frame, output)
     if quiet:
         return
-    line = summary(graph, ranking, seconds, file.columns.unused_weight, file.dropped)
+    line = summary(graph, ranking, seconds, *((file.columns.unused_weight, file.dropped) if file else ()))
     if output is not None and is_standard_output(output):
         click.echo(line, err=True)
         if explain:
@@ -100,6 +113,27 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: 
 
 
 @main.command()
+@edge_options
+@click.argument("graph", metavar="GRAPH")
+@quiet_option
+def save(edges: str, graph: str, quiet: bool, **given: Any) -> None:
+    """Save the graph in EDGES, a file as for `rank`, to the folder GRAPH, which `rank` maps to memory.
+
+    GRAPH is a new or empty folder, or a saved graph, which is replaced.
+    """
+    check_target(graph)
+    file, built, began = _load(edges, quiet=quiet, **given)
+    built.save(graph)
+    if not quiet:
+        n, m = built.number_of_vertices, built.number_of_edges
+        dropped = f"{dropped_rows(file.dropped)}; " if file and file.dropped else ""
+        size = sum(path.stat().st_size for path in Path(graph).iterdir())
+        seconds = time.perf_counter() - began
+        graph_of = f"{counted(n, 'vertex', 'vertices')}, {counted(m, 'edge')}"
+        show(f"{graph_of} saved to {graph}: {size / 1e6:,.3g} MB; {dropped}{seconds:.3g} s")
+
+
+@main.command()
 @graph_options
 def verify(edges: str, quiet: bool, alpha: float, tol: float, **given: Any) -> None:
     """Compare every method, NetworkX and cuGraph on the graph in EDGES.
@@ -111,6 +145,8 @@ def verify(edges: str, quiet: bool, alpha: float, tol: float, **given: Any) -> N
     with _usage_errors():
         Options(alpha=alpha, tol=tol)
     file, graph, _ = _load(edges, quiet=quiet, **given)
+    if file is None:
+        raise click.UsageError(f"{edges} is a saved graph: verify reads the file of edges from which it was made.")
     edge_file = file if isinstance(file, EdgeFile) else file.as_rows()
     checks = checks_of(graph, edge_file, not given["undirected"], given["duplicates"], alpha, tol, progress=not quiet)
     if not quiet:
@@ -235,8 +271,20 @@ def _load(
     source: Any,
     destination: Any,
     **how: Any,
-) -> tuple[EdgeFile | AdjacencyFile, prplugin.Graph, float]:
-    """Read the edges and build the graph; also return the time at which building began. Errors name the file."""
+) -> tuple[EdgeFile | AdjacencyFile | None, prplugin.Graph, float]:
+    """Read the edges and build the graph; also return the time at which building began. Errors name the file.
+
+    Of a saved graph there is no file of edges, and options about edges are wrong usage.
+    """
+    if is_saved(path):
+        for name in ("source", "destination", "vertices", "undirected", "duplicates", *how):
+            if not _is_default(name):
+                option = name.replace("_", "-")
+                raise click.UsageError(
+                    f"--{option} describes edges, and {path} is a saved graph, which has it: omit it."
+                )
+        began = time.perf_counter()
+        return None, prplugin.Graph._of(load(path, in_pandas=True)), began
     with watching(not quiet) as watch:
         try:
             file = read_edges(path, list(source) or None, list(destination) or None, **how)

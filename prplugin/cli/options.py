@@ -42,7 +42,9 @@ def _by_vertex(name: str, metavar: str, meaning: str) -> Callable[[Any], Any]:
     return click.option(name, multiple=True, metavar=metavar, help=f"{meaning} May be repeated, or name a file.")
 
 
-graph_options = _together(
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+
+edge_options = _together(
     click.argument("edges"),
     _columns("-s", "--source", "Column of the sources."),
     _columns(
@@ -99,11 +101,15 @@ graph_options = _together(
         "error",
         "Rows with a missing endpoint, empty in text and null or NaN in Parquet: fail, or drop and count them.",
     ),
+)
+
+graph_options = _together(
+    edge_options,
     click.option("--alpha", type=float, default=0.85, help="Damping factor."),
     click.option(
         "--tol", type=float, default=1e-6, help="L1 error to prove, or the threshold of the rule chosen by --stop."
     ),
-    click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
+    quiet_option,
 )
 
 rank_options = _together(
@@ -230,7 +236,7 @@ def given_by_vertex(option: str, items: Sequence[str], ids: Any) -> Any:
 
 
 def _kind(dtype: Any) -> str:
-    return {"i": "integer", "u": "integer", "O": "string", "T": "string"}.get(dtype.kind, str(dtype))
+    return {"i": "integer", "u": "integer", "O": "string", "T": "string", "U": "string"}.get(dtype.kind, str(dtype))
 
 
 def _vertex(option: str, text: str, kind: str) -> str | int:

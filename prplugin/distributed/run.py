@@ -103,6 +103,9 @@ class DistributedGraph:
 
     csc = csr
 
+    def __reduce_ex__(self, protocol: object) -> Any:
+        raise _unsupported("pickle and copy")
+
     def update(self, add: object, remove: object) -> None:
         raise _unsupported("update()")
 

@@ -81,7 +81,7 @@ def refuse_absent_columns(frame: Any, columns: Columns) -> None:
 # --- without a cluster ----------------------------------------------------------------------------------------------
 
 
-class _OnePartition(Boundary):
+class OnePartition(Boundary):
     """Compute arguments, and return results as Dask frames with one partition."""
 
     def convert(self, given: Any, what: str) -> Any:
@@ -111,7 +111,7 @@ def read(frame: Any, columns: Columns, vertices: Any, **how: bool) -> tuple[Edge
         cudf.read if memory_space == "device" else pandas.read
     )
     edges, known = read_joined(joined, columns, computed(vertices), **how)
-    return edges, replace(known, boundary=_OnePartition())
+    return edges, replace(known, boundary=OnePartition())
 
 
 def _joined(ids: Ids, frames: list[Frame], columns: Columns) -> tuple[Frame, Columns]:

@@ -1,4 +1,4 @@
-"""Reader of CSR arrays, and of sparse matrices of SciPy and CuPy. The vertices are 0..n-1.
+"""Reader of CSR arrays, and of sparse matrices of SciPy and CuPy. The vertices are 0..n-1, or have given ids.
 
 Rows are sources and columns are targets. Ranks are returned in a cuDF frame if the arrays are on the GPU and cuDF is
 loaded, otherwise in a pandas frame.
@@ -7,14 +7,17 @@ loaded, otherwise in a pandas frame.
 from __future__ import annotations
 
 import sys
+from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from prplugin.errors import InvalidEdgesError, counted, full_name, listed
-from prplugin.frames.vertices import Boundary, Vertices, ids_in
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, full_name, listed
+from prplugin.frames.vertices import Boundary, Vertices, format_ids, ids_in
 from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.factorize import edges_by_id
 from prplugin.types.arrays import (
     MemorySpace,
     finite_numbers,
@@ -26,6 +29,9 @@ from prplugin.types.arrays import (
 )
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, Integers, index_dtype, offset_dtype
+
+BUILTIN = "integer", "string", "boolean"
+"""Kinds of Python objects that are ids of a type of pandas if they are in a list."""
 
 
 class Matrix(NamedTuple):
@@ -44,7 +50,7 @@ class Matrix(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _OnHost(Boundary):
+class OnHost(Boundary):
     """Process arguments of a graph in device memory on the host, without cuDF."""
 
     memory_space: MemorySpace  # of the graph
@@ -94,8 +100,10 @@ def read_matrix(offsets: Any, indices: Any, weights: Any) -> Matrix:
     return Matrix(matrix.format, offsets, indices, weights, int(matrix.shape[0]), names)
 
 
-def adjacency(matrix: Matrix) -> tuple[Adjacency, Vertices]:
+def adjacency(matrix: Matrix, ids: object = None) -> tuple[Adjacency, Vertices]:
     """Validate a matrix; return a graph with copies of its arrays in their memory space, and its vertices.
+
+    `ids`: Ids of the vertices, in the order of the rows; None: 0..n-1. With integers the vertices are ordered by them.
 
     Repeated entries are parallel edges, and entries of value 0 are edges of weight 0. The graph is unweighted if all
     weights are 1.
@@ -117,11 +125,51 @@ def adjacency(matrix: Matrix) -> tuple[Adjacency, Vertices]:
         indices = _positions(matrix.indices, offsets.size - 1, indices_name)
         weights = _weights(matrix.weights, indices.size, weights_name)
         graph = Adjacency.of(Compressed(offsets, indices, weights), by_target=matrix.layout == "csc")
-    if graph.memory_space == "device" and "cudf" in sys.modules:
-        ids = ids_in("device").xp.arange(graph.n)
-        return graph, Vertices(["vertex"], [ids], ["integer"], "device")
-    ids = np.arange(graph.n, dtype=np.int64)
-    return graph, Vertices(["vertex"], [ids], ["integer"], boundary=_OnHost(graph.memory_space))
+    in_cudf = graph.memory_space == "device" and "cudf" in sys.modules
+    if ids is not None:
+        graph, vertices = _with_ids(graph, ids)
+        return graph, vertices.on_device() if in_cudf else vertices
+    if in_cudf:
+        return graph, Vertices(["vertex"], [ids_in("device").xp.arange(graph.n)], ["integer"], "device")
+    positions = np.arange(graph.n, dtype=np.int64)
+    return graph, Vertices(["vertex"], [positions], ["integer"], boundary=OnHost(graph.memory_space))
+
+
+def _with_ids(graph: Adjacency, given: Any) -> tuple[Adjacency, Vertices]:
+    """Return the graph and its vertices with these ids, which must be distinct, one per row."""
+    import pandas as pd
+
+    ids = ids_in("host")
+    given = ids.convert(plain_array(given, "vertices"), "vertices")
+    names: list[Hashable] = ["vertex"]
+    if isinstance(given, pd.DataFrame) and given.shape[1] > 1:
+        names = list(given.columns)
+        columns = [ids.column_of(given, place) for place in range(len(names))]
+    else:
+        columns = ids.id_columns(given, None, "vertices")
+    if isinstance(given, (list, tuple)) and pd.api.types.infer_dtype(columns[0], skipna=False) in BUILTIN:
+        columns = [columns[0].infer_objects()]
+    if len(columns[0]) != graph.n:
+        raise InvalidOptionError(
+            f"vertices has {counted(len(columns[0]), 'id')}, but the matrix has {counted(graph.n, 'row')}: pass one id "
+            "per row, in the order of the rows."
+        )
+    labels = ["vertices"] if len(names) == 1 else [f"vertices[{name!r}]" for name in names]
+    loops, found, kinds = ids.encode(
+        [columns, columns], [labels, labels], partial(edges_by_id, grouped=False, lasting=True)
+    )
+    vertices = Vertices(names, found, kinds, boundary=OnHost(graph.memory_space))
+    positions: Any = loops.source
+    if len(vertices) < graph.n:
+        repeated = np.flatnonzero(np.bincount(positions) > 1)
+        raise InvalidOptionError(
+            f"vertices names {counted(repeated.size, 'id')} more than once: "
+            f"{listed(format_ids(vertices.plain_ids, repeated))}. Each row of the matrix needs its own id."
+        )
+    if (positions[1:] < positions[:-1]).any():
+        positions, edges = to_memory(positions, graph.memory_space), graph.edges
+        graph = Adjacency(Edges(positions[edges.source], positions[edges.destination], edges.weights, graph.n))
+    return graph, vertices
 
 
 def _offsets(given: Any, m: int, n: int | None, label: str, members: str) -> Integers:

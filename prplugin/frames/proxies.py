@@ -20,7 +20,9 @@ from prplugin.types.edges import Edges, GroupedEdges
 
 
 @dataclass(frozen=True)
-class _Proxies(Boundary):
+class Proxies(Boundary):
+    """Converts arguments from proxies, and results to proxies."""
+
     on_gpu: bool  # whether the cuDF adapter reads the wrapped frame
     proxied: bool  # whether results are proxies, because the edges were
 
@@ -63,7 +65,7 @@ def read(frame: Any, columns: Columns, vertices: object, **how: bool) -> tuple[E
     vertices = unwrap(vertices, on_gpu=on_gpu)
     with _proxies_disabled():
         edges, known = (cudf if on_gpu else pandas).read(frame, columns, vertices, **how)
-    return edges, replace(known, boundary=_Proxies(on_gpu, proxied))
+    return edges, replace(known, boundary=Proxies(on_gpu, proxied))
 
 
 def _is_proxy(given: object) -> bool:

@@ -15,6 +15,7 @@ from prplugin.calls import explain_unknown_arguments
 from prplugin.errors import InvalidOptionError, MissingLibraryError, NotConvergedError, counted
 from prplugin.gpu import runtime
 from prplugin.options import Options, validate_int
+from prplugin.result.by_vertex import Lookups, SeedLookups, name_of
 from prplugin.result.explain import explain, of_order, of_passes
 from prplugin.result.selection import highest, select_ranks
 from prplugin.tables import Display, Displayed, upward
@@ -45,12 +46,15 @@ SHOWN = 10
 """Number of highest ranks, or of seeds, in the representation of a ranking."""
 
 SHOWN_OF_A_SEED = 3
-"""Number of highest ranks of each seed in the representation of rankings."""
+"""Number of highest ranks of each seed in the representation."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ranking(Displayed):
+class Ranking(Lookups, Displayed):
     """The ranks of a graph's vertices, with a proved bound on their error.
+
+    ``ranking[vertex]`` is a rank in `frame`, or raises VertexNotFoundError, a KeyError. A vertex of several columns is
+    a tuple. `in`, `len` and iteration are about the vertices in `frame`.
 
     Attributes
     ----------
@@ -116,8 +120,7 @@ class Ranking(Displayed):
             return self._among
         if self._among is None:
             return highest(self.ranks, top)
-        rows: Integers = self._among[highest(self.ranks[self._among], top)]
-        return rows
+        return self._among[highest(self.ranks[self._among], top)]
 
     @property
     def certified(self) -> bool:
@@ -213,7 +216,7 @@ class Ranking(Displayed):
 
     def _names(self, rows: Integers) -> list[str]:
         """Return the ids of some vertices as people write them; their positions where no ids are known."""
-        return [_name(one) for one in (rows.tolist() if self._ids is None else self._ids(rows))]
+        return [name_of(one) for one in (rows.tolist() if self._ids is None else self._ids(rows))]
 
     def _display(self) -> Display:
         shown = self._highest()
@@ -276,7 +279,7 @@ class DistributedRanking(Ranking):
     def _highest(self, top: int = SHOWN) -> list[tuple[str, float]]:
         found = self.frame.nlargest(top, "pagerank").compute()
         found = found.to_pandas() if hasattr(found, "to_pandas") else found
-        return [(_name(ids[0] if len(ids) == 1 else ids), rank) for *ids, rank in found.itertuples(index=False)]
+        return [(name_of(ids[0] if len(ids) == 1 else ids), rank) for *ids, rank in found.itertuples(index=False)]
 
     def _display(self) -> Display:
         remark = f"ranking.frame.nlargest({SHOWN}, 'pagerank').compute() fetches the highest ranks from the workers."
@@ -284,12 +287,13 @@ class DistributedRanking(Ranking):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Rankings(Ranking):
+class Rankings(SeedLookups, Ranking):
     """Rankings of a graph for k seeds, each with its own personalization.
 
     `ranks` is a matrix with one row per seed: k x n, or with ``top=t`` k x t, the highest ranks in descending order.
     With ``exclude="seeds"``, ranks that the frame leaves out are 0, and their positions in `rows` -1.
     `converged` tells whether all seeds converged; `iterations` and `error_bound` are the maxima over the seeds.
+    ``rankings[seed]`` is a dict by vertex; `in`, `len` and iteration are about the seeds.
 
     Attributes
     ----------
@@ -355,7 +359,7 @@ class Rankings(Ranking):
             names, ranks = [self._names(row[row >= 0]) for row in found], to_host(ranks)
         rows = [
             [
-                _name(seed),
+                name_of(seed),
                 ", ".join(f"{name} ({rank:.3g})" for name, rank in zip(named, of_seed, strict=False)),
                 str(self.each_iterations[place]),
                 upward(self.each_error_bound[place]),
@@ -365,11 +369,6 @@ class Rankings(Ranking):
         more = len(self.ranks) - len(rows)
         head = ["seed", "highest (pagerank)", "iterations", "error at most"]
         return Display(str(self), head, rows, left=[0, 1], remark=f"and {counted(more, 'more seed')}" if more else "")
-
-
-def _name(one: object) -> str:
-    """Return an id as text, without quotes; the parts of an id of several columns are separated by commas."""
-    return ", ".join(map(str, one)) if isinstance(one, (tuple, list)) else str(one)
 
 
 def require_converged(ranking: Ranking, options: Options) -> Ranking:

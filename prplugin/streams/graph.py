@@ -13,6 +13,7 @@ from prplugin.errors import MethodUnavailableError
 from prplugin.frames import read_edges
 from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import Adjacency, rows_of
+from prplugin.graph.stored import restored, stored
 from prplugin.numerics.rounding import StepRounding
 from prplugin.options import EdgeOptions, Options
 from prplugin.solver.certificate import Certificate
@@ -114,18 +115,36 @@ class State(NamedTuple):
     aging: Aging | None
 
 
+class Snapshot(NamedTuple):
+    """All that determines the rankings and updates of a graph, in arrays that no update alters."""
+
+    adjacency: Adjacency
+    vertices: Vertices
+    schema: EdgeOptions
+    aging: Aging | None
+    last: LastRanks | None
+
+    def __reduce__(self) -> Any:
+        """Pickle the graph as plain arrays."""
+        return _unpickled, (stored(self.adjacency), *self[1:])
+
+
+def _unpickled(parts: tuple[dict[str, Any], dict[str, Any]], *others: Any) -> Snapshot:
+    return Snapshot(restored(*parts).on(parts[1]["memory_space"]), *others)
+
+
 class ChangingGraph:
     """A static graph whose edges updates change, and its last ranks, from which the next ranking starts.
 
     `schema` holds the columns of the frames of edges to add and to remove. `aging` is given if weights decay.
     """
 
-    def __init__(self, adjacency: Adjacency, vertices: Vertices, schema: EdgeOptions, aging: Aging | None) -> None:
+    def __init__(self, snapshot: Snapshot) -> None:
+        adjacency, vertices, self.schema, aging, last = snapshot
         self.state = State(adjacency, vertices, None, aging)
-        self.schema = schema
         self._adjacency: Adjacency | None = adjacency
         self._lock = threading.Lock()
-        self._last: LastRanks | None = None
+        self._last = last
         self._passes = 0
 
     @property
@@ -138,6 +157,18 @@ class ChangingGraph:
                 edges = self.state.edges
                 self._adjacency = edges if isinstance(edges, Adjacency) else edges.adjacency()
             return self._adjacency
+
+    def snapshot(self) -> Snapshot:
+        """Return the present state; of the last ranks without their residual, which is computed from them."""
+        adjacency, state = self.adjacency, self.state
+        with self._lock:
+            last, aging = self._last, state.aging
+            if last is not None:
+                ranks = last.ranks if last.residual is None else normalized_start(last.residual.ranks())
+                last = LastRanks(last.equation, ranks, max(last.passes, self._passes))
+        if aging is not None:
+            aging = aging._replace(references=aging.references.copy())
+        return Snapshot(adjacency, state.vertices, self.schema, aging, last)
 
     def with_current_weights(self, edges: Compressed, *, by_target: bool) -> Compressed:
         """Return the edges of the graph; if weights decay, with their weights at the latest time of the clock."""

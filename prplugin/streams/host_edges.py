@@ -123,7 +123,7 @@ class HostEdges:
         self.out_weight: Floats = adjacency.out_weight.copy()
         self.weights_depth = adjacency.out_weight_depth - 2 * adjacency.edges.roundings
         self.roundings, self.spilled = adjacency.edges.roundings, adjacency.spilled
-        self.count, self.references = np.array([adjacency.m]), references
+        self.count, self.references = np.array([adjacency.m]), None if references is None else references.copy()
 
     @property
     def m(self) -> int:
@@ -148,7 +148,7 @@ class HostEdges:
         csr = Compressed(np.append(rows.begins, rows.used), rows.indices[: rows.used], weights)
         extent = ANY if self.references is None else (ANY[0], 2.0**MAX_EXPONENT * 4)
         adjacency = Adjacency.of(csr, by_target=False, extent=extent, spilled=self.spilled, roundings=self.roundings)
-        adjacency.set_out_weight(self.out_weight, self.weights_depth)
+        adjacency.set_out_weight(self.out_weight.copy(), self.weights_depth)
         return adjacency
 
     def with_vertices(self, n: int, positions: Integers | None) -> HostEdges:

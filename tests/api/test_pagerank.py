@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 import logging
 import pickle
@@ -343,12 +342,6 @@ def test_rankings_and_errors_can_be_pickled():
     error = pickle.loads(pickle.dumps(caught.value))
     assert str(error) == str(caught.value)
     assert error.ranking.ranks.tolist() == caught.value.ranking.ranks.tolist()
-
-
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
-def test_graphs_refuse_to_be_copied(copied):
-    with pytest.raises(prplugin.PageRankError, match="cannot be pickled or copied: make it from the frame again"):
-        copied(prplugin.Graph(EDGES))
 
 
 def test_without_compiled_kernels_numpy_ranks_with_a_warning(monkeypatch):

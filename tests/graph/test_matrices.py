@@ -340,3 +340,70 @@ class TestCuGraph:
         with rapids.quietly():
             ranks = prplugin.Graph.from_cugraph(cugraph_graph).rank().frame.to_pandas()
         assert ranks["vertex"].tolist() == [0, 1, 2, 3, 4]
+
+
+# --- ids of the rows --------------------------------------------------------------------------------------------------
+
+IDS = {
+    "strings": list("ecadb"),
+    "ascending integers": [1, 5, 7, 8, 9],
+    "integers": [5, 3, 1, 2**40, 4],
+    "integers in an array": np.array([5, 3, 1, 2, 4], np.uint8),
+    "nullable": pd.Series([5, 3, 1, 2, 4], dtype="Int32"),
+    "index": pd.date_range("2026", periods=5, tz="Europe/Berlin"),
+    "category": pd.Categorical(list("ecadb")),
+    "tuples": [(1,), (), (2, 3), ("a",), (4,)],
+    "columns": pd.DataFrame({"a": [1, 1, 2, 2, 3], "b": list("xyxyx")}),
+}
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo", "arrays"])
+@pytest.mark.parametrize("kind", IDS)
+def test_ids_of_the_rows(kind, layout):
+    matrix = sparse.random_array((5, 5), density=0.5, rng=np.random.default_rng(1), format="csr")
+    given = (matrix.indptr, matrix.indices, matrix.data) if layout == "arrays" else (matrix.asformat(layout),)
+    ids = IDS[kind]
+    graph = prplugin.Graph.from_csr(*given, vertices=ids)
+    ranks = graph.rank(tol=1e-13)
+    keys = list(ids.itertuples(index=False, name=None)) if kind == "columns" else list(ids)
+    expected = prplugin.Graph.from_csr(matrix).rank(tol=1e-13).ranks
+    np.testing.assert_allclose([ranks[key] for key in keys], expected, rtol=0, atol=1e-12)
+    ascending = "integer" in kind or kind == "nullable"
+    assert list(ranks) == (sorted(keys) if ascending else keys)
+    if hasattr(ids, "dtype"):
+        assert graph.vertices.dtype == ids.dtype
+    first = graph.csr().offsets[list(ranks).index(keys[0]) + 1] - graph.csr().offsets[list(ranks).index(keys[0])]
+    assert first == matrix.indptr[1]
+
+
+def test_ids_of_lists_have_the_types_of_pandas():
+    for ids, dtype in ((["a", "b"], pd.Series(["a", "b"]).dtype), ([2, 1], np.dtype(np.int64))):
+        assert prplugin.Graph.from_csr([0, 1, 2], [1, 0], vertices=ids).vertices.dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        (["a"], "vertices has 1 id, but the matrix has 3 rows: pass one id per row"),
+        (list("abcd"), "vertices has 4 ids, but the matrix has 3 rows"),
+        (["a", "b", "a"], "vertices names 1 id more than once: 'a'. Each row of the matrix needs its own id."),
+        ([7, 7, 7], "vertices names 1 id more than once: 7"),
+        (["a", 1, 2], "mixes kinds of ids"),
+        (["a", None, "b"], "has 1 null, in row 1"),
+        ([1.0, 2.0, 3.0], "float"),
+        ("abc", "vertices must be a list, an array, a Series or a frame of ids, not 'abc'"),
+        ({7, 8, 9}, "is a set, which has no order"),
+        (pd.DataFrame({"a": [1, 1, 1], "b": [2, 2, 3]}), r"names 1 id more than once: \(1, 2\)"),
+    ],
+    ids=str,
+)
+def test_invalid_ids_of_the_rows(ids, message):
+    with pytest.raises(prplugin.PageRankError, match=message):
+        prplugin.Graph.from_csr([0, 1, 2, 3], [1, 2, 0], vertices=ids)
+
+
+def test_updates_of_a_matrix_with_ids():
+    graph = prplugin.Graph.from_csr([0, 1, 2, 3], [1, 2, 0], vertices=["a", "b", "c"])
+    graph.update(add=pd.DataFrame({"src": ["a"], "dst": ["d"]}), remove=pd.DataFrame({"src": ["a"], "dst": ["b"]}))
+    expected = pd.DataFrame({"src": ["b", "c", "a"], "dst": ["c", "a", "d"]}).pagerank()
+    assert graph.rank().to_dict() == pytest.approx(dict(expected.itertuples(index=False)), abs=2e-6)

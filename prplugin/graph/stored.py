@@ -1,0 +1,104 @@
+"""A graph as plain arrays and numbers, for pickle and for files, and the check of arrays that came from a file.
+
+An unweighted graph is stored by target: of the order of its rows nothing depends but the order within `Graph.csr`.
+Of a weighted one the list of edges is stored as well, since the last bits of sums depend on its order.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from prplugin.graph.adjacency import Adjacency, endpoints_by_target
+from prplugin.types.arrays import to_host
+from prplugin.types.compressed import Compressed
+from prplugin.types.edges import Edges, GroupedEdges, index_dtype
+
+FLOAT, LONG = np.dtype(np.float64), np.dtype(np.int64)
+
+Stored = dict[str, Any]
+
+
+def stored(adjacency: Adjacency) -> tuple[Stored, Stored]:
+    """Return the arrays of a graph, copied to the host only if they are on the GPU, and its other facts."""
+    edges, (offsets, sources, weights) = adjacency.edges, adjacency.csc
+    listed = adjacency.weighted and isinstance(edges, Edges)
+    out_weight, depth = adjacency._out_weight
+    known = {"in_offsets": offsets, "in_sources": sources, "in_weights": weights, "out_weight": out_weight}
+    if listed:
+        known |= {"source": edges.source, "destination": edges.destination, "weights": edges.weights}
+    arrays: Stored = {name: to_host(array) for name, array in known.items() if array is not None}
+    arrays["in_offsets"] = arrays["in_offsets"].astype(np.int64, copy=False)  # int32 on the GPU
+    return arrays, {
+        "n": adjacency.n, "m": adjacency.m, "weighted": adjacency.weighted, "listed": listed,
+        "extent": list(edges.extent), "spilled": edges.spilled, "roundings": edges.roundings,
+        "out_weight_depth": depth, "memory_space": adjacency.memory_space,
+    }  # fmt: skip
+
+
+def types_of(facts: Stored) -> dict[str, tuple[tuple[np.dtype[Any], ...], int]]:
+    """Return the possible types and the size of each array of a graph with these facts; raise ValueError for others."""
+    n, m = facts["n"], facts["m"]
+    for name in ("n", "m", "roundings", "out_weight_depth"):
+        if type(facts[name]) is not int or not 0 <= facts[name] < 1 << 62:
+            raise ValueError(f"{name} is {facts[name]!r}")
+    for name in ("weighted", "listed", "spilled"):
+        if type(facts[name]) is not bool:
+            raise ValueError(f"{name} is {facts[name]!r}")
+    if facts["memory_space"] not in ("host", "device"):
+        raise ValueError(f"memory_space is {facts['memory_space']!r}")
+    low, high = facts["extent"]
+    if not (type(low) is type(high) is float and low > 0 and high < float("inf")):
+        raise ValueError(f"extent is {facts['extent']!r}")
+    positions = (index_dtype(n),)
+    found = {
+        "in_offsets": ((LONG,), n + 1),
+        "in_sources": (positions, m),
+        "out_weight": ((FLOAT, LONG, np.dtype(np.int32)), n),
+    }
+    if facts["weighted"]:
+        found["in_weights"] = ((FLOAT,), m)
+    if facts["listed"]:
+        found |= {"source": (positions, m), "destination": (positions, m), "weights": ((FLOAT,), m)}
+    return found
+
+
+def restored(arrays: Stored, facts: Stored) -> Adjacency:
+    """Return the graph of arrays and facts, which `check` has to pass before an edge is read."""
+    in_edges = Compressed(arrays["in_offsets"], arrays["in_sources"], arrays.get("in_weights"))
+    out_weight, depth, extent = arrays["out_weight"], facts["out_weight_depth"], tuple(facts["extent"])
+    edges: Edges | GroupedEdges
+    if facts["listed"]:
+        ends = arrays["source"], arrays["destination"], arrays["weights"]
+        edges = Edges(*ends, facts["n"], extent, facts["spilled"], roundings=facts["roundings"])
+    else:
+        edge_list = partial(endpoints_by_target, *in_edges[:2])
+        edges = GroupedEdges((*in_edges,), out_weight, edge_list, depth, extent)
+        edges.spilled, edges.roundings = facts["spilled"], facts["roundings"]
+    adjacency = Adjacency(edges)
+    adjacency.csc = in_edges
+    adjacency.set_out_weight(out_weight, depth)
+    return adjacency
+
+
+def check(arrays: Stored, facts: Stored) -> None:
+    """Raise ValueError for arrays with which a kernel would read outside of them, or no graph can have.
+
+    Each array is read once, in NumPy's compiled loops.
+    """
+    n, m = facts["n"], facts["m"]
+    offsets = arrays["in_offsets"]
+    if offsets[0] != 0 or offsets[-1] != m or bool((offsets[1:] < offsets[:-1]).any()):
+        raise ValueError(f"in_offsets does not rise from 0 to {m:,}")
+    for name in ("in_sources", "source", "destination"):
+        positions = arrays.get(name)
+        if positions is not None and m and not (int(positions.min()) >= 0 and int(positions.max()) < n):
+            raise ValueError(f"{name} holds positions outside of 0 to {n - 1:,}")
+    for name in ("in_weights", "weights", "out_weight"):
+        values = arrays.get(name)
+        if values is not None and values.size and not (values.min() >= 0 and values.max() < np.inf):
+            raise ValueError(f"{name} holds values that are negative or not finite")
+    if not facts["weighted"] and arrays["out_weight"].sum() != m:
+        raise ValueError(f"out_weight does not sum to {m:,}")

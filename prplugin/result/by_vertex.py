@@ -1,0 +1,190 @@
+"""Ranks by vertex and by seed: lookups in the frame of a ranking, whatever its library."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Hashable, Iterator
+from functools import cached_property
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from prplugin.errors import VertexNotFoundError, counted
+from prplugin.gpu import runtime
+from prplugin.types.arrays import gpu_of, memory_space_of, to_host
+
+INTEGER_TYPE = re.compile(r"u?int(8|16|32|64)(\[pyarrow\])?", re.IGNORECASE)
+"""Names of the integer types of all libraries."""
+
+
+class Lookups:
+    """Lookups of a ranking, in its `frame`, which is converted at the first one."""
+
+    frame: Any
+    ranks: Any
+
+    @cached_property
+    def _by_vertex(self) -> ByVertex | BySeed:
+        return ByVertex(*_columns(self.frame)[1:])
+
+    def __getitem__(self, vertex: Any) -> Any:
+        return self._by_vertex[vertex]
+
+    def __contains__(self, vertex: object) -> bool:
+        return vertex in self._by_vertex
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._by_vertex)
+
+    def __len__(self) -> int:
+        return len(self._by_vertex)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_by_vertex"}
+
+    def to_dict(self) -> dict[Any, Any]:
+        """Return the ranks by vertex, in the order of `frame`; for many seeds a dict of them by seed.
+
+        Returns
+        -------
+        dict
+            {vertex: rank}, or {seed: {vertex: rank}}. Ids are Python objects, tuples if a vertex has several columns.
+        """
+        return self._by_vertex.to_dict()
+
+
+class SeedLookups(Lookups):
+    """Lookups of many rankings, by seed."""
+
+    rows: Any
+    _seeds: Callable[[int], list[Any]]
+
+    @cached_property
+    def _by_vertex(self) -> BySeed:
+        count, n = self.ranks.shape
+        counts = np.full(count, n) if self.rows is None else to_host((self.rows >= 0).sum(axis=1))
+        with runtime.device_allocation(memory_space_of(self.ranks), gpu_of(self.ranks)):
+            return BySeed(self.frame, self._seeds(count), counts)
+
+
+class ByVertex:
+    """Ids and ranks. A column of ascending integers is searched; for others a dict is built at the first lookup."""
+
+    def __init__(self, ids: list[Any], ranks: Any) -> None:
+        self._ids, self._ranks = ids, ranks
+
+    def __len__(self) -> int:
+        return len(self._ranks)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(_objects(self._ids))
+
+    def __contains__(self, vertex: object) -> bool:
+        return self._find(vertex) is not None
+
+    def __getitem__(self, vertex: Any) -> float:
+        if (rank := self._find(vertex)) is not None:
+            return rank
+        first = _objects([column[:1] for column in self._ids])
+        like = f", which are like {first[0]!r}" if first else ""
+        hint = "" if isinstance(vertex, Hashable) else " For the ranks of several, pass among= to rank."
+        raise VertexNotFoundError(
+            f"{vertex!r} is not among the {counted(len(self), 'vertex', 'vertices')} of this ranking{like}.{hint}"
+        )
+
+    def to_dict(self) -> dict[Any, float]:
+        """Return {vertex: rank}."""
+        return dict(zip(_objects(self._ids), self._ranks.tolist(), strict=True))
+
+    def _find(self, vertex: Any) -> float | None:
+        ids = self._ascending
+        if ids is None:
+            try:
+                return self._dict.get(vertex)
+            except TypeError:  # has no hash
+                return None
+        number: Any = vertex if isinstance(vertex, Real) else math.nan
+        if not ids.size or not int(ids[0]) <= number <= int(ids[-1]):
+            return None
+        row = int(np.searchsorted(ids, ids.dtype.type(int(number))))
+        return float(self._ranks[row]) if int(ids[row]) == number else None
+
+    @cached_property
+    def _dict(self) -> dict[Any, float]:
+        return self.to_dict()
+
+    @cached_property
+    def _ascending(self) -> Any:
+        """The ids, if they are one column of ascending integers; otherwise None."""
+        ids = self._ids[0]
+        integers = len(self._ids) == 1 and isinstance(ids, np.ndarray) and ids.dtype.kind in "iu"
+        return ids if integers and not (ids[1:] <= ids[:-1]).any() else None
+
+
+class BySeed:
+    """Ids and ranks of many seeds. `counts`: Number of consecutive rows of the frame of each seed."""
+
+    def __init__(self, frame: Any, seeds: list[Any], counts: Any) -> None:
+        names, ids, self._ranks = _columns(frame)
+        self._ids = ids[1 if names[0] == "seed" else len(ids) // 2 :]
+        ends = np.cumsum(counts).tolist()
+        self._rows = dict(zip(seeds, map(slice, [0, *ends], ends), strict=True))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._rows)
+
+    def __contains__(self, seed: object) -> bool:
+        return isinstance(seed, Hashable) and seed in self._rows
+
+    def __getitem__(self, seed: Any) -> dict[Any, float]:
+        if seed not in self:
+            raise VertexNotFoundError(
+                f"{seed!r} is not among the {counted(len(self), 'seed')} of these rankings, which are like "
+                f"{next(iter(self))!r}: see the column of seeds of their frame."
+            )
+        part = self._rows[seed]
+        return ByVertex([column[part] for column in self._ids], self._ranks[part]).to_dict()
+
+    def to_dict(self) -> dict[Any, dict[Any, float]]:
+        """Return {seed: {vertex: rank}}."""
+        return {seed: self[seed] for seed in self}
+
+
+def name_of(one: object) -> str:
+    """Return an id as text, without quotes; the parts of an id of several columns are separated by commas."""
+    return ", ".join(map(str, one)) if isinstance(one, (tuple, list)) else str(one)
+
+
+def _columns(frame: Any) -> tuple[list[Any], list[Any], Any]:
+    """Return names and columns of the ids of a frame of ranks, and the ranks, in host memory; compute a Dask frame."""
+    if hasattr(frame, "compute"):
+        frame = frame.compute()
+    if type(frame).__module__.partition(".")[0] == "cudf":
+        frame = frame.to_pandas()
+    names = list(getattr(frame, "column_names", frame.columns))  # of pyarrow, and of others
+    *ids, ranks = (frame[name] for name in names)
+    return names, [_plain(column) for column in ids], np.asarray(ranks)
+
+
+def _plain(column: Any) -> Any:
+    """Return a column of integers as a NumPy array, and others as what slices by position."""
+    if INTEGER_TYPE.fullmatch(str(getattr(column, "dtype", getattr(column, "type", "")))):
+        return np.asarray(column)
+    return getattr(column, "array", column)
+
+
+def _objects(columns: list[Any]) -> list[Any]:
+    """Return ids as Python objects, as tuples if there are several columns."""
+    lists = []
+    for column in columns:
+        name = next((name for name in ("tolist", "to_list", "to_pylist") if hasattr(column, name)), None)
+        lists.append(list(column) if name is None else getattr(column, name)())
+    return lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
