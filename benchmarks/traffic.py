@@ -78,6 +78,7 @@ BYTES: dict[str, str | Callable[[Mapping[str, Any]], int]] = {
     "offsets.offsets": "rows begins",
     "offsets.group_sizes": "rows sizes sizes",
     "offsets.group_of_rows": "begins rows",
+    "binned_sizes.bin_rows": "rows binned",
     "binned_sizes.binned_sizes": "rows sizes sizes",
     "exact_sums.add_exactly": "rows weights sums sums",
     "exact_sums.rounded": "sums values",

@@ -11,8 +11,9 @@ from numpy.typing import DTypeLike
 
 from prplugin.gpu import runtime
 from prplugin.gpu.runtime import THREADS, blocks_for_each, launch
-from prplugin.gpu.sort import BINS, SORTING, TILE, TILED, Column, bits_for, partitioned, sorted_by
+from prplugin.gpu.sort import BINS, SORTING, TILE, TILED, Column, bins_of, bits_for, partitioned, sorted_by
 from prplugin.numerics.rounding import compensated_depth
+from prplugin.types.arrays import copied
 from prplugin.types.edges import Floats, Integers, offset_dtype
 
 FEW_GROUPS = 1 << 16
@@ -34,8 +35,8 @@ DIGITS = 53
 SPAN = 8192
 """Groups and rows per block of `offsets`, as in offsets.cu."""
 
-COUNTED, COUNTING = 12_000, 512
-"""Counts in shared memory per block of `binned_sizes`, and its threads, as in binned_sizes.cu."""
+MOVING, MOVED, COUNTING = 512, 8192, 1024
+"""Threads and rows per block of `bin_rows`, and threads of `binned_sizes`, as in binned_sizes.cu."""
 
 PIECE, ROWS_PER_GROUP = 1 << 17, 4
 """Rows per block of `binned_sizes` or `add_exactly`: the maximum of the first and the second times the groups of a bin.
@@ -48,7 +49,7 @@ LAST_PLACE = 1075
 """Biased exponent of a float64 minus the exponent of its last place."""
 
 STATIC = 2048
-"""Bytes of static shared memory of `add_exactly`, at most."""
+"""Bytes of static shared memory of `add_exactly` and of `binned_sizes`, at most."""
 
 RUNS_SPAN, PARTIALS = 4096, 5
 """Values and ends of runs per block of `run_sums`, and 8-byte words that each block writes, as in run_sums.cu."""
@@ -99,13 +100,20 @@ def degrees(groups: Integers, n: int) -> Integers:
 def _count_binned(groups: Integers, counts: Integers) -> None:
     """Add the number of rows of each group to its count, by bins of neighbouring groups."""
     m, n = groups.size, counts.size
-    (rows,), starts, shift = partitioned(groups, bits_for(n))
+    starts, shift = bins_of(groups, bits_for(n))
     width = 1 << shift
-    parts = -(-width // COUNTED)
-    piece = max(PIECE, ROWS_PER_GROUP * width)
-    sizes = (np.int32(size) for size in (shift, parts, -(-width // parts), piece))
-    kernel = runtime.kernel("gpu/binned_sizes.cu", "binned_sizes", state_t=starts.dtype)
-    launch(kernel, _pieces(m, n, width, piece) * parts, COUNTING, m, rows, starts, *sizes, counts)
+    rows = cupy.empty(m, np.uint16 if shift <= 16 else np.uint32)
+    bin_rows, sizes = (
+        runtime.kernel("gpu/binned_sizes.cu", name, row_t=rows.dtype, state_t=starts.dtype)
+        for name in ("bin_rows", "binned_sizes")
+    )
+    launch(bin_rows, runtime.blocks_for(m, MOVED), MOVING, m, groups, np.int32(shift), copied(starts), rows)
+    parts = -(-width // ((runtime.attribute("MaxSharedMemoryPerBlockOptin") - STATIC) // 4))
+    part, piece = -(-width // parts), max(PIECE, ROWS_PER_GROUP * width)
+    runtime.with_dynamic_smem(sizes, 4 * part)
+    numbers = (np.int32(number) for number in (shift, parts, part, piece))
+    blocks = _pieces(m, n, width, piece) * parts
+    launch(sizes, blocks, COUNTING, m, rows, starts, *numbers, counts, smem=4 * part)
 
 
 def _pieces(m: int, n: int, width: int, piece: int) -> int:

@@ -53,6 +53,7 @@ ROOT = Path(__file__).parents[1]
 """Folder of the package; paths of kernels are relative to it."""
 
 CTYPES = {
+    "u2": "unsigned short",
     "i4": "int",
     "u4": "unsigned int",
     "i8": "long long",
