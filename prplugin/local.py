@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Hashable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,42 +13,39 @@ import numpy as np
 from prplugin.access import Access
 from prplugin.errors import InvalidOptionError, counted, overflow_error
 from prplugin.frames import FrameAdapter, matrices, nodes
-from prplugin.frames.columns import resolve
 from prplugin.frames.seeds import read_seeds, seed_ids
 from prplugin.frames.vertices import Vertices, format_ids
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
 from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.problem import Problem, Seeds, normalised
+from prplugin.ingest import read_frame
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.base import Method
 from prplugin.methods.estimates import (
     SPACE,
     Estimate,
-    describe_ingest_memory,
     describe_method_memory,
     describe_seeds_memory,
     estimate_graph,
     explain_oom,
 )
 from prplugin.methods.measured import TimingCache, fastest, measured
-from prplugin.methods.registry import ChoiceCache, choose, choose_batch, compile_ahead, reasons
+from prplugin.methods.registry import ChoiceCache, choose, choose_batch, reasons
 from prplugin.options import EdgeOptions, GivenByVertex, Options, proves
 from prplugin.progress import Watch
-from prplugin.queries import SeedRanks, read_entries, read_selection, remaining, requested
+from prplugin.queries import SeedRanks, read_entries, read_selection, remaining, requested, spread
 from prplugin.result.ranking import Ranking, Rankings, require_converged
 from prplugin.solver.acceleration.direct import SlowConvergence
 from prplugin.solver.batch import batches
 from prplugin.solver.loop import Outcome
 from prplugin.solver.solve import solve
 from prplugin.solver.top_k import NO_ORDER, OrderProof
-from prplugin.streams.decay import decay_weights
 from prplugin.streams.device_edges import DeviceEdges
 from prplugin.streams.graph import Aging, ChangingGraph, LastRanks, Pushed, Snapshot, Start, normalized_start
 from prplugin.streams.host_edges import HostEdges
 from prplugin.streams.local import LocalQueries, LocalRanks, Wanted
-from prplugin.types.arrays import MemorySpace, gpu_of, memory_space_of, namespace, to_host, to_memory
+from prplugin.types.arrays import MemorySpace, gpu_of, memory_space_of, to_host, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.history import Considered, History
@@ -129,37 +125,13 @@ class LocalGraph:
     ) -> LocalGraph:
         """Read a frame by its adapter; `unused_weight` is a weight column of its file that the frame lacks."""
         began = time.perf_counter()
-        memory_space = adapter.memory_space_of(edges)
-        frame, labels = adapter.open_frame(edges)
-        clock = None
-        if how.time is not None:
-            from prplugin.frames.times import Clock  # imports pandas
-
-            clock = Clock(how.half_life, how.window, how.now)
-        columns = resolve(labels, how.source, how.destination, how.weight, how.time, clock, frame)
-        weighted = columns.weight is not None
-        with (
-            explain_oom(partial(describe_ingest_memory, frame, weighted, memory_space)),
-            runtime.device_allocation(memory_space, wait=lasting),
-        ):
-            if memory_space == "device":
-                compile_ahead(weighted=weighted)
-            edge_list = not how.directed or how.duplicates != "sum" or how.half_life is not None
-            rows: Any  # Edges where edge_list
-            rows, vertices = adapter.read(frame, columns, how.vertices, edge_list=edge_list, lasting=lasting)
-            rows = drop_duplicates(rows, how.duplicates, directed=how.directed)
-            rows = rows if how.directed else with_reverse_edges(rows)
-            aging = None
-            if clock is not None and how.half_life is not None:
-                rows, references = decay_weights(rows)
-                aging = Aging(clock, references)
-            schema = how
-            if lasting:  # else no update follows
-                names = columns.source_names, columns.destination_names
-                schema = replace(how, source=names[0], destination=names[1], vertices=None)
-            label = f"column {how.weight!r}"
-            graph = cls(Adjacency(rows), vertices, label, began, lasting=lasting, schema=schema, aging=aging)
-        graph.unused_weight = columns.unused_weight if unused_weight is None else unused_weight
+        read = read_frame(edges, how, adapter, lasting=lasting)
+        with runtime.device_allocation(read.adjacency.memory_space, wait=lasting):
+            graph = cls(
+                read.adjacency, read.vertices, f"column {how.weight!r}", began, lasting=lasting, schema=read.schema,
+                aging=read.aging,
+            )  # fmt: skip
+        graph.unused_weight = read.unused_weight if unused_weight is None else unused_weight
         return graph
 
     @classmethod
@@ -287,16 +259,8 @@ class LocalGraph:
             if entries is not None and w is None and start is None:
                 local = self._rank_locally(entries, options, given, Wanted(options.top, among, excluded))
             if local is not None and local.met:
-                considered = (Considered("push", None, "few vertices near the seeds have most of the ranks"),)
-                stages = (("residuals pushed", time.perf_counter() - began),)
-                record = self._history(options, considered, stages, [(local.passes, local.error_bound)])
-                selected = None if local.shown is not None else remaining(self.n, among, excluded)
-                return Ranking(
-                    local, True, local.passes, local.error_bound, "push", time.perf_counter() - began,
-                    self._vertices.write, options.top, local.order, record, selected, self._vertices.plain_ids,
-                    local.shown,
-                )  # fmt: skip
-            v = None if entries is None else normalised(_spread(self.n, *entries), "personalization")
+                return self._local_ranking(local, options, began, (among, excluded))
+            v = None if entries is None else normalised(spread(self.n, *entries), "personalization")
             selected = remaining(self.n, among, excluded)
             equation = options.alpha, v, w
             begin: Pushed | Start = Start(start, options.tol)
@@ -402,6 +366,20 @@ class LocalGraph:
         seeds = rows, normalised(values, "personalization")
         return self._local.rank(edges, seeds, options, wanted, equal=equal)
 
+    def _local_ranking(
+        self, found: LocalRanks, options: Options, began: float, selection: tuple[Integers | None, Integers | None]
+    ) -> Ranking:
+        """Return the ranking that pushes from the seeds have proved."""
+        seconds = time.perf_counter() - began
+        considered = (Considered("push", None, "few vertices near the seeds have most of the ranks"),)
+        stages = (("residuals pushed", seconds),)
+        record = self._history(options, considered, stages, [(found.passes, found.error_bound)])
+        selected = None if found.shown is not None else remaining(self.n, *selection)
+        return Ranking(
+            found, True, found.passes, found.error_bound, "push", seconds, self._vertices.write, options.top,
+            found.order, record, selected, self._vertices.plain_ids, found.shown,
+        )  # fmt: skip
+
     def _allocating(self, *, wait: bool = True) -> Any:
         return runtime.device_allocation(self.memory_space, self._changing.state.edges.gpu, wait=wait)
 
@@ -469,10 +447,3 @@ def _iterated(
         watch.iterations, order=order, slow=slow, closer=begin.tol,
     )  # fmt: skip
     return step.ranks(), outcome
-
-
-def _spread(n: int, rows: Integers, values: Floats) -> Floats:
-    """Return n values, 0 but for those at `rows`."""
-    vector: Floats = namespace(values).zeros(n)
-    vector[rows] = values
-    return vector
