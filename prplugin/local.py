@@ -67,8 +67,6 @@ class LocalGraph:
     unused_weight: Hashable = None
     """Column of the frame that seems to hold weights, if the user did not name a weight column."""
 
-    _check: Callable[[], None] | None = None
-
     def __init__(
         self, adjacency: Adjacency, vertices: Vertices, weights: str, began: float, *, lasting: bool,
         schema: EdgeOptions | None = None, aging: Aging | None = None,
@@ -88,6 +86,7 @@ class LocalGraph:
         self._cheapest: ChoiceCache = {}
         self._reasons: dict[tuple[str, ...], tuple[Considered, ...]] = {}
         self._reading = 0.0
+        self._check: Callable[[], None] | None = None
 
     @classmethod
     def restored(
@@ -112,12 +111,11 @@ class LocalGraph:
         """Pickle the state; locks, choices and timings are made anew."""
         return LocalGraph.restored, (self.snapshot(), self.weights_label, self.unused_weight)
 
-    def __copy__(self) -> LocalGraph:
+    def __copy__(self, memo: object = None) -> LocalGraph:
+        """Return an independent graph; arrays that no update alters are shared."""
         return LocalGraph.restored(self.snapshot(), self.weights_label, self.unused_weight)
 
-    def __deepcopy__(self, memo: object) -> LocalGraph:
-        """Return an independent graph; arrays that no update alters are shared."""
-        return self.__copy__()
+    __deepcopy__ = __copy__
 
     @classmethod
     def read(
@@ -250,17 +248,20 @@ class LocalGraph:
         began, machine = time.perf_counter(), this_machine()
         record: History | None = None
         with self._allocating(wait=False):  # only this call reads the vectors, on this stream
-            entries = read_entries(self._vertices, given)
+            # No pushes on a GPU, where a vector takes fewer launches than entries.
+            dense = self.memory_space == "device" and not isinstance(given.exclude, str)
+            entries = None if dense else read_entries(self._vertices, given)
+            v = self._vector(given, "personalization") if dense else None
             w, start = self._vector(given, "dangling"), self._vector(given, "nstart")
-            own = None if entries is None else entries[0]
-            among, excluded = read_selection(self._vertices, given, own, self.memory_space)
+            among, excluded = read_selection(self._vertices, given, entries and entries[0], self.memory_space)
             watch.stage("edges")
             local = None
             if entries is not None and w is None and start is None:
                 local = self._rank_locally(entries, options, given, Wanted(options.top, among, excluded))
             if local is not None and local.met:
                 return self._local_ranking(local, options, began, (among, excluded))
-            v = None if entries is None else normalised(spread(self.n, *entries), "personalization")
+            if entries is not None:
+                v = normalised(spread(self.n, *entries), "personalization")
             selected = remaining(self.n, among, excluded)
             equation = options.alpha, v, w
             begin: Pushed | Start = Start(start, options.tol)
