@@ -126,3 +126,15 @@ def test_scale_and_dtype():
     ranking = graph.rank(scale="n", dtype="float32")
     assert ranking[3] == float(ranking.ranks[2])
     assert sum(ranking.to_dict().values()) == pytest.approx(3, abs=1e-5)
+
+
+@pytest.mark.parametrize("options", [{}, {"top": 2}, {"among": [1, 2, 3]}])
+def test_seeds_that_are_left_out_are_not_in_their_rankings(options):
+    edges = pd.DataFrame({"src": [1, 2, 3, 1, 4, 3], "dst": [2, 3, 1, 3, 1, 4]})
+    graph = prplugin.Graph(edges)
+    rankings = graph.rank(seeds=[1, 4], exclude="seeds", **options)
+    for seed in (1, 4):
+        alone = graph.rank(personalization=[seed], exclude=[seed], **options)
+        assert seed not in rankings[seed]
+        assert rankings[seed].keys() == alone.to_dict().keys()
+        assert rankings[seed] == pytest.approx(alone.to_dict(), abs=2e-6)
