@@ -31,6 +31,14 @@ VARIABLES = {"I": ("i4", "i8"), "K": ("i4", "i8"), "F": ("f8", "f4"), "G": ("f8"
 DTYPES = {np.dtype(name): name for name in ("i1", "i4", "i8", "f4", "f8", "u1")} | {np.dtype(np.bool_): "u1"}
 """Types of arguments, in the byte order of the machine."""
 
+FIXED = {name: name for name in DTYPES.values()}
+"""Types of arrays that do not depend on a type variable."""
+
+_pointer_at = ctypes.c_void_p.from_address
+
+HEADER = object.__basicsize__
+"""Bytes of an array object before the address of its data, in the ABI of NumPy; `ndarray.ctypes` takes 2 us."""
+
 INTERRUPTED = -(2**63)
 """Result of a kernel that ended since a signal handler raised an exception."""
 
@@ -98,7 +106,7 @@ class Kernel:
     def __call__(self, *arguments: object) -> int:
         """Check the arguments and call the kernel without the interpreter's lock; return its result."""
         sizes: dict[str, int] = {}
-        types: dict[str, str] = {}
+        types = FIXED.copy()
         passed = [
             parameter.checked(argument, sizes, types, self.name) if parameter.is_array else argument
             for parameter, argument in zip(self.parameters, arguments, strict=True)
@@ -137,7 +145,7 @@ class _Parameter:
         kind, _, shape = kind.partition("[")
         self.dtype = kind
         self.is_array = bool(shape)
-        self.variants = VARIABLES.get(kind, ())
+        self.variants = VARIABLES.get(kind, (kind,))
         self.written, self.optional = "!" in shape, "?" in shape
         self.dimensions: list[_Dimension] = []
         for size in shape.partition("]")[0].split(",") if shape else ():
@@ -150,26 +158,23 @@ class _Parameter:
         self.ctype: Any = ctypes.c_void_p if self.is_array else ctypes.c_double if kind == "f8" else ctypes.c_int64
 
     def checked(self, argument: object, sizes: dict[str, int], types: dict[str, str], kernel: str) -> Any:
-        """Return the address of an array, whose sizes and types are compared with those known so far."""
+        """Return the pointer to an array, whose sizes and types are compared with those known so far."""
         if argument is None and self.optional:
             return None
         if not isinstance(argument, np.ndarray):
             self._refuse(kernel, "is no array")
         dtype, flags, shape = DTYPES.get(argument.dtype, "?"), argument.flags, argument.shape
-        if self.variants:
-            if types.setdefault(self.dtype, dtype) != dtype or dtype not in self.variants:
-                self._refuse(kernel, f"has type {argument.dtype.str.lstrip('<|')}, not {types[self.dtype]}")
-        elif dtype != self.dtype:
-            self._refuse(kernel, f"has type {argument.dtype.str.lstrip('<|')}, not {self.dtype}")
+        if types.setdefault(self.dtype, dtype) != dtype or dtype not in self.variants:
+            self._refuse(kernel, f"has type {argument.dtype.str.lstrip('<|')}, not {types[self.dtype]}")
         if not (flags.carray or (flags.c_contiguous and flags.aligned and not self.written)):
             self._refuse(kernel, f"is not contiguous, aligned{' and writable' if self.written else ''}")
         if len(shape) != len(self.dimensions):
             self._refuse(kernel, f"has shape {shape}")
-        for length, (name, more, divisor) in zip(shape, self.dimensions, strict=True):
-            size = sizes.setdefault(name, length - more) if name else 0
-            if length != -(-size // divisor) + more or size < 0:
+        for axis, (name, more, divisor) in enumerate(self.dimensions):  # `zip` with strict= takes three times as long
+            size = sizes.setdefault(name, shape[axis] - more) if name else 0
+            if shape[axis] != -(-size // divisor) + more or size < 0:
                 self._refuse(kernel, f"has shape {shape}, where {sizes} are known")
-        return argument.ctypes.data
+        return _pointer_at(id(argument) + HEADER)
 
     def _refuse(self, kernel: str, why: str) -> NoReturn:
         raise TypeError(f"argument {self.name} of the kernel {kernel} {why}")

@@ -50,7 +50,7 @@ template <class Index, class Value> struct Pull {
     f64* ranks;
     Value *contributions, *next;
     f64* sums;  // blocks x 3
-    u8* order;  // rows of each block by number of in-edges; null: in their own order
+    const u8* order;  // rows of each block by number of in-edges, as by order_rows; null: in their own order
     f64 dangling = 0;  // D(x)
 
     i64 chunks() const { return (blocks + CHUNK_BLOCKS - 1) / CHUNK_BLOCKS; }
@@ -102,15 +102,6 @@ template <class Index, class Value> struct Pull {
         sums[3 * block] = sum_of_lanes(change);
         sums[3 * block + 1] = largest[0];
         sums[3 * block + 2] = sum_of_lanes(to_dangling);
-    }
-
-    // Sort the rows of a block by number of in-edges, since the ends of rows of many lengths are mispredicted.
-    void order_rows(i64 block) {
-        i64 begin = block * BLOCK_ROWS, end = least(begin + BLOCK_ROWS, n), starts[LENGTHS + 1] = {0};
-        auto length = [&](i64 row) { return least(offsets[row + 1] - offsets[row], LENGTHS - 1); };
-        for (i64 row = begin; row < end; row++) starts[length(row) + 1]++;
-        for (i64 each = 0; each < LENGTHS; each++) starts[each + 1] += starts[each];
-        for (i64 row = begin; row < end; row++) order[begin + starts[length(row)]++] = u8(row - begin);
     }
 
     // Divide the ranks z of a block by their sum, and write contributions and dangling mass. `jump`, if given, is z - y,
@@ -202,7 +193,7 @@ i64 iterate(Pull<Index, Value>& pull, Team& team, f64 norm, i64 budget, f64 goal
     blocks.divide([&](i64 block) { return pull.work_before(block); });
     chunks.divide([](i64 piece) { return piece; });
     i64 steps = 0, jump = 0;
-    bool begins = norm != 0, orders = begins;
+    bool begins = norm != 0;
     f64 factors[MOST_ROWS];
     constexpr i64 PRODUCTS = MOST_ROWS * MOST_ROWS;
     bool completed = team.run([&](i64 thread) {
@@ -243,15 +234,8 @@ i64 iterate(Pull<Index, Value>& pull, Team& team, f64 norm, i64 budget, f64 goal
                 return;
             f32* jumped = memory.mixes ? history + jump * pull.n : nullptr;
             if (begins && !in_turn(
-                              blocks,
-                              [&](i64 block) {
-                                  if (orders) pull.order_rows(block);
-                                  pull.begin_block(block, norm, jumped);
-                              },
-                              [&] {
-                                  orders = false;
-                                  pull.dangling = sum_in_groups(pull.sums + 2, pull.blocks, 3);
-                              }))
+                              blocks, [&](i64 block) { pull.begin_block(block, norm, jumped); },
+                              [&] { pull.dangling = sum_in_groups(pull.sums + 2, pull.blocks, 3); }))
                 return;
             f32* moves = mixing.ended() ? nullptr : history + mixing.free_row() * pull.n;
             if (!in_turn(
@@ -280,14 +264,26 @@ template <class Index, class Value> i64 step(Pull<Index, Value>& pull, f32* move
 
 }  // namespace
 
+// Sort the rows of each block by number of in-edges, since the ends of rows of many lengths are mispredicted.
+EXPORT order_rows(i64 n, const i64* offsets, u8* order, i64 threads) {
+    auto sort_block = [&](i64 block) {
+        i64 begin = block * BLOCK_ROWS, end = least(begin + BLOCK_ROWS, n), starts[LENGTHS + 1] = {0};
+        auto length = [&](i64 row) { return least(offsets[row + 1] - offsets[row], LENGTHS - 1); };
+        for (i64 row = begin; row < end; row++) starts[length(row) + 1]++;
+        for (i64 each = 0; each < LENGTHS; each++) starts[each + 1] += starts[each];
+        for (i64 row = begin; row < end; row++) order[begin + starts[length(row)]++] = u8(row - begin);
+    };
+    return Team(threads).for_each((n + BLOCK_ROWS - 1) / BLOCK_ROWS, sort_block) ? 0 : INTERRUPTED;
+}
+
 // Make up to `budget` steps, mixed with moves in a history of `rows` rows. `memory` is kept between calls; with `norm`,
 // the iteration begins from the ranks divided by it. A period of 0 ends the mixing.
 #define DEFINE(index, Index, value, Value)                                                                             \
     EXPORT iterate_##index##_##value(                                                                                  \
         i64 n, i64, i64 targets, i64 teleports, i64 rows, i64 budget, const i64* offsets, const Index* sources,        \
         const f64* weights, const f64* inverse, const f64* target, const f64* teleport, f64 alpha, i64 fan_in,         \
-        f64* ranks, Value* contributions, f64* sums, u8* order, f64* kept, f64 norm, f64 goal, i64 period, i64 cycles, \
-        f32* history, f64* scratch, f64* changes, i64 threads) {                                                       \
+        const u8* order, f64* ranks, Value* contributions, f64* sums, f64* kept, f64 norm, f64 goal, i64 period,       \
+        i64 cycles, f32* history, f64* scratch, f64* changes, i64 threads) {                                           \
         auto& memory = *reinterpret_cast<Memory*>(kept);                                                               \
         if (norm != 0) memory = {0, 0, 0, INFINITY, false, Mixing(period, cycles, rows), {}};                          \
         if (period == 0) memory.mixing = Mixing(), memory.mixes = false;                                               \

@@ -10,7 +10,7 @@ from prplugin.cpu.library import Kernel
 from prplugin.numerics.extrapolation import Depth
 from prplugin.numerics.rounding import rounding_depth
 from prplugin.types.compressed import Compressed
-from prplugin.types.edges import Floats
+from prplugin.types.edges import Floats, Integers
 
 BLOCK_ROWS, LANES = 256, 8
 """Rows whose norms are summed together, and interleaved sums of a block, as in row_sums.hpp and pull.cpp."""
@@ -24,9 +24,11 @@ PRODUCTS = 24 * 24
 _iterate = Kernel(
     "iterate",
     "offsets:i8[n+1] sources:I[m] weights:f8[m]? inverse:f8[n] target:f8[targets+1] teleport:f8[teleports+1] "
-    "alpha:f8 fan_in:i8 ranks:f8[n]! contributions:F[2,n]! sums:f8[n/256,3]! order:u1[n]! memory:f8[704]! "
+    "alpha:f8 fan_in:i8 order:u1[n] ranks:f8[n]! contributions:F[2,n]! sums:f8[n/256,3]! memory:f8[704]! "
     "norm:f8 goal:f8 period:i8 cycles:i8 history:f4[rows,n]!? scratch:f8[n/4096,576]!? changes:f8[budget]! threads:i8",
 )
+
+_order = Kernel("order_rows", "offsets:i8[n+1] order:u1[n]! threads:i8")
 
 step = Kernel(
     "step_rows",
@@ -45,6 +47,13 @@ def norm_depth(rows: int) -> int:
     return min(rows, BLOCK_ROWS // LANES + 3 + rounding_depth(-(-rows // BLOCK_ROWS)) + 8)
 
 
+def order_rows(offsets: Integers, threads: int) -> Integers:
+    """Return the rows of each block, counted from its first, by number of in-edges."""
+    order: Integers = np.empty(offsets.size - 1, np.uint8)
+    _order(offsets, order, threads)
+    return order
+
+
 PLAIN = Depth(0, 0)
 """Depth of the history of an iteration without mixing."""
 
@@ -53,18 +62,18 @@ class Pull:
     """Iteration of one vector; `ranks` and what belongs to it stay in the arrays of this object.
 
     `in_edges`: Offsets, sources and normalized weights.
+    `order`: Order of rows by `order_rows`.
     `inverse_out_weight`: 1 / W of each vertex, 0 for dangling ones; in weighted graphs 1 instead of 1 / W.
     `target`, `teleport`: w and (1 - alpha) * v: n entries, or one for all vertices.
     """
 
     def __init__(
-        self, in_edges: Compressed, inverse_out_weight: Floats, target: Floats, teleport: Floats, alpha: float,
-        fan_in: int, threads: int,
+        self, in_edges: Compressed, order: Integers, inverse_out_weight: Floats, target: Floats, teleport: Floats,
+        alpha: float, fan_in: int, threads: int,
     ) -> None:  # fmt: skip
         n = inverse_out_weight.size
-        self._graph = (*in_edges, inverse_out_weight, target, teleport, alpha, fan_in)
+        self._graph = (*in_edges, inverse_out_weight, target, teleport, alpha, fan_in, order)
         self._sums = np.empty((-(-n // BLOCK_ROWS), 3))
-        self._order = np.empty(n, np.uint8)
         self._memory, self._norm = np.zeros(704), 1.0
         self._contributions: Any = None
         self._history: Any = None
@@ -92,8 +101,8 @@ class Pull:
             self._history = np.empty((depth.rows, n), np.float32)
             self._scratch = np.empty((-(-n // CHUNK_ROWS), PRODUCTS))
         steps = _iterate(
-            *self._graph, self.ranks, self._contributions, self._sums, self._order, self._memory, self._norm, goal,
-            *depth, self._history, self._scratch, changes, self._threads,
+            *self._graph, self.ranks, self._contributions, self._sums, self._memory, self._norm, goal, *depth,
+            self._history, self._scratch, changes, self._threads,
         )  # fmt: skip
         self._norm, self.largest = 0.0, float(self._memory[2])
         return changes[:steps]

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from prplugin.cpu import library, sorting
-from prplugin.cpu.normalization import normalized_weights
+from prplugin.cpu.normalization import inverse_out_weight, normalized_weights
 from prplugin.cpu.sorting import offsets_of, stable_order
 from prplugin.cpu.sums import GroupSums
 from prplugin.machine import this_machine
@@ -103,6 +103,18 @@ class Adjacency:
         """Normalized weights w / W of the CSC entries on the host; None for unweighted graphs."""
         _, sources, weights = self.csc
         return None if weights is None else normalized_weights(weights, sources, self.out_weight)
+
+    @cached_property
+    def row_order(self) -> Integers:
+        """Order in which the compiled kernels sum the rows of the CSC on the host: see `prplugin.cpu.pull`."""
+        from prplugin.cpu.pull import order_rows
+
+        return order_rows(self.csc.offsets, this_machine().threads_for(self.m))
+
+    @cached_property
+    def inverse_out_weight(self) -> Floats:
+        """Factor of the ranks on the host in contributions: see `prplugin.cpu.normalization.inverse_out_weight`."""
+        return inverse_out_weight(self.out_weight, weighted=self.weighted)
 
     @cached_property
     def largest_in_degree(self) -> int:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu import library
-from prplugin.cpu.normalization import inverse_out_weight
 from prplugin.cpu.sums import fan_in_for, group_sum_depth
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Memory, Size
@@ -27,7 +26,8 @@ runs_on = "cpu"
 memory = Memory(
     memory_space="host",
     arrays=("csc", "out_weight", "normalized_weights"),
-    # Inverse out-weights, ranks, contributions old and new, 7 rows of history, their products, and the order of rows.
+    # Ranks, contributions old and new, 7 rows of history and their products; inverse out-weights and the order of rows,
+    # which the graph keeps.
     vertex=Size(4 * 8 + 7 * 4 + 3),
     # 12 more rows of history.
     many_vertex=Size(12 * 4),
@@ -111,7 +111,8 @@ class NativeStep(Step):
         v = np.array([1.0 / adjacency.n]) if problem.personalization is None else problem.personalization
         self._pull = Pull(
             Compressed(offsets, sources, adjacency.normalized_weights),
-            inverse_out_weight(adjacency.out_weight, weighted=adjacency.weighted),
+            adjacency.row_order,
+            adjacency.inverse_out_weight,
             v if problem.dangling is None else problem.dangling,
             (1 - problem.alpha) * v,
             problem.alpha,

@@ -19,7 +19,7 @@ import pytest
 from bv_files import Writer, gamma, packed, random_graph
 
 import prplugin
-from prplugin.cpu import packing
+from prplugin.cpu import packing, pull
 from prplugin.cpu import webgraph as kernels_of_webgraph
 from prplugin.cpu.library import VARIABLES, Kernel
 
@@ -69,8 +69,13 @@ def iterate(draw: Draw) -> dict[str, Any]:
         "sources": sources, "target": np.full(draw.one_of(1, size), 1 / size),
         "teleport": np.full(draw.one_of(1, size), 0.15 / size), "alpha": 0.85, "fan_in": 32, "memory": np.zeros(704),
         "norm": 1.0, "goal": draw.one_of(-1.0, 1e-6), "period": period, "cycles": cycles,
+        "order": pull.order_rows(offsets, 1),
         "history": history, "scratch": history,
     }  # fmt: skip
+
+
+def order_rows(draw: Draw) -> dict[str, Any]:
+    return {"n": draw.size, "offsets": draw.rows(draw.size, draw.size, "I")[0]}
 
 
 def step_rows(draw: Draw) -> dict[str, Any]:
@@ -327,6 +332,7 @@ INPUTS = {
     "count_numbers": count_numbers,
     "read_numbers": numbers,
     "iterate": iterate,
+    "order_rows": order_rows,
     "step_rows": step_rows,
     "count_ids": count_ids,
     "add_compensated": add_compensated,

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu import batch as kernels
-from prplugin.cpu.normalization import inverse_out_weight
 from prplugin.cpu.pull import BLOCK_ROWS
 from prplugin.cpu.sums import fan_in_for, totals
 from prplugin.graph.problem import Problem, Seeds
@@ -60,7 +59,7 @@ class NativeBatch(SeedsStep):
         self._target = problem.dangling
         self._graph = (
             offsets, sources, adjacency.normalized_weights, fan_in_for(adjacency.largest_in_degree), problem.alpha,
-            inverse_out_weight(adjacency.out_weight, weighted=adjacency.weighted), problem.dangling,
+            adjacency.inverse_out_weight, problem.dangling,
         )  # fmt: skip
         self._relaxed, self._memory = np.empty(self._n), np.empty(0, np.uint8)
 
