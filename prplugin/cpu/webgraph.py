@@ -21,7 +21,7 @@ FAULTS = (
     "it has a successor twice",
     "the length of its record is not the one in the .offsets file",
 )
-"""What is wrong with a record, by the number that a kernel writes."""
+"""Faults of records, by the number that a kernel writes."""
 
 _FILE = "bytes:u1[size] codes:i8[6] window:i8 "
 

@@ -9,8 +9,8 @@
 // Wins: where the sizes exceed the L2 cache and groups have several rows: `group_sizes` has one uncoalesced atomic
 // addition per row.
 //
-//   row_t    unsigned short where bins have at most 2^16 groups, else unsigned int
-//   state_t  unsigned int or unsigned long long
+//   distance_t  unsigned short where bins have at most 2^16 groups, else unsigned int
+//   state_t     unsigned int or unsigned long long
 
 #include "bins.cuh"
 
@@ -22,7 +22,7 @@
 
 // `next` has the begin of each bin, and afterwards its end.
 extern "C" __global__ void __launch_bounds__(MOVING, 2)
-    bin_rows(long long m, const unsigned int *rows, int shift, state_t *next, row_t *binned) {
+    bin_rows(long long m, const unsigned int *rows, int shift, state_t *next, distance_t *binned) {
     __shared__ unsigned int counts[BINS], staged[MOVED];
     __shared__ state_t moves[BINS];  // from places in the block to places among all rows
     long long first = static_cast<long long>(blockIdx.x) * MOVED;
@@ -56,18 +56,18 @@ extern "C" __global__ void __launch_bounds__(MOVING, 2)
         int place = item * MOVING + threadIdx.x;
         if (place >= held) continue;
         unsigned int row = staged[place], bin = row >> shift;
-        binned[moves[bin] + place] = static_cast<row_t>(row - (bin << shift));
+        binned[moves[bin] + place] = static_cast<distance_t>(row - (bin << shift));
     }
 }
 
 // `sizes` must be zeroed.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) binned_sizes(
-    long long m, const row_t *rows, const state_t *starts, int shift, int parts, int width, int length,
+    long long m, const distance_t *rows, const state_t *starts, int shift, int parts, int width, int length,
     unsigned int *sizes) {
     extern __shared__ unsigned int sums[];  // one per group of the part
     for (int group = threadIdx.x; group < width; group += THREADS) sums[group] = 0;
     Part part = part_of_block(m, starts, shift, parts, width, length);
-    const row_t *mine = rows + part.begin;
+    const distance_t *mine = rows + part.begin;
     unsigned int low = part.low & ((1u << shift) - 1);  // in its bin
     for (int first = threadIdx.x; first < part.rows; first += LOADS_IN_FLIGHT * THREADS) {
         unsigned int groups[LOADS_IN_FLIGHT];

@@ -104,7 +104,7 @@ def _count_binned(groups: Integers, counts: Integers) -> None:
     width = 1 << shift
     rows = cupy.empty(m, np.uint16 if shift <= 16 else np.uint32)
     bin_rows, sizes = (
-        runtime.kernel("gpu/binned_sizes.cu", name, row_t=rows.dtype, state_t=starts.dtype)
+        runtime.kernel("gpu/binned_sizes.cu", name, distance_t=rows.dtype, state_t=starts.dtype)
         for name in ("bin_rows", "binned_sizes")
     )
     launch(bin_rows, runtime.blocks_for(m, MOVED), MOVING, m, groups, np.int32(shift), copied(starts), rows)

@@ -38,7 +38,7 @@ DEFAULTS = {"REFERENCES": "UNARY", "RESIDUALS": "ZETA"}  # GAMMA for the others
 
 
 class Format(NamedTuple):
-    """What a property file says: sizes, codes by part of a record (as in `prplugin.cpu.webgraph`) and parameters."""
+    """Content of a property file: sizes, codes by part of a record (as in `prplugin.cpu.webgraph`) and parameters."""
 
     n: int
     m: int

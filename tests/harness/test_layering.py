@@ -181,6 +181,6 @@ TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 
 @pytest.mark.parametrize("path", TESTS, ids=lambda path: path.stem)
 def test_tests_import_no_other_test_and_lie_in_the_folder_of_a_package(path):
-    """What tests share is in tests/helpers."""
+    """Check that no test imports another test: shared code is in tests/helpers."""
     assert not re.search(r"^\s*(from|import) (tests|test_\w+)\b", path.read_text(), re.MULTILINE)
     assert path.parent.name in {*LAYER, "harness"}

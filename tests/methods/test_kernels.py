@@ -23,7 +23,7 @@ VARIANTS = {
     "value_t": ("int", "long long"),
     "state_t": ("unsigned int", "unsigned long long"),
     "order_t": ("int", "long long"),
-    "row_t": ("unsigned short", "unsigned int"),
+    "distance_t": ("unsigned short", "unsigned int"),
     "id_t": ("int", "unsigned int", "long long", "unsigned long long"),
     "WEIGHTED": ("0", "1"),
 }
