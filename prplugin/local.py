@@ -34,7 +34,7 @@ from prplugin.methods.measured import TimingCache, fastest, measured
 from prplugin.methods.registry import ChoiceCache, choose, choose_batch, reasons
 from prplugin.options import EdgeOptions, GivenByVertex, Options, proves
 from prplugin.progress import Watch
-from prplugin.queries import SeedRanks, read_entries, read_selection, remaining, requested, spread
+from prplugin.queries import SeedRanks, read_entries, read_selection, remaining, requested
 from prplugin.result.ranking import Ranking, Rankings, require_converged
 from prplugin.solver.acceleration.direct import SlowConvergence
 from prplugin.solver.batch import batches
@@ -45,7 +45,7 @@ from prplugin.streams.device_edges import DeviceEdges
 from prplugin.streams.graph import Aging, ChangingGraph, LastRanks, Pushed, Snapshot, Start, normalized_start
 from prplugin.streams.host_edges import HostEdges
 from prplugin.streams.local import LocalQueries, LocalRanks, Wanted
-from prplugin.types.arrays import MemorySpace, gpu_of, memory_space_of, to_host, to_memory
+from prplugin.types.arrays import MemorySpace, expand_values, gpu_of, memory_space_of, to_host, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.history import Considered, History
@@ -261,7 +261,7 @@ class LocalGraph:
             if local is not None and local.met:
                 return self._local_ranking(local, options, began, (among, excluded))
             if entries is not None:
-                v = normalised(spread(self.n, *entries), "personalization")
+                v = normalised(expand_values(entries[1], self.n, entries[0], 0.0), "personalization")
             selected = remaining(self.n, among, excluded)
             equation = options.alpha, v, w
             begin: Pushed | Start = Start(start, options.tol)

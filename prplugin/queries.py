@@ -58,13 +58,6 @@ def remaining(n: int, among: Integers | None, excluded: Integers | None) -> Inte
     return found
 
 
-def spread(n: int, rows: Integers, values: Floats) -> Floats:
-    """Return n values, 0 but for those at `rows`."""
-    vector: Floats = namespace(values).zeros(n)
-    vector[rows] = values
-    return vector
-
-
 def requested(ranks: Floats, options: Options) -> Any:
     """Return ranks in the requested scale and type."""
     return (ranks if options.scale == 1 else ranks * ranks.shape[-1]).astype(options.dtype, copy=False)

@@ -47,6 +47,7 @@ from prplugin.solver.certificate import Certificate
 from prplugin.solver.top_k import Equal, least_gap, order_of
 from prplugin.streams.host_edges import HostEdges
 from prplugin.streams.residual import ROUNDING_MARGIN, UNIT_ROUNDOFF
+from prplugin.types.arrays import expand_values
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.order import Order
 
@@ -204,9 +205,7 @@ class LocalRanks(NamedTuple):
 
     def dense(self) -> Any:
         """Return the ranks of all vertices."""
-        ranks = np.zeros(self.n, self.values.dtype)
-        ranks[self.rows] = self.values
-        return ranks
+        return expand_values(self.values, self.n, self.rows, 0.0)
 
 
 def _budget(n: int, m: int, options: Options) -> float:

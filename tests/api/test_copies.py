@@ -12,18 +12,11 @@ import pandas as pd
 import polars as pl
 import pytest
 from shown_text import error_message
+from timed_edges import random_edges
 
 import prplugin
 
 COPIES = {"copy": copy.copy, "deepcopy": copy.deepcopy, "pickle": lambda graph: pickle.loads(pickle.dumps(graph))}
-
-
-def random_edges(n=80, m=500, seed=0):
-    random = np.random.default_rng(seed)
-    return pd.DataFrame({
-        "src": random.integers(0, n, m) ** 2 // n, "dst": random.integers(0, n, m), "w": random.random(m),
-        "t": random.integers(0, 10**6, m),
-    })  # fmt: skip
 
 
 GRAPHS = {

@@ -21,6 +21,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from shown_text import error_message
+from timed_edges import random_edges
 
 import prplugin
 from prplugin.gpu.runtime import unavailable_reason
@@ -30,14 +31,6 @@ stable = pytest.importorskip("narwhals.stable.v1")
 
 PLACES = [0, 1, 2, 3, 1, 0], [1, 2, 0, 0, 3, 2]
 """Positions of the endpoints of six edges."""
-
-
-def random_edges(n=80, m=500, seed=0):
-    random = np.random.default_rng(seed)
-    return pd.DataFrame({
-        "src": random.integers(0, n, m) ** 2 // n, "dst": random.integers(0, n, m), "w": random.random(m),
-        "t": random.integers(0, 10**6, m),
-    })  # fmt: skip
 
 
 def edges_of(ids):
