@@ -10,7 +10,6 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
-from prplugin import saving
 from prplugin.calls import explain_unknown_arguments
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, counted, full_name
 from prplugin.folders import is_saved
@@ -66,6 +65,8 @@ def _read_on_cluster(edges: Any, how: EdgeOptions, *, lasting: bool) -> Distribu
 
 def _load(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool) -> LocalGraph:
     _refuse_all_but((), SAVED, how)
+    from prplugin import saving  # lazy import: few calls need it
+
     return saving.load(path)
 
 
@@ -195,6 +196,8 @@ class Constructors(Displayed):
             raise MethodUnavailableError(
                 "a graph on the workers of a Dask cluster cannot be saved: make it from a frame in this process."
             )
+        from prplugin import saving  # lazy import: few calls need it
+
         saving.save(self._graph, path)
 
     @classmethod
@@ -223,6 +226,8 @@ class Constructors(Displayed):
             If the folder is not a saved graph, is damaged, or was written by a newer version; damaged content is
             reported by the first call that uses it.
         """
+        from prplugin import saving  # lazy import: few calls need it
+
         return cls._of(saving.load(path))
 
     def _display(self) -> Display:

@@ -10,7 +10,6 @@ from prplugin.errors import InvalidOptionError
 from prplugin.folders import is_saved
 from prplugin.frames import sizes_of
 from prplugin.methods.estimates import Estimate, Ids, estimate_counts
-from prplugin.saving import load
 from prplugin.types.arrays import MemorySpace
 
 
@@ -82,6 +81,8 @@ def estimate(
         for name, described in describing.items():
             if described is not None:
                 raise InvalidOptionError(f"{name}= does not apply to a saved graph: omit it.")
+        from prplugin.saving import load  # lazy import: few calls need it
+
         return load(edges).estimate()
     for name, given in {"weighted": weighted, "ids": ids, "place": place}.items():
         if given is not None:
