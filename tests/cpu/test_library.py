@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -232,11 +231,3 @@ def test_all_instruction_levels_have_the_same_bits(copied):
     for level in libraries.glob("kernels-[2-9].*"):
         shutil.copy(libraries / f"kernels-1{suffix(sys.platform)}", level)
     assert run(RANK.replace("METHOD", "native")) == highest
-
-
-@pytest.mark.slow
-def test_the_command_compiles_the_libraries(copied):
-    copy, run = copied
-    shutil.rmtree(copy / "cpu" / "lib")
-    subprocess.run([sys.executable, copy / "cpu" / "build.py"], check=True, capture_output=True)
-    assert run(REASON) == "None"

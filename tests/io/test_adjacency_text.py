@@ -158,7 +158,7 @@ DECIMALS = st.one_of(
 )
 
 
-@settings(max_examples=examples(1000), deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(words=st.lists(DECIMALS, min_size=1, max_size=30), threads=st.integers(1, 3))
 def test_numbers_are_those_of_python(words, threads):
     text = np.frombuffer(" ".join(words).encode(), np.uint8)
