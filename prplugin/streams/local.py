@@ -133,14 +133,13 @@ class LocalQueries:
             and (isinstance(edges, HostEdges) or edges.memory_space == "host")
             and library.is_available()
             and seeds * kernels.PUSH_COST <= MAX_SEEDS_FRACTION * _budget(edges.n, edges.m, options)
-            and self._out_edges(edges).usual
         )
 
     def rank(
         self, edges: Adjacency | HostEdges, seeds: tuple[Integers, Floats], options: Options, wanted: Wanted, *,
         equal: Equal | None = None,
-    ) -> LocalRanks:  # fmt: skip
-        """Rank by pushes, until iterations over all edges are expected to take less time.
+    ) -> LocalRanks | None:  # fmt: skip
+        """Rank by pushes, until iterations over all edges are expected to take less time; None if weights are extreme.
 
         Parameters
         ----------
@@ -150,6 +149,8 @@ class LocalQueries:
             Proves that two vertices have equal ranks. If given, the order of the vertices to return is to be proved.
         """
         n, out = edges.n, self._out_edges(edges)
+        if not out.usual:
+            return None
         with self._arrays(n, out.indices.dtype) as arrays:
             return _Query(out, options, arrays, *seeds).rank(wanted, equal, _budget(n, out.m, options))
 
