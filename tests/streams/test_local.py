@@ -151,11 +151,11 @@ def test_selections_are_those_of_all_ranks(edges, weight, alpha, seeds):
 
 
 def test_more_are_asked_for_than_have_ranks():
-    chain = pd.DataFrame({"src": range(30_000), "dst": range(1, 30_001)})
-    graph = prplugin.Graph(pd.concat([chain, pd.DataFrame({"src": [0, 0], "dst": [40_000, 40_001]})]))
-    ranking = graph.rank(personalization=[29_999], top=5, exclude=[0])
+    chain = pd.DataFrame({"src": range(70_000), "dst": range(1, 70_001)})
+    graph = prplugin.Graph(pd.concat([chain, pd.DataFrame({"src": [0, 0], "dst": [80_000, 80_001]})]))
+    ranking = graph.rank(personalization=[69_999], top=5, exclude=[0])
     assert ranking.method == "push"
-    assert ranking.frame["vertex"].tolist() == [29_999, 30_000, 1, 2, 3]
+    assert ranking.frame["vertex"].tolist() == [69_999, 70_000, 1, 2, 3]
     assert ranking.frame["pagerank"].tolist()[2:] == [0.0] * 3
 
 
