@@ -24,9 +24,9 @@ Two exact ranks are in the order of z, and q_i <= z_i <= q_i + E. If q_i - q_j >
 q_i - q_j has to exceed E + F. The quotients q / Q add the rounding depth of the sum Q and one rounding.
 
 **Work.** Sweeps push what is large per edge; they end when they are expected to take longer than iterations over all
-edges, which then start from q / Q (Wu and others 2021, "Unifying the global and local approaches: an efficient power
-iteration with forward push"). Arrays of one entry per vertex are kept between queries, and only touched entries are
-cleared: a query takes time in proportion to the edges that it pushes.
+edges, which then start from (q + E / n) / (Q + E) (Wu and others 2021, "Unifying the global and local approaches: an
+efficient power iteration with forward push"). Arrays of one entry per vertex are kept between queries, and only touched
+entries are cleared: a query takes time in proportion to the edges that it pushes.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ MIN_STEPS, STEPS_PER_FACTOR = 4, 0.5
 """Iterations over all edges where ranks spread fast, and more of them per factor e of the tolerance."""
 
 TRIAL_FRACTION = 0.06
-"""Pushed edges, as a fraction of those of such iterations, that are spent while the rest is expected to take too many."""
+"""Pushed edges, as a fraction of those of such iterations, after which the rest must be expected to pay."""
 
 MAX_SEEDS_FRACTION = 1 / 16
 """Maximum number of seeds, as a fraction of the budget in pushed edges."""
@@ -193,13 +193,14 @@ class Wanted(NamedTuple):
 
 
 class LocalRanks(NamedTuple):
-    """Ranks of n vertices, of which those at `rows` are not 0.
+    """Ranks of n vertices, of which those at `rows` were touched.
 
     `values`: Ranks in the requested scale and type.
     `shown`: Positions and ranks of the vertices to return; None for all.
     `error_bound`: Proved bound of the L1 error.
     `passes`: Pushed edges, in passes over all edges.
     `met`: Whether the tolerance is met, or the order proved. If not, ranks of sum 1 for iterations to start from.
+    `elsewhere`: The rank of every other vertex.
     """
 
     n: int

@@ -199,6 +199,21 @@ def test_handed_over_iterations_meet_the_tolerance(graph, monkeypatch):
     assert np.abs(ranking.ranks - plain.ranks).sum() <= ranking.error_bound <= 1e-6
 
 
+@pytest.mark.parametrize("alpha", [0.5, 0.85, 0.95])
+@pytest.mark.parametrize("tol", [1e-3, 1e-6])
+def test_a_graph_without_locality_takes_hardly_more_work(alpha, tol):
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"src": (20_000 * random.random(200_000) ** 2).astype(int)})
+    graph = prplugin.Graph(frame.assign(dst=random.integers(0, 20_000, 200_000)))
+    seeds = frame["src"][:5].tolist()
+    several = [graph.rank(personalization=[seed], alpha=alpha, tol=tol) for seed in seeds]
+    plain = [graph.rank(personalization=[seed], alpha=alpha, tol=tol, method="native") for seed in seeds]
+    for one, other in zip(several, plain, strict=True):
+        assert one.method == other.method == "native"
+        assert one.iterations <= other.iterations + 1  # the pushes count as one at least
+        assert np.abs(one.ranks - other.ranks).sum() <= one.error_bound + other.error_bound <= 2 * tol
+
+
 @pytest.mark.parametrize("options", [
     {"tol": 0, "max_iter": 3}, {"stop": "delta"}, {"max_iter": 100}, {"method": "native"}, {"nstart": [4]},
     {"dangling": [4]}, {"threads": 1},
