@@ -245,13 +245,12 @@ class LocalGraph:
             return require_converged(rank(options, given, watch), options)
 
     def _rank_one(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
-        began, machine = time.perf_counter(), this_machine()
+        began, machine, n = time.perf_counter(), this_machine(), self._changing.state.edges.n
         record: History | None = None
         with self._allocating(wait=False):  # only this call reads the vectors, on this stream
-            # No pushes on a GPU, where a vector takes fewer launches than entries.
-            dense = self.memory_space == "device" and not isinstance(given.exclude, str)
-            entries = None if dense else read_entries(self._vertices, given)
-            v = self._vector(given, "personalization") if dense else None
+            pushes = self._local_edges(options, 1) is not None
+            entries = read_entries(self._vertices, given) if pushes or isinstance(given.exclude, str) else None
+            v = self._vector(given, "personalization") if entries is None else None
             w, start = self._vector(given, "dangling"), self._vector(given, "nstart")
             among, excluded = read_selection(self._vertices, given, entries and entries[0], self.memory_space)
             watch.stage("edges")
@@ -261,8 +260,8 @@ class LocalGraph:
             if local is not None and local.met:
                 return self._local_ranking(local, options, began, (among, excluded))
             if entries is not None:
-                v = normalised(expand_values(entries[1], self.n, entries[0], 0.0), "personalization")
-            selected = remaining(self.n, among, excluded)
+                v = normalised(expand_values(entries[1], n, entries[0], 0.0), "personalization")
+            selected = remaining(n, among, excluded)
             equation = options.alpha, v, w
             begin: Pushed | Start = Start(start, options.tol)
             if proves(options) and start is None:
@@ -315,7 +314,7 @@ class LocalGraph:
             w, start = self._vector(given, "dangling"), self._vector(given, "nstart")
             selection = read_selection(self._vertices, given, None, self.memory_space)
             watch.stage("edges")
-        found = SeedRanks(seeds, options, selection, self.n, own=isinstance(given.exclude, str))
+        found = SeedRanks(seeds, options, selection, self._changing.state.edges.n, own=isinstance(given.exclude, str))
         edges = self._local_edges(options, seeds.rows.size // seeds.count)
         left, name = np.arange(seeds.count), "push"
         if w is None and start is None and edges is not None:
@@ -328,7 +327,8 @@ class LocalGraph:
             memory_space: MemorySpace = "device" if method.runs_on == "gpu" else adjacency.memory_space
             planned = partial(describe_seeds_memory, seeds.count, adjacency.n)
             with explain_oom(planned), runtime.device_allocation(memory_space, adjacency.gpu):
-                problem, rest = Problem(adjacency, options.alpha, None, w), seeds.take(left)
+                problem = Problem(adjacency, options.alpha, None, w)
+                rest = seeds if left.size == seeds.count else seeds.take(left)
                 for batch in batches(method, problem, rest, start, options, machine, watch.iterations):
                     which = left[first : first + len(batch.ranks)]
                     first += len(which)
@@ -356,10 +356,10 @@ class LocalGraph:
         self, entries: tuple[Integers, Floats], options: Options, given: GivenByVertex, wanted: Wanted
     ) -> LocalRanks | None:
         """Rank by pushes from the seeds; None if that is not expected to pay."""
-        edges = self._local_edges(options, entries[0].size)
-        if edges is None or self._changing.follows(entries[0]):
-            return None
         rows, values = entries
+        edges = self._local_edges(options, rows.size)
+        if edges is None or self._changing.follows(rows):
+            return None
         equal = None
         if options.certified:
             known: dict[int, float] = defaultdict(float, zip(rows.tolist(), values.tolist(), strict=True))
@@ -375,7 +375,7 @@ class LocalGraph:
         considered = (Considered("push", None, "few vertices near the seeds have most of the ranks"),)
         stages = (("residuals pushed", seconds),)
         record = self._history(options, considered, stages, [(found.passes, found.error_bound)])
-        selected = None if found.shown is not None else remaining(self.n, *selection)
+        selected = None if found.shown is not None else remaining(found.n, *selection)
         return Ranking(
             found, True, found.passes, found.error_bound, "push", seconds, self._vertices.write, options.top,
             found.order, record, selected, self._vertices.plain_ids, found.shown,
@@ -402,16 +402,16 @@ class LocalGraph:
     def _stages(self, watch: Watch) -> tuple[tuple[str, float], ...]:
         """Return the seconds of each stage of a ranking that has just ended."""
         prepared = watch.begun.get("iterations", now := time.perf_counter())
-        seconds = self._reading, prepared - watch.begun["edges"], now - prepared
-        return tuple(zip(STAGES, seconds, strict=True))
+        return tuple(zip(STAGES, (self._reading, prepared - watch.begun["edges"], now - prepared), strict=True))
 
     def _history(
         self, options: Options, considered: tuple[Considered, ...], stages: tuple[tuple[str, float], ...],
         bounds: list[tuple[int, float]],
     ) -> History:  # fmt: skip
         """Return the record of a ranking that has just ended."""
+        edges = self._changing.state.edges
         return History(
-            self.n, self.m, self._weighted, options.alpha, options.tol, options.stop, considered, stages,
+            edges.n, edges.m, self._weighted, options.alpha, options.tol, options.stop, considered, stages,
             tuple(bounds), self.unused_weight,
         )  # fmt: skip
 

@@ -99,7 +99,7 @@ class SeedRanks:
         """Rank the seeds by pushes, each on one thread; return those that iterations over all edges are to rank."""
         every, left = np.arange(self._seeds.count), []
 
-        def rank(seed: int) -> LocalRanks:
+        def rank(seed: int) -> LocalRanks | None:
             part = self._seeds.slice(seed, seed + 1)
             among, excluded = self._selection
             if self._own and self._options.top is not None:
@@ -111,7 +111,7 @@ class SeedRanks:
             for first in range(0, every.size, TRIED_AT_A_TIME):
                 some = every[first : first + TRIED_AT_A_TIME]
                 for seed, found in zip(some.tolist(), pool.map(rank, some.tolist()), strict=True):
-                    if not found.met:
+                    if found is None or not found.met:
                         left.append(seed)
                     else:
                         self._keep_local(seed, found)

@@ -24,7 +24,7 @@ PRODUCTS = 24 * 24
 _iterate = Kernel(
     "iterate",
     "offsets:i8[n+1] sources:I[m] weights:f8[m]? inverse:f8[n] target:f8[targets+1] teleport:f8[teleports+1] "
-    "alpha:f8 fan_in:i8 order:u1[n] ranks:f8[n]! contributions:F[2,n]! sums:f8[n/256,3]! memory:f8[704]! "
+    "alpha:f8 fan_in:i8 order:u1[n]? ranks:f8[n]! contributions:F[2,n]! sums:f8[n/256,3]! memory:f8[704]! "
     "norm:f8 goal:f8 period:i8 cycles:i8 history:f4[rows,n]!? scratch:f8[n/4096,576]!? changes:f8[budget]! threads:i8",
 )
 
@@ -47,6 +47,10 @@ def norm_depth(rows: int) -> int:
     return min(rows, BLOCK_ROWS // LANES + 3 + rounding_depth(-(-rows // BLOCK_ROWS)) + 8)
 
 
+ORDERED_EDGES = range(100_000, 800_000)
+"""Numbers of edges of unweighted graphs whose rows are summed by number of in-edges: docs/decisions/0019."""
+
+
 def order_rows(offsets: Integers, threads: int) -> Integers:
     """Return the rows of each block, counted from its first, by number of in-edges."""
     order: Integers = np.empty(offsets.size - 1, np.uint8)
@@ -62,14 +66,14 @@ class Pull:
     """Iteration of one vector; `ranks` and what belongs to it stay in the arrays of this object.
 
     `in_edges`: Offsets, sources and normalized weights.
-    `order`: Order of rows by `order_rows`.
+    `order`: Order of rows by `order_rows`; None for their own.
     `inverse_out_weight`: 1 / W of each vertex, 0 for dangling ones; in weighted graphs 1 instead of 1 / W.
     `target`, `teleport`: w and (1 - alpha) * v: n entries, or one for all vertices.
     """
 
     def __init__(
-        self, in_edges: Compressed, order: Integers, inverse_out_weight: Floats, target: Floats, teleport: Floats,
-        alpha: float, fan_in: int, threads: int,
+        self, in_edges: Compressed, order: Integers | None, inverse_out_weight: Floats, target: Floats,
+        teleport: Floats, alpha: float, fan_in: int, threads: int,
     ) -> None:  # fmt: skip
         n = inverse_out_weight.size
         self._graph = (*in_edges, inverse_out_weight, target, teleport, alpha, fan_in, order)

@@ -9,10 +9,10 @@ namespace {
 
 constexpr i64 PUSH_COST = 4;        // of a push in edges, beside the out-edges of the vertex; as in push.py
 constexpr i64 AHEAD = 8;            // prefetch distance in pushes
-constexpr i64 POLL_VERTICES = 1 << 12;
+constexpr i64 POLL_VERTICES = 1 << 7;
 constexpr i64 BLOCK_TERMS = 1024;  // terms per block of a blocked sum; as in push.py
 constexpr f64 UNPUSHED_FRACTION = 0.9;  // of the listed residual, that a sweep leaves where it is
-constexpr f64 MIN_BUDGET_FRACTION = 1.0 / 16;  // that is spent before the rest is estimated
+constexpr i64 SPREAD = 8;  // ratio of all to listed vertices below which a trial takes a SPREAD-th of its edges
 constexpr int RESIDUAL = 0, SUM = 1, ROUNDING = 2;
 constexpr f64 MAX_RATIO = 1 << 20;  // of out-weights after and before an update, above which r is computed anew
 
@@ -90,22 +90,24 @@ template <class Index> struct Graph {
 
     // As `push_listed`.
     template <bool WEIGHTED>
-    i64 push_listed(Index* listed, i64& count, u8* is_listed, f64 listed_from, f64 goal, f64 ratio, f64 budget,
+    i64 push_listed(i64 n, Index* listed, i64& count, u8* is_listed, f64 listed_from, f64 goal, f64 ratio, f64 budget, f64 trial,
                     f64* sums) const {
-        f64 before = INFINITY, threshold = 0;
+        f64 before = INFINITY;
         i64 spent = 0, sweep = 0;
         Team team(1);
         for (f64& known = sums[RESIDUAL];; before = known) {
             f64 cost = sum_listed<WEIGHTED>(listed, count, sums);
             f64 target = goal + ratio * sums[SUM];
-            if (known <= target || spent >= budget || (spent && !sweep)) return spent;
+            if (known <= target || (spent && !sweep)) return spent;
             // The residual falls geometrically once the list no longer grows.
             f64 left = log(known / target) / log(before / known);
-            if (f64(spent) > MIN_BUDGET_FRACTION * budget && !(f64(spent) + f64(sweep) * left <= budget)) return spent;
-            threshold = UNPUSHED_FRACTION * known / cost;
+            bool is_near = spent && f64(spent) + f64(sweep) * left <= budget;
+            f64 threshold = UNPUSHED_FRACTION * known / cost;
+            auto limit = [&] { return is_near ? budget : least(count * SPREAD > n ? trial / SPREAD : trial, budget); };
+            if (f64(spent) >= limit()) return spent;
             sweep = 0;
             bool completed = team.run([&](i64) {
-                for (i64 first = 0; first < count && !team.stopped(); first += POLL_VERTICES) {
+                for (i64 first = 0; first < count && f64(spent + sweep) <= limit() && !team.stopped(); first += POLL_VERTICES) {
                     sweep += sweep_some<WEIGHTED>(first, first + POLL_VERTICES, listed, count, is_listed, listed_from, threshold,
                                                   sums[ROUNDING]);
                     team.poll();
@@ -245,17 +247,18 @@ FOR_INDICES(DEFINE_CONTRIBUTIONS)
 //
 // A sweep pushes, in the order of the list, the vertices whose residual per edge exceeds a fraction of the mean of all that
 // are listed, and every vertex without out-edges. So it pushes at least the other part of the residual, and reduces it
-// by a constant factor. Sweeps end when the listed residual is at most `goal` + `ratio` * sum(y + r), and when more than
-// `budget` edges are spent or expected to be. sums[0] becomes that residual (of vertices with out-edges), sums[1] the sum
+// by a constant factor. Sweeps end when the listed residual is at most `goal` + `ratio` * sum(y + r), when `budget` edges
+// are spent, and when `trial` are (fewer if the list has a large part of the graph) and `budget` is not expected to
+// suffice. sums[0] becomes that residual (of vertices with out-edges), sums[1] the sum
 // of y + r over listed vertices; sums[2] grows by a bound on the rounding errors as above.
 #define DEFINE_LISTED(suffix, Index)                                                                               \
-    EXPORT push_listed_##suffix(i64, i64, Index* listed, i64* count, u8* is_listed, f64 listed_from, f64 goal,   \
-                                f64 ratio, f64 budget, const i64* begins, const i64* ends, const Index* indices,              \
+    EXPORT push_listed_##suffix(i64 n, i64, Index* listed, i64* count, u8* is_listed, f64 listed_from, f64 goal,   \
+                                f64 ratio, f64 budget, f64 trial, const i64* begins, const i64* ends, const Index* indices,              \
                                 const f64* weights, const f64* out_weight, f64* y, f64 alpha, f64* r, i64 depth,   \
                                 f64* sums) {                                                                       \
         Graph<Index> graph{begins, ends, indices, weights, out_weight, y, alpha, r, f64(depth)};                   \
         auto push = weights ? &Graph<Index>::template push_listed<true> : &Graph<Index>::template push_listed<false>; \
-        return (graph.*push)(listed, *count, is_listed, listed_from, goal, ratio, budget, sums);                          \
+        return (graph.*push)(n, listed, *count, is_listed, listed_from, goal, ratio, budget, trial, sums);                          \
     }
 FOR_INDICES(DEFINE_LISTED)
 

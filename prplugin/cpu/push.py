@@ -20,7 +20,7 @@ _LISTED = "y:f8[n]! alpha:f8 r:f8[n]! depth:i8 sums:f8[3]!"
 
 push_listed = Kernel(
     "push_listed",
-    "listed:I[n]! count:i8[1]! is_listed:u1[n]! listed_from:f8 goal:f8 ratio:f8 budget:f8 " + _EDGES + _LISTED,
+    "listed:I[n]! count:i8[1]! is_listed:u1[n]! listed_from:f8 goal:f8 ratio:f8 budget:f8 trial:f8 " + _EDGES + _LISTED,
 )
 
 collect_listed = Kernel(

@@ -105,10 +105,12 @@ class Adjacency:
         return None if weights is None else normalized_weights(weights, sources, self.out_weight)
 
     @cached_property
-    def row_order(self) -> Integers:
-        """Order in which the compiled kernels sum the rows of the CSC on the host: see `prplugin.cpu.pull`."""
-        from prplugin.cpu.pull import order_rows
+    def row_order(self) -> Integers | None:
+        """Order in which the compiled kernels sum the rows of the CSC on the host, or None: see `prplugin.cpu.pull`."""
+        from prplugin.cpu.pull import ORDERED_EDGES, order_rows
 
+        if self.weighted or self.m not in ORDERED_EDGES:
+            return None
         return order_rows(self.csc.offsets, this_machine().threads_for(self.m))
 
     @cached_property

@@ -24,13 +24,14 @@ Two exact ranks are in the order of z, and q_i <= z_i <= q_i + E. If q_i - q_j >
 q_i - q_j has to exceed E + F. The quotients q / Q add the rounding depth of the sum Q and one rounding.
 
 **Work.** Sweeps push what is large per edge; they end when they are expected to take longer than iterations over all
-edges, which then start from q / Q (Wu and others 2021, "Unifying the global and local approaches: an efficient power
-iteration with forward push"). Arrays of one entry per vertex are kept between queries, and only touched entries are
-cleared: a query takes time in proportion to the edges that it pushes.
+edges, which then start from (q + E / n) / (Q + E) (Wu and others 2021, "Unifying the global and local approaches: an
+efficient power iteration with forward push"). Arrays of one entry per vertex are kept between queries, and only touched
+entries are cleared: a query takes time in proportion to the edges that it pushes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -51,11 +52,17 @@ from prplugin.types.arrays import expand_values
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.order import Order
 
-MIN_EDGES = 20_000
+MIN_EDGES = 60_000
 """Number of edges below which iterations over all of them take about as long as the calls of a query."""
 
-PUSH_SLOWDOWN = 4
+PUSH_SLOWDOWN = 6
 """Approximate time per pushed edge, relative to the time per edge of an iteration over all edges."""
+
+MIN_STEPS, STEPS_PER_FACTOR = 4, 0.5
+"""Iterations over all edges where ranks spread fast, and more of them per factor e of the tolerance."""
+
+TRIAL_FRACTION = 0.06
+"""Pushed edges, as a fraction of those of such iterations, after which the rest must be expected to pay."""
 
 MAX_SEEDS_FRACTION = 1 / 16
 """Maximum number of seeds, as a fraction of the budget in pushed edges."""
@@ -133,14 +140,13 @@ class LocalQueries:
             and (isinstance(edges, HostEdges) or edges.memory_space == "host")
             and library.is_available()
             and seeds * kernels.PUSH_COST <= MAX_SEEDS_FRACTION * _budget(edges.n, edges.m, options)
-            and self._out_edges(edges).usual
         )
 
     def rank(
         self, edges: Adjacency | HostEdges, seeds: tuple[Integers, Floats], options: Options, wanted: Wanted, *,
         equal: Equal | None = None,
-    ) -> LocalRanks:  # fmt: skip
-        """Rank by pushes, until iterations over all edges are expected to take less time.
+    ) -> LocalRanks | None:  # fmt: skip
+        """Rank by pushes, until iterations over all edges are expected to take less time; None if weights are extreme.
 
         Parameters
         ----------
@@ -150,6 +156,8 @@ class LocalQueries:
             Proves that two vertices have equal ranks. If given, the order of the vertices to return is to be proved.
         """
         n, out = edges.n, self._out_edges(edges)
+        if not out.usual:
+            return None
         with self._arrays(n, out.indices.dtype) as arrays:
             return _Query(out, options, arrays, *seeds).rank(wanted, equal, _budget(n, out.m, options))
 
@@ -185,13 +193,14 @@ class Wanted(NamedTuple):
 
 
 class LocalRanks(NamedTuple):
-    """Ranks of n vertices, of which those at `rows` are not 0.
+    """Ranks of n vertices, of which those at `rows` were touched.
 
     `values`: Ranks in the requested scale and type.
     `shown`: Positions and ranks of the vertices to return; None for all.
     `error_bound`: Proved bound of the L1 error.
     `passes`: Pushed edges, in passes over all edges.
     `met`: Whether the tolerance is met, or the order proved. If not, ranks of sum 1 for iterations to start from.
+    `elsewhere`: The rank of every other vertex.
     """
 
     n: int
@@ -202,10 +211,11 @@ class LocalRanks(NamedTuple):
     passes: int
     met: bool
     order: Order | None
+    elsewhere: float
 
     def dense(self) -> Any:
         """Return the ranks of all vertices."""
-        return expand_values(self.values, self.n, self.rows, 0.0)
+        return expand_values(self.values, self.n, self.rows, self.elsewhere)
 
 
 def _budget(n: int, m: int, options: Options) -> float:
@@ -218,6 +228,7 @@ class _Query:
 
     `goal`: Ratio R / Q at which (3) is the tolerance; 0 if rounding makes that impossible.
     `residual`, `sum`: R and Q.
+    `trial`: Number of pushed edges after which pushes end unless the rest is expected to be within the budget.
     """
 
     def __init__(self, edges: OutEdges, options: Options, arrays: _Arrays, rows: Integers, values: Floats) -> None:
@@ -231,6 +242,8 @@ class _Query:
         self._cast = Certificate(options.alpha, n, 0, exact, options.dtype, options.scale).cast
         alpha, tol = options.alpha, options.tol - self._cast
         self.goal = max(tol, 0.0) * TOL_FRACTION * (1 - alpha) / (2 * alpha) if alpha else np.inf
+        steps = MIN_STEPS - STEPS_PER_FACTOR * math.log(min(options.tol, 1.0))
+        self.trial = TRIAL_FRACTION * steps * (n + edges.m)
         self.push(np.inf, 0.0)  # only sums
 
     def rank(self, wanted: Wanted, equal: Equal | None, budget: float) -> LocalRanks:
@@ -252,11 +265,11 @@ class _Query:
         return self.result(wanted, order if met else None, bound, met=met)
 
     def push(self, ratio: float, budget: float) -> None:
-        """Push until R / Q is at most `ratio`, or more than `budget` edges are spent or expected to be."""
+        """Push until R / Q is at most `ratio`, `budget` edges are spent, or a trial shows that more are needed."""
         edges, arrays = self._edges, self._arrays
         self._spent += kernels.push_listed(
-            arrays.listed, self._count, arrays.is_listed, 0.0, 0.0, ratio, budget - self._spent, *edges[:5],
-            arrays.y, self._options.alpha, arrays.r, edges.depth, self._sums,
+            arrays.listed, self._count, arrays.is_listed, 0.0, 0.0, ratio, budget - self._spent,
+            self.trial - self._spent, *edges[:5], arrays.y, self._options.alpha, arrays.r, edges.depth, self._sums,
         )  # fmt: skip
         self.residual, self.sum = float(self._sums[0]), float(self._sums[1])
 
@@ -334,7 +347,7 @@ class _Query:
 
     def result(self, wanted: Wanted, order: Order | None, bound: float, *, met: bool) -> LocalRanks:
         """Return the ranks, and clear the arrays."""
-        arrays, count = self._arrays, int(self._count[0])
+        arrays, count, alpha = self._arrays, int(self._count[0]), self._options.alpha
         values, rows = np.empty(count), self.rows.astype(np.int64)
         shown: tuple[Integers, Any] | None = None
         if met and order is not None:
@@ -345,9 +358,16 @@ class _Query:
         elif met and wanted.top is not None:
             shown = self._highest(wanted)
         kernels.collect_listed(self.rows, arrays.is_listed, arrays.y, arrays.r, 1, values)
-        values = self._requested(values) if met else values / self.sum
+        elsewhere = 0.0
+        if met:
+            values = self._requested(values)
+        else:
+            # z is q + e; the vertices of e are not known, and its sum is at most E.
+            e = alpha * self.residual / (1 - alpha)
+            elsewhere = e / self.n / (self.sum + e)
+            values = values / (self.sum + e) + elsewhere
         passes = -(-self._spent // max(self._edges.m, 1))
-        return LocalRanks(self.n, rows, values, shown, bound, passes, met, order)
+        return LocalRanks(self.n, rows, values, shown, bound, passes, met, order, elsewhere)
 
     def _requested(self, values: Floats) -> Any:
         ranks = values / self.sum

@@ -161,8 +161,9 @@ class Residual:
             # All other residuals together may be as large as they were before.
             goal = max(norm - (self.bound - tol) * self._scale, 0.0)
             spent = kernels.push_listed(
-                selected, np.array([near.size]), is_listed, listed_from, goal, 0.0, float(n), *arrays[:-1], sums
-            )
+                selected, np.array([near.size]), is_listed, listed_from, goal, 0.0, float(n), math.inf, *arrays[:-1],
+                sums,
+            )  # fmt: skip
             self.rounding_error[0] = sums[2]
             self.measure()
         # A push with more than the least relaxation could increase ||r||; the greatest is about the mean of that and

@@ -221,7 +221,7 @@ def pushes(draw: Draw) -> dict[str, Any]:
     is_listed[listed[:some]] = 1
     return graph_rows(draw) | {
         "listed": listed, "count": np.array([some]), "is_listed": is_listed, "listed_from": draw.one_of(0.0, 0.1),
-        "goal": 1e-3, "ratio": draw.one_of(0.0, 1e-3), "budget": 1e4, "threshold": 0.1, "relaxation": 1.2,
+        "goal": 1e-3, "ratio": draw.one_of(0.0, 1e-3), "budget": 1e4, "trial": draw.one_of(10.0, 1e4), "threshold": 0.1, "relaxation": 1.2,
         "alpha": 0.85, "depth": 3, "sums": np.zeros(3),
     }  # fmt: skip
 

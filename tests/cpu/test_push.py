@@ -125,7 +125,7 @@ def test_sweeps_over_a_list_are_those_of_python(n, index, weighted, listed_from)
         threshold = 0.9 * residual / sum(degrees[u] + kernels.PUSH_COST for u in sending)
         spent += sweep_in_python(listed, marks, listed_from, edges, expected_y, 0.9, expected_r, threshold)
     arguments = *edges, y, 0.9, r, 4, sums
-    assert spent == kernels.push_listed(found, count, is_listed, listed_from, 0.0, ratio, 1e9, *arguments)
+    assert spent == kernels.push_listed(found, count, is_listed, listed_from, 0.0, ratio, 1e9, 1e9, *arguments)
     assert (y.tolist(), r.tolist()) == (expected_y.tolist(), expected_r.tolist())
     assert found[: count[0]].tolist() == listed
     assert is_listed.tolist() == marks.tolist()
@@ -145,8 +145,8 @@ def test_sweeps_end_when_their_budget_is_not_expected_to_suffice():
     seed = int(np.argmax(edges[4]))
     r[seed], marks[seed] = 1.0, True
     found = np.full(5000, seed, np.int32)
-    spent = kernels.push_listed(found, count, marks, 0.0, 0.0, 1e-12, 20_000.0, *edges, y, 0.99, r, 4, sums)
-    assert 0 < spent < 20_000
+    spent = kernels.push_listed(found, count, marks, 0.0, 0.0, 1e-12, 20_000.0, 2_000.0, *edges, y, 0.99, r, 4, sums)
+    assert 2_000 <= spent < 20_000
     assert sums[0] > 1e-12
 
 

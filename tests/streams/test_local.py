@@ -151,11 +151,11 @@ def test_selections_are_those_of_all_ranks(edges, weight, alpha, seeds):
 
 
 def test_more_are_asked_for_than_have_ranks():
-    chain = pd.DataFrame({"src": range(30_000), "dst": range(1, 30_001)})
-    graph = prplugin.Graph(pd.concat([chain, pd.DataFrame({"src": [0, 0], "dst": [40_000, 40_001]})]))
-    ranking = graph.rank(personalization=[29_999], top=5, exclude=[0])
+    chain = pd.DataFrame({"src": range(70_000), "dst": range(1, 70_001)})
+    graph = prplugin.Graph(pd.concat([chain, pd.DataFrame({"src": [0, 0], "dst": [80_000, 80_001]})]))
+    ranking = graph.rank(personalization=[69_999], top=5, exclude=[0])
     assert ranking.method == "push"
-    assert ranking.frame["vertex"].tolist() == [29_999, 30_000, 1, 2, 3]
+    assert ranking.frame["vertex"].tolist() == [69_999, 70_000, 1, 2, 3]
     assert ranking.frame["pagerank"].tolist()[2:] == [0.0] * 3
 
 
@@ -197,6 +197,21 @@ def test_handed_over_iterations_meet_the_tolerance(graph, monkeypatch):
     ranking = graph.rank(personalization=[5])
     assert ranking.method != "push"
     assert np.abs(ranking.ranks - plain.ranks).sum() <= ranking.error_bound <= 1e-6
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.85, 0.95])
+@pytest.mark.parametrize("tol", [1e-3, 1e-6])
+def test_a_graph_without_locality_takes_hardly_more_work(alpha, tol):
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"src": (20_000 * random.random(200_000) ** 2).astype(int)})
+    graph = prplugin.Graph(frame.assign(dst=random.integers(0, 20_000, 200_000)))
+    seeds = frame["src"][:5].tolist()
+    several = [graph.rank(personalization=[seed], alpha=alpha, tol=tol) for seed in seeds]
+    plain = [graph.rank(personalization=[seed], alpha=alpha, tol=tol, method="native") for seed in seeds]
+    for one, other in zip(several, plain, strict=True):
+        assert one.method == other.method == "native"
+        assert one.iterations <= other.iterations + 1  # the pushes count as one at least
+        assert np.abs(one.ranks - other.ranks).sum() <= one.error_bound + other.error_bound <= 2 * tol
 
 
 @pytest.mark.parametrize("options", [
