@@ -245,7 +245,7 @@ class LocalGraph:
             return require_converged(rank(options, given, watch), options)
 
     def _rank_one(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
-        began, machine = time.perf_counter(), this_machine()
+        began, machine, n = time.perf_counter(), this_machine(), self._changing.state.edges.n
         record: History | None = None
         with self._allocating(wait=False):  # only this call reads the vectors, on this stream
             # No pushes on a GPU, where a vector takes fewer launches than entries.
@@ -261,8 +261,8 @@ class LocalGraph:
             if local is not None and local.met:
                 return self._local_ranking(local, options, began, (among, excluded))
             if entries is not None:
-                v = normalised(expand_values(entries[1], self.n, entries[0], 0.0), "personalization")
-            selected = remaining(self.n, among, excluded)
+                v = normalised(expand_values(entries[1], n, entries[0], 0.0), "personalization")
+            selected = remaining(n, among, excluded)
             equation = options.alpha, v, w
             begin: Pushed | Start = Start(start, options.tol)
             if proves(options) and start is None:
@@ -275,7 +275,8 @@ class LocalGraph:
                 if options.method == "measured":
                     method = fastest(problem, machine, options, self._timings)
                 else:
-                    method = choose(options.method, adjacency, machine, options.method_options, self._cheapest)
+                    cheapest = self._cheapest if self._lasting else None
+                    method = choose(options.method, adjacency, machine, options.method_options, cheapest)
         if isinstance(begin, Pushed):
             name, ranks, outcome = "push", requested(begin.ranks, options), begin.outcome
             considered = (Considered(name, None, "the ranks have changed little since the last ranking"),)

@@ -16,6 +16,7 @@ from prplugin.suggestions import close_name
 
 Stop = Literal["error", "delta", "vertex", "networkx"]
 Duplicates = Literal["sum", "first", "last", "error"]
+STOPS, DUPLICATES = get_args(Stop), get_args(Duplicates)
 FLOATS = {"d": "float64", "f": "float32"}
 """Types of ranks by NumPy type character."""
 
@@ -49,7 +50,7 @@ class EdgeOptions:
             raise InvalidOptionError("time= has no effect by itself: pass half_life=, window=, or both.")
         if not isinstance(self.directed, (bool, np.bool_)):
             raise InvalidOptionError(f"directed must be True or False, not {self.directed!r}.")
-        check_choice("duplicates", self.duplicates, get_args(Duplicates))
+        check_choice("duplicates", self.duplicates, DUPLICATES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ class Options:
             )
         if self.top is not None:
             assign(self, "top", validate_int("top", self.top, least=1))
-        check_choice("stop", self.stop, get_args(Stop))
+        check_choice("stop", self.stop, STOPS)
         if not isinstance(self.certified, (bool, np.bool_)):
             raise InvalidOptionError(f"certified must be True or False, not {self.certified!r}.")
         if self.certified and (self.stop != "error" or self.tol == 0):

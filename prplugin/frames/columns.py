@@ -121,13 +121,13 @@ def resolve(
         raise InvalidOptionError(
             "a source column is named 'pagerank', which is the name of the result's column of ranks. Rename it first."
         )
-    columns = Columns([], [], None, sources, destinations, weight, None, time, clock).within(labels, "the frame", frame)
-    if weight is not None:
-        return columns
-    used = {*columns.source, *columns.destination}
-    rest = (label for at, label in enumerate(labels) if at not in used and isinstance(label, str))
-    unused_weight = next((label for label in rest if plain(label) in WEIGHTS), None)
-    return columns if unused_weight is None else replace(columns, unused_weight=unused_weight)
+    unused_weight = None
+    if weight is None:
+        used = {*sources, *destinations}
+        rest = (label for label in labels if isinstance(label, str) and label not in used)
+        unused_weight = next((label for label in rest if plain(label) in WEIGHTS), None)
+    columns = Columns([], [], None, sources, destinations, weight, None, time, clock, unused_weight)
+    return columns.within(labels, "the frame", frame)
 
 
 def _known_pair(labels: Sequence[Hashable], frame: object) -> tuple[str, str]:

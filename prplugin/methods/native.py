@@ -120,8 +120,8 @@ class NativeStep(Step):
             threads,
         )
         self._depth = depth_for(problem.alpha)
-        self._in_float64 = rounding_of(problem)
-        self.set_contribution_dtype("float64")
+        self.rounding = self._in_float64 = rounding_of(problem)
+        self._dtype = np.dtype("float64")
 
     def set_contribution_dtype(self, dtype: str) -> None:
         self._dtype = np.dtype(dtype)

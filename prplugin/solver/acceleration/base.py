@@ -81,4 +81,4 @@ class OwnIterations(Strategy):
             return None
         iterate = step.repeat if self._plain else step.advance
         passes, sums = iterate(now.goal, min(MAX_PASSES, now.last - now.passes))
-        return Proposal(passes, sums) if np.any(passes) else None
+        return Proposal(passes, sums) if np.count_nonzero(passes) else None
