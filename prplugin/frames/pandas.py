@@ -51,7 +51,7 @@ def read(
     """
     if columns.clock is not None and columns.time is not None:
         times, rows = columns.clock.read(frame.iloc[:, columns.time], f"column {columns.time_name!r}")
-        untimed = replace(columns, time=None)
+        untimed = columns._replace(time=None)
         try:
             part = frame if rows is None else frame.iloc[rows]
             edges, known = read(part, untimed, vertices, edge_list=edge_list, lasting=lasting, by_id=by_id)

@@ -99,6 +99,7 @@ def _installed() -> Iterator[str]:
 
 def _names_group(folder: str) -> bool:
     try:
-        return f"[{GROUP}]" in Path(folder, "entry_points.txt").read_text(encoding="utf-8")
+        with open(f"{folder}/entry_points.txt", "rb") as file:
+            return f"[{GROUP}]".encode() in file.read()
     except OSError:  # the distribution has no entry points
         return False
