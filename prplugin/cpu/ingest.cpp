@@ -190,9 +190,7 @@ i64 part_of(i64 size, i64 part, i64 parts) { return i64((__int128)size * part / 
         Team team(parts);                                                                                  \
         return team.for_each(parts, [&](i64 part) {                                                        \
             count(ids, part_of(m, part, parts), part_of(m, part + 1, parts), low, 0, n, counts + part * n); \
-        })                                                                                                 \
-                   ? 0                                                                                     \
-                   : INTERRUPTED;                                                                          \
+        });                                                                                                \
     }
 FOR_TWO(DEFINE)
 #undef DEFINE
@@ -203,9 +201,7 @@ FOR_TWO(DEFINE)
         Team team(parts);                                                                              \
         return team.for_each(parts, [&](i64 part) {                                                    \
             extremes(ids, part_of(m, part, parts), part_of(m, part + 1, parts), flip, found + 2 * part); \
-        })                                                                                             \
-                   ? 0                                                                                 \
-                   : INTERRUPTED;                                                                      \
+        });                                                                                            \
     }
 FOR_SIGNED(DEFINE)
 #undef DEFINE
@@ -232,7 +228,7 @@ FOR_TWO(DEFINE)
                                Code* codes, i64 limit, i64 threads) {                                             \
         Team team(least(threads, pieces));                                                                        \
         i64 next = 0, added = 0;                                                                                  \
-        bool completed = team.run([&](i64 thread) {                                                               \
+        i64 ended = team.run([&](i64 thread) {                                                                 \
             i64 part = limit / team.count(), left = part;                                                         \
             for (i64 piece; (piece = team.take(next, pieces, thread)) >= 0;) {                                    \
                 i64 last = part_of(m, piece + 1, pieces);                                                         \
@@ -240,7 +236,7 @@ FOR_TWO(DEFINE)
             }                                                                                                     \
             __atomic_fetch_add(&added, part - left, __ATOMIC_RELAXED);                                            \
         });                                                                                                       \
-        return completed ? added : INTERRUPTED;                                                                   \
+        return ended ? ended : added;                                                                                \
     }
 FOR_TWO(DEFINE)
 #undef DEFINE
@@ -253,9 +249,7 @@ FOR_TWO(DEFINE)
         return team.for_each(pieces, [&](i64 piece) {                                                        \
             i64 last = part_of(m, piece + 1, pieces);                                                        \
             for (i64 row = part_of(m, piece, pieces); row < last; row++) codes[row] = Code(less(ids[row], low)); \
-        })                                                                                                   \
-                   ? 0                                                                                       \
-                   : INTERRUPTED;                                                                            \
+        });                                                                                                  \
     }
 FOR_TWO(DEFINE)
 #undef DEFINE
@@ -267,9 +261,7 @@ FOR_TWO(DEFINE)
         Team team(threads);                                                                                \
         return team.for_each(pieces, [&](i64 piece) {                                                      \
             for (i64 row = firsts[piece]; row < lasts[piece]; row++) codes[row] = positions[codes[row]];   \
-        })                                                                                                 \
-                   ? 0                                                                                     \
-                   : INTERRUPTED;                                                                          \
+        });                                                                                                \
     }
 FOR_SIGNED(DEFINE)
 #undef DEFINE
@@ -291,9 +283,7 @@ FOR_SIGNED(DEFINE)
             for (i64 piece; (piece = team.take(filled, pieces, thread)) >= 0;)                                        \
                 fill(rows, columns, weights, first(piece), first(piece + 1), low, shift, bits,                        \
                      places + piece * buckets, pairs, bucket_weights);                                                \
-        })                                                                                                            \
-                   ? 0                                                                                                \
-                   : INTERRUPTED;                                                                                     \
+        });                                                                                                           \
     }
 FOR_SIGNED(DEFINE)
 #undef DEFINE
@@ -309,9 +299,7 @@ FOR_SIGNED(DEFINE)
             i64 bucket = order[nth], first = bucket << shift, last = least((bucket + 1) << shift, n);                  \
             sort(bounds[bucket], bounds[bucket + 1], bits, pairs, bucket_weights, last - first, offsets + first + 1,   \
                  indices, weights);                                                                                    \
-        })                                                                                                             \
-                   ? 0                                                                                                 \
-                   : INTERRUPTED;                                                                                      \
+        });                                                                                                            \
     }
 FOR_SIGNED(DEFINE)
 #undef DEFINE
