@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -49,6 +50,7 @@ def sources() -> list[Path]:
     return sorted(HERE.glob("*.cpp"))
 
 
+@cache
 def digest() -> int:
     """Return a hash of all sources, by which `prplugin.cpu.library` recognizes a stale library."""
     found = hashlib.sha256()
