@@ -10,7 +10,6 @@ import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import MethodType, ModuleType
@@ -79,7 +78,7 @@ class _Method:
         del frame.__dict__[self._name]
 
 
-class _AfterImport(MetaPathFinder):
+class _AfterImport:
     """Calls functions after the import of modules, by name. The library wrapt does so too, but takes 20 ms to load."""
 
     def __init__(self) -> None:

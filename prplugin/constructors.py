@@ -14,10 +14,6 @@ from prplugin.calls import explain_unknown_arguments
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, counted, full_name
 from prplugin.folders import is_saved
 from prplugin.frames import FIRST_ADAPTERS, LAST_ADAPTERS, FrameAdapter, adapter_for, dask, unsupported
-from prplugin.frames.matrices import is_sparse
-from prplugin.frames.nodes import read_cugraph, read_igraph, read_networkx
-from prplugin.io import EdgeFile, read_edges
-from prplugin.io.formats import recognized
 from prplugin.local import LocalGraph
 from prplugin.options import Duplicates, EdgeOptions
 from prplugin.tables import Display, Displayed
@@ -25,6 +21,7 @@ from prplugin.types.arrays import is_a
 
 if TYPE_CHECKING:
     from prplugin.distributed.run import DistributedGraph
+    from prplugin.io import EdgeFile
     from prplugin.io.adjacency import AdjacencyFile
 
 PreparedGraph: TypeAlias = "LocalGraph | DistributedGraph"
@@ -72,14 +69,35 @@ def _load(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool) -> L
 
 def _is_file(edges: object) -> bool:
     """Return whether edges are a path of a known format other than Parquet, which an adapter reads."""
-    found = recognized(os.fspath(edges))[0] if isinstance(edges, (str, os.PathLike)) else None
+    if not isinstance(edges, (str, os.PathLike)):
+        return False
+    from prplugin.io.formats import recognized  # lazy imports of what few calls need, as below
+
+    found = recognized(os.fspath(edges))[0]
     return found is not None and found.name != "parquet"
 
 
-def _read_nodes(read: Any, graph: Any, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
+def _read_nodes(reader: str, graph: Any, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
     """Read a graph of NetworkX or igraph."""
     _refuse_all_but(("weight",), full_name(graph), how)
-    return LocalGraph.from_nodes(read, graph, "weight" if how.weight is None else how.weight)
+    return _of_nodes(reader, graph, "weight" if how.weight is None else how.weight)
+
+
+def _of_nodes(reader: str, graph: object, weight: Hashable) -> LocalGraph:
+    """Read a graph of NetworkX or igraph by the function of `prplugin.frames.nodes` with this name."""
+    from prplugin.frames import nodes
+
+    began = time.perf_counter()
+    known = getattr(nodes, reader)(graph, weight)
+    adjacency, vertices = nodes.adjacency(known)
+    schema = EdgeOptions(weight="weight" if adjacency.weighted else None, directed=known.directed)
+    return LocalGraph(adjacency, vertices, known.label, began, lasting=True, schema=schema)
+
+
+def _is_sparse(edges: object) -> bool:
+    from prplugin.frames.matrices import is_sparse
+
+    return is_sparse(edges)
 
 
 def _read_matrix(matrix: Any, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
@@ -96,6 +114,8 @@ def _read_file(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool,
         raise InvalidOptionError(
             f"time= supports frames and Parquet files only: read {os.fspath(path)} into a frame first."
         )
+    from prplugin.io import read_edges
+
     return of_file(read_edges(os.fspath(path), source, destination, how.weight, **text), path, how, lasting=lasting)
 
 
@@ -103,6 +123,8 @@ def of_file(
     file: EdgeFile | AdjacencyFile, path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool
 ) -> LocalGraph:
     """Return the graph of a file that has been read; of `how`, the columns are those of the file."""
+    from prplugin.io import EdgeFile
+
     if isinstance(file, EdgeFile):
         arguments = file.graph_arguments()
         if how.vertices is not None:
@@ -141,9 +163,9 @@ SOURCES = (
     Source(_is_on_cluster, _read_on_cluster),
     Source(is_saved, _load),
     Source(_is_file, _read_file),
-    Source(partial(is_a, module="networkx", name="Graph"), partial(_read_nodes, read_networkx)),
-    Source(partial(is_a, module="igraph", name="Graph"), partial(_read_nodes, read_igraph)),
-    Source(is_sparse, _read_matrix),
+    Source(partial(is_a, module="networkx", name="Graph"), partial(_read_nodes, "read_networkx")),
+    Source(partial(is_a, module="igraph", name="Graph"), partial(_read_nodes, "read_igraph")),
+    Source(_is_sparse, _read_matrix),
     *map(_of_frames, LAST_ADAPTERS),
 )
 """All kinds of input, in the order in which they are asked whether they accept edges."""
@@ -349,6 +371,8 @@ class Constructors(Displayed):
         Graph
             The prepared graph.
         """
+        from prplugin.frames.nodes import read_cugraph
+
         return cls(**read_cugraph(graph))
 
     @classmethod
@@ -371,7 +395,7 @@ class Constructors(Displayed):
         Graph
             The prepared graph.
         """
-        return cls._of(LocalGraph.from_nodes(read_networkx, graph, weight))
+        return cls._of(_of_nodes("read_networkx", graph, weight))
 
     @classmethod
     @explain_unknown_arguments
@@ -393,4 +417,4 @@ class Constructors(Displayed):
         Graph
             The prepared graph.
         """
-        return cls._of(LocalGraph.from_nodes(read_igraph, graph, weights))
+        return cls._of(_of_nodes("read_igraph", graph, weights))

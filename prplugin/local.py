@@ -12,7 +12,7 @@ import numpy as np
 
 from prplugin.access import Access
 from prplugin.errors import InvalidOptionError, counted, overflow_error
-from prplugin.frames import FrameAdapter, matrices, nodes
+from prplugin.frames import FrameAdapter
 from prplugin.frames.seeds import read_seeds, seed_ids
 from prplugin.frames.vertices import Vertices, format_ids
 from prplugin.gpu import runtime
@@ -135,20 +135,12 @@ class LocalGraph:
     @classmethod
     def from_csr(cls, offsets: object, indices: object, weights: object, vertices: object = None) -> LocalGraph:
         """Read CSR arrays, or a sparse matrix of SciPy or CuPy; `vertices` holds the ids of the rows."""
+        from prplugin.frames import matrices  # lazy import: few graphs need it
+
         began = time.perf_counter()
         matrix = matrices.read_matrix(offsets, indices, weights)
         with runtime.device_allocation(memory_space_of(matrix.offsets), gpu_of(matrix.offsets)):
-            adjacency, known = matrices.adjacency(matrix, vertices)
-            return cls(adjacency, known, matrix.names[2], began, lasting=True)
-
-    @classmethod
-    def from_nodes(cls, read: Callable[[Any, Any], nodes.NodeGraph], graph: object, weight: Hashable) -> LocalGraph:
-        """Read a graph of NetworkX or igraph by a function of `prplugin.frames.nodes`."""
-        began = time.perf_counter()
-        known = read(graph, weight)
-        adjacency, vertices = nodes.adjacency(known)
-        schema = EdgeOptions(weight="weight" if adjacency.weighted else None, directed=known.directed)
-        return cls(adjacency, vertices, known.label, began, lasting=True, schema=schema)
+            return cls(*matrices.adjacency(matrix, vertices), matrix.names[2], began, lasting=True)
 
     @property
     def adjacency(self) -> Adjacency:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 CGROUP = Path("/sys/fs/cgroup")
 
@@ -12,8 +12,7 @@ MIN_THREADED_EDGES = 3 << 17
 """Number of edges below which one pass over the edges takes less time than the start of other threads."""
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(NamedTuple):
     """Resources that a method may use.
 
     `threads`: Number of threads that this process may run at once.

@@ -7,8 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from prplugin.errors import InvalidOptionError
 
@@ -22,8 +21,7 @@ REDRAWN_SECONDS = 0.2
 """Interval in seconds at which the bar in a notebook is redrawn."""
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(NamedTuple):
     """The state of a call of `pagerank` or `Graph.rank`.
 
     Attributes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from difflib import get_close_matches
 
 SYNONYMS = {
     "alpha": "damping damping_factor damp damping_coefficient d",
@@ -73,4 +72,6 @@ def close_name(name: str, known: Collection[str]) -> str | None:
     """Return the known name whose spelling is most similar, or None."""
     if equal := [other for other in known if plain(other) == plain(name)]:
         return equal[0] if len(equal) == 1 else None
+    from difflib import get_close_matches  # lazy import: only errors need it
+
     return next(iter(get_close_matches(name, known, 1, 0.7)), None)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Container
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
-from html import escape
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 NOTEBOOK_WIDTH = 100
 """Width in characters of output in a notebook, which does not wrap preformatted text."""
@@ -17,8 +15,7 @@ UNLIMITED = 1 << 16
 """Width in characters of output to files, large enough to avoid truncation and wrapping."""
 
 
-@dataclass(frozen=True)
-class Display:
+class Display(NamedTuple):
     """Representation of an object: a title, a table, and a remark below it.
 
     The header is omitted if `head` is empty. The columns at the positions in `left` are aligned to the left.
@@ -41,6 +38,7 @@ class Display:
 
     def html(self) -> str:
         """Return the representation as HTML."""
+        from html import escape  # lazy import: it takes as long as a small ranking
 
         def row(cells: list[str], tag: str) -> str:
             sides = ("left" if position in self.left else "right" for position in range(len(cells)))

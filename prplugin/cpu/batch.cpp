@@ -197,9 +197,9 @@ template <i64 WIDTH, class Index, class Value> struct Panels {
     i64 blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;                                                                    \
     Team team(threads);                                                                                                \
     switch (width) {                                                                                                   \
-        case 8: return use(PANELS(8, Index, Value), team) ? 0 : INTERRUPTED;                                           \
-        case 16: return use(PANELS(16, Index, Value), team) ? 0 : INTERRUPTED;                                         \
-        case 32: return use(PANELS(32, Index, Value), team) ? 0 : INTERRUPTED;                                         \
+        case 8: return use(PANELS(8, Index, Value), team);                                                             \
+        case 16: return use(PANELS(16, Index, Value), team);                                                           \
+        case 32: return use(PANELS(32, Index, Value), team);                                                           \
         default: return -1;                                                                                            \
     }
 #define PANELS(width, Index, Value)                                                                                    \

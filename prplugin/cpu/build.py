@@ -16,11 +16,11 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PACKAGE = HERE.parent
 LIBRARIES = HERE / "lib"
 
 FLAGS = [
@@ -47,13 +47,14 @@ TARGETS = {
 
 def sources() -> list[Path]:
     """Return the source files of the kernels, in a fixed order."""
-    return sorted(PACKAGE.rglob("*.cpp"))
+    return sorted(HERE.glob("*.cpp"))
 
 
+@cache
 def digest() -> int:
     """Return a hash of all sources, by which `prplugin.cpu.library` recognizes a stale library."""
     found = hashlib.sha256()
-    for file in [*sources(), *sorted(PACKAGE.rglob("*.hpp"))]:
+    for file in [*sources(), *sorted(HERE.glob("*.hpp"))]:
         found.update(file.read_bytes())
     return int.from_bytes(found.digest()[:7], "big")
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 
 from prplugin.cpu.group import as_int64, degrees, grouped
 from prplugin.cpu.library import Kernel
-from prplugin.cpu.sorting import factorize_sorted
 from prplugin.cpu.threads import bounds_of_pieces
 from prplugin.machine import this_machine
 from prplugin.types.edges import GroupedEdges, Integers, index_dtype
@@ -28,10 +28,15 @@ _insert = Kernel(
     "ids:I[m] done:i8[pieces]! slots:i8[size+1]! bits:i8 codes:K[m]! limit:i8 threads:i8",
 )
 _shift = Kernel("shift_ids", "ids:I[m] low:i8 codes:K[m]! threads:i8")
+_few = Kernel(
+    "factorize_few",
+    "values:I[count] flip:i8 slots:i4[size]! scratch:i8[4,count]! codes:K[count]! ids:I[count]! "
+    "offsets:i8[count+1]!? indices:K[count/2]!? degrees:K[count]!?",
+)
 _replace = Kernel("replace_codes", "codes:I[m]! firsts:i8[pieces] lasts:i8[pieces] positions:I[n] threads:i8")
 
-SORTED_VALUES = 1 << 12
-"""Number of values up to which they are sorted, in less time than the calls of kernels take."""
+FEW_VALUES = 1 << 15
+"""Number of values up to which one call on one thread does everything: its arrays are in the cache of a core."""
 
 MIN_TABLE_BITS = 16
 VALUES_PER_SLOT = 32
@@ -41,6 +46,10 @@ VALUES_PER_SLOT = 32
 def factorize_ids(columns: Sequence[Integers], threads: int) -> tuple[list[Integers], Integers]:
     """Factorize columns of one integer type; return codes, and the distinct ids in ascending order and that type."""
     dtype = columns[0].dtype
+    bounds = [0, *accumulate(column.size for column in columns)]
+    if bounds[-1] <= FEW_VALUES:
+        together, ids, _ = _factorized_few(columns, grouped=False)
+        return [together[first:last] for first, last in pairwise(bounds)], ids
     columns = [as_int(column) for column in columns]
     dense = dense_range(columns, dtype, threads)
     if dense is None:
@@ -58,7 +67,10 @@ def edges_by_id(columns: list[Integers], *, lasting: bool) -> tuple[GroupedEdges
     must return codes after the caller has changed the columns; a one-shot graph may alias them. Return the edges, and
     the distinct ids, ascending, in the type of the columns.
     """
-    threads = this_machine().threads_for(columns[0].size)
+    if (m := columns[0].size) <= FEW_VALUES // 2:
+        both, ids, (offsets, indices, out_degrees) = _factorized_few(columns, grouped=True)
+        return GroupedEdges((offsets, indices, None), out_degrees, lambda: (both[:m], both[m:])), ids
+    threads = this_machine().threads_for(m)
     dtype = columns[0].dtype
     endpoints = [as_int(column) for column in columns]
     dense = dense_range(endpoints, dtype, threads)
@@ -71,6 +83,21 @@ def edges_by_id(columns: list[Integers], *, lasting: bool) -> tuple[GroupedEdges
     # removed from the list, so that their memory is free before the last pass
     offsets, indices, _ = grouped(codes.pop(), codes.pop(), None, ids.size, threads)
     return GroupedEdges((offsets, indices, None), out_degrees, edge_list), ids
+
+
+def _factorized_few(columns: Sequence[Integers], *, grouped: bool) -> tuple[Integers, Integers, list[Any]]:
+    """Return codes of all values, the distinct ids, and offsets, indices and out-degrees of edges grouped by target."""
+    values = as_int(np.concatenate(columns))
+    count, dtype = values.size, columns[0].dtype
+    codes, ids = np.empty(count, index_dtype(count)), np.empty_like(values)
+    slots, scratch = np.empty(1 << (2 * count).bit_length(), np.int32), np.empty((4, count), np.int64)
+    edges: list[Any] = [None] * 3
+    if grouped:
+        edges = [np.empty(count + 1, np.int64), np.empty_like(codes[: count // 2]), np.empty_like(codes)]
+    n = _few(values, 0 if dtype == np.uint64 else EMPTY, slots, scratch, codes, ids, *edges)
+    if grouped:  # copies, so that the graph keeps no more than it needs
+        edges = [edges[0][: n + 1].copy(), edges[1], edges[2][:n].copy()]
+    return codes, ids[:n].astype(dtype), edges
 
 
 def _by_range(
@@ -159,8 +186,6 @@ def replace_codes(columns: list[Any], position: Any, threads: int) -> list[Any]:
 def by_hash(columns: list[Any], dtype: np.dtype[Any], threads: int) -> tuple[list[Integers], Integers]:
     """Insert all ids into a hash table, sort the distinct ones, and map each slot to the position of its id."""
     values = sum(column.size for column in columns)
-    if values <= SORTED_VALUES:
-        return factorize_sorted(columns, dtype)
     table = _Table(min((2 * values).bit_length(), max(MIN_TABLE_BITS, (values // VALUES_PER_SLOT).bit_length())))
     slots = table.insert(columns, threads)
     ids, _, positions = table.ascending(dtype, threads)

@@ -38,11 +38,11 @@ template <class Index> void extremes(const Index* ids, i64 first, i64 last, i64 
     found[1] = high;
 }
 
+constexpr u64 GOLDEN = 0x9E3779B97F4A7C15u;  // of Fibonacci hashing: 2**64 over the golden ratio
+
 // Insert ids by open addressing until none of the `left` new ones is left; return the first row that is not inserted.
-// The factor of Fibonacci hashing is 2**64 over the golden ratio.
 template <class Index, class Code>
 i64 insert(const Index* ids, i64 row, i64 last, i64* slots, i64 size, i64 bits, Code* codes, i64& left) {
-    constexpr u64 GOLDEN = 0x9E3779B97F4A7C15u;
     i64 mask = size - 2, shift = 64 - bits;
     for (; row < last; row++) {
         if (row + AHEAD < last) __builtin_prefetch(&slots[(u64(i64(ids[row + AHEAD])) * GOLDEN) >> shift]);
@@ -125,6 +125,57 @@ void sort_by_size(i64 buckets, const i64* bounds, i64* order) {
     for (i64 bucket = 0; bucket < buckets; bucket++) order[starts[place(bucket)]++] = bucket;
 }
 
+// Number the distinct ids ^ flip of a few values in the order of their first occurrence; return how many there are.
+template <class Index, class Code>
+i64 number(i64 count, const Index* values, u64 flip, i64 size, i32* slots, u64* ids, Code* codes) {
+    i64 n = 0, mask = size - 1, shift = 64 - __builtin_ctzll(u64(size));
+    memset(slots, -1, size * sizeof *slots);
+    for (i64 row = 0; row < count; row++) {
+        u64 id = u64(i64(values[row])) ^ flip;
+        i64 slot = i64((id * GOLDEN) >> shift);
+        while (slots[slot] >= 0 && ids[slots[slot]] != id) slot = (slot + 1) & mask;
+        if (slots[slot] < 0) {
+            ids[n] = id;
+            slots[slot] = i32(n++);
+        }
+        codes[row] = Code(slots[slot]);
+    }
+    return n;
+}
+
+// Sort n distinct ids, which begin at scratch[0], by radix; write them ^ flip, and the position of each.
+template <class Index> void sort_ids(i64 n, i64 count, u64* scratch, u64 flip, i32* positions, Index* sorted) {
+    u64 *ids = scratch, *order = ids + count, *to = order + count, *to_order = to + count, differing = 0;
+    for (i64 i = 0; i < n; i++) order[i] = u64(i), differing |= ids[i] ^ ids[0];
+    for (i64 shift = 0; shift < 64; shift += 8) {
+        if (!(differing >> shift & 255)) continue;
+        i64 starts[257] = {0};
+        for (i64 i = 0; i < n; i++) starts[(ids[i] >> shift & 255) + 1]++;
+        for (i64 digit = 0; digit < 256; digit++) starts[digit + 1] += starts[digit];
+        for (i64 i = 0; i < n; i++) {
+            i64 place = starts[ids[i] >> shift & 255]++;
+            to[place] = ids[i], to_order[place] = order[i];
+        }
+        u64 *from = ids, *from_order = order;
+        ids = to, order = to_order, to = from, to_order = from_order;
+    }
+    for (i64 i = 0; i < n; i++) sorted[i] = Index(ids[i] ^ flip), positions[order[i]] = i32(i);
+}
+
+// Group edges by target in the order of the frame, and count those of each source, on one thread.
+template <class Code>
+void group(i64 m, const Code* sources, const Code* targets, i64 n, i64* offsets, Code* indices, Code* degrees) {
+    memset(offsets, 0, (n + 1) * sizeof *offsets);
+    memset(degrees, 0, n * sizeof *degrees);
+    for (i64 edge = 0; edge < m; edge++) degrees[sources[edge]]++, offsets[targets[edge] + 1]++;
+    for (i64 row = 0, start = 0; row < n; row++) {
+        i64 size = offsets[row + 1];
+        offsets[row + 1] = start;
+        start += size;
+    }
+    for (i64 edge = 0; edge < m; edge++) indices[offsets[targets[edge] + 1]++] = sources[edge];
+}
+
 i64 part_of(i64 size, i64 part, i64 parts) { return i64((__int128)size * part / parts); }
 
 }  // namespace
@@ -139,9 +190,7 @@ i64 part_of(i64 size, i64 part, i64 parts) { return i64((__int128)size * part / 
         Team team(parts);                                                                                  \
         return team.for_each(parts, [&](i64 part) {                                                        \
             count(ids, part_of(m, part, parts), part_of(m, part + 1, parts), low, 0, n, counts + part * n); \
-        })                                                                                                 \
-                   ? 0                                                                                     \
-                   : INTERRUPTED;                                                                          \
+        });                                                                                                \
     }
 FOR_TWO(DEFINE)
 #undef DEFINE
@@ -152,11 +201,24 @@ FOR_TWO(DEFINE)
         Team team(parts);                                                                              \
         return team.for_each(parts, [&](i64 part) {                                                    \
             extremes(ids, part_of(m, part, parts), part_of(m, part + 1, parts), flip, found + 2 * part); \
-        })                                                                                             \
-                   ? 0                                                                                 \
-                   : INTERRUPTED;                                                                      \
+        });                                                                                            \
     }
 FOR_SIGNED(DEFINE)
+#undef DEFINE
+
+// Factorize a few values in ascending order of id, on one thread; return the number of ids. Unless `offsets` is null, the
+// values are sources, then destinations of edges, which are grouped by target. `size` is a power of two above `count`.
+#define DEFINE(suffix, Index, Code)                                                                               \
+    EXPORT factorize_few_##suffix(i64 count, i64 size, const Index* values, i64 flip, i32* slots, i64* scratch,   \
+                                  Code* codes, Index* ids, i64* offsets, Code* indices, Code* degrees) {          \
+        auto keys = reinterpret_cast<u64*>(scratch);                                                              \
+        i64 n = number(count, values, u64(flip), size, slots, keys, codes);                                       \
+        sort_ids(n, count, keys, u64(flip), slots, ids);                                                          \
+        for (i64 row = 0; row < count; row++) codes[row] = slots[codes[row]];                                     \
+        if (offsets) group(count / 2, codes, codes + count / 2, n, offsets, indices, degrees);                    \
+        return n;                                                                                                 \
+    }
+FOR_TWO(DEFINE)
 #undef DEFINE
 
 // Insert ids into a table until `limit` are new, an equal part by each thread; write their slots to `codes`. The rows of
@@ -166,7 +228,7 @@ FOR_SIGNED(DEFINE)
                                Code* codes, i64 limit, i64 threads) {                                             \
         Team team(least(threads, pieces));                                                                        \
         i64 next = 0, added = 0;                                                                                  \
-        bool completed = team.run([&](i64 thread) {                                                               \
+        i64 ended = team.run([&](i64 thread) {                                                                 \
             i64 part = limit / team.count(), left = part;                                                         \
             for (i64 piece; (piece = team.take(next, pieces, thread)) >= 0;) {                                    \
                 i64 last = part_of(m, piece + 1, pieces);                                                         \
@@ -174,7 +236,7 @@ FOR_SIGNED(DEFINE)
             }                                                                                                     \
             __atomic_fetch_add(&added, part - left, __ATOMIC_RELAXED);                                            \
         });                                                                                                       \
-        return completed ? added : INTERRUPTED;                                                                   \
+        return ended ? ended : added;                                                                                \
     }
 FOR_TWO(DEFINE)
 #undef DEFINE
@@ -187,9 +249,7 @@ FOR_TWO(DEFINE)
         return team.for_each(pieces, [&](i64 piece) {                                                        \
             i64 last = part_of(m, piece + 1, pieces);                                                        \
             for (i64 row = part_of(m, piece, pieces); row < last; row++) codes[row] = Code(less(ids[row], low)); \
-        })                                                                                                   \
-                   ? 0                                                                                       \
-                   : INTERRUPTED;                                                                            \
+        });                                                                                                  \
     }
 FOR_TWO(DEFINE)
 #undef DEFINE
@@ -201,9 +261,7 @@ FOR_TWO(DEFINE)
         Team team(threads);                                                                                \
         return team.for_each(pieces, [&](i64 piece) {                                                      \
             for (i64 row = firsts[piece]; row < lasts[piece]; row++) codes[row] = positions[codes[row]];   \
-        })                                                                                                 \
-                   ? 0                                                                                     \
-                   : INTERRUPTED;                                                                          \
+        });                                                                                                \
     }
 FOR_SIGNED(DEFINE)
 #undef DEFINE
@@ -225,9 +283,7 @@ FOR_SIGNED(DEFINE)
             for (i64 piece; (piece = team.take(filled, pieces, thread)) >= 0;)                                        \
                 fill(rows, columns, weights, first(piece), first(piece + 1), low, shift, bits,                        \
                      places + piece * buckets, pairs, bucket_weights);                                                \
-        })                                                                                                            \
-                   ? 0                                                                                                \
-                   : INTERRUPTED;                                                                                     \
+        });                                                                                                           \
     }
 FOR_SIGNED(DEFINE)
 #undef DEFINE
@@ -243,9 +299,7 @@ FOR_SIGNED(DEFINE)
             i64 bucket = order[nth], first = bucket << shift, last = least((bucket + 1) << shift, n);                  \
             sort(bounds[bucket], bounds[bucket + 1], bits, pairs, bucket_weights, last - first, offsets + first + 1,   \
                  indices, weights);                                                                                    \
-        })                                                                                                             \
-                   ? 0                                                                                                 \
-                   : INTERRUPTED;                                                                                      \
+        });                                                                                                            \
     }
 FOR_SIGNED(DEFINE)
 #undef DEFINE

@@ -53,8 +53,8 @@ class Team {
 
     i64 count() const { return count_; }
 
-    // Call body(thread) on every thread of the team; return whether the call was not interrupted.
-    template <class Body> bool run(const Body& body) {
+    // Call body(thread) on every thread of the team; return 0, or INTERRUPTED.
+    template <class Body> i64 run(const Body& body) {
         struct Start {
             Team* team;
             const Body* body;
@@ -77,11 +77,11 @@ class Team {
         __atomic_store_n(&released_, true, __ATOMIC_RELEASE);
         body(0);
         for (i64 thread = 1; thread < started; thread++) pthread_join(handles[thread], nullptr);
-        return !stopped();
+        return stopped() ? INTERRUPTED : 0;
     }
 
     // Call body(piece) for the pieces 0 .. count - 1, each on the thread that is free next.
-    template <class Body> bool for_each(i64 count, const Body& body) {
+    template <class Body> i64 for_each(i64 count, const Body& body) {
         count_ = most<i64>(1, least(count_, count));
         i64 next = 0;
         return run([&](i64 thread) {

@@ -100,9 +100,7 @@ EXPORT count_numbers(i64, i64 pieces, const u8* text, const i64* bounds, i64 com
         walk(text, bounds[piece], bounds[piece + 1], comment, [&] { begun++; }, [&](i64, i64) { found++; });
         tokens[piece] = found;
         lines[piece] = begun;
-    })
-               ? 0
-               : INTERRUPTED;
+    });
 }
 
 // Write all numbers, and for each line the place of its first one; for each piece the byte of the first field that is no
@@ -119,7 +117,5 @@ EXPORT read_numbers(i64, i64 pieces, i64, i64, const u8* text, const i64* bounds
                  values[token++] = value;
              });
         faults[piece] = fault;
-    })
-               ? 0
-               : INTERRUPTED;
+    });
 }

@@ -54,8 +54,8 @@ template <class Index> struct Entries {
 };
 
 template <class Index>
-bool sort_rows(i64 count, const i64* rows, const i64* starts, const i64* offsets, const Index* sources,
-               const Index* position, const f64* weights, Entries<Index> sorted, Entries<Index> scratch, i64 threads) {
+i64 sort_rows(i64 count, const i64* rows, const i64* starts, const i64* offsets, const Index* sources,
+              const Index* position, const f64* weights, Entries<Index> sorted, Entries<Index> scratch, i64 threads) {
     return Team(threads).for_each((count + PIECE_ROWS - 1) / PIECE_ROWS, [&](i64 piece) {
         for (i64 k = piece * PIECE_ROWS; k < least((piece + 1) * PIECE_ROWS, count); k++) {
             i64 first = offsets[rows[k]], size = starts[k + 1] - starts[k];
@@ -150,9 +150,7 @@ i64 pack_part(i64 rows, const i64* starts, const Index* sources, i64 bits, i64 b
                               i64 threads) {                                                                         \
         return sort_rows(count, rows, starts, offsets, sources, position, weights,                                   \
                          Entries<Index>{sorted_sources, sorted_weights}, Entries<Index>{scratch, scratch_weights},   \
-                         threads)                                                                                    \
-                   ? 0                                                                                               \
-                   : INTERRUPTED;                                                                                    \
+                         threads);                                                                                   \
     }
 FOR_INDICES(DEFINE_SORT)
 
@@ -165,13 +163,9 @@ FOR_INDICES(DEFINE_SORT)
     EXPORT pack_parts_##suffix(i64 rows, i64, i64 parts, i64 width, i64 pieces, const i64* starts,                   \
                                const Index* sources, i64 bits, const i64* begins, u8* data, i64* table, i64* sizes,  \
                                i64 threads) {                                                                        \
-        return Team(threads).for_each(parts,                                                                         \
-                                      [&](i64 part) {                                                                \
-                                          sizes[part] = pack_part(rows, starts, sources, bits, begins[part],         \
-                                                                  begins[part + 1], data + part * width,             \
-                                                                  table + 2 * part * pieces);                        \
-                                      })                                                                             \
-                   ? 0                                                                                               \
-                   : INTERRUPTED;                                                                                    \
+        return Team(threads).for_each(parts, [&](i64 part) {                                                         \
+            sizes[part] = pack_part(rows, starts, sources, bits, begins[part], begins[part + 1], data + part * width,\
+                                    table + 2 * part * pieces);                                                      \
+        });                                                                                                          \
     }
 FOR_INDICES(DEFINE_PACK)

@@ -196,7 +196,7 @@ i64 iterate(Pull<Index, Value>& pull, Team& team, f64 norm, i64 budget, f64 goal
     bool begins = norm != 0;
     f64 factors[MOST_ROWS];
     constexpr i64 PRODUCTS = MOST_ROWS * MOST_ROWS;
-    bool completed = team.run([&](i64 thread) {
+    i64 ended = team.run([&](i64 thread) {
         // Call work(piece) for all pieces on all threads, then finish() on one of them.
         auto in_turn = [&](Shares& shares, auto work, auto finish) {
             shares.work(team, thread, work);
@@ -250,7 +250,7 @@ i64 iterate(Pull<Index, Value>& pull, Team& team, f64 norm, i64 budget, f64 goal
                 return;
         }
     });
-    return completed ? steps : INTERRUPTED;
+    return ended ? ended : steps;
 }
 
 // Make one step; the sums of its blocks are left in `pull.sums`.
@@ -259,7 +259,7 @@ template <class Index, class Value> i64 step(Pull<Index, Value>& pull, f32* move
     Shares blocks(team.count(), pull.blocks);
     blocks.divide([&](i64 block) { return pull.work_before(block); });
     auto step_block = [&](i64 block) { pull.step_block(block, moves); };
-    return team.run([&](i64 thread) { blocks.work(team, thread, step_block); }) ? 0 : INTERRUPTED;
+    return team.run([&](i64 thread) { blocks.work(team, thread, step_block); });
 }
 
 }  // namespace
@@ -273,7 +273,7 @@ EXPORT order_rows(i64 n, const i64* offsets, u8* order, i64 threads) {
         for (i64 each = 0; each < LENGTHS; each++) starts[each + 1] += starts[each];
         for (i64 row = begin; row < end; row++) order[begin + starts[length(row)]++] = u8(row - begin);
     };
-    return Team(threads).for_each((n + BLOCK_ROWS - 1) / BLOCK_ROWS, sort_block) ? 0 : INTERRUPTED;
+    return Team(threads).for_each((n + BLOCK_ROWS - 1) / BLOCK_ROWS, sort_block);
 }
 
 // Make up to `budget` steps, mixed with moves in a history of `rows` rows. `memory` is kept between calls; with `norm`,

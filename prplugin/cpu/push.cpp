@@ -40,7 +40,7 @@ template <class Index> struct Graph {
     f64* r;
     f64 depth;
 
-    template <bool WEIGHTED> bool add_contributions(i64 n, f64& rounding_error) {
+    template <bool WEIGHTED> i64 add_contributions(i64 n, f64& rounding_error) {
         Team team(1);
         return team.run([&](i64) {
             for (i64 u = 0; u < n && !team.stopped(); u++) {
@@ -106,14 +106,14 @@ template <class Index> struct Graph {
             auto limit = [&] { return is_near ? budget : least(count * SPREAD > n ? trial / SPREAD : trial, budget); };
             if (f64(spent) >= limit()) return spent;
             sweep = 0;
-            bool completed = team.run([&](i64) {
+            i64 ended = team.run([&](i64) {
                 for (i64 first = 0; first < count && f64(spent + sweep) <= limit() && !team.stopped(); first += POLL_VERTICES) {
                     sweep += sweep_some<WEIGHTED>(first, first + POLL_VERTICES, listed, count, is_listed, listed_from, threshold,
                                                   sums[ROUNDING]);
                     team.poll();
                 }
             });
-            if (!completed) return INTERRUPTED;
+            if (ended) return ended;
             spent += sweep;
         }
     }
@@ -199,14 +199,14 @@ template <class Index> struct Graph {
             count += fabs(r[u]) > threshold * f64(costs[u]);
         }
         Team team(1);
-        bool completed = team.run([&](i64) {
+        i64 ended = team.run([&](i64) {
             for (i64 first = 0; first < count && !team.stopped(); first += POLL_VERTICES) {
                 i64 end = least(first + POLL_VERTICES, count);
                 edges += push_some<WEIGHTED>(first, end, selected, threshold, relaxation, rounding_error);
                 team.poll();
             }
         });
-        return completed ? edges : INTERRUPTED;
+        return ended ? ended : edges;
     }
 };
 
@@ -232,10 +232,8 @@ struct Changed {
                                       const f64* weights, const f64* out_weight, f64* y, f64 alpha, f64* r,        \
                                       i64 depth, f64* rounding_error) {                                            \
         Graph<Index> graph{begins, ends, indices, weights, out_weight, y, alpha, r, f64(depth)};                   \
-        return (weights ? graph.template add_contributions<true>(n, rounding_error[0])                             \
-                        : graph.template add_contributions<false>(n, rounding_error[0]))                           \
-                   ? 0                                                                                             \
-                   : INTERRUPTED;                                                                                  \
+        return weights ? graph.template add_contributions<true>(n, rounding_error[0])                              \
+                       : graph.template add_contributions<false>(n, rounding_error[0]);                            \
     }
 FOR_INDICES(DEFINE_CONTRIBUTIONS)
 

@@ -83,8 +83,8 @@ i64 rewrite_rows(i64 changed, const i64* rows, const i64* begins, const i64* end
 // Copy rows to the positions that `offsets` gives them. Rows that follow each other in the buffer, as most do, are copied
 // together.
 template <class Index, class New>
-bool compact_rows(i64 n, const i64* begins, const i64* ends, const Index* indices, const f64* weights,
-                  const i64* offsets, New* new_indices, f64* new_weights, i64 threads) {
+i64 compact_rows(i64 n, const i64* begins, const i64* ends, const Index* indices, const f64* weights,
+                 const i64* offsets, New* new_indices, f64* new_weights, i64 threads) {
     return Team(threads).for_each((n + PIECE_ROWS - 1) / PIECE_ROWS, [&](i64 piece) {
         for (i64 row = piece * PIECE_ROWS, last = least(row + PIECE_ROWS, n); row < last;) {
             i64 at = offsets[row], begin = begins[row], end = ends[row];
@@ -127,9 +127,7 @@ FOR_INDICES(DEFINE_REWRITE)
     EXPORT compact_rows_##old##_##suffix(i64 n, i64, i64, const i64* begins, const i64* ends,                      \
                                          const Index* indices, const f64* weights, const i64* offsets,             \
                                          New* new_indices, f64* new_weights, i64 threads) {                        \
-        return compact_rows(n, begins, ends, indices, weights, offsets, new_indices, new_weights, threads)         \
-                   ? 0                                                                                             \
-                   : INTERRUPTED;                                                                                  \
+        return compact_rows(n, begins, ends, indices, weights, offsets, new_indices, new_weights, threads);        \
     }
 #define DEFINE_COMPACT_FROM(old, Index) DEFINE_COMPACT(old, Index, i4, u32) DEFINE_COMPACT(old, Index, i8, u64)
 FOR_INDICES(DEFINE_COMPACT_FROM)

@@ -39,9 +39,8 @@ template <class Index, class Value> struct Runs {
 template <class Index, class Value>
 i64 sum_runs(i64 pieces, const i64 (*piece_of)[2], const Runs<Index, Value>& runs, i64 rows, const i64* runs_of,
              f64* row_sums, i64 threads) {
-    if (!Team(threads).for_each(pieces, [&](i64 piece) { runs.sum(piece_of[piece][0], piece_of[piece][1]); })) {
-        return INTERRUPTED;
-    }
+    auto sum_piece = [&](i64 piece) { runs.sum(piece_of[piece][0], piece_of[piece][1]); };
+    if (i64 ended = Team(threads).for_each(pieces, sum_piece)) return ended;
     for (i64 row = 0; row < rows; row++) {
         CompensatedSum sum;
         for (i64 run = runs_of[row]; run < runs_of[row + 1]; run++) {

@@ -217,6 +217,12 @@ i64 read_residuals(const Codes& codes, Bits& bits, const Format& format, i64 v, 
     return NONE;
 }
 
+// Write a fault, its vertex and its position.
+i64 record(i64* fault, i64 found, i64 v, const i64* positions) {
+    fault[0] = found, fault[1] = v, fault[2] = positions[v];
+    return 0;
+}
+
 // Find degrees and positions of all records, one after the other, without what is copied.
 template <class Codes, class Index>
 i64 scan(const Codes& codes, Bits bits, const Format& format, i64* positions, Index* degrees, i64* fault, Team& team) {
@@ -235,12 +241,7 @@ i64 scan(const Codes& codes, Bits bits, const Format& format, i64* positions, In
         if (!found && left && format.shortest)
             found = read_intervals(codes, bits, format, v, left, [](i64, i64) {});
         if (!found) found = read_residuals(codes, bits, format, v, left, [](i64) { return i64(NONE); });
-        if (found) {
-            fault[0] = found;
-            fault[1] = v;
-            fault[2] = positions[v];
-            return 0;
-        }
+        if (found) return record(fault, found, v, positions);
         degrees[v] = Index(degree);
         positions[v + 1] = bits.at;
     }
@@ -348,17 +349,11 @@ FOR_INDICES(DEFINE)
                 for (i64 v = bounds[piece]; v < bounds[piece + 1]; v++) {                                            \
                     Bits bits{bytes, size, positions[v]};                                                            \
                     i64 degree = 0, reference = 0;                                                                   \
-                    if (i64 fault = read_head(known, bits, Format{n, window, 0}, v, degree, reference)) {            \
-                        faults[3 * piece] = fault;                                                                   \
-                        faults[3 * piece + 1] = v;                                                                   \
-                        faults[3 * piece + 2] = positions[v];                                                        \
-                        return;                                                                                      \
-                    }                                                                                                \
+                    i64 fault = read_head(known, bits, Format{n, window, 0}, v, degree, reference);                  \
+                    if (fault) return (void)record(faults + 3 * piece, fault, v, positions);                         \
                     degrees[v] = Index(degree);                                                                      \
                 }                                                                                                    \
-            })                                                                                                       \
-                       ? i64(0)                                                                                      \
-                       : INTERRUPTED;                                                                                \
+            });                                                                                                      \
         });                                                                                                          \
     }
 FOR_INDICES(DEFINE)
@@ -404,15 +399,11 @@ EXPORT bv_cuts(i64 size, i64 n, i64 pieces, const u8* bytes, const i64* codes, i
                                            scratch + thread * width);                                                \
                         if (!fault && bits.at != positions[v + 1]) fault = LENGTH;                                   \
                         if (!fault) continue;                                                                        \
-                        faults[3 * piece] = fault;                                                                   \
-                        faults[3 * piece + 1] = v;                                                                   \
-                        faults[3 * piece + 2] = positions[v];                                                        \
+                        record(faults + 3 * piece, fault, v, positions);                                             \
                         break;                                                                                       \
                     }                                                                                                \
                 }                                                                                                    \
-            })                                                                                                       \
-                       ? i64(0)                                                                                      \
-                       : INTERRUPTED;                                                                                \
+            });                                                                                                      \
         });                                                                                                          \
     }
 FOR_INDICES(DEFINE)

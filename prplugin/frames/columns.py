@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, listed
 from prplugin.suggestions import close_name, plain
@@ -33,8 +32,7 @@ class TimeReader(Protocol):
         """Return the times of a column, if weights decay, and the rows within the window, if not all are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(NamedTuple):
     """Positions and names of the columns in a frame; lists with several entries if a vertex has several columns."""
 
     source: list[int]
@@ -66,8 +64,7 @@ class Columns:
         """Return the positions of the columns in use, and the `Columns` of a frame of only these columns."""
         values = [position for position in (self.weight, self.time) if position is not None]
         used = sorted({*self.source, *self.destination, *values})
-        return used, replace(
-            self,
+        return used, self._replace(
             source=[used.index(position) for position in self.source],
             destination=[used.index(position) for position in self.destination],
             weight=None if self.weight is None else used.index(self.weight),
@@ -77,8 +74,7 @@ class Columns:
     def within(self, labels: Sequence[Hashable], where: str, frame: object = None) -> Columns:
         """Find the columns by name in a part of the frame, `frame` if given, which `where` names in messages."""
         find = partial(_position, labels, where, frame)
-        return replace(
-            self,
+        return self._replace(
             source=[find(name, "source") for name in self.source_names],
             destination=[find(name, "destination") for name in self.destination_names],
             weight=None if self.weight_name is None else find(self.weight_name, "weight"),
@@ -121,13 +117,13 @@ def resolve(
         raise InvalidOptionError(
             "a source column is named 'pagerank', which is the name of the result's column of ranks. Rename it first."
         )
-    columns = Columns([], [], None, sources, destinations, weight, None, time, clock).within(labels, "the frame", frame)
-    if weight is not None:
-        return columns
-    used = {*columns.source, *columns.destination}
-    rest = (label for at, label in enumerate(labels) if at not in used and isinstance(label, str))
-    unused_weight = next((label for label in rest if plain(label) in WEIGHTS), None)
-    return columns if unused_weight is None else replace(columns, unused_weight=unused_weight)
+    unused_weight = None
+    if weight is None:
+        used = {*sources, *destinations}
+        rest = (label for label in labels if isinstance(label, str) and label not in used)
+        unused_weight = next((label for label in rest if plain(label) in WEIGHTS), None)
+    columns = Columns([], [], None, sources, destinations, weight, None, time, clock, unused_weight)
+    return columns.within(labels, "the frame", frame)
 
 
 def _known_pair(labels: Sequence[Hashable], frame: object) -> tuple[str, str]:

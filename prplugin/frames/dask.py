@@ -133,8 +133,7 @@ def _joined(ids: Ids, frames: list[Frame], columns: Columns) -> tuple[Frame, Col
     width = len(shared)
     joined = [column.reset_index(drop=True) for column in (*source, *destination)]
     joined += [] if weights is None else [weights]
-    return ids.frame_of(list(range(len(joined))), joined), replace(
-        columns,
+    return ids.frame_of(list(range(len(joined))), joined), columns._replace(
         source=list(range(width)),
         destination=list(range(width, 2 * width)),
         weight=None if weights is None else 2 * width,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-MOST_IN_MATRIX = 1 << 11
+MOST_IN_MATRIX = 1 << 14
 """Rows of a frame up to which two columns of integers are read as one matrix, which may be a copy."""
 
 
@@ -51,7 +51,7 @@ def read(
     """
     if columns.clock is not None and columns.time is not None:
         times, rows = columns.clock.read(frame.iloc[:, columns.time], f"column {columns.time_name!r}")
-        untimed = replace(columns, time=None)
+        untimed = columns._replace(time=None)
         try:
             part = frame if rows is None else frame.iloc[rows]
             edges, known = read(part, untimed, vertices, edge_list=edge_list, lasting=lasting, by_id=by_id)
@@ -75,12 +75,15 @@ def read(
 
 
 def _matrix_columns(frame: pd.DataFrame, columns: Columns) -> list[list[Any]] | None:
-    """Return the endpoints of a small frame of two columns of integers of one NumPy type as arrays; None for others."""
-    if frame.shape[1] != 2 or len(columns.source) > 1 or len(frame) > MOST_IN_MATRIX:
+    """Return the endpoints of a small frame whose data are one matrix of integers as arrays; None for others."""
+    if frame.shape[1] != 2 or not 0 < len(frame) <= MOST_IN_MATRIX:
         return None
-    dtype = next(column.dtype for _, column in frame.items())
-    if not isinstance(dtype, np.dtype) or dtype.kind not in "iu":
+    try:
+        if not isinstance(frame.iat[0, 0], np.integer):
+            return None
+    except Exception:  # a value of Arrow that Python cannot hold
         return None
-    matrix = frame.to_numpy()  # takes a tenth of the time of a column
-    ends = (*columns.source, *columns.destination)
-    return [[matrix[:, position]] for position in ends] if matrix.dtype == dtype else None
+    matrix = frame.to_numpy()  # takes a tenth of the time of a column; a copy of columns of several types is writeable
+    if matrix.dtype.kind not in "iu" or matrix.flags.writeable or len(columns.source) > 1:
+        return None
+    return [[matrix[:, position]] for position in (*columns.source, *columns.destination)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ SEED = "seed"
 """Name of the seed column, in arguments and results."""
 
 
+@cache
 def ids_in(memory_space: MemorySpace) -> Ids:
     """Return the operations on ids in host memory, by pandas, or in device memory, by cuDF."""
     if memory_space == "host":
@@ -92,15 +93,14 @@ class Vertices:
     def __len__(self) -> int:
         return len(self.columns[0])
 
-    @contextmanager
-    def active(self) -> Iterator[None]:
+    def active(self) -> AbstractContextManager[Any]:
         """Return a context manager for operations on the columns."""
-        with self.boundary.active():
-            if self.memory_space == "host":
-                yield
-            else:
-                with self.ids.active():
-                    yield
+        return self.boundary.active() if self.memory_space == "host" else self._active_on_device()
+
+    @contextmanager
+    def _active_on_device(self) -> Iterator[None]:
+        with self.boundary.active(), self.ids.active():
+            yield
 
     def converted(self, given: Any, what: str) -> Any:
         """Convert a per-vertex argument, or an entry of a list of them, to the types of the library."""

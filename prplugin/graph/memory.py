@@ -65,8 +65,7 @@ class Size:
 NONE = Size()
 
 
-@dataclass(frozen=True)
-class Memory:
+class Memory(NamedTuple):
     """Memory that a method needs in addition to the frame.
 
     `arrays`: Arrays of the graph that the method builds, in this order.

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,8 +19,7 @@ from prplugin.types.arrays import MemorySpace, namespace, to_host, to_memory
 from prplugin.types.edges import Floats, Integers
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """One PageRank equation."""
 
     adjacency: Adjacency  # P: row u holds the out-edge weights of u, divided by their sum

@@ -35,6 +35,7 @@ class Methods(Mapping[str, Method]):
     def __init__(self, built_in: Mapping[str, tuple[str, str]], others: Mapping[str, Method]) -> None:
         self._built_in, self._imported = built_in, dict(others)
         self._names = sorted({*built_in, *others})
+        self._of: dict[str, dict[str, Method]] = {}
 
     def __getitem__(self, name: str) -> Method:
         if name not in self._imported:
@@ -53,7 +54,9 @@ class Methods(Mapping[str, Method]):
 
     def of(self, processor: str) -> dict[str, Method]:
         """Return the methods of one processor."""
-        return {name: self[name] for name in self if self.runs_on(name) == processor}
+        if processor not in self._of:
+            self._of[processor] = {name: self[name] for name in self if self.runs_on(name) == processor}
+        return self._of[processor]
 
 
 @cache
@@ -96,6 +99,7 @@ def _installed() -> Iterator[str]:
 
 def _names_group(folder: str) -> bool:
     try:
-        return f"[{GROUP}]" in Path(folder, "entry_points.txt").read_text(encoding="utf-8")
+        with open(f"{folder}/entry_points.txt", "rb") as file:
+            return f"[{GROUP}]".encode() in file.read()
     except OSError:  # the distribution has no entry points
         return False

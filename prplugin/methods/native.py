@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -125,7 +124,7 @@ class NativeStep(Step):
 
     def set_contribution_dtype(self, dtype: str) -> None:
         self._dtype = np.dtype(dtype)
-        self.rounding = replace(self._in_float64, single=int(dtype == "float32"))
+        self.rounding = self._in_float64._replace(single=int(dtype == "float32"))
 
     def start(self, ranks: Floats | float) -> None:
         self._pull.start(to_host(ranks), self._dtype)

@@ -86,7 +86,7 @@ def choose(
             raise MethodUnavailableError(f"method {name!r} cannot run here: {reason}")
         check_options(method, options)
         return method
-    key = machine, runtime.budget(), *options
+    key = () if cheapest is None else (machine, runtime.budget(), *options)
     if cheapest and (known := cheapest.get(key)) and not known.unavailable_reason(adjacency, machine):
         return known
     unavailable: dict[str, str] = {}
@@ -115,7 +115,9 @@ def contenders(
     Raises InvalidOptionError: if no method takes the options.
     Raises MethodUnavailableError: if none can run here, with the reason of each.
     """
-    eligible = [method for method in candidates(adjacency).values() if set(options) <= set(options_of(method))]
+    eligible = [
+        method for method in candidates(adjacency).values() if not options or set(options) <= set(options_of(method))
+    ]
     if not eligible:
         raise InvalidOptionError(
             f'no method that "auto" may choose for this frame takes all of {", ".join(map(repr, options))}: '

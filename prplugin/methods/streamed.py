@@ -7,7 +7,6 @@ import tempfile
 import weakref
 from array import array
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
@@ -70,7 +69,7 @@ def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | N
         return None
     if adjacency.n > 2**31:
         return f"{adjacency.n:,} vertices are too many: packed edges store positions in 31 bits."
-    return gpu_pull.unavailable_reason(replace(memory, chunk_bytes=LEAST_BYTES), adjacency, machine, REMEDY)
+    return gpu_pull.unavailable_reason(memory._replace(chunk_bytes=LEAST_BYTES), adjacency, machine, REMEDY)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -407,6 +406,6 @@ class _Buffer:
 def chunk_bytes_for(problem: Problem) -> int:
     """Return the chunk size such that two buffers fit in GPU memory beside vectors and the table of pieces."""
     given = 2 * (problem.personalization is not None) + (problem.dangling is not None)
-    beside = footprint(replace(memory, chunk_bytes=0), Counts.of(problem.adjacency), real=8).device.peak
+    beside = footprint(memory._replace(chunk_bytes=0), Counts.of(problem.adjacency), real=8).device.peak
     taken = beside + 8 * given * problem.adjacency.n
     return min(CHUNK_BYTES, max(LEAST_BYTES, (runtime.available_bytes() - taken) // 2))

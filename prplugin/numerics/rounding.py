@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 FAN_IN = 32
 """Terms added per group. A larger value is slightly faster and gives a slightly larger bound."""
@@ -26,8 +26,7 @@ def compensated_depth(terms: int) -> int:
     return 2 + (terms >> 26) ** 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepRounding:
+class StepRounding(NamedTuple):
     """Rounding depths in a step, by what is summed. A quotient or a product counts as one rounding.
 
     `row`: Additions that a term of a row sum goes through.

@@ -60,8 +60,7 @@ NOISE = 0.05
 """Fraction by which a split must be faster than "all" to be chosen by "auto"."""
 
 
-memory = replace(
-    gpu_pull.MEMORY,
+memory = gpu_pull.MEMORY._replace(
     vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=2),  # begins, ends and indices of heads
     preparing_vertex=Size(64, index=1, offset=2),  # vertices sorted by in-degree
     preparing_bytes=24 * CHUNK,  # copies of tails to the host for timing

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -25,8 +24,7 @@ from prplugin.types.edges import Floats
 
 name = "dense"
 runs_on = "gpu"
-memory = replace(
-    gpu_pull.MEMORY,
+memory = gpu_pull.MEMORY._replace(
     arrays=("rows", "out_weight"),
     edge=Size(),
     preparing_edge=Size(40, weight=1),  # pairs, their order and their entries, with buffers for sorting

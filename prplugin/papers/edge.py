@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 from prplugin.gpu import runtime
@@ -20,7 +19,7 @@ from prplugin.types.edges import Floats
 name = "edge"
 runs_on = "gpu"
 nondeterministic = True  # the order of atomic additions varies
-memory = replace(gpu_pull.MEMORY, arrays=("csc", "rows", "out_weight"))
+memory = gpu_pull.MEMORY._replace(arrays=("csc", "rows", "out_weight"))
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 cost = gpu_pull.cost_of(61e-6, edge=2.4e-11, vertex=4.3e-11)
 """Fitted to benchmarks/results/kernels.md."""

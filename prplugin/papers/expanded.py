@@ -39,8 +39,7 @@ LEAST = 32 * TERM
 MOST = 32_768
 """Limit of a piece in bytes; every GPU allows a block 48 KB of shared memory without opt-in."""
 
-memory = replace(
-    gpu_pull.MEMORY,
+memory = gpu_pull.MEMORY._replace(
     edge=Size(PIECE_BYTES / SIZE, real=1, normalized_weight=1),
     vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=1),  # runs of edges
 )

@@ -73,8 +73,7 @@ LAUNCHES = 10
 """Most consecutive launches that are timed; fewer if they fill a millisecond."""
 
 
-memory = replace(
-    gpu_pull.MEMORY,
+memory = gpu_pull.MEMORY._replace(
     arrays=("rows", "out_weight"),
     edge=Size(index=1, normalized_weight=1, weight=1),  # a second copy of the in-edges, by descending in-degree
     vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=1),

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,7 +77,7 @@ def batches(
         batch = Batch(step.transposed(), outcome.converged[own], outcome.iterations[own], outcome.error_bound[own])
         unfinished = ~batch.converged & (options.max_iter is None or batch.iterations < options.max_iter)
         for place in np.flatnonzero(unfinished if proves(options) else ()).tolist():
-            posed = replace(problem, personalization=part.vector(place, n))
+            posed = problem._replace(personalization=part.vector(place, n))
             begun = batch.ranks[place] / total(batch.ranks[place])
             _rank_into(batch, place, method, posed, begun, options, machine, lambda *_: lambda *_: None, solver)
         yield batch
@@ -95,7 +94,7 @@ def _one_by_one(
         k = part.count
         batch = Batch(np.empty((k, n)), np.zeros(k, np.bool_), np.zeros(k, np.int64), np.zeros(k))
         for place in range(k):
-            posed = replace(problem, personalization=part.vector(place, n))
+            posed = problem._replace(personalization=part.vector(place, n))
             _rank_into(
                 batch, place, method, posed, 1.0 / n if start is None else start, options, machine, watch, solver
             )

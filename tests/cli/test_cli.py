@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gzip
 import json
 import os
@@ -521,7 +520,7 @@ def test_verify_fails_for_a_wrong_method(edges, monkeypatch):
     monkeypatch.setattr(
         prplugin.methods.numpy,
         "prepare",
-        lambda problem, machine: prepare(dataclasses.replace(problem, alpha=0.84), machine),
+        lambda problem, machine: prepare(problem._replace(alpha=0.84), machine),
     )
     result = run("verify", edges)
     assert result.exit_code == 1

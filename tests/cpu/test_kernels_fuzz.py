@@ -122,6 +122,14 @@ def extremes(draw: Draw) -> dict[str, Any]:
     return {"m": m, "parts": draw.one_of(1, 2, 3), "ids": draw.integers(100, m, "I"), "flip": draw.one_of(0, -(2**63))}
 
 
+def factorize_few(draw: Draw) -> dict[str, Any]:
+    count, edges = 6 * draw.size, draw.one_of(..., None)
+    return {
+        "count": count, "size": 1 << (2 * count).bit_length(), "values": draw.integers(draw.size, count, "I"),
+        "flip": draw.one_of(0, -(2**63)), "offsets": edges, "indices": edges, "degrees": edges,
+    }  # fmt: skip
+
+
 def shift_ids(draw: Draw) -> dict[str, Any]:
     m = 3 * draw.size
     return {"m": m, "ids": draw.integers(draw.size, m, "I") - np.array(7, draw.types["I"]), "low": -7}
@@ -341,6 +349,7 @@ INPUTS = {
     "batch_step": batch,
     "batch_sweep": batch,
     "extremes": extremes,
+    "factorize_few": factorize_few,
     "shift_ids": shift_ids,
     "replace_codes": replace_codes,
     "partition_edges": partition_edges,

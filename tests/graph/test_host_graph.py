@@ -47,7 +47,9 @@ def columns_of(kind, span, m=3000):
     "span", ["one", "few", "around 0", "smallest", "largest", "about as wide as row count", "full range"]
 )
 @pytest.mark.parametrize("kind", INTEGERS)
-def test_ids_of_every_integer_type(kind, span, threads):
+@pytest.mark.parametrize("few", [True, False])
+def test_ids_of_every_integer_type(kind, span, few, threads, monkeypatch):
+    monkeypatch.setattr(factorize, "FEW_VALUES", 6000 if few else 0)
     columns = columns_of(kind, span)
     ids, codes = np.unique(np.concatenate(columns), return_inverse=True)
     codes = np.split(codes.astype(np.int32), 2)

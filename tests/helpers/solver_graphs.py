@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 
@@ -41,7 +39,7 @@ class Float32Step(HostStep):
 
     def set_contribution_dtype(self, dtype):
         self._dtype = dtype
-        self.rounding = replace(self._exact, single=int(dtype == "float32"))
+        self.rounding = self._exact._replace(single=int(dtype == "float32"))
 
     def start(self, ranks):
         self._ranks = np.full(self._problem.adjacency.n, ranks) if isinstance(ranks, float) else ranks.copy()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -73,7 +72,7 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
         self._ranks: Any = cupy.empty((self._n, self.width))
         self._live = np.ones(self.width, np.bool_)
         rounding = gpu_pull.step_rounding(problem, SIZE + gpu_pull.ROW_DEPTH + 1)
-        self._rounding = replace(rounding, dangling=TOTALS_DEPTH, norm=TOTALS_DEPTH + 1)
+        self._rounding = rounding._replace(dangling=TOTALS_DEPTH, norm=TOTALS_DEPTH + 1)
         self._contributions: Any = None
         self.set_contribution_dtype("float64")
 

@@ -6,7 +6,7 @@ A method supplies a `Plan`: a kernel that reads the edges in its layout.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, pairwise
 from typing import Any, Protocol
@@ -245,7 +245,7 @@ class MergeStep(MergedRows):
         self._totals = list(measured.reshape(2, 1 + self.iterations_per_launch, totals))
         rounding = gpu_pull.step_rounding(problem, plan.pieces.rounding_depth)
         # After a mix, ranks and the contributions and dangling mass of them are scaled: two roundings more for each.
-        self._rounding = self.rounding = replace(rounding, edge=rounding.edge + 2, dangling=rounding.dangling + 2)
+        self._rounding = self.rounding = rounding._replace(edge=rounding.edge + 2, dangling=rounding.dangling + 2)
         self._alpha = problem.alpha
         self._history: tuple[Any, ...] | None = None
         self._fits_history, self._phase = True, WAITING

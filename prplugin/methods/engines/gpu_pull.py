@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -150,7 +149,7 @@ def step_rounding(problem: Problem, row: int) -> StepRounding:
 
 def rounding_in(rounding: StepRounding, dtype: str, *, weighted: bool) -> StepRounding:
     """Add the roundings to `dtype` of contributions, and of the normalized weights of weighted edges."""
-    return replace(rounding, single=0 if dtype == "float64" else 1 + weighted)
+    return rounding._replace(single=0 if dtype == "float64" else 1 + weighted)
 
 
 def _of_finish(name: str, dtype: np.dtype[Any]) -> Any:

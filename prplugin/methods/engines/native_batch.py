@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -52,7 +51,7 @@ class NativeBatch(SeedsStep):
         adjacency = problem.adjacency
         self._n, self._alpha, self._threads = adjacency.n, problem.alpha, threads
         # x is the contribution times the rounded inverse of its factor: one rounding more.
-        self.rounding = replace(rounding, edge=rounding.edge + 1)
+        self.rounding = rounding._replace(edge=rounding.edge + 1)
         widest = max(WIDTHS[0], min(WIDTHS[-1] * max(2, threads), MOST_BYTES // (BYTES_PER_RANK * adjacency.n)))
         self.width = math.ceil(seeds / math.ceil(seeds / widest))
         offsets, sources, _ = adjacency.csc
