@@ -17,11 +17,12 @@ from typing import Any
 from weakref import WeakSet
 
 import distributed
+import numpy as np
 from distributed import Client, Future, get_worker, secede
 from distributed.sizeof import safe_sizeof
 
 from prplugin.distributed import mailbox
-from prplugin.distributed.ranks import Report, highest_rows, rank_shard
+from prplugin.distributed.ranks import Report, joined, rank_shard
 from prplugin.distributed.shard import build
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankError, WorkerLostError, counted, listed
 from prplugin.frames import cluster, dask
@@ -33,9 +34,11 @@ from prplugin.methods.listing import methods
 from prplugin.methods.registry import check_options, options_of
 from prplugin.options import EdgeOptions, GivenByVertex, Options, check_choice
 from prplugin.progress import State, Watch, watching
-from prplugin.result.ranking import DistributedRanking, Ranking, require_converged
+from prplugin.queries import check_certified
+from prplugin.result.ranking import DistributedRanking, DistributedRankings, Ranking, require_converged
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.compressed import Compressed
+from prplugin.types.edges import Integers
 
 logger = logging.getLogger(__name__)
 
@@ -117,50 +120,80 @@ class DistributedGraph:
         return self.n, counted(self.m, "directed edge"), {"edges are on": f"{workers} of a Dask cluster"}
 
     def rank(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
-        """Compute one ranking, as `prplugin.Graph.rank` does; the ranks stay on the workers."""
+        """Compute one ranking, or one per seed, as `prplugin.Graph.rank` does; the ranks stay on the workers."""
         began = time.perf_counter()
         _check_method(options, self._memory_space)
-        asked = {what: getattr(given, what) for what in ("seeds", "among", "exclude")}
-        for what, value in {**asked, "certified=True": options.certified or None}.items():
-            if value is not None:
-                raise _unsupported(what)
-        workers, size = self._workers, len(self._workers.addresses)
-        vectors = {
-            what: workers.scatter(cluster.given_values(values, self._names, what))
-            for what in ("personalization", "dangling", "nstart")
-            if (values := getattr(given, what)) is not None
-        }
+        check_certified(options, given)
+        workers, shards = self._workers, self._shards
+        given = workers.scatter(cluster.converted(given, self._names))
         workers.check()
         topic = _watched(workers.client, watch, options)
         log = None if topic is None else partial(_log_iteration, topic)
         arguments = [
-            (shard, self._names, options, vectors, threads, log if rank == 0 else None)
-            for rank, (shard, threads) in enumerate(zip(self._shards, workers.threads, strict=True))
+            (shard, self._names, options, given, threads, log if rank == 0 else None)
+            for rank, (shard, threads) in enumerate(zip(shards, workers.threads, strict=True))
         ]
         ranked = workers.start(rank_shard, self._memory_space, arguments)
-        frames = [workers.apply(itemgetter(0), result, rank) for rank, result in enumerate(ranked)]
-        if options.top is not None:
-            frames = [workers.apply(partial(highest_rows, self._memory_space, options.top), frames, 0)]
         report = workers.apply(itemgetter(1), ranked[0], 0)
         try:
-            found: Report = workers.result([*self._building, *ranked, *frames, report], report)
+            found: Report = workers.result([*self._building, *ranked, report], report)
         finally:
             if topic is not None:
                 workers.client.unsubscribe_topic(topic)
-        outcome, history = found.outcome, found.history._replace(unused_weight=self._unused_weight)
+        return require_converged(self._ranking(ranked, found, options, time.perf_counter() - began), options)
+
+    def _ranking(self, ranked: list[Future], found: Report, options: Options, seconds: float) -> Ranking:
+        """Return the ranking of a report, with the frames that are on the workers."""
+        workers, outcomes = self._workers, found.outcomes
+        history = found.history._replace(unused_weight=self._unused_weight)
         method, stages = history.considered[0].method, dict(history.stages)
         logger.info(
             "%s on %d workers: %s; %s bytes sent",
-            method, size, ", ".join(f"{stage} {s:.3g} s" for stage, s in stages.items()), found.bytes_sent,
+            method, len(ranked), ", ".join(f"{stage} {s:.3g} s" for stage, s in stages.items()), found.bytes_sent,
         )  # fmt: skip
-        rows = found.rows if options.top is None else [min(options.top, history.n)]
-        frame = cluster.frame_of(frames, rows, found.like)
-        ranking = DistributedRanking(
-            frame["pagerank"], bool(outcome.converged), int(outcome.iterations), float(outcome.error_bound), method,
-            time.perf_counter() - began, lambda ranks, rows: frame, options.top,
-            n=history.n, workers=size, stages=stages, bytes_sent=found.bytes_sent, _history=history,
+
+        def written(places: Integers | None, rows: list[int]) -> Any:
+            join = partial(joined, self._memory_space, places)
+            return cluster.frame_of([workers.apply(join, ranked, 0)], rows, found.like)
+
+        if found.joined:
+            frame = written(None, [sum(map(sum, found.rows))])
+        else:
+            parts = [
+                workers.apply(partial(_frame_of_ranking, ranking), part, rank)
+                for ranking in range(len(outcomes))
+                for rank, part in enumerate(ranked)
+            ]
+            frame = cluster.frame_of(parts, [count for of_ranks in found.rows for count in of_ranks], found.like)
+
+        def write(_: object, rows: Integers | None) -> Any:
+            if rows is None:
+                return frame
+            place_of = {row: place for place, row in enumerate(found.positions[0].tolist())}
+            return written(np.array([place_of[row] for row in rows.tolist()]), [rows.size])
+
+        common: Any = {
+            "n": history.n, "workers": len(ranked), "stages": stages, "bytes_sent": found.bytes_sent,
+            "_history": history,
+        }  # fmt: skip
+        converged, iterations, bounds = (
+            np.array([getattr(outcome, what) for outcome in outcomes])
+            for what in ("converged", "iterations", "error_bound")
+        )
+        whole = (
+            frame["pagerank"], bool(converged.all()), int(iterations.max()), float(bounds.max()), method, seconds,
+            write, options.top,
         )  # fmt: skip
-        return require_converged(ranking, options)
+        if found.seeds is None:
+            return DistributedRanking(*whole, outcomes[0].order, **common)
+        return DistributedRankings(
+            *whole, **common, each_converged=converged, each_iterations=iterations, each_error_bound=bounds,
+            _seeds=partial(_first_of, found.seeds), _counts=[sum(of_ranks) for of_ranks in found.rows],
+        )  # fmt: skip
+
+
+def _first_of(seeds: list[Any], count: int) -> list[Any]:
+    return seeds[:count]
 
 
 def _unsupported(feature: str) -> MethodUnavailableError:
@@ -237,8 +270,11 @@ class _Workers:
         ]  # fmt: skip
 
     def apply(self, function: object, results: object, rank: int) -> Future:
-        """Apply a function to a result or a list of results on the worker of a rank."""
-        return self.client.submit(function, results, workers=[self.addresses[rank]], pure=False)
+        """Apply a function to a result or a list of results on the worker of a rank, or on another if it is lost."""
+        # Without `allow_other_workers` Dask would wait forever for a lost worker. On another one `_task` raises.
+        return self.client.submit(
+            function, results, workers=[self.addresses[rank]], allow_other_workers=True, pure=False
+        )
 
     def result(self, futures: list[Future], wanted: Future) -> Any:
         """Wait for all tasks and return the result of one; if a task fails or loses its worker, cancel the others."""
@@ -358,6 +394,10 @@ def _task(program: Any, memory_space: MemorySpace, job: str, addresses: list[str
         runtime.device_allocation("device"),
     ):
         return program(communicator, *arguments)
+
+
+def _frame_of_ranking(ranking: int, part: tuple[list[Any], Report]) -> Any:
+    return part[0][ranking]
 
 
 def _log_iteration(topic: str, state: State) -> None:

@@ -87,7 +87,7 @@ class Shard:
             edge=self.out_weight_depth + 4 if self.adjacency.weighted else 2,
             dangling=sums,
             # Conversion of a value, the sum over a rank and over the ranks, and the quotient of both.
-            vectors=rounding_depth(self.max_rows) + len(self.offsets) + 1,
+            vectors=rounding_depth(self.n) + len(self.offsets) + 1,
             norm=sums + 1,
         )
 
@@ -358,6 +358,12 @@ def _extent(weights: Floats | None) -> tuple[float, float]:
     return extremes([], weights)[2:]
 
 
+def of_ghosts(communicator: Communicator, shard: Shard, values: Array) -> Any:
+    """Return the values of the vertices that this rank owns, followed by those of its ghosts; collective."""
+    ghosts = communicator.all_to_all_arrays([values[vertices] for vertices in shard.ghost_sources])
+    return namespace(values).concatenate([values, *ghosts])
+
+
 def _sum_out_weights(communicator: Communicator, shard: Shard, label: str) -> None:
     """Sum the out-weight of each vertex over all ranks on its owner, and send the sum to the ranks of its ghosts."""
     adjacency, rows = shard.adjacency, shard.rows
@@ -377,6 +383,5 @@ def _sum_out_weights(communicator: Communicator, shard: Shard, label: str) -> No
         if count := sum(counts):
             ids = [vertex for of_rank in first_of_ranks for vertex in of_rank]
             raise overflow_error(label, [*ids, *[""] * (count - len(ids))])
-        ghosts = communicator.all_to_all_arrays([owned[vertices] for vertices in shard.ghost_sources])
-        out_weight[rows:] = xp.concatenate(ghosts)
+        out_weight = of_ghosts(communicator, shard, owned)
     adjacency.set_out_weight(out_weight, shard.out_weight_depth)

@@ -21,7 +21,7 @@ from prplugin.frames.host_objects import in_utc
 from prplugin.frames.ids import Column, ColumnInfo, Frame, Ids, has_width, in_one_type, places_of, same_kind, transposed
 from prplugin.frames.kinds import ZONED
 from prplugin.frames.vertices import format_ids, plain_ids
-from prplugin.types.arrays import namespace, to_host, to_memory
+from prplugin.types.arrays import namespace, to_host
 from prplugin.types.edges import Floats, Integers
 
 
@@ -256,11 +256,8 @@ def in_edge_types(ids: Ids, arrays: list[Any], shared: list[CommonType]) -> list
     return [ids.from_host(array, one.kind, one.part_types) for array, one in zip(arrays, shared, strict=True)]
 
 
-def write(
-    ids: Ids, names: list[Hashable], columns: list[Column], ranks: Any, first: int, rows: Integers | None = None
-) -> Frame:
-    """Return a frame of vertices and ranks, at `rows` if given, with an index that starts at `first`."""
-    rows = to_memory(rows, ids.memory_space)
-    frame = ids.frame_of([*names, "pagerank"], [ids.take(column, rows) for column in [*columns, ranks]])
+def write(ids: Ids, names: list[Hashable], columns: list[Any], first: int) -> Frame:
+    """Return a frame of columns of ids and a last one of ranks, with an index that starts at `first`."""
+    frame = ids.frame_of([*names, "pagerank"], columns)
     frame.index = type(frame.index)(first, first + len(frame))
     return frame

@@ -174,9 +174,54 @@ def test_graph_is_reused_by_rankings(client):
     )
     with pytest.raises(prplugin.MethodUnavailableError, match="workers of a Dask cluster"):
         graph.csr()
-    for many in ([1, 2], pd.DataFrame({"seed": [0, 1], "vertex": [1, 2]})):
-        with pytest.raises(prplugin.MethodUnavailableError, match="seeds: not available"):
-            graph.rank(seeds=many)
+
+
+def test_rankings_of_seeds(client):
+    edges = edges_of(4)
+    graph = prplugin.Graph(dd.from_pandas(edges, npartitions=4, sort=False), weight="w")
+    single = prplugin.Graph(edges, weight="w")
+    for options in ({}, {"top": 3}, {"top": 3, "exclude": "seeds"}, {"among": [7, 5]}):
+        found, expected = graph.rank(seeds=[3, 1], **options), single.rank(seeds=[3, 1], **options)
+        assert isinstance(found, prplugin.Rankings)
+        assert isinstance(found.frame, dd.DataFrame)
+        assert_same_ranks(found.frame, expected.frame)
+        assert found.frame.npartitions == (1 if options else 6)
+        assert found.each_converged.all()
+        assert found.each_error_bound.max() == found.error_bound <= 1e-6
+        assert (list(found), len(found)) == ([3, 1], 2)
+        assert found[1] == pytest.approx(expected[1], abs=2e-6)
+    assert str(found).startswith("PageRank from 2 seeds: converged after at most ")
+    assert "nlargest" in found._repr_html_()
+    file = io.StringIO()
+    found.explain(file)
+    assert "passes over the edges" in file.getvalue()
+    assert found._highest() == [(name, pytest.approx(rank, abs=2e-6)) for name, rank in expected._highest()]
+    frame = dd.from_pandas(edges, npartitions=4, sort=False)
+    many = dd.from_pandas(pd.DataFrame({"seed": ["x", "x", "y"], "vertex": [1, 2, 5]}), npartitions=2)
+    assert_same_ranks(frame.pagerank(seeds=many), edges.pagerank(seeds=many.compute()))
+    with pytest.raises(prplugin.InvalidOptionError, match="the vertices of this graph are on several workers"):
+        graph.rank(seeds=np.ones((2, 3)))
+
+
+def test_certified_order(client):
+    edges = pd.concat([edges_of(4), pd.DataFrame({"src": [0, 0, 1], "dst": [100, 101, 102], "w": [9.0, 9.0, 9.0]})])
+    graph = prplugin.Graph(dd.from_pandas(edges, npartitions=4, sort=False), weight="w")
+    single = prplugin.Graph(edges, weight="w")
+    for options in ({"top": 12}, {"among": [101, 4, 100, 2]}, {"top": 2, "exclude": [4, 5]}):
+        found, expected = (one.rank(certified=True, tol=1e-12, **options) for one in (graph, single))
+        assert found.certified
+        assert isinstance(found.frame, dd.DataFrame)
+        assert_same_ranks(found.frame, expected.frame, 1e-3)
+        assert found.vertex_bound < 1e-3
+        assert len(found.ties) == len(expected.ties)
+        for tie, other in zip(found.ties, expected.ties, strict=True):
+            assert (tie.places, tie.equal) == (other.places, other.equal)
+            assert_same_ranks(tie.frame, other.frame, 1e-3)
+    assert any(tie.equal for tie in graph.rank(certified=True, among=[101, 100]).ties)
+    assert found[found.frame.compute()["vertex"][0]] > 0
+    for options, message in (({}, "pass their number as top=k"), ({"top": 1, "seeds": [1]}, "several: rank each")):
+        with pytest.raises(prplugin.InvalidOptionError, match=message):
+            graph.rank(certified=True, **options)
 
 
 def test_repr_explain_and_plot_of_distributed_ranking(client):
@@ -418,14 +463,14 @@ def test_worker_out_of_memory_raises(client):
     edges = edges_of(12)
     frame = dd.from_pandas(edges, npartitions=3, sort=False)
     worker = sorted(client.scheduler_info()["workers"])[1]
-    before = client.run(put, "_write", out_of_memory, workers=[worker])[worker]
+    before = client.run(put, "write", out_of_memory, workers=[worker])[worker]
     try:
         start = time.monotonic()
         with pytest.raises(MemoryError, match="no room"):
             frame.pagerank()
         assert time.monotonic() - start < 20
     finally:
-        client.run(put, "_write", before, workers=[worker])
+        client.run(put, "write", before, workers=[worker])
     assert_same_ranks(frame.pagerank(), edges.pagerank())
 
 
