@@ -110,7 +110,7 @@ class SharedEqualRanks(EqualRanks):
         self._communicator, self._offsets = communicator, shard.offsets
         self._own = own = range(*shard.offsets[communicator.rank :][:2])
         positions = namespace(shard.adjacency.out_weight).arange(own.start, own.stop)
-        self._positions = of_ghosts(communicator, shard, positions)
+        self._positions = of_ghosts(communicator, shard.ghost_sources, positions)
 
     def _in_edges(self, a: int, b: int) -> list[tuple[Integers, Floats | None]] | None:
         of_ranks = self._communicator.all_gather([self._own_in_edges(vertex) for vertex in (a, b)])

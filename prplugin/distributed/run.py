@@ -8,27 +8,33 @@ worker is lost, the driver therefore cancels the other tasks.
 from __future__ import annotations
 
 import logging
+import pickle
 import time
 import uuid
 from contextlib import closing, suppress
+from copy import copy
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter, itemgetter
+from threading import Lock
 from typing import Any
 from weakref import WeakSet
 
 import distributed
 import numpy as np
 from distributed import Client, Future, get_worker, secede
-from distributed.sizeof import safe_sizeof
 
 from prplugin.distributed import mailbox
 from prplugin.distributed.ranks import Report, joined, rank_shard
 from prplugin.distributed.shard import build
+from prplugin.distributed.update import update
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankError, WorkerLostError, counted, listed
-from prplugin.frames import cluster, dask
+from prplugin.frames import cluster, dask, read_edges
 from prplugin.frames.columns import resolve
+from prplugin.frames.times import Clock
 from prplugin.frames.vertices import ids_in
 from prplugin.gpu import runtime
+from prplugin.graph.dedup import drop_duplicates
 from prplugin.methods.estimates import Estimate
 from prplugin.methods.listing import methods
 from prplugin.methods.registry import check_options, options_of
@@ -36,6 +42,7 @@ from prplugin.options import EdgeOptions, GivenByVertex, Options, check_choice
 from prplugin.progress import State, Watch, watching
 from prplugin.queries import check_certified
 from prplugin.result.ranking import DistributedRanking, DistributedRankings, Ranking, require_converged
+from prplugin.streams.changes import refuse_window
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Integers
@@ -64,8 +71,11 @@ class DistributedGraph:
     m: int  # number of directed edges
 
     def __init__(self, client: Client, frame: Any, how: EdgeOptions, *, lasting: bool) -> None:
-        dask.refuse_times(how.time)
-        columns = resolve(list(frame.columns), how.source, how.destination, how.weight, frame=frame)
+        clock = None if how.time is None else Clock(how.half_life, how.window, how.now)
+        columns = resolve(list(frame.columns), how.source, how.destination, how.weight, how.time, clock, frame)
+        names = columns.source_names, columns.destination_names
+        self._schema = replace(how, source=names[0], destination=names[1], vertices=None)
+        self._updating = Lock()
         self._names = columns.vertex_names
         self._unused_weight = columns.unused_weight
         self._memory_space = dask.memory_space_of(frame)
@@ -91,9 +101,14 @@ class DistributedGraph:
         ]
         self._building = self._shards = self._workers.start(program, self._memory_space, arguments)
         if lasting:
-            counts = self._workers.apply(attrgetter("n", "m"), self._shards[0], 0)
-            self.n, self.m = self._workers.result([*self._shards, counts], counts)
+            self._replace(self._shards)
             self._building = []  # an error of a ranking does not cancel the finished graph
+
+    def _replace(self, shards: list[Future]) -> None:
+        """Wait until all parts of a graph are complete, and take them for this graph."""
+        facts = self._workers.apply(attrgetter("n", "m", "clock"), shards[0], 0)
+        found = self._workers.result([*shards, facts], facts)
+        self._shards, (self.n, self.m, self._clock) = shards, found
 
     def vertices(self) -> Any:
         """Return the ids in the order of the ranks: a Dask Series, or a frame if a vertex has several columns."""
@@ -110,7 +125,23 @@ class DistributedGraph:
         raise _unsupported("pickle and copy")
 
     def update(self, add: object, remove: object) -> None:
-        raise _unsupported("update()")
+        """Remove and add edges; on any error, change nothing."""
+        workers, schema = self._workers, self._schema
+        refuse_window(schema)
+        with self._updating:
+            clock = copy(self._clock)
+            removed, added = (
+                None if frame is None else read_edges(dask.computed(frame), schema, clock, "host", removed=is_removed)
+                for frame, is_removed in ((remove, True), (add, False))
+            )
+            if added is not None:
+                kept = drop_duplicates(added.edges, schema.duplicates, directed=schema.directed)
+                added = added._replace(edges=kept)
+            workers.check()
+            program = partial(update, directed=schema.directed, duplicates=schema.duplicates)
+            change = workers.scatter((added, removed, clock))
+            arguments = [(shard, self._names, change) for shard in self._shards]
+            self._replace(workers.start(program, self._memory_space, arguments))
 
     def estimate(self) -> Estimate:
         raise _unsupported("estimate()")
@@ -254,7 +285,7 @@ class _Workers:
 
     def scatter(self, argument: object) -> Any:
         """Send a large argument to all workers and return its future; return a small argument unchanged."""
-        if safe_sizeof(argument) <= SCATTER_BYTES:
+        if len(pickle.dumps(argument)) <= SCATTER_BYTES:  # Dask only estimates sizes
             return argument
         return self.client.scatter([argument], workers=self.addresses, broadcast=True, hash=False)[0]
 
@@ -329,7 +360,7 @@ class _Workers:
             raise WorkerLostError(f"Dask did not finish a task of this call: it is {failed.status}.")
         if killed:
             raise WorkerLostError(f"a worker was lost: {error}") from error
-        raise error
+        raise error.with_traceback(None)  # without that of the worker
 
 
 METHODS: dict[MemorySpace, tuple[str, ...]] = {

@@ -24,8 +24,11 @@ def partitions(client: Any, frame: Any, columns: Columns) -> tuple[list[Any], An
     """
     if (futures := _persisted(client, frame)) is not None:
         return futures, frame._meta, columns
+    import dask
+
     frame, columns = in_use(frame, columns)
-    return client.compute(frame.to_delayed(), sync=False), frame._meta, columns
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1PB"}):  # the frame is not ours to change
+        return client.compute(frame.to_delayed(), sync=False), frame._meta, columns
 
 
 def _persisted(client: Any, frame: Any) -> list[Any] | None:

@@ -38,7 +38,7 @@ class CommonType:
     part_types: list[Any]
 
 
-def _map_partitions(
+def map_partitions(
     function: Callable[[Any], Any], items: list[Any], partitions: list[int], starts: list[int]
 ) -> list[Any]:
     """Apply a function to each partition; raise errors with the partition, or with rows counted in the frame.
@@ -77,7 +77,7 @@ def column_info_of_partitions(
     ids: Ids, endpoints: list[Any], partitions: list[int], starts: list[int], labels: list[list[str]]
 ) -> list[list[list[ColumnInfo]]]:
     """Return the `ColumnInfo` of the id columns of each partition."""
-    found = _map_partitions(
+    found = map_partitions(
         lambda pair: [
             [ids.column_info(column, name) for column, name in zip(end, label, strict=True)]
             for end, label in zip(pair, labels, strict=False)  # no additional vertices here
@@ -116,7 +116,7 @@ def weights_of_partitions(
     if part_columns[0].weight is None:
         return None
     label = f"column {part_columns[0].weight_name!r}"
-    weights: list[Floats] = _map_partitions(
+    weights: list[Floats] = map_partitions(
         lambda pair: ids.numbers(ids.column_of(pair[0], pair[1].weight), label, "row", InvalidEdgesError),
         list(zip(frames, part_columns, strict=True)),
         partitions,

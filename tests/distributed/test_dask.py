@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -257,6 +259,96 @@ def test_values_in_dask_frame(client, scatter_bytes, monkeypatch):
     assert_same_ranks(frame.pagerank(nstart=before), edges.pagerank())
 
 
+def test_updates(client):
+    edges = edges_of(4).astype({"src": str, "dst": str})
+    more = edges_of(5, n=80, m=50).astype({"src": str, "dst": str})
+    graph = prplugin.Graph(dd.from_pandas(edges, npartitions=4, sort=False), weight="w")
+    edges = dd.from_pandas(edges, npartitions=4, sort=False).compute()
+    single = prplugin.Graph(edges, weight="w")
+    before = graph.rank()
+    for add, remove in ((more, edges.iloc[:30]), (None, more.iloc[:10][["src", "dst"]]), (edges.iloc[:5], None)):
+        given = add if add is None else dd.from_pandas(add, npartitions=2, sort=False)
+        graph.update(add=given, remove=remove)
+        single.update(add=add, remove=remove)
+        assert graph.number_of_edges == single.number_of_edges
+        assert_same_ranks(graph.rank().frame, single.rank().frame)
+    assert graph.vertices.compute().tolist() == single.vertices.tolist()
+    assert len(before.frame) < graph.number_of_vertices
+    with pytest.raises(
+        prplugin.InvalidEdgesError, match=r"remove has 1 edge that the graph does not have: '1' -> 'no'"
+    ):
+        graph.update(add=more, remove=pd.DataFrame({"src": ["1"], "dst": ["no"]}))
+    assert_same_ranks(graph.rank(top=5).frame, single.rank(top=5).frame)
+
+
+def test_times(client):
+    edges = edges_of(4).assign(t=np.arange(400.0))
+    frame = dd.from_pandas(edges, npartitions=4, sort=False)
+    options = {"time": "t", "half_life": 50, "weight": "w"}
+    assert_same_ranks(frame.pagerank(**options, window=200, now=500), edges.pagerank(**options, window=200, now=500))
+    graph, single = prplugin.Graph(frame, **options), prplugin.Graph(edges, **options)
+    late = edges_of(5, m=20).assign(t=600)
+    for one in (graph, single):
+        one.update(add=late, remove=edges.iloc[:100])
+        one.update(add=edges.iloc[:3], remove=late.iloc[:3])
+    assert_same_ranks(graph.rank(seeds=[1, 2]).frame, single.rank(seeds=[1, 2]).frame)
+    with pytest.raises(prplugin.MethodUnavailableError, match="update does not support a graph with window="):
+        prplugin.Graph(frame, time="t", window=50).update(add=edges)
+    with pytest.raises(prplugin.InvalidEdgesError, match="after now=100"):
+        frame.pagerank(**options, now=100)
+
+
+def test_times_without_cluster(monkeypatch):
+    monkeypatch.setattr("prplugin.frames.dask.client", lambda: None)
+    edges = edges_of(4).assign(t=np.arange(400.0))
+    frame = dd.from_pandas(edges, npartitions=4, sort=False)
+    options = {"time": "t", "half_life": 50, "window": 300, "weight": "w"}
+    assert_same_ranks(frame.pagerank(**options), edges.pagerank(**options), 0)
+
+
+USER_ERRORS = """
+import logging, warnings
+import numpy as np, pandas as pd
+import dask.dataframe as dd, distributed
+import prplugin
+
+if __name__ == "__main__":
+    warnings.simplefilter("error")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
+        with distributed.Client(cluster) as client:
+            n = 300_000
+            edges = pd.DataFrame({"src": np.arange(n), "dst": np.arange(n)[::-1], "name": "a name"})
+            graph = prplugin.Graph(dd.from_pandas(edges, npartitions=2, sort=False), "src", "dst")
+            given = pd.Series(1.0, pd.Index(np.arange(n), name="vertex"))
+            prplugin.pagerank(dd.from_pandas(edges.astype({"src": str, "dst": str}), npartitions=2), max_iter=1, tol=0)
+            graph.rank(personalization=given, top=1)
+            graph.update(add=edges, remove=edges)
+            for options in ({"seeds": [-1]}, {"tol": 1e-17}, {"among": [-1]}, {"personalization": {-1: 1}}):
+                try:
+                    graph.rank(**options)
+                except prplugin.InvalidOptionError as error:
+                    frame = error.__traceback__
+                    while frame.tb_next:
+                        frame = frame.tb_next
+                    print(frame.tb_frame.f_code.co_filename.rpartition("/")[2], error)
+            try:
+                graph.update(remove=pd.DataFrame({"src": [1], "dst": [1]}))
+            except prplugin.InvalidEdgesError as error:
+                print(error)
+"""
+
+
+def test_user_errors_and_large_arguments_print_nothing(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(USER_ERRORS)
+    run = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=False)
+    assert run.returncode == 0, run.stderr
+    assert len(run.stdout.splitlines()) == 5
+    assert all(line.startswith("run.py ") for line in run.stdout.splitlines()[:4])
+    # Dask warns if a busy worker ends slowly.
+    assert [line for line in run.stderr.splitlines() if "distributed.nanny" not in line] == []
+
+
 def test_progress_is_reported_to_client(client):
     states = []
     dd.from_pandas(edges_of(6), npartitions=2, sort=False).pagerank(progress=states.append)
@@ -497,6 +589,29 @@ def test_worker_killed_during_setup_raises(monkeypatch):
         monkeypatch.setattr(client, "register_plugin", killing)
         with pytest.raises(prplugin.WorkerLostError, match=victim):
             frame.pagerank()
+
+
+def test_worker_lost_during_update_leaves_graph(monkeypatch):
+    with started(2) as client:
+        edges = edges_of(14)
+        graph = prplugin.Graph(dd.from_pandas(edges, npartitions=2, sort=False))
+        before = graph.number_of_edges
+        victim = sorted(client.scheduler_info(n_workers=-1)["workers"])[1]
+
+        def hang(*arguments, **options):
+            time.sleep(60)
+
+        def put():
+            from prplugin.distributed import update
+
+            update.assemble = hang
+
+        client.run(put, workers=[victim])
+        with worker_killed(client, victim, 1), pytest.raises(prplugin.WorkerLostError, match=victim):
+            graph.update(add=edges)
+        assert graph.number_of_edges == before
+        with pytest.raises(prplugin.WorkerLostError, match=victim):
+            graph.rank()
 
 
 def test_killed_worker_raises(client):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from copy import copy
+from dataclasses import fields, replace
 from itertools import pairwise
 
 import numpy as np
@@ -12,17 +13,28 @@ from threaded_communicator import run_workers
 
 from prplugin.distributed.ranks import joined, rank_shard
 from prplugin.distributed.shard import build
-from prplugin.frames import cluster
+from prplugin.distributed.update import update
+from prplugin.frames import cluster, read_edges
 from prplugin.frames.columns import resolve
-from prplugin.options import GivenByVertex, Options
+from prplugin.frames.times import Clock
+from prplugin.graph.dedup import drop_duplicates
+from prplugin.options import EdgeOptions, GivenByVertex, Options
 
 __all__ = ["KINDS", "assert_same_ranks", "edge_frames", "rank_distributed"]
 
 
-def rank_distributed(edges, size, cuts=None, holders=None, *, source=None, destination=None, weight=None, vertices=None,
-           directed=True, duplicates="sum", threads=1, **options):  # fmt: skip
-    """Rank a frame, partitioned at `cuts`, on `size` workers; `holders` maps each partition to its worker."""
-    columns = resolve(list(edges.columns), source, destination, weight)
+def rank_distributed(edges, size, cuts=None, holders=None, *, vertices=None, threads=1, changes=(), **options):
+    """Rank a frame, partitioned at `cuts`, on `size` workers; `holders` maps each partition to its worker.
+
+    `changes`: Pairs of frames to add and to remove before.
+    """
+    schema = EdgeOptions(
+        **{field.name: options.pop(field.name) for field in fields(EdgeOptions) if field.name in options}
+    )
+    directed, duplicates = schema.directed, schema.duplicates
+    clock = None if schema.time is None else Clock(schema.half_life, schema.window, schema.now)
+    columns = resolve(list(edges.columns), schema.source, schema.destination, schema.weight, schema.time, clock)
+    schema = replace(schema, source=columns.source_names, destination=columns.destination_names)
     bounds = [0, *(len(edges) * cut // size for cut in range(1, size)), len(edges)] if cuts is None else cuts
     frames = [edges.iloc[first:last] for first, last in pairwise(bounds)]
     holders = [index % size for index in range(len(frames))] if holders is None else holders
@@ -38,6 +50,17 @@ def rank_distributed(edges, size, cuts=None, holders=None, *, source=None, desti
             communicator, "host", [[*frames, edges.iloc[:0]][index] for index in indices], indices, columns,
             more_vertices, directed=directed, duplicates=duplicates,
         )  # fmt: skip
+        clock = shard.clock
+        for add, remove in changes:
+            clock = copy(clock)
+            removed, added = (
+                None if frame is None else read_edges(frame, schema, clock, "host", removed=is_removed)
+                for frame, is_removed in ((remove, True), (add, False))
+            )
+            if added is not None:
+                added = added._replace(edges=drop_duplicates(added.edges, duplicates, directed=directed))
+            change = added, removed, clock
+            shard = update(communicator, shard, columns.vertex_names, change, directed=directed, duplicates=duplicates)
         return rank_shard(communicator, shard, columns.vertex_names, chosen, by_vertex, threads)
 
     parts = run_workers(size, program)
