@@ -96,10 +96,8 @@ def rank_shard(
             equal = SharedEqualRanks(communicator, shard, _unnormalized(vertices, given)).equal
             order = SharedOrderProof(communicator, asked, options.top, equal, options.tol)
         if prepared is None:
-            ranks, outcome = (
-                shard.adjacency.out_weight[:0],
-                Outcome(False, True, 0, 0.0, order=None if order is None else NO_ORDER),
-            )
+            ranks, outcome = shard.adjacency.out_weight, Outcome(False, True, 0, 0.0)
+            outcome.order = None if order is None else NO_ORDER
         else:
             v = to_memory(posed.vector(ranking, vertices), shard.adjacency.memory_space)
             step = prepared(Problem(shard.adjacency, options.alpha, v, w))
@@ -107,9 +105,8 @@ def rank_shard(
             outcome = solve(step, options, (shard.n, shard.m), begin, watch.iterations, order=order)
             ranks = step.ranks()
             del step
-        results.append(
-            _Result.of(communicator, vertices.own, asked, _requested(ranks, shard.n, options), outcome, options)
-        )
+        ranks = (ranks if options.scale == 1 else ranks * shard.n).astype(options.dtype, copy=False)
+        results.append(_Result.of(communicator, vertices.own, asked, ranks, outcome, options))
     stages.done("iterations")
     part = _Part(shard, *_columns(vertices, shard, posed.labels))
     counts = [[result.length] for result in results]
@@ -142,11 +139,6 @@ def joined(memory_space: MemorySpace, places: Integers | None, parts: list[tuple
     order = report.order[: sum(map(sum, report.rows))] if places is None else report.order[places]
     frame = ids_in(memory_space).concat([frame for (frame,), _ in parts])
     return frame.take(order).reset_index(drop=True)
-
-
-def _requested(ranks: Floats, n: int, options: Options) -> Any:
-    """Return ranks of a graph of n vertices in the requested scale and type."""
-    return (ranks if options.scale == 1 else ranks * n).astype(options.dtype, copy=False)
 
 
 # --- arguments by vertex ------------------------------------------------------------------------------------------

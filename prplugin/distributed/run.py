@@ -138,9 +138,9 @@ class DistributedGraph:
                 kept = drop_duplicates(added.edges, schema.duplicates, directed=schema.directed)
                 added = added._replace(edges=kept)
             workers.check()
-            program = partial(update, directed=schema.directed, duplicates=schema.duplicates)
+            program = partial(_update, directed=schema.directed, duplicates=schema.duplicates)
             change = workers.scatter((added, removed, clock))
-            arguments = [(shard, self._names, change) for shard in self._shards]
+            arguments = [(shard.key, self._names, change) for shard in self._shards]
             self._replace(workers.start(program, self._memory_space, arguments))
 
     def estimate(self) -> Estimate:
@@ -425,6 +425,16 @@ def _task(program: Any, memory_space: MemorySpace, job: str, addresses: list[str
         runtime.device_allocation("device"),
     ):
         return program(communicator, *arguments)
+
+
+def _update(communicator: Any, key: str, *arguments: Any, **options: Any) -> Any:
+    """Update the part of a graph that a task left on this worker.
+
+    The part is no dependency of this task, since Dask would keep the tasks of all earlier updates.
+    """
+    if (shard := get_worker().data.get(key)) is None:
+        raise WorkerLostError("a part of the graph is lost: build the graph again.")
+    return update(communicator, shard, *arguments, **options)
 
 
 def _frame_of_ranking(ranking: int, part: tuple[list[Any], Report]) -> Any:
