@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.access import Access
-from prplugin.errors import InvalidOptionError, counted, overflow_error
+from prplugin.errors import counted, overflow_error
 from prplugin.frames import FrameAdapter
 from prplugin.frames.seeds import read_seeds, seed_ids
 from prplugin.frames.vertices import Vertices, format_ids
@@ -34,7 +34,7 @@ from prplugin.methods.measured import TimingCache, fastest, measured
 from prplugin.methods.registry import ChoiceCache, choose, choose_batch, reasons
 from prplugin.options import EdgeOptions, GivenByVertex, Options, proves
 from prplugin.progress import Watch
-from prplugin.queries import SeedRanks, read_entries, read_selection, remaining, requested
+from prplugin.queries import SeedRanks, check_certified, read_entries, read_selection, remaining, requested
 from prplugin.result.ranking import Ranking, Rankings, require_converged
 from prplugin.solver.acceleration.direct import SlowConvergence
 from prplugin.solver.batch import batches
@@ -226,11 +226,7 @@ class LocalGraph:
 
     def rank(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
         """Compute one ranking, or one per seed; raise `NotConvergedError` if it did not converge."""
-        if options.certified and options.top is None and given.among is None:
-            raise InvalidOptionError(
-                "certified=True proves the order of the highest ranks: pass their number as top=k, or the vertices to "
-                "compare as among=."
-            )
+        check_certified(options, given)
         rank = self._rank_one if given.seeds is None else self._rank_many
         with self._access.reading(ranking=True):
             self._checked()
@@ -294,11 +290,6 @@ class LocalGraph:
 
     def _rank_many(self, options: Options, given: GivenByVertex, watch: Watch) -> Rankings:
         """Compute one ranking per seed, and keep only the ranks selected by `among`, `exclude` and `top`."""
-        if options.certified:
-            raise InvalidOptionError(
-                "certified=True proves the order of one ranking, but seeds= requests several: rank each seed in a "
-                "separate call, or omit certified."
-            )
         began, machine = time.perf_counter(), this_machine()
         with self._allocating():
             many = read_seeds(self._vertices, given.seeds, "seeds")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from prplugin.errors import InvalidOptionError
 from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Seeds
@@ -19,6 +20,22 @@ from prplugin.types.edges import Floats, Integers
 
 TRIED_AT_A_TIME = 8
 """Number of seeds, none of which pushes rank in time, after which no more are tried."""
+
+
+def check_certified(options: Options, given: GivenByVertex) -> None:
+    """Raise if ``certified=True`` has no order to prove."""
+    if not options.certified:
+        return
+    if options.top is None and given.among is None:
+        raise InvalidOptionError(
+            "certified=True proves the order of the highest ranks: pass their number as top=k, or the vertices to "
+            "compare as among=."
+        )
+    if given.seeds is not None:
+        raise InvalidOptionError(
+            "certified=True proves the order of one ranking, but seeds= requests several: rank each seed in a separate "
+            "call, or omit certified."
+        )
 
 
 def read_entries(vertices: Vertices, given: GivenByVertex) -> tuple[Integers, Floats] | None:

@@ -2,7 +2,8 @@
 
 Every worker runs the same program on its part of the data, as one rank of the program (as in MPI). It factorizes ids
 together with the other ranks (`factorize`), sends each edge to the rank that owns its target (`shard`), and iterates
-over the vertices that it owns (`host_step`, `device_step`) in `prplugin.solver.loop`. Ranks communicate only through a
+over the vertices that it owns (`host_step`, `device_step`) in `prplugin.solver.loop`. `ranks` writes the result,
+`order` selects and orders vertices over all ranks, and `update` changes edges. Ranks communicate only through a
 `Communicator`: over Dask's connections (`mailbox`), or over NCCL between GPUs (`nccl`). The driver (`run`) starts the
 program, one task per worker, and monitors it.
 

@@ -8,6 +8,8 @@ adds the partial sums of all ranks in the order of ranks, so that all ranks have
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import cupy
@@ -35,8 +37,11 @@ PLANS: dict[Any, Any] = {
 }
 
 
-def prepare(communicator: DeviceRanks, shard: Shard, problem: Problem, options: Options) -> tuple[str, RowsStep]:
-    """Choose a method, the same on all ranks, by the cost on the slowest rank; return its name and the step.
+def prepare(communicator: DeviceRanks, shard: Shard, options: Options) -> tuple[str, Callable[[Problem], RowsStep]]:
+    """Choose a method, the same on all ranks, by the cost on the slowest rank.
+
+    Return its name, and a function that prepares the step of one ranking after another.
+
 
     Raise MethodUnavailableError if the requested method cannot run on the part of some rank.
     """
@@ -59,7 +64,7 @@ def prepare(communicator: DeviceRanks, shard: Shard, problem: Problem, options: 
         raise MethodUnavailableError(f"method {candidates[0].name!r} cannot run here: {reasons[0]}")
     method = min(costs, key=lambda method: costs[method])
     plan = PLANS[method](adjacency, rows=shard.rows, **options.method_options) if shard.rows else None
-    return method.name, RowsStep(communicator, shard, problem, plan)
+    return method.name, partial(RowsStep, communicator, shard, plan)
 
 
 class RowsPlan(gpu_merge.Plan, Protocol):
@@ -75,7 +80,7 @@ class RowsStep(gpu_merge.MergedRows):
     `plan` is the plan of the kernel, or None if the rank owns no vertex.
     """
 
-    def __init__(self, communicator: DeviceRanks, shard: Shard, problem: Problem, plan: RowsPlan | None) -> None:
+    def __init__(self, communicator: DeviceRanks, shard: Shard, plan: RowsPlan | None, problem: Problem) -> None:
         self._communicator, self._shard = communicator, shard
         size, totals = communicator.size, gpu_pull.TOTALS
         facts = communicator.all_gather(

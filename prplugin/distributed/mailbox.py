@@ -10,6 +10,7 @@ leaves. Dask notifies the plugin, which ends the job on its worker. The rank rai
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 import time
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from distributed import WorkerPlugin
 from distributed.protocol import to_serialize
 from distributed.sizeof import safe_sizeof
 
+from prplugin import errors
 from prplugin.errors import WorkerLostError
 
 JOB_PREFIX = "prplugin-job-"
@@ -28,6 +30,14 @@ ENDED_JOBS = 1000
 """Number of ended jobs that a worker remembers, to discard messages that arrive late."""
 
 CANCELLED = "Dask has cancelled the task of this worker."
+
+
+def is_shown(record: logging.LogRecord) -> bool:
+    """Return False for Dask's traceback of an error of this package in a job: the driver raises it."""
+    if not isinstance(record.args, tuple) or len(record.args) < 4 or not str(record.args[0]).startswith(JOB_PREFIX):
+        return True
+    name = str(record.args[3]).partition("(")[0]  # of the representation of the error
+    return not isinstance(getattr(errors, name, None), type)
 
 
 class MessagePlugin(WorkerPlugin):
@@ -42,6 +52,7 @@ class MessagePlugin(WorkerPlugin):
 
     def setup(self, worker: Any) -> None:
         """Install the message handler on a worker."""
+        logging.getLogger("distributed.worker").addFilter(is_shown)
         worker.handlers["prplugin_message"] = self.handle
 
     def transition(self, key: Any, start: str, finish: str, **_: Any) -> None:

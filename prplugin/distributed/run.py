@@ -8,34 +8,44 @@ worker is lost, the driver therefore cancels the other tasks.
 from __future__ import annotations
 
 import logging
+import pickle
 import time
 import uuid
 from contextlib import closing, suppress
+from copy import copy
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter, itemgetter
+from threading import Lock
 from typing import Any
 from weakref import WeakSet
 
 import distributed
+import numpy as np
 from distributed import Client, Future, get_worker, secede
-from distributed.sizeof import safe_sizeof
 
 from prplugin.distributed import mailbox
-from prplugin.distributed.ranks import Report, highest_rows, rank_shard
+from prplugin.distributed.ranks import Report, joined, rank_shard
 from prplugin.distributed.shard import build
+from prplugin.distributed.update import update
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankError, WorkerLostError, counted, listed
-from prplugin.frames import cluster, dask
+from prplugin.frames import cluster, dask, read_edges
 from prplugin.frames.columns import resolve
+from prplugin.frames.times import Clock
 from prplugin.frames.vertices import ids_in
 from prplugin.gpu import runtime
+from prplugin.graph.dedup import drop_duplicates
 from prplugin.methods.estimates import Estimate
 from prplugin.methods.listing import methods
 from prplugin.methods.registry import check_options, options_of
 from prplugin.options import EdgeOptions, GivenByVertex, Options, check_choice
 from prplugin.progress import State, Watch, watching
-from prplugin.result.ranking import DistributedRanking, Ranking, require_converged
+from prplugin.queries import check_certified
+from prplugin.result.ranking import DistributedRanking, DistributedRankings, Ranking, require_converged
+from prplugin.streams.changes import refuse_window
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.compressed import Compressed
+from prplugin.types.edges import Integers
 
 logger = logging.getLogger(__name__)
 
@@ -61,8 +71,11 @@ class DistributedGraph:
     m: int  # number of directed edges
 
     def __init__(self, client: Client, frame: Any, how: EdgeOptions, *, lasting: bool) -> None:
-        dask.refuse_times(how.time)
-        columns = resolve(list(frame.columns), how.source, how.destination, how.weight, frame=frame)
+        clock = None if how.time is None else Clock(how.half_life, how.window, how.now)
+        columns = resolve(list(frame.columns), how.source, how.destination, how.weight, how.time, clock, frame)
+        names = columns.source_names, columns.destination_names
+        self._schema = replace(how, source=names[0], destination=names[1], vertices=None)
+        self._updating = Lock()
         self._names = columns.vertex_names
         self._unused_weight = columns.unused_weight
         self._memory_space = dask.memory_space_of(frame)
@@ -88,9 +101,14 @@ class DistributedGraph:
         ]
         self._building = self._shards = self._workers.start(program, self._memory_space, arguments)
         if lasting:
-            counts = self._workers.apply(attrgetter("n", "m"), self._shards[0], 0)
-            self.n, self.m = self._workers.result([*self._shards, counts], counts)
+            self._replace(self._shards)
             self._building = []  # an error of a ranking does not cancel the finished graph
+
+    def _replace(self, shards: list[Future]) -> None:
+        """Wait until all parts of a graph are complete, and take them for this graph."""
+        facts = self._workers.apply(attrgetter("n", "m", "clock"), shards[0], 0)
+        found = self._workers.result([*shards, facts], facts)
+        self._shards, (self.n, self.m, self._clock) = shards, found
 
     def vertices(self) -> Any:
         """Return the ids in the order of the ranks: a Dask Series, or a frame if a vertex has several columns."""
@@ -107,7 +125,23 @@ class DistributedGraph:
         raise _unsupported("pickle and copy")
 
     def update(self, add: object, remove: object) -> None:
-        raise _unsupported("update()")
+        """Remove and add edges; on any error, change nothing."""
+        workers, schema = self._workers, self._schema
+        refuse_window(schema)
+        with self._updating:
+            clock = copy(self._clock)
+            removed, added = (
+                None if frame is None else read_edges(dask.computed(frame), schema, clock, "host", removed=is_removed)
+                for frame, is_removed in ((remove, True), (add, False))
+            )
+            if added is not None:
+                kept = drop_duplicates(added.edges, schema.duplicates, directed=schema.directed)
+                added = added._replace(edges=kept)
+            workers.check()
+            program = partial(_update, directed=schema.directed, duplicates=schema.duplicates)
+            change = workers.scatter((added, removed, clock))
+            arguments = [(shard.key, self._names, change) for shard in self._shards]
+            self._replace(workers.start(program, self._memory_space, arguments))
 
     def estimate(self) -> Estimate:
         raise _unsupported("estimate()")
@@ -117,50 +151,80 @@ class DistributedGraph:
         return self.n, counted(self.m, "directed edge"), {"edges are on": f"{workers} of a Dask cluster"}
 
     def rank(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
-        """Compute one ranking, as `prplugin.Graph.rank` does; the ranks stay on the workers."""
+        """Compute one ranking, or one per seed, as `prplugin.Graph.rank` does; the ranks stay on the workers."""
         began = time.perf_counter()
         _check_method(options, self._memory_space)
-        asked = {what: getattr(given, what) for what in ("seeds", "among", "exclude")}
-        for what, value in {**asked, "certified=True": options.certified or None}.items():
-            if value is not None:
-                raise _unsupported(what)
-        workers, size = self._workers, len(self._workers.addresses)
-        vectors = {
-            what: workers.scatter(cluster.given_values(values, self._names, what))
-            for what in ("personalization", "dangling", "nstart")
-            if (values := getattr(given, what)) is not None
-        }
+        check_certified(options, given)
+        workers, shards = self._workers, self._shards
+        given = workers.scatter(cluster.converted(given, self._names))
         workers.check()
         topic = _watched(workers.client, watch, options)
         log = None if topic is None else partial(_log_iteration, topic)
         arguments = [
-            (shard, self._names, options, vectors, threads, log if rank == 0 else None)
-            for rank, (shard, threads) in enumerate(zip(self._shards, workers.threads, strict=True))
+            (shard, self._names, options, given, threads, log if rank == 0 else None)
+            for rank, (shard, threads) in enumerate(zip(shards, workers.threads, strict=True))
         ]
         ranked = workers.start(rank_shard, self._memory_space, arguments)
-        frames = [workers.apply(itemgetter(0), result, rank) for rank, result in enumerate(ranked)]
-        if options.top is not None:
-            frames = [workers.apply(partial(highest_rows, self._memory_space, options.top), frames, 0)]
         report = workers.apply(itemgetter(1), ranked[0], 0)
         try:
-            found: Report = workers.result([*self._building, *ranked, *frames, report], report)
+            found: Report = workers.result([*self._building, *ranked, report], report)
         finally:
             if topic is not None:
                 workers.client.unsubscribe_topic(topic)
-        outcome, history = found.outcome, found.history._replace(unused_weight=self._unused_weight)
+        return require_converged(self._ranking(ranked, found, options, time.perf_counter() - began), options)
+
+    def _ranking(self, ranked: list[Future], found: Report, options: Options, seconds: float) -> Ranking:
+        """Return the ranking of a report, with the frames that are on the workers."""
+        workers, outcomes = self._workers, found.outcomes
+        history = found.history._replace(unused_weight=self._unused_weight)
         method, stages = history.considered[0].method, dict(history.stages)
         logger.info(
             "%s on %d workers: %s; %s bytes sent",
-            method, size, ", ".join(f"{stage} {s:.3g} s" for stage, s in stages.items()), found.bytes_sent,
+            method, len(ranked), ", ".join(f"{stage} {s:.3g} s" for stage, s in stages.items()), found.bytes_sent,
         )  # fmt: skip
-        rows = found.rows if options.top is None else [min(options.top, history.n)]
-        frame = cluster.frame_of(frames, rows, found.like)
-        ranking = DistributedRanking(
-            frame["pagerank"], bool(outcome.converged), int(outcome.iterations), float(outcome.error_bound), method,
-            time.perf_counter() - began, lambda ranks, rows: frame, options.top,
-            n=history.n, workers=size, stages=stages, bytes_sent=found.bytes_sent, _history=history,
+
+        def written(places: Integers | None, rows: list[int]) -> Any:
+            join = partial(joined, self._memory_space, places)
+            return cluster.frame_of([workers.apply(join, ranked, 0)], rows, found.like)
+
+        if found.joined:
+            frame = written(None, [sum(map(sum, found.rows))])
+        else:
+            parts = [
+                workers.apply(partial(_frame_of_ranking, ranking), part, rank)
+                for ranking in range(len(outcomes))
+                for rank, part in enumerate(ranked)
+            ]
+            frame = cluster.frame_of(parts, [count for of_ranks in found.rows for count in of_ranks], found.like)
+
+        def write(_: object, rows: Integers | None) -> Any:
+            if rows is None:
+                return frame
+            place_of = {row: place for place, row in enumerate(found.positions[0].tolist())}
+            return written(np.array([place_of[row] for row in rows.tolist()]), [rows.size])
+
+        common: Any = {
+            "n": history.n, "workers": len(ranked), "stages": stages, "bytes_sent": found.bytes_sent,
+            "_history": history,
+        }  # fmt: skip
+        converged, iterations, bounds = (
+            np.array([getattr(outcome, what) for outcome in outcomes])
+            for what in ("converged", "iterations", "error_bound")
+        )
+        whole = (
+            frame["pagerank"], bool(converged.all()), int(iterations.max()), float(bounds.max()), method, seconds,
+            write, options.top,
         )  # fmt: skip
-        return require_converged(ranking, options)
+        if found.seeds is None:
+            return DistributedRanking(*whole, outcomes[0].order, **common)
+        return DistributedRankings(
+            *whole, **common, each_converged=converged, each_iterations=iterations, each_error_bound=bounds,
+            _seeds=partial(_first_of, found.seeds), _counts=[sum(of_ranks) for of_ranks in found.rows],
+        )  # fmt: skip
+
+
+def _first_of(seeds: list[Any], count: int) -> list[Any]:
+    return seeds[:count]
 
 
 def _unsupported(feature: str) -> MethodUnavailableError:
@@ -221,7 +285,7 @@ class _Workers:
 
     def scatter(self, argument: object) -> Any:
         """Send a large argument to all workers and return its future; return a small argument unchanged."""
-        if safe_sizeof(argument) <= SCATTER_BYTES:
+        if len(pickle.dumps(argument)) <= SCATTER_BYTES:  # Dask only estimates sizes
             return argument
         return self.client.scatter([argument], workers=self.addresses, broadcast=True, hash=False)[0]
 
@@ -237,8 +301,11 @@ class _Workers:
         ]  # fmt: skip
 
     def apply(self, function: object, results: object, rank: int) -> Future:
-        """Apply a function to a result or a list of results on the worker of a rank."""
-        return self.client.submit(function, results, workers=[self.addresses[rank]], pure=False)
+        """Apply a function to a result or a list of results on the worker of a rank, or on another if it is lost."""
+        # Without `allow_other_workers` Dask would wait forever for a lost worker. On another one `_task` raises.
+        return self.client.submit(
+            function, results, workers=[self.addresses[rank]], allow_other_workers=True, pure=False
+        )
 
     def result(self, futures: list[Future], wanted: Future) -> Any:
         """Wait for all tasks and return the result of one; if a task fails or loses its worker, cancel the others."""
@@ -293,7 +360,7 @@ class _Workers:
             raise WorkerLostError(f"Dask did not finish a task of this call: it is {failed.status}.")
         if killed:
             raise WorkerLostError(f"a worker was lost: {error}") from error
-        raise error
+        raise error.with_traceback(None)  # without that of the worker
 
 
 METHODS: dict[MemorySpace, tuple[str, ...]] = {
@@ -358,6 +425,20 @@ def _task(program: Any, memory_space: MemorySpace, job: str, addresses: list[str
         runtime.device_allocation("device"),
     ):
         return program(communicator, *arguments)
+
+
+def _update(communicator: Any, key: str, *arguments: Any, **options: Any) -> Any:
+    """Update the part of a graph that a task left on this worker.
+
+    The part is no dependency of this task, since Dask would keep the tasks of all earlier updates.
+    """
+    if (shard := get_worker().data.get(key)) is None:
+        raise WorkerLostError("a part of the graph is lost: build the graph again.")
+    return update(communicator, shard, *arguments, **options)
+
+
+def _frame_of_ranking(ranking: int, part: tuple[list[Any], Report]) -> Any:
+    return part[0][ranking]
 
 
 def _log_iteration(topic: str, state: State) -> None:

@@ -9,6 +9,7 @@ these lists it sends out-weights once, and contributions in every iteration.
 from __future__ import annotations
 
 import time
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, pairwise
@@ -29,6 +30,7 @@ from prplugin.distributed.factorize import (
 )
 from prplugin.errors import InvalidEdgesError, overflow_error, refusal
 from prplugin.frames.columns import Columns
+from prplugin.frames.host_ids import HOST
 from prplugin.frames.ids import Ids
 from prplugin.frames.partitions import (
     CommonType,
@@ -38,16 +40,22 @@ from prplugin.frames.partitions import (
     endpoints_of_partitions,
     format_vertices,
     integers_of,
+    map_partitions,
     weights_of_partitions,
 )
+from prplugin.frames.times import Clock
 from prplugin.frames.vertices import ids_in
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import drop_duplicates
 from prplugin.graph.factorize import factorize_ids
 from prplugin.numerics.rounding import StepRounding, rounding_depth
 from prplugin.options import Duplicates
-from prplugin.types.arrays import Array, MemorySpace, namespace, to_host
+from prplugin.streams.decay import ZERO_EXPONENT, ScaledWeights, roundings_of
+from prplugin.types.arrays import Array, MemorySpace, memory_space_of, namespace, to_host, to_memory
 from prplugin.types.edges import ANY, Edges, Floats, Integers, index_dtype
+
+NO_EDGES = 2 * ZERO_EXPONENT
+"""Reference exponent of a vertex without out-edges."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +76,10 @@ class Shard:
     owned: list[Any]  # ids that the rank owns, in the order of the result, column by column
     largest_in_degree: int  # largest in-degree of the whole graph
     out_weight_depth: int  # largest rounding depth of an out-weight, over all ranks
+    splitters: Integers  # of the keys: see `factorize.owners_of`
+    label: str  # name of the weights, for messages
+    references: Integers | None  # reference exponent of each vertex of `adjacency`, on the host, if weights decay
+    clock: Any  # the `Clock` of the times, or None
     seconds: dict[str, float]  # duration of each stage of `build`
 
     @property
@@ -87,7 +99,7 @@ class Shard:
             edge=self.out_weight_depth + 4 if self.adjacency.weighted else 2,
             dangling=sums,
             # Conversion of a value, the sum over a rank and over the ranks, and the quotient of both.
-            vectors=rounding_depth(self.max_rows) + len(self.offsets) + 1,
+            vectors=rounding_depth(self.n) + len(self.offsets) + 1,
             norm=sums + 1,
         )
 
@@ -106,12 +118,13 @@ class Stages:
         self._began = now
 
 
-class _Rows(NamedTuple):
+class Rows(NamedTuple):
     """Edges by the keys of their endpoints, in the order of the frame."""
 
     source: Integers
     target: Integers
     weights: Floats | None
+    times: Floats | None = None  # in half-lives since the origin, on the host: see `prplugin.streams.decay`
     rows: Integers | None = None  # row numbers in the frame, for messages
 
 
@@ -138,7 +151,10 @@ def build(
         count = len(additional[0])
         offset, end = (count * rank // communicator.size for rank in (communicator.rank, communicator.rank + 1))
         additional = [column.iloc[offset:end].reset_index(drop=True) for column in additional]
-    part = _part(communicator, [len(frame) for frame in frames], partitions, offset)
+    part, times, clock = _part(communicator, [len(frame) for frame in frames], partitions, offset), None, None
+    if columns.time is not None:
+        frames, times, clock = _within_window(communicator, ids, part, frames, columns)
+        part = _part(communicator, [len(frame) for frame in frames], partitions, offset)
     labels = columns.id_labels(vertices=additional is not None)
     pieces, part_columns = call_on_all(communicator, partial(endpoints_of_partitions, ids, frames, partitions, columns))
     shared = _shared(communicator, ids, part, pieces, additional, labels)
@@ -157,12 +173,31 @@ def build(
         keys, splitters, owned = keys_by_appearance(communicator, ids, part, endpoints, labels, shared)
     del endpoints, frames
     stages.done("keys")
-    rows = _edges_of_owned_targets(
-        communicator, part, keys, weights, splitters, directed=directed, duplicates=duplicates
-    )
+    source, target = keys.pop(0), keys.pop(0)  # so that no other reference is kept
+    rows = Rows(source, target, weights, times)
+    del source, target
+    rows = _edges_of_owned_targets(communicator, part, rows, splitters, directed=directed, duplicates=duplicates)
     stages.done("shuffle")
-    extra_keys = rows.target[:0] if additional is None else keys[0]
+    extra = rows.target[:0] if additional is None else keys[0]
+    label, roundings = f"column {columns.weight_name!r}", 0 if times is None else roundings_of(times)
+    return assemble(communicator, rows, extra, splitters, shared, owned, label, stages, roundings, clock)
+
+
+def assemble(
+    communicator: Communicator, rows: Rows, extra_keys: Integers, splitters: Integers, shared: list[CommonType],
+    owned: list[Any] | None, label: str, stages: Stages, roundings: int, clock: Any,
+) -> Shard:  # fmt: skip
+    """Return this rank's part of the graph, given the edges whose targets it owns; collective.
+
+    `extra_keys`: Keys of vertices that need not have edges.
+    `owned`: Ids of the vertices that this rank owns; None if these are the keys.
+    `roundings`: Those of the weights, as in `prplugin.types.edges.Edges`.
+    """
     edges, keys_owned, ghost_sources, ghost_counts = _factorize(communicator, rows, extra_keys, splitters)
+    references = None
+    if rows.times is not None:
+        edges, references = _decayed(communicator, edges, rows.times, ghost_sources, ghost_counts)
+    edges = replace(edges, roundings=roundings)
     stages.done("factorize")
     del rows
     adjacency = Adjacency(edges)
@@ -181,9 +216,13 @@ def build(
         largest_in_degree=max(in_degrees),
         # Depth on one rank, plus at most one addition per rank.
         out_weight_depth=max(depths) + communicator.size if adjacency.weighted else 0,
+        splitters=splitters,
+        label=label,
+        references=references,
+        clock=clock,
         seconds=stages.seconds,
     )
-    _sum_out_weights(communicator, shard, f"column {columns.weight_name!r}")
+    _sum_out_weights(communicator, shard, label)
     stages.done("csc")
     return shard
 
@@ -199,6 +238,38 @@ def _part(communicator: Communicator, lengths: list[int], partitions: list[int],
         starts[partition] = rows
         rows += length
     return Part(partitions, [starts[partition] for partition in partitions], lengths, rows, offset)
+
+
+def _within_window(
+    communicator: Communicator, ids: Ids, part: Part, frames: list[Any], columns: Columns
+) -> tuple[list[Any], Floats | None, Any]:
+    """Read the times of the edges; return the rows within the window, their times and the clock; collective."""
+    label, clock = f"column {columns.time_name!r}", copy(columns.clock)
+    assert isinstance(clock, Clock)
+
+    def read() -> list[Any]:
+        given = []
+        for frame, partition in zip(frames, part.partitions, strict=True):
+            time = columns.within(list(frame.columns), f"partition {partition}").time
+            assert time is not None
+            given.append(HOST.as_column(ids.to_host(ids.column_of(frame, time))))
+        return given
+
+    given = call_on_all(communicator, read)
+    at = part.partitions, part.starts
+    of_ranks = gather_results(communicator, lambda: map_partitions(partial(Clock.facts, label=label), given, *at))
+    known = [facts for of_partitions in of_ranks for facts in of_partitions if facts is not None]
+    for kind in dict.fromkeys(kind for kind, _ in known):
+        clock.begin(kind, None, label)
+    if latest := [latest for _, latest in known if latest is not None]:
+        clock.begin(known[0][0], max(latest), label)
+    found = call_on_all(communicator, lambda: map_partitions(partial(clock.read, label=label), given, *at))
+    kept = [
+        frame if rows is None else frame.iloc[to_memory(rows, ids.memory_space)]
+        for frame, (_, rows) in zip(frames, found, strict=True)
+    ]
+    times = None if clock.half_life is None else np.concatenate([times for times, _ in found])
+    return kept, times, clock
 
 
 def _shared(
@@ -233,18 +304,17 @@ def _shared(
 def _edges_of_owned_targets(
     communicator: Communicator,
     part: Part,
-    keys: list[Integers],
-    weights: Floats | None,
+    rows: Rows,
     splitters: Integers,
     *,
     directed: bool,
     duplicates: Duplicates,
-) -> _Rows:
+) -> Rows:
     """Send each edge to the owner of its target; return the edges received, in the order of the frame.
 
     Apply `duplicates`. If not `directed`, add the reverse edges after all others.
     """
-    source, target = keys.pop(0), keys.pop(0)  # so that the caller keeps no reference
+    source, target, weights, times, _ = rows
     partitions: list[Any] = part.partitions
     lengths = part.lengths
     xp = namespace(source)
@@ -252,11 +322,11 @@ def _edges_of_owned_targets(
         # All rows of a pair go to the same rank, which detects duplicates; (b, a) too if the graph is undirected.
         in_frame = xp.asarray(part.places_of(2 * np.arange(source.size)) // 2) if duplicates == "error" else None
         owner = owners_of(target if directed else xp.maximum(source, target), splitters)
-        rows = _shuffle(communicator, partitions, lengths, _Rows(source, target, weights, in_frame), owner)
+        rows = _shuffle(communicator, partitions, lengths, Rows(source, target, weights, times, in_frame), owner)
         rows = call_on_all(communicator, partial(_drop_duplicates, rows, duplicates, directed=directed))
         if directed:
             return rows
-        source, target, weights, _ = rows
+        source, target, weights, times, _ = rows
         partitions, lengths = [communicator.rank], [source.size]
     if not directed:
         # The target of a reverse edge is the source of the row. Self-loops have no reverse edge.
@@ -265,7 +335,8 @@ def _edges_of_owned_targets(
         lengths = [*lengths, *_counts_below(back, lengths)]
         source, target = xp.concatenate([source, target[back]]), xp.concatenate([target, source[back]])
         weights = None if weights is None else xp.concatenate([weights, weights[back]])
-    rows = _Rows(source, target, weights)
+        times = None if times is None else np.concatenate([times, times[to_host(back)]])
+    rows = Rows(source, target, weights, times)
     return _shuffle(communicator, partitions, lengths, rows, owners_of(target, splitters))
 
 
@@ -277,8 +348,8 @@ def _counts_below(rows: Integers, lengths: list[int]) -> list[int]:
 
 
 def _shuffle(
-    communicator: Communicator, partitions: list[Any], lengths: list[int], rows: _Rows, owner: Integers
-) -> _Rows:
+    communicator: Communicator, partitions: list[Any], lengths: list[int], rows: Rows, owner: Integers
+) -> Rows:
     """Send rows to their owners; return the rows received, in the order of the partitions.
 
     The result does not depend on which rank held which partition.
@@ -298,30 +369,36 @@ def _shuffle(
     def shuffle(column: Array | None) -> Any:
         if column is None:
             return None
-        arrays = communicator.all_to_all_arrays(split(column[order], sizes))
+        exchange = communicator.all_to_all if namespace(column) is np else communicator.all_to_all_arrays
+        arrays = exchange(split(column[order if namespace(column) is not np else to_host(order)], sizes))
         return namespace(column).concatenate([arrays[rank][begin:end] for _, rank, begin, end in received])
 
-    return _Rows(*map(shuffle, rows))
+    return Rows(*map(shuffle, rows))
 
 
-def _drop_duplicates(rows: _Rows, duplicates: Duplicates, *, directed: bool) -> _Rows:
+def _drop_duplicates(rows: Rows, duplicates: Duplicates, *, directed: bool) -> Rows:
     """Keep the first or the last row of each pair on this rank, or raise for repeated pairs."""
     (source, target), ids = factorize_ids([rows.source, rows.target])
+    edges = Edges(source, target, rows.weights, ids.size, times=rows.times)
+    edges = edges if rows.times is None else edges.on_host()
     try:
-        kept = drop_duplicates(Edges(source, target, rows.weights, ids.size), duplicates, directed=directed)
+        kept = drop_duplicates(edges, duplicates, directed=directed)
     except InvalidEdgesError as error:
         if rows.rows is None or error.refused is None:
             raise
         found = to_host(rows.rows)[error.refused.rows].tolist()
         raise refusal(InvalidEdgesError, replace(error.refused, rows=found)) from None
-    return _Rows(ids[kept.source], ids[kept.destination], kept.weights)
+    source, target, weights = (
+        to_memory(of, memory_space_of(ids)) for of in (kept.source, kept.destination, kept.weights)
+    )
+    return Rows(ids[source], ids[target], weights, kept.times)
 
 
 # --- vertices and ghosts ------------------------------------------------------------------------------------------
 
 
 def _factorize(
-    communicator: Communicator, rows: _Rows, extra_keys: Integers, splitters: Integers
+    communicator: Communicator, rows: Rows, extra_keys: Integers, splitters: Integers
 ) -> tuple[Edges, Integers, list[Integers], list[int]]:
     """Determine the owned vertices and the ghosts of this rank, and factorize the endpoints of its edges.
 
@@ -358,6 +435,34 @@ def _extent(weights: Floats | None) -> tuple[float, float]:
     return extremes([], weights)[2:]
 
 
+def of_ghosts(communicator: Communicator, ghost_sources: list[Integers], values: Array) -> Any:
+    """Return the values of the vertices that this rank owns, followed by those of its ghosts; collective."""
+    ghosts = communicator.all_to_all_arrays([values[vertices] for vertices in ghost_sources])
+    return namespace(values).concatenate([values, *ghosts])
+
+
+def _decayed(
+    communicator: Communicator, edges: Edges, times: Floats, ghost_sources: list[Integers], ghost_counts: list[int]
+) -> tuple[Edges, Integers]:
+    """Return the edges with decayed weights, and the reference exponents: the largest of the out-edges of a vertex.
+
+    Computed on the host. The reference exponent of a vertex without out-edges is `NO_EDGES`.
+    """
+    weights, source = ScaledWeights.of(to_host(edges.weights), times), to_host(edges.source)
+    largest = np.full(edges.n, NO_EDGES)
+    np.maximum.at(largest, source, weights.exponents)
+    sources = [to_host(vertices) for vertices in ghost_sources]
+    own = largest[: edges.n - sum(ghost_counts)].copy()
+    for vertices, received in zip(
+        sources, communicator.all_to_all(split(largest[own.size :], ghost_counts)), strict=True
+    ):
+        np.maximum.at(own, vertices, received)
+    references = np.concatenate([own, *communicator.all_to_all([own[vertices] for vertices in sources])])
+    scaled = weights.divide(np.where(references > ZERO_EXPONENT, references, 0).take(source))
+    scaled = to_memory(scaled, edges.memory_space)
+    return replace(edges, weights=scaled, extent=(ANY[0], 2.0)), references
+
+
 def _sum_out_weights(communicator: Communicator, shard: Shard, label: str) -> None:
     """Sum the out-weight of each vertex over all ranks on its owner, and send the sum to the ranks of its ghosts."""
     adjacency, rows = shard.adjacency, shard.rows
@@ -377,6 +482,5 @@ def _sum_out_weights(communicator: Communicator, shard: Shard, label: str) -> No
         if count := sum(counts):
             ids = [vertex for of_rank in first_of_ranks for vertex in of_rank]
             raise overflow_error(label, [*ids, *[""] * (count - len(ids))])
-        ghosts = communicator.all_to_all_arrays([owned[vertices] for vertices in shard.ghost_sources])
-        out_weight[rows:] = xp.concatenate(ghosts)
+        out_weight = of_ghosts(communicator, shard.ghost_sources, owned)
     adjacency.set_out_weight(out_weight, shard.out_weight_depth)

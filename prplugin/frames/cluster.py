@@ -12,7 +12,8 @@ from prplugin.frames.columns import Columns
 from prplugin.frames.dask import computed, in_use
 from prplugin.frames.host_ids import HOST
 from prplugin.frames.vertices import Vertices
-from prplugin.types.edges import Floats
+from prplugin.options import GivenByVertex
+from prplugin.types.arrays import plain_array
 
 
 def partitions(client: Any, frame: Any, columns: Columns) -> tuple[list[Any], Any, Columns]:
@@ -23,8 +24,11 @@ def partitions(client: Any, frame: Any, columns: Columns) -> tuple[list[Any], An
     """
     if (futures := _persisted(client, frame)) is not None:
         return futures, frame._meta, columns
+    import dask
+
     frame, columns = in_use(frame, columns)
-    return client.compute(frame.to_delayed(), sync=False), frame._meta, columns
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1PB"}):  # the frame is not ours to change
+        return client.compute(frame.to_delayed(), sync=False), frame._meta, columns
 
 
 def _persisted(client: Any, frame: Any) -> list[Any] | None:
@@ -47,15 +51,30 @@ def given_ids(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
     return columns
 
 
-def given_values(given: Any, names: list[Hashable], what: str) -> tuple[list[Any], Floats]:
-    """Return the id columns and the float64 values of a per-vertex argument."""
-    given = HOST.convert(computed(given), what)
-    if isinstance(given, np.ndarray):
+def converted(given: GivenByVertex, names: list[Hashable]) -> GivenByVertex:
+    """Return arguments given by vertex as pandas objects; distributions as id columns and float64 values."""
+    found = {
+        what: value if isinstance(value, str) else _converted(value, what, names)
+        for what in ("personalization", "seeds", "among", "exclude", "dangling", "nstart")
+        if (value := getattr(given, what)) is not None
+    }
+    return GivenByVertex(**found)
+
+
+def _converted(given: Any, what: str, names: list[Hashable]) -> Any:
+    given = HOST.convert(plain_array(computed(given), what), what)
+    if what in ("among", "exclude"):
+        return given
+    entries = [given]
+    if what == "seeds" and isinstance(given, (list, tuple)):
+        entries = given = [HOST.convert(plain_array(computed(entry), what), what) for entry in given]
+    # A one-dimensional array of seeds names vertices.
+    if any(isinstance(entry, np.ndarray) and (what, entry.ndim, entries) != ("seeds", 1, [entry]) for entry in entries):
         raise InvalidOptionError(
             f"{what} is an array, and the vertices of this graph are on several workers: pass a Series indexed by "
             "vertex."
         )
-    return Vertices(names, [], []).ids_and_numbers(given, what)
+    return given if what == "seeds" else Vertices(names, [], []).ids_and_numbers(given, what)
 
 
 def frame_of(futures: list[Any], rows: list[int], like: Any) -> Any:

@@ -63,12 +63,6 @@ def in_use(frame: Any, columns: Columns) -> tuple[Any, Columns]:
     return (frame[[labels[position] for position in used]] if len(used) < len(labels) else frame), columns
 
 
-def refuse_times(time: Hashable) -> None:
-    """Raise if a time column is named."""
-    if time is not None:
-        raise InvalidOptionError("time= is for frames in one memory: pass edges.compute().")
-
-
 def refuse_absent_columns(frame: Any, columns: Columns) -> None:
     """Raise if a column in use is absent from a partition, whose labels may differ from those of the frame."""
     import dask
@@ -98,7 +92,6 @@ def read(frame: Any, columns: Columns, vertices: Any, **how: bool) -> tuple[Edge
     """Compute the columns in use, and read them as one frame: see `prplugin.frames.FrameAdapter.read`."""
     import dask
 
-    refuse_times(columns.time_name)
     memory_space = memory_space_of(frame)
     used, columns_in_use = in_use(frame, columns)
     try:
@@ -133,10 +126,14 @@ def _joined(ids: Ids, frames: list[Frame], columns: Columns) -> tuple[Frame, Col
     width = len(shared)
     joined = [column.reset_index(drop=True) for column in (*source, *destination)]
     joined += [] if weights is None else [weights]
-    return ids.frame_of(list(range(len(joined))), joined), columns._replace(
+    if columns.time is not None:
+        times = (own.time for own in part_columns if own.time is not None)
+        joined.append(ids.concat([ids.column_of(*pair) for pair in zip(frames, times, strict=True)]))
+    return ids.frame_of([str(position) for position in range(len(joined))], joined), columns._replace(
         source=list(range(width)),
         destination=list(range(width, 2 * width)),
         weight=None if weights is None else 2 * width,
+        time=None if columns.time is None else len(joined) - 1,
     )
 
 

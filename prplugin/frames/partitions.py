@@ -21,7 +21,7 @@ from prplugin.frames.host_objects import in_utc
 from prplugin.frames.ids import Column, ColumnInfo, Frame, Ids, has_width, in_one_type, places_of, same_kind, transposed
 from prplugin.frames.kinds import ZONED
 from prplugin.frames.vertices import format_ids, plain_ids
-from prplugin.types.arrays import namespace, to_host, to_memory
+from prplugin.types.arrays import namespace, to_host
 from prplugin.types.edges import Floats, Integers
 
 
@@ -38,7 +38,7 @@ class CommonType:
     part_types: list[Any]
 
 
-def _map_partitions(
+def map_partitions(
     function: Callable[[Any], Any], items: list[Any], partitions: list[int], starts: list[int]
 ) -> list[Any]:
     """Apply a function to each partition; raise errors with the partition, or with rows counted in the frame.
@@ -77,7 +77,7 @@ def column_info_of_partitions(
     ids: Ids, endpoints: list[Any], partitions: list[int], starts: list[int], labels: list[list[str]]
 ) -> list[list[list[ColumnInfo]]]:
     """Return the `ColumnInfo` of the id columns of each partition."""
-    found = _map_partitions(
+    found = map_partitions(
         lambda pair: [
             [ids.column_info(column, name) for column, name in zip(end, label, strict=True)]
             for end, label in zip(pair, labels, strict=False)  # no additional vertices here
@@ -116,7 +116,7 @@ def weights_of_partitions(
     if part_columns[0].weight is None:
         return None
     label = f"column {part_columns[0].weight_name!r}"
-    weights: list[Floats] = _map_partitions(
+    weights: list[Floats] = map_partitions(
         lambda pair: ids.numbers(ids.column_of(pair[0], pair[1].weight), label, "row", InvalidEdgesError),
         list(zip(frames, part_columns, strict=True)),
         partitions,
@@ -256,11 +256,8 @@ def in_edge_types(ids: Ids, arrays: list[Any], shared: list[CommonType]) -> list
     return [ids.from_host(array, one.kind, one.part_types) for array, one in zip(arrays, shared, strict=True)]
 
 
-def write(
-    ids: Ids, names: list[Hashable], columns: list[Column], ranks: Any, first: int, rows: Integers | None = None
-) -> Frame:
-    """Return a frame of vertices and ranks, at `rows` if given, with an index that starts at `first`."""
-    rows = to_memory(rows, ids.memory_space)
-    frame = ids.frame_of([*names, "pagerank"], [ids.take(column, rows) for column in [*columns, ranks]])
+def write(ids: Ids, names: list[Hashable], columns: list[Any], first: int) -> Frame:
+    """Return a frame of columns of ids and a last one of ranks, with an index that starts at `first`."""
+    frame = ids.frame_of([*names, "pagerank"], columns)
     frame.index = type(frame.index)(first, first + len(frame))
     return frame

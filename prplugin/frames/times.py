@@ -57,27 +57,15 @@ class Clock:
         if not len(column) and column.dtype == object:  # an untyped empty column
             return (None if self.half_life is None else np.empty(0)), None
         times = _read_times(column, label)
-        if self.kind is None:
-            self.kind = times.kind
-            self.half_life, self.window = (
-                self._parse_duration(name, getattr(self, name), label) for name in ("half_life", "window")
-            )
-            self.latest = None if self.now is None else self._parse_now(self.now, label)
-        elif times.kind != self.kind:
-            raise InvalidEdgesError(
-                f"{label} holds {times.kind}, but the times of this graph are {self.kind}: cast it."
-            )
-        if not times.values.size:
+        latest = times.latest() if times.values.size else None
+        self.begin(times.kind, latest, label)
+        if latest is None:
             return (None if self.half_life is None else np.empty(0)), None
-        latest = times.latest()
-        if self.now is None:
-            self.latest = latest if self.latest is None else max(self.latest, latest)
         assert self.latest is not None
+        assert self.origin is not None
         if latest > self.latest:
             late = np.flatnonzero(times.after(self.latest))
             raise _refused_times(column, label, late, f"after now={self.now!s}", "Pass a later now, or drop them.")
-        if self.origin is None:
-            self.origin = latest  # not `now`: ranks must not depend on it, even by rounding
         rows = None
         if self.window is not None:
             rows = np.flatnonzero(times.after(self.latest - self.window))
@@ -91,6 +79,30 @@ class Clock:
             remedy = "Pass a longer half_life, or drop them."
             raise _refused_times(column, label, far if rows is None else rows[far], fault, remedy)
         return ages, rows
+
+    def begin(self, kind: str, latest: Fraction | None, label: str) -> None:
+        """Note the kind and the latest time of a column, None if it is empty, before it is read."""
+        if self.kind is None:
+            self.kind = kind
+            self.half_life, self.window = (
+                self._parse_duration(name, getattr(self, name), label) for name in ("half_life", "window")
+            )
+            self.latest = None if self.now is None else self._parse_now(self.now, label)
+        elif kind != self.kind:
+            raise InvalidEdgesError(f"{label} holds {kind}, but the times of this graph are {self.kind}: cast it.")
+        if latest is not None:
+            if self.now is None:
+                self.latest = latest if self.latest is None else max(self.latest, latest)
+            if self.origin is None:
+                self.origin = latest  # not `now`: ranks must not depend on it, even by rounding
+
+    @staticmethod
+    def facts(column: pd.Series, label: str) -> tuple[str, Fraction | None] | None:
+        """Return the arguments of `begin` for a column that is a part of one; None for an untyped empty column."""
+        if not len(column) and column.dtype == object:
+            return None
+        times = _read_times(column, label)
+        return times.kind, times.latest() if times.values.size else None
 
     def shift(self) -> float:
         """Return the time from the origin to `latest`, in half-lives, at most `4 * MAX_HALF_LIVES`.

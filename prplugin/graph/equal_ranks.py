@@ -45,13 +45,16 @@ class EqualRanks:
 
     `read_vectors`: Called before the first search; returns v and w as n float64 each before normalization, which could
     round different values to equal ones. Omits uniform ones.
+    `m`: Number of edges of the whole graph, if `adjacency` is a part of it.
     """
 
-    def __init__(self, adjacency: Adjacency, read_vectors: Callable[[], Sequence[Floats]]) -> None:
+    def __init__(
+        self, adjacency: Adjacency, read_vectors: Callable[[], Sequence[Floats]], m: int | None = None
+    ) -> None:
         self._adjacency, self._read_vectors = adjacency, read_vectors
         self._parents: dict[int, int] = {}
         self._sizes: dict[int, int] = {}  # of sets of more than one vertex, by root
-        self._budget = max(adjacency.m, MIN_PAIRS * PAIR_COST)
+        self._budget = max(adjacency.m if m is None else m, MIN_PAIRS * PAIR_COST)
 
     def equal(self, a: int, b: int, ranks: Floats) -> bool:
         """Return whether the ranks of two vertices are proved equal; computed ranks guide the search."""
@@ -90,24 +93,25 @@ class EqualRanks:
 
     def _matched(self, a: int, b: int, ranks: Floats) -> list[tuple[int, int]] | None:
         """Match the in-edges of two vertices; return the pairs of sources that must be equal, or None on failure."""
-        offsets, sources, weights = self._adjacency.csc
-        *begins, end, other_end = self._at(offsets, [a, b, a + 1, b + 1])
-        size = end - begins[0]
-        if other_end - begins[1] != size or not all(float(v[a]) == float(v[b]) <= EXACT for v in self._vectors):
+        rows = self._in_edges(a, b)
+        if rows is None or not all(
+            one == other <= EXACT for one, other in (self._at(v, [a, b]) for v in self._vectors)
+        ):
             return None
-        self._budget -= size + PAIR_COST
-        runs = [slice(begin, begin + size) for begin in begins]
-        first, second = (to_host(sources[run]) for run in runs)
-        if weights is not None:
-            return [] if _same_edges(first, second, *(to_host(weights[run]) for run in runs)) else None
+        (first, weights), (second, others) = rows
+        self._budget -= first.size + PAIR_COST
+        if weights is not None and others is not None:
+            return [] if _same_edges(first, second, weights, others) else None
         if np.array_equal(first, second):  # usual where in-degrees are high, for which counting takes long
             return []
         # In-degrees are mostly small, where Python takes a tenth of NumPy's time.
-        counts, others = Counter(first.tolist()), Counter(second.tolist())
-        differing = {vertex for vertex, _ in counts.items() ^ others.items()}  # faster than subtraction of counters
+        counts, other_counts = Counter(first.tolist()), Counter(second.tolist())
+        differing = {
+            vertex for vertex, _ in counts.items() ^ other_counts.items()
+        }  # faster than subtraction of counters
         left, right = (
             self._by_degree_and_rank([v for v in differing for _ in range(more.get(v, 0) - fewer.get(v, 0))], ranks)
-            for more, fewer in ((counts, others), (others, counts))
+            for more, fewer in ((counts, other_counts), (other_counts, counts))
         )
         if any(one[0] != other[0] for one, other in zip(left, right, strict=True)):
             return None
@@ -119,8 +123,19 @@ class EqualRanks:
             return []
         return sorted(zip(self._at(self._out_weight, vertices), self._at(ranks, vertices), vertices, strict=True))
 
-    @staticmethod
-    def _at(array: Array, rows: list[int]) -> list[Any]:
+    # Workers of a cluster replace what follows: each has the edges and values of its own vertices.
+
+    def _in_edges(self, a: int, b: int) -> list[tuple[Integers, Floats | None]] | None:
+        """Return sources and weights of the in-edges of two vertices, on the host; None if their numbers differ."""
+        offsets, sources, weights = self._adjacency.csc
+        *begins, end, other_end = self._at(offsets, [a, b, a + 1, b + 1])
+        size = end - begins[0]
+        if other_end - begins[1] != size:
+            return None
+        runs = [slice(begin, begin + size) for begin in begins]
+        return [(to_host(sources[run]), None if weights is None else to_host(weights[run])) for run in runs]
+
+    def _at(self, array: Array, rows: list[int]) -> list[Any]:
         values: list[Any] = to_host(array[namespace(array).asarray(rows)]).tolist()
         return values
 

@@ -15,7 +15,7 @@ from prplugin.calls import explain_unknown_arguments
 from prplugin.errors import InvalidOptionError, MissingLibraryError, NotConvergedError, counted
 from prplugin.gpu import runtime
 from prplugin.options import Options, validate_int
-from prplugin.result.by_vertex import Lookups, SeedLookups, name_of
+from prplugin.result.by_vertex import BySeed, Lookups, SeedLookups, name_of
 from prplugin.result.explain import explain, of_order, of_passes
 from prplugin.result.selection import highest, select_ranks
 from prplugin.tables import Display, Displayed, upward
@@ -267,11 +267,16 @@ class DistributedRanking(Ranking):
         """Ranks as a Dask DataFrame: see `Ranking.frame`."""
         return self._write(self.ranks, None)
 
+    def _written(self, rows: Integers) -> Any:
+        return self._write(self.ranks, rows)
+
     def __str__(self) -> str:
         return self._described(self.n) + f" on {self.workers} workers"
 
     def _details(self) -> Iterator[str]:
         yield f"bytes sent by each worker while it ranked, about: {', '.join(f'{one:,}' for one in self.bytes_sent)}"
+        if self._order is not None:
+            yield from of_order(self._order)
 
     def _figure(self, plot: Any, top: int, ax: Any) -> Any:
         return plot.plot_ranking(None, self._history, self._highest(top), ax)
@@ -323,7 +328,7 @@ class Rankings(SeedLookups, Ranking):
     def __str__(self) -> str:
         how = "converged" if self.converged else f"{int((~self.each_converged).sum()):,} not converged"
         return (
-            f"PageRank from {counted(len(self.ranks), 'seed')}: {how} after at most "
+            f"PageRank from {counted(self.each_converged.size, 'seed')}: {how} after at most "
             f"{counted(self.iterations, 'iteration')} of "
             f"{self.method}, each error at most {upward(self.error_bound)}, {self.seconds:.3g} s"
         )
@@ -369,6 +374,42 @@ class Rankings(SeedLookups, Ranking):
         more = len(self.ranks) - len(rows)
         head = ["seed", "highest (pagerank)", "iterations", "error at most"]
         return Display(str(self), head, rows, left=[0, 1], remark=f"and {counted(more, 'more seed')}" if more else "")
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class DistributedRankings(Rankings, DistributedRanking):
+    """Rankings for many seeds, whose ranks are on the workers of a Dask cluster.
+
+    `ranks` is a Dask Series, and `frame` a Dask DataFrame, as described for `Rankings`; `rows` is None.
+    """
+
+    _counts: list[int]
+
+    @cached_property
+    def _by_vertex(self) -> BySeed:
+        return BySeed(self.frame, self._seeds(len(self._counts)), self._counts)
+
+    @cached_property
+    def frame(self) -> Any:
+        """Ranks as a Dask DataFrame: see `Rankings.frame`."""
+        return self._write(self.ranks, None)
+
+    def __str__(self) -> str:
+        return Rankings.__str__(self) + f" on {self.workers} workers"
+
+    def _details(self) -> Iterator[str]:
+        yield from Rankings._details(self)
+        yield from DistributedRanking._details(self)
+
+    def _highest(self, top: int = SHOWN) -> list[tuple[str, float]]:
+        names = list(self.frame.columns)
+        ids = names[1 if names[0] == "seed" else (len(names) - 1) // 2 : -1]
+        means = self.frame.groupby(ids)["pagerank"].sum().compute() / len(self._counts)
+        means = means.to_pandas() if hasattr(means, "to_pandas") else means
+        found = means.sort_values(ascending=False, kind="stable")[:top]
+        return list(zip(map(name_of, found.index.tolist()), found.tolist(), strict=True))
+
+    _display = DistributedRanking._display
 
 
 def require_converged(ranking: Ranking, options: Options) -> Ranking:

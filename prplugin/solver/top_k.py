@@ -28,6 +28,10 @@ MAX_EQUALITY_TESTS = 1000
 EQUAL_RTOL = 1e-6
 """Relative difference up to which two computed ranks are candidates for equality."""
 
+NEAR = MAX_EQUALITY_TESTS * EQUAL_RTOL
+"""Largest gap below the k-th rank that is considered while the margin is large, relative to that rank. No more values
+are then considered than may be equal to it: sorting all candidates takes long."""
+
 CHECK_FACTOR = 1 / 16
 """Fraction of its value to which the error bound falls at most between two checks of the order. A check takes at most
 about as long as a step."""
@@ -69,23 +73,24 @@ class OrderProof:
             return True
         if bound > self._due:
             if not self._estimated:
-                ranks, self._estimated = self._asked(step.ranks()), True
-                k = min(self._k, ranks.size)
-                self._aim = min(self._aim, _lower_bound_of_kth(ranks, k) / k**2)
+                kth, self._estimated = self._lower_bound_of_kth(step.ranks()), True
+                self._aim = min(self._aim, kth / self._k**2)
                 self._due = min(self._due, max(self._tol, self._aim / CHECK_FACTOR))
             return False
-        every = step.ranks()
-        margin, ranks = certificate.of_vertex(bound, total(every)), self._asked(every)
-        gap = least_gap(ranks, self._k, margin) if bound > self._tol else math.inf
+        ranks = step.ranks()
+        margin = self._margin(ranks, certificate, bound)
+        near, gap = self._candidates(ranks, 2 * margin, NEAR), math.inf
+        if bound > self._tol:
+            gap = _least_gap(near[1], self._k)
         if gap > 2 * margin:
-            self._order = self._order_of(every, margin)
+            self._order = self._order_of(ranks, margin)
             if self._order.proved:
                 return True
-            gap = least_gap(ranks, self._k, margin, 1.0)
+            gap = _least_gap(self._candidates(ranks, 2 * margin, 1.0)[1], self._k)
             if gap > 2 * margin:
                 gap = CHECK_FACTOR * bound  # unknown: some candidates for equality are not proved equal
         # No gap exceeds the highest rank, and a gap is needed that exceeds 2 * margin, which is about the bound.
-        due = min(max(gap, CHECK_FACTOR * bound), float(ranks.max()))
+        due = min(max(gap, CHECK_FACTOR * bound), float(near[1][0]))
         self._due, self._aim = due, gap
         return False
 
@@ -96,34 +101,51 @@ class OrderProof:
     def final_order(self, ranks: Floats, certificate: Certificate, bound: float) -> Order:
         """Return the order of the final ranks, which are those of the last call of `prove`."""
         if self._order is None:
-            self._order = self._order_of(ranks, certificate.of_vertex(bound, total(ranks)))
+            self._order = self._order_of(ranks, self._margin(ranks, certificate, bound))
         return self._order
-
-    def _asked(self, ranks: Floats) -> Floats:
-        """Return the ranks of the vertices whose order is asked for."""
-        return ranks if self._rows is None else ranks[namespace(ranks).asarray(self._rows)]
 
     def _order_of(self, ranks: Floats, margin: float) -> Order:
         """Return the order of the vertices that are asked for, given all ranks."""
+        candidates = self._candidates(ranks, 2 * margin, 1.0)
         if (rows := self._rows) is None:
-            return order_of(ranks, self._k, margin, self._equal)
+            return _order(*candidates, self._k, margin, lambda a, b: self._equal(a, b, ranks))
+        return _order(*candidates, self._k, margin, lambda a, b: self._equal(int(rows[a]), int(rows[b]), ranks)).at(
+            rows
+        )
 
-        def equal(a: int, b: int, _: Floats) -> bool:
-            return self._equal(int(rows[a]), int(rows[b]), ranks)
+    # Workers of a cluster replace what follows: each has the ranks of its own vertices.
 
-        return order_of(self._asked(ranks), self._k, margin, equal).at(rows)
+    def _margin(self, ranks: Floats, certificate: Certificate, bound: float) -> float:
+        """Return a bound of the error of each rank, given a bound of their L1 error."""
+        return certificate.of_vertex(bound, total(ranks))
+
+    def _lower_bound_of_kth(self, ranks: Floats) -> float:
+        """Return a lower bound of the k-th highest rank that is asked for, or of the lowest if they are fewer."""
+        asked = self._asked(ranks)
+        return _lower_bound_of_kth(asked, min(self._k, asked.size))
+
+    def _candidates(self, ranks: Floats, width: float, relative: float) -> tuple[Integers, Floats]:
+        """Return `_candidates` of the ranks that are asked for; their positions count these ranks only."""
+        return _candidates(self._asked(ranks), self._k, width, relative)
+
+    def _asked(self, ranks: Floats) -> Floats:
+        return ranks if self._rows is None else ranks[namespace(ranks).asarray(self._rows)]
 
 
 def order_of(ranks: Floats, k: int, margin: float, equal: Equal) -> Order:
     """Return the order of the k highest ranks, each with an error of at most `margin`, and the unproved ties."""
-    rows, values = _candidates(ranks, k, 2 * margin)
+    return _order(*_candidates(ranks, k, 2 * margin, 1.0), k, margin, lambda a, b: equal(a, b, ranks))
+
+
+def _order(rows: Integers, values: Floats, k: int, margin: float, equal: Callable[[int, int], bool]) -> Order:
+    """Return the order of the k highest of the candidates at `rows`, in descending order of their `values`."""
     k = min(k, rows.size)
     gaps = values[:-1] - values[1:]
     tied, same = gaps <= 2 * margin, np.zeros(gaps.size, bool)
     for place in np.flatnonzero((tied & _near(gaps, values))[: k + MAX_EQUALITY_TESTS]):
         if place >= k and not same[place - 1]:
             break  # no longer in the tie of the k-th
-        same[place] = equal(int(rows[place]), int(rows[place + 1]), ranks)
+        same[place] = equal(int(rows[place]), int(rows[place + 1]))
     ends = np.flatnonzero(~tied) + 1
     ties = []
     for first, end in pairwise([0, *ends.tolist(), rows.size]):
@@ -135,15 +157,15 @@ def order_of(ranks: Floats, k: int, margin: float, equal: Equal) -> Order:
     return Order(rows[:k].copy(), tuple(ties), margin)
 
 
-def least_gap(ranks: Floats, k: int, margin: float, relative: float = MAX_EQUALITY_TESTS * EQUAL_RTOL) -> float:
+def least_gap(ranks: Floats, k: int, margin: float) -> float:
     """Return the smallest gap of computed ranks that has to exceed 2 * margin for the order of the k highest.
 
     Candidates for equality (`EQUAL_RTOL`) are assumed to be provably equal. Without any other gap it is infinite.
-
-    `relative`: Largest gap below the k-th rank that is found, relative to that rank. By default no more values are
-    considered than may be equal to it: while the margin is large, sorting all candidates takes long.
     """
-    _, values = _candidates(ranks, k, 2 * margin, relative)
+    return _least_gap(_candidates(ranks, k, 2 * margin, NEAR)[1], k)
+
+
+def _least_gap(values: Floats, k: int) -> float:
     gaps = values[:-1] - values[1:]
     near = _near(gaps, values)
     last = k - 1 + int(np.argmin(np.append(near[k - 1 :], False)))  # last candidate for equality with the k-th
@@ -154,7 +176,7 @@ def _near(gaps: Floats, values: Floats) -> NDArray[np.bool_]:
     return gaps <= EQUAL_RTOL * values[:-1]
 
 
-def _candidates(ranks: Floats, k: int, width: float, relative: float = 1.0) -> tuple[Integers, Floats]:
+def _candidates(ranks: Floats, k: int, width: float, relative: float) -> tuple[Integers, Floats]:
     """Return the k + 1 highest ranks, and those at most `width` and `relative` below the k-th: positions and values.
 
     Both are in descending order of the ranks.

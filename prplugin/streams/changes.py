@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from prplugin.errors import InvalidEdgesError, counted, listed
+from prplugin.errors import InvalidEdgesError, MethodUnavailableError, counted, listed
 from prplugin.frames import FrameEdges
 from prplugin.frames.vertices import Vertices, format_ids
 from prplugin.graph.dedup import drop_duplicates, oriented, pair_keys
@@ -18,6 +18,14 @@ from prplugin.types.edges import Edges, Integers
 
 if TYPE_CHECKING:
     from prplugin.frames.vertex_index import VertexIndex
+
+
+def refuse_window(schema: EdgeOptions) -> None:
+    """Raise if a graph has a window, whose updates are not supported."""
+    if schema.window is not None:
+        raise MethodUnavailableError(
+            "update does not support a graph with window=: leave it out, and remove edges that are too old."
+        )
 
 
 class ChangeError(Exception):

@@ -52,11 +52,15 @@ def decay_weights(edges: Edges) -> tuple[Edges, Integers]:
     references = np.full(edges.n, ZERO_EXPONENT)
     np.maximum.at(references, edges.source, weights.exponents)
     references[references == ZERO_EXPONENT] = 0
+    scaled, roundings = weights.divide(references.take(edges.source)), roundings_of(edges.times)
+    return replace(edges, weights=scaled, times=None, extent=(ANY[0], 2.0), roundings=roundings), references
+
+
+def roundings_of(times: Floats) -> int:
+    """Return the most relative roundings, each of 2**-53, in a weight that has decayed to these times."""
     # A time t in half-lives has at most 4 relative roundings, which change 2**t by 4 * ln(2) * |t| <= 2.8 * |t|
     # roundings. The 8 cover exp2, frexp, ldexp and the products.
-    roundings = math.ceil(2.8 * float(np.abs(edges.times).max(initial=0.0))) + 8
-    scaled = weights.divide(references.take(edges.source))
-    return replace(edges, weights=scaled, times=None, extent=(ANY[0], 2.0), roundings=roundings), references
+    return math.ceil(2.8 * float(np.abs(times).max(initial=0.0))) + 8
 
 
 def weights_at(weights: Floats, references: Integers, shift: float) -> Floats:

@@ -18,7 +18,7 @@ from prplugin.numerics.rounding import StepRounding
 from prplugin.options import EdgeOptions, Options
 from prplugin.solver.certificate import Certificate
 from prplugin.solver.loop import Outcome
-from prplugin.streams.changes import Change, ChangeError
+from prplugin.streams.changes import Change, ChangeError, refuse_window
 from prplugin.streams.decay import weights_at
 from prplugin.streams.device_edges import DeviceEdges
 from prplugin.streams.host_edges import HostEdges
@@ -210,10 +210,7 @@ class ChangingGraph:
         if index is not None:
             assert not isinstance(static, Adjacency)
             return index, static
-        if self.schema.window is not None:
-            raise MethodUnavailableError(
-                "update does not support a graph with window=: leave it out, and remove edges that are too old."
-            )
+        refuse_window(self.schema)
         from prplugin.frames.vertex_index import VertexIndex  # imports pandas, which every library of vertices needs
 
         index = VertexIndex(vertices)

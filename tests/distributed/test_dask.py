@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -174,9 +176,54 @@ def test_graph_is_reused_by_rankings(client):
     )
     with pytest.raises(prplugin.MethodUnavailableError, match="workers of a Dask cluster"):
         graph.csr()
-    for many in ([1, 2], pd.DataFrame({"seed": [0, 1], "vertex": [1, 2]})):
-        with pytest.raises(prplugin.MethodUnavailableError, match="seeds: not available"):
-            graph.rank(seeds=many)
+
+
+def test_rankings_of_seeds(client):
+    edges = edges_of(4)
+    graph = prplugin.Graph(dd.from_pandas(edges, npartitions=4, sort=False), weight="w")
+    single = prplugin.Graph(edges, weight="w")
+    for options in ({}, {"top": 3}, {"top": 3, "exclude": "seeds"}, {"among": [7, 5]}):
+        found, expected = graph.rank(seeds=[3, 1], **options), single.rank(seeds=[3, 1], **options)
+        assert isinstance(found, prplugin.Rankings)
+        assert isinstance(found.frame, dd.DataFrame)
+        assert_same_ranks(found.frame, expected.frame)
+        assert found.frame.npartitions == (1 if options else 6)
+        assert found.each_converged.all()
+        assert found.each_error_bound.max() == found.error_bound <= 1e-6
+        assert (list(found), len(found)) == ([3, 1], 2)
+        assert found[1] == pytest.approx(expected[1], abs=2e-6)
+    assert str(found).startswith("PageRank from 2 seeds: converged after at most ")
+    assert "nlargest" in found._repr_html_()
+    file = io.StringIO()
+    found.explain(file)
+    assert "passes over the edges" in file.getvalue()
+    assert found._highest() == [(name, pytest.approx(rank, abs=2e-6)) for name, rank in expected._highest()]
+    frame = dd.from_pandas(edges, npartitions=4, sort=False)
+    many = dd.from_pandas(pd.DataFrame({"seed": ["x", "x", "y"], "vertex": [1, 2, 5]}), npartitions=2)
+    assert_same_ranks(frame.pagerank(seeds=many), edges.pagerank(seeds=many.compute()))
+    with pytest.raises(prplugin.InvalidOptionError, match="the vertices of this graph are on several workers"):
+        graph.rank(seeds=np.ones((2, 3)))
+
+
+def test_certified_order(client):
+    edges = pd.concat([edges_of(4), pd.DataFrame({"src": [0, 0, 1], "dst": [100, 101, 102], "w": [9.0, 9.0, 9.0]})])
+    graph = prplugin.Graph(dd.from_pandas(edges, npartitions=4, sort=False), weight="w")
+    single = prplugin.Graph(edges, weight="w")
+    for options in ({"top": 12}, {"among": [101, 4, 100, 2]}, {"top": 2, "exclude": [4, 5]}):
+        found, expected = (one.rank(certified=True, tol=1e-12, **options) for one in (graph, single))
+        assert found.certified
+        assert isinstance(found.frame, dd.DataFrame)
+        assert_same_ranks(found.frame, expected.frame, 1e-3)
+        assert found.vertex_bound < 1e-3
+        assert len(found.ties) == len(expected.ties)
+        for tie, other in zip(found.ties, expected.ties, strict=True):
+            assert (tie.places, tie.equal) == (other.places, other.equal)
+            assert_same_ranks(tie.frame, other.frame, 1e-3)
+    assert any(tie.equal for tie in graph.rank(certified=True, among=[101, 100]).ties)
+    assert found[found.frame.compute()["vertex"][0]] > 0
+    for options, message in (({}, "pass their number as top=k"), ({"top": 1, "seeds": [1]}, "several: rank each")):
+        with pytest.raises(prplugin.InvalidOptionError, match=message):
+            graph.rank(certified=True, **options)
 
 
 def test_repr_explain_and_plot_of_distributed_ranking(client):
@@ -210,6 +257,96 @@ def test_values_in_dask_frame(client, scatter_bytes, monkeypatch):
     assert_same_ranks(frame.pagerank(vertices=more), edges.pagerank(vertices=[100, 3, 80, 90]))
     before = frame.pagerank().rename(columns={"pagerank": "values"})
     assert_same_ranks(frame.pagerank(nstart=before), edges.pagerank())
+
+
+def test_updates(client):
+    edges = edges_of(4).astype({"src": str, "dst": str})
+    more = edges_of(5, n=80, m=50).astype({"src": str, "dst": str})
+    graph = prplugin.Graph(dd.from_pandas(edges, npartitions=4, sort=False), weight="w")
+    edges = dd.from_pandas(edges, npartitions=4, sort=False).compute()
+    single = prplugin.Graph(edges, weight="w")
+    before = graph.rank()
+    for add, remove in ((more, edges.iloc[:30]), (None, more.iloc[:10][["src", "dst"]]), (edges.iloc[:5], None)):
+        given = add if add is None else dd.from_pandas(add, npartitions=2, sort=False)
+        graph.update(add=given, remove=remove)
+        single.update(add=add, remove=remove)
+        assert graph.number_of_edges == single.number_of_edges
+        assert_same_ranks(graph.rank().frame, single.rank().frame)
+    assert graph.vertices.compute().tolist() == single.vertices.tolist()
+    assert len(before.frame) < graph.number_of_vertices
+    with pytest.raises(
+        prplugin.InvalidEdgesError, match=r"remove has 1 edge that the graph does not have: '1' -> 'no'"
+    ):
+        graph.update(add=more, remove=pd.DataFrame({"src": ["1"], "dst": ["no"]}))
+    assert_same_ranks(graph.rank(top=5).frame, single.rank(top=5).frame)
+
+
+def test_times(client):
+    edges = edges_of(4).assign(t=np.arange(400.0))
+    frame = dd.from_pandas(edges, npartitions=4, sort=False)
+    options = {"time": "t", "half_life": 50, "weight": "w"}
+    assert_same_ranks(frame.pagerank(**options, window=200, now=500), edges.pagerank(**options, window=200, now=500))
+    graph, single = prplugin.Graph(frame, **options), prplugin.Graph(edges, **options)
+    late = edges_of(5, m=20).assign(t=600)
+    for one in (graph, single):
+        one.update(add=late, remove=edges.iloc[:100])
+        one.update(add=edges.iloc[:3], remove=late.iloc[:3])
+    assert_same_ranks(graph.rank(seeds=[1, 2]).frame, single.rank(seeds=[1, 2]).frame)
+    with pytest.raises(prplugin.MethodUnavailableError, match="update does not support a graph with window="):
+        prplugin.Graph(frame, time="t", window=50).update(add=edges)
+    with pytest.raises(prplugin.InvalidEdgesError, match="after now=100"):
+        frame.pagerank(**options, now=100)
+
+
+def test_times_without_cluster(monkeypatch):
+    monkeypatch.setattr("prplugin.frames.dask.client", lambda: None)
+    edges = edges_of(4).assign(t=np.arange(400.0))
+    frame = dd.from_pandas(edges, npartitions=4, sort=False)
+    options = {"time": "t", "half_life": 50, "window": 300, "weight": "w"}
+    assert_same_ranks(frame.pagerank(**options), edges.pagerank(**options), 0)
+
+
+USER_ERRORS = """
+import logging, warnings
+import numpy as np, pandas as pd
+import dask.dataframe as dd, distributed
+import prplugin
+
+if __name__ == "__main__":
+    warnings.simplefilter("error")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
+        with distributed.Client(cluster) as client:
+            n = 300_000
+            edges = pd.DataFrame({"src": np.arange(n), "dst": np.arange(n)[::-1], "name": "a name"})
+            graph = prplugin.Graph(dd.from_pandas(edges, npartitions=2, sort=False), "src", "dst")
+            given = pd.Series(1.0, pd.Index(np.arange(n), name="vertex"))
+            prplugin.pagerank(dd.from_pandas(edges.astype({"src": str, "dst": str}), npartitions=2), max_iter=1, tol=0)
+            graph.rank(personalization=given, top=1)
+            graph.update(add=edges, remove=edges)
+            for options in ({"seeds": [-1]}, {"tol": 1e-17}, {"among": [-1]}, {"personalization": {-1: 1}}):
+                try:
+                    graph.rank(**options)
+                except prplugin.InvalidOptionError as error:
+                    frame = error.__traceback__
+                    while frame.tb_next:
+                        frame = frame.tb_next
+                    print(frame.tb_frame.f_code.co_filename.rpartition("/")[2], error)
+            try:
+                graph.update(remove=pd.DataFrame({"src": [1], "dst": [1]}))
+            except prplugin.InvalidEdgesError as error:
+                print(error)
+"""
+
+
+def test_user_errors_and_large_arguments_print_nothing(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(USER_ERRORS)
+    run = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=False)
+    assert run.returncode == 0, run.stderr
+    assert len(run.stdout.splitlines()) == 5
+    assert all(line.startswith("run.py ") for line in run.stdout.splitlines()[:4])
+    # Dask warns if a busy worker ends slowly.
+    assert [line for line in run.stderr.splitlines() if "distributed.nanny" not in line] == []
 
 
 def test_progress_is_reported_to_client(client):
@@ -418,14 +555,14 @@ def test_worker_out_of_memory_raises(client):
     edges = edges_of(12)
     frame = dd.from_pandas(edges, npartitions=3, sort=False)
     worker = sorted(client.scheduler_info()["workers"])[1]
-    before = client.run(put, "_write", out_of_memory, workers=[worker])[worker]
+    before = client.run(put, "write", out_of_memory, workers=[worker])[worker]
     try:
         start = time.monotonic()
         with pytest.raises(MemoryError, match="no room"):
             frame.pagerank()
         assert time.monotonic() - start < 20
     finally:
-        client.run(put, "_write", before, workers=[worker])
+        client.run(put, "write", before, workers=[worker])
     assert_same_ranks(frame.pagerank(), edges.pagerank())
 
 
@@ -452,6 +589,29 @@ def test_worker_killed_during_setup_raises(monkeypatch):
         monkeypatch.setattr(client, "register_plugin", killing)
         with pytest.raises(prplugin.WorkerLostError, match=victim):
             frame.pagerank()
+
+
+def test_worker_lost_during_update_leaves_graph(monkeypatch):
+    with started(2) as client:
+        edges = edges_of(14)
+        graph = prplugin.Graph(dd.from_pandas(edges, npartitions=2, sort=False))
+        before = graph.number_of_edges
+        victim = sorted(client.scheduler_info(n_workers=-1)["workers"])[1]
+
+        def hang(*arguments, **options):
+            time.sleep(60)
+
+        def put():
+            from prplugin.distributed import update
+
+            update.assemble = hang
+
+        client.run(put, workers=[victim])
+        with worker_killed(client, victim, 1), pytest.raises(prplugin.WorkerLostError, match=victim):
+            graph.update(add=edges)
+        assert graph.number_of_edges == before
+        with pytest.raises(prplugin.WorkerLostError, match=victim):
+            graph.rank()
 
 
 def test_killed_worker_raises(client):
