@@ -70,7 +70,8 @@ class Memory:
     """Memory that a method needs in addition to the frame.
 
     `arrays`: Arrays of the graph that the method builds, in this order.
-    `arrays_on`: Memory space of these arrays; by default `memory_space`, in which the method iterates.
+    `arrays_on`: Memory space of these arrays; by default `memory_space`, in which the method iterates. "edges": where
+    the edges are.
     `edge`, `vertex`: Allocated by the method in `memory_space` for the iteration.
     `packed_edge`, `packed_vertex`: Allocated in addition on the host, by a method that iterates on the device.
     `preparing_edge`, `preparing_vertex`, `preparing_bytes`: Allocated in `memory_space` during preparation only, before
@@ -85,7 +86,7 @@ class Memory:
 
     memory_space: MemorySpace = "device"
     arrays: tuple[Array, ...] = ("csc", "out_weight")
-    arrays_on: MemorySpace | None = None
+    arrays_on: MemorySpace | Literal["edges"] | None = None
     edge: Size = NONE
     vertex: Size = NONE
     packed_edge: Size = NONE
@@ -180,7 +181,8 @@ def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = Fals
     memory_space = memory.memory_space
     takes_over = memory_space == "device" and real == 8 and graph.n >= memory.float32_from
     real = 8 if graph.n < memory.float32_from else real
-    there, so_far = _copied(graph, memory.arrays_on or memory_space)
+    arrays_on = memory.arrays_on or memory_space
+    there, so_far = _copied(graph, graph.memory_space if arrays_on == "edges" else arrays_on)
     for array in memory.arrays:
         there, so_far = _with_array(array, there, so_far)
     n, edges = there.n, float(there.m)
