@@ -69,9 +69,9 @@ while (low + 1 < high) {
 target = first + low;
 // One in four consecutive vertices has out-edges.
 unsigned long long draw = bits(~(begin + i)), sources = vertices / 4, place;
-if (draw & 3) {  // near the target, at distances from 4 to 8000 vertices, farther for targets of more in-edges
+if (draw & 3) {  // near the target, at distances up to 2000 vertices and more, by in-degree
     double reach = 8.0 + offsets[low + 1] - offsets[low];
-    unsigned long long distance = reach * (exp2(10 * ((draw >> 40) * 5.9604644775390625e-08)) - 1);
+    unsigned long long distance = reach * (exp2(6 * ((draw >> 40) * 5.9604644775390625e-08)) - 1);
     distance %= sources;
     place = (target / 4 + (draw & 4 ? distance : sources - distance)) % sources;
 } else {  // by a power law, with scattered positions
@@ -138,7 +138,7 @@ def _rows(scale: float) -> Iterator[dict[str, Any]]:
         generation = _seconds(lambda: [None for _ in pieces(n)])
         pool.free_all_blocks()
         began = time.perf_counter()
-        edges = PackedEdges(n, count=True)
+        edges = PackedEdges(n, disjoint=True, count=True)
         for sources, targets in pieces(n):
             edges.add(sources, targets)
         del sources, targets

@@ -76,6 +76,7 @@ class Memory:
     `packed_edge`, `packed_vertex`: Allocated in addition on the host, by a method that iterates on the device.
     `preparing_edge`, `preparing_vertex`, `preparing_bytes`: Allocated in `memory_space` during preparation only, before
     `edge` and `vertex`.
+    `preparing_edges`: Number of edges for which `preparing_edge` is allocated at most.
     `many_edge`, `many_vertex`: Allocated in addition if many iterations are expected.
     `pair`: Per pair of vertices.
     `float32_from`: Number of vertices from which the iteration starts with contributions in float32.
@@ -94,6 +95,7 @@ class Memory:
     preparing_edge: Size = NONE
     preparing_vertex: Size = NONE
     preparing_bytes: int = 0
+    preparing_edges: int | None = None
     many_edge: Size = NONE
     many_vertex: Size = NONE
     pair: Size = NONE
@@ -189,10 +191,11 @@ def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = Fals
     if memory.tile is not None:
         edges += 3.5 * min(there.m, (n // memory.tile + 1) * ((n + there.m) // memory.tile + 1))
 
-    def total(edge: Size, vertex: Size) -> float:
-        return edge.of(there, real) * edges + vertex.of(there, real) * n
+    def total(edge: Size, vertex: Size, count: float = edges) -> float:
+        return edge.of(there, real) * count + vertex.of(there, real) * n
 
-    preparing = total(memory.preparing_edge, memory.preparing_vertex) + memory.preparing_bytes
+    most = edges if memory.preparing_edges is None else min(edges, memory.preparing_edges)
+    preparing = total(memory.preparing_edge, memory.preparing_vertex, most) + memory.preparing_bytes
     so_far = so_far.then(memory_space, temporary=preparing)
     so_far = so_far.then("host", total(memory.packed_edge, memory.packed_vertex))
     if memory.chunk_bytes is not None:  # chunks are sized for normalized weights in float64

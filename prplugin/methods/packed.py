@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -20,7 +19,7 @@ from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.methods.engines.packed import COLUMNS, GROUP, Rows, bits_of, row_begins
-from prplugin.methods.engines.packed_step import PackedStep, sum_kernels
+from prplugin.methods.engines.packed_step import THREADS, PackedStep, sum_kernels
 from prplugin.types.arrays import namespace, to_device, to_host, to_memory
 from prplugin.types.edges import Floats, Integers
 
@@ -44,18 +43,16 @@ memory = Memory(
     edge=Size(EDGE_BYTES, weight=1),
     vertex=Size(4 * 8, real=1, index=2),  # as of any `DeviceStep`; ranks in the given order, and both permutations
     many_vertex=gpu_pull.MEMORY.many_vertex,
-    preparing_bytes=PART_BYTES * PART,
+    preparing_edge=Size(PART_BYTES, weight=2),
+    preparing_edges=PART,
 )
 
 
 def unavailable_reason(adjacency: Adjacency | Counts | None, machine: Machine) -> str | None:
     """Return why the packed edges, the vectors and a part of the edges do not fit on the GPU, or None."""
-    if adjacency is None:
-        return gpu_pull.unavailable_reason(memory, None, machine)
-    if adjacency.n > 2**31:
+    if adjacency is not None and adjacency.n > 2**31:
         return f"{adjacency.n:,} vertices are too many: packed edges store positions in 31 bits."
-    preparing = PART_BYTES * min(adjacency.m, PART)
-    return gpu_pull.unavailable_reason(replace(memory, preparing_bytes=preparing), adjacency, machine)
+    return gpu_pull.unavailable_reason(memory, adjacency, machine)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -74,7 +71,7 @@ def prepare(problem: Problem, machine: Machine) -> Step:
     if m > SAMPLES * SAMPLE_EDGES and sectors_per_edge(rows.sources) > SCATTERED:
         rows = rows.by_out_degree(group_sizes(rows.sources, rows.n))
     out_weight = to_device(adjacency.out_weight if rows.order is None else adjacency.out_weight[rows.order])
-    edges = PackedEdges(adjacency.n, weighted=adjacency.weighted)
+    edges = PackedEdges(adjacency.n, weighted=adjacency.weighted, disjoint=True)
     for sources, targets, weights in _parts(rows):
         edges.add(sources, targets, None if weights is None else _normalized(weights, sources, out_weight))
     v, w = (to_memory(vector, adjacency.memory_space) for vector in (problem.personalization, problem.dangling))
@@ -107,7 +104,7 @@ def _normalized(weights: Floats, sources: Integers, out_weight: Floats) -> Float
 
 
 class Part(NamedTuple):
-    """Packed pieces whose kernels run in one launch."""
+    """Packed pieces that one launch sums."""
 
     first: int  # piece
     pieces: int
@@ -116,9 +113,9 @@ class Part(NamedTuple):
 
 
 class PackedEdges:
-    """Edges packed in device memory, part by part, in any order of the parts.
+    """Edges packed in device memory, part by part, in any order.
 
-    A part takes the least bytes if its edges have few sources, or few targets: a range of consecutive ones of either.
+    A part takes the fewest bytes if its edges have the targets, or the sources, of a short range.
 
     Parameters
     ----------
@@ -126,12 +123,14 @@ class PackedEdges:
         Number of vertices, at most 2**31.
     weighted : bool
         Whether edges have normalized weights.
+    disjoint : bool
+        Whether no target has edges in two parts; one launch then sums them all.
     count : bool
         Whether to count the out-degrees.
     """
 
-    def __init__(self, n: int, *, weighted: bool = False, count: bool = False) -> None:
-        self.n, self.m, self.weighted = n, 0, weighted
+    def __init__(self, n: int, *, weighted: bool = False, disjoint: bool = False, count: bool = False) -> None:
+        self.n, self.m, self.weighted, self._disjoint = n, 0, weighted, disjoint
         self.out_degree: Integers | None = cupy.zeros(n, np.uint32) if count else None
         self.parts: list[Part] = []
         self.largest = 0  # bytes of the largest piece
@@ -170,10 +169,11 @@ class PackedEdges:
             keys, normalized_weights = keys[order], normalized_weights[order]
             del order
             self._arrays.append(normalized_weights)
-        bits, pieces = bits_of(high - low + 1), -(-m // PIECE)
+        base, bits = (0, bits_of(self.n)) if self._disjoint else (low, bits_of(high - low + 1))
+        pieces = -(-m // PIECE)
         found = cupy.zeros((3, pieces), np.int64)
         kernel = runtime.kernel("methods/packed.cu", "pack")
-        common = m, np.int32(bits), np.uint32(low), keys
+        common = m, np.int32(bits), np.uint32(base), keys
         threads = PIECE // GROUP
         runtime.launch(kernel, pieces, threads, *common, None, None, None, found[0], found[1])
         found[2, 1:] = keys[PIECE - 1 : m - 1 : PIECE].view(np.int64) >> 32  # the target of the edge before each piece
@@ -184,6 +184,7 @@ class PackedEdges:
         runtime.launch(kernel, pieces, threads, *common, *arrays, None, None)
 
         first = self.parts[-1].first + self.parts[-1].pieces if self.parts else 0
+        start = 0 if self._disjoint else first
         table = np.empty((pieces, COLUMNS), np.int64)
         table[:, 0] = data.data.ptr + offsets
         table[:, 1] = sizes
@@ -194,7 +195,7 @@ class PackedEdges:
         table[:, 4] = first + row_begins(rows, (rows == before) & (np.arange(pieces) > 0))
         self._arrays.append(data)
         self._tables.append(table)
-        self.parts.append(Part(first, pieces, bits, low))
+        self.parts[-1 if self._disjoint else len(self.parts) :] = [Part(start, first + pieces - start, bits, base)]
         self.largest = max(self.largest, int(sizes.max()))
         self.m += m
 
@@ -225,7 +226,7 @@ class PackedPull:
         sum_pieces, collect, smem = sum_kernels(contributions.dtype, self._edges.weighted, self._edges.largest)
         for first, pieces, bits, base in self._edges.parts:
             runtime.launch(
-                sum_pieces, pieces, PIECE // GROUP, first, np.int32(bits), np.uint32(base), self._pieces, None, None,
+                sum_pieces, pieces, THREADS, first, np.int32(bits), np.uint32(base), self._pieces, None, None,
                 contributions, row_sums, self._partials, smem=smem,
             )  # fmt: skip
             runtime.launch(collect, pieces, gpu_pull.COLLECTORS, first, self._pieces, self._partials, row_sums)

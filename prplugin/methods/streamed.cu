@@ -30,15 +30,19 @@
 
 #define PIECE 2048
 #define GROUP 8  // numbers; a block has a thread for each group of a piece's edges
-#define THREADS (PIECE / GROUP)
+#ifndef GROUPS
+#define GROUPS 2
+#endif
+#define NUMBERS (GROUPS * GROUP)
+#define THREADS (PIECE / NUMBERS)
 #define WARPS (THREADS / WARP)
 #define COLUMNS 5
 #define ALL 0xffffffffu
 #ifndef BLOCKS
-#define BLOCKS 6
+#define BLOCKS 8
 #endif
 #ifndef STRIPED
-#define STRIPED 0
+#define STRIPED 1
 #endif
 
 #ifndef PLAIN
@@ -109,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     __shared__ bool any_start[WARPS];
     long long piece = first + blockIdx.x;
     const long long *here = pieces + COLUMNS * piece;
-    int count = static_cast<int>(here[1] / 16), thread = threadIdx.x, mine = GROUP * thread;
+    int count = static_cast<int>(here[1] / 16), thread = threadIdx.x, mine = NUMBERS * thread;
     const uint4 *from = packed + here[0] / 16;
     for (int k = thread; k < count; k += THREADS) smem[k] = __ldcs(from + k);
     if (thread < PIECE / 32) starts[thread] = 0;
@@ -120,10 +124,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     int run_groups = (runs + GROUP - 1) / GROUP, edge_groups = (edges + GROUP - 1) / GROUP;
 
     // The positions of the thread's groups of lengths, gaps and steps, by one scan of all widths; each sum has 13 bits.
-    unsigned length_width = 0, gap_width = 0, step_width = 0;
-    if (thread < run_groups) length_width = widths[thread], gap_width = widths[run_groups + thread];
-    if (thread < edge_groups) step_width = widths[2 * run_groups + thread];
-    wide_t all, before = scan_once(length_width | wide_t(gap_width) << 16 | wide_t(step_width) << 32, of_widths, &all);
+    unsigned length_widths[GROUPS], gap_widths[GROUPS], step_widths[GROUPS];
+    wide_t all, before = 0;
+#pragma unroll
+    for (int g = 0; g < GROUPS; ++g) {
+        int group = GROUPS * thread + g;
+        length_widths[g] = group < run_groups ? widths[group] : 0;
+        gap_widths[g] = group < run_groups ? widths[run_groups + group] : 0;
+        step_widths[g] = group < edge_groups ? widths[2 * run_groups + group] : 0;
+        before += length_widths[g] | wide_t(gap_widths[g]) << 16 | wide_t(step_widths[g]) << 32;
+    }
+    before = scan_once(before, of_widths, &all);
     unsigned data = 4 + 2 * run_groups + edge_groups;
     unsigned length_bit = 8 * (data + static_cast<unsigned>(before & 0xffff));
     data += static_cast<unsigned>(all & 0xffff);
@@ -132,62 +143,74 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     unsigned step_bit = 8 * (data + static_cast<unsigned>(before >> 32));
 
     // Prefix sums of lengths and gaps, which are starts and rows, and of steps, which are sources.
-    unsigned lengths = 0, gaps = 0, sources[GROUP], step = 0, ignored;
-    if (thread < run_groups) {
+    unsigned lengths = 0, gaps = 0, sources[NUMBERS], step = 0, ignored;
+    if (mine < runs) {
+        unsigned length_at = length_bit, gap_at = gap_bit;
 #pragma unroll
-        for (int k = 0; k < GROUP; ++k) {
-            lengths += number_at(words, length_bit + k * length_width, length_width) + 1;
-            gaps += number_at(words, gap_bit + k * gap_width, gap_width) + 1;
+        for (int k = 0; k < NUMBERS; ++k) {
+            int g = k / GROUP;
+            lengths += number_at(words, length_at, length_widths[g]) + 1;
+            gaps += number_at(words, gap_at, gap_widths[g]) + 1;
+            length_at += length_widths[g];
+            gap_at += gap_widths[g];
         }
     }
 #pragma unroll
-    for (int k = 0; k < GROUP; ++k) sources[k] = step += number_at(words, step_bit + k * step_width, step_width);
+    for (int k = 0; k < NUMBERS; ++k) {
+        sources[k] = step += number_at(words, step_bit, step_widths[k / GROUP]);
+        step_bit += step_widths[k / GROUP];
+    }
     before = scan_once(lengths | wide_t(gaps) << 32, of_runs, &all);
     step = scan_once(step, of_steps, &ignored);
-    real_t terms[GROUP];
-#if STRIPED
-    __shared__ uint4 four_sources[PIECE / 4 * sizeof(real_t) / 4];
-    unsigned *all_sources = reinterpret_cast<unsigned *>(four_sources);
-    real_t *all_terms = reinterpret_cast<real_t *>(four_sources);
+    real_t terms[NUMBERS];
     unsigned mask = (1u << bits) - 1;
 #pragma unroll
-    for (int k = 0; k < GROUP; ++k) sources[k] = ((step + sources[k]) & mask) + base;
-    four_sources[2 * thread] = uint4{sources[0], sources[1], sources[2], sources[3]};
-    four_sources[2 * thread + 1] = uint4{sources[4], sources[5], sources[6], sources[7]};
+    for (int k = 0; k < NUMBERS; ++k) sources[k] = ((step + sources[k]) & mask) + base;
+#if !STRIPED
+#pragma unroll
+    for (int k = 0; k < NUMBERS; ++k) terms[k] = mine + k < edges ? __ldg(contributions + sources[k]) : real_t(0);
+#endif
+    if (mine < runs) {
+        unsigned start = static_cast<unsigned>(before), row = static_cast<unsigned>(before >> 32);
+#pragma unroll
+        for (int k = 0; k < NUMBERS; ++k) {
+            if (mine + k >= runs) break;
+            int g = k / GROUP;
+            row += number_at(words, gap_bit, gap_widths[g]);
+            row_at[start] = row++;
+            atomicOr(starts + start / 32, 1u << start % 32);
+            start += number_at(words, length_bit, length_widths[g]) + 1;
+            gap_bit += gap_widths[g];
+            length_bit += length_widths[g];
+        }
+    }
+#if STRIPED
+    unsigned *all_sources = reinterpret_cast<unsigned *>(smem);
+    real_t *all_terms = reinterpret_cast<real_t *>(smem);
+    __syncthreads();  // the packed piece is no longer needed
+#pragma unroll
+    for (int k = 0; k < NUMBERS; k += 4) {
+        smem[(mine + k) / 4] = uint4{sources[k], sources[k + 1], sources[k + 2], sources[k + 3]};
+    }
     __syncthreads();
 #pragma unroll
-    for (int k = 0; k < GROUP; ++k) {
+    for (int k = 0; k < NUMBERS; ++k) {
         int edge = thread + k * THREADS;
         terms[k] = edge < edges ? __ldg(contributions + all_sources[edge]) : real_t(0);
     }
     if (sizeof(real_t) == 8) __syncthreads();
 #pragma unroll
-    for (int k = 0; k < GROUP; ++k) all_terms[thread + k * THREADS] = terms[k];
-#else
-#pragma unroll
-    for (int k = 0; k < GROUP; ++k) {
-        unsigned source = ((step + sources[k]) & ((1u << bits) - 1)) + base;
-        terms[k] = mine + k < edges ? __ldg(contributions + source) : real_t(0);
-    }
+    for (int k = 0; k < NUMBERS; ++k) all_terms[thread + k * THREADS] = terms[k];
 #endif
-    if (thread < run_groups) {
-        unsigned start = static_cast<unsigned>(before), row = static_cast<unsigned>(before >> 32);
-        for (int k = 0; k < GROUP && mine + k < runs; ++k) {
-            row += number_at(words, gap_bit + k * gap_width, gap_width);
-            row_at[start] = row++;
-            atomicOr(starts + start / 32, 1u << start % 32);
-            start += number_at(words, length_bit + k * length_width, length_width) + 1;
-        }
-    }
     __syncthreads();
 #if STRIPED
 #pragma unroll
-    for (int k = 0; k < GROUP; ++k) terms[k] = all_terms[mine + k];
+    for (int k = 0; k < NUMBERS; ++k) terms[k] = all_terms[mine + k];
 #endif
 
     // Runs that end in this thread: `head` is the sum of the one that starts before it.
     bool continued = here[4] < piece, continues = here[COLUMNS + 4] <= piece;
-    unsigned starting = starts[thread / 4] >> GROUP * (thread % 4) & 0xffu;
+    unsigned starting = starts[mine / 32] >> mine % 32 & ((1u << NUMBERS) - 1);
     sum_t head = ZERO, sum = ZERO;
     int open = -1;  // start of the last run that starts in this thread
     if (thread == 0) partials[piece].front = {0.0, 0.0};
@@ -199,7 +222,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         }
     };
 #pragma unroll
-    for (int k = 0; k < GROUP; ++k) {
+    for (int k = 0; k < NUMBERS; ++k) {
         if (starting >> k & 1) {
             if (open < 0) {
                 head = sum;

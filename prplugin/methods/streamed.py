@@ -25,7 +25,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull, packed
-from prplugin.methods.engines.packed_step import PackedStep, sum_kernels
+from prplugin.methods.engines.packed_step import THREADS, PackedStep, sum_kernels
 from prplugin.options import validate_int
 from prplugin.types.edges import Floats
 
@@ -148,7 +148,7 @@ class StreamedPull:
         for chunk, (data, *normalized_weights) in self.chunk_stream:
             first, last = self._chunks[chunk : chunk + 2]
             runtime.launch(
-                sum_pieces, last - first, packing.PIECE // packed.GROUP, first, np.int32(self._bits), np.uint32(0),
+                sum_pieces, last - first, THREADS, first, np.int32(self._bits), np.uint32(0),
                 self._pieces, data, normalized_weights[0] if normalized_weights else None, contributions, row_sums,
                 self._partials, smem=smem,
             )  # fmt: skip
