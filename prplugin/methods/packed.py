@@ -56,7 +56,7 @@ def unavailable_reason(adjacency: Adjacency | Counts | None, machine: Machine) -
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate a ranking with the sort and the packing; benchmarks/results/packed.md."""
+    """Estimate a ranking with the sort and the packing; docs/decisions/0021-packed-edges.md."""
     per_edge = 2.5e-11 if adjacency.weighted else 7e-12
     return 2e-3 + 1.5e-10 * adjacency.m + gpu_pull.ITERATIONS * (85e-6 + per_edge * adjacency.m + 3e-11 * adjacency.n)
 

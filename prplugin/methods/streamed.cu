@@ -1,5 +1,5 @@
-// Decompression and row sums of a chunk of packed edges, in equal pieces, for `streamed` and `packed`: Kumar, Sondhi and
-// Mittal 2012, whose Cell processors compute in small local stores that the edges pass through.
+// Decompression and row sums of packed edges, in equal pieces, for `streamed` and `packed`: Kumar, Sondhi and Mittal
+// 2012, whose Cell processors compute in small local stores that the edges pass through.
 //
 // Edges are ordered by row, then by source, and split into pieces of PIECE edges. Each piece is packed on its own, so
 // that an edge takes one or two bytes instead of four. A piece consists of
@@ -17,8 +17,8 @@
 // The table in device memory has five values per piece: its offset in the chunk, its bytes, its first edge in the
 // chunk, the row of that edge, and the piece in which that row begins; a last entry ends the table.
 //
-// Mapping: `sum_pieces`: one block per piece, one thread per group of eight edges; it decodes them, gathers their
-// contributions, and adds up those of each run. A run that continues in other threads gets their sums by a segmented scan
+// Mapping: `sum_pieces`: one block per piece, one thread per 8 edges. It decodes them, gathers their contributions,
+// and adds up those of each run. A run that continues in other threads gets their sums by a segmented scan
 // over the block. `collect`: one block per piece, for the row that ends in it and begins in an earlier piece.
 // Memory: 1 to 2.5 bytes per edge (and a normalized weight), coalesced; a gathered contribution; two accesses to one sum
 // per row; 72 bytes per piece.
@@ -29,35 +29,15 @@
 #include "../gpu/pieces.cuh"
 
 #define PIECE 2048
-#define GROUP 8  // numbers; a block has a thread for each group of a piece's edges
-#ifndef GROUPS
-#define GROUPS 2
-#endif
+#define GROUP 8     // numbers
+#define GROUPS 1    // of numbers that a thread decodes
 #define NUMBERS (GROUPS * GROUP)
 #define THREADS (PIECE / NUMBERS)
 #define WARPS (THREADS / WARP)
 #define COLUMNS 5
+#define BLOCKS 6    // per multiprocessor
 #define ALL 0xffffffffu
-#ifndef BLOCKS
-#define BLOCKS 8
-#endif
-#ifndef STRIPED
-#define STRIPED 1
-#endif
 
-#ifndef PLAIN
-#define PLAIN 0
-#endif
-#if PLAIN
-struct Plain { double high; __device__ void add(double t) { high += t; } __device__ void add(const Plain &o) { high += o.high; } __device__ double value() const { return high; } };
-typedef Plain sum_t;
-#define ZERO {0.0}
-#define SUM_OF(x) Sum{(x).high, 0.0}
-#else
-typedef Sum sum_t;
-#define ZERO ZERO_SUM
-#define SUM_OF(x) (x)
-#endif
 typedef unsigned long long wide_t;
 
 // Returns the number of `width` bits (at most 31) that begins at bit `bit`.
@@ -66,8 +46,8 @@ __device__ inline unsigned number_at(const unsigned *words, unsigned bit, unsign
     return both & ((1u << width) - 1);
 }
 
-// Returns the exclusive prefix sum of the threads' values, and in `*total` the sum over the block. All threads must call
-// it, each time with another array `warps` in shared memory.
+// Returns the exclusive prefix sum of the threads' values, and in `*total` the sum over the block. All threads must
+// call it, each time with another array `warps` in shared memory.
 template <typename T>
 __device__ inline T scan_once(T value, T *warps, T *total) {
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -89,12 +69,11 @@ __device__ inline T scan_once(T value, T *warps, T *total) {
     return before + sum - value;
 }
 
-__device__ inline sum_t shuffled_down(const sum_t &sum, int distance) {
-    sum_t other;
+// Returns the sum of the lane `distance` above.
+__device__ inline Sum shuffled_down(const Sum &sum, int distance) {
+    Sum other;
     other.high = __shfl_down_sync(ALL, sum.high, distance);
-#if !PLAIN
     other.low = __shfl_down_sync(ALL, sum.low, distance);
-#endif
     return other;
 }
 
@@ -108,8 +87,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     __shared__ unsigned starts[PIECE / 32];  // one bit per edge: whether a run starts there
     __shared__ wide_t of_widths[WARPS], of_runs[WARPS];
     __shared__ unsigned of_steps[WARPS];
-    __shared__ double4 heads_[WARPS];
-    sum_t *heads = reinterpret_cast<sum_t *>(heads_);
+    __shared__ Sum heads[WARPS];
     __shared__ bool any_start[WARPS];
     long long piece = first + blockIdx.x;
     const long long *here = pieces + COLUMNS * piece;
@@ -166,10 +144,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     unsigned mask = (1u << bits) - 1;
 #pragma unroll
     for (int k = 0; k < NUMBERS; ++k) sources[k] = ((step + sources[k]) & mask) + base;
-#if !STRIPED
 #pragma unroll
     for (int k = 0; k < NUMBERS; ++k) terms[k] = mine + k < edges ? __ldg(contributions + sources[k]) : real_t(0);
-#endif
     if (mine < runs) {
         unsigned start = static_cast<unsigned>(before), row = static_cast<unsigned>(before >> 32);
 #pragma unroll
@@ -184,39 +160,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             length_bit += length_widths[g];
         }
     }
-#if STRIPED
-    unsigned *all_sources = reinterpret_cast<unsigned *>(smem);
-    real_t *all_terms = reinterpret_cast<real_t *>(smem);
-    __syncthreads();  // the packed piece is no longer needed
-#pragma unroll
-    for (int k = 0; k < NUMBERS; k += 4) {
-        smem[(mine + k) / 4] = uint4{sources[k], sources[k + 1], sources[k + 2], sources[k + 3]};
-    }
     __syncthreads();
-#pragma unroll
-    for (int k = 0; k < NUMBERS; ++k) {
-        int edge = thread + k * THREADS;
-        terms[k] = edge < edges ? __ldg(contributions + all_sources[edge]) : real_t(0);
-    }
-    if (sizeof(real_t) == 8) __syncthreads();
-#pragma unroll
-    for (int k = 0; k < NUMBERS; ++k) all_terms[thread + k * THREADS] = terms[k];
-#endif
-    __syncthreads();
-#if STRIPED
-#pragma unroll
-    for (int k = 0; k < NUMBERS; ++k) terms[k] = all_terms[mine + k];
-#endif
 
     // Runs that end in this thread: `head` is the sum of the one that starts before it.
     bool continued = here[4] < piece, continues = here[COLUMNS + 4] <= piece;
     unsigned starting = starts[mine / 32] >> mine % 32 & ((1u << NUMBERS) - 1);
-    sum_t head = ZERO, sum = ZERO;
+    Sum head = ZERO_SUM, sum = ZERO_SUM;
     int open = -1;  // start of the last run that starts in this thread
     if (thread == 0) partials[piece].front = {0.0, 0.0};
-    auto finish = [&](int start, const sum_t &run) {
+    auto finish = [&](int start, const Sum &run) {
         if (start == 0 && continued) {
-            partials[piece].front = SUM_OF(run);
+            partials[piece].front = run;
         } else {
             row_sums[here[3] + row_at[start]] += run.value();
         }
@@ -230,7 +184,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
                 finish(open, sum);
             }
             open = mine + k;
-            sum = ZERO;
+            sum = ZERO_SUM;
         }
 #if WEIGHTED
         if (mine + k < edges) sum.add(__dmul_rn(terms[k], normalized_weights[here[2] + mine + k]));
@@ -246,7 +200,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     int reach = above ? min(__ffs(above) - 1, WARP - 1 - lane) : WARP - 1 - lane;
 #pragma unroll
     for (int distance = 1; distance < WARP; distance *= 2) {
-        sum_t other = shuffled_down(head, distance);
+        Sum other = shuffled_down(head, distance);
         if (distance <= reach) head.add(other);
     }
     if (lane == 0) {
@@ -254,7 +208,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         any_start[warp] = flags != 0;
     }
     __syncthreads();
-    sum_t rest = shuffled_down(head, 1);
+    Sum rest = shuffled_down(head, 1);
     if (open < 0) return;
     if (lane < WARP - 1) sum.add(rest);
     bool is_last = above >> 1 == 0;
@@ -263,7 +217,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         is_last = !any_start[next];
     }
     if (is_last && continues) {
-        partials[piece].tail = SUM_OF(sum);
+        partials[piece].tail = sum;
     } else {
         finish(open, sum);
     }
