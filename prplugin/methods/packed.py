@@ -29,8 +29,8 @@ runs_on = "gpu"
 PART = 1 << 25
 """Edges that are sorted and packed at a time; a longer row is a part of its own."""
 
-PART_BYTES = 40
-"""Bytes per edge of a part, about, while it is packed: sources, targets, keys, and what the sort allocates."""
+PART_BYTES = 24
+"""Bytes per edge of a part while it is packed: sources, targets, keys, and a copy of these for the sort."""
 
 EDGE_BYTES = 2
 """Bytes per packed edge, about: 1 on web graphs, 2.5 on random ones; docs/decisions/0015-edge-compression.md."""
