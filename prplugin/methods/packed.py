@@ -43,7 +43,7 @@ memory = Memory(
     edge=Size(EDGE_BYTES, weight=1),
     vertex=Size(4 * 8, real=1, index=2),  # as of any `DeviceStep`; ranks in the given order, and both permutations
     many_vertex=gpu_pull.MEMORY.many_vertex,
-    preparing_edge=Size(PART_BYTES, weight=2),
+    preparing_edge=Size(PART_BYTES, weight=4),
     preparing_edges=PART,
 )
 
@@ -57,8 +57,8 @@ def unavailable_reason(adjacency: Adjacency | Counts | None, machine: Machine) -
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
     """Estimate a ranking with the sort and the packing; docs/decisions/0021-packed-edges.md."""
-    per_edge = 2.5e-11 if adjacency.weighted else 7e-12
-    return 2e-3 + 1.5e-10 * adjacency.m + gpu_pull.ITERATIONS * (85e-6 + per_edge * adjacency.m + 3e-11 * adjacency.n)
+    per_edge = 2.5e-11 if adjacency.weighted else 8.5e-12
+    return 5e-3 + 2.5e-10 * adjacency.m + gpu_pull.ITERATIONS * (85e-6 + per_edge * adjacency.m + 3e-11 * adjacency.n)
 
 
 def prepare(problem: Problem, machine: Machine) -> Step:

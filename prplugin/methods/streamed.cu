@@ -17,7 +17,7 @@
 // The table in device memory has five values per piece: its offset in the chunk, its bytes, its first edge in the
 // chunk, the row of that edge, and the piece in which that row begins; a last entry ends the table.
 //
-// Mapping: `sum_pieces`: one block per piece, one thread per 8 edges. It decodes them, gathers their contributions,
+// Mapping: `sum_pieces`: one block per piece, one thread per 16 edges. It decodes them, gathers their contributions,
 // and adds up those of each run. A run that continues in other threads gets their sums by a segmented scan
 // over the block. `collect`: one block per piece, for the row that ends in it and begins in an earlier piece.
 // Memory: 1 to 2.5 bytes per edge (and a normalized weight), coalesced; a gathered contribution; two accesses to one sum
@@ -30,7 +30,7 @@
 
 #define PIECE 2048
 #define GROUP 8     // numbers
-#define GROUPS 1    // of numbers that a thread decodes
+#define GROUPS 2    // of numbers that a thread decodes
 #define NUMBERS (GROUPS * GROUP)
 #define THREADS (PIECE / NUMBERS)
 #define WARPS (THREADS / WARP)

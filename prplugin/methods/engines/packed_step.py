@@ -7,14 +7,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from prplugin.cpu.packing import PIECE
 from prplugin.gpu import runtime
 from prplugin.graph.problem import Problem
 from prplugin.methods.engines import gpu_pull
 from prplugin.types.arrays import memory_space_of, to_memory
 from prplugin.types.edges import Floats, Integers
 
-THREADS = 256
+THREADS = 128
 """Threads per block of `sum_pieces`, as in streamed.cu."""
 
 
@@ -75,8 +74,7 @@ class PackedStep(gpu_pull.DeviceStep):
 
 def sum_kernels(dtype: np.dtype[Any], weighted: bool, largest: int) -> tuple[Any, Any, int]:
     """Return the kernels `sum_pieces` and `collect`, and the shared memory for pieces of `largest` bytes at most."""
-    # A number is read with the word after it. Sources and terms of a piece take the place of the packed ones.
-    smem = max(largest + 16, PIECE * dtype.itemsize)
+    smem = largest + 16  # a number is read with the word after it
     sum_pieces, collect = (
         runtime.kernel("methods/streamed.cu", name, real_t=dtype, WEIGHTED=int(weighted))
         for name in ("sum_pieces", "collect")
