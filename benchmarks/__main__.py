@@ -28,6 +28,7 @@ from benchmarks import (
     changing,
     cluster,
     compare,
+    crawl,
     everyday,
     gap,
     kernels,
@@ -50,7 +51,7 @@ from benchmarks.run import run
 PAPERS = {"kim": kim, "kumar": kumar, "wu": wu, "bowen": bowen, "swaroop": swaroop}
 
 BENCHMARKS = {
-    **PAPERS, "changing": changing, "cluster": cluster, "cugraph": against_cugraph,
+    **PAPERS, "changing": changing, "cluster": cluster, "crawl": crawl, "cugraph": against_cugraph,
     "everyday": everyday, "gap": gap, "kernels": kernels, "networkx": against_networkx, "overlap": overlap,
     "peers": peers,
     "retrieval": retrieval, "roofline": roofline, "scaling": scaling, "seeds": seeds, "sequence": sequence,

@@ -31,6 +31,7 @@ from prplugin.gpu import runtime
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods import streamed
+from prplugin.methods.engines.packed_step import PackedStep
 from prplugin.types.arrays import to_host
 
 __all__ = ["KEYS", "TABLES", "parts", "summary"]
@@ -107,7 +108,7 @@ def _iterations(adjacency: Any, budget: int) -> Iterator[dict[str, Any]]:
     with _memory_limit(budget), runtime.device_allocation("device"):
         problem = Problem(adjacency, 0.85)
         pull = streamed.StreamedPull(adjacency, chunk_bytes=streamed.chunk_bytes_for(problem))
-        step = streamed.StreamedStep(problem, pull)
+        step = PackedStep(problem, pull, pull.out_weight)
         for dtype in ("float32", "float64"):
             step.set_contribution_dtype(dtype)
             step.start(1.0 / adjacency.n)

@@ -23,6 +23,7 @@ from prplugin.machine import this_machine
 from prplugin.methods import streamed as streaming
 from prplugin.methods.base import Step
 from prplugin.methods.engines import packed
+from prplugin.methods.engines.packed_step import PackedStep
 from prplugin.methods.listing import methods
 from prplugin.methods.registry import choose
 from prplugin.papers._forms import PaperStep
@@ -117,7 +118,7 @@ def _streamed(adjacency: Adjacency) -> tuple[list[float], str]:
     problem = Problem(adjacency, ALPHA).on("host")
     chunk_bytes = -(-packed_bytes(problem.adjacency) // CHUNKS)
     pull = streaming.StreamedPull(problem.adjacency, chunk_bytes=chunk_bytes)
-    step = streaming.StreamedStep(problem, pull)
+    step = PackedStep(problem, pull, pull.out_weight)
     samples = iteration(step, adjacency.n)
     stream = pull.chunk_stream
     assert stream is not None

@@ -69,11 +69,13 @@ class Memory(NamedTuple):
     """Memory that a method needs in addition to the frame.
 
     `arrays`: Arrays of the graph that the method builds, in this order.
-    `arrays_on`: Memory space of these arrays; by default `memory_space`, in which the method iterates.
+    `arrays_on`: Memory space of these arrays; by default `memory_space`, in which the method iterates. "edges": where
+    the edges are.
     `edge`, `vertex`: Allocated by the method in `memory_space` for the iteration.
     `packed_edge`, `packed_vertex`: Allocated in addition on the host, by a method that iterates on the device.
     `preparing_edge`, `preparing_vertex`, `preparing_bytes`: Allocated in `memory_space` during preparation only, before
     `edge` and `vertex`.
+    `preparing_edges`: Number of edges for which `preparing_edge` is allocated at most.
     `many_edge`, `many_vertex`: Allocated in addition if many iterations are expected.
     `pair`: Per pair of vertices.
     `float32_from`: Number of vertices from which the iteration starts with contributions in float32.
@@ -84,7 +86,7 @@ class Memory(NamedTuple):
 
     memory_space: MemorySpace = "device"
     arrays: tuple[Array, ...] = ("csc", "out_weight")
-    arrays_on: MemorySpace | None = None
+    arrays_on: MemorySpace | Literal["edges"] | None = None
     edge: Size = NONE
     vertex: Size = NONE
     packed_edge: Size = NONE
@@ -92,6 +94,7 @@ class Memory(NamedTuple):
     preparing_edge: Size = NONE
     preparing_vertex: Size = NONE
     preparing_bytes: int = 0
+    preparing_edges: int | None = None
     many_edge: Size = NONE
     many_vertex: Size = NONE
     pair: Size = NONE
@@ -179,17 +182,19 @@ def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = Fals
     memory_space = memory.memory_space
     takes_over = memory_space == "device" and real == 8 and graph.n >= memory.float32_from
     real = 8 if graph.n < memory.float32_from else real
-    there, so_far = _copied(graph, memory.arrays_on or memory_space)
+    arrays_on = memory.arrays_on or memory_space
+    there, so_far = _copied(graph, graph.memory_space if arrays_on == "edges" else arrays_on)
     for array in memory.arrays:
         there, so_far = _with_array(array, there, so_far)
     n, edges = there.n, float(there.m)
     if memory.tile is not None:
         edges += 3.5 * min(there.m, (n // memory.tile + 1) * ((n + there.m) // memory.tile + 1))
 
-    def total(edge: Size, vertex: Size) -> float:
-        return edge.of(there, real) * edges + vertex.of(there, real) * n
+    def total(edge: Size, vertex: Size, count: float = edges) -> float:
+        return edge.of(there, real) * count + vertex.of(there, real) * n
 
-    preparing = total(memory.preparing_edge, memory.preparing_vertex) + memory.preparing_bytes
+    most = edges if memory.preparing_edges is None else min(edges, memory.preparing_edges)
+    preparing = total(memory.preparing_edge, memory.preparing_vertex, most) + memory.preparing_bytes
     so_far = so_far.then(memory_space, temporary=preparing)
     so_far = so_far.then("host", total(memory.packed_edge, memory.packed_vertex))
     if memory.chunk_bytes is not None:  # chunks are sized for normalized weights in float64

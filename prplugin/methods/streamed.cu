@@ -1,5 +1,5 @@
-// Decompression and row sums of a chunk of edges copied from the host, in equal pieces: Kumar, Sondhi and Mittal 2012,
-// whose Cell processors compute in small local stores that the edges pass through.
+// Decompression and row sums of packed edges, in equal pieces, for `streamed` and `packed`: Kumar, Sondhi and Mittal
+// 2012, whose Cell processors compute in small local stores that the edges pass through.
 //
 // Edges are ordered by row, then by source, and split into pieces of PIECE edges. Each piece is packed on its own, so
 // that an edge takes one or two bytes instead of four. A piece consists of
@@ -8,7 +8,7 @@
 //   widths        one byte for each group of eight of the following numbers
 //   lengths       of each run, less 1
 //   gaps          number of empty rows between a run's row and the one before; 0 for the first
-//   steps         differences of successive sources, modulo a power of two
+//   steps         differences of successive sources, which are less `base`, modulo 2^bits
 //
 // and eight neighbouring numbers take as many bytes as the widest of them has bits, its width. One thread decodes one
 // group: a scan of the widths over the block gives its position, a scan of the steps its sources. Pieces begin at
@@ -17,114 +17,218 @@
 // The table in device memory has five values per piece: its offset in the chunk, its bytes, its first edge in the
 // chunk, the row of that edge, and the piece in which that row begins; a last entry ends the table.
 //
-// Mapping: `sum_streamed`: one block per piece, one thread per group of eight edges to decode; terms are written to
-// shared memory and summed there, one thread per short run, one warp per long run. `collect`, after the last chunk: one
-// block per piece, for the row that ends in it and begins in an earlier piece of any chunk.
-// Memory: 1 to 2.5 bytes per edge (and a normalized weight), coalesced, copied over PCIe or NVLink first; a gathered
-// contribution; one sum per row; 72 bytes per piece.
-// Wins: only where the edges do not fit in GPU memory: the bus between host and GPU limits it.
+// Mapping: `sum_pieces`: one block per piece, one thread per 16 edges. It decodes them, gathers their contributions,
+// and adds up those of each run. A run that continues in other threads gets their sums by a segmented scan
+// over the block. `collect`: one block per piece, for the row that ends in it and begins in an earlier piece.
+// Memory: 1 to 2.5 bytes per edge (and a normalized weight), coalesced; a gathered contribution; two accesses to one sum
+// per row; 72 bytes per piece.
+// Wins: where other layouts do not fit in GPU memory.
 //
 //   WEIGHTED  0 or 1
 
-#include "../gpu/block_scan.cuh"
 #include "../gpu/pieces.cuh"
 
 #define PIECE 2048
-#define GROUP 8  // numbers; a block has a thread for each group of a piece's edges
+#define GROUP 8     // numbers
+#define GROUPS 2    // of numbers that a thread decodes
+#define NUMBERS (GROUPS * GROUP)
+#define THREADS (PIECE / NUMBERS)
+#define WARPS (THREADS / WARP)
 #define COLUMNS 5
+#define BLOCKS 6    // per multiprocessor
+#define ALL 0xffffffffu
+
+typedef unsigned long long wide_t;
 
 // Returns the number of `width` bits (at most 31) that begins at bit `bit`.
 __device__ inline unsigned number_at(const unsigned *words, unsigned bit, unsigned width) {
-    unsigned long long two = static_cast<unsigned long long>(words[bit / 32 + 1]) << 32 | words[bit / 32];
-    return static_cast<unsigned>(two >> bit % 32) & ((1u << width) - 1);
+    unsigned both = __funnelshift_r(words[bit / 32], words[bit / 32 + 1], bit % 32);
+    return both & ((1u << width) - 1);
 }
 
-// Decodes the thread's group of `count` numbers, adds `each` to every number, and returns inclusive prefix sums over
-// the piece in `sums`. Advances `widths` and `data` to the next array. All threads of the block must call it.
-__device__ inline void decode_prefix_sums(const unsigned *words, int count, unsigned each, unsigned &widths,
-                                          unsigned &data, unsigned *sums) {
-    int groups = (count + GROUP - 1) / GROUP, thread = threadIdx.x;
-    unsigned width = 0, all = 0, sum = 0;
-    if (thread < groups) width = reinterpret_cast<const unsigned char *>(words)[widths + thread];
-    unsigned bit = 8 * (data + block_scan(width, &all));
+// Returns the exclusive prefix sum of the threads' values, and in `*total` the sum over the block. All threads must
+// call it, each time with another array `warps` in shared memory.
+template <typename T>
+__device__ inline T scan_once(T value, T *warps, T *total) {
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    T sum = value;
 #pragma unroll
-    for (int k = 0; k < GROUP; ++k) sums[k] = sum += number_at(words, bit + k * width, width) + each;
-    widths += groups;
-    data += all;
-    unsigned before = block_scan(sum, &all);
+    for (int distance = 1; distance < WARP; distance *= 2) {
+        T other = __shfl_up_sync(ALL, sum, distance);
+        if (lane >= distance) sum += other;
+    }
+    if (lane == WARP - 1) warps[warp] = sum;
+    __syncthreads();
+    T before = 0, all = 0;
 #pragma unroll
-    for (int k = 0; k < GROUP; ++k) sums[k] += before;
+    for (int other = 0; other < WARPS; ++other) {
+        if (other < warp) before += warps[other];
+        all += warps[other];
+    }
+    *total = all;
+    return before + sum - value;
 }
 
-// Block b sums the runs of piece first + b. `packed` and `normalized_weights` point to the chunk, which begins with
-// piece
-// `first`; sources are below 2^bits.
-extern "C" __global__ void sum_streamed(long long first, int bits, const long long *pieces, const uint4 *packed,
-                                        const real_t *normalized_weights, const real_t *contributions, double *row_sums,
-                                        Partials *partials) {
-    extern __shared__ double smem[];  // the packed piece, then its terms
-    __shared__ uint4 four_sources[PIECE / 4];
-    __shared__ unsigned rows[PIECE];  // of each run, relative to the first
-    __shared__ unsigned short starts[PIECE + 1];  // of each run among the terms
+// Returns the sum of the lane `distance` above.
+__device__ inline Sum shuffled_down(const Sum &sum, int distance) {
+    Sum other;
+    other.high = __shfl_down_sync(ALL, sum.high, distance);
+    other.low = __shfl_down_sync(ALL, sum.low, distance);
+    return other;
+}
+
+// Block b adds the sums of the runs of piece first + b to `row_sums`. `packed` and `normalized_weights` point to the
+// chunk, which begins with piece `first`.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+    sum_pieces(long long first, int bits, unsigned base, const long long *pieces, const uint4 *packed,
+               const real_t *normalized_weights, const real_t *contributions, double *row_sums, Partials *partials) {
+    extern __shared__ uint4 smem[];  // the packed piece
+    __shared__ unsigned row_at[PIECE];  // row of the run that starts at an edge, relative to the first
+    __shared__ unsigned starts[PIECE / 32];  // one bit per edge: whether a run starts there
+    __shared__ wide_t of_widths[WARPS], of_runs[WARPS];
+    __shared__ unsigned of_steps[WARPS];
+    __shared__ Sum heads[WARPS];
+    __shared__ bool any_start[WARPS];
     long long piece = first + blockIdx.x;
     const long long *here = pieces + COLUMNS * piece;
-    int wide = static_cast<int>(here[1] / 16), thread = threadIdx.x, mine = GROUP * thread;
+    int count = static_cast<int>(here[1] / 16), thread = threadIdx.x, mine = NUMBERS * thread;
     const uint4 *from = packed + here[0] / 16;
-    for (int k = thread; k < wide; k += blockDim.x) reinterpret_cast<uint4 *>(smem)[k] = __ldcs(from + k);
+    for (int k = thread; k < count; k += THREADS) smem[k] = __ldcs(from + k);
+    if (thread < PIECE / 32) starts[thread] = 0;
     __syncthreads();
     const unsigned *words = reinterpret_cast<const unsigned *>(smem);
+    const unsigned char *widths = reinterpret_cast<const unsigned char *>(smem) + 4;
     int edges = static_cast<int>(words[0] & 0xffffu), runs = static_cast<int>(words[0] >> 16);
-    unsigned widths = 4, data = 4 + 2 * ((runs + GROUP - 1) / GROUP) + (edges + GROUP - 1) / GROUP;
-    unsigned sums[GROUP];
-    decode_prefix_sums(words, runs, 1, widths, data, sums);
-    if (thread == 0) starts[0] = 0;
+    int run_groups = (runs + GROUP - 1) / GROUP, edge_groups = (edges + GROUP - 1) / GROUP;
+
+    // The positions of the thread's groups of lengths, gaps and steps, by one scan of all widths; each sum has 13 bits.
+    unsigned length_widths[GROUPS], gap_widths[GROUPS], step_widths[GROUPS];
+    wide_t all, before = 0;
 #pragma unroll
-    for (int k = 0; k < GROUP; ++k) {
-        if (mine + k < runs) starts[mine + k + 1] = static_cast<unsigned short>(sums[k]);
+    for (int g = 0; g < GROUPS; ++g) {
+        int group = GROUPS * thread + g;
+        length_widths[g] = group < run_groups ? widths[group] : 0;
+        gap_widths[g] = group < run_groups ? widths[run_groups + group] : 0;
+        step_widths[g] = group < edge_groups ? widths[2 * run_groups + group] : 0;
+        before += length_widths[g] | wide_t(gap_widths[g]) << 16 | wide_t(step_widths[g]) << 32;
     }
-    decode_prefix_sums(words, runs, 1, widths, data, sums);
+    before = scan_once(before, of_widths, &all);
+    unsigned data = 4 + 2 * run_groups + edge_groups;
+    unsigned length_bit = 8 * (data + static_cast<unsigned>(before & 0xffff));
+    data += static_cast<unsigned>(all & 0xffff);
+    unsigned gap_bit = 8 * (data + static_cast<unsigned>(before >> 16 & 0xffff));
+    data += static_cast<unsigned>(all >> 16 & 0xffff);
+    unsigned step_bit = 8 * (data + static_cast<unsigned>(before >> 32));
+
+    // Prefix sums of lengths and gaps, which are starts and rows, and of steps, which are sources.
+    unsigned lengths = 0, gaps = 0, sources[NUMBERS], step = 0, ignored;
+    if (mine < runs) {
+        unsigned length_at = length_bit, gap_at = gap_bit;
 #pragma unroll
-    for (int k = 0; k < GROUP; ++k) {
-        if (mine + k < runs) rows[mine + k] = sums[k] - 1;
+        for (int k = 0; k < NUMBERS; ++k) {
+            int g = k / GROUP;
+            lengths += number_at(words, length_at, length_widths[g]) + 1;
+            gaps += number_at(words, gap_at, gap_widths[g]) + 1;
+            length_at += length_widths[g];
+            gap_at += gap_widths[g];
+        }
     }
-    decode_prefix_sums(words, edges, 0, widths, data, sums);
+#pragma unroll
+    for (int k = 0; k < NUMBERS; ++k) {
+        sources[k] = step += number_at(words, step_bit, step_widths[k / GROUP]);
+        step_bit += step_widths[k / GROUP];
+    }
+    before = scan_once(lengths | wide_t(gaps) << 32, of_runs, &all);
+    step = scan_once(step, of_steps, &ignored);
+    real_t terms[NUMBERS];
     unsigned mask = (1u << bits) - 1;
-    four_sources[2 * thread] = uint4{sums[0] & mask, sums[1] & mask, sums[2] & mask, sums[3] & mask};
-    four_sources[2 * thread + 1] = uint4{sums[4] & mask, sums[5] & mask, sums[6] & mask, sums[7] & mask};
-    __syncthreads();  // sources are complete, and the packed piece is no longer needed
-    const unsigned *sources = reinterpret_cast<const unsigned *>(four_sources);
-    double *terms = smem;
-    for (int edge = thread; edge < edges; edge += blockDim.x) {
-#if WEIGHTED
-        terms[edge] = __dmul_rn(__ldg(contributions + sources[edge]), normalized_weights[here[2] + edge]);
-#else
-        terms[edge] = __ldg(contributions + sources[edge]);
-#endif
+#pragma unroll
+    for (int k = 0; k < NUMBERS; ++k) sources[k] = ((step + sources[k]) & mask) + base;
+#pragma unroll
+    for (int k = 0; k < NUMBERS; ++k) terms[k] = mine + k < edges ? __ldg(contributions + sources[k]) : real_t(0);
+    if (mine < runs) {
+        unsigned start = static_cast<unsigned>(before), row = static_cast<unsigned>(before >> 32);
+#pragma unroll
+        for (int k = 0; k < NUMBERS; ++k) {
+            if (mine + k >= runs) break;
+            int g = k / GROUP;
+            row += number_at(words, gap_bit, gap_widths[g]);
+            row_at[start] = row++;
+            atomicOr(starts + start / 32, 1u << start % 32);
+            start += number_at(words, length_bit, length_widths[g]) + 1;
+            gap_bit += gap_widths[g];
+            length_bit += length_widths[g];
+        }
     }
     __syncthreads();
+
+    // Runs that end in this thread: `head` is the sum of the one that starts before it.
     bool continued = here[4] < piece, continues = here[COLUMNS + 4] <= piece;
-    int lane = thread % WARP;
-    for (int base = thread - lane; base < runs; base += blockDim.x) {  // uniform in a warp
-        int run = base + lane;
-        bool is_one = run < runs;
-        Sum sum = run_sum(terms, is_one ? starts[run] : 0, is_one ? starts[run + 1] : 0);
-        bool is_open = continues && run == runs - 1;
-        if (run == 0) partials[piece].front = {0.0, 0.0};
-        if (is_open) {
-            partials[piece].tail = sum;
-        } else if (run == 0 && continued) {
-            partials[piece].front = sum;
-        } else if (is_one) {
-            row_sums[here[3] + rows[run]] = sum.value();
+    unsigned starting = starts[mine / 32] >> mine % 32 & ((1u << NUMBERS) - 1);
+    Sum head = ZERO_SUM, sum = ZERO_SUM;
+    int open = -1;  // start of the last run that starts in this thread
+    if (thread == 0) partials[piece].front = {0.0, 0.0};
+    auto finish = [&](int start, const Sum &run) {
+        if (start == 0 && continued) {
+            partials[piece].front = run;
+        } else {
+            row_sums[here[3] + row_at[start]] += run.value();
         }
+    };
+#pragma unroll
+    for (int k = 0; k < NUMBERS; ++k) {
+        if (starting >> k & 1) {
+            if (open < 0) {
+                head = sum;
+            } else {
+                finish(open, sum);
+            }
+            open = mine + k;
+            sum = ZERO_SUM;
+        }
+#if WEIGHTED
+        if (mine + k < edges) sum.add(__dmul_rn(terms[k], normalized_weights[here[2] + mine + k]));
+#else
+        sum.add(terms[k]);
+#endif
+    }
+    if (open < 0) head = sum;
+
+    // The last run of a thread continues up to the next thread in which one starts.
+    int lane = thread % WARP, warp = thread / WARP;
+    unsigned flags = __ballot_sync(ALL, open >= 0), above = flags >> lane;
+    int reach = above ? min(__ffs(above) - 1, WARP - 1 - lane) : WARP - 1 - lane;
+#pragma unroll
+    for (int distance = 1; distance < WARP; distance *= 2) {
+        Sum other = shuffled_down(head, distance);
+        if (distance <= reach) head.add(other);
+    }
+    if (lane == 0) {
+        heads[warp] = head;
+        any_start[warp] = flags != 0;
+    }
+    __syncthreads();
+    Sum rest = shuffled_down(head, 1);
+    if (open < 0) return;
+    if (lane < WARP - 1) sum.add(rest);
+    bool is_last = above >> 1 == 0;
+    for (int next = warp + 1; is_last && next < WARPS; ++next) {
+        sum.add(heads[next]);
+        is_last = !any_start[next];
+    }
+    if (is_last && continues) {
+        partials[piece].tail = sum;
+    } else {
+        finish(open, sum);
     }
 }
 
-// One block per piece: completes the row that ends in it and begins in an earlier one.
-extern "C" __global__ void collect(const long long *pieces, const Partials *partials, double *row_sums) {
-    long long piece = blockIdx.x;
+// One block per piece from `first` on: completes the row that ends in it and begins in an earlier one.
+extern "C" __global__ void collect(long long first, const long long *pieces, const Partials *partials,
+                                   double *row_sums) {
+    long long piece = first + blockIdx.x;
     const long long *here = pieces + COLUMNS * piece;
     if (here[4] == piece || here[COLUMNS + 4] == here[4]) return;  // it is summed already, or does not end here
     Sum sum = crossing_sum(partials, here[4], piece);
-    if (threadIdx.x == 0) row_sums[here[3]] = sum.value();
+    if (threadIdx.x == 0) row_sums[here[3]] += sum.value();
 }

@@ -9,7 +9,6 @@ from array import array
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,8 +24,8 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull, packed
+from prplugin.methods.engines.packed_step import THREADS, PackedStep, sum_kernels
 from prplugin.options import validate_int
-from prplugin.types.arrays import to_host
 from prplugin.types.edges import Floats
 
 name = "streamed"
@@ -41,18 +40,12 @@ LEAST_BYTES = 2**20
 EDGE_BYTES = 1.5
 """Bytes per packed edge, about: 1 on web graphs, 2.5 on random ones; docs/decisions/0015-edge-compression.md."""
 
-COLUMNS = 5
-"""Number of values per piece in device memory: see streamed.cu."""
-
-PIECE_BYTES = 8 * COLUMNS + 32
-"""Bytes per piece in device memory: those values, and two compensated sums."""
-
 REMEDY = "Use a GPU with more, or a smaller chunk_bytes."
 """Advice in the error if the memory does not suffice for this method either."""
 
 memory = Memory(
     arrays_on="host",
-    edge=Size(PIECE_BYTES * (1 / packing.PIECE + 1 / packed.PART)),
+    edge=Size(packed.PIECE_BYTES * (1 / packing.PIECE + 1 / packed.PART)),
     vertex=gpu_pull.MEMORY.vertex,
     many_vertex=gpu_pull.MEMORY.many_vertex,
     packed_edge=Size(EDGE_BYTES, normalized_weight=1),
@@ -101,41 +94,8 @@ def prepare(
     problem = problem.on("host")
     if chunk_bytes is None:
         chunk_bytes = chunk_bytes_for(problem)
-    return StreamedStep(problem, StreamedPull(problem.adjacency, chunk_bytes=chunk_bytes, directory=directory))
-
-
-class StreamedStep(gpu_pull.DeviceStep):
-    """A step on the edges of `pull`, for a problem in host memory.
-
-    Where the vertices are reordered, ranks are permuted on the host: the GPU would need one more vector.
-    """
-
-    _pull: StreamedPull
-
-    def __init__(self, problem: Problem, pull: StreamedPull) -> None:
-        self._order, self._position = pull.rows.order, pull.rows.position
-        if self._order is not None:
-            v, w = (
-                None if vector is None else vector[self._order]
-                for vector in (problem.personalization, problem.dangling)
-            )
-            adjacency = problem.adjacency
-            reordered: Any = SimpleNamespace(  # the attributes that `DeviceStep` reads
-                n=adjacency.n, weighted=adjacency.weighted, out_weight=pull.out_weight,
-                out_weight_depth=adjacency.out_weight_depth,
-            )  # fmt: skip
-            problem = Problem(reordered, problem.alpha, v, w)
-        super().__init__(problem, pull)
-
-    def start(self, ranks: Floats | float) -> None:
-        self._pull.allocate(self._contributions.dtype)  # before acceleration takes what memory is left
-        # A mix starts from `self._ranks`, which are in the order of the edges already.
-        as_given = self._order is None or isinstance(ranks, float) or ranks is self._ranks
-        super().start(ranks if as_given else to_host(ranks)[self._order])
-
-    def ranks(self) -> Floats:
-        ranks: Floats = self._ranks if self._position is None else to_host(self._ranks)[self._position]
-        return ranks
+    pull = StreamedPull(problem.adjacency, chunk_bytes=chunk_bytes, directory=directory)
+    return PackedStep(problem, pull, pull.out_weight)
 
 
 class StreamedPull:
@@ -162,8 +122,8 @@ class StreamedPull:
         self._directory = _folder(directory)
         self._threads = this_machine().threads
         self.rows = packed.choose_order(packed.Rows(*adjacency.csc), self._threads)
-        order, out_weight = self.rows.order, adjacency.out_weight
-        self.out_weight = out_weight if order is None else out_weight[order]
+        self.order, self.position, out_weight = self.rows.order, self.rows.position, adjacency.out_weight
+        self.out_weight = out_weight if self.order is None else out_weight[self.order]
         chunker = _Chunker(chunk_bytes, 8 if adjacency.weighted else 0)
         chunks = chunker.chunks(packed.packed(self.rows, self._threads))
         if self._directory is None:
@@ -172,7 +132,7 @@ class StreamedPull:
             self.data = _split(_in_file(chain.from_iterable(chunks), np.uint8, self._directory), chunker.sizes)
         self._chunks, self._edges = chunker.first_pieces, chunker.edges
         self._count = self._chunks[-1]
-        self._bits, self._smem = packed.bits_of(adjacency.n), max(8 * packing.PIECE, chunker.largest + 8)
+        self._bits, self._largest = packed.bits_of(adjacency.n), chunker.largest
         self._pieces = cupy.asarray(chunker.table())
         self._partials = cupy.empty((self._count, 4))
         self.chunk_stream: _ChunkStream | None = None
@@ -183,21 +143,15 @@ class StreamedPull:
         self.allocate(contributions.dtype)
         if self.chunk_stream is None:
             return
-        sum_pieces, collect = (
-            runtime.kernel(
-                "methods/streamed.cu", name, real_t=contributions.dtype, WEIGHTED=int(self.rows.weights is not None)
-            )
-            for name in ("sum_streamed", "collect")
-        )
-        runtime.with_dynamic_smem(sum_pieces, self._smem)
+        sum_pieces, collect, smem = sum_kernels(contributions.dtype, self.rows.weights is not None, self._largest)
         for chunk, (data, *normalized_weights) in self.chunk_stream:
             first, last = self._chunks[chunk : chunk + 2]
             runtime.launch(
-                sum_pieces, last - first, packing.PIECE // packed.GROUP, first, np.int32(self._bits), self._pieces,
-                data, normalized_weights[0] if normalized_weights else None, contributions, row_sums, self._partials,
-                smem=self._smem,
+                sum_pieces, last - first, THREADS, first, np.int32(self._bits), np.uint32(0),
+                self._pieces, data, normalized_weights[0] if normalized_weights else None, contributions, row_sums,
+                self._partials, smem=smem,
             )  # fmt: skip
-        runtime.launch(collect, self._count, gpu_pull.COLLECTORS, self._pieces, self._partials, row_sums)
+        runtime.launch(collect, self._count, gpu_pull.COLLECTORS, 0, self._pieces, self._partials, row_sums)
 
     def allocate(self, dtype: DTypeLike) -> None:
         """Allocate the buffers, and normalize the weights in this type; one type is stored at a time."""
@@ -265,12 +219,9 @@ class _Chunker:
 
     def table(self) -> Any:
         """Return the table of the pieces, and of one more at the end: see streamed.cu."""
-        table = np.array(self._table, np.int64).reshape(-1, COLUMNS)
-        table = np.append(table, np.zeros((1, COLUMNS), np.int64), axis=0)
-        continued, places = table[:, 4] == 1, np.arange(len(table))
-        follows = np.append(False, table[1:, 3] == table[:-1, 3])
-        # The row begins in the piece itself, in the previous piece, or where the previous piece has it.
-        table[:, 4] = np.maximum.accumulate(np.where(continued & follows, 0, places - continued))
+        table = np.array(self._table, np.int64).reshape(-1, packed.COLUMNS)
+        table = np.append(table, np.zeros((1, packed.COLUMNS), np.int64), axis=0)
+        table[:, 4] = packed.row_begins(table[:, 3], table[:, 4] == 1)
         return table
 
 

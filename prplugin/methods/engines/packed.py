@@ -1,4 +1,4 @@
-"""Compression of edges on the host, in parts, for the transfers of `streamed`. See streamed.cu for the format."""
+"""Packed edges: their format, that of streamed.cu, and compression on the host, in parts, for `streamed`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,17 @@ from prplugin.cpu.packing import PIECE
 from prplugin.cpu.sorting import offsets_of
 from prplugin.cpu.threads import Piece
 from prplugin.graph.adjacency import group_sizes
+from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats, Integers
 
 GROUP = 8
 """Numbers per group, as in streamed.cu."""
+
+COLUMNS = 5
+"""Values per piece in the table of streamed.cu."""
+
+PIECE_BYTES = 8 * COLUMNS + 32
+"""Bytes per piece in device memory: those values, and two compensated sums."""
 
 PART = 1 << 18
 """Edges per part, which one thread sorts and packs; a longer row is a part of its own."""
@@ -42,9 +49,10 @@ class Rows(NamedTuple):
 
     def by_out_degree(self, out_degree: Integers) -> Rows:
         """Reorder the vertices by descending out-degree: most sources, and their differences, are then small."""
-        order = np.argsort(-out_degree, kind="stable").astype(self.sources.dtype)
-        position = np.empty_like(order)
-        position[order] = np.arange(order.size, dtype=order.dtype)
+        xp = namespace(self.sources)
+        order = xp.argsort(-out_degree, kind="stable").astype(self.sources.dtype)
+        position = xp.empty_like(order)
+        position[order] = xp.arange(order.size, dtype=order.dtype)
         return self._replace(order=order, position=position)
 
 
@@ -72,6 +80,14 @@ def normalized_weights(rows: Rows, out_weight: Floats, dtype: DTypeLike, threads
     for parts in _parts(rows, threads):
         sources, weights, _ = _sorted(rows, parts, threads)
         yield normalization.normalized_weights(weights, sources, out_weight).astype(dtype, copy=False)
+
+
+def row_begins(rows: Integers, continued: Any) -> Integers:
+    """Return the piece in which the first row of each piece begins, given these rows and whether they are continued."""
+    follows = np.append(False, rows[1:] == rows[:-1])
+    # The row begins in the piece itself, in the previous piece, or where the previous piece has it.
+    begins: Integers = np.maximum.accumulate(np.where(continued & follows, 0, np.arange(rows.size) - continued))
+    return begins
 
 
 def bits_of(n: int) -> int:

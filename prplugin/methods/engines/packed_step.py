@@ -1,0 +1,82 @@
+"""The step of `packed` and `streamed`: row sums from packed edges, whose vertices may be in another order."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, Protocol
+
+import numpy as np
+
+from prplugin.gpu import runtime
+from prplugin.graph.problem import Problem
+from prplugin.methods.engines import gpu_pull
+from prplugin.types.arrays import memory_space_of, to_memory
+from prplugin.types.edges import Floats, Integers
+
+THREADS = 128
+"""Threads per block of `sum_pieces`, as in streamed.cu."""
+
+
+class PackedPull(gpu_pull.Pull, Protocol):
+    """Row sums from packed edges.
+
+    `order`: The vertex at each position in `contributions` and `row_sums`, in the memory space of the graph; None: all
+    keep their positions.
+    `position`: The position of each vertex, likewise.
+    """
+
+    order: Integers | None
+    position: Integers | None
+
+    def allocate(self, dtype: Any) -> None:
+        """Allocate what row sums of contributions in this type need."""
+
+
+class PackedStep(gpu_pull.DeviceStep):
+    """A step on the edges of `pull`, given the out-weights in its order of the vertices.
+
+    Where the vertices are reordered, ranks are permuted in the memory space of the graph: on a GPU that does not hold
+    the edges there may be no room for one more vector.
+    """
+
+    _pull: PackedPull
+
+    def __init__(self, problem: Problem, pull: PackedPull, out_weight: Floats) -> None:
+        self._order, self._position = pull.order, pull.position
+        if self._order is not None:
+            v, w = (
+                None if vector is None else vector[self._order]
+                for vector in (problem.personalization, problem.dangling)
+            )
+            adjacency = problem.adjacency
+            reordered: Any = SimpleNamespace(  # the attributes that `DeviceStep` reads
+                n=adjacency.n, weighted=adjacency.weighted, out_weight=out_weight,
+                out_weight_depth=adjacency.out_weight_depth,
+            )  # fmt: skip
+            problem = Problem(reordered, problem.alpha, v, w)
+        super().__init__(problem, pull)
+
+    def start(self, ranks: Floats | float) -> None:
+        self._pull.allocate(self._contributions.dtype)  # before acceleration takes what memory is left
+        order = self._order
+        # A mix starts from `self._ranks`, which are in the order of the edges already.
+        if order is not None and not isinstance(ranks, float) and ranks is not self._ranks:
+            ranks = to_memory(ranks, memory_space_of(order))[order]
+        super().start(ranks)
+
+    def ranks(self) -> Floats:
+        position = self._position
+        if position is None:
+            return self._ranks
+        ranks: Floats = to_memory(self._ranks, memory_space_of(position))[position]
+        return ranks
+
+
+def sum_kernels(dtype: np.dtype[Any], weighted: bool, largest: int) -> tuple[Any, Any, int]:
+    """Return the kernels `sum_pieces` and `collect`, and the shared memory for pieces of `largest` bytes at most."""
+    smem = largest + 16  # a number is read with the word after it
+    sum_pieces, collect = (
+        runtime.kernel("methods/streamed.cu", name, real_t=dtype, WEIGHTED=int(weighted))
+        for name in ("sum_pieces", "collect")
+    )
+    return runtime.with_dynamic_smem(sum_pieces, smem), collect, smem

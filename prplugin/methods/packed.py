@@ -1,0 +1,235 @@
+"""Edges stay packed in GPU memory, in 1 to 4 bytes each, and are decoded in every iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prplugin.cpu.packing import PIECE
+from prplugin.errors import InvalidEdgesError
+from prplugin.gpu import runtime
+from prplugin.gpu.lazy import cupy
+from prplugin.graph.adjacency import SAMPLE_EDGES, SAMPLES, Adjacency, group_sizes, rows_of, sectors_per_edge
+from prplugin.graph.memory import Counts, Memory, Size
+from prplugin.graph.problem import Problem
+from prplugin.machine import Machine
+from prplugin.methods.base import Step
+from prplugin.methods.engines import gpu_pull
+from prplugin.methods.engines.packed import COLUMNS, GROUP, Rows, bits_of, row_begins
+from prplugin.methods.engines.packed_step import THREADS, PackedStep, sum_kernels
+from prplugin.types.arrays import namespace, to_device, to_host, to_memory
+from prplugin.types.edges import Floats, Integers
+
+name = "packed"
+runs_on = "gpu"
+
+PART = 1 << 25
+"""Edges that are sorted and packed at a time; a longer row is a part of its own."""
+
+PART_BYTES = 24
+"""Bytes per edge of a part while it is packed: sources, targets, keys, and a copy of these for the sort."""
+
+EDGE_BYTES = 2
+"""Bytes per packed edge, about: 1 on web graphs, 2.5 on random ones; docs/decisions/0015-edge-compression.md."""
+
+SCATTERED = 0.5
+"""Sectors per edge from which vertices are sorted by out-degree; see `prplugin.graph.adjacency.sectors_per_edge`."""
+
+memory = Memory(
+    arrays_on="edges",
+    edge=Size(EDGE_BYTES, weight=1),
+    vertex=Size(4 * 8, real=1, index=2),  # as of any `DeviceStep`; ranks in the given order, and both permutations
+    many_vertex=gpu_pull.MEMORY.many_vertex,
+    preparing_edge=Size(PART_BYTES, weight=4),
+    preparing_edges=PART,
+)
+
+
+def unavailable_reason(adjacency: Adjacency | Counts | None, machine: Machine) -> str | None:
+    """Return why the packed edges, the vectors and a part of the edges do not fit on the GPU, or None."""
+    if adjacency is not None and adjacency.n > 2**31:
+        return f"{adjacency.n:,} vertices are too many: packed edges store positions in 31 bits."
+    return gpu_pull.unavailable_reason(memory, adjacency, machine)
+
+
+def cost(adjacency: Adjacency, machine: Machine) -> float:
+    """Estimate a ranking with the sort and the packing; docs/decisions/0021-packed-edges.md."""
+    per_edge = 2.5e-11 if adjacency.weighted else 8.5e-12
+    return 5e-3 + 2.5e-10 * adjacency.m + gpu_pull.ITERATIONS * (85e-6 + per_edge * adjacency.m + 3e-11 * adjacency.n)
+
+
+def prepare(problem: Problem, machine: Machine) -> Step:
+    """Group the edges by target, sort each row by source, and pack the edges on the GPU, part by part.
+
+    Where sources are scattered, vertices are sorted by out-degree. Edges of a graph in host memory are copied by part.
+    """
+    adjacency = problem.adjacency
+    rows, m = Rows(*adjacency.csc), adjacency.m
+    if m > SAMPLES * SAMPLE_EDGES and sectors_per_edge(rows.sources) > SCATTERED:
+        rows = rows.by_out_degree(group_sizes(rows.sources, rows.n))
+    out_weight = to_device(adjacency.out_weight if rows.order is None else adjacency.out_weight[rows.order])
+    edges = PackedEdges(adjacency.n, weighted=adjacency.weighted, disjoint=True)
+    for sources, targets, weights in _parts(rows):
+        edges.add(sources, targets, None if weights is None else _normalized(weights, sources, out_weight))
+    v, w = (to_memory(vector, adjacency.memory_space) for vector in (problem.personalization, problem.dangling))
+    pull = PackedPull(edges, rows.order, rows.position)
+    step = PackedStep(Problem(adjacency, problem.alpha, v, w), pull, out_weight)
+    step.float32_is_faster = not adjacency.weighted  # normalized weights are stored in float64
+    return step
+
+
+def _parts(rows: Rows) -> Iterator[tuple[Integers, Integers, Floats | None]]:
+    """Yield sources, targets and weights of whole rows on the device, about `PART` edges at a time."""
+    position = None if rows.position is None else to_device(rows.position)
+    xp, offsets, m = namespace(rows.sources), rows.offsets, rows.sources.size
+    cuts = xp.searchsorted(offsets, xp.arange(0, m, PART, dtype=offsets.dtype))
+    bounds = np.unique(np.append(to_host(cuts), rows.n))
+    ends = to_host(offsets[xp.asarray(bounds)])
+    for (first, last), (begin, end) in zip(pairwise(bounds.tolist()), pairwise(ends.tolist()), strict=True):
+        sources = to_device(rows.sources[begin:end])
+        targets = rows_of(to_device(offsets[first : last + 1] - begin), end - begin)
+        targets += first
+        if position is not None:
+            sources, targets = position[sources], position[targets]
+        yield sources, targets, None if rows.weights is None else to_device(rows.weights[begin:end])
+
+
+def _normalized(weights: Floats, sources: Integers, out_weight: Floats) -> Floats:
+    of_source = out_weight[sources]
+    normalized: Floats = cupy.where(of_source > 0, weights / cupy.where(of_source > 0, of_source, 1), 0.0)
+    return normalized
+
+
+class Part(NamedTuple):
+    """Packed pieces that one launch sums."""
+
+    first: int  # piece
+    pieces: int
+    bits: int  # of a source, less `base`
+    base: int
+
+
+class PackedEdges:
+    """Edges packed in device memory, part by part, in any order.
+
+    A part takes the fewest bytes if its edges have the targets, or the sources, of a short range.
+
+    Parameters
+    ----------
+    n : int
+        Number of vertices, at most 2**31.
+    weighted : bool
+        Whether edges have normalized weights.
+    disjoint : bool
+        Whether no target has edges in two parts; one launch then sums them all.
+    count : bool
+        Whether to count the out-degrees.
+    """
+
+    def __init__(self, n: int, *, weighted: bool = False, disjoint: bool = False, count: bool = False) -> None:
+        self.n, self.m, self.weighted, self._disjoint = n, 0, weighted, disjoint
+        self.out_degree: Integers | None = cupy.zeros(n, np.uint32) if count else None
+        self.parts: list[Part] = []
+        self.largest = 0  # bytes of the largest piece
+        self._arrays: list[Any] = []  # to which the table points
+        self._tables: list[Any] = []
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the packed edges, with normalized weights and the table of pieces."""
+        return sum(int(array.nbytes) for array in (*self._arrays, *self._tables))
+
+    def add(self, sources: Integers, targets: Integers, normalized_weights: Any = None) -> None:
+        """Pack edges between the given positions, arrays of int32 or int64 in device memory, in any order.
+
+        Raises
+        ------
+        InvalidEdgesError
+            If a position is negative or not below n.
+        """
+        m = sources.size
+        if not m:
+            return
+        low, high, least, most = (int(end) for column in (sources, targets) for end in (column.min(), column.max()))
+        if min(low, least) < 0 or max(high, most) >= self.n:
+            raise InvalidEdgesError(
+                f"a vertex has the position {min(low, least) if min(low, least) < 0 else max(high, most):,}; positions "
+                f"of {self.n:,} vertices are 0 to {self.n - 1:,}."
+            )
+        keys = targets.astype(np.uint64)
+        keys <<= np.uint64(32)
+        keys |= sources.view(f"u{sources.itemsize}")
+        if normalized_weights is None:
+            keys.sort()
+        else:
+            order = cupy.argsort(keys)
+            keys, normalized_weights = keys[order], normalized_weights[order]
+            del order
+            self._arrays.append(normalized_weights)
+        base, bits = (0, bits_of(self.n)) if self._disjoint else (low, bits_of(high - low + 1))
+        pieces = -(-m // PIECE)
+        found = cupy.zeros((3, pieces), np.int64)
+        kernel = runtime.kernel("methods/packed.cu", "pack")
+        common = m, np.int32(bits), np.uint32(base), keys
+        threads = PIECE // GROUP
+        runtime.launch(kernel, pieces, threads, *common, None, None, None, found[0], found[1])
+        found[2, 1:] = keys[PIECE - 1 : m - 1 : PIECE].view(np.int64) >> 32  # the target of the edge before each piece
+        sizes, rows, before = found.get()
+        offsets = np.cumsum(sizes) - sizes
+        data: Any = cupy.zeros(int(sizes.sum()), np.uint8)
+        arrays = cupy.asarray(offsets), data, self.out_degree
+        runtime.launch(kernel, pieces, threads, *common, *arrays, None, None)
+
+        first = self.parts[-1].first + self.parts[-1].pieces if self.parts else 0
+        start = 0 if self._disjoint else first
+        table = np.empty((pieces, COLUMNS), np.int64)
+        table[:, 0] = data.data.ptr + offsets
+        table[:, 1] = sizes
+        table[:, 2] = np.arange(0, m, PIECE)
+        if normalized_weights is not None:
+            table[:, 2] += normalized_weights.data.ptr // normalized_weights.itemsize
+        table[:, 3] = rows
+        table[:, 4] = first + row_begins(rows, (rows == before) & (np.arange(pieces) > 0))
+        self._arrays.append(data)
+        self._tables.append(table)
+        self.parts[-1 if self._disjoint else len(self.parts) :] = [Part(start, first + pieces - start, bits, base)]
+        self.largest = max(self.largest, int(sizes.max()))
+        self.m += m
+
+    def table(self) -> Integers:
+        """Return the table of streamed.cu, with addresses for offsets."""
+        pieces = sum(part.pieces for part in self.parts)
+        end = np.full((1, COLUMNS), pieces, np.int64)
+        table: Integers = cupy.asarray(np.concatenate([*self._tables, end]))
+        return table
+
+
+class PackedPull:
+    """Computes row sums from packed edges in device memory, part by part.
+
+    `order`, `position`: As in `packed_step.PackedPull`.
+    """
+
+    def __init__(self, edges: PackedEdges, order: Integers | None = None, position: Integers | None = None) -> None:
+        self._edges = edges
+        self.order, self.position = order, position
+        # A part adds its sum of a row, which is compensated, to those of the parts before.
+        self.rounding_depth = gpu_pull.ROW_DEPTH + len(edges.parts)
+        self._pieces = edges.table()
+        self._partials = cupy.empty((len(self._pieces), 4))
+
+    def __call__(self, contributions: Floats, row_sums: Floats) -> None:
+        row_sums.fill(0.0)
+        sum_pieces, collect, smem = sum_kernels(contributions.dtype, self._edges.weighted, self._edges.largest)
+        for first, pieces, bits, base in self._edges.parts:
+            runtime.launch(
+                sum_pieces, pieces, THREADS, first, np.int32(bits), np.uint32(base), self._pieces, None, None,
+                contributions, row_sums, self._partials, smem=smem,
+            )  # fmt: skip
+            runtime.launch(collect, pieces, gpu_pull.COLLECTORS, first, self._pieces, self._partials, row_sums)
+
+    def allocate(self, dtype: Any) -> None:
+        """Do nothing: all arrays exist."""
