@@ -73,6 +73,7 @@ FORCED: Mapping[str, Iterable[Forced]] = {
     "cpu-split": [
         *(_fixed(split=split) for split in (0, 1, 2, "all", [2, 1, 0], ["all", 1, "all"])),
         _fixed(split=1, threads=1), _fixed(split=1, block_threads=1000),
+        _fixed(split=1, by_degree=False), _fixed(split=[2, 1, 0], by_degree=False),
     ],
     "dense": [*(_fixed(threads=threads) for threads in (8, 16, 32, 1024))],
     "edge": [_fixed(threads=32, blocks=1), _fixed(threads=1000, blocks=1000)],

@@ -80,6 +80,7 @@ STAND_INS = "road-luxembourg", "cit-HepTh"
 """Smaller graphs of the same kinds."""
 
 BLOCKS, THREADS = 1000, 1000
+LAUNCH_NOTE = f"{BLOCKS} blocks of {THREADS} threads"
 
 SWEEP_BLOCKS = 64, 256, 1000, 4096, 16384
 SWEEP_THREADS = 32, 64, 128, 256, 512, 1000, 1024
@@ -317,9 +318,9 @@ def _sparse_loop(inputs: Inputs) -> Ran:
     return Ran(0.0, time.perf_counter() - began, step.ranks)
 
 
-def _sent(inputs: Inputs, what: str, copy: Callable[[Any], Any], arrays: tuple[Any, ...]) -> Adjacency:
-    """Copy the arrays that a kernel of the paper reads to the GPU; take other properties of the graph from the host."""
-    first, second, out_weight = map(copy, arrays)
+def _adjacency(inputs: Inputs, what: str, arrays: Sequence[Any]) -> Adjacency:
+    """Return a graph of transferred arrays; its other properties come from the host."""
+    first, second, out_weight = arrays
     if what == EDGE:
         there = Adjacency(Edges(first, second, None, inputs.here.n))
     else:  # methods that sum in-edges do not read the edge list
@@ -327,7 +328,6 @@ def _sent(inputs: Inputs, what: str, copy: Callable[[Any], Any], arrays: tuple[A
         there.csc = Compressed(second, first, None)
     there.largest_in_degree = inputs.largest_in_degree
     there._out_weight = out_weight, 0
-    synchronize("device")
     return there
 
 
@@ -347,66 +347,58 @@ def _on_the_gpu(name: str, inputs: Inputs, *, page_locked: bool = False) -> Ran:
     if page_locked:
         *arrays, room = inputs.page_locked(name)
         copy = _from_page_locked
+    run = _in_paper_form if name in (NODE_PAPER, EDGE_PAPER) else _by_this_library
     began = time.perf_counter()
-    there = _sent(inputs, name, copy, arrays)
+    there = list(map(copy, arrays))
+    synchronize("device")
     sent = time.perf_counter()
-    problem, note = Problem(there, implementations.ALPHA), f"{BLOCKS} blocks of {THREADS} threads"
+    ranks, note = run(name, inputs, there)
+    synchronize("device")
+    done = time.perf_counter()
+    ranks = ranks.get(out=room)
+    megabytes = sum(int(array.nbytes) for array in arrays) / 1e6
+    return Ran(sent - began + time.perf_counter() - done, done - sent, ranks, note, megabytes)
+
+
+def _by_this_library(name: str, inputs: Inputs, there: list[Any]) -> tuple[Any, str]:
+    """Run the iterations; return the ranks on the GPU and a note."""
+    graph, note = _adjacency(inputs, name, there), LAUNCH_NOTE
     if name in (NODE, EDGE):
-        step = methods()[name].prepare(problem, this_machine(), blocks=BLOCKS, threads=THREADS)
+        options: dict[str, Any] = {"blocks": BLOCKS, "threads": THREADS}
     else:
-        note = choose("auto", there, this_machine(), {}).name
-        step = methods()[note].prepare(problem, this_machine())
-    _iterate(step, inputs.here.n)
-    done = time.perf_counter()
-    ranks = step.ranks().get(out=room)
-    return Ran(sent - began + time.perf_counter() - done, done - sent, ranks, note, _megabytes(arrays))
-
-
-def _megabytes(arrays: Sequence[Any]) -> float:
-    return sum(int(array.nbytes) for array in arrays) / 1e6
-
-
-def _in_paper_form(name: str, inputs: Inputs, *, page_locked: bool = False) -> Ran:
-    implementations.require_gpu()
-    room, copy = None, to_device
-    arrays = inputs.arrays(name)
-    if page_locked:
-        *arrays, room = inputs.page_locked(name)
-        copy = _from_page_locked
-    began = time.perf_counter()
-    *there, old, new = map(copy, arrays)
-    synchronize("device")
-    sent = time.perf_counter()
-    undirected, launch = inputs.pairs is not None, {"blocks": BLOCKS, "threads": THREADS}
-    form: PaperForm
-    if name == EDGE_PAPER:
-        form = EdgeCentric(*there, implementations.ALPHA, undirected=undirected, **launch)
-    else:
-        form = NodeCentric(*there, *[None] * undirected, implementations.ALPHA, **launch)
-    form.scores, form.other = old, new
-    for _ in range(ITERATIONS):
-        form()
-    synchronize("device")
-    done = time.perf_counter()
-    ranks = form.scores.get(out=room)
-    note = f"{BLOCKS} blocks of {THREADS} threads"
-    return Ran(sent - began + time.perf_counter() - done, done - sent, ranks, note, _megabytes(arrays))
-
-
-def _iterate(step: Any, n: int) -> None:
+        options, name = {}, choose("auto", graph, this_machine(), {}).name
+        note = name
+    step = methods()[name].prepare(Problem(graph, implementations.ALPHA), this_machine(), **options)
     step.set_contribution_dtype("float32")
-    step.start(1 / n)
+    step.start(1 / inputs.here.n)
     passes, _ = step.advance(-1.0, ITERATIONS)
     for _ in range(ITERATIONS - passes):
         step()
+    return step.ranks(), note
+
+
+def _in_paper_form(name: str, inputs: Inputs, there: list[Any]) -> tuple[Any, str]:
+    """Run the iterations of the paper's kernels; return the ranks on the GPU and a note."""
+    *graph, old, new = there
+    undirected, launch = inputs.pairs is not None, {"blocks": BLOCKS, "threads": THREADS}
+    form: PaperForm
+    if name == EDGE_PAPER:
+        form = EdgeCentric(*graph, implementations.ALPHA, undirected=undirected, **launch)
+    else:
+        form = NodeCentric(*graph, *[None] * undirected, implementations.ALPHA, **launch)
+    form.scores, form.other = old, new
+    for _ in range(ITERATIONS):
+        form()
+    return form.scores, LAUNCH_NOTE
 
 
 def _cusparse(inputs: Inputs) -> Ran:
     implementations.require_gpu()
     began = time.perf_counter()
-    there = _sent(inputs, SPARSE, to_device, inputs.arrays(SPARSE))
+    sources, offsets, out_weight = map(to_device, inputs.arrays(SPARSE))
+    synchronize("device")
     sent = time.perf_counter()
-    step = implementations.SparseLoop(there.csc.offsets, there.csc.indices, there.out_weight)
+    step = implementations.SparseLoop(offsets, sources, out_weight)
     for _ in range(ITERATIONS):
         step()
     synchronize("device")
@@ -441,7 +433,7 @@ IMPLEMENTATIONS: dict[str, Callable[[Inputs], Ran]] = {
     BASIC: _basic,
     SCIPY: _sparse_loop,
     **{
-        name.format(what): partial(_in_paper_form, what, page_locked=name == LOCKED)
+        name.format(what): partial(_on_the_gpu, what, page_locked=name == LOCKED)
         for what in (EDGE_PAPER, NODE_PAPER)
         for name in ("{}", LOCKED)
     },

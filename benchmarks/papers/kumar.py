@@ -9,9 +9,9 @@ iteration.
 
 In the paper's form every GPU thread takes N turns, rows are in the order of the vertices, one CPU thread sums the
 others, and all contributions and sums are copied; claims are graded on it. `cpu-split` ends a loop with its row, sorts
-rows by in-degree, uses all CPU threads, and copies what is read. "N by block" gives every block of vertices its own N:
-the percentile of the block's in-degrees that the column states. "auto" marks the choice of `split="auto"`; of a list of
-N the distinct ones are shown.
+rows by in-degree unless "unsorted rows" is stated, uses all CPU threads, and copies what is read. "N by block" gives
+every block of vertices its own N: the percentile of the block's in-degrees that the column states. "auto" marks the
+choice of `split="auto"`; of a list of N the distinct ones are shown.
 """
 
 from __future__ import annotations
@@ -66,11 +66,15 @@ SWEEP = (0, *(1 << power for power in range(31)))
 """Those below the longest row are timed, and "all"."""
 
 OURS, ONE_THREAD = "cpu-split", "cpu-split, one CPU thread"
+UNSORTED = "cpu-split, unsorted rows"
 PAPERS = "the paper's: unsorted, loop of N, one CPU thread"
-FORMS = OURS, ONE_THREAD, PAPERS
+OPTIONS: dict[str, dict[str, Any]] = {OURS: {}, ONE_THREAD: {"threads": 1}, UNSORTED: {"by_degree": False}}
+"""Options of `cpu-split` by form."""
+
+FORMS = *OPTIONS, PAPERS
 
 PAPER_SWEEP = (0, *(1 << power for power in range(2, 14, 2)), *(1 << power for power in range(14, 31)))
-"""N of the forms with one CPU thread."""
+"""N of the other forms."""
 
 BLOCK_COUNTS = (64, 4096)
 PERCENTILES = (50.0, 90.0, 99.0, 99.9)
@@ -196,8 +200,7 @@ def _step(adjacency: Adjacency, form: str, split: Sequence[Any]) -> Step:
     if form == PAPERS:
         limits = [adjacency.largest_in_degree if n == "all" else n for n in split]
         return fixed_loop.step_of(Problem(adjacency, implementations.ALPHA), limits)
-    threads = {"threads": 1} if form == ONE_THREAD else {}
-    return implementations.prepared("cpu-split", adjacency, split=list(split), **threads)
+    return implementations.prepared("cpu-split", adjacency, split=list(split), **OPTIONS[form])
 
 
 def _blocks(adjacency: Adjacency, known: Row, best: dict[str, Row]) -> Iterator[Row]:
@@ -378,7 +381,7 @@ def _sweep(results: list[Row]) -> Figure:
             color=f"C{nth}",
             label=graph,
         )
-        for form, style in zip(FORMS, ("o-", "s--", "x:"), strict=True):
+        for form, style in zip(FORMS, ("o-", "s--", "^-.", "x:"), strict=True):
             lines = [
                 line for line in results
                 if line["graph"] == graph and (line["form"] or OURS) == form and line["ms per iteration"] != ""

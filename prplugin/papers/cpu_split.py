@@ -83,6 +83,7 @@ def prepare(
     split: N | list[N] | Literal["auto"] = "auto",
     threads: int | None = None,
     block_threads: int = BLOCK_THREADS,
+    by_degree: bool = True,
 ) -> SplitStep:
     """Sort vertices by in-degree, and split their in-edges into heads and tails.
 
@@ -90,21 +91,26 @@ def prepare(
     ----------
     split : int, "all", list of these, or "auto"
         N: the GPU sums the first N in-edges of each vertex, the host the others. 0 leaves all edges to the host, "all"
-        none. A list partitions the vertices, by descending in-degree, into equal blocks with one N each. "auto" times a
-        few iterations with several N, including "all", and with lists of another N for the longest rows. It takes the
-        fastest, or "all" unless the fastest is clearly faster.
+        none. A list partitions the vertices, in the order of `by_degree`, into equal blocks with one N each. "auto"
+        times a few iterations with several N, including "all", and, of sorted vertices, with lists of another N for
+        the longest rows. It takes the fastest, or "all" unless the fastest is clearly faster.
     threads : int, optional
         Number of host threads; all that this process may use if not given. The bits are the same for any number.
     block_threads : int, default 64
         Threads per block on the GPU, 1024 at most.
+    by_degree : bool, default True
+        Whether the GPU's threads take the vertices by descending in-degree; False: in the order of the graph, as the
+        paper.
     """
+    if not isinstance(by_degree, (bool, np.bool_)):
+        raise InvalidOptionError(f"by_degree must be True or False, not {by_degree!r}.")
     chosen = split_option(split)
     threads = machine.threads if threads is None else validate_int("threads", threads)
     adjacency = problem.adjacency.on("device")
     layout = gpu_pull.csc_layout(adjacency)
     seconds = None
     if chosen is None:
-        seconds = _timed(layout, adjacency.n, adjacency.largest_in_degree, threads, block_threads)
+        seconds = _timed(layout, adjacency.n, adjacency.largest_in_degree, threads, block_threads, by_degree)
         best = choose(seconds)
         logger.info(
             "cpu-split: %s for %d vertices and %d edges; ms per iteration by N: %s",
@@ -113,7 +119,8 @@ def prepare(
             ", ".join(f"{split_text(split)} {taken * 1e3:.3g}" for split, taken in seconds.items()),
         )  # fmt: skip
         chosen = list(best)
-    return SplitStep(problem, SplitPull(layout, adjacency.n, chosen, threads, block_threads), chosen, seconds)
+    pull = SplitPull(layout, adjacency.n, chosen, threads, block_threads, by_degree=by_degree)
+    return SplitStep(problem, pull, chosen, seconds)
 
 
 def split_option(split: object) -> list[N] | None:
@@ -139,14 +146,18 @@ def split_option(split: object) -> list[N] | None:
 # --- choosing N ---------------------------------------------------------------------------------------------------
 
 
-def _timed(layout: gpu_pull.Layout, n: int, longest: int, threads: int, block_threads: int) -> dict[Split, float]:
+def _timed(
+    layout: gpu_pull.Layout, n: int, longest: int, threads: int, block_threads: int, by_degree: bool
+) -> dict[Split, float]:
     """Time iterations on this graph, with one split in memory at a time."""
     contributions, row_sums = cupy.full(n, 1 / n, np.float32), cupy.empty(n)
 
     def seconds(split: Split) -> float:
-        pull = SplitPull(layout, n, list(split), threads, block_threads)
+        pull = SplitPull(layout, n, list(split), threads, block_threads, by_degree=by_degree)
         return best_seconds(lambda: pull(contributions, row_sums), 15, statistics.median)
 
+    if not by_degree:  # the longest rows are in no block of their own
+        return search(seconds, longest)
     return search(seconds, longest, lambda limit: 2 * n // max(1, int((layout.ends - layout.begins > limit).sum())))
 
 
@@ -222,11 +233,14 @@ class SplitPull:
     """Sums the heads of rows on the GPU while the host sums their tails."""
 
     def __init__(
-        self, layout: gpu_pull.Layout, n: int, split: list[N], threads: int, block_threads: int = BLOCK_THREADS
-    ) -> None:
+        self, layout: gpu_pull.Layout, n: int, split: list[N], threads: int, block_threads: int = BLOCK_THREADS,
+        *, by_degree: bool = True,
+    ) -> None:  # fmt: skip
         self.span: Recorder = unrecorded
         xp = namespace(layout.begins)
-        rows = xp.argsort(layout.begins - layout.ends, kind="stable").astype(layout.sources.dtype)
+        lengths = layout.ends - layout.begins
+        order = xp.argsort(-lengths, kind="stable") if by_degree else xp.arange(lengths.size)
+        rows = order.astype(layout.sources.dtype)
         begins, ends = layout.begins[rows], layout.ends[rows]
         cuts = begins + head_lengths(ends - begins, split)
         long = xp.flatnonzero(cuts < ends)
@@ -250,10 +264,10 @@ class SplitPull:
 def head_lengths(degrees: Integers, split: list[N]) -> Integers:
     """Return the number of in-edges of each row that the GPU sums.
 
-    Rows are sorted by descending degree and partitioned into equal blocks, one for each N.
+    Rows, in any order, are partitioned into equal blocks, one for each N.
     """
     xp = namespace(degrees)
-    longest = int(degrees[0])
+    longest = int(degrees.max())
     limits = xp.asarray([longest if block == "all" else min(block, longest) for block in split], degrees.dtype)
     block = xp.arange(degrees.size) * len(split) // degrees.size
     lengths: Integers = xp.minimum(degrees, limits[block])

@@ -100,6 +100,13 @@ def test_invalid_threads_raise(threads):
         cpu_split.prepare(Problem(adjacency, 0.85), this_machine(), split=1, threads=threads)
 
 
+@pytest.mark.parametrize("by_degree", [1, None, "no"])
+def test_invalid_order_of_vertices_raises(by_degree):
+    adjacency = Adjacency(Edges(np.zeros(1, np.int32), np.zeros(1, np.int32), None, 1))
+    with pytest.raises(InvalidOptionError, match="by_degree must be True or False"):
+        cpu_split.prepare(Problem(adjacency, 0.85), this_machine(), split=1, by_degree=by_degree)
+
+
 def test_auto_never_picks_nondeterministic_methods():
     assert cpu_split.nondeterministic
 
@@ -129,18 +136,23 @@ def test_head_lengths_per_block(split, counts):
     assert head_lengths(np.array([9, 4, 3, 2, 1, 1, 0]), split).tolist() == counts
 
 
+def test_head_lengths_of_unsorted_rows():
+    assert head_lengths(np.array([1, 9, 0, 4]), [3, "all"]).tolist() == [1, 3, 0, 4]
+
+
+@pytest.mark.parametrize("by_degree", [True, False])
 @pytest.mark.parametrize("split", [[0], [3], [7, 1, 40], ["all", 2]])
-def test_heads_and_tails_partition_in_edges(split, monkeypatch):
+def test_heads_and_tails_partition_in_edges(split, by_degree, monkeypatch):
     given = []
     monkeypatch.setattr(cpu_split, "HostPull", lambda runs, n, threads: given.append(runs))
     monkeypatch.setattr("prplugin.papers._host_rows.CHUNK", 1000)
     adjacency = adjacency_of(skewed())
     offsets, sources, _ = adjacency.csc
     layout = gpu_pull.csc_layout(adjacency)
-    heads = SplitPull(layout, adjacency.n, split, 2)._heads._layout
+    heads = SplitPull(layout, adjacency.n, split, 2, by_degree=by_degree)._heads._layout
     degrees = np.diff(offsets)[heads.rows]
     assert sorted(heads.rows) == list(range(adjacency.n))
-    assert (np.diff(degrees) <= 0).all()
+    assert (np.diff(degrees) <= 0).all() if by_degree else (heads.rows == np.arange(adjacency.n)).all()
     assert (heads.ends - heads.begins).tolist() == head_lengths(degrees, split).tolist()
     tails = host_rows(given[0], adjacency.n)
     assert (np.diff(np.diff(tails.bounds)) <= 0).all()
