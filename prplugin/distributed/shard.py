@@ -14,21 +14,21 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, pairwise
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from prplugin.distributed.communicator import Communicator, call_on_all, gather_results
+from prplugin.distributed.exchange import Rows, edges_of_owned_targets
 from prplugin.distributed.factorize import (
     Part,
     keys_by_appearance,
     keys_of_integers,
     owners_of,
-    pieces_of,
     runs_of,
     split,
 )
-from prplugin.errors import InvalidEdgesError, overflow_error, refusal
+from prplugin.errors import overflow_error
 from prplugin.frames.columns import Columns
 from prplugin.frames.host_ids import HOST
 from prplugin.frames.ids import Ids
@@ -46,12 +46,11 @@ from prplugin.frames.partitions import (
 from prplugin.frames.times import Clock
 from prplugin.frames.vertices import ids_in
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.dedup import drop_duplicates
 from prplugin.graph.factorize import factorize_ids
 from prplugin.numerics.rounding import StepRounding, rounding_depth
 from prplugin.options import Duplicates
 from prplugin.streams.decay import ZERO_EXPONENT, ScaledWeights, roundings_of
-from prplugin.types.arrays import Array, MemorySpace, memory_space_of, namespace, to_host, to_memory
+from prplugin.types.arrays import Array, MemorySpace, namespace, to_host, to_memory
 from prplugin.types.edges import ANY, Edges, Floats, Integers, index_dtype
 
 NO_EDGES = 2 * ZERO_EXPONENT
@@ -118,16 +117,6 @@ class Stages:
         self._began = now
 
 
-class Rows(NamedTuple):
-    """Edges by the keys of their endpoints, in the order of the frame."""
-
-    source: Integers
-    target: Integers
-    weights: Floats | None
-    times: Floats | None = None  # in half-lives since the origin, on the host: see `prplugin.streams.decay`
-    rows: Integers | None = None  # row numbers in the frame, for messages
-
-
 def build(
     communicator: Communicator,
     memory_space: MemorySpace,
@@ -176,7 +165,7 @@ def build(
     source, target = keys.pop(0), keys.pop(0)  # so that no other reference is kept
     rows = Rows(source, target, weights, times)
     del source, target
-    rows = _edges_of_owned_targets(communicator, part, rows, splitters, directed=directed, duplicates=duplicates)
+    rows = edges_of_owned_targets(communicator, part, rows, splitters, directed=directed, duplicates=duplicates)
     stages.done("shuffle")
     extra = rows.target[:0] if additional is None else keys[0]
     label, roundings = f"column {columns.weight_name!r}", 0 if times is None else roundings_of(times)
@@ -296,102 +285,6 @@ def _shared(
             endpoints.append([of_additional[column] for _, of_additional in of_ranks])
         shared.append(common_type_of(endpoints, list(column_labels)))
     return shared
-
-
-# --- exchange of edges --------------------------------------------------------------------------------------------
-
-
-def _edges_of_owned_targets(
-    communicator: Communicator,
-    part: Part,
-    rows: Rows,
-    splitters: Integers,
-    *,
-    directed: bool,
-    duplicates: Duplicates,
-) -> Rows:
-    """Send each edge to the owner of its target; return the edges received, in the order of the frame.
-
-    Apply `duplicates`. If not `directed`, add the reverse edges after all others.
-    """
-    source, target, weights, times, _ = rows
-    partitions: list[Any] = part.partitions
-    lengths = part.lengths
-    xp = namespace(source)
-    if duplicates != "sum":
-        # All rows of a pair go to the same rank, which detects duplicates; (b, a) too if the graph is undirected.
-        in_frame = xp.asarray(part.places_of(2 * np.arange(source.size)) // 2) if duplicates == "error" else None
-        owner = owners_of(target if directed else xp.maximum(source, target), splitters)
-        rows = _shuffle(communicator, partitions, lengths, Rows(source, target, weights, times, in_frame), owner)
-        rows = call_on_all(communicator, partial(_drop_duplicates, rows, duplicates, directed=directed))
-        if directed:
-            return rows
-        source, target, weights, times, _ = rows
-        partitions, lengths = [communicator.rank], [source.size]
-    if not directed:
-        # The target of a reverse edge is the source of the row. Self-loops have no reverse edge.
-        back = xp.flatnonzero(source != target)
-        partitions = [(reverse, partition) for reverse in range(2) for partition in partitions]
-        lengths = [*lengths, *_counts_below(back, lengths)]
-        source, target = xp.concatenate([source, target[back]]), xp.concatenate([target, source[back]])
-        weights = None if weights is None else xp.concatenate([weights, weights[back]])
-        times = None if times is None else np.concatenate([times, times[to_host(back)]])
-    rows = Rows(source, target, weights, times)
-    return _shuffle(communicator, partitions, lengths, rows, owners_of(target, splitters))
-
-
-def _counts_below(rows: Integers, lengths: list[int]) -> list[int]:
-    """Count ascending row numbers of this rank per partition; `lengths` are the lengths of the partitions."""
-    ends = namespace(rows).asarray(np.cumsum(lengths, dtype=np.int64).astype(rows.dtype))
-    counts: list[int] = np.diff(to_host(namespace(rows).searchsorted(rows, ends)), prepend=0).tolist()
-    return counts
-
-
-def _shuffle(
-    communicator: Communicator, partitions: list[Any], lengths: list[int], rows: Rows, owner: Integers
-) -> Rows:
-    """Send rows to their owners; return the rows received, in the order of the partitions.
-
-    The result does not depend on which rank held which partition.
-    """
-    size = communicator.size
-    if size == 1:
-        return rows
-    pieces, order = pieces_of(owner, size)
-    sizes = [piece.size for piece in pieces]
-    of_ranks = communicator.all_gather((partitions, [_counts_below(piece, lengths) for piece in pieces]))
-    received = []  # partition, rank that held it, begin and end of its rows in the data from that rank
-    for rank, (sent_partitions, counts) in enumerate(of_ranks):
-        ends = accumulate(counts[communicator.rank], initial=0)
-        received += [(partition, rank, *cut) for partition, cut in zip(sent_partitions, pairwise(ends), strict=True)]
-    received.sort()
-
-    def shuffle(column: Array | None) -> Any:
-        if column is None:
-            return None
-        exchange = communicator.all_to_all if namespace(column) is np else communicator.all_to_all_arrays
-        arrays = exchange(split(column[order if namespace(column) is not np else to_host(order)], sizes))
-        return namespace(column).concatenate([arrays[rank][begin:end] for _, rank, begin, end in received])
-
-    return Rows(*map(shuffle, rows))
-
-
-def _drop_duplicates(rows: Rows, duplicates: Duplicates, *, directed: bool) -> Rows:
-    """Keep the first or the last row of each pair on this rank, or raise for repeated pairs."""
-    (source, target), ids = factorize_ids([rows.source, rows.target])
-    edges = Edges(source, target, rows.weights, ids.size, times=rows.times)
-    edges = edges if rows.times is None else edges.on_host()
-    try:
-        kept = drop_duplicates(edges, duplicates, directed=directed)
-    except InvalidEdgesError as error:
-        if rows.rows is None or error.refused is None:
-            raise
-        found = to_host(rows.rows)[error.refused.rows].tolist()
-        raise refusal(InvalidEdgesError, replace(error.refused, rows=found)) from None
-    source, target, weights = (
-        to_memory(of, memory_space_of(ids)) for of in (kept.source, kept.destination, kept.weights)
-    )
-    return Rows(ids[source], ids[target], weights, kept.times)
 
 
 # --- vertices and ghosts ------------------------------------------------------------------------------------------
