@@ -100,7 +100,7 @@ class BlockedPlan:
 
     threads = 512
     float32_is_faster = True
-    starts_by_in_degree = True  # on graphs without locality, for which this method is: see decision 0021
+    starts_by_in_degree = True  # see docs/decisions/0009-propagation-blocking.md
 
     def __init__(
         self, adjacency: Adjacency, *, tile: int | None = None, piece: int | None = None, rows: int | None = None
