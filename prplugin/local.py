@@ -424,6 +424,8 @@ def _iterated(
         return empty, Outcome(False, True, 0, 0.0, order=None if order is None else NO_ORDER)
     step = method.prepare(problem, machine, **options.method_options)
     step.every_pass = watch.report is not None
+    # Where any start will do: the bound is proved, and nobody asks for a number of iterations or for other teleports.
+    step.free_start = proves(options) and options.max_iter is None and problem.personalization is None
     # tol=0 asks for exactly `max_iter` plain steps. Only a proved error bound allows a direct solution as an iterate.
     slow = SlowConvergence(problem if proves(options) else None) if options.tol > 0 else None
     outcome = solve(

@@ -39,6 +39,7 @@ class Step(Protocol):
     rounding: StepRounding  # of the next step
     float32_is_faster: bool = False  # whether float32 contributions make a step faster
     every_pass: bool = False  # whether `advance` ends after each pass if it can, since somebody watches
+    free_start: bool = False  # whether `start` may replace equal ranks by others of sum 1 that are nearer to the result
     seeds: int | None = None  # number of columns of the ranks; None for a vector
     final_goal: float = math.inf  # L1 change at which the iteration ends at the latest; that of `advance` may be larger
 

@@ -77,7 +77,7 @@ def compile_ahead(weighted: bool) -> None:
     """Start to compile the kernels that most graphs need."""
     index, real, file = np.dtype(np.int32), np.dtype(np.float64), "methods/persistent.cu"
     runtime.compile_ahead(file, "persist", index_t=index, offset_t=index, real_t=real, WEIGHTED=int(weighted))
-    runtime.compile_ahead("gpu/merge_start.cu", "merge_start", real_t=real)
+    runtime.compile_ahead("gpu/merge_start.cu", "merge_start", real_t=real, offset_t=index)
 
 
 class PersistentPlan:
@@ -87,6 +87,7 @@ class PersistentPlan:
     """
 
     threads = gpu_merge.THREADS
+    starts_by_in_degree = False
 
     def __init__(self, adjacency: Adjacency, *, rows: int | None = None) -> None:
         offsets = adjacency.csc.offsets[: None if rows is None else rows + 1]

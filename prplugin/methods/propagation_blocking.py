@@ -100,6 +100,7 @@ class BlockedPlan:
 
     threads = 512
     float32_is_faster = True
+    starts_by_in_degree = True  # see docs/decisions/0009-propagation-blocking.md
 
     def __init__(
         self, adjacency: Adjacency, *, tile: int | None = None, piece: int | None = None, rows: int | None = None
@@ -203,14 +204,14 @@ def build_blocks(
     count = pieces.count
     tiles = -(-(pieces.n if columns is None else columns) // tile)
     common = pieces.n + pieces.m, pieces.size, count, np.int32(tiles), pieces.cuts, sources
-    chunks = cupy.empty((tiles, count), np.uint16)
+    chunks, ends = (cupy.empty((tiles, count), dtype) for dtype in (np.uint16, np.uint32))
+    begins, tile_ends = cupy.empty(count + 1, np.uint32), cupy.zeros(tiles + 2, np.uint32)
     kernel = runtime.with_dynamic_smem(_layout_kernel("count", pieces, tile), 4 * tiles)
-    runtime.launch(kernel, count, 1024, *common, chunks, smem=4 * tiles)
-    ends = cupy.cumsum(chunks, dtype=np.uint32).reshape(chunks.shape)
-    begins = cupy.zeros(count + 1, np.uint32)
-    cupy.cumsum(chunks.sum(axis=0, dtype=np.uint32), dtype=np.uint32, out=begins[1:])
+    runtime.launch(kernel, count, 1024, *common, chunks, begins, smem=4 * tiles)
+    kernel = _layout_kernel("add_up", pieces, tile)
+    runtime.launch(kernel, tiles + 1, 1024, count, np.int32(tiles), chunks, ends, begins, tile_ends)
     # One transfer for all that the host needs.
-    *of_tiles, longest = cupy.concatenate([ends[:, -1], cupy.diff(begins).max()[None]]).tolist()
+    *of_tiles, longest, _ = tile_ends.get().tolist()
 
     of_tile = cupy.empty(of_tiles[-1] * CHUNK, np.uint16)
     piece_edges = cupy.empty(of_tiles[-1] * CHUNK, np.uint16)
@@ -218,7 +219,7 @@ def build_blocks(
     smem = 4 * (longest * CHUNK + tiles)
     kernel = runtime.with_dynamic_smem(_layout_kernel("arrange", pieces, tile), smem)
     orders = of_tile, chunk_by_piece, piece_edges
-    runtime.launch(kernel, count, 1024, *common, chunks, ends, begins, *orders, smem=smem)
+    runtime.launch(kernel, count, 1024, *common, chunks, ends, tile_ends, begins, *orders, smem=smem)
     # With few chunks, one span per block.
     most = min(SPAN * tile // CHUNK, max(LEAST_SPAN, of_tiles[-1] // max(1, blocks - tiles)))
     bounds = spans(np.diff(np.array(of_tiles, np.int64), prepend=0), most)

@@ -133,6 +133,7 @@ class Plan(Protocol):
     pieces: Pieces
     threads: int  # per block
     float32_is_faster: bool  # whether float32 contributions make an iteration faster
+    starts_by_in_degree: bool  # whether ranks near those by in-degree are a better start than equal ones
 
     def kernel(self, dtype: DTypeLike) -> Any:
         """Return the kernel for contributions of this type."""
@@ -157,7 +158,7 @@ class MergedRows(MixedOnDevice):
         """
         adjacency, totals = problem.adjacency, gpu_pull.TOTALS
         self._plan, self._rows, self._n, self._starting = plan, rows, adjacency.n, blocks
-        self._weighted, self._out_weight = adjacency.weighted, adjacency.out_weight
+        self._weighted, self._out_weight, self._alpha = adjacency.weighted, adjacency.out_weight, problem.alpha
         count = 0 if plan is None else plan.pieces.count
         most = 0 if plan is None else most_blocks_of(plan)
         own_sizes = (count, count, totals * blocks, 2, rows, 2 * self._n, 2 * totals * max(1, most), 1)
@@ -190,7 +191,8 @@ class MergedRows(MixedOnDevice):
         self.rounding = gpu_pull.rounding_in(self._rounding, dtype, weighted=self._weighted)
         both = self._both.view(dtype)
         self._contributions = [both[: self._n], both[self._n : 2 * self._n]]
-        self._begin = runtime.kernel("gpu/merge_start.cu", "merge_start", real_t=both.dtype)
+        offset = np.dtype(np.int32) if self._plan is None else self._plan.pieces.offsets.dtype
+        self._begin = runtime.kernel("gpu/merge_start.cu", "merge_start", real_t=both.dtype, offset_t=offset)
         if self._plan is not None:
             self._launch = self._plan.kernel(both.dtype).kernel
             self._smem = max(self._plan.smem(both.dtype), MIXING_SMEM)
@@ -203,11 +205,16 @@ class MergedRows(MixedOnDevice):
         if not self._contributions:
             self.set_contribution_dtype("float64")
         given, uniform = (None, ranks) if isinstance(ranks, float) else (cupy.asarray(ranks, np.float64), 0.0)
+        by_in_degree: tuple[float, Any] = 0.0, None
+        if given is None and self.free_start and self._plan.starts_by_in_degree and self._plan.pieces.m:
+            # x_i = (1 - alpha) / n + alpha * in-degree / m: the step from ranks proportional to the out-degrees.
+            uniform *= 1 - self._alpha
+            by_in_degree = self._alpha / self._plan.pieces.m, self._plan.pieces.offsets
         self._ranks: Floats = cupy.empty(self._rows)
         runtime.launch(
             self._begin, self._starting, THREADS, self._rows, np.int32(self._weighted), self._out_weight, given,
-            uniform, *self._uniform, self._tails.size, self._tails, self._to_clear.size, self._to_clear, self._arrived,
-            self._constants, self._ranks, self._inverse_out_weight, self._contributions[0], self._begun,
+            uniform, *by_in_degree, *self._uniform, self._tails.size, self._tails, self._to_clear.size, self._to_clear,
+            self._arrived, self._constants, self._ranks, self._inverse_out_weight, self._contributions[0], self._begun,
         )  # fmt: skip
         self._to_clear = self._to_clear[:0]
 
@@ -246,7 +253,6 @@ class MergeStep(MergedRows):
         rounding = gpu_pull.step_rounding(problem, plan.pieces.rounding_depth)
         # After a mix, ranks and the contributions and dangling mass of them are scaled: two roundings more for each.
         self._rounding = self.rounding = rounding._replace(edge=rounding.edge + 2, dangling=rounding.dangling + 2)
-        self._alpha = problem.alpha
         self._history: tuple[Any, ...] | None = None
         self._fits_history, self._phase = True, WAITING
 
