@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from typing import Any, Literal, overload
 
 from prplugin.calls import explain_unknown_arguments, preserves_frame_type
-from prplugin.constructors import Constructors, prepare
+from prplugin.constructors import Constructors, prepare, reading_for
 from prplugin.methods.estimates import Estimate
 from prplugin.options import Duplicates, EdgeOptions, GivenByVertex, Options, Stop
 from prplugin.progress import ProgressOption, watching
@@ -175,7 +175,9 @@ def pagerank(
     how = EdgeOptions(source, destination, weight, directed, vertices, duplicates, time, half_life, window, now)
     with watching(progress) as watch:
         watch.stage("vertices")
-        return prepare(edges, how, lasting=False).rank(options, given, watch).frame
+        with reading_for(method):
+            graph = prepare(edges, how, lasting=False)
+        return graph.rank(options, given, watch).frame
 
 
 class Graph(Constructors):
