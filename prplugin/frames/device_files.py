@@ -117,22 +117,27 @@ def read(
     Raises NotReadError: if the host has to read them; also for invalid edges, whose errors the host raises.
     """
     try:
-        frame, dtype = frame_of(files)
-        edges, known = cudf.read_on_device(frame, columns, vertices, edge_list=edge_list)
+        frame, own_types = frame_of(files)
+        if own_types is not None and vertices is not None:
+            raise NotReadError("its columns do not fit in the GPU's memory, and vertices= is given")
+        with ids_in("device").active():
+            edges, known = cudf.read_on_device(frame, columns, vertices, edge_list=edge_list)
+            if own_types is not None:
+                pairs = zip(known.columns, columns.source, columns.destination, strict=True)
+                ids = [column.astype(np.result_type(own_types[one], own_types[other])) for column, one, other in pairs]
+                known = replace(known, columns=ids)
     except MemoryError as error:
         raise NotReadError(f"the GPU's memory ran out ({error})") from error
     except PageRankError as error:
         raise NotReadError(error) from error
-    if dtype is not None:
-        known = replace(known, columns=[known.columns[0].astype(dtype)])
     return edges, replace(known, boundary=InPandas())
 
 
-def frame_of(files: list[File]) -> tuple[Any, np.dtype[Any] | None]:
+def frame_of(files: list[File]) -> tuple[Any, list[np.dtype[Any]] | None]:
     """Read files to one cuDF frame.
 
     If the columns do not fit in device memory at once, one row group is read at a time, and integers are held in a type
-    of the width that their values need: return their own type, too.
+    of the width that their values need: return their own types, too.
     """
     schema = files[0].plain_schema
     names, rows = schema.names, sum(file.rows for file in files)
@@ -149,7 +154,7 @@ def frame_of(files: list[File]) -> tuple[Any, np.dtype[Any] | None]:
     return _by_row_groups(files, rows)
 
 
-def _by_row_groups(files: list[File], rows: int) -> tuple[Any, np.dtype[Any] | None]:
+def _by_row_groups(files: list[File], rows: int) -> tuple[Any, list[np.dtype[Any]] | None]:
     """Read one row group at a time to arrays of all rows."""
     import cupy  # availability was checked by `unavailable_reason`
     import pyarrow as pa
@@ -172,7 +177,7 @@ def _by_row_groups(files: list[File], rows: int) -> tuple[Any, np.dtype[Any] | N
                     array[row : row + len(part)] = part[name].values
                 row += len(part)
         frame = ids.frame_of(schema.names, arrays)
-    return frame, None if held == given else np.result_type(*(dtype for dtype in given if dtype.kind in "iu"))
+    return frame, None if held == given else given
 
 
 def _narrowest(files: list[File], position: int, dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -190,7 +195,10 @@ def _narrowest(files: list[File], position: int, dtype: np.dtype[Any]) -> np.dty
 def _read(paths: list[str], names: list[str], **how: Any) -> Any:
     import cudf as library  # a lazy import, which takes seconds
 
-    return library.read_parquet(paths, columns=names, use_pandas_metadata=False, **how)
+    try:
+        return library.read_parquet(paths, columns=names, use_pandas_metadata=False, **how)
+    except (RuntimeError, ValueError, TypeError, NotImplementedError, OverflowError) as error:
+        raise NotReadError(f"cuDF cannot read it ({error})") from error
 
 
 def _checked(frame: Any, schema: pa.Schema) -> Any:

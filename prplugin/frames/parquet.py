@@ -130,10 +130,13 @@ def read_file(path: str, names: list[Any]) -> Any:
     dataset = open_frame(path)[0]
     fragment = next(iter(dataset.get_fragments()))
     with runtime.device_allocation("device"):
-        frame, narrowed = device_files.frame_of([row_groups.file_of(fragment, names)])
+        try:
+            frame, narrowed = device_files.frame_of([row_groups.file_of(fragment, names)])
+        except MemoryError as error:
+            raise device_files.NotReadError(f"the GPU's memory ran out ({error})") from error
     if narrowed is not None:
         raise device_files.NotReadError("its columns do not fit in the GPU's memory at once")
-    if frame.isna().any().any():
+    if any(frame[name].null_count for name in names):
         raise device_files.NotReadError("it has nulls")
     return frame
 

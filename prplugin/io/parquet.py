@@ -32,7 +32,7 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
             if compression or not Path(selection.path).is_file():
                 raise device_files.NotReadError("it is not a Parquet file on disk")
             return EdgeFile(read_file(selection.path, list(dict.fromkeys((*ends, *weight)))), found)
-        except (device_files.NotReadError, MemoryError) as error:
+        except device_files.NotReadError as error:
             device_files.log_fallback(selection.name, error)
         table = _table(file, [*ends, *weight])
         missing = reduce(pc.or_, [table[end].is_null(nan_is_null=True) for end in dict.fromkeys(ends)])
