@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from typing import Any, Literal, overload
 
 from prplugin.calls import explain_unknown_arguments, preserves_frame_type
-from prplugin.constructors import Constructors, prepare
+from prplugin.constructors import Constructors, prepare, reading_for
 from prplugin.methods.estimates import Estimate
 from prplugin.options import Duplicates, EdgeOptions, GivenByVertex, Options, Stop
 from prplugin.progress import ProgressOption, watching
@@ -58,9 +58,10 @@ def pagerank(
     edges : DataFrame of cuDF, pandas, polars or Dask, another table, path, or graph
         One row per edge; never altered. Every table that narwhals or Arrow's C interface supports is accepted; of a
         lazy table only the required columns are collected. Parquet files (a path or a `pyarrow.dataset.Dataset`) are
-        read by row groups, others as by `Graph.from_file`. Partitions of a Dask frame stay on the workers of the
-        active `distributed.Client`. A graph of NetworkX or igraph, or a sparse matrix, is read as by
-        `Graph.from_networkx`, `Graph.from_igraph` or `Graph.from_csr`, and the result is a pandas frame.
+        read by row groups, those of a path on the GPU if there is one; others as by `Graph.from_file`. Partitions of a
+        Dask frame stay on the workers of the active `distributed.Client`. A graph of NetworkX or igraph, or a sparse
+        matrix, is read as by `Graph.from_networkx`, `Graph.from_igraph` or `Graph.from_csr`, and the result is a pandas
+        frame.
     source, destination : column label, or list of column labels, optional
         Columns of the endpoints; lists if a vertex has several columns. Default: the first pair present of src/dst,
         source/destination, source/target, from/to; if there is none, the only pair that matches without regard to case.
@@ -133,12 +134,12 @@ def pagerank(
     Returns
     -------
     frame
-        Frame of the type of `edges`, also of narwhals (a `polars.DataFrame` for a LazyFrame; a `pyarrow.Table` for
-        Parquet, a DuckDB relation and an object with only Arrow's C interface), with one row per vertex and the columns
-        `vertex` (or the source's columns if a vertex has several) and `pagerank`. Integer ids ascend; others are in the
-        order of first appearance, row by row, source before destination, then `vertices`. With `seeds`, one row per
-        seed and vertex, and a first column `seed`: the vertex (its columns with the prefix "seed_" if it has several),
-        the position in the list, counted from 0, or the value in the frame.
+        Frame of the type of `edges`, also of narwhals (a `polars.DataFrame` for a LazyFrame; a `pyarrow.Table` for a
+        dataset, a DuckDB relation and an object with only Arrow's C interface; a pandas frame for a path), with one row
+        per vertex and the columns `vertex` (or the source's columns if a vertex has several) and `pagerank`. Integer
+        ids ascend; others are in the order of first appearance, row by row, source before destination, then `vertices`.
+        With `seeds`, one row per seed and vertex, and a first column `seed`: the vertex (its columns with the prefix
+        "seed_" if it has several), the position in the list, counted from 0, or the value in the frame.
 
     Raises
     ------
@@ -175,7 +176,9 @@ def pagerank(
     how = EdgeOptions(source, destination, weight, directed, vertices, duplicates, time, half_life, window, now)
     with watching(progress) as watch:
         watch.stage("vertices")
-        return prepare(edges, how, lasting=False).rank(options, given, watch).frame
+        with reading_for(method):
+            graph = prepare(edges, how, lasting=False)
+        return graph.rank(options, given, watch).frame
 
 
 class Graph(Constructors):

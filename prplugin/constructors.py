@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import fields, replace
 from functools import partial
@@ -14,7 +15,9 @@ from prplugin.calls import explain_unknown_arguments
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, counted, full_name
 from prplugin.folders import is_saved
 from prplugin.frames import FIRST_ADAPTERS, LAST_ADAPTERS, FrameAdapter, adapter_for, dask, unsupported
+from prplugin.frames.device_files import IN_PANDAS, reading_to
 from prplugin.local import LocalGraph
+from prplugin.methods.listing import methods
 from prplugin.options import Duplicates, EdgeOptions
 from prplugin.tables import Display, Displayed
 from prplugin.types.arrays import is_a
@@ -44,6 +47,13 @@ def prepare(edges: object, how: EdgeOptions, *, lasting: bool) -> PreparedGraph:
         if source.accepts(edges):
             return source.read(edges, how, lasting=lasting)
     raise unsupported(edges)
+
+
+def reading_for(method: str) -> AbstractContextManager[None]:
+    """Return a context manager in which paths are read to the memory space of a method, given by name."""
+    if method not in list(methods()):  # "auto", "measured", or an error that is raised later
+        return reading_to(None)
+    return reading_to("device" if methods().runs_on(method) == "gpu" else "host")
 
 
 def _of_frames(adapter: FrameAdapter) -> Source:
@@ -133,7 +143,8 @@ def of_file(
             arguments["vertices"] = how.vertices
         arguments["directed"] &= how.directed
         options = EdgeOptions(**arguments, duplicates=how.duplicates)
-        adapter, unused_weight = adapter_for(file.frame), file.columns.unused_weight
+        adapter = IN_PANDAS if is_a(file.frame, "cudf", "DataFrame") else adapter_for(file.frame)
+        unused_weight = file.columns.unused_weight
         return LocalGraph.read(file.frame, options, adapter, lasting=lasting, unused_weight=unused_weight)
     if how.vertices is not None:
         raise InvalidOptionError(f"{os.fspath(path)} names all vertices itself: omit vertices=.")

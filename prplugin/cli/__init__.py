@@ -30,9 +30,10 @@ from prplugin.cli.options import (
     rank_options,
 )
 from prplugin.cli.tables import dropped_rows, print_ranks, print_reasons, show, summary
-from prplugin.constructors import of_file
+from prplugin.constructors import of_file, reading_for
 from prplugin.errors import InvalidOptionError, counted
 from prplugin.folders import check_target, is_saved
+from prplugin.frames.device_files import reading_to
 from prplugin.io import EdgeFile, check_output, is_standard_output, read_edges, write_frame
 from prplugin.io.formats import check_standard_output, described
 from prplugin.machine import this_machine
@@ -83,7 +84,8 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: 
         if output is not None:
             check_output(output)
 
-    file, graph, began = _load(edges, quiet=quiet, **given)
+    with reading_for(options["method"]):
+        file, graph, began = _load(edges, quiet=quiet, **given)
     if file is not None and file.rule is not None and all(_is_default(name) for name in file.rule):
         options |= file.rule
     arguments |= {
@@ -122,7 +124,8 @@ def save(edges: str, graph: str, quiet: bool, **given: Any) -> None:
     GRAPH is a new or empty folder, or a saved graph, which is replaced.
     """
     check_target(graph)
-    file, built, began = _load(edges, quiet=quiet, **given)
+    with reading_to("host"):  # the graph is mapped to host memory
+        file, built, began = _load(edges, quiet=quiet, **given)
     built.save(graph)
     if not quiet:
         n, m = built.number_of_vertices, built.number_of_edges
@@ -144,7 +147,8 @@ def verify(edges: str, quiet: bool, alpha: float, tol: float, **given: Any) -> N
 
     with _usage_errors():
         Options(alpha=alpha, tol=tol)
-    file, graph, _ = _load(edges, quiet=quiet, **given)
+    with reading_to("host"):  # methods of both processors rank it
+        file, graph, _ = _load(edges, quiet=quiet, **given)
     if file is None:
         raise click.UsageError(f"{edges} is a saved graph: verify reads the file of edges from which it was made.")
     edge_file = file if isinstance(file, EdgeFile) else file.as_rows()

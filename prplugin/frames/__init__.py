@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, full_name, listed
-from prplugin.frames import cudf, dask, narwhals, pandas, parquet, proxies
+from prplugin.frames import cudf, dask, device_files, narwhals, pandas, parquet, proxies
 from prplugin.frames.columns import Columns, index_levels, positions, resolve
 from prplugin.frames.vertices import Vertices
 from prplugin.options import EdgeOptions
@@ -57,7 +57,7 @@ class FrameAdapter(Protocol):
 FIRST_ADAPTERS: tuple[FrameAdapter, ...] = (pandas, cudf, proxies)
 """Adapters that are asked first whether they accept a frame, in this order."""
 
-LAST_ADAPTERS: tuple[FrameAdapter, ...] = (dask, parquet, narwhals.WRAPPED, narwhals)
+LAST_ADAPTERS: tuple[FrameAdapter, ...] = (dask, parquet.PATHS, parquet, narwhals.WRAPPED, narwhals)
 """Adapters that are asked last, in this order: see `prplugin.constructors.SOURCES`."""
 
 
@@ -123,7 +123,8 @@ def read_edges(
     if removed and not any(positions(labels, name) for name in (weight, time) if name is not None):
         weight = time = None
     columns = resolve(labels, schema.source, schema.destination, weight, time, None if time is None else clock, opened)
-    edges, vertices = adapter.read(opened, columns, None, edge_list=True, lasting=True)
+    with device_files.reading_to("host"):
+        edges, vertices = adapter.read(opened, columns, None, edge_list=True, lasting=True)
     assert isinstance(edges, Edges)
     if edges.memory_space != memory_space:  # a frame of another library
         vertices = vertices.on_device()

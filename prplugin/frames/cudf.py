@@ -45,16 +45,17 @@ def read(
     edge_bytes = 16 if columns.weight is None else 24
     if columns.time is None and runtime.fits(edge_bytes * len(frame)):
         with suppress(MemoryError), ids_in("device").active():
-            return _read_on_device(frame, columns, vertices, edge_list=edge_list)
+            return read_on_device(frame, columns, vertices, edge_list=edge_list)
     from prplugin.frames import narwhals  # imports narwhals
 
     edges, known = narwhals.read(narwhals.open_frame(frame)[0], columns, vertices, edge_list=edge_list, lasting=lasting)
     return edges.as_spilled(), known
 
 
-def _read_on_device(
+def read_on_device(
     frame: Any, columns: Columns, vertices: object, *, edge_list: bool
 ) -> tuple[Edges | GroupedEdges, Vertices]:
+    """Factorize the endpoints in device memory; raise MemoryError if it does not suffice."""
     from prplugin.gpu.edges import edges_by_id, with_weights  # imports CuPy
 
     ids = ids_in("device")

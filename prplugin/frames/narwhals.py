@@ -55,6 +55,11 @@ class Output(Boundary):
             arrays.append(array if field is None else array.cast(field.type))
             schema.append(pa.field(name, arrays[-1].type, metadata=None if field is None else field.metadata))
         table = pa.table(arrays, schema=pa.schema(schema))
+        if self.backend.is_pandas():  # whose times of day have microseconds
+            import pandas as pd
+
+            nanoseconds = pa.time64("ns")
+            return table.to_pandas(types_mapper={nanoseconds: pd.ArrowDtype(nanoseconds)}.get)
         return table if self.backend.is_pyarrow() else nw.from_arrow(table, backend=self.backend).to_native()
 
     def wrap(self, frame: Any) -> Any:

@@ -1,19 +1,23 @@
 """Adapter of Parquet files, given by path or as a pyarrow dataset.
 
 If memory suffices, or edges have times, the columns in use are read as one table, otherwise one row group at a time, by
-`prplugin.frames.row_groups`. Ranks are returned as a `pyarrow.Table`.
+`prplugin.frames.row_groups`. Ranks of a dataset are returned as a `pyarrow.Table`, those of a path as a pandas frame.
+Files of a path are read to the GPU if `prplugin.frames.device_files` can do so.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Hashable
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prplugin.errors import InvalidEdgesError
-from prplugin.frames import narwhals
+from prplugin.errors import InvalidEdgesError, listed
+from prplugin.frames import device_files, narwhals
 from prplugin.frames.columns import Columns
 from prplugin.frames.vertices import Vertices
+from prplugin.gpu import runtime
 from prplugin.types.arrays import MemorySpace, is_a
 from prplugin.types.edges import Edges, GroupedEdges
 
@@ -22,8 +26,8 @@ if TYPE_CHECKING:
 
 
 def accepts(frame: object) -> bool:
-    """Return whether an object is a path or a dataset of pyarrow."""
-    return isinstance(frame, (str, os.PathLike)) or is_a(frame, "pyarrow.dataset", "Dataset")
+    """Return whether an object is a dataset of pyarrow."""
+    return is_a(frame, "pyarrow.dataset", "Dataset")
 
 
 def memory_space_of(frame: object) -> MemorySpace:
@@ -75,3 +79,69 @@ def read(
     if (table := row_groups.table_of(files, common, at_once=at_once)) is not None:
         return narwhals.read(table, columns, vertices, edge_list=edge_list, lasting=lasting)
     return row_groups.read(files, common, columns, vertices, edge_list=edge_list)
+
+
+class _Paths:
+    """Adapter of paths of files and folders, on the host or on the GPU. Results are pandas frames."""
+
+    def accepts(self, frame: object) -> bool:
+        return isinstance(frame, (str, os.PathLike))
+
+    def memory_space_of(self, frame: str | os.PathLike[str]) -> MemorySpace:
+        return "host" if device_files.unavailable_reason(_size(frame)) else "device"
+
+    open_frame = staticmethod(open_frame)
+
+    def read(
+        self, frame: ds.Dataset, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
+    ) -> tuple[Edges | GroupedEdges, Vertices]:
+        from prplugin.frames import row_groups
+
+        used, in_use = columns.in_use()
+        try:
+            if reason := device_files.unavailable_reason(sum(map(_size, frame.files))):
+                raise device_files.NotReadError(reason)
+            if columns.time is not None:
+                raise device_files.NotReadError("edges with times are read on the host")
+            files = row_groups.files_of(frame, in_use, used)[0]
+            return device_files.read(files, in_use, vertices, edge_list=edge_list)
+        except device_files.NotReadError as error:
+            device_files.log_fallback(listed(frame.files), error)
+        import narwhals as nw  # loaded by the reader
+
+        edges, known = read(frame, columns, vertices, edge_list=edge_list, lasting=lasting)
+        output: Any = known.boundary
+        return edges, replace(known, boundary=replace(output, backend=nw.Implementation.PANDAS))
+
+
+PATHS = _Paths()
+"""The adapter of paths."""
+
+
+def read_file(path: str, names: list[Any]) -> Any:
+    """Read columns of a file to a cuDF frame, for `device_files.IN_PANDAS`.
+
+    Raises NotReadError: if the host has to read them.
+    """
+    from prplugin.frames import row_groups
+
+    if reason := device_files.unavailable_reason(os.stat(path).st_size):
+        raise device_files.NotReadError(reason)
+    dataset = open_frame(path)[0]
+    fragment = next(iter(dataset.get_fragments()))
+    with runtime.device_allocation("device"):
+        try:
+            frame, narrowed = device_files.frame_of([row_groups.file_of(fragment, names)])
+        except MemoryError as error:
+            raise device_files.NotReadError(f"the GPU's memory ran out ({error})") from error
+    if narrowed is not None:
+        raise device_files.NotReadError("its columns do not fit in the GPU's memory at once")
+    if any(frame[name].null_count for name in names):
+        raise device_files.NotReadError("it has nulls")
+    return frame
+
+
+def _size(path: str | os.PathLike[str]) -> int:
+    """Return the bytes of a file, or of all files in a folder; 0 if there are none."""
+    place = Path(path)
+    return sum(each.stat().st_size for each in (place.rglob("*") if place.is_dir() else [place]) if each.is_file())

@@ -78,6 +78,46 @@ class File:
         """Name of the file, for messages."""
         return f"file {self.fragment.path!r}"
 
+    @property
+    def plain_schema(self) -> pa.Schema:
+        """The schema with types of values instead of dictionaries."""
+        return pa.schema([field.with_type(_plain(field.type)) for field in self.schema])
+
+    def group_bytes(self) -> list[int]:
+        """Return the sizes of the columns in each row group, before and after decompression, in bytes."""
+        return [
+            sum(each.total_compressed_size + each.total_uncompressed_size for each in group) for group in self._chunks()
+        ]
+
+    def extremes(self, position: int) -> list[tuple[Any, Any]]:
+        """Return the smallest and the largest value of a column in each row group; None where they are not stored."""
+        found = [group[position].statistics for group in self._chunks()]
+        return [(each.min, each.max) if each is not None and each.has_min_max else (None, None) for each in found]
+
+    def _chunks(self) -> list[list[Any]]:
+        """Return the metadata of the columns, for each row group."""
+        metadata = self.fragment.metadata
+        places = {metadata.schema.column(place).path: place for place in range(metadata.num_columns)}
+        positions = [places[name] for name in self.schema.names]
+        groups = map(metadata.row_group, range(metadata.num_row_groups))
+        return [[group.column(position) for position in positions] for group in groups]
+
+    def not_for_cudf(self) -> str | None:
+        """Return why cuDF may read other values than Arrow, or None."""
+        if type(self.fragment.filesystem).__name__ != "LocalFileSystem":
+            return f"{self.where} is not on a local disk"
+        own = self.fragment.physical_schema
+        for field in self.schema:
+            if field.name not in own.names:
+                return f"column {field.name!r} is in the names of folders"
+            kind = _plain(own.field(field.name).type)
+            naive = pa.types.is_timestamp(kind) and kind.tz is None
+            text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+            number = pa.types.is_integer(kind) or kind in (pa.float32(), pa.float64()) or pa.types.is_boolean(kind)
+            if not (naive or text or number):
+                return f"column {field.name!r} is of type {kind}"
+        return None
+
     def tables(self, common: list[pa.Field | None]) -> Iterator[pa.Table]:
         """Yield the row groups as tables, cast to the types from `files_of`."""
         by_name = {name: ds.field((name,)) for name in self.schema.names}
@@ -125,6 +165,13 @@ def files_of(dataset: ds.Dataset, columns: Columns, used: list[int]) -> tuple[li
     names = [field.name for field in schema]
     files = [_file(dataset, fragment, columns, names) for fragment in dataset.get_fragments()]
     return files, [_common_field(files, position, field, columns) for position, field in enumerate(schema)]
+
+
+def file_of(fragment: Any, names: list[str]) -> File:
+    """Return a file with some of its own columns."""
+    with _errors_of(fragment):
+        schema, rows = fragment.physical_schema, fragment.metadata.num_rows
+    return File(fragment, pa.schema([schema.field(name) for name in names]), rows)
 
 
 def _file(dataset: ds.Dataset, fragment: Any, columns: Columns, names: list[str]) -> File:

@@ -21,6 +21,7 @@ import numpy as np
 from prplugin.errors import InvalidOptionError, MissingLibraryError
 from prplugin.folders import Folder
 from prplugin.frames.dask import OnePartition
+from prplugin.frames.device_files import InPandas
 from prplugin.frames.labels import Labels
 from prplugin.frames.literals import from_json, to_json
 from prplugin.frames.matrices import OnHost
@@ -100,7 +101,7 @@ def read(facts: dict[str, Any], folder: Folder, n: int, memory_space: MemorySpac
     `in_pandas`: Whether results are pandas frames, whatever the edges were.
     """
     folder.buffer(FILE)
-    facts = facts | {"boundary": None} if in_pandas else facts
+    facts = facts | {"boundary": "pandas"} if in_pandas else facts
     return SavedVertices(n, lambda: _read(facts, folder, n, memory_space))
 
 
@@ -159,11 +160,15 @@ def _encoded_boundary(boundary: Boundary, dtypes: list[Any]) -> Any:
         }
     if isinstance(boundary, OnePartition):
         return "dask"
+    if isinstance(boundary, InPandas):
+        return "pandas"
     return "cudf.pandas" if isinstance(boundary, Proxies) and boundary.proxied else None
 
 
 def _decoded_boundary(facts: Any, dtypes: list[Any], *, in_cudf: bool) -> Boundary | None:
     """Return the conversions to the library of the results, if it is not that of the ids."""
+    if facts == "pandas":
+        return InPandas() if in_cudf else None
     if facts is None or facts == "cudf.pandas":
         return Proxies(in_cudf, proxied=True) if facts and "cudf.pandas" in sys.modules else None
     if facts == "dask":

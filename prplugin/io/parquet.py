@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from prplugin.errors import InvalidEdgesError, listed
+from prplugin.frames import device_files
+from prplugin.frames.parquet import read_file
 from prplugin.io.blocks import content
 from prplugin.io.formats import STANDARD_STREAM
 from prplugin.io.selection import EdgeFile, Selection, missing_endpoints
@@ -25,6 +28,12 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
         found = selection.resolved(file.schema_arrow.names)
         weight = [] if found.weight is None else [found.weight_name]
         ends = [*found.source_names, *found.destination_names]
+        try:
+            if compression or not Path(selection.path).is_file():
+                raise device_files.NotReadError("it is not a Parquet file on disk")
+            return EdgeFile(read_file(selection.path, list(dict.fromkeys((*ends, *weight)))), found)
+        except device_files.NotReadError as error:
+            device_files.log_fallback(selection.name, error)
         table = _table(file, [*ends, *weight])
         missing = reduce(pc.or_, [table[end].is_null(nan_is_null=True) for end in dict.fromkeys(ends)])
         dropped = pc.sum(missing).as_py() or 0

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from prplugin.errors import InvalidEdgesError
+from prplugin.frames import device_files
 from prplugin.io.blocks import COMMA_OR_SEMICOLON, WORKING_BYTES, Block, blocks, check_memory
 from prplugin.io.selection import EdgeFile, Missing, Selection, missing_endpoints
 
@@ -26,6 +27,7 @@ DELIMITERS = {"csv": COMMA_OR_SEMICOLON, "tsv": "\t", "delimited": "\t" + COMMA_
 
 def read(selection: Selection, compression: str | None, name: str) -> EdgeFile:
     """Read the columns of the edges; see `prplugin.io.read_edges`."""
+    device_files.log_fallback(selection.name, "cuDF does not check text as strictly")
     named = {*(selection.source or ()), *(selection.destination or ()), selection.weight} - {None}
     names, hint, text = _open(selection, compression, name, named, ("source", "destination", "weight"))
     found = selection.resolved(names, hint=hint if selection.header is None else "")

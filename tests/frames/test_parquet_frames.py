@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import tracemalloc
+import types
 from decimal import Decimal
 from itertools import cycle, product
 from pathlib import Path
@@ -16,7 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import prplugin
-from prplugin.frames import row_groups
+from prplugin.frames import device_files, row_groups
+from prplugin.gpu import runtime
 
 ROWS, GROUP = 2_000, 170
 
@@ -66,8 +69,13 @@ def each_reader(request, monkeypatch):
         monkeypatch.setattr("prplugin.cpu.library.is_available", lambda: False)
 
 
-def assert_same(found: pa.Table, expected: pa.Table, names=("vertex",)) -> None:
-    assert isinstance(found, pa.Table)
+def assert_same(found: pd.DataFrame | pa.Table, expected: pa.Table, names=("vertex",), result=pd.DataFrame) -> None:
+    """Compare ranks: of a path, a pandas frame with the types that Arrow gives those of its table."""
+    assert isinstance(found, result)
+    if result is pd.DataFrame:
+        if not any(map(pa.types.is_dictionary, expected.schema.types)):  # paths give the values of dictionaries
+            assert found.dtypes.equals(expected.to_pandas(ignore_metadata=True).dtypes)
+        found = pa.Table.from_pandas(found, preserve_index=False)
     for name in names:
         assert found.column(name).to_pylist() == expected.column(name).to_pylist()
     assert np.abs(found.column("pagerank").to_numpy() - expected.column("pagerank").to_numpy()).sum() <= 2e-11
@@ -88,8 +96,10 @@ def test_file_has_the_ranks_of_its_table(tmp_path, kind, arguments):
     frame = frame.assign(src=kind(frame["src"]), dst=kind(frame["dst"]))
     frame.to_parquet(tmp_path / "edges.parquet", row_group_size=GROUP)
     expected = prplugin.pagerank(pq.read_table(tmp_path / "edges.parquet"), tol=1e-11, **arguments)
-    for given in (tmp_path / "edges.parquet", str(tmp_path / "edges.parquet"), ds.dataset(tmp_path / "edges.parquet")):
+    for given in (tmp_path / "edges.parquet", str(tmp_path / "edges.parquet")):
         assert_same(prplugin.pagerank(given, tol=1e-11, **arguments), expected)
+    given = ds.dataset(tmp_path / "edges.parquet")
+    assert_same(prplugin.pagerank(given, tol=1e-11, **arguments), expected, result=pa.Table)
 
 
 @pytest.mark.usefixtures("each_reader")
@@ -119,8 +129,8 @@ def test_files_of_a_folder_are_concatenated(tmp_path):
 
 def test_file_without_rows(tmp_path):
     random_edges().iloc[:0].to_parquet(tmp_path / "edges.parquet")
-    assert prplugin.pagerank(tmp_path / "edges.parquet").num_rows == 0
-    assert prplugin.pagerank(tmp_path / "edges.parquet", vertices=[4, 5]).column("vertex").to_pylist() == [4, 5]
+    assert prplugin.pagerank(tmp_path / "edges.parquet").empty
+    assert prplugin.pagerank(tmp_path / "edges.parquet", vertices=[4, 5])["vertex"].tolist() == [4, 5]
 
 
 @pytest.mark.usefixtures("each_reader")
@@ -239,7 +249,7 @@ COMMON_TYPES = {
 def test_ids_of_files_are_cast_to_their_common_type(tmp_path, name):
     first, second, kind = COMMON_TYPES[name]
     folder = write_files(tmp_path, first, second)
-    ranks = prplugin.pagerank(folder)
+    ranks = prplugin.pagerank(ds.dataset(folder))
     plain = [
         pd.DataFrame({name: table[name].to_pylist() for name in ("src", "dst")}, dtype=object)
         for table in (first, second)
@@ -248,6 +258,7 @@ def test_ids_of_files_are_cast_to_their_common_type(tmp_path, name):
     assert ranks["vertex"].type == kind
     assert ranks["vertex"].to_pylist() == expected["vertex"].tolist()
     assert ranks["pagerank"].to_pylist() == pytest.approx(expected["pagerank"].tolist(), abs=2e-6)
+    pd.testing.assert_frame_equal(prplugin.pagerank(folder), ranks.to_pandas())
 
 
 @pytest.mark.usefixtures("by_row_groups")
@@ -257,7 +268,7 @@ def test_common_integer_type_of_vertices_of_several_columns(tmp_path):
         {"a": pa.array([2**63 + 1], pa.uint64()), "b": ["x"], "c": pa.array([2], pa.uint64()), "d": ["y"]}
     )
     ranks = prplugin.pagerank(write_files(tmp_path, first, second), ["a", "b"], ["c", "d"])
-    assert ranks["a"].to_pylist() == [1, 2, 2**63 + 1]
+    assert ranks["a"].tolist() == [1, 2, 2**63 + 1]
 
 
 @pytest.mark.parametrize(
@@ -336,7 +347,8 @@ def test_datasets_with_a_filter_or_another_schema_are_refused(tmp_path):
 
 def test_times_of_day_that_differ_by_nanoseconds(tmp_path):
     folder = write_files(tmp_path, edges_of_type(pa.time64("ns"), 1, 2, 3))
-    assert prplugin.pagerank(folder)["vertex"].cast(pa.int64()).to_pylist() == [1, 2, 3]
+    vertices = pa.array(prplugin.pagerank(folder)["vertex"])
+    assert vertices.cast(pa.int64()).to_pylist() == [1, 2, 3]
 
 
 def test_names_of_partition_folders_are_columns(tmp_path):
@@ -389,7 +401,7 @@ def test_integers_of_every_row_group_get_the_codes_of_the_table(tmp_path, types)
         columns[name] = ids
     table = pa.table(columns)
     pq.write_table(table, tmp_path / "edges.parquet", row_group_size=20_000)
-    by_groups, at_once = prplugin.Graph(tmp_path / "edges.parquet"), prplugin.Graph(table)
+    by_groups, at_once = prplugin.Graph(ds.dataset(tmp_path / "edges.parquet")), prplugin.Graph(table)
     assert by_groups.vertices.type == at_once.vertices.type
     assert by_groups.vertices.equals(at_once.vertices)
     for found, expected in zip(by_groups.csc()[:2], at_once.csc()[:2], strict=True):
@@ -411,4 +423,100 @@ def test_many_seeds(tmp_path):
     pq.write_table(pa.table({"src": [1, 2, 3], "dst": [2, 1, 1]}), tmp_path / "edges.parquet")
     many = prplugin.pagerank(tmp_path / "edges.parquet", seeds=[3, 1], top=2)
     expected = pd.DataFrame({"src": [1, 2, 3], "dst": [2, 1, 1]}).pagerank(seeds=[3, 1], top=2)
-    pd.testing.assert_frame_equal(many.to_pandas(), expected)
+    pd.testing.assert_frame_equal(many, expected)
+
+
+# --- on the GPU -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def logged(caplog):
+    caplog.set_level("INFO", logger="prplugin")
+    return caplog
+
+
+@pytest.mark.parametrize(
+    ("loaded", "installed", "gpu", "method", "reason"),
+    [
+        ((), False, True, "auto", "cuDF is not installed"),
+        ((), True, False, "auto", "there is no NVIDIA GPU"),
+        ((), True, True, "auto", "its import pays for files of 100,000,000 bytes or more"),
+        (("cudf",), True, True, "native", "the call reads on the host"),
+        (("cudf", "cudf.pandas"), True, True, "auto", "cudf.pandas is in use"),
+        (("cudf",), True, True, "auto", "no GPU here"),
+        ((), True, True, "persistent", "no GPU here"),
+    ],
+)
+def test_reason_why_a_file_is_read_on_the_host_is_logged(
+    tmp_path, monkeypatch, logged, loaded, installed, gpu, method, reason
+):
+    path = tmp_path / "edges.parquet"
+    random_edges().to_parquet(path)
+    expected = prplugin.pagerank(path, method="native")
+    for name in ("cudf", "cudf.pandas"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    find = device_files.find_spec
+    monkeypatch.setattr(device_files, "find_spec", lambda name: (installed or None) if name == "cudf" else find(name))
+    monkeypatch.setattr(device_files, "GPUS", (tmp_path,) if gpu else ())
+    monkeypatch.setattr(runtime, "unavailable_reason", lambda: "no GPU here.")
+    logged.clear()
+    with monkeypatch.context() as patched:
+        for name in loaded:
+            patched.setitem(sys.modules, name, types.ModuleType(name))
+        try:
+            found = prplugin.pagerank(path, method=method)
+        except prplugin.MethodUnavailableError:
+            assert method == "persistent"
+        else:
+            pd.testing.assert_frame_equal(found, expected)
+    (message,) = [record.getMessage() for record in logged.records if "read on the host" in record.getMessage()]
+    assert message.startswith(str(path))
+    assert reason in message
+
+
+GPU_KINDS = KINDS | {"zoned": lambda ids: dates(ids).dt.tz_localize("UTC"), "floats": lambda ids: ids.astype(float)}
+
+
+def outcome(path: Path, **arguments) -> object:
+    try:
+        return prplugin.pagerank(path, tol=1e-11, **arguments)
+    except prplugin.PageRankError as error:
+        return str(error)
+
+
+@pytest.mark.gpu
+@pytest.mark.cudf
+@pytest.mark.parametrize("name", ARGUMENTS)
+@pytest.mark.parametrize("kind", GPU_KINDS)
+@pytest.mark.parametrize("at_once", [True, False], ids=["at once", "row groups"])
+def test_gpu_reads_files_as_the_host_does(tmp_path, monkeypatch, kind, name, at_once):
+    pytest.importorskip("cudf")
+    if not at_once:
+        monkeypatch.setattr(device_files, "PEAK", 10**9)
+    frame = random_edges()
+    path = tmp_path / "edges.parquet"
+    frame.assign(src=GPU_KINDS[kind](frame["src"]), dst=GPU_KINDS[kind](frame["dst"])).to_parquet(
+        path, row_group_size=GROUP
+    )
+    found, expected = (outcome(path, method=method, **ARGUMENTS[name]) for method in ("auto", "native"))
+    if isinstance(expected, str):
+        assert found == expected
+    else:
+        pd.testing.assert_frame_equal(found, expected, rtol=0, atol=1e-10)
+    if kind == "integers":
+        graph = prplugin.Graph(path)
+        assert graph.rank().method not in ("native", "numpy")
+        assert isinstance(graph.vertices, pd.Series)
+        graph.save(tmp_path / "saved")
+        assert isinstance(prplugin.Graph.load(tmp_path / "saved").rank().frame, pd.DataFrame)
+
+
+@pytest.mark.gpu
+@pytest.mark.cudf
+def test_gpu_reports_nulls_as_the_host_does(tmp_path):
+    pytest.importorskip("cudf")
+    frame = random_edges().astype({"src": "Int64"})
+    frame.loc[[3, 700], "src"] = pd.NA
+    frame.to_parquet(tmp_path / "edges.parquet")
+    found, expected = (outcome(tmp_path / "edges.parquet", method=method) for method in ("auto", "native"))
+    assert found == expected
