@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.access import Access
 from prplugin.errors import InvalidOptionError, counted, overflow_error
 from prplugin.frames import FrameAdapter, matrices, nodes
 from prplugin.frames.seeds import read_seeds, seed_ids
@@ -42,7 +41,7 @@ from prplugin.solver.loop import Outcome
 from prplugin.solver.solve import solve
 from prplugin.solver.top_k import NO_ORDER, OrderProof
 from prplugin.streams.device_edges import DeviceEdges
-from prplugin.streams.graph import Aging, ChangingGraph, LastRanks, Pushed, Snapshot, Start, normalized_start
+from prplugin.streams.graph import Access, Aging, ChangingGraph, LastRanks, Pushed, Snapshot, Start, normalized_start
 from prplugin.streams.host_edges import HostEdges
 from prplugin.streams.local import LocalQueries, LocalRanks, Wanted
 from prplugin.types.arrays import MemorySpace, expand_values, gpu_of, memory_space_of, to_host, to_memory
