@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu import library
-from prplugin.cpu.sums import fan_in_for, group_sum_depth
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import SeedsStep, Step, Sums
 from prplugin.numerics.extrapolation import Depth, depth_for
-from prplugin.numerics.rounding import StepRounding, rounding_depth
+from prplugin.numerics.rounding import StepRounding, fan_in_for, group_sum_depth, rounding_depth
 from prplugin.options import validate_int
 from prplugin.types.arrays import to_host
 from prplugin.types.compressed import Compressed

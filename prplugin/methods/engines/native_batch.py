@@ -10,10 +10,10 @@ import numpy as np
 
 from prplugin.cpu import batch as kernels
 from prplugin.cpu.pull import BLOCK_ROWS
-from prplugin.cpu.sums import fan_in_for, totals
+from prplugin.cpu.sums import totals
 from prplugin.graph.problem import Problem, Seeds
 from prplugin.methods.base import SeedsStep, Sums
-from prplugin.numerics.rounding import StepRounding
+from prplugin.numerics.rounding import StepRounding, fan_in_for
 from prplugin.types.arrays import Array, to_host
 from prplugin.types.edges import Floats
 
