@@ -15,20 +15,14 @@ from prplugin.frames import FrameAdapter, matrices, nodes
 from prplugin.frames.seeds import read_seeds, seed_ids
 from prplugin.frames.vertices import Vertices, format_ids
 from prplugin.gpu import runtime
+from prplugin.gpu.runtime import SPACE, explain_oom
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.problem import Problem, Seeds, normalised
 from prplugin.ingest import read_frame
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.base import Method
-from prplugin.methods.estimates import (
-    SPACE,
-    Estimate,
-    describe_method_memory,
-    describe_seeds_memory,
-    estimate_graph,
-    explain_oom,
-)
+from prplugin.methods.estimates import Estimate, describe_method_memory, describe_seeds_memory, estimate_graph
 from prplugin.methods.measured import TimingCache, fastest, measured
 from prplugin.methods.registry import ChoiceCache, choose, choose_batch, reasons
 from prplugin.options import EdgeOptions, GivenByVertex, Options, proves

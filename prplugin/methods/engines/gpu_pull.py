@@ -125,7 +125,7 @@ class DeviceStep(MixedOnDevice):
 
 
 def inverse_out_weight(adjacency: Adjacency) -> Floats:
-    """Do the same as `prplugin.cpu.normalization.inverse_out_weight` on the GPU."""
+    """Do the same as `prplugin.graph.adjacency.inverse_out_weight` on the GPU."""
     out_weight = cupy.asarray(adjacency.out_weight)
     flow: Floats = cupy.empty(adjacency.n)
     grid = min(runtime.blocks_for(adjacency.n, THREADS), BLOCKS)
