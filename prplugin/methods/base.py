@@ -48,7 +48,7 @@ class Step(Protocol):
     def start(self, ranks: Any) -> None:
         """Set the ranks to x_0: an array in host or device memory, which is not altered, or one number for all."""
 
-    def __call__(self, moves: Any = None) -> Sums:
+    def __call__(self, moves: Array | None = None) -> Sums:
         """Replace the ranks x by y = G x; write y - x to `moves`, float32 of the shape of the ranks, if given."""
 
     def advance(self, goal: float, budget: int) -> tuple[Any, Sums | None]:

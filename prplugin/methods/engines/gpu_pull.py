@@ -19,6 +19,7 @@ from prplugin.methods.base import Sums
 from prplugin.methods.engines.device_mixing import MixedOnDevice
 from prplugin.numerics.extrapolation import depth_for
 from prplugin.numerics.rounding import StepRounding
+from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats, Integers
 
 THREADS = 256
@@ -107,7 +108,7 @@ class DeviceStep(MixedOnDevice):
         runtime.launch(self._begin, self._blocks, THREADS, self._n, *arrays)
         runtime.launch(self._total, 1, BLOCKS, self._blocks, self._partials, self._totals)
 
-    def __call__(self, moves: Any = None) -> Sums:
+    def __call__(self, moves: Array | None = None) -> Sums:
         self._pull(self._contributions, self._row_sums)
         runtime.launch(
             self._finish, self._blocks, THREADS, self._n, self._alpha, self._row_sums, *self._vectors,

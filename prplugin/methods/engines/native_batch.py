@@ -141,7 +141,7 @@ class NativeBatch(SeedsStep):
         )  # fmt: skip
         return self._per_seed(sweeps), None
 
-    def __call__(self, moves: Any = None) -> Sums:
+    def __call__(self, moves: Array | None = None) -> Sums:
         if self._chosen is None:
             self._fill_panels(np.dtype(np.float64))
         kernels.step(*self._panels, self._chosen, *self._factors(), self._ranks, self._threads)
