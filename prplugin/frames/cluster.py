@@ -31,7 +31,7 @@ def _persisted(client: Any, frame: Any) -> list[Any] | None:
     """Return the futures of a persisted frame; None if some partitions are not futures of this client."""
     graph = dict(frame.__dask_graph__())
 
-    def resolve_alias(key: object) -> Any:
+    def resolve_alias(key: Any) -> Any:
         task = graph[key]
         return resolve_alias(task.target) if hasattr(task, "target") and task.target in graph else task
 
@@ -39,7 +39,7 @@ def _persisted(client: Any, frame: Any) -> list[Any] | None:
     return found if all(getattr(task, "client", None) is client for task in found) else None
 
 
-def given_ids(given: object, names: list[Hashable] | None, what: str) -> list[Any]:
+def given_ids(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
     """Convert ids to a list of pandas Series, one per column, and check their kinds."""
     columns = HOST.id_columns(computed(given), names, what)
     for column in columns:
@@ -47,7 +47,7 @@ def given_ids(given: object, names: list[Hashable] | None, what: str) -> list[An
     return columns
 
 
-def given_values(given: object, names: list[Hashable], what: str) -> tuple[list[Any], Floats]:
+def given_values(given: Any, names: list[Hashable], what: str) -> tuple[list[Any], Floats]:
     """Return the id columns and the float64 values of a per-vertex argument."""
     given = HOST.convert(computed(given), what)
     if isinstance(given, np.ndarray):
@@ -58,7 +58,7 @@ def given_values(given: object, names: list[Hashable], what: str) -> tuple[list[
     return Vertices(names, [], []).ids_and_numbers(given, what)
 
 
-def frame_of(futures: list[Any], rows: list[int], like: object) -> Any:
+def frame_of(futures: list[Any], rows: list[int], like: Any) -> Any:
     """Return a Dask frame of results on the workers, with a continuous index."""
     import dask
     import dask.dataframe

@@ -53,7 +53,7 @@ def read(
 
 
 def _read_on_device(
-    frame: object, columns: Columns, vertices: object, *, edge_list: bool
+    frame: Any, columns: Columns, vertices: object, *, edge_list: bool
 ) -> tuple[Edges | GroupedEdges, Vertices]:
     from prplugin.gpu.edges import edges_by_id, with_weights  # imports CuPy
 
@@ -70,7 +70,7 @@ def _read_on_device(
     return edges, Vertices(columns.vertex_names, arrays, kinds, "device")
 
 
-def _weights(frame: object, columns: Columns) -> GivenWeights | None:
+def _weights(frame: Any, columns: Columns) -> GivenWeights | None:
     if columns.weight is None:
         return None
     from prplugin.frames.device_columns import to_float64_unchecked  # imports cuDF

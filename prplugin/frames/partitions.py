@@ -257,7 +257,7 @@ def in_edge_types(ids: Ids, arrays: list[Any], shared: list[CommonType]) -> list
 
 
 def write(
-    ids: Ids, names: list[Hashable], columns: list[Column], ranks: object, first: int, rows: Integers | None = None
+    ids: Ids, names: list[Hashable], columns: list[Column], ranks: Any, first: int, rows: Integers | None = None
 ) -> Frame:
     """Return a frame of vertices and ranks, at `rows` if given, with an index that starts at `first`."""
     rows = to_memory(rows, ids.memory_space)

@@ -17,15 +17,6 @@ def rounding_depth(terms: int, fan_in: int = FAN_IN) -> int:
     return additions + max(terms - 1, 0)
 
 
-def compensated_depth(terms: int) -> int:
-    """Return the rounding depth of a compensated sum of up to `terms` terms, for any order of additions.
-
-    If each term goes through at most k additions, the relative error is at most u + (k * u)**2, u = 2**-53 (Ogita, Rump
-    and Oishi 2005, "Accurate sum and dot product", Sum2), and k * k * u <= 1 + (k / 2**26)**2.
-    """
-    return 2 + (terms >> 26) ** 2
-
-
 def fan_in_for(longest: int) -> int:
     """Return the number of terms, and of sums, added at a time, such that three levels reach `longest` terms."""
     fan_in = FAN_IN
@@ -41,6 +32,15 @@ def group_sum_depth(longest: int) -> int:
     """
     fan_in = fan_in_for(longest)
     return min(longest, fan_in) + min(longest // fan_in + 1, fan_in) + longest // fan_in**2 + 1
+
+
+def compensated_depth(terms: int) -> int:
+    """Return the rounding depth of a compensated sum of up to `terms` terms, for any order of additions.
+
+    If each term goes through at most k additions, the relative error is at most u + (k * u)**2, u = 2**-53 (Ogita, Rump
+    and Oishi 2005, "Accurate sum and dot product", Sum2), and k * k * u <= 1 + (k / 2**26)**2.
+    """
+    return 2 + (terms >> 26) ** 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
