@@ -195,7 +195,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def save_array(path: Path, array: Any) -> None:
+def save_array(path: Path, array: object) -> None:
     """Write an array of numbers as .npy."""
     with path.open("wb") as file:
         np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)

@@ -13,7 +13,7 @@ from prplugin.frames.vertices import Vertices
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
-from prplugin.methods.estimates import describe_ingest_memory, explain_oom
+from prplugin.methods.estimates import describe_ingest_memory
 from prplugin.methods.registry import compile_ahead
 from prplugin.options import EdgeOptions
 from prplugin.streams.decay import decay_weights
@@ -42,7 +42,7 @@ def read_frame(edges: object, how: EdgeOptions, adapter: FrameAdapter, *, lastin
     columns = resolve(labels, how.source, how.destination, how.weight, how.time, clock, frame)
     weighted = columns.weight is not None
     with (
-        explain_oom(partial(describe_ingest_memory, frame, weighted, memory_space)),
+        runtime.explain_oom(partial(describe_ingest_memory, frame, weighted, memory_space)),
         runtime.device_allocation(memory_space, wait=lasting),
     ):
         if memory_space == "device":
@@ -50,8 +50,9 @@ def read_frame(edges: object, how: EdgeOptions, adapter: FrameAdapter, *, lastin
         edge_list = not how.directed or how.duplicates != "sum" or how.half_life is not None
         rows: Any  # Edges where edge_list
         rows, vertices = adapter.read(frame, columns, how.vertices, edge_list=edge_list, lasting=lasting)
-        rows = drop_duplicates(rows, how.duplicates, directed=how.directed)
-        rows = rows if how.directed else with_reverse_edges(rows)
+        if edge_list:
+            rows = drop_duplicates(rows, how.duplicates, directed=how.directed)
+            rows = rows if how.directed else with_reverse_edges(rows)
         aging = None
         if clock is not None and how.half_life is not None:
             rows, references = decay_weights(rows)

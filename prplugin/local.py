@@ -10,26 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.access import Access
 from prplugin.errors import counted, overflow_error
 from prplugin.frames import FrameAdapter
 from prplugin.frames.seeds import read_seeds, seed_ids
 from prplugin.frames.vertices import Vertices, format_ids
 from prplugin.gpu import runtime
+from prplugin.gpu.runtime import SPACE, explain_oom
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.problem import Problem, Seeds, normalised
 from prplugin.ingest import read_frame
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.base import Method
-from prplugin.methods.estimates import (
-    SPACE,
-    Estimate,
-    describe_method_memory,
-    describe_seeds_memory,
-    estimate_graph,
-    explain_oom,
-)
+from prplugin.methods.estimates import Estimate, describe_method_memory, describe_seeds_memory, estimate_graph
 from prplugin.methods.measured import TimingCache, fastest, measured
 from prplugin.methods.registry import ChoiceCache, choose, choose_batch, reasons
 from prplugin.options import EdgeOptions, GivenByVertex, Options, proves
@@ -42,7 +35,7 @@ from prplugin.solver.loop import Outcome
 from prplugin.solver.solve import solve
 from prplugin.solver.top_k import NO_ORDER, OrderProof
 from prplugin.streams.device_edges import DeviceEdges
-from prplugin.streams.graph import Aging, ChangingGraph, LastRanks, Pushed, Snapshot, Start, normalized_start
+from prplugin.streams.graph import Access, Aging, ChangingGraph, LastRanks, Pushed, Snapshot, Start, normalized_start
 from prplugin.streams.host_edges import HostEdges
 from prplugin.streams.local import LocalQueries, LocalRanks, Wanted
 from prplugin.types.arrays import MemorySpace, expand_values, gpu_of, memory_space_of, to_host, to_memory

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu.sorting import stable_order
-from prplugin.numerics.rounding import FAN_IN
+from prplugin.numerics.rounding import FAN_IN, fan_in_for, group_sum_depth
 from prplugin.types.edges import Floats, Integers
 
 GROUPS = np.arange(0, 1 << 13, FAN_IN)
@@ -47,23 +47,6 @@ def totals(terms: Floats) -> Floats:
 
 PIECE = 1 << 14
 """Terms processed at a time, so that temporary memory does not grow with the number of edges."""
-
-
-def fan_in_for(longest: int) -> int:
-    """Return the number of terms, and of sums, added at a time, such that three levels reach `longest` terms."""
-    fan_in = FAN_IN
-    while fan_in**3 < longest:
-        fan_in += 1
-    return fan_in
-
-
-def group_sum_depth(longest: int) -> int:
-    """Return the rounding depth of a sum of up to `longest` terms by `GroupSums`, or by kernels of the same order.
-
-    The three summands are additions within a piece, within a group of pieces, and of those groups.
-    """
-    fan_in = fan_in_for(longest)
-    return min(longest, fan_in) + min(longest // fan_in + 1, fan_in) + longest // fan_in**2 + 1
 
 
 class GroupSums:

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu import pull
-from prplugin.cpu.normalization import inverse_out_weight
-from prplugin.cpu.sums import fan_in_for, group_sum_depth, total
+from prplugin.cpu.sums import total
 from prplugin.distributed.communicator import Communicator, all_reduce_sum
 from prplugin.distributed.shard import Shard
+from prplugin.graph.adjacency import inverse_out_weight
 from prplugin.graph.problem import Problem
 from prplugin.graph.product import product_of
 from prplugin.methods.base import Sums
 from prplugin.methods.engines.host_step import HostStep
-from prplugin.numerics.rounding import rounding_depth
+from prplugin.numerics.rounding import fan_in_for, group_sum_depth, rounding_depth
 from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats
 

@@ -28,17 +28,17 @@ class FrameAdapter(Protocol):
     It imports the library only in `open_frame` and `read`. `Any` stands for types of the library.
     """
 
-    def accepts(self, frame: Any, /) -> bool:
+    def accepts(self, frame: object, /) -> bool:
         """Return whether this adapter reads an object."""
 
-    def memory_space_of(self, frame: Any, /) -> MemorySpace:
+    def memory_space_of(self, frame: object, /) -> MemorySpace:
         """Return the memory space of the edges that `read` returns."""
 
-    def open_frame(self, frame: Any, /) -> tuple[Any, list[Hashable]]:
+    def open_frame(self, frame: object, /) -> tuple[Any, list[Hashable]]:
         """Return the frame in the form that `read` takes, and its column labels."""
 
     def read(
-        self, frame: Any, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
+        self, frame: object, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
     ) -> tuple[Edges | GroupedEdges, Vertices]:
         """Factorize the endpoints; return the edges by position, and the vertices in the order of the result.
 
@@ -77,7 +77,7 @@ def unsupported(frame: object) -> InvalidEdgesError:
     )
 
 
-def _conversion_hint(given: Any) -> str:
+def _conversion_hint(given: object) -> str:
     """Return a hint for the error message on how to convert an object to a frame or a graph."""
     shape: tuple[int, ...] = getattr(given, "shape", ())
     if len(shape) == 2 and shape[0] == shape[1]:
@@ -135,7 +135,7 @@ def read_edges(
 
 
 def sizes_of(
-    edges: Any,
+    edges: object,
     source: Hashable | list[Hashable],
     destination: Hashable | list[Hashable],
     weight: Hashable,

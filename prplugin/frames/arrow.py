@@ -24,7 +24,7 @@ def is_supported(frame: object) -> bool:
     return not isinstance(known, nw.Series) and hasattr(frame, "__arrow_c_stream__")
 
 
-def open_frame(frame: Any) -> tuple[Any, list[Hashable]]:
+def open_frame(frame: object) -> tuple[Any, list[Hashable]]:
     """Return the frame as a narwhals frame or a pyarrow.Table, and its column labels."""
     known = frame if isinstance(frame, pa.Table) else nw.from_native(frame, pass_through=True)
     if isinstance(known, (nw.DataFrame, nw.LazyFrame)):
@@ -56,7 +56,7 @@ def table_of(frame: Any, positions: Sequence[int]) -> tuple[pa.Table, Any]:
         raise InvalidEdgesError(f"columns {listed(names)} cannot be held by Arrow: {error}. Cast them.") from error
 
 
-def as_pandas(given: Any, what: str) -> Any:
+def as_pandas(given: object, what: str) -> Any:
     """Convert frames and columns to pandas, CuPy arrays to NumPy, and return other objects unchanged."""
     given = on_host(nw.to_native(given, pass_through=True))
     if isinstance(given, pa.Array):

@@ -28,7 +28,7 @@ WEIGHTS = frozenset(["weight", "weights", "wt", "wts", "wgt", "wgts", "w", "edge
 class TimeReader(Protocol):
     """Reads the times of edges: `prplugin.frames.times.Clock`."""
 
-    def read(self, column: Any, label: str) -> tuple[Floats | None, Integers | None]:
+    def read(self, column: object, label: str) -> tuple[Floats | None, Integers | None]:
         """Return the times of a column, if weights decay, and the rows within the window, if not all are."""
 
 
@@ -196,7 +196,7 @@ def _check_name(labels: Sequence[Hashable], role: str, given: object) -> None:
             ) from None
 
 
-def _name_hint(labels: Sequence[Hashable], role: str, given: Any) -> str:
+def _name_hint(labels: Sequence[Hashable], role: str, given: object) -> str:
     """Return a hint for an error message about values instead of a column name."""
     meta: Any = getattr(given, "meta", None)  # attribute of polars expressions
     name = meta.output_name() if hasattr(meta, "output_name") else getattr(given, "name", None)
@@ -266,7 +266,7 @@ def columns_present(labels: Sequence[Hashable], frame: object) -> str:
     return f"{columns} {_quoted(levels)} {are} of its index: frame.reset_index() makes columns of them."
 
 
-def index_levels(frame: Any) -> list[Hashable]:
+def index_levels(frame: object) -> list[Hashable]:
     """Return the names of the columns that `reset_index` makes of the index; none for an unnamed index of one level."""
     index = getattr(getattr(frame, "_meta", frame), "index", None)  # Dask frames have the names in `_meta`
     names = getattr(index, "names", None)

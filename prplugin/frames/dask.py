@@ -78,17 +78,17 @@ def refuse_absent_columns(frame: Any, columns: Columns) -> None:
 class OnePartition(Boundary):
     """Compute arguments, and return results as Dask frames with one partition."""
 
-    def convert(self, given: Any, what: str) -> Any:
+    def convert(self, given: object, what: str) -> Any:
         return computed(given)
 
-    def wrap(self, frame: Any) -> Any:
+    def wrap(self, frame: object) -> Any:
         import dask.dataframe
 
         with dask.config.set({"dataframe.convert-string": False}):  # keep the types of the result
             return dask.dataframe.from_pandas(frame, npartitions=1, sort=False)
 
 
-def read(frame: Any, columns: Columns, vertices: Any, **how: bool) -> tuple[Edges | GroupedEdges, Vertices]:
+def read(frame: object, columns: Columns, vertices: object, **how: bool) -> tuple[Edges | GroupedEdges, Vertices]:
     """Compute the columns in use, and read them as one frame: see `prplugin.frames.FrameAdapter.read`."""
     import dask
 

@@ -35,7 +35,7 @@ def as_array(column: cudf.Series) -> Any:
     return column.values
 
 
-def as_series(values: Any) -> cudf.Series:
+def as_series(values: object) -> cudf.Series:
     """Return a numeric array as a column, in which NaN does not become null; return a column unchanged."""
     if namespace(values) is np:
         return values
@@ -50,7 +50,7 @@ def missing_rows(column: cudf.Series) -> Integers:
     return cupy.flatnonzero(missing)
 
 
-def is_decimal(dtype: Any) -> bool:
+def is_decimal(dtype: object) -> bool:
     """Return whether a column of this type holds decimals."""
     arrow = getattr(dtype, "pyarrow_dtype", None)
     return isinstance(dtype, DECIMALS) or (arrow is not None and pa.types.is_decimal(arrow))
@@ -91,7 +91,7 @@ def as_strings(column: cudf.Series) -> Strings | None:
     return Strings(_view(held.data(), np.dtype(np.uint8)), begins[first : past + 1])
 
 
-def as_string_series(strings: Strings, dtype: Any) -> cudf.Series:
+def as_string_series(strings: Strings, dtype: object) -> cudf.Series:
     """Return strings as a column of a string type of cuDF."""
     offsets = plc.Column.from_cuda_array_interface(strings.offsets)
     column = plc.Column(

@@ -71,14 +71,14 @@ class DeviceIds(Ids):
         indexes = (cudf.Index, pd.Index, pd.api.extensions.ExtensionArray)
         return GivenTypes(indexes, (cudf.Series, pd.Series), (cudf.DataFrame, pd.DataFrame))
 
-    def convert(self, given: Any, what: str) -> Any:
+    def convert(self, given: object, what: str) -> Any:
         on_device = type(given).__module__.partition(".")[0] in ("cudf", "cupy")
         return given if on_device else HOST.convert(given, what)
 
-    def own_frame(self, frame: Any) -> cudf.DataFrame:
+    def own_frame(self, frame: object) -> cudf.DataFrame:
         return cudf.from_pandas(frame) if isinstance(frame, pd.DataFrame) else frame
 
-    def column_of(self, frame: Any, position: int) -> Any:
+    def column_of(self, frame: object, position: int) -> Any:
         if not isinstance(frame, cudf.DataFrame):
             return HOST.column_of(frame, position)
         label = list(frame)[position]  # `frame.columns` converts the labels to an index of pandas
@@ -86,7 +86,7 @@ class DeviceIds(Ids):
             return frame[label]  # ten times faster
         return frame.iloc[:, position].reset_index(drop=True)
 
-    def id_columns(self, given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
+    def id_columns(self, given: object, names: list[Hashable] | None, what: str) -> list[Any]:
         """Convert ids to Series, one per component of a vertex; ids in host memory stay there, as pandas Series."""
         if isinstance(given, cupy.ndarray):
             require_one_column(given, cudf.DataFrame, cudf.MultiIndex, what)
@@ -117,20 +117,20 @@ class DeviceIds(Ids):
     def concat(self, parts: list[Any]) -> Any:
         return cudf.concat(parts, ignore_index=True)
 
-    def numbers(self, column: Any, label: str, noun: str, error: type[PageRankError]) -> Floats:
+    def numbers(self, column: object, label: str, noun: str, error: type[PageRankError]) -> Floats:
         if isinstance(column, pd.Series):
             return cupy.asarray(HOST.numbers(column, label, noun, error))
         floats, owned, refuse = to_float64_unchecked(column, label, noun, error)
         refuse(floats)
         return floats if owned else floats.copy()
 
-    def numbers_of_array(self, given: Any, label: str, error: type[PageRankError]) -> Floats:
+    def numbers_of_array(self, given: object, label: str, error: type[PageRankError]) -> Floats:
         return to_device(HOST.numbers_of_array(given, label, error))
 
     def missing_rows(self, column: cudf.Series) -> Integers:
         return device_columns.missing_rows(column)
 
-    def as_column(self, values: Any, label: str = "") -> cudf.Series:
+    def as_column(self, values: object, label: str = "") -> cudf.Series:
         column = as_series(values)
         if isinstance(column, cudf.Series):
             return column
@@ -142,7 +142,7 @@ class DeviceIds(Ids):
     def to_host(self, column: cudf.Series) -> Any:
         return column.to_pandas().array
 
-    def from_host(self, ids: Any, kind: str, dtypes: list[Any]) -> Any:
+    def from_host(self, ids: object, kind: str, dtypes: list[Any]) -> Any:
         like = dtypes[0]
         if kind == "integer":
             array = cupy.asarray(ids)
@@ -157,7 +157,7 @@ class DeviceIds(Ids):
         same = all(dtype == like for dtype in dtypes)
         return series if series.dtype == like or not same else series.astype(like)
 
-    def column_info(self, column: Any, label: str) -> ColumnInfo:
+    def column_info(self, column: object, label: str) -> ColumnInfo:
         # Ids from arguments are a pandas Series.
         return HOST.column_info(column, label) if isinstance(column, pd.Series) else super().column_info(column, label)
 

@@ -42,7 +42,7 @@ class HostIds(Ids):
     def types(self) -> GivenTypes:
         return GivenTypes((pd.Index, pd.api.extensions.ExtensionArray), (pd.Series,), (pd.DataFrame,))
 
-    def convert(self, given: Any, what: str) -> Any:
+    def convert(self, given: object, what: str) -> Any:
         if type(given).__module__.partition(".")[0] in ("builtins", "numpy", "pandas"):
             return given
         from prplugin.frames.arrow import as_pandas  # imports narwhals and pyarrow
@@ -53,7 +53,7 @@ class HostIds(Ids):
         # By name, pandas would first build a hash table of the labels; ``iloc[:, position]`` takes twice the time.
         return decode_storage(frame.iloc(axis=1)[position])
 
-    def id_columns(self, given: Any, names: list[Hashable] | None, what: str) -> list[pd.Series]:
+    def id_columns(self, given: object, names: list[Hashable] | None, what: str) -> list[pd.Series]:
         given = self.convert(plain_array(given, what), what)
         if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
             raise InvalidOptionError(f"{what} must be a list, an array, a Series or a frame of ids, not {given!r}.")
@@ -108,10 +108,10 @@ class HostIds(Ids):
         # With an explicit dtype, since pandas infers its string type for objects that are all strings.
         return values if isinstance(values, pd.Series) else pd.Series(values, dtype=values.dtype)
 
-    def to_host(self, column: Any) -> Any:
+    def to_host(self, column: object) -> Any:
         return getattr(column, "array", column)
 
-    def from_host(self, ids: Any, kind: str, dtypes: list[Any]) -> Any:
+    def from_host(self, ids: object, kind: str, dtypes: list[Any]) -> Any:
         return self.like_source(ids, kind, dtypes)
 
     def kind_of(self, column: pd.Series | ObjectColumn, label: str) -> str:
@@ -209,7 +209,7 @@ class HostIds(Ids):
         array = getattr(column, "array", column)
         return array.astype(array.categories.dtype) if isinstance(array.dtype, pd.CategoricalDtype) else array
 
-    def like_categories(self, column: Any, dtypes: list[Any]) -> Any:
+    def like_categories(self, column: object, dtypes: list[Any]) -> Any:
         same = isinstance(dtypes[0], pd.CategoricalDtype) and all(dtype == dtypes[0] for dtype in dtypes)
         return pd.Categorical(column, dtype=dtypes[0]) if same else column
 
@@ -320,7 +320,7 @@ def require_one_column(given: Any, frame_type: type[Any], multi_index_type: type
         raise InvalidOptionError(f"{what} is an array of {given.ndim} dimensions: pass one with one dimension.")
 
 
-def stored_like(dtype: np.dtype[Any], like: Any) -> Any:
+def stored_like(dtype: np.dtype[Any], like: object) -> Any:
     """Convert an integer type of NumPy to the storage of `like`: nullable or Arrow."""
     if isinstance(like, pd.ArrowDtype):
         return pd.ArrowDtype(pa.from_numpy_dtype(dtype))

@@ -55,7 +55,7 @@ def holds_many_objects(column: Any) -> bool:
     return types.is_object_dtype(column.dtype) and len(column) >= MANY_OBJECTS and library.is_available()
 
 
-def factorize_objects(column: Any, *, strings: bool) -> tuple[Integers, Any]:
+def factorize_objects(column: object, *, strings: bool) -> tuple[Integers, Any]:
     """Factorize a Series or an array of objects as `pandas.factorize` does; strings with Arrow, in half the time."""
     objects = np.asarray(column)
     codes: Integers
@@ -99,7 +99,7 @@ def holds_times_with_zones(objects: Any, kind: str) -> bool:
     return len(objects) > 0 and (kind == ZONED or isinstance(objects[0], tuple))
 
 
-def _in_utc(given: Any) -> Any:
+def _in_utc(given: object) -> Any:
     if isinstance(given, tuple):
         return tuple(map(_in_utc, given))
     if not isinstance(given, datetime) or (offset := given.utcoffset()) is None:

@@ -77,7 +77,7 @@ class Ids(ABC):
         """Types accepted for per-vertex arguments."""
 
     @abstractmethod
-    def convert(self, given: Any, what: str) -> Any:
+    def convert(self, given: object, what: str) -> Any:
         """Convert frames and columns of other libraries to `types`; return other objects unchanged."""
 
     def own_frame(self, frame: Frame) -> Frame:
@@ -89,7 +89,7 @@ class Ids(ABC):
         """Return a column of a frame of `types` by position. Its index is arbitrary."""
 
     @abstractmethod
-    def id_columns(self, given: Any, names: list[Hashable] | None, what: str) -> list[Column]:
+    def id_columns(self, given: object, names: list[Hashable] | None, what: str) -> list[Column]:
         """Convert a list, array, Series, Index or frame of ids to columns, one per component of a vertex.
 
         `names`: Names of the components of vertices with several columns; None for a single column.
@@ -111,7 +111,7 @@ class Ids(ABC):
         """
 
     @abstractmethod
-    def numbers_of_array(self, given: Any, label: str, error: type[PageRankError]) -> Floats:
+    def numbers_of_array(self, given: object, label: str, error: type[PageRankError]) -> Floats:
         """Return a copy of an array as float64; raise `error` unless all values are finite and non-negative."""
 
     @abstractmethod
@@ -119,7 +119,7 @@ class Ids(ABC):
         """Return the rows of a Series without a value."""
 
     @abstractmethod
-    def as_column(self, values: Any, label: str = "") -> Column:
+    def as_column(self, values: object, label: str = "") -> Column:
         """Return an array, or a column of pandas, as a Series of the library."""
 
     @abstractmethod
@@ -127,7 +127,7 @@ class Ids(ABC):
         """Return a Series as an array in host memory, for `prplugin.frames.host_ids`."""
 
     @abstractmethod
-    def from_host(self, ids: Any, kind: str, dtypes: list[Any]) -> Column:
+    def from_host(self, ids: object, kind: str, dtypes: list[Any]) -> Column:
         """Return distinct ids, an array in host memory, in the type of the source columns: see `like_source`."""
 
     # --- operations -----------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ def to_json(value: Any, what: str) -> Any:
     return encoded
 
 
-def from_json(encoded: Any) -> Any:
+def from_json(encoded: object) -> Any:
     """Return the value that `to_json` encoded; raise ValueError for anything else."""
     if type(encoded) in PLAIN:
         return encoded

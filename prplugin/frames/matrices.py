@@ -55,10 +55,10 @@ class OnHost(Boundary):
 
     memory_space: MemorySpace  # of the graph
 
-    def convert(self, given: Any, what: str) -> Any:
+    def convert(self, given: object, what: str) -> Any:
         return to_host(given)
 
-    def values(self, array: Any) -> Any:
+    def values(self, array: object) -> Any:
         return to_memory(array, self.memory_space)
 
 
@@ -135,7 +135,7 @@ def adjacency(matrix: Matrix, ids: object = None) -> tuple[Adjacency, Vertices]:
     return graph, Vertices(["vertex"], [positions], ["integer"], boundary=OnHost(graph.memory_space))
 
 
-def _with_ids(graph: Adjacency, given: Any) -> tuple[Adjacency, Vertices]:
+def _with_ids(graph: Adjacency, given: object) -> tuple[Adjacency, Vertices]:
     """Return the graph and its vertices with these ids, which must be distinct, one per row."""
     import pandas as pd
 

@@ -62,7 +62,7 @@ class Output(Boundary):
             return table.to_pandas(types_mapper={nanoseconds: pd.ArrowDtype(nanoseconds)}.get)
         return table if self.backend.is_pyarrow() else nw.from_arrow(table, backend=self.backend).to_native()
 
-    def wrap(self, frame: Any) -> Any:
+    def wrap(self, frame: object) -> Any:
         return frame if self.from_native is None else self.from_native(frame, allow_series=True)
 
 
@@ -78,7 +78,7 @@ def memory_space_of(frame: object) -> MemorySpace:
     return "host"
 
 
-def open_frame(frame: Any) -> tuple[Any, list[Hashable]]:
+def open_frame(frame: object) -> tuple[Any, list[Hashable]]:
     """Return the frame as a narwhals frame or a pyarrow.Table, and its column labels."""
     from prplugin.frames import arrow
 

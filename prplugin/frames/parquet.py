@@ -87,7 +87,7 @@ class _Paths:
     def accepts(self, frame: object) -> bool:
         return isinstance(frame, (str, os.PathLike))
 
-    def memory_space_of(self, frame: str | os.PathLike[str]) -> MemorySpace:
+    def memory_space_of(self, frame: Any) -> MemorySpace:
         return "host" if device_files.unavailable_reason(_size(frame)) else "device"
 
     open_frame = staticmethod(open_frame)

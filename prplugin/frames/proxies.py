@@ -26,10 +26,10 @@ class Proxies(Boundary):
     on_gpu: bool  # whether the cuDF adapter reads the wrapped frame
     proxied: bool  # whether results are proxies, because the edges were
 
-    def convert(self, given: Any, what: str) -> Any:
+    def convert(self, given: object, what: str) -> Any:
         return unwrap(given, on_gpu=self.on_gpu)
 
-    def wrap(self, frame: Any) -> Any:
+    def wrap(self, frame: object) -> Any:
         return sys.modules["cudf.pandas"].as_proxy_object(frame) if self.proxied else frame
 
     def active(self) -> AbstractContextManager[Any]:

@@ -60,7 +60,7 @@ class SavedVertices:
 
     # Rankings hold these two methods, and may never call them.
 
-    def write(self, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> Any:
+    def write(self, ranks: object, rows: Integers | None, labels: Labels | None = None) -> Any:
         return self._vertices.write(ranks, rows, labels)
 
     def plain_ids(self, rows: Integers) -> list[Any]:

@@ -104,7 +104,7 @@ def _read_seed_frame(vertices: Vertices, frame: Any, what: str) -> SeedValues:
     return _seed_values(vertices, sizes, rows, values, Labels(column=ids.take(seed, first)))
 
 
-def _distribution(vertices: Vertices, given: Any, what: str) -> tuple[list[Any], Floats]:
+def _distribution(vertices: Vertices, given: object, what: str) -> tuple[list[Any], Floats]:
     """Return the id columns and the values of one of several distributions."""
     if is_array(given):
         values = vertices.values_of(given, what)

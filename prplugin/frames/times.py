@@ -113,7 +113,7 @@ class Clock:
             return 0.0
         return float(min((self.latest - self.origin) / self.half_life, Fraction(4 * MAX_HALF_LIVES)))
 
-    def _parse_duration(self, name: str, given: Any, label: str) -> Fraction | None:
+    def _parse_duration(self, name: str, given: object, label: str) -> Fraction | None:
         """Return a positive duration in nanoseconds, or in the unit of the numbers; None for None."""
         if given is None:
             return None
@@ -141,7 +141,7 @@ class Clock:
             raise InvalidOptionError(f"{name} must be positive, not {given!r}.")
         return _nanoseconds(duration.to_timedelta64())
 
-    def _parse_now(self, given: Any, label: str) -> Fraction:
+    def _parse_now(self, given: object, label: str) -> Fraction:
         """Return the option `now` in nanoseconds since 1970, or in the unit of the numbers."""
         if self.kind == "numbers":
             number = _exact_number(given) if _is_number(given) else None
@@ -313,7 +313,7 @@ def _refused_times(column: pd.Series, label: str, rows: Integers, fault: str, re
     return refusal(InvalidEdgesError, RefusedRows(format_message, rows.size, rows[:3].tolist(), shown))
 
 
-def _timestamps(ticks: Any, unit: str, *, with_zone: bool) -> _Times:
+def _timestamps(ticks: object, unit: str, *, with_zone: bool) -> _Times:
     kind = "timestamps with a time zone" if with_zone else "timestamps"
     return _Times(ticks, Fraction(_NANOSECONDS[unit]), kind)
 

@@ -45,11 +45,11 @@ def ids_in(memory_space: MemorySpace) -> Ids:
 class Boundary:
     """Conversions between the libraries of the user and of the vertices; by default none. Pickled with each ranking."""
 
-    def convert(self, given: Any, what: str) -> Any:
+    def convert(self, given: object, what: str) -> Any:
         """Convert a per-vertex argument, or an entry of a list of them; `what` names it in messages."""
         return given
 
-    def values(self, array: Any) -> Any:
+    def values(self, array: object) -> Any:
         """Move an array of values or positions to the memory space of the graph."""
         return array
 
@@ -57,7 +57,7 @@ class Boundary:
         """Return a frame of results; `parts` holds the component of a vertex in each column, or None for no vertex."""
         return ids.frame_of(names, columns)
 
-    def wrap(self, frame: Any) -> Any:
+    def wrap(self, frame: object) -> Any:
         """Convert a frame or a column of results."""
         return frame
 
@@ -102,12 +102,12 @@ class Vertices:
         with self.boundary.active(), self.ids.active():
             yield
 
-    def converted(self, given: Any, what: str) -> Any:
+    def converted(self, given: object, what: str) -> Any:
         """Convert a per-vertex argument, or an entry of a list of them, to the types of the library."""
         return self.ids.convert(self.boundary.convert(plain_array(given, what), what), what)
 
     @contextmanager
-    def reading(self, given: Any) -> Iterator[None]:
+    def reading(self, given: object) -> Iterator[None]:
         """Return a context manager for reading a per-vertex argument, in the syntax of whose library messages are."""
         with self.active(), casts_of(type(given).__module__.partition(".")[0]):
             yield
@@ -128,7 +128,7 @@ class Vertices:
         with self.active():
             return plain_ids(self.series, rows)
 
-    def id_columns(self, given: Any, what: str) -> list[Any]:
+    def id_columns(self, given: object, what: str) -> list[Any]:
         """Return ids as a list of columns, one per component of a vertex."""
         return self.ids.id_columns(given, self.names if len(self.names) > 1 else None, what)
 
@@ -189,7 +189,7 @@ class Vertices:
             found = frame if len(self.names) > 1 else frame[self.names[0]]
         return self.boundary.wrap(found)
 
-    def read_values(self, given: Any, what: str) -> Floats:
+    def read_values(self, given: object, what: str) -> Floats:
         """Convert a distribution over vertices to an array of n float64, not normalized, 0 for absent vertices.
 
         `given`: A dict, a Series indexed by vertex, or a frame with the columns `vertex` (or several) and `values`; a
@@ -203,7 +203,7 @@ class Vertices:
         with self.reading(given):
             return self.boundary.values(self.values_of(self.converted(given, what), what))
 
-    def read_entries(self, given: Any, what: str) -> tuple[Integers, Floats]:
+    def read_entries(self, given: object, what: str) -> tuple[Integers, Floats]:
         """Return the positions and the values of the vertices of a distribution; see `read_values`."""
         with self.reading(given):
             given = self.converted(given, what)
@@ -231,7 +231,7 @@ class Vertices:
         vector[rows] = values
         return vector
 
-    def _entries(self, given: Any, what: str) -> tuple[Integers, Floats]:
+    def _entries(self, given: object, what: str) -> tuple[Integers, Floats]:
         if isinstance(given, self.ids.types.frames) and SEED in given.columns and SEED not in self.names:
             raise InvalidOptionError(
                 f"{what} is a frame with a column {SEED!r}, and is one distribution. For many rankings pass it as "
@@ -240,7 +240,7 @@ class Vertices:
         columns, values = self.ids_and_numbers(given, what)
         return self.known_positions(columns, what), values
 
-    def read_positions(self, given: Any, what: str, *, may_be_empty: bool = False) -> Integers:
+    def read_positions(self, given: object, what: str, *, may_be_empty: bool = False) -> Integers:
         """Return the positions of vertices, in the given order; raise for repeated vertices."""
         with self.reading(given):
             given = self.converted(given, what)
@@ -253,7 +253,7 @@ class Vertices:
                 raise InvalidOptionError(f"{what} is empty: it must name at least one vertex.")
             return self.known_positions(columns, what)
 
-    def ids_and_numbers(self, given: Any, what: str) -> tuple[list[Any], Floats]:
+    def ids_and_numbers(self, given: object, what: str) -> tuple[list[Any], Floats]:
         """Return the id columns and the values of a distribution; values are 1 if only vertices are given."""
         values: Any
         ids = self.ids
@@ -272,7 +272,7 @@ class Vertices:
             raise InvalidOptionError(f"{what} is empty: it must give a positive value to at least one vertex.")
         return columns, values
 
-    def _ids_and_values(self, given: Any, what: str) -> tuple[list[Any], Any]:
+    def _ids_and_values(self, given: object, what: str) -> tuple[list[Any], Any]:
         """Return the id columns and the value column of a dict, Series or frame."""
         if isinstance(given, Mapping):
             import pandas as pd  # loaded with every library that has columns

@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 
 from prplugin.cpu import library, sorting
-from prplugin.cpu.normalization import inverse_out_weight, normalized_weights
 from prplugin.cpu.sorting import offsets_of, stable_order
 from prplugin.cpu.sums import GroupSums
 from prplugin.machine import this_machine
@@ -25,6 +24,9 @@ SAMPLES, SAMPLE_EDGES = 4, 2048
 
 NEIGHBORS = 8
 """Vertices whose float32 contributions are in the same sector of 32 bytes, the unit of memory access of a GPU."""
+
+CHUNK = 1 << 16
+"""Edges at a time, so that temporary arrays stay in the cache."""
 
 
 class Adjacency:
@@ -115,7 +117,7 @@ class Adjacency:
 
     @cached_property
     def inverse_out_weight(self) -> Floats:
-        """Factor of the ranks on the host in contributions: see `prplugin.cpu.normalization.inverse_out_weight`."""
+        """Factor of the ranks on the host in contributions: see `inverse_out_weight`."""
         return inverse_out_weight(self.out_weight, weighted=self.weighted)
 
     @cached_property
@@ -241,3 +243,25 @@ def sectors_per_edge(sources: Integers) -> float:
     begins = np.linspace(0, sources.size - SAMPLE_EDGES, SAMPLES).astype(np.int64).tolist()
     sectors = np.sort([to_host(sources[first : first + SAMPLE_EDGES]) // NEIGHBORS for first in begins])
     return float(1 + np.count_nonzero(np.diff(sectors), axis=1).mean()) / SAMPLE_EDGES
+
+
+def inverse_out_weight(out_weight: Floats, *, weighted: bool) -> Floats:
+    """Return 1 / W of each vertex, 0 for dangling ones.
+
+    For weighted graphs it returns 1 instead of 1 / W: edges carry normalized weights w / W, as 1 / W overflows for
+    subnormal W.
+    """
+    not_dangling = out_weight > 0
+    if weighted:
+        return not_dangling.astype(np.float64)
+    return np.divide(1.0, out_weight, out=np.zeros(out_weight.size), where=not_dangling)
+
+
+def normalized_weights(weights: Floats, sources: Integers, out_weight: Floats) -> Floats:
+    """Return w / W for each edge, with the out-weight W of its source; 0 where W is 0 (a dangling source)."""
+    normalized = np.zeros_like(weights)
+    for first in range(0, weights.size, CHUNK):
+        chunk = slice(first, first + CHUNK)
+        of_source = out_weight.take(sources[chunk])
+        np.divide(weights[chunk], of_source, out=normalized[chunk], where=of_source > 0)
+    return normalized

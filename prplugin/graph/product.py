@@ -7,10 +7,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from prplugin.cpu.normalization import normalized_weights
 from prplugin.cpu.sorting import rows_of
 from prplugin.cpu.sums import GroupSums
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.adjacency import Adjacency, normalized_weights
 from prplugin.types.edges import Floats, GroupedEdges
 
 Product: TypeAlias = Callable[[Floats], Floats]

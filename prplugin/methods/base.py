@@ -16,7 +16,6 @@ from prplugin.graph.memory import Memory
 from prplugin.graph.problem import Problem, Seeds
 from prplugin.machine import Machine
 from prplugin.numerics.rounding import StepRounding
-from prplugin.options import Options, allows_float32
 from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats
 
@@ -50,7 +49,7 @@ class Step(Protocol):
     def start(self, ranks: Any) -> None:
         """Set the ranks to x_0: an array in host or device memory, which is not altered, or one number for all."""
 
-    def __call__(self, moves: Any = None) -> Sums:
+    def __call__(self, moves: Array | None = None) -> Sums:
         """Replace the ranks x by y = G x; write y - x to `moves`, float32 of the shape of the ranks, if given."""
 
     def advance(self, goal: float, budget: int) -> tuple[Any, Sums | None]:
@@ -155,8 +154,3 @@ class Method(Protocol):
     memory: Memory
     cost: Callable[[Adjacency, Machine], float]  # optional
     prepare: Callable[Concatenate[Problem, Machine, ...], Step]
-
-
-def starts_in_float32(step: Step, options: Options) -> bool:
-    """Return whether a ranking starts with float32 contributions: where that is faster and the options allow it."""
-    return step.float32_is_faster and allows_float32(options)

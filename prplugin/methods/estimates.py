@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from traceback import clear_frames
 from typing import Any, Literal, NamedTuple, get_args
 
 from prplugin.cpu import library
-from prplugin.errors import MethodUnavailableError, OutOfMemoryError, counted
+from prplugin.errors import MethodUnavailableError, counted
 from prplugin.gpu import runtime
+from prplugin.gpu.runtime import SPACE
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import NOTHING, Counts, Footprint, footprint
 from prplugin.machine import Machine, bytes_available, this_machine
@@ -23,8 +21,6 @@ from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import index_dtype
 
 Ids = Literal["int32", "int64", "string"]
-
-SPACE = {"device": "the GPU's memory", "host": "this machine's memory"}
 
 
 class MethodEstimate(NamedTuple):
@@ -197,18 +193,6 @@ def _on_host(graph: Counts, ids: Ids, id_bytes: int) -> int:
 
 
 # --- when memory runs out -----------------------------------------------------------------------------------------
-
-
-@contextmanager
-def explain_oom(plan: Callable[[], str]) -> Iterator[None]:
-    """Raise `OutOfMemoryError` with the requirements that `plan` returns, if memory runs out within."""
-    try:
-        yield
-    except MemoryError as error:
-        of_gpu = isinstance(error, OutOfMemoryError)  # raised by `runtime.device_allocation`
-        cause = error.__cause__ if of_gpu and error.__cause__ is not None else error
-        clear_frames(cause.__traceback__)  # frees the arrays of these frames, even if the error is kept
-        raise OutOfMemoryError(f"{SPACE['device' if of_gpu else 'host']} ran out: {cause}. {plan()}") from error
 
 
 def describe_method_memory(graph: Adjacency | Counts, name: str, machine: Machine) -> str:

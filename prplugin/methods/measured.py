@@ -25,7 +25,7 @@ from prplugin.errors import InvalidOptionError, MethodUnavailableError, OutOfMem
 from prplugin.gpu import runtime
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
-from prplugin.methods.base import Method, Step, starts_in_float32
+from prplugin.methods.base import Method, Step
 from prplugin.methods.registry import contenders
 from prplugin.options import Options, allows_float32, likely_steps
 from prplugin.types.arrays import synchronize
@@ -143,7 +143,7 @@ def timed(method: Method, problem: Problem, machine: Machine, options: Options, 
 
     def started() -> Step:
         step = method.prepare(problem, machine, **options.method_options)
-        if starts_in_float32(step, options):
+        if step.float32_is_faster and allows_float32(options):
             step.set_contribution_dtype("float32")
         step.start(1.0 / problem.adjacency.n)
         synchronize("device" if method.runs_on == "gpu" else "host")

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from prplugin.cpu import library
-from prplugin.cpu.sums import fan_in_for, group_sum_depth
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import SeedsStep, Step, Sums
 from prplugin.numerics.extrapolation import Depth, depth_for
-from prplugin.numerics.rounding import StepRounding, rounding_depth
+from prplugin.numerics.rounding import StepRounding, fan_in_for, group_sum_depth, rounding_depth
 from prplugin.options import validate_int
-from prplugin.types.arrays import to_host
+from prplugin.types.arrays import Array, to_host
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Floats
 
@@ -129,7 +126,7 @@ class NativeStep(Step):
     def start(self, ranks: Floats | float) -> None:
         self._pull.start(to_host(ranks), self._dtype)
 
-    def __call__(self, moves: Any = None) -> Sums:
+    def __call__(self, moves: Array | None = None) -> Sums:
         return Sums(float(self._pull.iterate(1)[-1]), self._pull.largest)
 
     def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:

@@ -17,7 +17,7 @@ from prplugin.machine import Machine
 from prplugin.methods.base import Step, Sums
 from prplugin.methods.engines.host_step import CHUNK, HostStep
 from prplugin.numerics.rounding import StepRounding, rounding_depth
-from prplugin.types.arrays import to_host
+from prplugin.types.arrays import Array, to_host
 from prplugin.types.edges import Floats
 
 name = "numpy"
@@ -102,7 +102,7 @@ class _Pull(HostStep):
         self._x[:] = to_host(ranks)
         self._change = math.inf
 
-    def __call__(self, moves: Any = None) -> Sums:
+    def __call__(self, moves: Array | None = None) -> Sums:
         if moves is None and self._mixes:  # mixing has ended: it does not pay
             self._mixing_from, self._mixes = math.inf, False
         x = self._x

@@ -17,6 +17,23 @@ def rounding_depth(terms: int, fan_in: int = FAN_IN) -> int:
     return additions + max(terms - 1, 0)
 
 
+def fan_in_for(longest: int) -> int:
+    """Return the number of terms, and of sums, added at a time, such that three levels reach `longest` terms."""
+    fan_in = FAN_IN
+    while fan_in**3 < longest:
+        fan_in += 1
+    return fan_in
+
+
+def group_sum_depth(longest: int) -> int:
+    """Return the rounding depth of a sum of up to `longest` terms by `GroupSums`, or by kernels of the same order.
+
+    The three summands are additions within a piece, within a group of pieces, and of those groups.
+    """
+    fan_in = fan_in_for(longest)
+    return min(longest, fan_in) + min(longest // fan_in + 1, fan_in) + longest // fan_in**2 + 1
+
+
 def compensated_depth(terms: int) -> int:
     """Return the rounding depth of a compensated sum of up to `terms` terms, for any order of additions.
 

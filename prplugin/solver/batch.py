@@ -21,7 +21,7 @@ import numpy as np
 from prplugin.cpu.sums import total
 from prplugin.graph.problem import Problem, Seeds
 from prplugin.machine import Machine
-from prplugin.methods.base import SeedsStep
+from prplugin.methods.base import Method, SeedsStep
 from prplugin.options import Options, proves
 from prplugin.solver.acceleration.direct import DIRECT_AFTER, DirectSolver, SlowConvergence, is_small
 from prplugin.solver.solve import WatchOf, solve
@@ -45,7 +45,7 @@ class Batch(NamedTuple):
 
 
 def batches(
-    method: Any,
+    method: Method,
     problem: Problem,
     seeds: Seeds,
     start: Floats | None,
@@ -84,7 +84,7 @@ def batches(
 
 
 def _one_by_one(
-    method: Any, problem: Problem, seeds: Seeds, start: Floats | None, options: Options, machine: Machine,
+    method: Method, problem: Problem, seeds: Seeds, start: Floats | None, options: Options, machine: Machine,
     watch: WatchOf,
 ) -> Iterator[Batch]:  # fmt: skip
     """Rank each seed individually; yield one `Batch` for each `AT_A_TIME` seeds."""
@@ -102,8 +102,8 @@ def _one_by_one(
 
 
 def _rank_into(
-    batch: Batch, place: int, method: Any, problem: Problem, start: Floats | float, options: Options, machine: Machine,
-    watch: WatchOf, solver: DirectSolver,
+    batch: Batch, place: int, method: Method, problem: Problem, start: Floats | float, options: Options,
+    machine: Machine, watch: WatchOf, solver: DirectSolver,
 ) -> None:  # fmt: skip
     """Rank one seed of a batch individually, after the iterations that the batch has made, and write its results."""
     step, adjacency = method.prepare(problem, machine, **options.method_options), problem.adjacency

@@ -34,8 +34,7 @@ import numpy as np
 from prplugin.methods.base import Step, Sums
 from prplugin.options import Options
 from prplugin.solver.acceleration.base import Now, Proposal, Strategy, moves_of, proposal
-from prplugin.solver.certificate import Certificate
-from prplugin.solver.stopping import is_met
+from prplugin.solver.certificate import Certificate, is_met
 from prplugin.solver.top_k import OrderProof
 from prplugin.types.order import Order
 

@@ -17,14 +17,13 @@ from typing import TypeAlias
 import numpy as np
 
 from prplugin.cpu.sums import total, totals
-from prplugin.methods.base import Step, starts_in_float32
-from prplugin.options import Options, proves
+from prplugin.methods.base import Step
+from prplugin.options import Options, allows_float32, proves
 from prplugin.solver.acceleration.anderson import AndersonMixing
 from prplugin.solver.acceleration.base import OwnIterations, Strategy
 from prplugin.solver.acceleration.direct import SlowConvergence
-from prplugin.solver.certificate import Certificate
+from prplugin.solver.certificate import Certificate, goal_in_float32, goal_of, step_budget
 from prplugin.solver.loop import BoundWatch, Outcome, Phase, iterate, iterate_batch
-from prplugin.solver.stopping import goal_in_float32, goal_of, step_budget
 from prplugin.solver.top_k import OrderProof
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats
@@ -92,7 +91,7 @@ def solve(
         else:
             iterate_batch(step, phase, state, on_bound)
 
-    narrow = budget > 1 and starts_in_float32(step, options)
+    narrow = budget > 1 and step.float32_is_faster and allows_float32(options)
     if narrow:
         step.set_contribution_dtype("float32")
     step.start(start)

@@ -122,7 +122,7 @@ def finite_numbers(given: Any) -> Any:
     return floats if not floats.size or (floats.min() >= 0 and floats.max() < np.inf) else None
 
 
-def to_python(value: Any) -> Any:
+def to_python(value: object) -> Any:
     """Return a NumPy scalar as a Python object, whose repr does not name the type."""
     return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
 

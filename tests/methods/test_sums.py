@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from method_params import examples
 
 from prplugin.cpu import compensated, pull
-from prplugin.cpu.sums import GroupSums, fan_in_for, group_sum_depth, total
-from prplugin.numerics.rounding import FAN_IN, rounding_depth
+from prplugin.cpu.sums import GroupSums, total
+from prplugin.numerics.rounding import FAN_IN, fan_in_for, group_sum_depth, rounding_depth
 
 U = Fraction(1, 2**53)
 

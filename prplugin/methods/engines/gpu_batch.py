@@ -121,7 +121,7 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
         )  # fmt: skip
         self._total(grid, starting=True)
 
-    def __call__(self, moves: Any = None) -> Sums:
+    def __call__(self, moves: Array | None = None) -> Sums:
         pieces, crossings = self._pieces, self._crossing.size
         grid = min(runtime.blocks_for(pieces.count, GROUPS), BLOCKS)
         crossing_grid = min(self._long_crossings - (self._long_crossings - crossings) // GROUPS, CROSSING_BLOCKS)

@@ -261,7 +261,7 @@ class MergeStep(MergedRows):
         self._latest, self._change = (self._starting, self._begun), np.inf
         self._phase = min(self._phase, BEGINNING)
 
-    def __call__(self, moves: Any = None) -> Sums:
+    def __call__(self, moves: Array | None = None) -> Sums:
         return self._launch_iterations(1)[0][0]  # a single iteration only enters the history
 
     def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:

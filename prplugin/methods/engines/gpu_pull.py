@@ -18,6 +18,7 @@ from prplugin.methods.base import Sums
 from prplugin.methods.engines.device_mixing import MixedOnDevice
 from prplugin.numerics.extrapolation import depth_for
 from prplugin.numerics.rounding import StepRounding
+from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats, Integers
 
 THREADS = 256
@@ -106,7 +107,7 @@ class DeviceStep(MixedOnDevice):
         runtime.launch(self._begin, self._blocks, THREADS, self._n, *arrays)
         runtime.launch(self._total, 1, BLOCKS, self._blocks, self._partials, self._totals)
 
-    def __call__(self, moves: Any = None) -> Sums:
+    def __call__(self, moves: Array | None = None) -> Sums:
         self._pull(self._contributions, self._row_sums)
         runtime.launch(
             self._finish, self._blocks, THREADS, self._n, self._alpha, self._row_sums, *self._vectors,
@@ -124,7 +125,7 @@ class DeviceStep(MixedOnDevice):
 
 
 def inverse_out_weight(adjacency: Adjacency) -> Floats:
-    """Do the same as `prplugin.cpu.normalization.inverse_out_weight` on the GPU."""
+    """Do the same as `prplugin.graph.adjacency.inverse_out_weight` on the GPU."""
     out_weight = cupy.asarray(adjacency.out_weight)
     flow: Floats = cupy.empty(adjacency.n)
     grid = min(runtime.blocks_for(adjacency.n, THREADS), BLOCKS)

@@ -9,10 +9,10 @@ import numpy as np
 
 from prplugin.cpu import batch as kernels
 from prplugin.cpu.pull import BLOCK_ROWS
-from prplugin.cpu.sums import fan_in_for, totals
+from prplugin.cpu.sums import totals
 from prplugin.graph.problem import Problem, Seeds
 from prplugin.methods.base import SeedsStep, Sums
-from prplugin.numerics.rounding import StepRounding
+from prplugin.numerics.rounding import StepRounding, fan_in_for
 from prplugin.types.arrays import Array, to_host
 from prplugin.types.edges import Floats
 
@@ -140,7 +140,7 @@ class NativeBatch(SeedsStep):
         )  # fmt: skip
         return self._per_seed(sweeps), None
 
-    def __call__(self, moves: Any = None) -> Sums:
+    def __call__(self, moves: Array | None = None) -> Sums:
         if self._chosen is None:
             self._fill_panels(np.dtype(np.float64))
         kernels.step(*self._panels, self._chosen, *self._factors(), self._ranks, self._threads)

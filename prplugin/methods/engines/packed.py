@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from prplugin.cpu import normalization, packing
+from prplugin.cpu import packing
 from prplugin.cpu.packing import PIECE
 from prplugin.cpu.sorting import offsets_of
 from prplugin.cpu.threads import Piece
+from prplugin.graph import adjacency
 from prplugin.graph.adjacency import group_sizes
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats, Integers
@@ -79,7 +80,7 @@ def normalized_weights(rows: Rows, out_weight: Floats, dtype: DTypeLike, threads
     """
     for parts in _parts(rows, threads):
         sources, weights, _ = _sorted(rows, parts, threads)
-        yield normalization.normalized_weights(weights, sources, out_weight).astype(dtype, copy=False)
+        yield adjacency.normalized_weights(weights, sources, out_weight).astype(dtype, copy=False)
 
 
 def row_begins(rows: Integers, continued: Any) -> Integers:

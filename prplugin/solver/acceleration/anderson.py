@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from prplugin.methods.base import Step
 from prplugin.numerics.extrapolation import depth_for, mixing_weights
 from prplugin.solver.acceleration.base import Now, Proposal, Strategy
-from prplugin.solver.stopping import steps_left
+from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats
 
 MIN_STEPS_LEFT = 4
@@ -103,3 +104,14 @@ def _gains_little(products: Floats, weights: Floats) -> Any:
     last, before = products[..., -1, -1], products[..., -2, -2]
     with np.errstate(all="ignore"):
         return (last < before) & (mixed_norm > last * (last / before) ** MIN_GAIN)
+
+
+def steps_left(live: Array, before: Array, change: Array, goal: float) -> Any:
+    """Estimate the plain steps until the change reaches its goal, from the ratio of the last two changes.
+
+    Infinity if the changes do not decrease, or if there is no goal; 0 for a seed whose iteration has ended.
+    """
+    with np.errstate(all="ignore"):
+        left = np.log(goal / np.asarray(change)) / np.log(change / np.asarray(before))
+    left = np.where((change < before) & np.isfinite(before) & (goal > 0), np.maximum(left, 0.0), math.inf)
+    return np.where(live, left, 0.0)[()]
