@@ -328,6 +328,26 @@ def draw_streamed(picture: Picture) -> int:
     return 242
 
 
+def draw_packed(picture: Picture) -> int:
+    picture.text(16, 75, "in GPU memory")
+    widths = (3, 2, 5, 3, 1, 4, 2, 4)
+    for k, width in enumerate(widths):
+        x = 120 + 17 * sum(widths[:k])
+        picture.box(x, 62, 17 * width - 2, 18, WORKERS[k], f"{width} bits")
+        picture.line(x + 8.5 * width - 1, 84, 142 + 52 * k, 106)
+        picture.box(120 + 52 * k, 110, 44, 18, WORKERS[k], f"{k}")
+    picture.text(16, 124, "threads decode")
+    for k in range(len(widths)):
+        picture.line(142 + 52 * k, 132, 142 + 52 * k, 150)
+    picture.box(120, 154, 148, 18, MEMORY, "sum of row 0")
+    picture.box(276, 154, 96, 18, MEMORY, "sum of row 1")
+    picture.box(380, 154, 148, 18, MEMORY, "sum of row 2")
+    picture.text(16, 168, "scan by rows")
+    picture.text(16, 200, "Distances between sources have as many bits as the largest of their group. Nothing is copied after")
+    picture.text(16, 216, "the first iteration, and the edges are never unpacked in memory.")
+    return 232
+
+
 def draw_dense(picture: Picture) -> int:
     edges = {(r, (r + 3 * k + 1) % 8) for r, degree in enumerate(IN_DEGREES) for k in range(degree)}
     for r in range(8):
@@ -358,6 +378,7 @@ PICTURES: dict[str, tuple[str, Callable[[Picture], int]]] = {
     "cpu-split": ("cpu-split: heads on the GPU, tails on the CPU", draw_cpu_split),
     "expanded": ("expanded: contributions in edge order", draw_expanded),
     "streamed": ("streamed: edges pass through two buffers", draw_streamed),
+    "packed": ("packed: edges stay compressed in GPU memory", draw_packed),
     "dense": ("dense: matrix of all pairs", draw_dense),
 }
 
