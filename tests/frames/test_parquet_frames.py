@@ -20,6 +20,7 @@ import pytest
 import prplugin
 from prplugin.frames import device_files, row_groups
 from prplugin.gpu import runtime
+from prplugin.machine import this_machine
 
 ROWS, GROUP = 2_000, 170
 
@@ -440,7 +441,13 @@ def logged(caplog):
     [
         ((), False, True, "auto", "cuDF is not installed"),
         ((), True, False, "auto", "there is no NVIDIA GPU"),
-        ((), True, True, "auto", "its import pays for files of 100,000,000 bytes or more"),
+        (
+            (),
+            True,
+            True,
+            "auto",
+            f"its import pays for files of {110_000_000 * this_machine().threads:,} bytes or more",
+        ),
         (("cudf",), True, True, "native", "the call reads on the host"),
         (("cudf", "cudf.pandas"), True, True, "auto", "cudf.pandas is in use"),
         (("cudf",), True, True, "auto", "no GPU here"),
