@@ -90,6 +90,7 @@ BYTES: dict[str, str | Callable[[Mapping[str, Any]], int]] = {
     # Layouts of methods.
     "cut.cut": "cuts",
     "propagation_blocking_layout.count": "cuts sources chunks",
+    "propagation_blocking_layout.add_up": "chunks ends begins begins tile_ends",
     "propagation_blocking_layout.arrange": "cuts sources chunks ends begins tile_sources chunk_by_piece piece_edges",
     "propagation_blocking_layout.arrange_normalized_weights": "cuts begins piece_edges normalized_weights arranged",
     "normalized_weights.normalized_weights": "sources weights out_weights normalized_weights",

@@ -339,7 +339,7 @@ class LocalGraph:
         equal = None
         if options.certified:
             known: dict[int, float] = defaultdict(float, zip(rows.tolist(), values.tolist(), strict=True))
-            equal = EqualRanks(self.adjacency, lambda: [known]).equal  # type: ignore[list-item]  # looked up by vertex
+            equal = EqualRanks(self.adjacency, lambda: [known]).equal
         seeds = rows, normalised(values, "personalization")
         return self._local.rank(edges, seeds, options, wanted, equal=equal)
 

@@ -343,7 +343,9 @@ def draw_packed(picture: Picture) -> int:
     picture.box(276, 154, 96, 18, MEMORY, "sum of row 1")
     picture.box(380, 154, 148, 18, MEMORY, "sum of row 2")
     picture.text(16, 168, "scan by rows")
-    picture.text(16, 200, "Distances between sources have as many bits as the largest of their group. Nothing is copied after")
+    picture.text(
+        16, 200, "Distances between sources have as many bits as the largest of their group. Nothing is copied after"
+    )
     picture.text(16, 216, "the first iteration, and the edges are never unpacked in memory.")
     return 232
 

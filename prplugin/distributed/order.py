@@ -7,7 +7,7 @@ these need edges or values of a vertex, its owner sends them. All functions and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -125,7 +125,8 @@ class SharedEqualRanks(EqualRanks):
         run = slice(*to_host(offsets[row : row + 2]).tolist())
         return to_host(self._positions[sources[run]]), None if weights is None else to_host(weights[run])
 
-    def _at(self, array: Array, rows: list[int]) -> list[Any]:
+    def _at(self, array: Array | Mapping[int, float], rows: list[int]) -> list[Any]:
+        assert not isinstance(array, Mapping)
         wanted = np.array(rows, np.int64)
         owner = np.searchsorted(self._offsets, wanted, side="right") - 1
         own = namespace(array).asarray(wanted[owner == self._communicator.rank] - self._own.start)

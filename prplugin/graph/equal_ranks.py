@@ -14,7 +14,7 @@ The search is sound but not complete.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -43,13 +43,16 @@ class EqualRanks:
     Failed searches are not cached, since more accurate ranks may help. Weights and values are
     compared in float64.
 
-    `read_vectors`: Called before the first search; returns v and w as n float64 each before normalization, which could
-    round different values to equal ones. Omits uniform ones.
+    `read_vectors`: Called before the first search; returns v and w before normalization, which could round different
+    values to equal ones: as n float64 each, or by vertex. Omits uniform ones.
     `m`: Number of edges of the whole graph, if `adjacency` is a part of it.
     """
 
     def __init__(
-        self, adjacency: Adjacency, read_vectors: Callable[[], Sequence[Floats]], m: int | None = None
+        self,
+        adjacency: Adjacency,
+        read_vectors: Callable[[], Sequence[Floats | Mapping[int, float]]],
+        m: int | None = None,
     ) -> None:
         self._adjacency, self._read_vectors = adjacency, read_vectors
         self._parents: dict[int, int] = {}
@@ -83,7 +86,7 @@ class EqualRanks:
         return self._adjacency.out_weight  # cached, since it may be a conversion of all n
 
     @cached_property
-    def _vectors(self) -> Sequence[Floats]:
+    def _vectors(self) -> Sequence[Floats | Mapping[int, float]]:
         return self._read_vectors()
 
     def _root(self, vertex: int) -> int:
@@ -135,7 +138,9 @@ class EqualRanks:
         runs = [slice(begin, begin + size) for begin in begins]
         return [(to_host(sources[run]), None if weights is None else to_host(weights[run])) for run in runs]
 
-    def _at(self, array: Array, rows: list[int]) -> list[Any]:
+    def _at(self, array: Array | Mapping[int, float], rows: list[int]) -> list[Any]:
+        if isinstance(array, Mapping):
+            return [array[row] for row in rows]
         values: list[Any] = to_host(array[namespace(array).asarray(rows)]).tolist()
         return values
 

@@ -297,7 +297,7 @@ def test_out_of_memory_error_keeps_no_locals():
         events.clear()
         raise MemoryError(type(large).__name__)
 
-    with pytest.raises(prplugin.OutOfMemoryError) as caught, estimates.explain_oom(lambda: "It needs more."):
+    with pytest.raises(prplugin.OutOfMemoryError) as caught, runtime.explain_oom(lambda: "It needs more."):
         work()
     assert str(caught.value) == "this machine's memory ran out: Large. It needs more."
     assert events == ["freed"]
