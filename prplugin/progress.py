@@ -7,7 +7,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from prplugin.errors import InvalidOptionError
 
@@ -21,7 +22,8 @@ REDRAWN_SECONDS = 0.2
 """Interval in seconds at which the bar in a notebook is redrawn."""
 
 
-class State(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class State:
     """The state of a call of `pagerank` or `Graph.rank`.
 
     Attributes
