@@ -32,7 +32,7 @@ class Communicator(Protocol):
         """Return the values of all ranks on every rank, in the order of ranks. Values are small host objects."""
 
     def all_to_all_arrays(self, arrays: Sequence[Any]) -> list[Any]:
-        """Exchange one-dimensional arrays of the same dtype. Arrays in device memory are not copied to the host."""
+        """Exchange vectors of one dtype and memory space. Those in device memory are not copied to the host."""
 
 
 def all_reduce_sum(communicator: Communicator, values: object) -> Any:

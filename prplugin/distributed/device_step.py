@@ -42,7 +42,6 @@ def prepare(communicator: DeviceRanks, shard: Shard, options: Options) -> tuple[
 
     Return its name, and a function that prepares the step of one ranking after another.
 
-
     Raise MethodUnavailableError if the requested method cannot run on the part of some rank.
     """
     candidates = [

@@ -97,8 +97,8 @@ def _shuffle(
     def shuffle(column: Array | None) -> Any:
         if column is None:
             return None
-        exchange = communicator.all_to_all if namespace(column) is np else communicator.all_to_all_arrays
-        arrays = exchange(split(column[order if namespace(column) is not np else to_host(order)], sizes))
+        there = to_host(order) if namespace(column) is np else order
+        arrays = communicator.all_to_all_arrays(split(column[there], sizes))
         return namespace(column).concatenate([arrays[rank][begin:end] for _, rank, begin, end in received])
 
     return Rows(*map(shuffle, rows))

@@ -161,6 +161,8 @@ class DeviceRanks(Mailbox):
     def all_to_all_arrays(self, arrays: Sequence[Any]) -> list[Any]:
         if self.size == 1:
             return list(arrays)
+        if isinstance(arrays[0], np.ndarray):
+            return self.all_to_all(arrays)
         sizes = [sent[self.rank] for sent in self.all_gather([array.size for array in arrays])]
         began = time.perf_counter()
         out = [cupy.ascontiguousarray(array) for array in arrays]

@@ -107,8 +107,8 @@ class SharedEqualRanks(EqualRanks):
 
     def __init__(self, communicator: Communicator, shard: Shard, vectors: Sequence[Floats]) -> None:
         super().__init__(shard.adjacency, lambda: vectors, shard.m)
-        self._communicator, self._offsets = communicator, shard.offsets
-        self._own = own = range(*shard.offsets[communicator.rank :][:2])
+        self._communicator, self._owners_of = communicator, shard.owners_of
+        self._own = own = shard.owned_by(communicator.rank)
         positions = namespace(shard.adjacency.out_weight).arange(own.start, own.stop)
         self._positions = of_ghosts(communicator, shard.ghost_sources, positions)
 
@@ -128,7 +128,7 @@ class SharedEqualRanks(EqualRanks):
     def _at(self, array: Array | Mapping[int, float], rows: list[int]) -> list[Any]:
         assert not isinstance(array, Mapping)
         wanted = np.array(rows, np.int64)
-        owner = np.searchsorted(self._offsets, wanted, side="right") - 1
+        owner = self._owners_of(wanted)
         own = namespace(array).asarray(wanted[owner == self._communicator.rank] - self._own.start)
         values = np.empty(wanted.size)
         for rank, sent in enumerate(self._communicator.all_gather(to_host(array[own]))):

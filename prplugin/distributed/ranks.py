@@ -80,9 +80,12 @@ def rank_shard(
     stages, sent, waited = Stages(), communicator.bytes_sent, communicator.wait_seconds
     watch = Watch(report)
     vertices = GraphVertices.of(communicator, shard, names)
-    posed = _Posed.read(vertices, given)
-    vectors = [vertices.distribution(getattr(given, what), what) for what in ("dangling", "nstart")]
-    w, start = (to_memory(vector, shard.adjacency.memory_space) for vector in vectors)
+    personalization = vertices.entries(given.personalization, "personalization")
+    posed = _Posed.read(vertices, given.seeds, personalization)
+    dangling = vertices.entries(given.dangling, "dangling")
+    w = to_memory(vertices.distribution(dangling, "dangling"), shard.adjacency.memory_space)
+    nstart = vertices.entries(given.nstart, "nstart")
+    start = to_memory(vertices.distribution(nstart, "nstart"), shard.adjacency.memory_space)
     among, excluded = read_selection(vertices, given, None, "host")
     stages.done("vectors")
     method, prepared = ("numpy", None) if shard.n == 0 else _prepared(communicator, shard, options, threads)
@@ -93,7 +96,8 @@ def rank_shard(
         asked = Asked.of(vertices.own, among, own)
         order = None
         if options.certified:
-            equal = SharedEqualRanks(communicator, shard, _unnormalized(vertices, given)).equal
+            vectors = [vertices.spread(*entries) for entries in (personalization, dangling) if entries is not None]
+            equal = SharedEqualRanks(communicator, shard, vectors).equal
             order = SharedOrderProof(communicator, asked, options.top, equal, options.tol)
         if prepared is None:
             ranks, outcome = shard.adjacency.out_weight, Outcome(False, True, 0, 0.0)
@@ -159,7 +163,7 @@ class GraphVertices(Vertices):
     def of(cls, communicator: Communicator, shard: Shard, names: list[Hashable]) -> GraphVertices:
         """Return the vertices of a graph; `names` are the vertex columns of the result."""
         ids, kinds = [to_host(column) for column in shard.owned], [common.kind for common in shard.shared]
-        own = range(*shard.offsets[communicator.rank :][:2])
+        own = shard.owned_by(communicator.rank)
         return cls(names, ids, kinds, n=shard.n, own=own, communicator=communicator)
 
     def __len__(self) -> int:
@@ -178,21 +182,16 @@ class GraphVertices(Vertices):
         vector[rows[owned] - self.own.start] = values[owned]
         return vector
 
-    def distribution(self, given: tuple[list[Any], Floats] | None, what: str) -> Floats | None:
-        """Return the given values of the vertices that this rank owns, divided by the sum over all ranks."""
-        if given is None:
+    def entries(self, given: tuple[list[Any], Floats] | None, what: str) -> tuple[Integers, Floats] | None:
+        """Return the positions and the values of a distribution, given as id columns and values."""
+        return None if given is None else (self.known_positions(given[0], what), given[1])
+
+    def distribution(self, entries: tuple[Integers, Floats] | None, what: str) -> Floats | None:
+        """Return the values of the vertices that this rank owns, divided by the sum over all ranks."""
+        if entries is None:
             return None
-        vector = self.spread(self.known_positions(given[0], what), given[1])
-        return normalised(vector, what, lambda own: float(all_reduce_sum(self.communicator, float(total(own)))))
-
-
-def _unnormalized(vertices: GraphVertices, given: GivenByVertex) -> list[Floats]:
-    """Return the given values of v and w, of the vertices that this rank owns; omit uniform ones."""
-    return [
-        vertices.spread(vertices.known_positions(values[0], what), values[1])
-        for what in ("personalization", "dangling")
-        if (values := getattr(given, what)) is not None
-    ]
+        own = self.spread(*entries)
+        return normalised(own, what, lambda own: float(all_reduce_sum(self.communicator, float(total(own)))))
 
 
 class _Posed(NamedTuple):
@@ -202,14 +201,13 @@ class _Posed(NamedTuple):
     labels: Labels | None
 
     @classmethod
-    def read(cls, vertices: GraphVertices, given: GivenByVertex) -> _Posed:
-        if given.seeds is not None:
-            many = read_seeds(vertices, given.seeds, "seeds")
+    def read(cls, vertices: GraphVertices, seeds: object, personalization: tuple[Integers, Floats] | None) -> _Posed:
+        if seeds is not None:
+            many = read_seeds(vertices, seeds, "seeds")
             return cls(Seeds.normalized(many.bounds, many.rows, many.values), many.labels)
-        if given.personalization is None:
+        if personalization is None:
             return cls(None, None)
-        columns, values = given.personalization
-        rows = vertices.known_positions(columns, "personalization")
+        rows, values = personalization
         return cls(Seeds(np.array([0, rows.size]), rows, normalised(values, "personalization")), None)
 
     def support(self, ranking: int) -> Integers:
@@ -252,7 +250,7 @@ def _prepared(
 
 
 class _Result(NamedTuple):
-    """What a rank returns of a ranking.
+    """One ranking on one rank of the program.
 
     `length`: Number of rows of the result, if it is joined.
     `positions`: Positions of the vertices to write, in order; the same on all ranks. None if all ranks write all that
@@ -301,7 +299,7 @@ def _columns(
         plain = plain_ids([labels.column], np.arange(len(labels.column)))
         return names, own, [ids.as_column(labels.column, "seeds")], plain
     # The owners of the seeds send their ids.
-    owners = np.searchsorted(shard.offsets, labels.rows, side="right") - 1
+    owners = shard.owners_of(labels.rows)
     rank = vertices.communicator.rank
     pieces = vertices.communicator.all_gather(take(vertices.columns, labels.rows[owners == rank] - vertices.own.start))
     order = np.argsort(np.argsort(owners, kind="stable"))
@@ -325,7 +323,7 @@ class _Part(NamedTuple):
         """Return the rows of this rank in one frame, and `Report.order`."""
         positions = np.concatenate([result.positions for result in results if result.positions is not None])
         rankings = np.repeat(np.arange(len(results)), [result.ranks.size for result in results])
-        owners = np.searchsorted(self.shard.offsets, positions, side="right")
+        owners = self.shard.owners_of(positions)
         ranks = namespace(results[0].ranks).concatenate([result.ranks for result in results])
         rows = np.concatenate([result.rows for result in results if result.rows is not None])
         return [self._frame(rows, ranks, rankings, 0)], np.argsort(np.argsort(owners, kind="stable"))

@@ -12,7 +12,6 @@ import pickle
 import time
 import uuid
 from contextlib import closing, suppress
-from copy import copy
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter, itemgetter
@@ -23,18 +22,18 @@ from weakref import WeakSet
 import distributed
 import numpy as np
 from distributed import Client, Future, get_worker, secede
+from distributed.sizeof import safe_sizeof
 
 from prplugin.distributed import mailbox
 from prplugin.distributed.ranks import Report, joined, rank_shard
 from prplugin.distributed.shard import build
-from prplugin.distributed.update import update
+from prplugin.distributed.update import read_change, update
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankError, WorkerLostError, counted, listed
-from prplugin.frames import cluster, dask, read_edges
+from prplugin.frames import cluster, dask
 from prplugin.frames.columns import resolve
 from prplugin.frames.times import Clock
 from prplugin.frames.vertices import ids_in
 from prplugin.gpu import runtime
-from prplugin.graph.dedup import drop_duplicates
 from prplugin.methods.estimates import Estimate
 from prplugin.methods.listing import methods
 from prplugin.methods.registry import check_options, options_of
@@ -129,17 +128,10 @@ class DistributedGraph:
         workers, schema = self._workers, self._schema
         refuse_window(schema)
         with self._updating:
-            clock = copy(self._clock)
-            removed, added = (
-                None if frame is None else read_edges(dask.computed(frame), schema, clock, "host", removed=is_removed)
-                for frame, is_removed in ((remove, True), (add, False))
-            )
-            if added is not None:
-                kept = drop_duplicates(added.edges, schema.duplicates, directed=schema.directed)
-                added = added._replace(edges=kept)
+            change = read_change(dask.computed(add), dask.computed(remove), schema, self._clock)
             workers.check()
             program = partial(_update, directed=schema.directed, duplicates=schema.duplicates)
-            change = workers.scatter((added, removed, clock))
+            change = workers.scatter(change)
             arguments = [(shard.key, self._names, change) for shard in self._shards]
             self._replace(workers.start(program, self._memory_space, arguments))
 
@@ -285,7 +277,8 @@ class _Workers:
 
     def scatter(self, argument: object) -> Any:
         """Send a large argument to all workers and return its future; return a small argument unchanged."""
-        if len(pickle.dumps(argument)) <= SCATTER_BYTES:  # Dask only estimates sizes
+        # Dask estimates sizes, of some objects far below those of their pickles.
+        if safe_sizeof(argument) <= SCATTER_BYTES and len(pickle.dumps(argument)) <= SCATTER_BYTES:
             return argument
         return self.client.scatter([argument], workers=self.addresses, broadcast=True, hash=False)[0]
 

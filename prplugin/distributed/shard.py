@@ -86,6 +86,14 @@ class Shard:
         """Number of vertices of the whole graph."""
         return self.offsets[-1]
 
+    def owned_by(self, rank: int) -> range:
+        """Return the positions of the vertices that a rank owns."""
+        return range(*self.offsets[rank : rank + 2])
+
+    def owners_of(self, positions: Integers) -> Integers:
+        """Return the rank that owns each position, on the host."""
+        return owners_of(positions, np.array(self.offsets[1:-1], np.int64))
+
     @property
     def max_rows(self) -> int:
         """Largest number of vertices of a rank."""
@@ -346,11 +354,10 @@ def _decayed(
     np.maximum.at(largest, source, weights.exponents)
     sources = [to_host(vertices) for vertices in ghost_sources]
     own = largest[: edges.n - sum(ghost_counts)].copy()
-    for vertices, received in zip(
-        sources, communicator.all_to_all(split(largest[own.size :], ghost_counts)), strict=True
-    ):
-        np.maximum.at(own, vertices, received)
-    references = np.concatenate([own, *communicator.all_to_all([own[vertices] for vertices in sources])])
+    received = communicator.all_to_all_arrays(split(largest[own.size :], ghost_counts))
+    for vertices, exponents in zip(sources, received, strict=True):
+        np.maximum.at(own, vertices, exponents)
+    references = of_ghosts(communicator, sources, own)
     scaled = weights.divide(np.where(references > ZERO_EXPONENT, references, 0).take(source))
     scaled = to_memory(scaled, edges.memory_space)
     return replace(edges, weights=scaled, extent=(ANY[0], 2.0)), references

@@ -27,27 +27,38 @@ from prplugin.frames import FrameEdges
 from prplugin.frames.host_ids import HOST
 from prplugin.frames.ids import has_width, in_one_type
 from prplugin.frames.partitions import CommonType, cast_ids, concat_columns
+from prplugin.frames.times import Clock
 from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import rows_of
-from prplugin.graph.dedup import oriented, reversed_edges, with_reverse_edges
-from prplugin.options import Duplicates
-from prplugin.streams.changes import ChangeError, apply_duplicates
+from prplugin.graph.dedup import drop_duplicates, oriented, reversed_edges, with_reverse_edges
+from prplugin.options import Duplicates, EdgeOptions
+from prplugin.streams.changes import ChangeError, apply_duplicates, read_changes
 from prplugin.streams.decay import ZERO_EXPONENT, ScaledWeights, roundings_of
-from prplugin.types.arrays import MemorySpace, find_integers, namespace, to_host
+from prplugin.types.arrays import MemorySpace, cast_integers, find_integers, namespace, to_host
 from prplugin.types.edges import Edges, Floats, Integers
 
 MAX_FALL = 900
 """Half-lives by which the latest out-edge of a vertex may become older before its weights underflow."""
 
 
+def read_change(
+    add: object, remove: object, schema: EdgeOptions, clock: Clock | None
+) -> tuple[FrameEdges | None, FrameEdges | None, Clock | None]:
+    """Read frames of edges to add and to remove, in the process of the caller; return `given` of `update`."""
+    added, removed, clock = read_changes(add, remove, schema, clock, "host")
+    if added is not None:
+        added = added._replace(edges=drop_duplicates(added.edges, schema.duplicates, directed=schema.directed))
+    return added, removed, clock
+
+
 def update(
     communicator: Communicator, shard: Shard, names: list[Hashable],
-    given: tuple[FrameEdges | None, FrameEdges | None, Any], *, directed: bool, duplicates: Duplicates,
+    given: tuple[FrameEdges | None, FrameEdges | None, Clock | None], *, directed: bool, duplicates: Duplicates,
 ) -> Shard:  # fmt: skip
     """Remove and add edges; collective. Return this rank's new part.
 
     `names` are the vertex columns of the result. `given` holds the edges to add, in which repeated pairs have been
-    treated, the edges to remove, and the clock after both were read.
+    treated, the edges to remove, and the clock after both were read: see `read_change`.
     """
     added, removed, clock = given
     stages, vertices = Stages(), GraphVertices.of(communicator, shard, names)
@@ -115,9 +126,8 @@ class _Change(NamedTuple):
             splitters = shard.splitters.astype(dtype)
             for at, columns in enumerate(series):
                 given = HOST.integers(columns[0], "add") if columns else keys[at]
-                keys[at] = given.astype(dtype)
-                absent = (keys[at].astype(given.dtype) != given) | ((keys[at] < 0) != (given < 0))
-                _refuse_missing(removed, absent)  # none of the added, which `dtype` holds
+                keys[at], in_range = cast_integers(given, dtype)
+                _refuse_missing(removed, ~in_range)  # none of the added, which `dtype` holds
         else:
             own, splitters = xp.arange(vertices.own.start, vertices.own.stop), np.array(shard.offsets[1:-1], np.int64)
             for at, columns in enumerate(series):

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, MethodUnavailableError, counted, listed
-from prplugin.frames import FrameEdges
+from prplugin.frames import FrameEdges, read_edges
 from prplugin.frames.vertices import Vertices, format_ids
 from prplugin.graph.dedup import drop_duplicates, oriented, pair_keys
 from prplugin.options import EdgeOptions
-from prplugin.types.arrays import to_host
+from prplugin.types.arrays import MemorySpace, to_host
 from prplugin.types.edges import Edges, Integers
 
 if TYPE_CHECKING:
+    from prplugin.frames.times import Clock
     from prplugin.frames.vertex_index import VertexIndex
 
 
@@ -26,6 +28,18 @@ def refuse_window(schema: EdgeOptions) -> None:
         raise MethodUnavailableError(
             "update does not support a graph with window=: leave it out, and remove edges that are too old."
         )
+
+
+def read_changes(
+    add: object, remove: object, schema: EdgeOptions, clock: Clock | None, memory_space: MemorySpace
+) -> tuple[FrameEdges | None, FrameEdges | None, Clock | None]:
+    """Read frames of edges to add and to remove, by a copy of the clock; return both, and that copy."""
+    clock = copy(clock)
+    removed, added = (
+        None if frame is None else read_edges(frame, schema, clock, memory_space, removed=is_removed)
+        for frame, is_removed in ((remove, True), (add, False))
+    )
+    return added, removed, clock
 
 
 class ChangeError(Exception):

@@ -7,14 +7,12 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import copy
 from threading import Condition, get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from prplugin.cpu import library
 from prplugin.cpu.sums import total
 from prplugin.errors import MethodUnavailableError, PageRankError
-from prplugin.frames import read_edges
 from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import Adjacency, rows_of
 from prplugin.graph.stored import restored, stored
@@ -22,7 +20,7 @@ from prplugin.numerics.rounding import StepRounding
 from prplugin.options import EdgeOptions, Options
 from prplugin.solver.certificate import Certificate
 from prplugin.solver.loop import Outcome
-from prplugin.streams.changes import Change, ChangeError, refuse_window
+from prplugin.streams.changes import Change, ChangeError, read_changes, refuse_window
 from prplugin.streams.decay import weights_at
 from prplugin.streams.device_edges import DeviceEdges
 from prplugin.streams.host_edges import HostEdges
@@ -185,11 +183,8 @@ class ChangingGraph:
     def update(self, add: object, remove: object) -> None:
         """Remove and add edges; on any error, change nothing."""
         index, before = self._index_and_edges()
-        clock = None if self.state.aging is None else copy(self.state.aging.clock)
-        removed, added = (
-            None if frame is None else read_edges(frame, self.schema, clock, index.memory_space, removed=is_removed)
-            for frame, is_removed in ((remove, True), (add, False))
-        )
+        clock = None if self.state.aging is None else self.state.aging.clock
+        added, removed, clock = read_changes(add, remove, self.schema, clock, index.memory_space)
         try:
             change = Change.of(added, removed, index, self.schema)
             index = change.vertices

@@ -66,12 +66,16 @@ def plain_array(given: object, what: str, error: type[PageRankError] = InvalidOp
     return given
 
 
+def cast_integers(integers: Array, dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """Return integers in another type, and a mask of those that are in its range."""
+    cast = integers.astype(dtype, copy=False)
+    return cast, (cast.astype(integers.dtype, copy=False) == integers) & ((cast < 0) == (integers < 0))
+
+
 def find_integers(ids: Array, wanted: Array) -> Any:
     """Return the position of each wanted integer in non-empty, ascending ids, or -1, on the host."""
     xp, wanted = namespace(ids), to_host(wanted)
-    cast = wanted.astype(ids.dtype, copy=False)
-    # Integers outside the range of the type of the ids are absent.
-    in_range = (cast.astype(wanted.dtype, copy=False) == wanted) & ((cast < 0) == (wanted < 0))
+    cast, in_range = cast_integers(wanted, ids.dtype)  # integers outside the range of the type of the ids are absent
     found = np.minimum(to_host(xp.searchsorted(ids, xp.asarray(cast))), ids.size - 1)
     return np.where(in_range & (to_host(ids[xp.asarray(found)]) == cast), found, -1)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import fields, replace
 from itertools import pairwise
 
@@ -13,11 +12,10 @@ from threaded_communicator import run_workers
 
 from prplugin.distributed.ranks import joined, rank_shard
 from prplugin.distributed.shard import build
-from prplugin.distributed.update import update
-from prplugin.frames import cluster, read_edges
+from prplugin.distributed.update import read_change, update
+from prplugin.frames import cluster
 from prplugin.frames.columns import resolve
 from prplugin.frames.times import Clock
-from prplugin.graph.dedup import drop_duplicates
 from prplugin.options import EdgeOptions, GivenByVertex, Options
 
 __all__ = ["KINDS", "assert_same_ranks", "edge_frames", "rank_distributed"]
@@ -50,16 +48,8 @@ def rank_distributed(edges, size, cuts=None, holders=None, *, vertices=None, thr
             communicator, "host", [[*frames, edges.iloc[:0]][index] for index in indices], indices, columns,
             more_vertices, directed=directed, duplicates=duplicates,
         )  # fmt: skip
-        clock = shard.clock
         for add, remove in changes:
-            clock = copy(clock)
-            removed, added = (
-                None if frame is None else read_edges(frame, schema, clock, "host", removed=is_removed)
-                for frame, is_removed in ((remove, True), (add, False))
-            )
-            if added is not None:
-                added = added._replace(edges=drop_duplicates(added.edges, duplicates, directed=directed))
-            change = added, removed, clock
+            change = read_change(add, remove, schema, shard.clock)
             shard = update(communicator, shard, columns.vertex_names, change, directed=directed, duplicates=duplicates)
         return rank_shard(communicator, shard, columns.vertex_names, chosen, by_vertex, threads)
 
