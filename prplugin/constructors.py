@@ -51,7 +51,7 @@ def prepare(edges: object, how: EdgeOptions, *, lasting: bool) -> PreparedGraph:
 
 def reading_for(method: str) -> AbstractContextManager[None]:
     """Return a context manager in which paths are read to the memory space of a method, given by name."""
-    if method not in list(methods()):  # "auto", "measured", or an error that is raised later
+    if method not in methods():  # "auto", "measured", or an error that is raised later
         return reading_to(None)
     return reading_to("device" if methods().runs_on(method) == "gpu" else "host")
 

@@ -42,6 +42,9 @@ class Methods(Mapping[str, Method]):
             self._imported[name] = importlib.import_module(self._built_in[name][0])
         return self._imported[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._names  # without importing the module
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
 

@@ -18,7 +18,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.engines.packed import COLUMNS, GROUP, Rows, bits_of, row_begins
+from prplugin.methods.engines.packed import COLUMNS, GROUP, Rows, bits_of, row_begins, too_many
 from prplugin.methods.engines.packed_step import THREADS, PackedStep, sum_kernels
 from prplugin.types.arrays import namespace, to_device, to_host, to_memory
 from prplugin.types.edges import Floats, Integers
@@ -50,8 +50,8 @@ memory = Memory(
 
 def unavailable_reason(adjacency: Adjacency | Counts | None, machine: Machine) -> str | None:
     """Return why the packed edges, the vectors and a part of the edges do not fit on the GPU, or None."""
-    if adjacency is not None and adjacency.n > 2**31:
-        return f"{adjacency.n:,} vertices are too many: packed edges store positions in 31 bits."
+    if adjacency is not None and (reason := too_many(adjacency.n)):
+        return reason
     return gpu_pull.unavailable_reason(memory, adjacency, machine)
 
 
@@ -73,7 +73,8 @@ def prepare(problem: Problem, machine: Machine) -> Step:
     out_weight = to_device(adjacency.out_weight if rows.order is None else adjacency.out_weight[rows.order])
     edges = PackedEdges(adjacency.n, weighted=adjacency.weighted, disjoint=True)
     for sources, targets, weights in _parts(rows):
-        edges.add(sources, targets, None if weights is None else _normalized(weights, sources, out_weight))
+        of_edges = None if weights is None else gpu_pull.normalized(weights, sources, out_weight, np.float64)
+        edges.add(sources, targets, of_edges)
     v, w = (to_memory(vector, adjacency.memory_space) for vector in (problem.personalization, problem.dangling))
     pull = PackedPull(edges, rows.order, rows.position)
     step = PackedStep(Problem(adjacency, problem.alpha, v, w), pull, out_weight)
@@ -95,12 +96,6 @@ def _parts(rows: Rows) -> Iterator[tuple[Integers, Integers, Floats | None]]:
         if position is not None:
             sources, targets = position[sources], position[targets]
         yield sources, targets, None if rows.weights is None else to_device(rows.weights[begin:end])
-
-
-def _normalized(weights: Floats, sources: Integers, out_weight: Floats) -> Floats:
-    of_source = out_weight[sources]
-    normalized: Floats = cupy.where(of_source > 0, weights / cupy.where(of_source > 0, of_source, 1), 0.0)
-    return normalized
 
 
 class Part(NamedTuple):
@@ -210,7 +205,7 @@ class PackedEdges:
 class PackedPull:
     """Computes row sums from packed edges in device memory, part by part.
 
-    `order`, `position`: As in `packed_step.PackedPull`.
+    `order`, `position`: As in `packed_step.ReorderedPull`.
     """
 
     def __init__(self, edges: PackedEdges, order: Integers | None = None, position: Integers | None = None) -> None:

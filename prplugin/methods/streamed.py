@@ -60,8 +60,8 @@ def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | N
         return reason
     if adjacency is None:
         return None
-    if adjacency.n > 2**31:
-        return f"{adjacency.n:,} vertices are too many: packed edges store positions in 31 bits."
+    if reason := packed.too_many(adjacency.n):
+        return reason
     return gpu_pull.unavailable_reason(memory._replace(chunk_bytes=LEAST_BYTES), adjacency, machine, REMEDY)
 
 

@@ -41,6 +41,11 @@ def macros(path: str) -> dict[str, tuple[str, ...]]:
     return found | {name: tuple(values.split()) for name, values in declared}
 
 
+def every_variant(path: str) -> list[dict[str, str]]:
+    names = macros(path)
+    return [dict(zip(names, values, strict=True)) for values in product(*names.values())]
+
+
 def pairs(variant: dict[str, str]) -> set[tuple[tuple[str, str], ...]]:
     """Return all pairs of macros with their values, and of one macro itself."""
     return set(combinations(variant.items(), min(2, len(variant))))
@@ -49,8 +54,7 @@ def pairs(variant: dict[str, str]) -> set[tuple[tuple[str, str], ...]]:
 @cache
 def variants(path: str) -> list[dict[str, str]]:
     """Return variants that together have every pair of values of two macros: each time the one with most new pairs."""
-    names = macros(path)
-    every = [dict(zip(names, values, strict=True)) for values in product(*names.values())]
+    every = every_variant(path)
     missing = set().union(*map(pairs, every))
     chosen = every[:1]
     while missing := missing - pairs(chosen[-1]):
@@ -92,10 +96,8 @@ def test_no_lambda_is_generic(path):
 
 @pytest.mark.parametrize("path", FILES)
 def test_every_pair_of_values_is_compiled(path):
-    names = macros(path)
-    every = [dict(zip(names, values, strict=True)) for values in product(*names.values())]
     compiled = [(variant, arch) for name, variant, arch in compilations() if name == path]
-    assert set().union(*(pairs(variant) for variant, _ in compiled)) == set().union(*map(pairs, every))
+    assert set().union(*(pairs(variant) for variant, _ in compiled)) == set().union(*map(pairs, every_variant(path)))
     assert len({arch for _, arch in compiled}) >= 2
     assert "__CUDA_ARCH__" not in runtime.source(path)
 

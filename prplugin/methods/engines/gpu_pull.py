@@ -173,20 +173,24 @@ class NormalizedWeights:
             return None
         if self._held is None or self._held.dtype != dtype:
             self._held = None  # frees their memory first
-            m = self._sources.size
-            held = cupy.empty(m, dtype)
-            if m:
-                types = {"index_t": self._sources.dtype, "real_t": held.dtype}
-                kernel = runtime.kernel("gpu/normalized_weights.cu", "normalized_weights", **types)
-                arrays = self._sources, self._weights, self._adjacency.out_weight, held
-                runtime.launch(kernel, runtime.blocks_for_each(m), runtime.THREADS, m, *arrays)
-            self._held = held
+            self._held = normalized(self._weights, self._sources, self._adjacency.out_weight, dtype)
         return self._held
 
     def take(self, edges: Integers) -> NormalizedWeights:
         """Return the normalized weights of some edges of the layout."""
         weights = None if self._weights is None else self._weights[edges]
         return NormalizedWeights(weights, self._adjacency, self._sources[edges])
+
+
+def normalized(weights: Floats, sources: Integers, out_weight: Floats, dtype: DTypeLike) -> Floats:
+    """Do the same as `prplugin.graph.adjacency.normalized_weights` on the GPU, in this type."""
+    m = sources.size
+    found: Floats = cupy.empty(m, dtype)
+    if m:
+        types = {"index_t": sources.dtype, "real_t": found.dtype}
+        kernel = runtime.kernel("gpu/normalized_weights.cu", "normalized_weights", **types)
+        runtime.launch(kernel, runtime.blocks_for_each(m), runtime.THREADS, m, sources, weights, out_weight, found)
+    return found
 
 
 class Layout(NamedTuple):

@@ -91,6 +91,11 @@ def row_begins(rows: Integers, continued: Any) -> Integers:
     return begins
 
 
+def too_many(n: int) -> str | None:
+    """Return why the edges of a graph of n vertices cannot be packed, or None."""
+    return f"{n:,} vertices are too many: packed edges store positions in 31 bits." if n > 2**31 else None
+
+
 def bits_of(n: int) -> int:
     """Return the number of bits of a position among n vertices."""
     return max(1, (n - 1).bit_length())

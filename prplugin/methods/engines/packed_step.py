@@ -17,8 +17,8 @@ THREADS = 128
 """Threads per block of `sum_pieces`, as in streamed.cu."""
 
 
-class PackedPull(gpu_pull.Pull, Protocol):
-    """Row sums from packed edges.
+class ReorderedPull(gpu_pull.Pull, Protocol):
+    """Row sums from packed edges, whose vertices may be in another order.
 
     `order`: The vertex at each position in `contributions` and `row_sums`, in the memory space of the graph; None: all
     keep their positions.
@@ -39,9 +39,9 @@ class PackedStep(gpu_pull.DeviceStep):
     the edges there may be no room for one more vector.
     """
 
-    _pull: PackedPull
+    _pull: ReorderedPull
 
-    def __init__(self, problem: Problem, pull: PackedPull, out_weight: Floats) -> None:
+    def __init__(self, problem: Problem, pull: ReorderedPull, out_weight: Floats) -> None:
         self._order, self._position = pull.order, pull.position
         if self._order is not None:
             v, w = (
