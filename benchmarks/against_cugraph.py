@@ -30,8 +30,7 @@ from benchmarks.run import Part
 from prplugin.errors import MethodUnavailableError, PageRankError
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
-from prplugin.methods.listing import methods
-from prplugin.methods.registry import choose
+from prplugin.methods.registry import choose, methods
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

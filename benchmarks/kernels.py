@@ -25,8 +25,7 @@ from prplugin.errors import PageRankError
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.engines.gpu_pull import ITERATIONS
-from prplugin.methods.listing import methods
-from prplugin.methods.registry import candidates, choose
+from prplugin.methods.registry import candidates, choose, methods
 from prplugin.types.arrays import synchronize
 
 __all__ = ["COLUMNS", "rows", "summary"]

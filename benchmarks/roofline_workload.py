@@ -22,7 +22,7 @@ from prplugin.errors import MethodUnavailableError
 from prplugin.gpu import runtime
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
-from prplugin.methods.listing import methods
+from prplugin.methods.registry import methods
 
 __all__ = ["Case", "Trace", "cases", "report"]
 

@@ -18,7 +18,7 @@ import prplugin
 from benchmarks.generate import grid, rmat, uniform
 from benchmarks.run import Part
 from prplugin.machine import this_machine
-from prplugin.methods.listing import methods
+from prplugin.methods.registry import methods
 
 __all__ = ["COLUMNS", "parts"]
 

@@ -26,7 +26,7 @@ from conformance.circumstances import circumstances
 from conformance.compare import available
 from conformance.parts import PartError, PartFile, joined
 from conformance.work import JOBS, UnitResult, run_units, units
-from prplugin.methods.listing import methods
+from prplugin.methods.registry import methods
 
 
 class _Part(click.ParamType):

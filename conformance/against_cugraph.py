@@ -22,7 +22,7 @@ from conformance.equation import EPS, Equation, Extended, normalized_weights
 from conformance.references import Solution, measured
 from conformance.shapes import SHAPES
 from prplugin.machine import this_machine
-from prplugin.methods.listing import methods
+from prplugin.methods.registry import methods
 
 __all__ = ["CALLS", "LIMIT", "Call", "Comparison", "compare_with_cugraph", "graphs"]
 

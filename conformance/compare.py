@@ -20,7 +20,7 @@ from conformance.options import STEPS, Choice
 from conformance.references import Case, iterate, residual, solutions
 from conformance.shapes import SHAPES
 from prplugin.machine import this_machine
-from prplugin.methods.listing import methods
+from prplugin.methods.registry import methods
 
 __all__ = [
     "DTYPES",

@@ -23,11 +23,10 @@ import prplugin
 from conformance.circumstances import circumstances
 from conformance.shapes import SHAPES
 from prplugin.gpu.runtime import ROOT, source, unavailable_reason
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.adjacency import Adjacency, factorize_ids
 from prplugin.graph.dedup import drop_duplicates
-from prplugin.graph.factorize import factorize_ids
 from prplugin.machine import this_machine
-from prplugin.methods.listing import methods
+from prplugin.methods.registry import methods
 from prplugin.streams.device_edges import DeviceEdges
 from prplugin.types.edges import Edges
 

@@ -19,7 +19,7 @@ from conformance.options import Choice, choices
 from conformance.probes import Finding, findings
 from conformance.shapes import SHAPES
 from prplugin.machine import this_machine
-from prplugin.methods.listing import methods
+from prplugin.methods.registry import methods
 
 __all__ = ["JOBS", "Unit", "UnitResult", "run_units", "units"]
 

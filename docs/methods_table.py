@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from prplugin.methods.listing import methods
-from prplugin.methods.registry import options_of
+from prplugin.methods.registry import methods, options_of
 
 PAGE = Path(__file__).parent / "methods.md"
 

@@ -176,7 +176,7 @@ def pagerank(
     how = EdgeOptions(source, destination, weight, directed, vertices, duplicates, time, half_life, window, now)
     with watching(progress) as watch:
         watch.stage("vertices")
-        with reading_for(method):
+        with reading_for(edges, method):
             graph = prepare(edges, how, lasting=False)
         return graph.rank(options, given, watch).frame
 

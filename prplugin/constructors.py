@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Hashable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import fields, replace
 from functools import partial
@@ -17,7 +17,7 @@ from prplugin.folders import is_saved
 from prplugin.frames import FIRST_ADAPTERS, LAST_ADAPTERS, FrameAdapter, adapter_for, dask, unsupported
 from prplugin.frames.device_files import IN_PANDAS, reading_to
 from prplugin.local import LocalGraph
-from prplugin.methods.listing import methods
+from prplugin.methods.registry import methods
 from prplugin.options import Duplicates, EdgeOptions
 from prplugin.tables import Display, Displayed
 from prplugin.types.arrays import is_a
@@ -49,8 +49,10 @@ def prepare(edges: object, how: EdgeOptions, *, lasting: bool) -> PreparedGraph:
     raise unsupported(edges)
 
 
-def reading_for(method: str) -> AbstractContextManager[None]:
-    """Return a context manager in which paths are read to the memory space of a method, given by name."""
+def reading_for(edges: object, method: str) -> AbstractContextManager[None]:
+    """Return a context manager in which a path is read to the memory space of a method, given by name."""
+    if not isinstance(edges, (str, os.PathLike)):
+        return nullcontext()
     if method not in methods():  # "auto", "measured", or an error that is raised later
         return reading_to(None)
     return reading_to("device" if methods().runs_on(method) == "gpu" else "host")

@@ -5,40 +5,57 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Hashable
-from functools import partial
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from prplugin.errors import counted, overflow_error
 from prplugin.frames import FrameAdapter
+from prplugin.frames.columns import resolve
 from prplugin.frames.seeds import read_seeds, seed_ids
 from prplugin.frames.vertices import Vertices, format_ids
 from prplugin.gpu import runtime
-from prplugin.gpu.runtime import SPACE, explain_oom
 from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
 from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.problem import Problem, Seeds, normalised
-from prplugin.ingest import read_frame
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.base import Method
-from prplugin.methods.estimates import Estimate, describe_method_memory, describe_seeds_memory, estimate_graph
+from prplugin.methods.estimates import (
+    Estimate,
+    describe_ingest_memory,
+    describe_method_memory,
+    describe_seeds_memory,
+    estimate_graph,
+)
 from prplugin.methods.measured import TimingCache, fastest, measured
-from prplugin.methods.registry import ChoiceCache, choose, choose_batch, reasons
-from prplugin.options import EdgeOptions, GivenByVertex, Options, proves
+from prplugin.methods.registry import ChoiceCache, choose, choose_batch, compile_ahead, reasons
+from prplugin.options import EdgeOptions, GivenByVertex, Options, check_certified, proves
 from prplugin.progress import Watch
-from prplugin.queries import SeedRanks, check_certified, read_entries, read_selection, remaining, requested
+from prplugin.queries import SeedRanks
 from prplugin.result.ranking import Ranking, Rankings, require_converged
-from prplugin.solver.acceleration.direct import SlowConvergence
+from prplugin.result.selection import remaining
 from prplugin.solver.batch import batches
-from prplugin.solver.loop import Outcome
-from prplugin.solver.solve import solve
-from prplugin.solver.top_k import NO_ORDER, OrderProof
+from prplugin.solver.solve import solve_by
+from prplugin.solver.top_k import OrderProof
+from prplugin.streams.decay import decay_weights
 from prplugin.streams.device_edges import DeviceEdges
 from prplugin.streams.graph import Access, Aging, ChangingGraph, LastRanks, Pushed, Snapshot, Start, normalized_start
 from prplugin.streams.host_edges import HostEdges
-from prplugin.streams.local import LocalQueries, LocalRanks, Wanted
-from prplugin.types.arrays import MemorySpace, expand_values, gpu_of, memory_space_of, to_host, to_memory
+from prplugin.streams.local import LocalQueries, LocalRanks, Wanted, may_pay
+from prplugin.types.arrays import (
+    SPACE,
+    MemorySpace,
+    expand_values,
+    explain_oom,
+    gpu_of,
+    memory_space_of,
+    to_host,
+    to_memory,
+)
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.history import Considered, History
@@ -74,7 +91,7 @@ class LocalGraph:
         adjacency = snapshot.adjacency
         self._changing = ChangingGraph(snapshot)
         self.memory_space, self._weighted, self.weights_label = adjacency.memory_space, adjacency.weighted, weights
-        self._lasting, self._access, self._local = lasting, Access(), LocalQueries()
+        self._lasting, self._access = lasting, Access()
         self._timings: TimingCache = {}
         self._cheapest: ChoiceCache = {}
         self._reasons: dict[tuple[str, ...], tuple[Considered, ...]] = {}
@@ -115,14 +132,35 @@ class LocalGraph:
         cls, edges: object, how: EdgeOptions, adapter: FrameAdapter, *, lasting: bool, unused_weight: Hashable = None
     ) -> LocalGraph:
         """Read a frame by its adapter; `unused_weight` is a weight column of its file that the frame lacks."""
-        began = time.perf_counter()
-        read = read_frame(edges, how, adapter, lasting=lasting)
-        with runtime.device_allocation(read.adjacency.memory_space, wait=lasting):
-            graph = cls(
-                read.adjacency, read.vertices, f"column {how.weight!r}", began, lasting=lasting, schema=read.schema,
-                aging=read.aging,
-            )  # fmt: skip
-        graph.unused_weight = read.unused_weight if unused_weight is None else unused_weight
+        began, memory_space, clock = time.perf_counter(), adapter.memory_space_of(edges), None
+        frame, labels = adapter.open_frame(edges)
+        if how.time is not None:
+            from prplugin.frames.times import Clock  # imports pandas
+
+            clock = Clock(how.half_life, how.window, how.now)
+        columns = resolve(labels, how.source, how.destination, how.weight, how.time, clock, frame)
+        weighted, aging = columns.weight is not None, None
+        with (
+            explain_oom(partial(describe_ingest_memory, frame, weighted, memory_space)),
+            _allocating(memory_space, wait=lasting),
+        ):
+            if memory_space == "device":
+                compile_ahead(weighted=weighted)
+            edge_list = not how.directed or how.duplicates != "sum" or how.half_life is not None
+            rows: Any  # Edges where edge_list
+            rows, vertices = adapter.read(frame, columns, how.vertices, edge_list=edge_list, lasting=lasting)
+            if edge_list:
+                rows = drop_duplicates(rows, how.duplicates, directed=how.directed)
+                rows = rows if how.directed else with_reverse_edges(rows)
+            if clock is not None and how.half_life is not None:
+                rows, references = decay_weights(rows)
+                aging = Aging(clock, references)
+            label = f"column {how.weight!r}"
+            if lasting:  # else no update follows
+                names = columns.source_names, columns.destination_names
+                how = replace(how, source=names[0], destination=names[1], vertices=None)
+            graph = cls(Adjacency(rows), vertices, label, began, lasting=lasting, schema=how, aging=aging)
+        graph.unused_weight = columns.unused_weight if unused_weight is None else unused_weight
         return graph
 
     @classmethod
@@ -132,7 +170,7 @@ class LocalGraph:
 
         began = time.perf_counter()
         matrix = matrices.read_matrix(offsets, indices, weights)
-        with runtime.device_allocation(memory_space_of(matrix.offsets), gpu_of(matrix.offsets)):
+        with _allocating(memory_space_of(matrix.offsets), gpu_of(matrix.offsets)):
             return cls(*matrices.adjacency(matrix, vertices), matrix.names[2], began, lasting=True)
 
     @property
@@ -168,7 +206,7 @@ class LocalGraph:
         explanation = "An update holds the old and the new edges at the same time. Nothing was changed."
         with self._access.updating(), explain_oom(lambda: explanation), self._allocating():
             self._checked()
-            self._local.reset()
+            self.__dict__.pop("_queries", None)
             self._changing.update(add, remove)
             self._timings.clear()
             self._cheapest.clear()
@@ -229,11 +267,11 @@ class LocalGraph:
         began, machine, n = time.perf_counter(), this_machine(), self._changing.state.edges.n
         record: History | None = None
         with self._allocating(wait=False):  # only this call reads the vectors, on this stream
-            pushes = self._local_edges(options, 1) is not None
-            entries = read_entries(self._vertices, given) if pushes or isinstance(given.exclude, str) else None
+            pushes = given.personalization is not None and self._local_edges(options, 1) is not None
+            entries = self._vertices.read_teleports(given) if pushes or isinstance(given.exclude, str) else None
             v = self._vector(given, "personalization") if entries is None else None
             w, start = self._vector(given, "dangling"), self._vector(given, "nstart")
-            among, excluded = read_selection(self._vertices, given, entries and entries[0], self.memory_space)
+            among, excluded = self._vertices.read_selection(given, entries and entries[0], self.memory_space)
             watch.stage("edges")
             local = None
             if entries is not None and w is None and start is None:
@@ -242,7 +280,7 @@ class LocalGraph:
                 return self._local_ranking(local, options, began, (among, excluded))
             if entries is not None:
                 v = normalised(expand_values(entries[1], n, entries[0], 0.0), "personalization")
-            selected = remaining(n, among, excluded)
+            selected = among if excluded is None else remaining(n, among, excluded)
             equation = options.alpha, v, w
             begin: Pushed | Start = Start(start, options.tol)
             if proves(options) and start is None:
@@ -257,21 +295,23 @@ class LocalGraph:
                 else:
                     method = choose(options.method, adjacency, machine, options.method_options, self._cheapest)
         if isinstance(begin, Pushed):
-            name, ranks, outcome = "push", requested(begin.ranks, options), begin.outcome
+            name, ranks, outcome = "push", options.requested(begin.ranks), begin.outcome
             considered = (Considered(name, None, "the ranks have changed little since the last ranking"),)
             stages = (("residuals pushed", time.perf_counter() - began),)
             record = self._history(options, considered, stages, [(outcome.iterations, outcome.error_bound)])
         else:
             name, memory_space = method.name, "device" if method.runs_on == "gpu" else adjacency.memory_space
             planned = partial(describe_method_memory, adjacency, name, machine)
-            with explain_oom(planned), runtime.device_allocation(memory_space, adjacency.gpu):
+            with explain_oom(planned), _allocating(memory_space, adjacency.gpu):
                 order = self._order_proof(given, options, selected) if options.certified else None
-                ranks, outcome = _iterated(method, problem, begin, options, watch, order, machine)
+                ranks, outcome = solve_by(
+                    method, problem, options, machine, watch, begin.ranks, closer=begin.tol, order=order
+                )
                 if self._lasting and outcome.converged and proves(options):
                     last = LastRanks(equation, to_memory(ranks, self.memory_space), int(outcome.iterations))
                     self._changing.keep(last)
                 outcome.iterations += 0 if local is None else local.passes
-                ranks = to_memory(requested(ranks, options), adjacency.memory_space)
+                ranks = to_memory(options.requested(ranks), adjacency.memory_space)
             if self._lasting or not outcome.converged:  # otherwise nobody sees the history
                 why = self._considered(method, options, machine)
                 record = self._history(options, why, self._stages(watch), watch.bounds)
@@ -288,28 +328,24 @@ class LocalGraph:
             many = read_seeds(self._vertices, given.seeds, "seeds")
             seeds = Seeds.normalized(many.bounds, many.rows, many.values)
             w, start = self._vector(given, "dangling"), self._vector(given, "nstart")
-            selection = read_selection(self._vertices, given, None, self.memory_space)
+            selection = self._vertices.read_selection(given, None, self.memory_space)
             watch.stage("edges")
         found = SeedRanks(seeds, options, selection, self._changing.state.edges.n, own=isinstance(given.exclude, str))
         edges = self._local_edges(options, seeds.rows.size // seeds.count)
         left, name = np.arange(seeds.count), "push"
         if w is None and start is None and edges is not None:
-            left = found.push(self._local, edges, machine.threads)
+            left = found.push(self._queries, edges, machine.threads)
         if left.size:
-            adjacency, first = self.adjacency, 0
+            adjacency = self.adjacency
             with self._allocating():
                 method = choose_batch(options.method, adjacency, machine, options.method_options, left.size)
             name = method.name
             memory_space: MemorySpace = "device" if method.runs_on == "gpu" else adjacency.memory_space
             planned = partial(describe_seeds_memory, seeds.count, adjacency.n)
-            with explain_oom(planned), runtime.device_allocation(memory_space, adjacency.gpu):
+            with explain_oom(planned), _allocating(memory_space, adjacency.gpu):
                 problem = Problem(adjacency, options.alpha, None, w)
-                rest = seeds if left.size == seeds.count else seeds.take(left)
-                for batch in batches(method, problem, rest, start, options, machine, watch.iterations):
-                    which = left[first : first + len(batch.ranks)]
-                    first += len(which)
-                    found.keep(which, batch.ranks, adjacency.memory_space)
-                    found.converged[which], found.iterations[which], found.bounds[which] = batch[1:]
+                for batch in batches(method, problem, found.to_rank(left), start, options, machine, watch.iterations):
+                    left = found.keep(left, batch, adjacency.memory_space)
         least = f"the least estimate for {counted(seeds.count, 'seed')}"
         considered = (Considered(name, None, least if options.method == "auto" else "requested by name"),)
         with self._allocating():
@@ -324,9 +360,13 @@ class LocalGraph:
     def _local_edges(self, options: Options, seeds: int) -> Adjacency | HostEdges | None:
         """Return the edges of the graph if pushes from so many seeds may rank faster than iterations, else None."""
         edges = self._changing.state.edges
-        if not self._lasting or isinstance(edges, DeviceEdges) or not self._local.may_pay(edges, options, seeds):
+        if not self._lasting or isinstance(edges, DeviceEdges) or not may_pay(edges, options, seeds):
             return None
         return edges
+
+    @cached_property
+    def _queries(self) -> LocalQueries:
+        return LocalQueries()
 
     def _rank_locally(
         self, entries: tuple[Integers, Floats], options: Options, given: GivenByVertex, wanted: Wanted
@@ -341,7 +381,7 @@ class LocalGraph:
             known: dict[int, float] = defaultdict(float, zip(rows.tolist(), values.tolist(), strict=True))
             equal = EqualRanks(self.adjacency, lambda: [known]).equal
         seeds = rows, normalised(values, "personalization")
-        return self._local.rank(edges, seeds, options, wanted, equal=equal)
+        return self._queries.rank(edges, seeds, options, wanted, equal=equal)
 
     def _local_ranking(
         self, found: LocalRanks, options: Options, began: float, selection: tuple[Integers | None, Integers | None]
@@ -357,8 +397,8 @@ class LocalGraph:
             found.order, record, selected, self._vertices.plain_ids, found.shown,
         )  # fmt: skip
 
-    def _allocating(self, *, wait: bool = True) -> Any:
-        return runtime.device_allocation(self.memory_space, self._changing.state.edges.gpu, wait=wait)
+    def _allocating(self, *, wait: bool = True) -> AbstractContextManager[None]:
+        return _allocating(self.memory_space, self._changing.state.edges.gpu, wait=wait)
 
     def _vector(self, given: GivenByVertex, what: str) -> Floats | None:
         """Return a distribution given by vertex as n float64 with sum 1, or None."""
@@ -403,26 +443,6 @@ class LocalGraph:
         return OrderProof(k, equal, options.tol, rows)
 
 
-def _iterated(
-    method: Method, problem: Problem, begin: Start, options: Options, watch: Watch, order: OrderProof | None,
-    machine: Machine,
-) -> tuple[Floats, Outcome]:  # fmt: skip
-    """Prepare the method and iterate; return ranks and outcome. All other memory is freed on return, and on errors.
-
-    ``begin.tol`` replaces ``options.tol`` if it is smaller and rounding permits a bound below it.
-    """
-    adjacency = problem.adjacency
-    if adjacency.n == 0:
-        empty = adjacency.out_weight
-        return empty, Outcome(False, True, 0, 0.0, order=None if order is None else NO_ORDER)
-    step = method.prepare(problem, machine, **options.method_options)
-    step.every_pass = watch.report is not None
-    # Where any start will do: the bound is proved, and nobody asks for a number of iterations or for other teleports.
-    step.free_start = proves(options) and options.max_iter is None and problem.personalization is None
-    # tol=0 asks for exactly `max_iter` plain steps. Only a proved error bound allows a direct solution as an iterate.
-    slow = SlowConvergence(problem if proves(options) else None) if options.tol > 0 else None
-    outcome = solve(
-        step, options, (adjacency.n, adjacency.m), 1.0 / adjacency.n if begin.ranks is None else begin.ranks,
-        watch.iterations, order=order, slow=slow, closer=begin.tol,
-    )  # fmt: skip
-    return step.ranks(), outcome
+def _allocating(memory_space: MemorySpace, gpu: object = None, *, wait: bool = True) -> AbstractContextManager[None]:
+    """Return `prplugin.gpu.runtime.device_allocation` for device memory; on the host a context manager of no effect."""
+    return nullcontext() if memory_space == "host" else runtime.device_allocation(memory_space, gpu, wait=wait)

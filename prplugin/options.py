@@ -10,6 +10,7 @@ from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prplugin.errors import InvalidOptionError
 from prplugin.suggestions import close_name
@@ -130,6 +131,26 @@ class Options:
         assign(self, "dtype", _float_name(self.dtype))
         if not isinstance(self.method, str):
             raise InvalidOptionError(f"method must be a name such as 'auto', not {self.method!r}.")
+
+    def requested(self, ranks: NDArray[np.float64]) -> Any:
+        """Return ranks of sum 1 in the requested scale and type."""
+        return (ranks if self.scale == 1 else ranks * ranks.shape[-1]).astype(self.dtype, copy=False)
+
+
+def check_certified(options: Options, given: GivenByVertex) -> None:
+    """Raise if ``certified=True`` has no order to prove."""
+    if not options.certified:
+        return
+    if options.top is None and given.among is None:
+        raise InvalidOptionError(
+            "certified=True proves the order of the highest ranks: pass their number as top=k, or the vertices to "
+            "compare as among=."
+        )
+    if given.seeds is not None:
+        raise InvalidOptionError(
+            "certified=True proves the order of one ranking, but seeds= requests several: rank each seed in a separate "
+            "call, or omit certified."
+        )
 
 
 GRAPH_ARGUMENTS = tuple(field.name for field in fields(EdgeOptions))

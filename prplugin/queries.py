@@ -1,4 +1,4 @@
-"""Personalized queries: the vertices that are asked for, and the ranks of many seeds."""
+"""The ranks of many seeds in one call: those that pushes find, and those that iterations over all edges do."""
 
 from __future__ import annotations
 
@@ -7,77 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.errors import InvalidOptionError
-from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Seeds
-from prplugin.options import GivenByVertex, Options
-from prplugin.result.selection import select_ranks
+from prplugin.options import Options
+from prplugin.result.selection import remaining, select_ranks
+from prplugin.solver.batch import Batch
 from prplugin.streams.host_edges import HostEdges
 from prplugin.streams.local import LocalQueries, LocalRanks, Wanted
 from prplugin.types.arrays import MemorySpace, namespace, to_memory
-from prplugin.types.edges import Floats, Integers
+from prplugin.types.edges import Integers
 
 TRIED_AT_A_TIME = 8
 """Number of seeds, none of which pushes rank in time, after which no more are tried."""
-
-
-def check_certified(options: Options, given: GivenByVertex) -> None:
-    """Raise if ``certified=True`` has no order to prove."""
-    if not options.certified:
-        return
-    if options.top is None and given.among is None:
-        raise InvalidOptionError(
-            "certified=True proves the order of the highest ranks: pass their number as top=k, or the vertices to "
-            "compare as among=."
-        )
-    if given.seeds is not None:
-        raise InvalidOptionError(
-            "certified=True proves the order of one ranking, but seeds= requests several: rank each seed in a separate "
-            "call, or omit certified."
-        )
-
-
-def read_entries(vertices: Vertices, given: GivenByVertex) -> tuple[Integers, Floats] | None:
-    """Return the positions and the positive values of the personalization, not normalized; None without one."""
-    if (values := given.personalization) is None:
-        return None
-    if type(values) is np.ndarray:  # faster for a graph without ids
-        vector = vertices.read_values(values, "personalization")
-        rows = namespace(vector).flatnonzero(vector)
-        return rows, vector[rows]
-    rows, entries = vertices.read_entries(values, "personalization")
-    positive = namespace(entries).flatnonzero(entries)
-    return rows[positive], entries[positive]
-
-
-def read_selection(
-    vertices: Vertices, given: GivenByVertex, own: Integers | None, memory_space: MemorySpace
-) -> tuple[Integers | None, Integers | None]:
-    """Return the positions of the vertices in `among`, and of those in `exclude`.
-
-    `own`: Vertices that exclude="seeds" leaves out; None if each of several rankings has its own.
-    """
-    among = None if given.among is None else vertices.read_positions(given.among, "among")
-    excluded = own if isinstance(given.exclude, str) else None
-    if given.exclude is not None and not isinstance(given.exclude, str):
-        excluded = vertices.read_positions(given.exclude, "exclude", may_be_empty=True)
-    return to_memory(among, memory_space), to_memory(excluded, memory_space)
-
-
-def remaining(n: int, among: Integers | None, excluded: Integers | None) -> Integers | None:
-    """Return the positions in `among`, or all, without the excluded ones; None for all n."""
-    if excluded is None:
-        return among
-    kept = namespace(excluded).ones(n, np.bool_)
-    kept[excluded] = False
-    found: Integers = namespace(kept).flatnonzero(kept) if among is None else among[kept[among]]
-    return found
-
-
-def requested(ranks: Floats, options: Options) -> Any:
-    """Return ranks in the requested scale and type."""
-    return (ranks if options.scale == 1 else ranks * ranks.shape[-1]).astype(options.dtype, copy=False)
 
 
 class SeedRanks:
@@ -96,12 +37,19 @@ class SeedRanks:
         self.converged = np.ones(seeds.count, np.bool_)
         self.iterations, self.bounds = np.zeros(seeds.count, np.int64), np.zeros(seeds.count)
 
-    def keep(self, which: Integers, ranks: Floats, memory_space: MemorySpace) -> None:
-        """Store ranks of all vertices, a row per seed in `which`."""
+    def to_rank(self, left: Integers) -> Seeds:
+        """Return some of the seeds, in the given order."""
+        return self._seeds if left.size == self._seeds.count else self._seeds.take(left)
+
+    def keep(self, left: Integers, batch: Batch, memory_space: MemorySpace) -> Integers:
+        """Store the ranks of all vertices for the first seeds in `left`; return the others."""
+        which, left = np.split(left, [len(batch.ranks)])
+        self.converged[which], self.iterations[which], self.bounds[which] = batch[1:]
         excluded = self._seeds.take(which).support() if self._own else None
         wanted = self._selected, self._options.top
-        found = select_ranks(requested(ranks, self._options), *wanted, excluded)
+        found = select_ranks(self._options.requested(batch.ranks), *wanted, excluded)
         self._store(which, *(to_memory(array, memory_space) for array in found))
+        return left
 
     def _store(self, which: Integers, ranks: Any, rows: Any) -> None:
         if self.ranks is None:

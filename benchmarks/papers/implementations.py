@@ -24,8 +24,7 @@ from prplugin.methods import streamed as streaming
 from prplugin.methods.base import Step
 from prplugin.methods.engines import packed
 from prplugin.methods.engines.packed_step import PackedStep
-from prplugin.methods.listing import methods
-from prplugin.methods.registry import choose
+from prplugin.methods.registry import choose, methods
 from prplugin.papers._forms import PaperStep
 from prplugin.types.arrays import MemorySpace, namespace, synchronize
 

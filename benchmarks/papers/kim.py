@@ -44,8 +44,7 @@ from prplugin.errors import MethodUnavailableError
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
-from prplugin.methods.listing import methods
-from prplugin.methods.registry import choose
+from prplugin.methods.registry import choose, methods
 from prplugin.papers._forms import EdgeCentric, NodeCentric, PaperForm
 from prplugin.types.arrays import synchronize, to_device
 from prplugin.types.compressed import Compressed

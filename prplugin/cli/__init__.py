@@ -37,8 +37,8 @@ from prplugin.frames.device_files import reading_to
 from prplugin.io import EdgeFile, check_output, is_standard_output, read_edges, write_frame
 from prplugin.io.formats import check_standard_output, described
 from prplugin.machine import this_machine
-from prplugin.methods.listing import methods as known
 from prplugin.methods.registry import check_options, is_option, options_of
+from prplugin.methods.registry import methods as known
 from prplugin.options import RANK_ARGUMENTS, Duplicates, EdgeOptions, GivenByVertex, Options, check_choice
 from prplugin.progress import watching
 from prplugin.saving import load
@@ -84,7 +84,7 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: 
         if output is not None:
             check_output(output)
 
-    with reading_for(options["method"]):
+    with reading_for(edges, options["method"]):
         file, graph, began = _load(edges, quiet=quiet, **given)
     if file is not None and file.rule is not None and all(_is_default(name) for name in file.rule):
         options |= file.rule

@@ -21,8 +21,8 @@ import prplugin
 from prplugin.cpu.sums import total
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, NotConvergedError, PageRankError
 from prplugin.io import EdgeFile
-from prplugin.methods.listing import methods
-from prplugin.numerics.rounding import rounding_depth
+from prplugin.methods.registry import methods
+from prplugin.numerics import rounding_depth
 from prplugin.options import Duplicates
 from prplugin.types.edges import Floats, Integers
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from prplugin.cpu.library import Kernel
-from prplugin.numerics.rounding import compensated_depth
+from prplugin.numerics import compensated_depth
 from prplugin.types.edges import Floats, Integers
 
 _add = Kernel("add_compensated", "groups:I[k] terms:f8[k] sums:f8[n]! errors:f8[n]!")

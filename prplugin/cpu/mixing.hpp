@@ -1,4 +1,4 @@
-// Anderson mixing of the iterates of one vector; `prplugin.numerics.extrapolation` has the mathematics.
+// Anderson mixing of the iterates of one vector; `prplugin.numerics` has the mathematics.
 //
 // The history holds moves: the residual y - x of each step, and the jump z - y of each mix from y to z. A mix is
 //

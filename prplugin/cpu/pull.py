@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu.library import Kernel
-from prplugin.numerics.extrapolation import Depth
-from prplugin.numerics.rounding import rounding_depth
+from prplugin.numerics import Depth, rounding_depth
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Floats, Integers
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu.sorting import stable_order
-from prplugin.numerics.rounding import FAN_IN, fan_in_for, group_sum_depth
+from prplugin.numerics import FAN_IN, fan_in_for, group_sum_depth
 from prplugin.types.edges import Floats, Integers
 
 GROUPS = np.arange(0, 1 << 13, FAN_IN)

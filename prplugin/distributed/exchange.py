@@ -12,8 +12,8 @@ import numpy as np
 from prplugin.distributed.communicator import Communicator, call_on_all
 from prplugin.distributed.factorize import Part, owners_of, pieces_of, split
 from prplugin.errors import InvalidEdgesError, refusal
+from prplugin.graph.adjacency import factorize_ids
 from prplugin.graph.dedup import drop_duplicates
-from prplugin.graph.factorize import factorize_ids
 from prplugin.options import Duplicates
 from prplugin.types.arrays import Array, memory_space_of, namespace, to_host, to_memory
 from prplugin.types.edges import Edges, Floats, Integers

@@ -16,7 +16,7 @@ from prplugin.graph.problem import Problem
 from prplugin.graph.product import product_of
 from prplugin.methods.base import Sums
 from prplugin.methods.engines.host_step import HostStep
-from prplugin.numerics.rounding import fan_in_for, group_sum_depth, rounding_depth
+from prplugin.numerics import fan_in_for, group_sum_depth, rounding_depth
 from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats
 

@@ -25,7 +25,6 @@ from prplugin.methods.base import Step
 from prplugin.options import GivenByVertex, Options
 from prplugin.progress import Report as StateReport
 from prplugin.progress import Watch
-from prplugin.queries import read_selection
 from prplugin.solver.loop import Outcome
 from prplugin.solver.solve import solve
 from prplugin.solver.top_k import NO_ORDER
@@ -86,7 +85,7 @@ def rank_shard(
     w = to_memory(vertices.distribution(dangling, "dangling"), shard.adjacency.memory_space)
     nstart = vertices.entries(given.nstart, "nstart")
     start = to_memory(vertices.distribution(nstart, "nstart"), shard.adjacency.memory_space)
-    among, excluded = read_selection(vertices, given, None, "host")
+    among, excluded = vertices.read_selection(given, None, "host")
     stages.done("vectors")
     method, prepared = ("numpy", None) if shard.n == 0 else _prepared(communicator, shard, options, threads)
     stages.done("plan")

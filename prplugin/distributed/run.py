@@ -35,11 +35,9 @@ from prplugin.frames.times import Clock
 from prplugin.frames.vertices import ids_in
 from prplugin.gpu import runtime
 from prplugin.methods.estimates import Estimate
-from prplugin.methods.listing import methods
-from prplugin.methods.registry import check_options, options_of
-from prplugin.options import EdgeOptions, GivenByVertex, Options, check_choice
+from prplugin.methods.registry import check_options, methods, options_of
+from prplugin.options import EdgeOptions, GivenByVertex, Options, check_certified, check_choice
 from prplugin.progress import State, Watch, watching
-from prplugin.queries import check_certified
 from prplugin.result.ranking import DistributedRanking, DistributedRankings, Ranking, require_converged
 from prplugin.streams.changes import refuse_window
 from prplugin.types.arrays import MemorySpace

@@ -45,9 +45,8 @@ from prplugin.frames.partitions import (
 )
 from prplugin.frames.times import Clock
 from prplugin.frames.vertices import ids_in
-from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.factorize import factorize_ids
-from prplugin.numerics.rounding import StepRounding, rounding_depth
+from prplugin.graph.adjacency import Adjacency, factorize_ids
+from prplugin.numerics import StepRounding, rounding_depth
 from prplugin.options import Duplicates
 from prplugin.streams.decay import ZERO_EXPONENT, ScaledWeights, roundings_of
 from prplugin.types.arrays import Array, MemorySpace, namespace, to_host, to_memory

@@ -16,8 +16,7 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, full_name, listed
 from prplugin.frames.vertices import Boundary, Vertices, format_ids, ids_in
-from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.factorize import edges_by_id
+from prplugin.graph.adjacency import Adjacency, edges_by_id
 from prplugin.types.arrays import (
     MemorySpace,
     finite_numbers,

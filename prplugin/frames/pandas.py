@@ -14,7 +14,7 @@ from prplugin.errors import InvalidEdgesError, PageRankError
 from prplugin.frames.columns import Columns
 from prplugin.frames.ids import EdgesById
 from prplugin.frames.vertices import Vertices, ids_in
-from prplugin.graph.factorize import edges_by_id
+from prplugin.graph.adjacency import edges_by_id
 from prplugin.types.arrays import MemorySpace, is_a
 from prplugin.types.edges import Edges, GroupedEdges
 
@@ -47,7 +47,7 @@ def read(
 ) -> tuple[Edges | GroupedEdges, Vertices]:  # fmt: skip
     """Factorize the endpoints: see `prplugin.frames.FrameAdapter.read`.
 
-    `by_id`: Factorizes integer ids, instead of `prplugin.graph.factorize.edges_by_id`.
+    `by_id`: Factorizes integer ids, instead of `prplugin.graph.adjacency.edges_by_id`.
     """
     if columns.clock is not None and columns.time is not None:
         times, rows = columns.clock.read(frame.iloc[:, columns.time], f"column {columns.time_name!r}")

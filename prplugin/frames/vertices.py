@@ -14,6 +14,7 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, list
 from prplugin.frames.ids import Column, Ids
 from prplugin.frames.kinds import ambiguous_refused, cast_to, casts_of
 from prplugin.frames.labels import Labels
+from prplugin.options import GivenByVertex
 from prplugin.types.arrays import (
     MemorySpace,
     copied,
@@ -239,6 +240,31 @@ class Vertices:
             )
         columns, values = self.ids_and_numbers(given, what)
         return self.known_positions(columns, what), values
+
+    def read_teleports(self, given: GivenByVertex) -> tuple[Integers, Floats] | None:
+        """Return the positions and the positive values of the personalization, not normalized; None without one."""
+        if (values := given.personalization) is None:
+            return None
+        if type(values) is np.ndarray:  # faster for a graph without ids
+            vector = self.read_values(values, "personalization")
+            rows = namespace(vector).flatnonzero(vector)
+            return rows, vector[rows]
+        rows, entries = self.read_entries(values, "personalization")
+        positive = namespace(entries).flatnonzero(entries)
+        return rows[positive], entries[positive]
+
+    def read_selection(
+        self, given: GivenByVertex, own: Integers | None, memory_space: MemorySpace
+    ) -> tuple[Integers | None, Integers | None]:
+        """Return the positions of the vertices in `among`, and of those in `exclude`.
+
+        `own`: Vertices that exclude="seeds" leaves out; None if each of several rankings has its own.
+        """
+        among = None if given.among is None else self.read_positions(given.among, "among")
+        excluded = own if isinstance(given.exclude, str) else None
+        if given.exclude is not None and not isinstance(given.exclude, str):
+            excluded = self.read_positions(given.exclude, "exclude", may_be_empty=True)
+        return to_memory(among, memory_space), to_memory(excluded, memory_space)
 
     def read_positions(self, given: object, what: str, *, may_be_empty: bool = False) -> Integers:
         """Return the positions of vertices, in the given order; raise for repeated vertices."""

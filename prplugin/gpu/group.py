@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 from prplugin.gpu import runtime
 from prplugin.gpu.runtime import THREADS, blocks_for_each, launch
 from prplugin.gpu.sort import BINS, SORTING, TILE, TILED, Column, bins_of, bits_for, partitioned, sorted_by
-from prplugin.numerics.rounding import compensated_depth
+from prplugin.numerics import compensated_depth
 from prplugin.types.arrays import copied
 from prplugin.types.edges import Floats, Integers, offset_dtype
 
@@ -166,7 +166,7 @@ def _exact_sums(groups: Integers | Column, terms: Floats, n: int, least: int, wo
 
 
 def run_sums(terms: Floats, offsets: Integers, *, absent: float = 0.0) -> Floats:
-    """Sum consecutive runs of non-negative terms, compensated: see `prplugin.numerics.rounding.compensated_depth`."""
+    """Sum consecutive runs of non-negative terms, compensated: see `prplugin.numerics.compensated_depth`."""
     runs = offsets.size - 1
     sums: Floats = cupy.empty(runs, np.float64)
     spans = runtime.blocks_for(terms.size + runs, RUNS_SPAN)

@@ -1,4 +1,4 @@
-// Anderson mixing on the GPU: see prplugin/numerics/extrapolation.py.
+// Anderson mixing on the GPU: see prplugin/numerics.py.
 //
 // Mapping: `products`: one block per part of the vertices, TILE of which are in shared memory at a time, one thread per
 // pair of moves; `mix`: one thread per vertex. For many seeds, one thread per seed, and GROUPS vertices at a time per

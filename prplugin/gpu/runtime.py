@@ -12,7 +12,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from functools import cache
 from pathlib import Path
 from threading import Lock, Thread
-from traceback import clear_frames
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -36,9 +35,6 @@ COMPUTE_CAPABILITY = (7, 5)
 
 MEMORY_ADVICE = "Use method='streamed', which keeps the edges in host memory, dtype='float32', or several GPUs."
 """Advice in errors about a lack of memory."""
-
-SPACE = {"device": "the GPU's memory", "host": "this machine's memory"}
-"""Names of the memory spaces in messages."""
 
 FEW_BYTES = 1 << 28
 """Small allocations skip the memory query: a sixteenth of the smallest GPU's memory."""
@@ -112,18 +108,6 @@ def _device_allocation(gpu: Any, *, wait: bool) -> Iterator[None]:
         if type(error).__module__.startswith("numpy"):  # host memory
             raise
         raise OutOfMemoryError(f"the GPU's memory ran out: {error}. {MEMORY_ADVICE}") from error
-
-
-@contextmanager
-def explain_oom(plan: Callable[[], str]) -> Iterator[None]:
-    """Raise `OutOfMemoryError` with the requirements that `plan` returns, if memory runs out within."""
-    try:
-        yield
-    except MemoryError as error:
-        of_gpu = isinstance(error, OutOfMemoryError)  # raised by `device_allocation`
-        cause = error.__cause__ if of_gpu and error.__cause__ is not None else error
-        clear_frames(cause.__traceback__)  # frees the arrays of these frames, even if the error is kept
-        raise OutOfMemoryError(f"{SPACE['device' if of_gpu else 'host']} ran out: {cause}. {plan()}") from error
 
 
 @contextmanager

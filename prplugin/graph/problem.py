@@ -14,7 +14,7 @@ from prplugin.cpu.sorting import stable_order
 from prplugin.cpu.sums import total
 from prplugin.errors import InvalidOptionError, counted, listed
 from prplugin.graph.adjacency import Adjacency
-from prplugin.numerics.rounding import rounding_depth
+from prplugin.numerics import rounding_depth
 from prplugin.types.arrays import MemorySpace, namespace, to_host, to_memory
 from prplugin.types.edges import Floats, Integers
 

@@ -15,7 +15,7 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Memory
 from prplugin.graph.problem import Problem, Seeds
 from prplugin.machine import Machine
-from prplugin.numerics.rounding import StepRounding
+from prplugin.numerics import StepRounding
 from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats
 

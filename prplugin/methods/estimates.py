@@ -9,15 +9,13 @@ from typing import Any, Literal, NamedTuple, get_args
 from prplugin.cpu import library
 from prplugin.errors import MethodUnavailableError, counted
 from prplugin.gpu import runtime
-from prplugin.gpu.runtime import SPACE
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import NOTHING, Counts, Footprint, footprint
 from prplugin.machine import Machine, bytes_available, this_machine
-from prplugin.methods.listing import methods
-from prplugin.methods.registry import contenders
+from prplugin.methods.registry import contenders, methods
 from prplugin.options import check_choice, validate_int
 from prplugin.tables import Display, Displayed
-from prplugin.types.arrays import MemorySpace
+from prplugin.types.arrays import SPACE, MemorySpace
 from prplugin.types.edges import index_dtype
 
 Ids = Literal["int32", "int64", "string"]

@@ -10,8 +10,7 @@ from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import SeedsStep, Step, Sums
-from prplugin.numerics.extrapolation import Depth, depth_for
-from prplugin.numerics.rounding import StepRounding, fan_in_for, group_sum_depth, rounding_depth
+from prplugin.numerics import Depth, StepRounding, depth_for, fan_in_for, group_sum_depth, rounding_depth
 from prplugin.options import validate_int
 from prplugin.types.arrays import Array, to_host
 from prplugin.types.compressed import Compressed

@@ -16,7 +16,7 @@ from prplugin.graph.product import product_of
 from prplugin.machine import Machine
 from prplugin.methods.base import Step, Sums
 from prplugin.methods.engines.host_step import CHUNK, HostStep
-from prplugin.numerics.rounding import StepRounding, rounding_depth
+from prplugin.numerics import StepRounding, rounding_depth
 from prplugin.types.arrays import Array, to_host
 from prplugin.types.edges import Floats
 

@@ -10,7 +10,7 @@ from prplugin.errors import InvalidOptionError
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
 from prplugin.methods.engines import gpu_pull
-from prplugin.numerics.rounding import compensated_depth
+from prplugin.numerics import compensated_depth
 from prplugin.options import validate_int
 from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats

@@ -16,7 +16,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.numerics.rounding import compensated_depth
+from prplugin.numerics import compensated_depth
 from prplugin.options import validate_int
 from prplugin.papers._forms import PowerMethod, Spmv, step_of
 from prplugin.papers._rows import RowsPull

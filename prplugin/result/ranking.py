@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import IO, Any, NamedTuple
@@ -19,7 +20,7 @@ from prplugin.result.by_vertex import BySeed, Lookups, SeedLookups, name_of
 from prplugin.result.explain import explain, of_order, of_passes
 from prplugin.result.selection import highest, select_ranks
 from prplugin.tables import Display, Displayed, upward
-from prplugin.types.arrays import gpu_of, memory_space_of, namespace, to_host, to_memory
+from prplugin.types.arrays import Array, gpu_of, memory_space_of, namespace, to_host, to_memory
 from prplugin.types.edges import Integers
 from prplugin.types.order import Order
 
@@ -104,7 +105,7 @@ class Ranking(Lookups, Displayed):
         began = time.perf_counter()
         if self._shown is not None:
             return self._write(self._shown[1], self._shown[0])
-        with runtime.device_allocation(memory_space_of(self.ranks), gpu_of(self.ranks)):
+        with _allocating(self.ranks):
             rows = self._rows(self._top)
             frame = self._write(self.ranks, None) if rows is None else self._written(rows)
         self.__dict__["_writing"] = time.perf_counter() - began  # cached like the frame
@@ -145,7 +146,7 @@ class Ranking(Lookups, Displayed):
         """
         if self._order is None:
             raise InvalidOptionError("only a certified order has ties: pass top=k, certified=True.")
-        with runtime.device_allocation(memory_space_of(self.ranks), gpu_of(self.ranks)):
+        with _allocating(self.ranks):
             return tuple(
                 Tie(range(first, first + rows.size), equal, self._written(rows))
                 for first, rows, equal in self._order.ties
@@ -208,7 +209,7 @@ class Ranking(Lookups, Displayed):
 
     def _highest(self, top: int = SHOWN) -> list[tuple[str, float]]:
         """Return the names and the ranks of the highest vertices of the frame."""
-        with runtime.device_allocation(memory_space_of(self.ranks), gpu_of(self.ranks)):
+        with _allocating(self.ranks):
             found: Any = self._rows(self._top or top)
             rows = to_memory(found[:top], memory_space_of(self.ranks))
             ranks = to_host(self.ranks[rows]).tolist()
@@ -322,7 +323,7 @@ class Rankings(SeedLookups, Ranking):
         source's columns, prefixed with "seed_" for seeds. With ``top=t``, the frame has the t highest ranks of each
         seed in descending order; with ``exclude="seeds"`` fewer if a seed leaves fewer than t vertices.
         """
-        with runtime.device_allocation(memory_space_of(self.ranks), gpu_of(self.ranks)):
+        with _allocating(self.ranks):
             return self._write(self.ranks, self.rows)
 
     def __str__(self) -> str:
@@ -344,7 +345,7 @@ class Rankings(SeedLookups, Ranking):
     def _highest(self, top: int = SHOWN) -> list[tuple[str, float]]:
         """Return the names and the mean ranks of the vertices that are highest on average over the seeds."""
         xp: Any = namespace(self.ranks)
-        with runtime.device_allocation(memory_space_of(self.ranks), gpu_of(self.ranks)):
+        with _allocating(self.ranks):
             if self.rows is None:
                 known, sums = None, self.ranks.sum(axis=0)
             else:  # ranks below the highest of a seed are unknown and count as 0
@@ -357,7 +358,7 @@ class Rankings(SeedLookups, Ranking):
 
     def _display(self) -> Display:
         xp: Any = namespace(self.ranks)
-        with runtime.device_allocation(memory_space_of(self.ranks), gpu_of(self.ranks)):
+        with _allocating(self.ranks):
             found: Any
             ranks, found = select_ranks(self.ranks[:SHOWN], None, SHOWN_OF_A_SEED)
             found = found if self.rows is None else xp.take_along_axis(self.rows[:SHOWN], found, axis=1)
@@ -410,6 +411,13 @@ class DistributedRankings(Rankings, DistributedRanking):
         return list(zip(map(name_of, found.index.tolist()), found.tolist(), strict=True))
 
     _display = DistributedRanking._display
+
+
+def _allocating(ranks: Array) -> AbstractContextManager[None]:
+    """Return a context manager that allocates in the memory of the ranks."""
+    if namespace(ranks) is np:
+        return nullcontext()
+    return runtime.device_allocation("device", gpu_of(ranks))
 
 
 def require_converged(ranking: Ranking, options: Options) -> Ranking:

@@ -84,3 +84,13 @@ def select_ranks(
         ranks = xp.take_along_axis(ranks, highest, axis=1)
         rows = highest if rows is None else xp.take_along_axis(rows, highest, axis=1)
     return ranks if excluded is None else xp.maximum(ranks, 0.0), rows
+
+
+def remaining(n: int, among: Integers | None, excluded: Integers | None) -> Integers | None:
+    """Return the positions in `among`, or all, without the excluded ones; None for all n."""
+    if excluded is None:
+        return among
+    kept = namespace(excluded).ones(n, np.bool_)
+    kept[excluded] = False
+    found: Integers = namespace(kept).flatnonzero(kept) if among is None else among[kept[among]]
+    return found

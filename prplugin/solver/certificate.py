@@ -38,7 +38,7 @@ import numpy as np
 
 from prplugin.errors import InvalidOptionError
 from prplugin.methods.base import Sums
-from prplugin.numerics.rounding import StepRounding, rounding_depth
+from prplugin.numerics import StepRounding, rounding_depth
 from prplugin.options import Options, proves
 from prplugin.types.arrays import Array
 

@@ -17,19 +17,67 @@ from typing import TypeAlias
 import numpy as np
 
 from prplugin.cpu.sums import total, totals
-from prplugin.methods.base import Step
+from prplugin.graph.problem import Problem
+from prplugin.machine import Machine
+from prplugin.methods.base import Method, Step
 from prplugin.options import Options, allows_float32, proves
+from prplugin.progress import Watch
 from prplugin.solver.acceleration.anderson import AndersonMixing
-from prplugin.solver.acceleration.base import OwnIterations, Strategy
 from prplugin.solver.acceleration.direct import SlowConvergence
 from prplugin.solver.certificate import Certificate, goal_in_float32, goal_of, step_budget
-from prplugin.solver.loop import BoundWatch, Outcome, Phase, iterate, iterate_batch
-from prplugin.solver.top_k import OrderProof
+from prplugin.solver.loop import BoundWatch, Now, Outcome, Phase, Proposal, Strategy, iterate, iterate_batch
+from prplugin.solver.top_k import NO_ORDER, OrderProof
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats
 
+MAX_PASSES = 128
+"""Maximum number of passes over the edges between two error bounds."""
+
 WatchOf: TypeAlias = Callable[[Options, int], BoundWatch]
 """Returns, for a maximum number of passes, the function that the loop calls."""
+
+
+class OwnIterations(Strategy):
+    """Lets the method make many passes in one call, as it can: see `prplugin.methods.base.Step.advance`.
+
+    `until`: Number of passes from which on it proposes nothing.
+    `plain`: Whether only plain steps are allowed, for rules about the change of one: see `Step.repeat`.
+    """
+
+    def __init__(self, until: int, *, plain: bool = False) -> None:
+        self._until, self._plain = until, plain
+
+    def propose(self, step: Step, now: Now) -> Proposal | None:
+        """Make up to `MAX_PASSES` passes by the method itself."""
+        if now.passes >= self._until:
+            return None
+        iterate = step.repeat if self._plain else step.advance
+        passes, sums = iterate(now.goal, min(MAX_PASSES, now.last - now.passes))
+        return Proposal(passes, sums) if np.count_nonzero(passes) else None
+
+
+def solve_by(
+    method: Method, problem: Problem, options: Options, machine: Machine, watch: Watch, start: Floats | None, *,
+    closer: float = math.inf, order: OrderProof | None = None,
+) -> tuple[Floats, Outcome]:  # fmt: skip
+    """Prepare a method and iterate; return ranks and outcome. All other memory is freed on return, and on errors.
+
+    `start`: Ranks of sum 1; None: 1/n each. The other parameters are those of `solve`.
+    """
+    adjacency = problem.adjacency
+    if adjacency.n == 0:
+        return adjacency.out_weight, Outcome(False, True, 0, 0.0, order=None if order is None else NO_ORDER)
+    step = method.prepare(problem, machine, **options.method_options)
+    step.every_pass = watch.report is not None
+    # Where any start will do: the bound is proved, and nobody asks for a number of iterations or for other teleports.
+    step.free_start = proves(options) and options.max_iter is None and problem.personalization is None
+    # tol=0 asks for exactly `max_iter` plain steps. Only a proved error bound allows a direct solution as an iterate.
+    slow = SlowConvergence(problem if proves(options) else None) if options.tol > 0 else None
+    outcome = solve(
+        step, options, (adjacency.n, adjacency.m), 1.0 / adjacency.n if start is None else start, watch.iterations,
+        order=order, slow=slow, closer=closer,
+    )  # fmt: skip
+    return step.ranks(), outcome
 
 
 def solve(

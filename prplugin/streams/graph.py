@@ -16,7 +16,7 @@ from prplugin.errors import MethodUnavailableError, PageRankError
 from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import Adjacency, rows_of
 from prplugin.graph.stored import restored, stored
-from prplugin.numerics.rounding import StepRounding
+from prplugin.numerics import StepRounding
 from prplugin.options import EdgeOptions, Options
 from prplugin.solver.certificate import Certificate
 from prplugin.solver.loop import Outcome

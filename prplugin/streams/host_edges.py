@@ -19,7 +19,7 @@ from prplugin.cpu.sorting import offsets_of
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import concatenated, oriented, reversed_edges, with_reverse_edges
 from prplugin.machine import this_machine
-from prplugin.numerics.rounding import compensated_depth
+from prplugin.numerics import compensated_depth
 from prplugin.streams.changes import ChangeError, apply_duplicates
 from prplugin.streams.decay import ZERO_EXPONENT, ScaledWeights
 from prplugin.types.arrays import expand_values

@@ -42,7 +42,7 @@ import numpy as np
 from prplugin.cpu import library
 from prplugin.cpu import push as kernels
 from prplugin.graph.adjacency import Adjacency
-from prplugin.numerics.rounding import StepRounding, rounding_depth
+from prplugin.numerics import StepRounding, rounding_depth
 from prplugin.options import Options, likely_steps, proves
 from prplugin.solver.certificate import Certificate
 from prplugin.solver.top_k import Equal, least_gap, order_of
@@ -120,27 +120,24 @@ class _Arrays(NamedTuple):
     listed: Integers
 
 
+def may_pay(edges: Adjacency | HostEdges, options: Options, seeds: int) -> bool:
+    """Return whether so many seeds may be ranked faster than by iterations over all edges, with a proof."""
+    return (
+        edges.m >= MIN_EDGES
+        and proves(options)
+        and (options.method, options.max_iter, len(options.method_options)) == ("auto", None, 0)
+        and (isinstance(edges, HostEdges) or edges.memory_space == "host")
+        and library.is_available()
+        and seeds * kernels.PUSH_COST <= MAX_SEEDS_FRACTION * _budget(edges.n, edges.m, options)
+    )
+
+
 class LocalQueries:
     """Queries of one graph, with the arrays that they share: those of the graph, and as many others as run at once."""
 
     def __init__(self) -> None:
         self._free: list[_Arrays] = []
         self._edges: OutEdges | None = None
-
-    def reset(self) -> None:
-        """Note that the edges have changed."""
-        self._edges = None
-
-    def may_pay(self, edges: Adjacency | HostEdges, options: Options, seeds: int) -> bool:
-        """Return whether so many seeds may be ranked faster than by iterations over all edges, with a proof."""
-        return (
-            edges.m >= MIN_EDGES
-            and proves(options)
-            and (options.method, options.max_iter, len(options.method_options)) == ("auto", None, 0)
-            and (isinstance(edges, HostEdges) or edges.memory_space == "host")
-            and library.is_available()
-            and seeds * kernels.PUSH_COST <= MAX_SEEDS_FRACTION * _budget(edges.n, edges.m, options)
-        )
 
     def rank(
         self, edges: Adjacency | HostEdges, seeds: tuple[Integers, Floats], options: Options, wanted: Wanted, *,

@@ -44,7 +44,7 @@ import numpy as np
 
 from prplugin.cpu import push as kernels
 from prplugin.cpu.sums import total
-from prplugin.numerics.rounding import rounding_depth
+from prplugin.numerics import rounding_depth
 from prplugin.streams.host_edges import HostEdges, Plan
 from prplugin.types.arrays import expand_values
 from prplugin.types.edges import Floats, Integers

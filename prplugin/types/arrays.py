@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from traceback import clear_frames
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prplugin.errors import InvalidOptionError, PageRankError, counted, full_name
+from prplugin.errors import InvalidOptionError, OutOfMemoryError, PageRankError, counted, full_name
 
 MemorySpace: TypeAlias = Literal["host", "device"]
 """Memory of the host, or of the current GPU."""
+
+SPACE = {"device": "the GPU's memory", "host": "this machine's memory"}
+"""Names of the memory spaces in messages."""
 
 Array: TypeAlias = NDArray[Any]
 """Array of any type, of NumPy or CuPy."""
@@ -116,6 +122,18 @@ def synchronize(memory_space: MemorySpace) -> None:
         import cupy  # loaded already: device arrays exist
 
         cupy.cuda.get_current_stream().synchronize()
+
+
+@contextmanager
+def explain_oom(plan: Callable[[], str]) -> Iterator[None]:
+    """Raise `OutOfMemoryError` with the requirements that `plan` returns, if memory runs out within."""
+    try:
+        yield
+    except MemoryError as error:
+        of_gpu = isinstance(error, OutOfMemoryError)  # raised by `device_allocation`
+        cause = error.__cause__ if of_gpu and error.__cause__ is not None else error
+        clear_frames(cause.__traceback__)  # frees the arrays of these frames, even if the error is kept
+        raise OutOfMemoryError(f"{SPACE['device' if of_gpu else 'host']} ran out: {cause}. {plan()}") from error
 
 
 def finite_numbers(given: Any) -> Any:

@@ -16,8 +16,7 @@ from shown_text import explanation
 import prplugin
 from prplugin.graph.adjacency import Adjacency
 from prplugin.machine import this_machine
-from prplugin.methods.listing import methods
-from prplugin.methods.registry import reasons
+from prplugin.methods.registry import methods, reasons
 from prplugin.types.edges import Edges
 
 RANDOM = np.random.default_rng(1)

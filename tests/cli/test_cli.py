@@ -21,7 +21,7 @@ import prplugin.methods.numpy
 from prplugin.cli import imports, main, verification
 from prplugin.local import LocalGraph
 from prplugin.machine import this_machine
-from prplugin.methods.listing import methods
+from prplugin.methods.registry import methods
 from prplugin.tables import upward
 
 EDGES = "src,dst,w\na,b,1\nb,a,2\nc,a,3\nc,a,5\nc,d,0.5\n"

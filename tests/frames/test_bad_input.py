@@ -84,7 +84,7 @@ def test_source_column_named_pagerank_is_refused():
 
 
 def test_unavailable_method_is_refused_with_the_reason(monkeypatch):
-    from prplugin.methods.listing import methods
+    from prplugin.methods.registry import methods
 
     monkeypatch.setattr(methods()["native"], "unavailable_reason", lambda adjacency, machine: "there is no compiler")
     with pytest.raises(prplugin.MethodUnavailableError, match="method 'native' cannot run here: there is no compiler"):

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prplugin.gpu.runtime import unavailable_reason
-from prplugin.graph.adjacency import Adjacency, group_sizes
+from prplugin.graph.adjacency import Adjacency, factorize_ids, group_sizes
 from prplugin.graph.dedup import drop_duplicates
-from prplugin.graph.factorize import factorize_ids
 from prplugin.graph.memory import Counts
 from prplugin.types.edges import Edges, GroupedEdges
 

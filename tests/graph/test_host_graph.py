@@ -11,8 +11,7 @@ import pytest
 import prplugin
 from prplugin.cpu import factorize, group
 from prplugin.frames import host_objects
-from prplugin.graph.adjacency import sectors_per_edge
-from prplugin.graph.factorize import edges_by_id, factorize_ids
+from prplugin.graph.adjacency import edges_by_id, factorize_ids, sectors_per_edge
 from prplugin.machine import Machine
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -22,7 +21,7 @@ INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uin
 def threads(request, monkeypatch):
     """Return the requested number of threads, whatever the machine has, and make pieces small enough for each."""
     monkeypatch.setattr("prplugin.cpu.threads.PIECE", 100)
-    for module in ("graph.factorize", "graph.adjacency", "cpu.factorize"):
+    for module in ("graph.adjacency", "cpu.factorize"):
         monkeypatch.setattr(f"prplugin.{module}.this_machine", lambda: Machine(request.param))
     return request.param
 

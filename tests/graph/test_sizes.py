@@ -9,7 +9,7 @@ from method_params import METHODS, same_ranks
 
 import prplugin
 from prplugin.cpu.sorting import offsets_of, packs, stable_order
-from prplugin.numerics.rounding import StepRounding, group_sum_depth, rounding_depth
+from prplugin.numerics import StepRounding, group_sum_depth, rounding_depth
 from prplugin.solver.certificate import Certificate
 from prplugin.types.edges import index_dtype
 

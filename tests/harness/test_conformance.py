@@ -29,8 +29,7 @@ from conformance.parts import PartError, PartFile, joined
 from conformance.references import REFERENCES, SLOW_ALPHA, Case, iterate, measured, residual, solutions
 from conformance.shapes import SHAPES
 from conformance.work import Unit, UnitResult
-from prplugin.methods.listing import methods
-from prplugin.methods.registry import options_of
+from prplugin.methods.registry import methods, options_of
 from prplugin.papers.segmented import Schedule, Segment
 
 SLOW = {"large"}

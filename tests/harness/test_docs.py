@@ -11,7 +11,7 @@ import pytest
 from code_blocks import ROOT, tutorial_cells
 
 import prplugin
-from prplugin.methods.listing import methods
+from prplugin.methods.registry import methods
 
 DOCS = ROOT / "docs"
 METHODS_PAGE = (DOCS / "methods.md").read_text()

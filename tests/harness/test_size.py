@@ -38,7 +38,7 @@ def files_of(call):
 
 @pytest.mark.parametrize(
     ("call", "most"),
-    [(EDGES.pagerank, 42), (prplugin.Graph(EDGES).rank, 26)],
+    [(EDGES.pagerank, 30), (prplugin.Graph(EDGES).rank, 22)],
     ids=["a pandas frame", "a prepared graph"],
 )
 def test_a_call_passes_through_few_files(call, most):

@@ -10,7 +10,7 @@ from hypothesis import settings
 
 from prplugin.gpu.runtime import unavailable_reason
 from prplugin.machine import this_machine
-from prplugin.methods.listing import methods
+from prplugin.methods.registry import methods
 
 __all__ = ["GPU_METHODS", "METHODS", "examples", "param", "same_ranks"]
 

@@ -21,8 +21,7 @@ from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
 from prplugin.graph.memory import Counts
 from prplugin.machine import this_machine
 from prplugin.methods import streamed
-from prplugin.methods.listing import methods
-from prplugin.methods.registry import candidates, choose
+from prplugin.methods.registry import candidates, choose, methods
 from prplugin.types.edges import Edges, GroupedEdges
 
 GPU_METHODS = {name for name, method in methods().items() if method.runs_on == "gpu"}

@@ -10,8 +10,7 @@ import pytest
 
 from benchmarks.kernels import summary
 from prplugin.machine import Machine
-from prplugin.methods.listing import methods
-from prplugin.methods.registry import candidates
+from prplugin.methods.registry import candidates, methods
 
 ROWS = json.loads((Path(__file__).parents[2] / "benchmarks/results/kernels.json").read_text())["rows"]
 

@@ -20,7 +20,8 @@ from benchmarks.peers._memory import peak_bytes
 from conformance import rapids
 from prplugin.gpu import runtime
 from prplugin.methods import estimates
-from prplugin.methods.listing import methods
+from prplugin.methods.registry import methods
+from prplugin.types.arrays import explain_oom
 
 MARGIN = 0.15
 CPU_METHODS = [name for name, method in methods().items() if method.runs_on == "cpu"]
@@ -297,7 +298,7 @@ def test_out_of_memory_error_keeps_no_locals():
         events.clear()
         raise MemoryError(type(large).__name__)
 
-    with pytest.raises(prplugin.OutOfMemoryError) as caught, runtime.explain_oom(lambda: "It needs more."):
+    with pytest.raises(prplugin.OutOfMemoryError) as caught, explain_oom(lambda: "It needs more."):
         work()
     assert str(caught.value) == "this machine's memory ran out: Large. It needs more."
     assert events == ["freed"]

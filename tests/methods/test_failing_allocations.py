@@ -12,7 +12,7 @@ import pytest
 import prplugin
 from conformance import rapids
 from prplugin.machine import this_machine
-from prplugin.methods.listing import methods
+from prplugin.methods.registry import methods
 from prplugin.types.arrays import to_host
 
 UNAVAILABLE = rapids.missing("cudf")

@@ -19,7 +19,7 @@ import prplugin
 from conformance import rapids
 from prplugin.gpu import runtime
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.listing import methods
+from prplugin.methods.registry import methods
 
 GPU_METHODS = [name for name, method in methods().items() if method.runs_on == "gpu"]
 DETERMINISTIC = [name for name in GPU_METHODS if not getattr(methods()[name], "nondeterministic", False)]

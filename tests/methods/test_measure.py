@@ -16,7 +16,7 @@ import prplugin
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
 from prplugin.methods import measured, registry
 from prplugin.methods import numpy as numpy_method
-from prplugin.methods.listing import Methods
+from prplugin.methods.registry import Methods
 from prplugin.options import Options, likely_steps
 
 EDGES = pd.DataFrame({"src": [0, 0, 1, 2, 3, 3, 4], "dst": [1, 2, 2, 0, 0, 4, 4]})

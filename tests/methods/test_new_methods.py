@@ -127,7 +127,7 @@ def test_the_command_documents_a_new_method(folder, name):
 
 def test_a_method_that_cannot_be_imported_is_named_in_a_warning(folder):
     with pytest.raises(AssertionError, match=r"method 'broken' \(no_such_module\) cannot be imported: No module named"):
-        run(folder, "-W", "error", "-c", "import prplugin.methods.listing as listing; listing.methods()")
+        run(folder, "-W", "error", "-c", "import prplugin.methods.registry as registry; registry.methods()")
 
 
 def test_the_suite_over_all_methods_includes_a_new_method(folder):

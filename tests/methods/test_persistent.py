@@ -16,7 +16,7 @@ import prplugin
 from prplugin.graph.problem import Problem
 from prplugin.methods import persistent
 from prplugin.methods.engines import gpu_merge
-from prplugin.numerics.rounding import StepRounding
+from prplugin.numerics import StepRounding
 from prplugin.solver.certificate import Certificate
 
 PERSISTENT = [param("persistent")]

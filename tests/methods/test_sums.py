@@ -13,7 +13,7 @@ from method_params import examples
 
 from prplugin.cpu import compensated, pull
 from prplugin.cpu.sums import GroupSums, total
-from prplugin.numerics.rounding import FAN_IN, fan_in_for, group_sum_depth, rounding_depth
+from prplugin.numerics import FAN_IN, fan_in_for, group_sum_depth, rounding_depth
 
 U = Fraction(1, 2**53)
 

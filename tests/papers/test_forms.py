@@ -16,7 +16,7 @@ from prplugin.errors import InvalidOptionError
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
-from prplugin.methods.listing import methods
+from prplugin.methods.registry import methods
 from prplugin.papers import _forms
 from prplugin.papers._forms import EdgeCentric, InPlace, Launch, NodeCentric, PowerMethod, Spmv
 from prplugin.papers.binned import BinnedPull

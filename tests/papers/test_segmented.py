@@ -20,7 +20,7 @@ from prplugin.cpu.sorting import offsets_of
 from prplugin.errors import InvalidOptionError
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
-from prplugin.methods.listing import methods
+from prplugin.methods.registry import methods
 from prplugin.papers import segmented
 from prplugin.papers._host_rows import host_rows
 from prplugin.papers.segmented import Schedule, Segment, SegmentedPull, SortedRows, choose_host_segments, cut

@@ -20,7 +20,7 @@ import prplugin
 from conformance import rapids
 from prplugin.methods import native
 from prplugin.methods.engines import native_batch
-from prplugin.methods.listing import methods
+from prplugin.methods.registry import methods
 from prplugin.result.selection import highest, highest_of_each
 from prplugin.solver import batch as batch_module
 

@@ -9,7 +9,7 @@ import numpy as np
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
 from prplugin.methods.base import Step
-from prplugin.numerics.extrapolation import symmetric
+from prplugin.numerics import symmetric
 from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats
 

@@ -14,7 +14,7 @@ from prplugin.graph.problem import Problem, Seeds
 from prplugin.methods.base import SeedsStep, Sums
 from prplugin.methods.engines import gpu_merge, gpu_pull
 from prplugin.methods.engines.device_mixing import MixedOnDevice
-from prplugin.numerics.extrapolation import depth_for
+from prplugin.numerics import depth_for
 from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats, Integers
 

@@ -21,7 +21,7 @@ from prplugin.graph.problem import Problem
 from prplugin.methods.base import Sums
 from prplugin.methods.engines import gpu_pull
 from prplugin.methods.engines.device_mixing import MixedOnDevice
-from prplugin.numerics.rounding import StepRounding
+from prplugin.numerics import StepRounding
 from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats, Integers
 

@@ -16,8 +16,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Sums
 from prplugin.methods.engines.device_mixing import MixedOnDevice
-from prplugin.numerics.extrapolation import depth_for
-from prplugin.numerics.rounding import StepRounding
+from prplugin.numerics import StepRounding, depth_for
 from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats, Integers
 

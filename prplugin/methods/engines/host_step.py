@@ -8,7 +8,7 @@ import numpy as np
 
 from prplugin.cpu.sums import total
 from prplugin.methods.base import Step
-from prplugin.numerics.extrapolation import symmetric
+from prplugin.numerics import symmetric
 from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats
 
@@ -18,7 +18,7 @@ the cache."""
 
 
 class HostStep(Step):
-    """A step whose ranks are a NumPy array, or this process's part of them: see `prplugin.numerics.extrapolation`."""
+    """A step whose ranks are a NumPy array, or this process's part of them: see `prplugin.numerics`."""
 
     def history(self, rows: int) -> Any:
         return np.empty((rows, *self.ranks().shape), np.float32)

@@ -12,7 +12,7 @@ from prplugin.cpu.pull import BLOCK_ROWS
 from prplugin.cpu.sums import totals
 from prplugin.graph.problem import Problem, Seeds
 from prplugin.methods.base import SeedsStep, Sums
-from prplugin.numerics.rounding import StepRounding, fan_in_for
+from prplugin.numerics import StepRounding, fan_in_for
 from prplugin.types.arrays import Array, to_host
 from prplugin.types.edges import Floats
 

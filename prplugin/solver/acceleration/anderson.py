@@ -1,4 +1,4 @@
-"""Anderson mixing of the iterates, between plain steps: `prplugin.numerics.extrapolation` has the mathematics."""
+"""Anderson mixing of the iterates, between plain steps: `prplugin.numerics` has the mathematics."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from prplugin.methods.base import Step
-from prplugin.numerics.extrapolation import depth_for, mixing_weights
-from prplugin.solver.acceleration.base import Now, Proposal, Strategy
+from prplugin.numerics import depth_for, mixing_weights
+from prplugin.solver.loop import Now, Proposal, Strategy
 from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats
 

@@ -12,7 +12,7 @@ import numpy as np
 from prplugin.errors import PageRankWarning
 from prplugin.graph.problem import Problem
 from prplugin.methods.base import Step
-from prplugin.solver.acceleration.base import Now, Proposal, Strategy
+from prplugin.solver.loop import Now, Proposal, Strategy
 from prplugin.types.edges import Floats
 
 DIRECT_AFTER = 2000

@@ -1,1 +1,0 @@
-"""Formulas that do not depend on the graph: rounding depths and extrapolation weights."""
