@@ -119,7 +119,7 @@ class Certificate:
 
     @property
     def provable(self) -> float:
-        """Smallest tolerance that the loop proves on every graph: see `prplugin.solver.acceleration.MeanRestart`."""
+        """Smallest tolerance that the loop proves on every graph."""
         return (5 * self.noise / (1 - self.alpha) + self.cast) * ROUND_UP
 
     def steps(self, tol: float) -> int:
