@@ -13,7 +13,8 @@ prplugin; "minimum" is the smallest sample, and "minimum ratio" the ratio of bot
 is timed; "L1 distance" is the largest L1 distance of the library's ranks to those of prplugin.
 
 Queries from one vertex are on directed graphs of hosts of 200 vertices, without weights and at alpha 0.85; a part of
-the links leaves the host. "prplugin, all edges" is ``method="native"``.
+the links leaves the host. On real graphs they are from `DRAWN` sources of edges, drawn once. "prplugin, all edges" is
+``method="native"`` with the same arguments.
 """
 
 from __future__ import annotations
@@ -52,6 +53,18 @@ HOSTS = (100_000, 500_000, 0.1), (100_000, 500_000, 1.0), (2_000_000, 10_000_000
 
 HOST, FEW_ALPHA = 200, 0.85
 
+REAL = "cnr-2000", "soc-Epinions1"
+"""A crawl, and a social network without locality."""
+
+QUESTIONS: dict[str, dict[str, Any]] = {
+    "alpha 0.85": {"alpha": FEW_ALPHA},
+    "alpha 0.5": {"alpha": 0.5},
+    "tol=1e-3": {"tol": 1e-3},
+    "top=10, certified": {"top": 10, "certified": True},
+}
+
+DRAWN = 25
+
 MOST_IN_IGRAPH = 1_000_000
 """Largest number of edges of a graph that is built in igraph, from Python objects."""
 
@@ -87,6 +100,9 @@ def parts(data: Path | None, quick: bool) -> list[Part]:
                 found.append(
                     Part(f"one seed of {n:,}, {leaving:.0%} leave", partial(_few, n, m, leaving, 3 if quick else 9))
                 )
+        if data is not None and space == "host" and not quick:
+            files = [data / "graphs" / f"{name}.parquet" for name in REAL]
+            found += [Part(f"one vertex of {file.stem}", partial(_questions, file)) for file in files]
         found.append(Part(f"{many[2]:,} queries, {processor}", partial(_many, *many, space, 1 if quick else 3)))
     return found
 
@@ -147,6 +163,28 @@ def _few(n: int, m: int, leaving: float, runs: int) -> Iterator[dict[str, Any]]:
         pairs = itertools.chain.from_iterable((seed, seed) for seed in seeds)
         own, other = alternately(*(partial(_next, libraries[one], pairs) for one in ("prplugin", name)), runs=runs)
         yield _row({**known, "library": name, "L1 distance": distances[name]}, other, own)
+
+
+def _questions(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the times of queries from one vertex of a real graph each, alternating with rankings of all edges."""
+    import prplugin
+
+    edges = pd.read_parquet(path, columns=["src", "dst"])
+    graph = prplugin.Graph(edges)
+    drawn = edges.iloc[:, 0].sample(DRAWN, random_state=0).tolist()
+    for name, question in QUESTIONS.items():
+        seeds = itertools.cycle(seed for seed in drawn for _ in range(2))
+
+        def ask(method: str, seeds: Iterator[int] = seeds, question: dict[str, Any] = question) -> Any:
+            return graph.rank(personalization=[next(seeds)], method=method, **question)
+
+        graph.rank(personalization=drawn[:1], **question)
+        own, other = alternately(partial(ask, "auto"), partial(ask, "native"), runs=DRAWN, warm=True)
+        known = {
+            "vertices": graph.number_of_vertices, "edges": graph.number_of_edges, "processor": "CPU",
+            "queries": f"1 vertex of {path.stem}, {name}", "library": "prplugin, all edges",
+        }  # fmt: skip
+        yield _row(known, other, own)
 
 
 def _next(query: Callable[[int], Any], seeds: Iterator[int]) -> Any:
