@@ -49,8 +49,11 @@ def read_frame(edges: object, how: EdgeOptions, adapter: FrameAdapter, *, lastin
             compile_ahead(weighted=weighted)
         edge_list = not how.directed or how.duplicates != "sum" or how.half_life is not None
         rows: Any  # Edges where edge_list
-        rows, vertices = adapter.read(frame, columns, how.vertices, edge_list=edge_list, lasting=lasting)
-        if edge_list:
+        read_pieces = getattr(adapter, "read_pieces", None)
+        if (found := None if read_pieces is None else read_pieces(frame, columns, how)) is None:
+            found = adapter.read(frame, columns, how.vertices, edge_list=edge_list, lasting=lasting)
+        rows, vertices = found
+        if edge_list and not rows.packed:
             rows = drop_duplicates(rows, how.duplicates, directed=how.directed)
             rows = rows if how.directed else with_reverse_edges(rows)
         aging = None

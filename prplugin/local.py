@@ -199,7 +199,7 @@ class LocalGraph:
         how, times = self._changing.schema, {}
         with self._access.reading():
             n, chosen, edges = self.n, self.estimate().chosen, counted(self.m, "directed edge")
-            if not how.directed:  # a self-loop has no reverse edge
+            if not how.directed and not self.adjacency.packed:  # a self-loop has no reverse edge
                 known = self.adjacency.edges
                 edges = counted((self.m + int((known.source == known.destination).sum())) // 2, "undirected edge")
         if how.time is not None:
