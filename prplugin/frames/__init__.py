@@ -60,7 +60,7 @@ class FrameAdapter(Protocol):
 FIRST_ADAPTERS: tuple[FrameAdapter, ...] = (pandas, cudf, proxies)
 """Adapters that are asked first whether they accept a frame, in this order."""
 
-LAST_ADAPTERS: tuple[FrameAdapter, ...] = (dask, parquet.PATHS, parquet, FRAMES, narwhals.WRAPPED, narwhals)
+LAST_ADAPTERS: tuple[FrameAdapter, ...] = (dask, parquet.PATHS, parquet, narwhals.WRAPPED, narwhals, FRAMES)
 """Adapters that are asked last, in this order: see `prplugin.constructors.SOURCES`."""
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -23,52 +24,57 @@ def _is_frame(given: object) -> bool:
 
 
 class _Frames:
-    """Adapter of lists of frames of one library, which are read as one frame."""
+    """Adapter of lists of frames, and of other objects that yield the same frames whenever they are iterated."""
 
-    def accepts(self, frame: Any) -> bool:
-        return isinstance(frame, (list, tuple)) and bool(frame) and all(map(_is_frame, frame))
+    def accepts(self, frame: object) -> bool:
+        if not isinstance(frame, Iterable) or isinstance(frame, Iterator):
+            return False
+        some = frame if isinstance(frame, (list, tuple)) else [*islice(frame, 1)]
+        return bool(some) and all(map(_is_frame, some))
 
     def memory_space_of(self, frame: Any) -> MemorySpace:
-        on_gpu = [cudf.accepts(one) for one in frame]
-        if any(on_gpu) and not all(on_gpu):
-            other = on_gpu.index(False)
-            raise InvalidEdgesError(
-                f"frame {other} of the list is of {full_name(frame[other])}, and others are of cuDF: convert them."
-            )
-        return "device" if any(on_gpu) else "host"
+        return "device" if cudf.accepts(next(iter(frame))) else "host"
 
     def open_frame(self, frame: Any) -> tuple[Any, list[Hashable]]:
-        if self.memory_space_of(frame) == "device" or all(map(pandas.accepts, frame)):
-            return frame, list(frame[0])
+        first = next(iter(frame))
+        if cudf.accepts(first) or pandas.accepts(first):
+            return frame, list(first)
         import narwhals as nw  # imported by `accepts`
 
         try:
-            whole = nw.concat([nw.from_native(one) for one in frame])
+            whole = nw.concat([nw.from_native(one) for one in frame]).to_native()
         except Exception as error:  # each library has its own
-            raise InvalidEdgesError(
-                f"the frames of the list cannot be joined: {error}. Give them one schema."
-            ) from error
-        return [whole.to_native()], narwhals.open_frame(whole.to_native())[1]
+            raise InvalidEdgesError(f"the frames cannot be joined: {error}. Give them one schema.") from error
+        return [whole], narwhals.open_frame(whole)[1]
 
     def read_pieces(
         self, frame: Any, columns: Columns, how: EdgeOptions
     ) -> tuple[Edges | GroupedEdges, Vertices] | None:
-        rows = sum(map(len, frame))
-        if self.memory_space_of(frame) == "host" or pieces.fit_at_once(rows, weighted=columns.weight is not None):
+        if self.memory_space_of(frame) == "host":
+            return None
+        rows = sum(map(len, _of_one_library(frame, cudf.accepts)))
+        if pieces.fit_at_once(rows, weighted=columns.weight is not None):
             return None
         return pieces.read(Pieces(lambda: frame, columns, rows), how)
 
     def read(self, frame: Any, columns: Columns, vertices: object, **how: Any) -> Any:
-        memory_space = self.memory_space_of(frame)
-        if len(frame) > 1:
-            whole, columns = joined(ids_in(memory_space), frame, columns)
-        else:
-            (whole,) = frame
-        if memory_space == "device":
-            return cudf.read(whole, columns, vertices, **how)
-        if pandas.accepts(whole):
-            return pandas.read(whole, columns, vertices, **how)
-        return narwhals.read(narwhals.open_frame(whole)[0], columns, vertices, **how)
+        first = next(iter(frame))
+        adapter: Any = next(adapter for adapter in (cudf, pandas, narwhals) if adapter.accepts(first))
+        if adapter is narwhals:
+            return narwhals.read(narwhals.open_frame(first)[0], columns, vertices, **how)
+        frames = list(_of_one_library(frame, adapter.accepts))
+        if len(frames) > 1:
+            first, columns = joined(ids_in(adapter.memory_space_of(first)), frames, columns)
+        return adapter.read(first, columns, vertices, **how)
+
+
+def _of_one_library(frames: Any, accepts: Callable[[object], bool]) -> Iterator[Frame]:
+    for number, frame in enumerate(frames):
+        if not accepts(frame):
+            raise InvalidEdgesError(
+                f"frame {number} is of {full_name(frame)}, and frames before it of another library: convert it."
+            )
+        yield frame
 
 
 FRAMES = _Frames()

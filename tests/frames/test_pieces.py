@@ -26,6 +26,16 @@ def cut(frame: pd.DataFrame) -> list[pd.DataFrame]:
     return [frame[:10_001], frame[10_001:10_001], frame[10_001:]]
 
 
+class Repeated:
+    """Yields the same frames whenever it is iterated."""
+
+    def __init__(self, frames):
+        self._frames = frames
+
+    def __iter__(self):
+        return iter(self._frames)
+
+
 # --- frames in host memory ----------------------------------------------------------------------------------------
 
 
@@ -34,7 +44,8 @@ def cut(frame: pd.DataFrame) -> list[pd.DataFrame]:
 def test_a_list_of_frames_is_ranked_as_one_frame(weight, options):
     whole = edges()
     expected = prplugin.pagerank(whole, weight=weight, **options)
-    pd.testing.assert_frame_equal(prplugin.pagerank(cut(whole), weight=weight, **options), expected)
+    for frames in (cut(whole), iter(cut(whole)), Repeated(cut(whole))):
+        pd.testing.assert_frame_equal(prplugin.pagerank(frames, weight=weight, **options), expected)
 
 
 def test_lists_of_frames_of_other_types_and_columns():
@@ -57,11 +68,13 @@ def test_a_graph_of_a_list_can_be_updated():
 
 def test_lists_that_are_no_frames_are_refused():
     frame = edges(10)
-    for given in ([], [(1, 2)], [frame, 3]):
+    for given in ([], [(1, 2)], [frame, 3], iter([3]), range(3)):
         with pytest.raises(prplugin.InvalidEdgesError, match="a list of such frames"):
             prplugin.pagerank(given)
     with pytest.raises(prplugin.ColumnNotFoundError, match="'dst' in partition 1"):
         prplugin.pagerank([frame, frame[["src"]]])
+    with pytest.raises(prplugin.InvalidEdgesError, match="frame 1 is of polars"):
+        prplugin.pagerank([frame, pl.from_pandas(frame)])
     with pytest.raises(prplugin.InvalidEdgesError, match="cannot be joined"):
         prplugin.pagerank([pl.from_pandas(frame), pl.from_pandas(frame[["src"]])])
 
@@ -81,7 +94,8 @@ def sources(folder, whole):
     """Return the edges in all forms that are read in pieces."""
     for number, frame in enumerate(cut(whole)):
         frame.to_parquet(folder / f"{number}.parquet", row_group_size=400)
-    yield [cudf.from_pandas(frame) for frame in cut(whole)]
+    frames = [cudf.from_pandas(frame) for frame in cut(whole)]
+    yield from (frames, iter(frames), Repeated(frames))
     yield folder
     yield [str(folder / f"{number}.parquet") for number in range(3)]
     dask_cudf = pytest.importorskip("dask_cudf")
