@@ -174,7 +174,7 @@ def _yields_frames(edges: object) -> bool:
     return isinstance(edges, Iterator) and not hasattr(edges, "read")  # no open file
 
 
-def _read_frames(edges: Any, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
+def _read_frames(edges: Iterator[object], how: EdgeOptions, *, lasting: bool) -> LocalGraph:
     """Read frames that can be iterated only once."""
     frames = list(edges)
     if not FRAMES.accepts(frames):

@@ -15,6 +15,7 @@ from typing import Any
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, full_name
 from prplugin.frames import cudf, pandas, pieces
 from prplugin.frames.columns import Columns
+from prplugin.frames.ids import Frame
 from prplugin.frames.lists import joined
 from prplugin.frames.pieces import Pieces
 from prplugin.frames.vertices import Boundary, Vertices, ids_in
@@ -88,7 +89,7 @@ class OnePartition(Boundary):
             return dask.dataframe.from_pandas(frame, npartitions=1, sort=False)
 
 
-def read_pieces(frame: Any, columns: Columns, how: EdgeOptions) -> tuple[Edges | GroupedEdges, Vertices] | None:
+def read_pieces(frame: Frame, columns: Columns, how: EdgeOptions) -> tuple[Edges | GroupedEdges, Vertices] | None:
     """Read partitions of cuDF one at a time if they do not fit in one frame: see `prplugin.frames.FrameAdapter`."""
     if memory_space_of(frame) == "host" or pieces.fit_at_once(rows := len(frame), weighted=columns.weight is not None):
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges
+
+Frames: TypeAlias = Any
+"""An iterable of frames."""
 
 
 def _is_frame(given: object) -> bool:
@@ -32,10 +35,10 @@ class _Frames:
         some = frame if isinstance(frame, (list, tuple)) else [*islice(frame, 1)]
         return bool(some) and all(map(_is_frame, some))
 
-    def memory_space_of(self, frame: Any) -> MemorySpace:
+    def memory_space_of(self, frame: Frames) -> MemorySpace:
         return "device" if cudf.accepts(next(iter(frame))) else "host"
 
-    def open_frame(self, frame: Any) -> tuple[Any, list[Hashable]]:
+    def open_frame(self, frame: Frames) -> tuple[Any, list[Hashable]]:
         first = next(iter(frame))
         if cudf.accepts(first) or pandas.accepts(first):
             return frame, list(first)
@@ -48,7 +51,7 @@ class _Frames:
         return [whole], narwhals.open_frame(whole)[1]
 
     def read_pieces(
-        self, frame: Any, columns: Columns, how: EdgeOptions
+        self, frame: Frames, columns: Columns, how: EdgeOptions
     ) -> tuple[Edges | GroupedEdges, Vertices] | None:
         if self.memory_space_of(frame) == "host":
             return None
@@ -57,7 +60,7 @@ class _Frames:
             return None
         return pieces.read(Pieces(lambda: frame, columns, rows), how)
 
-    def read(self, frame: Any, columns: Columns, vertices: object, **how: Any) -> Any:
+    def read(self, frame: Frames, columns: Columns, vertices: object, **how: bool) -> Any:
         first = next(iter(frame))
         adapter: Any = next(adapter for adapter in (cudf, pandas, narwhals) if adapter.accepts(first))
         if adapter is narwhals:
@@ -68,7 +71,7 @@ class _Frames:
         return adapter.read(first, columns, vertices, **how)
 
 
-def _of_one_library(frames: Any, accepts: Callable[[object], bool]) -> Iterator[Frame]:
+def _of_one_library(frames: Frames, accepts: Callable[[object], bool]) -> Iterator[Frame]:
     for number, frame in enumerate(frames):
         if not accepts(frame):
             raise InvalidEdgesError(
