@@ -135,7 +135,7 @@ PATHS = _Paths()
 
 def _paths(given: object) -> list[str]:
     """Return one path, or a list of paths, as a list of strings; an empty list for other objects."""
-    paths = given if isinstance(given, (list, tuple)) else [given]
+    paths: list[Any] = [*given] if isinstance(given, (list, tuple)) else [given]
     return [os.fspath(path) for path in paths] if all(isinstance(path, (str, os.PathLike)) for path in paths) else []
 
 
