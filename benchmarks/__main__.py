@@ -34,6 +34,7 @@ from benchmarks import (
     kernels,
     overlap,
     peers,
+    pieces,
     report,
     retrieval,
     roofline,
@@ -53,7 +54,7 @@ PAPERS = {"kim": kim, "kumar": kumar, "wu": wu, "bowen": bowen, "swaroop": swaro
 BENCHMARKS = {
     **PAPERS, "changing": changing, "cluster": cluster, "crawl": crawl, "cugraph": against_cugraph,
     "everyday": everyday, "gap": gap, "kernels": kernels, "networkx": against_networkx, "overlap": overlap,
-    "peers": peers,
+    "peers": peers, "pieces": pieces,
     "retrieval": retrieval, "roofline": roofline, "scaling": scaling, "seeds": seeds, "sequence": sequence,
     "steps": step_cost, "streamed": streamed, "tweetrank": tweetrank, "webgraph": webgraph,
 }  # fmt: skip

@@ -17,13 +17,13 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import click
 
 from benchmarks.run import Part
 from prplugin.gpu import runtime
+from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
 from prplugin.methods.engines.packed_step import PackedStep
 from prplugin.methods.packed import PackedEdges, PackedPull
@@ -146,12 +146,10 @@ def _rows(scale: float) -> Iterator[dict[str, Any]]:
         peak = pool.total_bytes()
         pool.free_all_blocks()
         packed = time.perf_counter()
-        out_weight = edges.out_degree.astype(float)
-        dangling = float((out_weight == 0).mean())
-        edges.out_degree = None  # frees its memory
-        graph: Any = SimpleNamespace(n=n, m=edges.m, weighted=False, out_weight=out_weight, out_weight_depth=0)
-        step = PackedStep(Problem(graph, ALPHA), PackedPull(edges), out_weight)
-        del graph.out_weight, out_weight
+        edges.out_weight, edges.out_degree = edges.out_degree.astype(float), None  # frees its memory
+        dangling = float((edges.out_weight == 0).mean())
+        step = PackedStep(Problem(Adjacency(edges), ALPHA), PackedPull(edges), edges.out_weight)
+        del edges.out_weight
         outcome = solve(step, Options(alpha=ALPHA), (n, edges.m), 1.0 / n, Watch(None).iterations)
         ended = time.perf_counter()
         ms = {}

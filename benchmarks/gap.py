@@ -1,76 +1,104 @@
-"""PageRank of the GAP benchmark suite on the CPU: its generated graphs, kron and urand, at its stopping rule.
+"""PageRank of the GAP benchmark suite: its generated graphs, kron and urand, at its stopping rule.
 
 Both graphs have 2**scale vertices and 16 times as many edges before loops and repetitions are removed; each edge counts
 in both directions. The rule is that of `pr`: iterations until the ranks change by less than 1e-4 in L1, at most 20.
-GAP's specification: S. Beamer, K. Asanovic and D. Patterson, arXiv:1508.03619; its graphs have scale 27.
+GAP's specification: S. Beamer, K. Asanovic and D. Patterson, arXiv:1508.03619; its graphs have scale 27, and so have
+those that are ranked on a GPU, if there is one. --scale is that of the graphs on the CPU.
 
-With --reference, the path of GAP's program `pr` compiled on this machine, it ranks the same graph from a `.sg` file on
-as many threads. It is a Gauss-Seidel iteration in float32, and drops the rank of vertices without edges. Only the
-ranking is timed, in both; prplugin's iterations at this rule are plain and in float64 ("ms"). "proved, ms" is its
-default rule, which proves an L1 error of 1e-4.
+With --reference, the path of GAP's program `pr` compiled on this machine, it ranks the same graph of the CPU from a
+`.sg` file on as many threads. It is a Gauss-Seidel iteration in float32, and drops the rank of vertices without edges.
+Only the ranking is timed, in both; prplugin's iterations at this rule are plain and in float64 ("ms"). "proved, ms" is
+its default rule, which proves an L1 error of 1e-4. "build s" is from the frame, or the frames, of distinct edges to the
+graph, "method" that of the ranking.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import struct
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
+import scipy.sparse
 
 import prplugin
-from benchmarks.generate import rmat, uniform
+from benchmarks.generate import frame_of, rmat_part, uniform_part
 from benchmarks.measure import alternately
 from benchmarks.run import Part
+from prplugin.gpu import runtime
 from prplugin.machine import this_machine
+from prplugin.types.arrays import MemorySpace
 
 __all__ = ["COLUMNS", "parts"]
 
 COLUMNS = (
-    "graph", "vertices", "edges", "threads", "iterations", "ms", "proved, ms", "GAP iterations", "GAP, ms",
-    "GAP / prplugin", "GAP / proved",
+    "graph", "ranked on", "vertices", "edges", "build s", "method", "iterations", "ms", "proved, ms", "GAP iterations",
+    "GAP, ms", "GAP / prplugin", "GAP / proved",
 )  # fmt: skip
 
 TOLERANCE, MOST_ITERATIONS, RUNS = 1e-4, 20, 9
 
+GPU_SCALE = 27
+
+PIECE = 1 << 27
+"""Edges that are drawn at a time."""
+
+FRAME = 1 << 30
+"""Most rows of a frame."""
+
 
 def parts(data: Path | None, quick: bool, scale: int | None = None, reference: str | None = None) -> list[Part]:
-    """Return one part per graph."""
+    """Return one part per graph and processor."""
     scale = scale or (12 if quick else 20)
+    scales: list[tuple[int, MemorySpace]] = [(scale, "host")]
+    if runtime.unavailable_reason() is None and importlib.util.find_spec("cudf"):
+        scales.append((16 if quick else GPU_SCALE, "device"))
+    return [
+        Part(f"{kind} {scale}, {place}", partial(_rows, kind, scale, place, reference), 1 << scale)
+        for scale, place in scales
+        for kind in ("kron", "urand")
+    ]
+
+
+def _rows(kind: str, scale: int, place: MemorySpace, reference: str | None) -> Iterator[dict[str, Any]]:
     n = 1 << scale
-    graphs: dict[str, Callable[[], pd.DataFrame]] = {
-        f"kron {scale}": lambda: rmat(scale),
-        f"urand {scale}": lambda: uniform(n, 16 * n),
-    }
-    return [Part(name, partial(_rows, name, make, n, reference)) for name, make in graphs.items()]
+    frames = list(_distinct_pairs(kind, scale, place))
+    if place == "device":
+        import cupy
 
-
-def _rows(name: str, make: Callable[[], pd.DataFrame], n: int, reference: str | None) -> Iterator[dict[str, Any]]:
-    graph = _graph(make(), n)
+        cupy.get_default_memory_pool().free_all_blocks()
+    began = time.perf_counter()
+    graph = prplugin.Graph(frames, "src", "dst", directed=False, vertices=range(n))
+    built = time.perf_counter() - began
+    del frames
     timed = alternately(
         lambda: graph.rank(stop="delta", tol=TOLERANCE, max_iter=MOST_ITERATIONS),
         lambda: graph.rank(tol=TOLERANCE),
         runs=RUNS,
     )
     at_rule, proved = (each.median * 1e3 for each in timed)
+    machine = this_machine()
     row = {
-        "graph": name,
+        "graph": f"{kind} {scale}",
+        "ranked on": f"{machine.threads} threads" if place == "host" else "GPU",
         "vertices": n,
         "edges": graph.number_of_edges,
-        "threads": this_machine().threads,
+        "build s": built,
+        "method": timed[0].result.method,
         "iterations": timed[0].result.iterations,
         "ms": at_rule,
         "proved, ms": proved,
         "samples": {"rule": timed[0].seconds, "proved": timed[1].seconds},
     }
-    if reference is not None:
+    if reference is not None and place == "host":
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "graph.sg"
             write_serialized(graph, file)
@@ -80,19 +108,43 @@ def _rows(name: str, make: Callable[[], pd.DataFrame], n: int, reference: str | 
     yield row
 
 
-def _graph(edges: pd.DataFrame, n: int) -> prplugin.Graph:
-    """Build a graph of single edges in both directions, without loops, as GAP's builder does."""
-    source, target = edges.columns
-    edges = edges[edges[source] != edges[target]]
-    return prplugin.Graph(edges, source, target, directed=False, duplicates="first", vertices=range(n))
+def _distinct_pairs(kind: str, scale: int, place: MemorySpace) -> Iterator[Any]:
+    """Yield frames of the distinct pairs of different vertices, as GAP's builder keeps them."""
+    n, xp = 1 << scale, np
+    m = 16 * n
+    if place == "device":
+        import cupy as xp  # type: ignore[no-redef]
+
+    keys = xp.empty(m, np.uint64)
+    for first in range(0, m, PIECE):
+        last = min(first + PIECE, m)
+        drawn = (
+            rmat_part(scale, first, last, memory_space=place)
+            if kind == "kron"
+            else uniform_part(n, m, first, last, memory_space=place)
+        )
+        one, other = (drawn[name].values.view(np.uint64) for name in ("src", "dst"))
+        keys[first:last] = xp.minimum(one, other) << np.uint64(32) | xp.maximum(one, other)
+    del drawn, one, other
+    keys.sort()
+    for first in range(0, m, FRAME):
+        part = keys[first : first + FRAME]
+        fresh = xp.concatenate(
+            [keys[first - 1 : first] != part[:1] if first else xp.ones(1, bool), part[1:] != part[:-1]]
+        )
+        fresh &= part >> np.uint64(32) != part & np.uint64(2**32 - 1)
+        ends = part.view(np.uint32).reshape(-1, 2)  # the lower half first
+        yield frame_of(*(ends[:, column][fresh].view(np.int32) for column in (1, 0)))
 
 
 def write_serialized(graph: prplugin.Graph, file: Path) -> None:
     """Write an undirected graph as GAP's .sg: see `prplugin.io.gap`."""
     offsets, indices, _ = graph.csr()
-    rows = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
-    indices = indices[np.lexsort((indices, rows))]
-    header = struct.pack("<?qq", False, indices.size, offsets.size - 1)
+    n = offsets.size - 1
+    rows = scipy.sparse.csr_array((np.empty(indices.size, np.int8), indices, offsets), shape=(n, n), copy=True)
+    rows.sort_indices()
+    indices = rows.indices
+    header = struct.pack("<?qq", False, indices.size, n)
     file.write_bytes(header + offsets.astype("<i8").tobytes() + indices.astype("<i4").tobytes())
 
 

@@ -19,8 +19,8 @@ import pandas as pd
 from prplugin.types.arrays import MemorySpace, namespace
 
 __all__ = [
-    "crawl", "cube", "grid", "local_web", "purchases", "retweets", "rmat", "rmat_part", "scattered", "scattered_ids",
-    "uniform", "web", "weighted",
+    "crawl", "cube", "frame_of", "grid", "local_web", "purchases", "retweets", "rmat", "rmat_part", "scattered",
+    "scattered_ids", "uniform", "uniform_part", "web", "weighted",
 ]  # fmt: skip
 
 
@@ -46,13 +46,18 @@ def rmat_part(
         source = 2 * source + (quadrant >= ab)
         target = 2 * target + (((quadrant >= a) & (quadrant < ab)) | (quadrant >= abc))
     order = xp.argsort(_random(xp, scale * m, n, seed))
-    return _frame(order[source], order[target])
+    return frame_of(order[source], order[target])
 
 
 def uniform(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -> Any:
     """Draw both endpoints of every edge uniformly from n < 2**32 vertices."""
+    return uniform_part(n, m, 0, m, seed, memory_space)
+
+
+def uniform_part(n: int, m: int, first: int, last: int, seed: int = 1, memory_space: MemorySpace = "host") -> Any:
+    """Draw the edges `first` to `last` - 1 of `uniform`; all parts together are the same graph."""
     xp = _array_module(memory_space)
-    return _frame(_uniform(xp, 0, m, n, seed), _uniform(xp, m, m, n, seed))
+    return frame_of(*(_uniform(xp, begin + first, last - first, n, seed) for begin in (0, m)))
 
 
 def web(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -> Any:
@@ -64,7 +69,7 @@ def web(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -> An
     target = _tiered(xp, 0, m, n, seed, bits=2, shift=2, hubs=16)
     source = _tiered(xp, 2 * m, m, n, seed, bits=1, shift=2, hubs=16)
     popular, busy = (xp.argsort(_random(xp, 4 * m + first, n, seed)) for first in (0, n))
-    return _frame(busy[source], popular[target])
+    return frame_of(busy[source], popular[target])
 
 
 def retweets(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -> Any:
@@ -82,7 +87,7 @@ def retweets(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") 
     for flip in range(32):
         again &= (coins >> np.uint64(flip)) & np.uint64(1) != 0
         counts += again
-    return _frame(busy[user], popular[author]).assign(retweets=counts)
+    return frame_of(busy[user], popular[author]).assign(retweets=counts)
 
 
 def crawl(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -> Any:
@@ -137,7 +142,7 @@ def crawl(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -> 
     place = xp.where(far, (numbers.fractions(count) * size).astype(np.int64), near)
     del near, far, size
     target = xp.concatenate(tiers)[(xp.cumsum(sizes) - sizes)[tier] + place]
-    return _frame(xp.concatenate([found_by, source]), xp.concatenate([xp.arange(n), target]))
+    return frame_of(xp.concatenate([found_by, source]), xp.concatenate([xp.arange(n), target]))
 
 
 def local_web(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -> Any:
@@ -156,14 +161,16 @@ def local_web(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host")
     third = third * third * third
     far = (n * (third * third)).astype(np.int64)
     is_near = (drawn & np.uint64(0xFFFFFFFF)) >> np.uint64(1) < np.uint64(int(0.85 * 2**31))
-    return _frame(source, xp.where(is_near & (near >= 0) & (near < n), near, far))
+    return frame_of(source, xp.where(is_near & (near >= 0) & (near < n), near, far))
 
 
 def purchases(users: int, items: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -> Any:
     """Draw edges from uniform users to items; the frequency of item i is proportional to i**(-2/3)."""
     xp = _array_module(memory_space)
     fraction = _fraction(xp, m, m, seed)
-    return _frame(_uniform(xp, 0, m, users, seed), users + (items * (fraction * fraction * fraction)).astype(np.int64))
+    return frame_of(
+        _uniform(xp, 0, m, users, seed), users + (items * (fraction * fraction * fraction)).astype(np.int64)
+    )
 
 
 def cube(side: int, memory_space: MemorySpace = "host") -> Any:
@@ -172,7 +179,7 @@ def cube(side: int, memory_space: MemorySpace = "host") -> Any:
     places = xp.arange(side**3).reshape(side, side, side)
     one = xp.concatenate([places[:-1].ravel(), places[:, :-1].ravel(), places[:, :, :-1].ravel()])
     other = xp.concatenate([places[1:].ravel(), places[:, 1:].ravel(), places[:, :, 1:].ravel()])
-    return _frame(one, other)
+    return frame_of(one, other)
 
 
 def grid(side: int) -> pd.DataFrame:
@@ -187,7 +194,7 @@ def scattered(edges: Any, seed: int = 2) -> Any:
     """Replace dense ids by ids scattered over 62 bits."""
     source, target = edges["src"].values, edges["dst"].values
     ids = scattered_ids(int(max(source.max(), target.max())) + 1, seed, namespace(source))
-    return _frame(ids[source], ids[target])
+    return frame_of(ids[source], ids[target])
 
 
 def scattered_ids(n: int, seed: int = 2, xp: Any = np) -> Any:
@@ -271,7 +278,8 @@ def _array_module(memory_space: MemorySpace) -> Any:
     return cupy
 
 
-def _frame(source: Any, target: Any) -> Any:
+def frame_of(source: Any, target: Any) -> Any:
+    """Return a frame with the columns `src` and `dst`, of pandas or of cuDF."""
     if namespace(source) is np:
         return pd.DataFrame({"src": source, "dst": target})
     import cudf  # lazy import; the caller requested the GPU

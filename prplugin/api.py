@@ -56,12 +56,13 @@ def pagerank(
     Parameters
     ----------
     edges : DataFrame of cuDF, pandas, polars or Dask, another table, path, or graph
-        One row per edge; never altered. Every table that narwhals or Arrow's C interface supports is accepted; of a
-        lazy table only the required columns are collected. Parquet files (a path or a `pyarrow.dataset.Dataset`) are
-        read by row groups, those of a path on the GPU if there is one; others as by `Graph.from_file`. Partitions of a
-        Dask frame stay on the workers of the active `distributed.Client`. A graph of NetworkX or igraph, or a sparse
-        matrix, is read as by `Graph.from_networkx`, `Graph.from_igraph` or `Graph.from_csr`, and the result is a pandas
-        frame.
+        One row per edge; never altered. A list of frames, or another object that yields the same frames whenever it is
+        iterated, is read as one frame; cuDF frames one at a time if they do not fit in one. Every table that narwhals
+        or Arrow's C interface supports is accepted; of a lazy table only the required columns are collected. Parquet
+        files (a path, a list of paths or a `pyarrow.dataset.Dataset`) are read by row groups, those of a path on the
+        GPU if there is one; others as by `Graph.from_file`. Partitions of a Dask frame stay on the workers of the
+        active `distributed.Client`. A graph of NetworkX or igraph, or a sparse matrix, is read as by
+        `Graph.from_networkx`, `Graph.from_igraph` or `Graph.from_csr`, and the result is a pandas frame.
     source, destination : column label, or list of column labels, optional
         Columns of the endpoints; lists if a vertex has several columns. Default: the first pair present of src/dst,
         source/destination, source/target, from/to; if there is none, the only pair that matches without regard to case.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import fields, replace
@@ -16,6 +16,7 @@ from prplugin.errors import InvalidOptionError, MethodUnavailableError, counted,
 from prplugin.folders import is_saved
 from prplugin.frames import FIRST_ADAPTERS, LAST_ADAPTERS, FrameAdapter, adapter_for, dask, unsupported
 from prplugin.frames.device_files import IN_PANDAS, reading_to
+from prplugin.frames.lists import FRAMES
 from prplugin.local import LocalGraph
 from prplugin.methods.registry import methods
 from prplugin.options import Duplicates, EdgeOptions
@@ -50,8 +51,8 @@ def prepare(edges: object, how: EdgeOptions, *, lasting: bool) -> PreparedGraph:
 
 
 def reading_for(edges: object, method: str) -> AbstractContextManager[None]:
-    """Return a context manager in which a path is read to the memory space of a method, given by name."""
-    if not isinstance(edges, (str, os.PathLike)):
+    """Return a context manager in which paths are read to the memory space of a method, given by name."""
+    if not isinstance(edges, (str, os.PathLike, list, tuple)):
         return nullcontext()
     if method not in methods():  # "auto", "measured", or an error that is raised later
         return reading_to(None)
@@ -171,6 +172,18 @@ def _refuse_all_but(allowed: tuple[str, ...], what: str, how: EdgeOptions) -> No
             raise InvalidOptionError(f"{argument.name}= applies to frames only, not to {what}: omit it.")
 
 
+def _yields_frames(edges: object) -> bool:
+    return isinstance(edges, Iterator) and not hasattr(edges, "read")  # no open file
+
+
+def _read_frames(edges: Iterator[object], how: EdgeOptions, *, lasting: bool) -> LocalGraph:
+    """Read frames that can be iterated only once."""
+    frames = list(edges)
+    if not FRAMES.accepts(frames):
+        raise unsupported(edges)
+    return LocalGraph.read(frames, how, FRAMES, lasting=lasting)
+
+
 SOURCES = (
     *map(_of_frames, FIRST_ADAPTERS),
     Source(_is_on_cluster, _read_on_cluster),
@@ -180,6 +193,7 @@ SOURCES = (
     Source(partial(is_a, module="igraph", name="Graph"), partial(_read_nodes, "read_igraph")),
     Source(_is_sparse, _read_matrix),
     *map(_of_frames, LAST_ADAPTERS),
+    Source(_yields_frames, _read_frames),
 )
 """All kinds of input, in the order in which they are asked whether they accept edges."""
 

@@ -148,18 +148,20 @@ class LocalGraph:
                 compile_ahead(weighted=weighted)
             edge_list = not how.directed or how.duplicates != "sum" or how.half_life is not None
             rows: Any  # Edges where edge_list
-            rows, vertices = adapter.read(frame, columns, how.vertices, edge_list=edge_list, lasting=lasting)
-            if edge_list:
+            read_pieces = getattr(adapter, "read_pieces", lambda *_: None)
+            rows, vertices = read_pieces(frame, columns, how) or adapter.read(
+                frame, columns, how.vertices, edge_list=edge_list, lasting=lasting
+            )
+            if edge_list and not rows.packed:
                 rows = drop_duplicates(rows, how.duplicates, directed=how.directed)
                 rows = rows if how.directed else with_reverse_edges(rows)
             if clock is not None and how.half_life is not None:
                 rows, references = decay_weights(rows)
                 aging = Aging(clock, references)
-            label = f"column {how.weight!r}"
             if lasting:  # else no update follows
-                names = columns.source_names, columns.destination_names
-                how = replace(how, source=names[0], destination=names[1], vertices=None)
-            graph = cls(Adjacency(rows), vertices, label, began, lasting=lasting, schema=how, aging=aging)
+                how = replace(how, source=columns.source_names, destination=columns.destination_names, vertices=None)
+            weights = f"column {how.weight!r}"
+            graph = cls(Adjacency(rows), vertices, weights, began, lasting=lasting, schema=how, aging=aging)
         graph.unused_weight = columns.unused_weight if unused_weight is None else unused_weight
         return graph
 
@@ -237,7 +239,7 @@ class LocalGraph:
         how, times = self._changing.schema, {}
         with self._access.reading():
             n, chosen, edges = self.n, self.estimate().chosen, counted(self.m, "directed edge")
-            if not how.directed:  # a self-loop has no reverse edge
+            if not how.directed and not self.adjacency.packed:  # a self-loop has no reverse edge
                 known = self.adjacency.edges
                 edges = counted((self.m + int((known.source == known.destination).sum())) // 2, "undirected edge")
         if how.time is not None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, full_name, listed
 from prplugin.frames import cudf, dask, device_files, narwhals, pandas, parquet, proxies
 from prplugin.frames.columns import Columns, index_levels, positions, resolve
+from prplugin.frames.lists import FRAMES
 from prplugin.frames.vertices import Vertices
 from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace, on_host
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 class FrameAdapter(Protocol):
     """Reads edges from the frames of one library; implemented by a module or an object.
 
-    It imports the library only in `open_frame` and `read`. `Any` stands for types of the library.
+    It imports the library only in `open_frame` and `read`. `Any` stands for types of the library. An adapter may have
+    ``read_pieces(frame, columns, how)``, which reads edges of which one frame on the GPU does not hold all, as
+    `prplugin.frames.pieces.read` does, and returns None for others.
     """
 
     def accepts(self, frame: object, /) -> bool:
@@ -57,7 +60,7 @@ class FrameAdapter(Protocol):
 FIRST_ADAPTERS: tuple[FrameAdapter, ...] = (pandas, cudf, proxies)
 """Adapters that are asked first whether they accept a frame, in this order."""
 
-LAST_ADAPTERS: tuple[FrameAdapter, ...] = (dask, parquet.PATHS, parquet, narwhals.WRAPPED, narwhals)
+LAST_ADAPTERS: tuple[FrameAdapter, ...] = (dask, parquet.PATHS, parquet, narwhals.WRAPPED, narwhals, FRAMES)
 """Adapters that are asked last, in this order: see `prplugin.constructors.SOURCES`."""
 
 
@@ -72,8 +75,8 @@ def adapter_for(frame: object) -> FrameAdapter:
 def unsupported(frame: object) -> InvalidEdgesError:
     """Return the error for edges that no adapter accepts."""
     return InvalidEdgesError(
-        "edges must be a DataFrame of cuDF, pandas, polars or Dask, another table that narwhals or Arrow knows, or the "
-        f"path of a Parquet file, not {full_name(frame)}. {_conversion_hint(frame)}"
+        "edges must be a DataFrame of cuDF, pandas, polars or Dask, another table that narwhals or Arrow knows, "
+        f"a list of such frames, or the path of a Parquet file, not {full_name(frame)}. {_conversion_hint(frame)}"
     )
 
 

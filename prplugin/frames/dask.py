@@ -12,13 +12,14 @@ from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, full_name
-from prplugin.frames import cudf, pandas
+from prplugin.frames import cudf, pandas, pieces
 from prplugin.frames.columns import Columns
-from prplugin.frames.ids import Frame, Ids
+from prplugin.frames.ids import Frame
+from prplugin.frames.lists import joined
+from prplugin.frames.pieces import Pieces
 from prplugin.frames.vertices import Boundary, Vertices, ids_in
+from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace, is_a
 from prplugin.types.edges import Edges, GroupedEdges
 
@@ -88,6 +89,16 @@ class OnePartition(Boundary):
             return dask.dataframe.from_pandas(frame, npartitions=1, sort=False)
 
 
+def read_pieces(frame: Frame, columns: Columns, how: EdgeOptions) -> tuple[Edges | GroupedEdges, Vertices] | None:
+    """Read partitions of cuDF one at a time if they do not fit in one frame: see `prplugin.frames.FrameAdapter`."""
+    if memory_space_of(frame) == "host" or pieces.fit_at_once(rows := len(frame), weighted=columns.weight is not None):
+        return None
+    used, columns = in_use(frame, columns)
+    partitions = Pieces(lambda: (part.compute() for part in used.to_delayed()), columns, rows)
+    edges, known = pieces.read(partitions, replace(how, vertices=computed(how.vertices)))
+    return edges, replace(known, boundary=OnePartition())
+
+
 def read(frame: object, columns: Columns, vertices: object, **how: bool) -> tuple[Edges | GroupedEdges, Vertices]:
     """Compute the columns in use, and read them as one frame: see `prplugin.frames.FrameAdapter.read`."""
     import dask
@@ -99,42 +110,12 @@ def read(frame: object, columns: Columns, vertices: object, **how: bool) -> tupl
     except KeyError:
         refuse_absent_columns(frame, columns)
         raise
-    joined, columns = _joined(ids_in(memory_space), frames, columns_in_use)
+    whole, columns = joined(ids_in(memory_space), frames, columns_in_use)
     read_joined: Callable[..., tuple[Edges | GroupedEdges, Vertices]] = (
         cudf.read if memory_space == "device" else pandas.read
     )
-    edges, known = read_joined(joined, columns, computed(vertices), **how)
+    edges, known = read_joined(whole, columns, computed(vertices), **how)
     return edges, replace(known, boundary=OnePartition())
-
-
-def _joined(ids: Ids, frames: list[Frame], columns: Columns) -> tuple[Frame, Columns]:
-    """Concatenate the partitions to one frame of the columns in use; return it, and the column positions."""
-    from prplugin.frames import partitions as parts  # imports pandas, which every library of partitions needs
-
-    partitions, starts = list(range(len(frames))), np.cumsum([0, *map(len, frames)])[:-1].tolist()
-    pieces, part_columns = parts.endpoints_of_partitions(ids, frames, partitions, columns)
-    labels = columns.id_labels()
-    infos = parts.column_info_of_partitions(ids, pieces, partitions, starts, labels)
-    shared = [
-        parts.common_type_of(
-            [[info[end][column] for info in infos] for end in range(2)], [label[column] for label in labels]
-        )
-        for column in range(len(columns.source))
-    ]
-    source, destination = parts.concat_endpoints(ids, pieces, shared, labels)
-    weights = parts.weights_of_partitions(ids, frames, partitions, part_columns, starts)
-    width = len(shared)
-    joined = [column.reset_index(drop=True) for column in (*source, *destination)]
-    joined += [] if weights is None else [weights]
-    if columns.time is not None:
-        times = (own.time for own in part_columns if own.time is not None)
-        joined.append(ids.concat([ids.column_of(*pair) for pair in zip(frames, times, strict=True)]))
-    return ids.frame_of([str(position) for position in range(len(joined))], joined), columns._replace(
-        source=list(range(width)),
-        destination=list(range(width, 2 * width)),
-        weight=None if weights is None else 2 * width,
-        time=None if columns.time is None else len(joined) - 1,
-    )
 
 
 def computed(given: Any) -> Any:

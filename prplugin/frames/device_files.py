@@ -12,9 +12,10 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,13 +23,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prplugin.errors import PageRankError
-from prplugin.frames import cudf
+from prplugin.frames import cudf, pieces
 from prplugin.frames.columns import Columns
+from prplugin.frames.ids import ColumnInfo
+from prplugin.frames.pieces import Pieces
 from prplugin.frames.vertices import Boundary, Vertices, ids_in
 from prplugin.gpu import runtime
 from prplugin.machine import this_machine
+from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace
-from prplugin.types.edges import Edges, GroupedEdges
+from prplugin.types.edges import MAX_NARROW, Edges, GroupedEdges
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,8 +51,7 @@ the GPU: the host takes as long at 3.6 such files, of 0.53 GB each.
 PEAK = 2
 """Peak memory of reading columns, besides their pages, in multiples of their size."""
 
-MOST_ROWS = 2**31 - 1
-"""Limit of cuDF."""
+INTEGERS = "int8", "int16", "int32", "int64"
 
 GPUS = Path("/dev/nvidiactl"), Path("/dev/dxg")
 """Device files of the drivers for Linux and for its subsystem in Windows."""
@@ -124,15 +127,8 @@ def read(
     Raises NotReadError: if the host has to read them; also for invalid edges, whose errors the host raises.
     """
     try:
-        frame, own_types = frame_of(files)
-        if own_types is not None and vertices is not None:
-            raise NotReadError("its columns do not fit in the GPU's memory, and vertices= is given")
         with ids_in("device").active():
-            edges, known = cudf.read_on_device(frame, columns, vertices, edge_list=edge_list)
-            if own_types is not None:
-                pairs = zip(known.columns, columns.source, columns.destination, strict=True)
-                ids = [column.astype(np.result_type(own_types[one], own_types[other])) for column, one, other in pairs]
-                known = replace(known, columns=ids)
+            edges, known = cudf.read_on_device(frame_of(files), columns, vertices, edge_list=edge_list)
     except MemoryError as error:
         raise NotReadError(f"the GPU's memory ran out ({error})") from error
     except PageRankError as error:
@@ -140,63 +136,83 @@ def read(
     return edges, replace(known, boundary=InPandas())
 
 
-def frame_of(files: list[File]) -> tuple[Any, list[np.dtype[Any]] | None]:
-    """Read files to one cuDF frame.
+def read_pieces(files: list[File], columns: Columns, how: EdgeOptions) -> tuple[Edges | GroupedEdges, Vertices] | None:
+    """Read files to device memory some row groups at a time if their edges do not fit in one frame; else return None.
 
-    If the columns do not fit in device memory at once, one row group is read at a time, and integers are held in a type
-    of the width that their values need: return their own types, too.
+    Raises NotReadError: as `read`.
     """
+    rows, weighted = sum(file.rows for file in files), columns.weight is not None
+    if pieces.fit_at_once(rows, weighted=weighted) and _fit(files):
+        return None
+    schema = _common_schema(files)
+    ids = [schema.types[position] for position in (*columns.source, *columns.destination)]
+    if len(ids) > 2 or not all(str(kind).removeprefix("u") in INTEGERS for kind in ids):
+        raise NotReadError("its columns do not fit in the GPU's memory, and its ids are no single column of integers")
+    infos = _infos(files, columns)
+    try:
+        edges, known = pieces.read(Pieces(partial(_frames, files, schema), columns, rows, infos), how)
+    except MemoryError as error:
+        raise NotReadError(f"the GPU's memory ran out ({error})") from error
+    except PageRankError as error:
+        raise NotReadError(error) from error
+    return edges, replace(known, boundary=InPandas())
+
+
+def _infos(files: list[File], columns: Columns) -> list[Any] | None:
+    """Return the `ColumnInfo` of the ids of each file by the statistics of its row groups, or None without these."""
+    found = []
+    for file in files:
+        ends = []
+        for position in (columns.source[0], columns.destination[0]):
+            dtype = np.dtype(file.plain_schema.types[position].to_pandas_dtype())
+            known = file.extremes(position)
+            if any(low is None for low, _ in known):
+                return None
+            sample = np.array([min(low for low, _ in known), max(high for _, high in known)] if known else [], dtype)
+            ends.append([ColumnInfo("integer", file.rows, dtype, sample, file.where)])
+        found.append(ends)
+    return found
+
+
+def _frames(files: list[File], schema: pa.Schema) -> Iterator[Any]:
+    """Yield consecutive row groups of all files as frames of about `pieces.PART` rows."""
+    some: dict[str, list[int]] = {}
+    rows = 0
+    for file in files:
+        metadata = file.fragment.metadata
+        for group in range(metadata.num_row_groups):
+            more = metadata.row_group(group).num_rows
+            if some and rows + more > pieces.PART:
+                yield _checked(_read(list(some), schema.names, row_groups=list(some.values())), schema)
+                some, rows = {}, 0
+            some.setdefault(file.fragment.path, []).append(group)
+            rows += more
+    if some:
+        yield _checked(_read(list(some), schema.names, row_groups=list(some.values())), schema)
+
+
+def _fit(files: list[File]) -> bool:
+    """Return whether device memory holds the pages, before and after decompression, and the columns of all files."""
+    sizes = [group for file in files for group in file.group_bytes()]
+    columns = sum(file.rows for file in files) * sum(map(_width, files[0].plain_schema.types))
+    return runtime.fits(sum(sizes) + PEAK * columns)
+
+
+def _common_schema(files: list[File]) -> pa.Schema:
     schema = files[0].plain_schema
-    names, rows = schema.names, sum(file.rows for file in files)
     for file in files:
         if (reason := file.not_for_cudf()) or file.plain_schema.types != schema.types:
             raise NotReadError(reason or f"{file.where} has other types than the files before it")
-    if rows > MOST_ROWS:
-        raise NotReadError(f"cuDF reads at most {MOST_ROWS:,} rows, and there are {rows:,}")
-    sizes = [group for file in files for group in file.group_bytes()]
-    # Pages before and after decompression, and the columns.
-    if runtime.fits(sum(sizes) + PEAK * rows * sum(map(_width, schema.types))):
-        with suppress(MemoryError), ids_in("device").active():
-            return _checked(_read([file.fragment.path for file in files], names), schema), None
-    return _by_row_groups(files, rows)
+    return schema
 
 
-def _by_row_groups(files: list[File], rows: int) -> tuple[Any, list[np.dtype[Any]] | None]:
-    """Read one row group at a time to arrays of all rows."""
-    import cupy  # availability was checked by `unavailable_reason`
-    import pyarrow as pa
-
-    schema = files[0].plain_schema
-    if any(not pa.types.is_integer(kind) and not pa.types.is_floating(kind) for kind in schema.types):
-        raise NotReadError("its columns do not fit in the GPU's memory, and are not all numbers")
-    given = [np.dtype(kind.to_pandas_dtype()) for kind in schema.types]
-    held = [_narrowest(files, position, dtype) for position, dtype in enumerate(given)]
-    ids = ids_in("device")
-    with ids.active():
-        arrays = [cupy.empty(rows, dtype) for dtype in held]
-        row = 0
-        for file in files:
-            for group in range(file.fragment.metadata.num_row_groups):
-                part = _checked(_read([file.fragment.path], schema.names, row_groups=[[group]]), schema)
-                for array, name in zip(arrays, schema.names, strict=True):
-                    if part[name].null_count:
-                        raise NotReadError(f"column {name!r} has nulls")
-                    array[row : row + len(part)] = part[name].values
-                row += len(part)
-        frame = ids.frame_of(schema.names, arrays)
-    return frame, None if held == given else given
-
-
-def _narrowest(files: list[File], position: int, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return int32 for int64 whose values are in its range by the statistics of all row groups, else the same type."""
-    if dtype != np.int64:
-        return dtype
-    limits = np.iinfo(np.int32)
-    for file in files:
-        for low, high in file.extremes(position):
-            if low is None or low < limits.min or high > limits.max:
-                return dtype
-    return np.dtype(np.int32)
+def frame_of(files: list[File]) -> Any:
+    """Read files to one cuDF frame."""
+    schema = _common_schema(files)
+    if sum(file.rows for file in files) > MAX_NARROW or not _fit(files):
+        raise NotReadError("its columns do not fit in one frame on the GPU")
+    with ids_in("device").active():
+        return _checked(_read([file.fragment.path for file in files], schema.names), schema)
 
 
 def _read(paths: list[str], names: list[str], **how: Any) -> Any:

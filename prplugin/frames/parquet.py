@@ -17,12 +17,14 @@ from prplugin.errors import InvalidEdgesError, listed
 from prplugin.frames import device_files, narwhals
 from prplugin.frames.columns import Columns
 from prplugin.frames.vertices import Vertices
-from prplugin.gpu import runtime
+from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace, is_a
 from prplugin.types.edges import Edges, GroupedEdges
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
+
+    from prplugin.frames.row_groups import File
 
 
 def accepts(frame: object) -> bool:
@@ -40,8 +42,8 @@ def open_frame(frame: Any) -> tuple[ds.Dataset, list[Hashable]]:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-    if isinstance(frame, (str, os.PathLike)):
-        path = os.fspath(frame)
+    if paths := _paths(frame):
+        path: Any = paths if isinstance(frame, (list, tuple)) else paths[0]
         try:
             try:  # folders named `key=value` add columns that the files do not have
                 frame = ds.dataset(path, format="parquet", partitioning="hive")
@@ -85,25 +87,27 @@ class _Paths:
     """Adapter of paths of files and folders, on the host or on the GPU. Results are pandas frames."""
 
     def accepts(self, frame: object) -> bool:
-        return isinstance(frame, (str, os.PathLike))
+        return bool(_paths(frame))
 
     def memory_space_of(self, frame: Any) -> MemorySpace:
-        return "host" if device_files.unavailable_reason(_size(frame)) else "device"
+        return "host" if device_files.unavailable_reason(sum(map(_size, _paths(frame)))) else "device"
 
     open_frame = staticmethod(open_frame)
+
+    def read_pieces(
+        self, frame: ds.Dataset, columns: Columns, how: EdgeOptions
+    ) -> tuple[Edges | GroupedEdges, Vertices] | None:
+        try:
+            files, in_use = self._files(frame, columns)
+            return device_files.read_pieces(files, in_use, how)
+        except device_files.NotReadError:  # `read` has the same reason, or logs its own
+            return None
 
     def read(
         self, frame: ds.Dataset, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
     ) -> tuple[Edges | GroupedEdges, Vertices]:
-        from prplugin.frames import row_groups
-
-        used, in_use = columns.in_use()
         try:
-            if reason := device_files.unavailable_reason(sum(map(_size, frame.files))):
-                raise device_files.NotReadError(reason)
-            if columns.time is not None:
-                raise device_files.NotReadError("edges with times are read on the host")
-            files = row_groups.files_of(frame, in_use, used)[0]
+            files, in_use = self._files(frame, columns)
             return device_files.read(files, in_use, vertices, edge_list=edge_list)
         except device_files.NotReadError as error:
             device_files.log_fallback(listed(frame.files), error)
@@ -113,32 +117,26 @@ class _Paths:
         output: Any = known.boundary
         return edges, replace(known, boundary=replace(output, backend=nw.Implementation.PANDAS))
 
+    def _files(self, frame: ds.Dataset, columns: Columns) -> tuple[list[File], Columns]:
+        """Return the files, for cuDF, and the columns in use; raise NotReadError if the host has to read them."""
+        from prplugin.frames import row_groups
+
+        if reason := device_files.unavailable_reason(sum(map(_size, frame.files))):
+            raise device_files.NotReadError(reason)
+        if columns.time is not None:
+            raise device_files.NotReadError("edges with times are read on the host")
+        used, in_use = columns.in_use()
+        return row_groups.files_of(frame, in_use, used)[0], in_use
+
 
 PATHS = _Paths()
 """The adapter of paths."""
 
 
-def read_file(path: str, names: list[Any]) -> Any:
-    """Read columns of a file to a cuDF frame, for `device_files.IN_PANDAS`.
-
-    Raises NotReadError: if the host has to read them.
-    """
-    from prplugin.frames import row_groups
-
-    if reason := device_files.unavailable_reason(os.stat(path).st_size):
-        raise device_files.NotReadError(reason)
-    dataset = open_frame(path)[0]
-    fragment = next(iter(dataset.get_fragments()))
-    with runtime.device_allocation("device"):
-        try:
-            frame, narrowed = device_files.frame_of([row_groups.file_of(fragment, names)])
-        except MemoryError as error:
-            raise device_files.NotReadError(f"the GPU's memory ran out ({error})") from error
-    if narrowed is not None:
-        raise device_files.NotReadError("its columns do not fit in the GPU's memory at once")
-    if any(frame[name].null_count for name in names):
-        raise device_files.NotReadError("it has nulls")
-    return frame
+def _paths(given: object) -> list[str]:
+    """Return one path, or a list of paths, as a list of strings; an empty list for other objects."""
+    paths: list[Any] = [*given] if isinstance(given, (list, tuple)) else [given]
+    return [os.fspath(path) for path in paths] if all(isinstance(path, (str, os.PathLike)) for path in paths) else []
 
 
 def _size(path: str | os.PathLike[str]) -> int:

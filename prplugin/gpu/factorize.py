@@ -10,10 +10,10 @@ from typing import Any
 import cupy
 import numpy as np
 
-from prplugin.gpu import runtime
+from prplugin.gpu import group, runtime
 from prplugin.gpu.runtime import THREADS, blocks_for_each, launch
 from prplugin.gpu.sort import SORTING, TILE, TILED, padded, sorted_by, state_type
-from prplugin.types.edges import Floats, Integers, index_dtype
+from prplugin.types.edges import ANY, MAX_NARROW, Floats, Integers, index_dtype
 
 DENSE = 16
 """Ids are dense if their range is below this many times their number: its bitmap then takes at most 6 bytes per id."""
@@ -32,6 +32,9 @@ REGISTERS = 1 << 12
 
 SLOTS_PER_ID = 1.7
 """Slots of the hash table per distinct id."""
+
+FIRST_SLOTS = 1 << 24
+"""Slots of a hash table that grows with the number of distinct ids."""
 
 INDEX, STATE = np.dtype(np.int32), np.dtype(np.uint32)
 """Types of positions and of look-back states, for kernels without them."""
@@ -200,3 +203,144 @@ def _by_sort(columns: list[Integers]) -> tuple[list[Integers], Integers]:
     ids, codes = cupy.unique(cupy.concatenate(columns), return_inverse=True)
     codes = codes.astype(index_dtype(ids.size), copy=False)
     return cupy.split(codes, np.cumsum([column.size for column in columns])[:-1].tolist()), ids
+
+
+# --- part by part -----------------------------------------------------------------------------------------------------
+
+
+class PartwiseFactorizer:
+    """Factorizes the endpoints of edges, and sums the out-weights of the vertices.
+
+    Ids of a range of at most `m` are places in an array of this size, others slots of a hash table. It takes up to
+    13 bytes per place, or up to 60 per distinct id.
+
+    Parameters
+    ----------
+    dtype : dtype
+        Type of the ids, of 4 or 8 bytes.
+    low, high : int
+        The least and the greatest id.
+    m : int
+        Number of edges, about.
+    """
+
+    def __init__(self, dtype: np.dtype[Any], low: int, high: int, m: int) -> None:
+        self._dtype, self._low, self._bits = dtype, low, (high - low).bit_length()
+        self._least = np.uint64(low % 2**64)
+        span = high - low + 1
+        self._marks: Any = None
+        self._count = 0
+        if span <= min(max(m, FIRST_SLOTS), MAX_NARROW):
+            self._marks, places = cupy.zeros(-(-span // 32), np.uint32), span
+        else:
+            self._table, places = _empty_table(min(2 * m, FIRST_SLOTS)), min(2 * m, FIRST_SLOTS) + 1
+        self._positions: Integers | None = None
+        self.out_weight: Floats = cupy.zeros(places)  # of each place; after `vertices`, of each vertex
+        self.rounding_depth = 0
+
+    def add(self, source: Integers, destination: Integers | None = None, weights: Floats | None = None) -> None:
+        """Add the ids of a part, and the out-weights of its edges; ids without `destination` are of vertices."""
+        columns = [source] if destination is None else [source, destination]
+        if self._marks is not None:
+            launch(
+                ids_kernel("mark", self._dtype), blocks_for_each(source.size), THREADS,
+                *_columns(columns), self._least, self._marks,
+            )  # fmt: skip
+        places = self._places(columns)[0]
+        if destination is None:
+            return
+        if weights is None:
+            self.out_weight += group.degrees(places, self.out_weight.size)
+        else:
+            sums, depth = group.sums_by(places, weights, self.out_weight.size, ANY)
+            self.out_weight += sums
+            self.rounding_depth = max(self.rounding_depth, depth) + 1
+
+    def vertices(self) -> Integers:
+        """Return the distinct ids, ascending."""
+        if self._marks is not None:
+            span = self.out_weight.size
+            seen = cupy.unpackbits(self._marks.view(np.uint8), bitorder="little")[:span]
+            places = cupy.flatnonzero(seen)
+            ids: Integers = places.astype(self._dtype)
+            ids += self._dtype.type(self._low)
+            if places.size < span:
+                self._positions = cupy.cumsum(seen, dtype=np.int32)
+                self._positions -= 1
+        else:
+            keys, slots = self._filled()
+            keys, places = sorted_by(keys, self._bits, slots)
+            ids = cupy.empty(keys.size, self._dtype)
+            self._positions = cupy.zeros(self._table.size, places.dtype)
+            launch(
+                _sparse_kernel("place", self._dtype, places.dtype), blocks_for_each(keys.size), THREADS,
+                keys.size, keys, places, self._least, self._positions, ids,
+            )  # fmt: skip
+        if places.size < self.out_weight.size:
+            self.out_weight = self.out_weight[places]
+        return ids
+
+    def reorder(self, position: Integers) -> None:
+        """Replace the position of each vertex by another, which `positions_of` returns from now on."""
+        self._positions = position if self._positions is None else position[self._positions]
+
+    def positions_of(self, columns: list[Integers]) -> list[Integers]:
+        """Return the position of each id, all of which have been added."""
+        places = self._places(columns)
+        return places if self._positions is None else [self._positions[place] for place in places]
+
+    def _places(self, columns: list[Integers]) -> list[Integers]:
+        if self._marks is None:
+            return self._slots(columns)
+        if self._low == 0 and self._dtype == np.int32:
+            return columns
+        found = [cupy.empty(column.size, np.int32) for column in columns]
+        for column, place in zip(columns, found, strict=True):
+            cupy.subtract(column, self._dtype.type(self._low), out=place, casting="unsafe")
+        return found
+
+    def _slots(self, columns: list[Integers]) -> list[Integers]:
+        """Return the slots of ids, and insert them; the table grows unless it remains sparse."""
+        while True:
+            slots, added, failures = _insert(columns, self._dtype, self._least, self._table)
+            self._count += added
+            if not failures and SLOTS_PER_ID * self._count <= self._table.size:
+                return slots
+            keys, before = self._filled()
+            self._table = _empty_table(2 * self._table.size)
+            (after,), _, _ = _insert([keys], keys.dtype, np.uint64(0), self._table)
+            out_weight = cupy.zeros(self._table.size)
+            out_weight[after] = self.out_weight[before]
+            self.out_weight = out_weight
+
+    def _filled(self) -> tuple[Integers, Integers]:
+        """Return the keys of the table and their slots, in no particular order."""
+        capacity = self._table.size - 1
+        slots = cupy.empty(self._count, index_dtype(capacity))
+        keys = cupy.empty(self._count, np.uint64)
+        launch(
+            _sparse_kernel("collect", keys.dtype, slots.dtype), blocks_for_each(capacity + 1), THREADS,
+            capacity, self._table, cupy.zeros(1, np.uint64), keys, slots,
+        )  # fmt: skip
+        return keys, slots
+
+
+def _empty_table(capacity: int) -> Any:
+    table = cupy.empty(capacity + 1, np.uint64)
+    table.data.memset_async(0xFF, table.nbytes)
+    return table
+
+
+def _insert(
+    columns: list[Integers], dtype: np.dtype[Any], least: np.uint64, table: Integers
+) -> tuple[list[Integers], int, int]:
+    """Insert ids into a hash table; return the slots, the number of new ids, and whether it was too full for some."""
+    capacity = table.size - 1
+    slots = [cupy.empty(column.size, index_dtype(capacity)) for column in columns]
+    found = cupy.zeros(3, np.uint64)
+    launch(
+        _sparse_kernel("insert", dtype, slots[0].dtype), blocks_for_each(columns[0].size), THREADS,
+        *_columns(columns), least, capacity, table, *padded(slots, 3), found,
+    )  # fmt: skip
+    added, failures, _ = found.get().tolist()
+    return slots, added, failures

@@ -1,7 +1,8 @@
 """A graph as plain arrays and numbers, for pickle and for files, and the check of arrays that came from a file.
 
 An unweighted graph is stored by target. The order of its edges is lost; only the order within `Graph.csr` and the last
-bits of ranks found by pushes depend on it. Of a weighted one the list of edges is stored as well, since the last bits of sums depend on its order.
+bits of ranks found by pushes depend on it. Of a weighted one the list of edges is stored as well, since the last bits
+of sums depend on its order.
 """
 
 from __future__ import annotations

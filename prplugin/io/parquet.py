@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import reduce
@@ -16,7 +17,9 @@ import pyarrow.parquet as pq
 
 from prplugin.errors import InvalidEdgesError, listed
 from prplugin.frames import device_files
-from prplugin.frames.parquet import read_file
+from prplugin.frames.parquet import open_frame
+from prplugin.frames.row_groups import file_of
+from prplugin.gpu import runtime
 from prplugin.io.blocks import content
 from prplugin.io.formats import STANDARD_STREAM
 from prplugin.io.selection import EdgeFile, Selection, missing_endpoints
@@ -31,7 +34,7 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
         try:
             if compression or not Path(selection.path).is_file():
                 raise device_files.NotReadError("it is not a Parquet file on disk")
-            return EdgeFile(read_file(selection.path, list(dict.fromkeys((*ends, *weight)))), found)
+            return EdgeFile(_on_device(selection.path, list(dict.fromkeys((*ends, *weight)))), found)
         except device_files.NotReadError as error:
             device_files.log_fallback(selection.name, error)
         table = _table(file, [*ends, *weight])
@@ -69,3 +72,22 @@ def _opened(selection: Selection, compression: str | None) -> Iterator[Any]:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # of the operating system, with the file name
         raise InvalidEdgesError(f"{selection.name} is no Parquet file that can be read: {error}") from error
+
+
+def _on_device(path: str, names: list[Any]) -> Any:
+    """Read columns of a file to a cuDF frame, for `device_files.IN_PANDAS`.
+
+    Raises NotReadError: if the host has to read them.
+    """
+    if reason := device_files.unavailable_reason(os.stat(path).st_size):
+        raise device_files.NotReadError(reason)
+    dataset = open_frame(path)[0]
+    fragment = next(iter(dataset.get_fragments()))
+    with runtime.device_allocation("device"):
+        try:
+            frame = device_files.frame_of([file_of(fragment, names)])
+        except MemoryError as error:
+            raise device_files.NotReadError(f"the GPU's memory ran out ({error})") from error
+    if any(frame[name].null_count for name in names):
+        raise device_files.NotReadError("it has nulls")
+    return frame

@@ -12,7 +12,7 @@ from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import NOTHING, Counts, Footprint, footprint
 from prplugin.machine import Machine, bytes_available, this_machine
-from prplugin.methods.registry import contenders, methods
+from prplugin.methods.registry import contenders, methods, unavailable_reason
 from prplugin.options import check_choice, validate_int
 from prplugin.tables import Display, Displayed
 from prplugin.types.arrays import SPACE, MemorySpace
@@ -123,7 +123,7 @@ def estimate_graph(graph: Adjacency | Counts, machine: Machine) -> Estimate:
     for name, method in methods().items():
         few, many = footprint(method.memory, counts), footprint(method.memory, counts, real=8, many=True)
         estimate = MethodEstimate(
-            name, name == chosen, method.unavailable_reason(counts, machine), few.device.peak, few.host.peak,
+            name, name == chosen, unavailable_reason(method, counts, machine), few.device.peak, few.host.peak,
             many.device.peak, many.host.peak, method.cost(counts, machine) if hasattr(method, "cost") else math.nan,
         )  # fmt: skip
         estimates.append(estimate)
@@ -209,7 +209,7 @@ def describe_method_memory(graph: Adjacency | Counts, name: str, machine: Machin
 
 def describe_ingest_memory(frame: Any, weighted: bool, memory_space: MemorySpace) -> str:
     """Return a message on the memory to build a graph from a frame, and the free memory."""
-    rows = len(frame)
+    rows = sum(map(len, frame)) if isinstance(frame, (list, tuple)) else len(frame)
     peak = _ingest(Counts(2 * rows, rows, weighted, memory_space), "int64", 0).on(memory_space).peak
     return (
         f"A graph of {counted(rows, 'edge')} with integer ids takes up to {peak:,} bytes of {SPACE[memory_space]} "

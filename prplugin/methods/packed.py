@@ -9,19 +9,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prplugin.cpu.packing import PIECE
-from prplugin.errors import InvalidEdgesError
+from prplugin.errors import InvalidEdgesError, MethodUnavailableError
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
 from prplugin.graph.adjacency import SAMPLE_EDGES, SAMPLES, Adjacency, group_sizes, rows_of, sectors_per_edge
-from prplugin.graph.memory import Counts, Memory, Size
+from prplugin.graph.memory import NONE, Counts, Memory, Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.methods.engines.packed import COLUMNS, GROUP, Rows, bits_of, row_begins, too_many
 from prplugin.methods.engines.packed_step import THREADS, PackedStep, sum_kernels
-from prplugin.types.arrays import namespace, to_device, to_host, to_memory
-from prplugin.types.edges import Floats, Integers
+from prplugin.types.arrays import MemorySpace, namespace, to_device, to_host, to_memory
+from prplugin.types.edges import MAX_NARROW, Floats, GroupedEdges, Integers
 
 name = "packed"
 runs_on = "gpu"
@@ -52,7 +52,9 @@ def unavailable_reason(adjacency: Adjacency | Counts | None, machine: Machine) -
     """Return why the packed edges, the vectors and a part of the edges do not fit on the GPU, or None."""
     if adjacency is not None and (reason := too_many(adjacency.n)):
         return reason
-    return gpu_pull.unavailable_reason(memory, adjacency, machine)
+    packed = adjacency is not None and adjacency.packed
+    needed = memory._replace(edge=NONE, preparing_edge=NONE) if packed else memory
+    return gpu_pull.unavailable_reason(needed, adjacency, machine)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -65,21 +67,33 @@ def prepare(problem: Problem, machine: Machine) -> Step:
     """Group the edges by target, sort each row by source, and pack the edges on the GPU, part by part.
 
     Where sources are scattered, vertices are sorted by out-degree. Edges of a graph in host memory are copied by part.
+    Edges that were packed when they were read stay as they are.
     """
     adjacency = problem.adjacency
+    if adjacency.packed:
+        edges: Any = adjacency.edges
+        out_weight = adjacency.out_weight if edges.order is None else adjacency.out_weight[edges.order]
+    else:
+        edges, out_weight = _packed(adjacency)
+    v, w = (to_memory(vector, adjacency.memory_space) for vector in (problem.personalization, problem.dangling))
+    pull = PackedPull(edges)
+    step = PackedStep(Problem(adjacency, problem.alpha, v, w), pull, out_weight)
+    step.float32_is_faster = not adjacency.weighted  # normalized weights are stored in float64
+    return step
+
+
+def _packed(adjacency: Adjacency) -> tuple[PackedEdges, Floats]:
+    """Return the packed edges of a graph, and the out-weights in their order of the vertices."""
     rows, m = Rows(*adjacency.csc), adjacency.m
     if m > SAMPLES * SAMPLE_EDGES and sectors_per_edge(rows.sources) > SCATTERED:
         rows = rows.by_out_degree(group_sizes(rows.sources, rows.n))
     out_weight = to_device(adjacency.out_weight if rows.order is None else adjacency.out_weight[rows.order])
     edges = PackedEdges(adjacency.n, weighted=adjacency.weighted, disjoint=True)
+    edges.order, edges.position = rows.order, rows.position
     for sources, targets, weights in _parts(rows):
         of_edges = None if weights is None else gpu_pull.normalized(weights, sources, out_weight, np.float64)
         edges.add(sources, targets, of_edges)
-    v, w = (to_memory(vector, adjacency.memory_space) for vector in (problem.personalization, problem.dangling))
-    pull = PackedPull(edges, rows.order, rows.position)
-    step = PackedStep(Problem(adjacency, problem.alpha, v, w), pull, out_weight)
-    step.float32_is_faster = not adjacency.weighted  # normalized weights are stored in float64
-    return step
+    return edges, out_weight
 
 
 def _parts(rows: Rows) -> Iterator[tuple[Integers, Integers, Floats | None]]:
@@ -107,10 +121,13 @@ class Part(NamedTuple):
     base: int
 
 
-class PackedEdges:
+class PackedEdges(GroupedEdges):
     """Edges packed in device memory, part by part, in any order.
 
-    A part takes the fewest bytes if its edges have the targets, or the sources, of a short range.
+    A part takes the fewest bytes if its edges have the targets, or the sources, of a short range. As the edges of a
+    graph, which need `out_weight`, they can be ranked by `packed` alone.
+
+    `order`, `position`: As in `prplugin.methods.engines.packed_step.ReorderedPull`.
 
     Parameters
     ----------
@@ -124,13 +141,32 @@ class PackedEdges:
         Whether to count the out-degrees.
     """
 
+    packed = True
+
     def __init__(self, n: int, *, weighted: bool = False, disjoint: bool = False, count: bool = False) -> None:
         self.n, self.m, self.weighted, self._disjoint = n, 0, weighted, disjoint
+        self.memory_space: MemorySpace = "device"
+        self.weights: Any = () if weighted else None
+        self._edge_list = self._endpoints
+        self.order: Integers | None = None
+        self.position: Integers | None = None
         self.out_degree: Integers | None = cupy.zeros(n, np.uint32) if count else None
         self.parts: list[Part] = []
         self.largest = 0  # bytes of the largest piece
         self._arrays: list[Any] = []  # to which the table points
         self._tables: list[Any] = []
+
+    @property
+    def in_edges(self) -> Any:  # type: ignore[override]
+        """Raise the error for what needs unpacked edges."""
+        raise MethodUnavailableError(
+            f"the {self.m:,} edges were packed when they were read, since they do not fit in the GPU's memory "
+            f"otherwise, or are more than {MAX_NARROW:,}: only method {name!r} ranks them, one personalization at a "
+            "time, and the graph can neither be changed nor copied."
+        )
+
+    def _endpoints(self) -> Any:
+        return self.in_edges
 
     @property
     def nbytes(self) -> int:
@@ -203,14 +239,11 @@ class PackedEdges:
 
 
 class PackedPull:
-    """Computes row sums from packed edges in device memory, part by part.
+    """Computes row sums from packed edges in device memory, part by part."""
 
-    `order`, `position`: As in `packed_step.ReorderedPull`.
-    """
-
-    def __init__(self, edges: PackedEdges, order: Integers | None = None, position: Integers | None = None) -> None:
+    def __init__(self, edges: PackedEdges) -> None:
         self._edges = edges
-        self.order, self.position = order, position
+        self.order, self.position = edges.order, edges.position
         # A part adds its sum of a row, which is compensated, to those of the parts before.
         self.rounding_depth = gpu_pull.ROW_DEPTH + len(edges.parts)
         self._pieces = edges.table()

@@ -167,6 +167,13 @@ def _keywords_of(prepare: Callable[..., Step]) -> tuple[str, ...]:
     return tuple(p.name for p in inspect.signature(prepare).parameters.values() if p.kind is p.KEYWORD_ONLY)
 
 
+def unavailable_reason(method: Method, adjacency: Adjacency, machine: Machine) -> str | None:
+    """Return why a method cannot rank a graph here, or None."""
+    if adjacency.packed and method.name != "packed":
+        return "the edges were packed when they were read, and only method 'packed' ranks them."
+    return method.unavailable_reason(adjacency, machine)
+
+
 def choose(
     name: str, adjacency: Adjacency, machine: Machine, options: Mapping[str, Any], cheapest: ChoiceCache | None = None
 ) -> Method:
@@ -182,12 +189,12 @@ def choose(
         if name not in methods():
             check_choice("method", name, ("auto", "measured", *methods()))
         method: Method = methods()[name]
-        if reason := method.unavailable_reason(adjacency, machine):
+        if reason := unavailable_reason(method, adjacency, machine):
             raise MethodUnavailableError(f"method {name!r} cannot run here: {reason}")
         check_options(method, options)
         return method
     key = () if cheapest is None else (machine, os.environ.get(runtime.BUDGET), *options)
-    if cheapest and (known := cheapest.get(key)) and not known.unavailable_reason(adjacency, machine):
+    if cheapest and (known := cheapest.get(key)) and not unavailable_reason(known, adjacency, machine):
         return known
     unavailable: dict[str, str] = {}
     by_cost = contenders(adjacency, machine, options, unavailable)
@@ -226,7 +233,7 @@ def contenders(
     reasons = {} if unavailable is None else unavailable
     for method in _by_cost(eligible, adjacency, machine):
         # Lazy: it queries the GPU.
-        if reason := method.unavailable_reason(adjacency, machine):
+        if reason := unavailable_reason(method, adjacency, machine):
             reasons[method.name] = reason
         else:
             yield method
@@ -256,6 +263,8 @@ def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Map
                 f"at once: {_with_batch()}."
             )
         return method
+    if adjacency.packed:
+        _ = adjacency.csc  # raises the error that says so
     eligible: list[Any] = [
         method
         for method in candidates(adjacency).values()
@@ -309,7 +318,9 @@ def candidates(adjacency: Adjacency) -> Mapping[str, Method]:
     return {
         name: method
         for name, method in methods().of("gpu" if on_gpu else "cpu").items()
-        if hasattr(method, "cost") and not getattr(method, "nondeterministic", False)
+        if hasattr(method, "cost")
+        and not getattr(method, "nondeterministic", False)
+        and (name == "packed" or not adjacency.packed)
     }
 
 
@@ -335,6 +346,8 @@ def reasons(
             here, there = (PROCESSORS[processor] for processor in (methods().runs_on(name), chosen.runs_on))
             return Considered(name, None, f"runs on the {here}; this frame is ranked on the {there}")
         method = methods()[name]
+        if adjacency.packed:
+            return Considered(name, None, unavailable_reason(method, adjacency, machine) or "")
         if name not in eligible:
             varies = getattr(method, "nondeterministic", False)
             return Considered(name, None, "its last bits vary from run to run" if varies else "declares no cost")
@@ -348,7 +361,7 @@ def reasons(
         if seconds >= chosen_cost:
             return Considered(name, seconds, "a higher estimate")
         return Considered(
-            name, seconds, method.unavailable_reason(adjacency, machine) or "its longest row makes it slower"
+            name, seconds, unavailable_reason(method, adjacency, machine) or "its longest row makes it slower"
         )
 
     others = [reason_against(name) for name in methods() if name != chosen.name]

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,7 @@ class Edges:
     spilled: bool = False
     times: Floats | None = None
     roundings: int = 0
+    packed: ClassVar[bool] = False
 
     @property
     def m(self) -> int:
@@ -92,7 +93,15 @@ class GroupedEdges:
     `extent` (tuple of float): Lower and upper bound of the weights above 0.
 
     `spilled`: Whether the edges were moved to the host because their frame's GPU lacks memory for them.
+    `packed`: Whether they are `prplugin.methods.packed.PackedEdges`.
     """
+
+    packed: ClassVar[bool] = False
+    spilled = False
+    roundings = 0
+    out_weight_depth = 0
+    extent = ANY
+    _edge_list: Callable[[], tuple[Integers, ...]] | tuple[Integers, ...]
 
     def __init__(
         self,
@@ -106,13 +115,11 @@ class GroupedEdges:
         self.out_weight = out_weight
         self.out_weight_depth = out_weight_depth
         self.extent = extent
-        self.spilled = False
-        self.roundings = 0
         self.weights = in_edges[2]
         self.n = out_weight.size
         self.m = in_edges[1].size
         self.memory_space: MemorySpace = memory_space_of(out_weight)
-        self._edge_list: Callable[[], tuple[Integers, ...]] | tuple[Integers, ...] = edge_list
+        self._edge_list = edge_list
         self._lock = Lock()
 
     @property

@@ -1,0 +1,114 @@
+"""Adapter of lists of frames of one library, which are read as one frame, or one at a time if that is too large."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from itertools import islice
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from prplugin.errors import InvalidEdgesError, full_name
+from prplugin.frames import cudf, narwhals, pandas, pieces
+from prplugin.frames.columns import Columns
+from prplugin.frames.ids import Frame, Ids
+from prplugin.frames.pieces import Pieces
+from prplugin.frames.vertices import Vertices, ids_in
+from prplugin.options import EdgeOptions
+from prplugin.types.arrays import MemorySpace
+from prplugin.types.edges import Edges, GroupedEdges
+
+Frames: TypeAlias = Any
+"""An iterable of frames."""
+
+
+def _is_frame(given: object) -> bool:
+    return pandas.accepts(given) or cudf.accepts(given) or narwhals.accepts(given)
+
+
+class _Frames:
+    """Adapter of lists of frames, and of other objects that yield the same frames whenever they are iterated."""
+
+    def accepts(self, frame: object) -> bool:
+        if not isinstance(frame, Iterable) or isinstance(frame, Iterator):
+            return False
+        some = frame if isinstance(frame, (list, tuple)) else [*islice(frame, 1)]
+        return bool(some) and all(map(_is_frame, some))
+
+    def memory_space_of(self, frame: Frames) -> MemorySpace:
+        return "device" if cudf.accepts(next(iter(frame))) else "host"
+
+    def open_frame(self, frame: Frames) -> tuple[Any, list[Hashable]]:
+        first = next(iter(frame))
+        if cudf.accepts(first) or pandas.accepts(first):
+            return frame, list(first)
+        import narwhals as nw  # imported by `accepts`
+
+        try:
+            whole = nw.concat([nw.from_native(one) for one in frame]).to_native()
+        except Exception as error:  # each library has its own
+            raise InvalidEdgesError(f"the frames cannot be joined: {error}. Give them one schema.") from error
+        return [whole], narwhals.open_frame(whole)[1]
+
+    def read_pieces(
+        self, frame: Frames, columns: Columns, how: EdgeOptions
+    ) -> tuple[Edges | GroupedEdges, Vertices] | None:
+        if self.memory_space_of(frame) == "host":
+            return None
+        rows = sum(map(len, _of_one_library(frame, cudf.accepts)))
+        if pieces.fit_at_once(rows, weighted=columns.weight is not None):
+            return None
+        return pieces.read(Pieces(lambda: frame, columns, rows), how)
+
+    def read(self, frame: Frames, columns: Columns, vertices: object, **how: bool) -> Any:
+        first = next(iter(frame))
+        adapter: Any = next(adapter for adapter in (cudf, pandas, narwhals) if adapter.accepts(first))
+        if adapter is narwhals:
+            return narwhals.read(narwhals.open_frame(first)[0], columns, vertices, **how)
+        frames = list(_of_one_library(frame, adapter.accepts))
+        if len(frames) > 1:
+            first, columns = joined(ids_in(adapter.memory_space_of(first)), frames, columns)
+        return adapter.read(first, columns, vertices, **how)
+
+
+def _of_one_library(frames: Frames, accepts: Callable[[object], bool]) -> Iterator[Frame]:
+    for number, frame in enumerate(frames):
+        if not accepts(frame):
+            raise InvalidEdgesError(
+                f"frame {number} is of {full_name(frame)}, and frames before it of another library: convert it."
+            )
+        yield frame
+
+
+FRAMES = _Frames()
+"""The adapter of lists of frames."""
+
+
+def joined(ids: Ids, frames: list[Frame], columns: Columns) -> tuple[Frame, Columns]:
+    """Concatenate the partitions to one frame of the columns in use; return it, and the column positions."""
+    from prplugin.frames import partitions as parts  # imports pandas, which every library of partitions needs
+
+    partitions, starts = list(range(len(frames))), np.cumsum([0, *map(len, frames)])[:-1].tolist()
+    endpoints, part_columns = parts.endpoints_of_partitions(ids, frames, partitions, columns)
+    labels = columns.id_labels()
+    infos = parts.column_info_of_partitions(ids, endpoints, partitions, starts, labels)
+    shared = [
+        parts.common_type_of(
+            [[info[end][column] for info in infos] for end in range(2)], [label[column] for label in labels]
+        )
+        for column in range(len(columns.source))
+    ]
+    source, destination = parts.concat_endpoints(ids, endpoints, shared, labels)
+    weights = parts.weights_of_partitions(ids, frames, partitions, part_columns, starts)
+    width = len(shared)
+    joined = [column.reset_index(drop=True) for column in (*source, *destination)]
+    joined += [] if weights is None else [weights]
+    if columns.time is not None:
+        times = (own.time for own in part_columns if own.time is not None)
+        joined.append(ids.concat([ids.column_of(*pair) for pair in zip(frames, times, strict=True)]))
+    return ids.frame_of([str(position) for position in range(len(joined))], joined), columns._replace(
+        source=list(range(width)),
+        destination=list(range(width, 2 * width)),
+        weight=None if weights is None else 2 * width,
+        time=None if columns.time is None else len(joined) - 1,
+    )

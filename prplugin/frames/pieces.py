@@ -1,0 +1,199 @@
+"""Edges in several frames of cuDF, of which one is read at a time: a list of frames, partitions, row groups of files.
+
+They are read twice: first for the ids, of integers, and the out-weights of the vertices, then for the edges. These are
+an edge list of positions, or, if that does not fit or is too long, packed edges (`prplugin.methods.packed`). Device
+memory then holds these, the vectors of the vertices, and what `PART` edges and one frame need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted
+from prplugin.frames.columns import Columns
+from prplugin.frames.ids import ColumnInfo, Frame
+from prplugin.frames.vertices import Vertices, ids_in
+from prplugin.gpu import runtime
+from prplugin.gpu.lazy import cupy
+from prplugin.graph.adjacency import SAMPLE_EDGES, SAMPLES, sectors_per_edge
+from prplugin.options import EdgeOptions
+from prplugin.types.edges import MAX_NARROW, Edges, Floats, GroupedEdges, Integers
+
+PART = 1 << 27
+"""Most edges that are factorized and packed at a time."""
+
+SORTED = 1 << 24
+"""Edges that are sorted by target, as packed edges are, to see whether their sources are scattered."""
+
+EDGE_BYTES, WEIGHT_BYTES = 33, 24
+"""Peak memory of joining frames and factorizing their edges, per edge and per weight: see `prplugin.gpu.edges`."""
+
+Part = tuple[Integers, Integers, Floats | None]
+"""Ids of sources and destinations of some edges, and their weights."""
+
+
+class Pieces(NamedTuple):
+    """Edges in frames that are read one at a time, and repeatedly."""
+
+    frames: Callable[[], Iterable[Frame]]
+    columns: Columns  # of the first frame; of others by name
+    rows: int
+    infos: list[list[list[ColumnInfo]]] | None = None
+    """Of the id columns of each frame, by endpoint; None: not known before the frames are read."""
+
+
+def fit_at_once(rows: int, *, weighted: bool) -> bool:
+    """Return whether one frame in device memory holds the rows, and the memory suffices to factorize it."""
+    return rows <= MAX_NARROW and runtime.fits((EDGE_BYTES + WEIGHT_BYTES * weighted) * rows)
+
+
+def read(pieces: Pieces, how: EdgeOptions) -> tuple[Edges | GroupedEdges, Vertices]:
+    """Factorize the endpoints; of `how` the columns are not used. Packed edges have the reverse edges, if undirected.
+
+    Raises InvalidEdgesError: if ids are no single column of integers.
+    Raises InvalidOptionError: if edges that have to be packed have options that need all of them at once.
+    """
+    with ids_in("device").active():
+        return _Reader(pieces, how).read()
+
+
+class _Reader:
+    def __init__(self, pieces: Pieces, how: EdgeOptions) -> None:
+        from prplugin.frames import partitions  # imports pandas, which cuDF needs
+        from prplugin.gpu.factorize import PartwiseFactorizer
+
+        self._ids, self._parts_of, self._pieces, self._how = ids_in("device"), partitions, pieces, how
+        columns, given = pieces.columns, how.vertices
+        self._weighted = columns.weight is not None
+        self._packs = not fit_at_once(pieces.rows, weighted=self._weighted)
+        self._refuse()
+        self._vertices: Any = None
+        labels = columns.id_labels(vertices=given is not None)
+        infos = pieces.infos or self._infos(labels)
+        ends = [[info[end][0] for info in infos] for end in range(2)]
+        if given is not None:
+            (self._vertices,) = self._ids.id_columns(given, None, "vertices")
+            ends.append([self._ids.column_info(self._vertices, "vertices")])
+        self._labels = [label for (label,) in labels]
+        self._type = partitions.common_type_of(ends, self._labels)
+        if self._type.kind != "integer":
+            raise InvalidEdgesError(
+                f"{self._labels[0]} holds ids of kind {self._type.kind}: edges that do not fit in one frame on the GPU "
+                "need integer ids. Factorize them first, or rank on several GPUs."
+            )
+        samples = [int(value) for end in ends for info in end for value in info.sample]
+        self._extremes = min(samples), max(samples)
+        dtype = self._type.dtype_sample.dtype
+        self._dtype = dtype if dtype.itemsize >= 4 else np.dtype(np.int32)
+        self._factorizer = PartwiseFactorizer(self._dtype, *self._extremes, pieces.rows)
+
+    def _refuse(self) -> None:
+        """Raise for options that packed edges do not have."""
+        if len(self._pieces.columns.source) > 1:
+            raise InvalidEdgesError(
+                "vertices of several columns must fit in one frame on the GPU: factorize them first."
+            )
+        for name, default in (("duplicates", "sum"), ("time", None)):
+            given = getattr(self._how, name)
+            if given != default and (self._packs or name == "time"):
+                raise InvalidOptionError(
+                    f"{name}={given!r} needs all {counted(self._pieces.rows, 'edge')} in one frame on the GPU, where "
+                    "they do not fit: omit it."
+                )
+
+    def read(self) -> tuple[Edges | GroupedEdges, Vertices]:
+        for part in self._parts():
+            self._refuse_other_ids(part)
+            self._factorizer.add(*part)
+        if self._vertices is not None:
+            self._factorizer.add(self._ids.integers(self._vertices).astype(self._dtype, copy=False))
+        found = self._factorizer.vertices()
+        columns = self._parts_of.in_edge_types(
+            self._ids, [found.astype(self._type.dtype_sample.dtype, copy=False)], [self._type]
+        )
+        known = Vertices(self._pieces.columns.vertex_names, columns, ["integer"], "device")
+        return (self._packed if self._packs else self._listed)(found.size), known
+
+    def _listed(self, n: int) -> Edges:
+        m = self._pieces.rows
+        source, destination = (cupy.empty(m, np.int32) for _ in range(2))
+        weights = cupy.empty(m) if self._weighted else None
+        row = 0
+        for *ends, part_weights in self._parts():
+            rows = slice(row, row + ends[0].size)
+            source[rows], destination[rows] = self._factorizer.positions_of(ends)
+            if weights is not None:
+                weights[rows] = part_weights
+            row = rows.stop
+        return Edges(source, destination, weights, n)
+
+    def _packed(self, n: int) -> GroupedEdges:
+        from prplugin.methods.engines.gpu_pull import normalized
+        from prplugin.methods.packed import SCATTERED, PackedEdges
+
+        factorizer, weights = self._factorizer, None
+        edges = PackedEdges(n, weighted=self._weighted)
+        edges.out_weight, edges.out_weight_depth = factorizer.out_weight, factorizer.rounding_depth
+        of_sources = edges.out_weight
+        for *ends, weights in self._parts():
+            source, destination = factorizer.positions_of(ends)
+            if not edges.m and source.size > SAMPLES * SAMPLE_EDGES:
+                some = slice(0, SORTED)
+                by_target = source[some][cupy.lexsort(cupy.stack([source[some], destination[some]]))]
+                if sectors_per_edge(by_target) > SCATTERED:
+                    edges.order = cupy.argsort(-edges.out_weight).astype(np.int32)
+                    edges.position = cupy.empty_like(edges.order)
+                    edges.position[edges.order] = cupy.arange(n, dtype=np.int32)
+                    of_sources = edges.out_weight[edges.order]
+                    factorizer.reorder(edges.position)
+                    source, destination = edges.position[source], edges.position[destination]
+                del by_target
+            edges.add(
+                source, destination, None if weights is None else normalized(weights, source, of_sources, np.float64)
+            )
+        return edges
+
+    def _infos(self, labels: list[list[str]]) -> list[list[list[ColumnInfo]]]:
+        found, row = [], 0
+        for number, (frame, _) in enumerate(self._frames()):
+            ends, _ = self._parts_of.endpoints_of_partitions(self._ids, [frame], [number], self._pieces.columns)
+            found += self._parts_of.column_info_of_partitions(self._ids, ends, [number], [row], labels)
+            row += len(frame)
+        return found
+
+    def _frames(self) -> Iterator[tuple[Frame, Columns]]:
+        for number, frame in enumerate(self._pieces.frames()):
+            yield frame, self._pieces.columns.within(list(frame), f"partition {number}")
+
+    def _parts(self) -> Iterator[Part]:
+        """Yield the edges, `PART` at a time, and, if they are packed and undirected, their reverse edges."""
+        ids, row = self._ids, 0
+        for number, (frame, columns) in enumerate(self._frames()):
+            ends = [column for (column,) in ids.endpoints_of(frame, columns)]
+            for column, label in zip(ends, self._labels, strict=False):
+                ids.kind_of(column, label)  # raises for nulls
+            weights = self._parts_of.weights_of_partitions(ids, [frame], [number], [columns], [row])
+            integers = [ids.integers(column) for column in ends]
+            for first in range(0, len(frame), PART):
+                rows = slice(first, first + PART)
+                source, destination = (end[rows].astype(self._dtype, copy=False) for end in integers)
+                part = None if weights is None else weights[rows]
+                yield source, destination, part
+                if self._packs and not self._how.directed:
+                    other = source != destination
+                    yield destination[other], source[other], None if part is None else part[other]
+            row += len(frame)
+
+    def _refuse_other_ids(self, part: Part) -> None:
+        """Raise for ids outside of what a file states to be their range, in which kernels write."""
+        from prplugin.gpu.factorize import extremes
+
+        low, high = self._extremes
+        least, most, _, _ = extremes(list(part[:2])) if part[0].size else (low, high, 0, 0)
+        if least < low or most > high:
+            raise InvalidEdgesError(
+                f"a file has ids from {least:,} to {most:,}, and its statistics say {low:,} to {high:,}."
+            )
