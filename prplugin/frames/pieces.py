@@ -106,7 +106,8 @@ class _Reader:
 
     def read(self) -> tuple[Edges | GroupedEdges, Vertices]:
         for part in self._parts():
-            self._refuse_other_ids(part)
+            if self._pieces.infos is not None:
+                self._refuse_other_ids(part)
             self._factorizer.add(*part)
         if self._vertices is not None:
             self._factorizer.add(self._ids.integers(self._vertices).astype(self._dtype, copy=False))

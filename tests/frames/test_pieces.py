@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from cudf_frames import REQUIRES_CUDF, cudf
 
@@ -52,6 +51,7 @@ def test_lists_of_frames_of_other_types_and_columns():
     first, second = edges(100), edges(100)[["dst", "weight", "src"]].astype({"src": "int32"})
     expected = prplugin.pagerank(pd.concat([first, second]))
     pd.testing.assert_frame_equal(prplugin.pagerank((first, second)), expected)
+    pl = pytest.importorskip("polars")
     found = prplugin.pagerank([pl.from_pandas(first), pl.from_pandas(edges(100))])
     assert isinstance(found, pl.DataFrame)
     pd.testing.assert_frame_equal(found.to_pandas(), prplugin.pagerank(first))
@@ -67,7 +67,7 @@ def test_a_graph_of_a_list_can_be_updated():
 
 
 def test_lists_that_are_no_frames_are_refused():
-    frame = edges(10)
+    pl, frame = pytest.importorskip("polars"), edges(10)
     for given in ([], [(1, 2)], [frame, 3], iter([3]), range(3)):
         with pytest.raises(prplugin.InvalidEdgesError, match="a list of such frames"):
             prplugin.pagerank(given)
