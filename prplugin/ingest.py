@@ -47,13 +47,12 @@ def read_frame(edges: object, how: EdgeOptions, adapter: FrameAdapter, *, lastin
     ):
         if memory_space == "device":
             compile_ahead(weighted=weighted)
-        edge_list = not how.directed or how.duplicates != "sum" or how.half_life is not None
-        rows: Any  # Edges where edge_list
-        read_pieces = getattr(adapter, "read_pieces", None)
-        if (found := None if read_pieces is None else read_pieces(frame, columns, how)) is None:
-            found = adapter.read(frame, columns, how.vertices, edge_list=edge_list, lasting=lasting)
+        rows: Any  # Edges where how.edge_list
+        on_device = getattr(adapter, "read_on_device", None)
+        if (found := None if on_device is None else on_device(frame, columns, how)) is None:
+            found = adapter.read(frame, columns, how.vertices, edge_list=how.edge_list, lasting=lasting)
         rows, vertices = found
-        if edge_list and not rows.packed:
+        if how.edge_list and not rows.packed:
             rows = drop_duplicates(rows, how.duplicates, directed=how.directed)
             rows = rows if how.directed else with_reverse_edges(rows)
         aging = None
