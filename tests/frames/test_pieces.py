@@ -35,6 +35,18 @@ class Repeated:
         return iter(self._frames)
 
 
+class Exhausted(Repeated):
+    """Yields no frames after it has been iterated to the end often enough to be read once."""
+
+    rounds = 0
+
+    def __iter__(self):
+        for frame in self._frames:
+            if self.rounds < 3:  # the sizes, the types, the ids
+                yield frame
+        self.rounds += 1
+
+
 # --- frames in host memory ----------------------------------------------------------------------------------------
 
 
@@ -136,6 +148,8 @@ def test_what_packed_edges_do_not_have_is_refused(in_parts, mark):
             call()
     with pytest.raises(prplugin.InvalidOptionError, match="duplicates='first' needs all 30,000 edges in one frame"):
         prplugin.Graph(frames, duplicates="first")
+    with pytest.raises(prplugin.InvalidEdgesError, match="30,000 edges when read first, and 0 when read again"):
+        prplugin.Graph(Exhausted(frames))
     with pytest.raises(prplugin.InvalidEdgesError, match="kind string"):
         prplugin.Graph([frame.astype({"src": str, "dst": str}) for frame in frames])
     with pytest.raises(prplugin.InvalidEdgesError, match="row"):
