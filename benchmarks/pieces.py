@@ -2,10 +2,11 @@
 
 "frames": two cuDF frames of an R-MAT graph: of 2**31 - 1 rows, ids of int32 in random order; and of a quarter of the
 rows, ids of int64 scattered over 62 bits. "files": a folder of Parquet files (int64 ids of the same kind of graph,
-Snappy, row groups of 4 million rows). Where the edges fit in one frame, prplugin may use 24 bytes of memory per edge, so
-that they are packed nevertheless. "read s" is the time of reading the files once with cuDF, one file at a time. "seconds" is from the frames or files to ranks, by `pagerank`;
-"build s" of it to the graph. "bytes per edge" is the peak of RMM's allocations beside the frames, over the edges.
-"residual" is ||G x - x|| in L1 of the ranks x, in float64 by plain CuPy, from the same frames.
+Snappy, row groups of 4 million rows). Where the edges fit in one frame, prplugin may use 24 bytes of memory per edge,
+so that they are packed nevertheless. "read s" is the time of reading the files once with cuDF, one file at a time.
+"seconds" is from the frames or files to ranks, by `pagerank`; "build s" to the graph. "bytes per edge" is the peak of
+RMM's allocations beside the frames, over the edges. "residual" is ||G x - x|| in L1 of the ranks x, in float64 by plain
+CuPy, from the same frames.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ def _ranked(source: Any, about: dict[str, Any]) -> tuple[dict[str, Any], Any]:
     graph = prplugin.Graph(source)
     built = time.perf_counter() - began
     ranking = graph.rank()
-    edges = graph._graph.adjacency.edges
+    edges: Any = graph._graph.adjacency.edges
     return {
         **dict.fromkeys(COLUMNS, ""),
         **about,
