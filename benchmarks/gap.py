@@ -8,8 +8,8 @@ those that are ranked on a GPU, if there is one. --scale is that of the graphs o
 With --reference, the path of GAP's program `pr` compiled on this machine, it ranks the same graph of the CPU from a
 `.sg` file on as many threads. It is a Gauss-Seidel iteration in float32, and drops the rank of vertices without edges.
 Only the ranking is timed, in both; prplugin's iterations at this rule are plain and in float64 ("ms"). "proved, ms" is
-its default rule, which proves an L1 error of 1e-4. "build s" is from the frame, or the frames, of distinct edges to the
-graph, "method" that of the ranking.
+its default rule, which proves an L1 error of 1e-4. "build s" is from the frame of distinct edges to the graph, "method"
+that of the ranking.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from benchmarks.measure import alternately
 from benchmarks.run import Part
 from prplugin.gpu import runtime
 from prplugin.machine import this_machine
-from prplugin.types.arrays import MemorySpace
+from prplugin.types.arrays import MemorySpace, namespace
 
 __all__ = ["COLUMNS", "parts"]
 
@@ -44,23 +44,20 @@ COLUMNS = (
     "GAP, ms", "GAP / prplugin", "GAP / proved",
 )  # fmt: skip
 
-TOLERANCE, MOST_ITERATIONS, RUNS = 1e-4, 20, 9
+TOLERANCE, MOST_ITERATIONS, RUNS = 1e-4, 20, {"host": 9, "device": 3}
 
 GPU_SCALE = 27
 
 PIECE = 1 << 27
 """Edges that are drawn at a time."""
 
-FRAME = 1 << 30
-"""Most rows of a frame."""
-
 
 def parts(data: Path | None, quick: bool, scale: int | None = None, reference: str | None = None) -> list[Part]:
     """Return one part per graph and processor."""
     scale = scale or (12 if quick else 20)
     scales: list[tuple[int, MemorySpace]] = [(scale, "host")]
-    if runtime.unavailable_reason() is None and importlib.util.find_spec("cudf"):
-        scales.append((16 if quick else GPU_SCALE, "device"))
+    if _has_gpu():
+        scales.insert(0, (16 if quick else GPU_SCALE, "device"))
     return [
         Part(f"{kind} {scale}, {place}", partial(_rows, kind, scale, place, reference), 1 << scale)
         for scale, place in scales
@@ -70,25 +67,23 @@ def parts(data: Path | None, quick: bool, scale: int | None = None, reference: s
 
 def _rows(kind: str, scale: int, place: MemorySpace, reference: str | None) -> Iterator[dict[str, Any]]:
     n = 1 << scale
-    frames = list(_distinct_pairs(kind, scale, place))
-    if place == "device":
-        import cupy
-
-        cupy.get_default_memory_pool().free_all_blocks()
+    edges = _distinct_pairs(kind, scale, "device" if _has_gpu() else "host")
+    vertices: Any = namespace(edges["src"].values).arange(n, dtype=np.int32)
+    if place == "host" and _has_gpu():
+        edges, vertices = edges.to_pandas(), vertices.get()
     began = time.perf_counter()
-    graph = prplugin.Graph(frames, "src", "dst", directed=False, vertices=range(n))
+    graph = prplugin.Graph(edges, directed=False, vertices=vertices)
     built = time.perf_counter() - began
-    del frames
+    del edges, vertices
     timed = alternately(
         lambda: graph.rank(stop="delta", tol=TOLERANCE, max_iter=MOST_ITERATIONS),
         lambda: graph.rank(tol=TOLERANCE),
-        runs=RUNS,
+        runs=RUNS[place],
     )
     at_rule, proved = (each.median * 1e3 for each in timed)
-    machine = this_machine()
-    row = {
+    row: dict[str, Any] = dict.fromkeys(COLUMNS, "") | {
         "graph": f"{kind} {scale}",
-        "ranked on": f"{machine.threads} threads" if place == "host" else "GPU",
+        "ranked on": f"{this_machine().threads} threads" if place == "host" else "GPU",
         "vertices": n,
         "edges": graph.number_of_edges,
         "build s": built,
@@ -108,13 +103,19 @@ def _rows(kind: str, scale: int, place: MemorySpace, reference: str | None) -> I
     yield row
 
 
-def _distinct_pairs(kind: str, scale: int, place: MemorySpace) -> Iterator[Any]:
-    """Yield frames of the distinct pairs of different vertices, as GAP's builder keeps them."""
+def _has_gpu() -> bool:
+    return runtime.unavailable_reason() is None and importlib.util.find_spec("cudf") is not None
+
+
+def _distinct_pairs(kind: str, scale: int, place: MemorySpace) -> Any:
+    """Return a frame of the distinct pairs of different vertices, as GAP's builder keeps them."""
     n, xp = 1 << scale, np
     m = 16 * n
     if place == "device":
         import cupy as xp  # type: ignore[no-redef]
+        import rmm
 
+        rmm.mr.set_current_device_resource(rmm.mr.CudaAsyncMemoryResource())
     keys = xp.empty(m, np.uint64)
     for first in range(0, m, PIECE):
         last = min(first + PIECE, m)
@@ -127,14 +128,24 @@ def _distinct_pairs(kind: str, scale: int, place: MemorySpace) -> Iterator[Any]:
         keys[first:last] = xp.minimum(one, other) << np.uint64(32) | xp.maximum(one, other)
     del drawn, one, other
     keys.sort()
-    for first in range(0, m, FRAME):
-        part = keys[first : first + FRAME]
-        fresh = xp.concatenate(
-            [keys[first - 1 : first] != part[:1] if first else xp.ones(1, bool), part[1:] != part[:-1]]
-        )
-        fresh &= part >> np.uint64(32) != part & np.uint64(2**32 - 1)
-        ends = part.view(np.uint32).reshape(-1, 2)  # the lower half first
-        yield frame_of(*(ends[:, column][fresh].view(np.int32) for column in (1, 0)))
+    kept = 0
+    for first in range(0, m, PIECE):  # moves the distinct ones to the front
+        part = keys[first : first + PIECE].copy()
+        fresh = part >> np.uint64(32) != part & np.uint64(2**32 - 1)
+        fresh[1:] &= part[1:] != part[:-1]
+        if kept:
+            fresh[:1] &= part[:1] != keys[kept - 1 : kept]
+        part = part[fresh]
+        keys[kept : kept + part.size] = part
+        kept += part.size
+    columns = [xp.empty(kept, np.int32) for _ in range(2)]
+    ends = keys[:kept].view(np.uint32).reshape(-1, 2)  # the lower half first
+    for column, half in zip(columns, (1, 0), strict=True):
+        column[:] = ends[:, half]
+    del keys, ends, part
+    if place == "device":
+        xp.get_default_memory_pool().free_all_blocks()
+    return frame_of(*columns)
 
 
 def write_serialized(graph: prplugin.Graph, file: Path) -> None:
@@ -150,7 +161,7 @@ def write_serialized(graph: prplugin.Graph, file: Path) -> None:
 
 def _run_reference(program: str, file: Path) -> tuple[int, float]:
     """Return the iterations and the median seconds of GAP's runs."""
-    command = [program, "-f", file, "-i", MOST_ITERATIONS, "-t", TOLERANCE, "-n", 1 + RUNS, "-l"]
+    command = [program, "-f", file, "-i", MOST_ITERATIONS, "-t", TOLERANCE, "-n", 1 + RUNS["host"], "-l"]
     environment = os.environ | {"OMP_NUM_THREADS": str(this_machine().threads)}
     done = subprocess.run(list(map(str, command)), env=environment, capture_output=True, text=True, check=True)
     seconds = [float(found) for found in re.findall(r"Trial Time:\s+([\d.]+)", done.stdout)]

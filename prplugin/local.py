@@ -146,13 +146,12 @@ class LocalGraph:
         ):
             if memory_space == "device":
                 compile_ahead(weighted=weighted)
-            edge_list = not how.directed or how.duplicates != "sum" or how.half_life is not None
-            rows: Any  # Edges where edge_list
-            read_pieces = getattr(adapter, "read_pieces", lambda *_: None)
-            rows, vertices = read_pieces(frame, columns, how) or adapter.read(
-                frame, columns, how.vertices, edge_list=edge_list, lasting=lasting
+            rows: Any  # Edges where how.edge_list
+            read_on_device = getattr(adapter, "read_on_device", lambda *_: None)
+            rows, vertices = read_on_device(frame, columns, how) or adapter.read(
+                frame, columns, how.vertices, edge_list=how.edge_list, lasting=lasting
             )
-            if edge_list and not rows.packed:
+            if how.edge_list and not rows.packed:
                 rows = drop_duplicates(rows, how.duplicates, directed=how.directed)
                 rows = rows if how.directed else with_reverse_edges(rows)
             if clock is not None and how.half_life is not None:

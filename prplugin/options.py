@@ -53,6 +53,11 @@ class EdgeOptions:
             raise InvalidOptionError(f"directed must be True or False, not {self.directed!r}.")
         check_choice("duplicates", self.duplicates, DUPLICATES)
 
+    @property
+    def edge_list(self) -> bool:
+        """Whether the edges are needed in the order of the rows."""
+        return not self.directed or self.duplicates != "sum" or self.half_life is not None
+
 
 @dataclass(frozen=True, slots=True)
 class GivenByVertex:

@@ -27,8 +27,8 @@ class FrameAdapter(Protocol):
     """Reads edges from the frames of one library; implemented by a module or an object.
 
     It imports the library only in `open_frame` and `read`. `Any` stands for types of the library. An adapter may have
-    ``read_pieces(frame, columns, how)``, which reads edges of which one frame on the GPU does not hold all, as
-    `prplugin.frames.pieces.read` does, and returns None for others.
+    ``read_on_device(frame, columns, how)``, which is called first: it reads what `read` cannot, such as edges that one
+    frame on the GPU does not hold (`prplugin.frames.pieces`), and returns None for others.
     """
 
     def accepts(self, frame: object, /) -> bool:

@@ -89,7 +89,7 @@ class OnePartition(Boundary):
             return dask.dataframe.from_pandas(frame, npartitions=1, sort=False)
 
 
-def read_pieces(frame: Frame, columns: Columns, how: EdgeOptions) -> tuple[Edges | GroupedEdges, Vertices] | None:
+def read_on_device(frame: Frame, columns: Columns, how: EdgeOptions) -> tuple[Edges | GroupedEdges, Vertices] | None:
     """Read partitions of cuDF one at a time if they do not fit in one frame: see `prplugin.frames.FrameAdapter`."""
     if memory_space_of(frame) == "host" or pieces.fit_at_once(rows := len(frame), weighted=columns.weight is not None):
         return None

@@ -12,7 +12,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
@@ -119,43 +119,31 @@ IN_PANDAS = _InPandas()
 """Adapter of cuDF frames that were read from a file."""
 
 
-def read(
-    files: list[File], columns: Columns, vertices: object, *, edge_list: bool
-) -> tuple[Edges | GroupedEdges, Vertices]:
+def read(files: list[File], columns: Columns, how: EdgeOptions) -> tuple[Edges | GroupedEdges, Vertices]:
     """Factorize the endpoints of files of `prplugin.frames.row_groups.File`, which have only the columns in use.
+
+    Integer ids whose edges do not fit at once are read some row groups at a time.
 
     Raises NotReadError: if the host has to read them; also for invalid edges, whose errors the host raises.
     """
-    try:
-        with ids_in("device").active():
-            edges, known = cudf.read_on_device(frame_of(files), columns, vertices, edge_list=edge_list)
-    except MemoryError as error:
-        raise NotReadError(f"the GPU's memory ran out ({error})") from error
-    except PageRankError as error:
-        raise NotReadError(error) from error
-    return edges, replace(known, boundary=InPandas())
-
-
-def read_pieces(files: list[File], columns: Columns, how: EdgeOptions) -> tuple[Edges | GroupedEdges, Vertices] | None:
-    """Read files to device memory some row groups at a time if their edges do not fit in one frame; else return None.
-
-    Raises NotReadError: as `read`.
-    """
-    rows, weighted = sum(file.rows for file in files), columns.weight is not None
-    if pieces.fit_at_once(rows, weighted=weighted) and _fit(files):
-        return None
-    schema = _common_schema(files)
+    schema, rows = _common_schema(files), sum(file.rows for file in files)
     ids = [schema.types[position] for position in (*columns.source, *columns.destination)]
-    if len(ids) > 2 or not all(str(kind).removeprefix("u") in INTEGERS for kind in ids):
-        raise NotReadError("its columns do not fit in the GPU's memory, and its ids are no single column of integers")
-    infos = _infos(files, columns)
+    integers = len(ids) == 2 and all(str(kind).removeprefix("u") in INTEGERS for kind in ids)
+    found = None
     try:
-        edges, known = pieces.read(Pieces(partial(_frames, files, schema), columns, rows, infos), how)
+        if _fit(files) and not (integers and not pieces.fit_at_once(rows, weighted=columns.weight is not None)):
+            with suppress(MemoryError), ids_in("device").active():
+                found = cudf.read_on_device(frame_of(files), columns, how.vertices, edge_list=how.edge_list)
+        if found is None:
+            if not integers:
+                raise NotReadError("its edges do not fit in the GPU's memory, and its ids are no column of integers")
+            some = Pieces(partial(_frames, files, schema), columns, rows, _infos(files, columns))
+            found = pieces.read(some, how)
     except MemoryError as error:
         raise NotReadError(f"the GPU's memory ran out ({error})") from error
     except PageRankError as error:
         raise NotReadError(error) from error
-    return edges, replace(known, boundary=InPandas())
+    return found[0], replace(found[1], boundary=InPandas())
 
 
 def _infos(files: list[File], columns: Columns) -> list[Any] | None:
@@ -192,10 +180,10 @@ def _frames(files: list[File], schema: pa.Schema) -> Iterator[Any]:
 
 
 def _fit(files: list[File]) -> bool:
-    """Return whether device memory holds the pages, before and after decompression, and the columns of all files."""
+    """Return whether one frame holds the rows, and memory the columns and pages before and after decompression."""
     sizes = [group for file in files for group in file.group_bytes()]
-    columns = sum(file.rows for file in files) * sum(map(_width, files[0].plain_schema.types))
-    return runtime.fits(sum(sizes) + PEAK * columns)
+    rows = sum(file.rows for file in files)
+    return rows <= MAX_NARROW and runtime.fits(sum(sizes) + PEAK * rows * sum(map(_width, files[0].plain_schema.types)))
 
 
 def _common_schema(files: list[File]) -> pa.Schema:
@@ -209,7 +197,7 @@ def _common_schema(files: list[File]) -> pa.Schema:
 def frame_of(files: list[File]) -> Any:
     """Read files to one cuDF frame."""
     schema = _common_schema(files)
-    if sum(file.rows for file in files) > MAX_NARROW or not _fit(files):
+    if not _fit(files):
         raise NotReadError("its columns do not fit in one frame on the GPU")
     with ids_in("device").active():
         return _checked(_read([file.fragment.path for file in files], schema.names), schema)

@@ -50,7 +50,7 @@ class _Frames:
             raise InvalidEdgesError(f"the frames cannot be joined: {error}. Give them one schema.") from error
         return [whole], narwhals.open_frame(whole)[1]
 
-    def read_pieces(
+    def read_on_device(
         self, frame: Frames, columns: Columns, how: EdgeOptions
     ) -> tuple[Edges | GroupedEdges, Vertices] | None:
         if self.memory_space_of(frame) == "host":

@@ -24,8 +24,6 @@ from prplugin.types.edges import Edges, GroupedEdges
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
-    from prplugin.frames.row_groups import File
-
 
 def accepts(frame: object) -> bool:
     """Return whether an object is a dataset of pyarrow."""
@@ -94,39 +92,28 @@ class _Paths:
 
     open_frame = staticmethod(open_frame)
 
-    def read_pieces(
+    def read_on_device(
         self, frame: ds.Dataset, columns: Columns, how: EdgeOptions
     ) -> tuple[Edges | GroupedEdges, Vertices] | None:
-        try:
-            files, in_use = self._files(frame, columns)
-            return device_files.read_pieces(files, in_use, how)
-        except device_files.NotReadError:  # `read` has the same reason, or logs its own
-            return None
-
-    def read(
-        self, frame: ds.Dataset, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
-    ) -> tuple[Edges | GroupedEdges, Vertices]:
-        try:
-            files, in_use = self._files(frame, columns)
-            return device_files.read(files, in_use, vertices, edge_list=edge_list)
-        except device_files.NotReadError as error:
-            device_files.log_fallback(listed(frame.files), error)
-        import narwhals as nw  # loaded by the reader
-
-        edges, known = read(frame, columns, vertices, edge_list=edge_list, lasting=lasting)
-        output: Any = known.boundary
-        return edges, replace(known, boundary=replace(output, backend=nw.Implementation.PANDAS))
-
-    def _files(self, frame: ds.Dataset, columns: Columns) -> tuple[list[File], Columns]:
-        """Return the files, for cuDF, and the columns in use; raise NotReadError if the host has to read them."""
         from prplugin.frames import row_groups
 
-        if reason := device_files.unavailable_reason(sum(map(_size, frame.files))):
-            raise device_files.NotReadError(reason)
-        if columns.time is not None:
-            raise device_files.NotReadError("edges with times are read on the host")
         used, in_use = columns.in_use()
-        return row_groups.files_of(frame, in_use, used)[0], in_use
+        try:
+            if reason := device_files.unavailable_reason(sum(map(_size, frame.files))):
+                raise device_files.NotReadError(reason)
+            if columns.time is not None:
+                raise device_files.NotReadError("edges with times are read on the host")
+            return device_files.read(row_groups.files_of(frame, in_use, used)[0], in_use, how)
+        except device_files.NotReadError as error:
+            device_files.log_fallback(listed(frame.files), error)
+            return None
+
+    def read(self, frame: ds.Dataset, columns: Columns, vertices: object, **how: bool) -> Any:
+        import narwhals as nw  # loaded by the reader
+
+        edges, known = read(frame, columns, vertices, **how)
+        output: Any = known.boundary
+        return edges, replace(known, boundary=replace(output, backend=nw.Implementation.PANDAS))
 
 
 PATHS = _Paths()

@@ -105,8 +105,11 @@ class _Reader:
                 )
 
     def read(self) -> tuple[Edges | GroupedEdges, Vertices]:
+        m = 0
         for part in self._parts():
-            self._refuse_other_ids(part)
+            m += part[0].size
+            if self._pieces.infos is not None:
+                self._refuse_other_ids(part)
             self._factorizer.add(*part)
         if self._vertices is not None:
             self._factorizer.add(self._ids.integers(self._vertices).astype(self._dtype, copy=False))
@@ -115,7 +118,10 @@ class _Reader:
             self._ids, [found.astype(self._type.dtype_sample.dtype, copy=False)], [self._type]
         )
         known = Vertices(self._pieces.columns.vertex_names, columns, ["integer"], "device")
-        return (self._packed if self._packs else self._listed)(found.size), known
+        edges = (self._packed if self._packs else self._listed)(found.size)
+        if edges.m != m:
+            raise InvalidEdgesError(f"the frames had {m:,} edges when read first, and {edges.m:,} when read again.")
+        return edges, known
 
     def _listed(self, n: int) -> Edges:
         m = self._pieces.rows
@@ -128,7 +134,7 @@ class _Reader:
             if weights is not None:
                 weights[rows] = part_weights
             row = rows.stop
-        return Edges(source, destination, weights, n)
+        return Edges(source[:row], destination[:row], None if weights is None else weights[:row], n)
 
     def _packed(self, n: int) -> GroupedEdges:
         from prplugin.methods.engines.gpu_pull import normalized

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from cudf_frames import REQUIRES_CUDF, cudf
 
@@ -36,6 +35,18 @@ class Repeated:
         return iter(self._frames)
 
 
+class Exhausted(Repeated):
+    """Yields no frames after it has been iterated to the end often enough to be read once."""
+
+    rounds = 0
+
+    def __iter__(self):
+        for frame in self._frames:
+            if self.rounds < 3:  # the sizes, the types, the ids
+                yield frame
+        self.rounds += 1
+
+
 # --- frames in host memory ----------------------------------------------------------------------------------------
 
 
@@ -52,6 +63,7 @@ def test_lists_of_frames_of_other_types_and_columns():
     first, second = edges(100), edges(100)[["dst", "weight", "src"]].astype({"src": "int32"})
     expected = prplugin.pagerank(pd.concat([first, second]))
     pd.testing.assert_frame_equal(prplugin.pagerank((first, second)), expected)
+    pl = pytest.importorskip("polars")
     found = prplugin.pagerank([pl.from_pandas(first), pl.from_pandas(edges(100))])
     assert isinstance(found, pl.DataFrame)
     pd.testing.assert_frame_equal(found.to_pandas(), prplugin.pagerank(first))
@@ -67,7 +79,7 @@ def test_a_graph_of_a_list_can_be_updated():
 
 
 def test_lists_that_are_no_frames_are_refused():
-    frame = edges(10)
+    pl, frame = pytest.importorskip("polars"), edges(10)
     for given in ([], [(1, 2)], [frame, 3], iter([3]), range(3)):
         with pytest.raises(prplugin.InvalidEdgesError, match="a list of such frames"):
             prplugin.pagerank(given)
@@ -136,6 +148,8 @@ def test_what_packed_edges_do_not_have_is_refused(in_parts, mark):
             call()
     with pytest.raises(prplugin.InvalidOptionError, match="duplicates='first' needs all 30,000 edges in one frame"):
         prplugin.Graph(frames, duplicates="first")
+    with pytest.raises(prplugin.InvalidEdgesError, match="30,000 edges when read first, and 0 when read again"):
+        prplugin.Graph(Exhausted(frames))
     with pytest.raises(prplugin.InvalidEdgesError, match="kind string"):
         prplugin.Graph([frame.astype({"src": str, "dst": str}) for frame in frames])
     with pytest.raises(prplugin.InvalidEdgesError, match="row"):

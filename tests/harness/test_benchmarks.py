@@ -20,6 +20,7 @@ import prplugin
 from benchmarks import __main__ as command_line
 from benchmarks import compare, gap, memory, overlap, report, retrieval, run
 from benchmarks.__main__ import BENCHMARKS, main
+from benchmarks.generate import rmat, uniform
 from benchmarks.measure import repeatedly
 from benchmarks.run import Part
 
@@ -350,3 +351,12 @@ def test_serialized_graphs_of_gap(tmp_path):
     gap.write_serialized(graph, tmp_path / "g.sg")
     found = prplugin.pagerank(tmp_path / "g.sg")
     pd.testing.assert_frame_equal(found, graph.rank().frame, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("kind", ["kron", "urand"])
+def test_graphs_of_gap_have_each_pair_once(monkeypatch, kind):
+    monkeypatch.setattr(gap, "PIECE", 1000)
+    drawn = rmat(8) if kind == "kron" else uniform(256, 16 * 256)
+    pairs = {(min(pair), max(pair)) for pair in drawn.itertuples(index=False) if pair[0] != pair[1]}
+    frame = gap._distinct_pairs(kind, 8, "host")
+    assert list(frame.itertuples(index=False, name=None)) == sorted(map(tuple, pairs))
