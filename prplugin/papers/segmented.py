@@ -249,7 +249,7 @@ class SegmentedPull:
             if read is contributions and written is row_sums:
                 graph.launch()
             elif self._pulls:
-                self._recorded = (_recorded(self._pulls, contributions, row_sums), contributions, row_sums)
+                self._recorded = (captured(self._pulls, contributions, row_sums), contributions, row_sums)
 
 
 def _launch(segment: Segment, layout: gpu_pull.Layout, span: tuple[int, int]) -> RowsPull:
@@ -264,7 +264,7 @@ def _of_this_library(rows: SortedRows, segment: Segment, span: tuple[int, int]) 
     return pull, pull.blocks
 
 
-def _recorded(pulls: Sequence[Work], contributions: Array, row_sums: Array) -> Any:
+def captured(pulls: Sequence[Work], contributions: Array, row_sums: Array) -> Any:
     """Launch kernels, and return a CUDA graph that launches them again.
 
     They run once before the capture, since compilation and allocation cannot be captured.
@@ -361,7 +361,7 @@ def timed(
         ms = 1e3 * best_seconds(partial(work, contributions, row_sums), times=1)
         if not found or ms < 4 * min(map(attrgetter("ms"), found)) + 0.2:  # includes Python's launch overhead
             launches = math.ceil(1 / max(ms, 1 / LAUNCHES))
-            ms = 1e3 * best_seconds(_recorded([work] * launches, contributions, row_sums).launch) / launches
+            ms = 1e3 * best_seconds(captured([work] * launches, contributions, row_sums).launch) / launches
         found.append(replace(candidate, blocks=blocks, ms=ms))
     return found
 
