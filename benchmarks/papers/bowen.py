@@ -22,6 +22,9 @@ undirected one without duplicates that the paper's code requires.
 time as those of the GPU, where only the contributions that they read are copied; after those of the GPU, as the text
 of the paper has it; and with a copy of all scores as well. The bytes are those of an iteration, in float64.
 
+"Host threads" sums the rows of all segments on the CPU from copied contributions in float32: segment by segment, and in
+one call, beside an iteration of `native`.
+
 "Kernels by segment" has the least time of each kernel over threads, lanes and blocks; all times are in
 `bowen-segments.yaml`, one document per kernel with the fields of the paper's files. "Schedules" compares schedules made
 of these times with the best single kernel; "sum ms" adds the times of the segments, each timed alone.
@@ -65,6 +68,7 @@ PACKAGES = cpu_peers.PACKAGES
 
 FULL, SWEEP, ROUNDS = "Full runs", "Segments", "Rounds"
 HOST, KERNELS, SCHEDULES = "Segments on the CPU", "Kernels by segment", "Schedules"
+TOGETHER = "Host threads"
 
 TABLES = {
     FULL: (
@@ -82,6 +86,7 @@ TABLES = {
         "graph", "segment", "vertices", "edges", "least in-degree", "mean in-degree", "greatest in-degree", "node ms",
         "warp ms", "block ms", "CPU ms", "fastest", "blocks", "GTEPS", "note",
     ),
+    TOGETHER: ("graph", "threads", "sum of segments ms", "together ms", "iteration ms", "note"),
     SWEEP: ("graph", "what", "segments", "ms per iteration", "GTEPS", "kernels", "note"),
     ROUNDS: ("graph", "edges", "scores", "below epsilon", "dangling", "rounds", "sum of scores", "note"),
 }  # fmt: skip
@@ -89,6 +94,7 @@ TABLES = {
 KEYS = (
     "graph",
     "what",
+    "threads",
     "segments",
     "CPU segments",
     "order",
@@ -186,6 +192,7 @@ def parts(data: Path | None, quick: bool, only: Sequence[str] = ()) -> list[Part
         *(Part(f"{graph.name}, full runs", partial(_full_runs, graph), graph.edges) for graph in graphs),
         Part(f"{swept.name}, kernels by segment", partial(_by_kernel, swept), swept.edges),
         Part(f"{swept.name}, segments", partial(_segments, swept), swept.edges),
+        Part(f"{swept.name}, host threads", partial(_host_threads, swept), swept.edges),
         Part(f"{swept.name}, rounds", partial(_rounds, directed[0]), swept.edges),
     ]
     return chosen(every, only)
@@ -363,6 +370,20 @@ def _on_the_cpu(known: Row, measure: Measured) -> Iterator[Row]:
         difference = float(np.abs(found.pop("ranks") - exact).max())
         wrong = f"WRONG: {difference:.2g} from the CPU" if difference > SAME else ""
         yield known | found | {"note": wrong}
+
+
+def _host_threads(graph: BenchmarkGraph) -> Iterator[Row]:
+    """Yield the times of all segments on the CPU, each alone and together, and of an iteration."""
+    adjacency = graph.adjacency().on("host")
+    rows = SortedRows(adjacency, BEST)
+    for threads in sorted({1, this_machine().threads}):
+        iteration = implementations.method("", "native", threads=threads).seconds(adjacency)[0]
+        yield row(TOGETHER, TABLES[TOGETHER], {
+            "graph": graph.name, "threads": threads,
+            "sum of segments ms": sum(host_segments.host_ms(rows, [span], threads) for span in rows.spans),
+            "together ms": host_segments.host_ms(rows, rows.spans, threads),
+            "iteration ms": statistics.median(iteration) * 1e3, "samples": iteration,
+        })  # fmt: skip
 
 
 # --- rounds ---------------------------------------------------------------------------------------------------------

@@ -325,7 +325,7 @@ def _measured(rows: SortedRows, threads: int) -> Schedule:
 
             return 1e3 * best_seconds(work)
 
-        alone = [host_ms(rows, span, threads) for span in rows.spans]
+        alone = [host_ms(rows, [span], threads) for span in rows.spans]
         chosen = choose_host_segments([segment.ms for segment in segments], alone, together)
         total = sum(alone[k] for k in chosen)
         sums_ms = max(0.0, together(chosen) - copy_ms) if chosen else 0.0
@@ -366,14 +366,14 @@ def timed(
     return found
 
 
-def host_ms(rows: SortedRows, span: tuple[int, int], threads: int) -> float:
-    """Return the milliseconds in which host threads sum a segment alone, in float32, without copies."""
-    _, sources, bounds, places, weights = host_rows(rows.runs([span]), rows.n)
+def host_ms(rows: SortedRows, spans: list[tuple[int, int]], threads: int) -> float:
+    """Return the milliseconds in which host threads sum segments, together and in float32, without copies."""
+    _, sources, bounds, places, weights = host_rows(rows.runs(spans), rows.n)
     sum_rows = ThreadedSums(bounds, places, threads)
     contributions: Any = np.full(max(1, sources.size), 1.0 / rows.n, np.float32)
     narrow: Any = None if weights is None else weights.astype(np.float32)
     sums = np.empty(bounds.size - 1)
-    return 1e3 * best_seconds(lambda: sum_rows(contributions, narrow, sums))
+    return 1e3 * best_seconds(lambda: sum_rows(contributions, narrow, sums), gpu=False)
 
 
 def choose_host_segments(
