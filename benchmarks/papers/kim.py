@@ -21,6 +21,7 @@ its text can be compared.
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -71,8 +72,8 @@ TABLES = {
 KEYS = ("graph", "what", "method", "blocks", "threads")
 
 ITERATIONS = 10
-LIMIT = 0.3
-"""Seconds of samples per row; a run of more than 3 s is the only one."""
+CPU_LIMIT = 0.3
+"""Seconds of samples per row of the CPU; a run of more than 3 s is the only one."""
 
 SIZES = {"small": 2_000_000, "medium": 4_000_000, "large": 8_000_000}
 DENSITIES = 1, 5, 10
@@ -89,9 +90,6 @@ SWEEP_BLOCKS = 64, 256, 1000, 4096, 16384
 SWEEP_THREADS = 32, 64, 128, 256, 512, 1000, 1024
 
 ONE, ALL, NODE, EDGE = implementations.ONE.label, implementations.ALL_THREADS.label, "node", "edge"
-LINE_6 = "edge, one row per undirected edge"
-"""In pages of earlier runs: Algorithm 2 with line 6, in float64."""
-
 NODE_PAPER, EDGE_PAPER = "node, the paper's form", "edge, the paper's form"
 BASIC = "basic CPU version"
 LOCKED = "{}, page-locked"
@@ -103,6 +101,7 @@ COUNTED = {count: f"{count} CPU threads" for count in (2, 4, 8, 16)}
 """Section 5.1 has one to eight threads; on graphs of the small size."""
 
 BEST, SCIPY = implementations.OURS.label, implementations.SCIPY.label
+ON_THE_CPU = {ONE, *COUNTED.values(), ALL, BASIC, SCIPY}
 SPARSE, PEER = implementations.CUSPARSE.label, implementations.CUGRAPH.label
 
 
@@ -269,7 +268,8 @@ def _timed(known: Row, do: Callable[[], Ran], exact: Any) -> Iterator[Row]:
         runs.append(do())
         return runs[-1].transfers + runs[-1].iterations
 
-    counted = runs[-len(sampled(once, runs=implementations.RUNS, limit=LIMIT)) :]
+    limit = CPU_LIMIT if known["what"] in ON_THE_CPU else implementations.LIMIT
+    counted = runs[-len(sampled(once, runs=implementations.RUNS, limit=limit)) :]
     samples = {
         "transfers": [run.transfers for run in counted],
         "iterations": [run.iterations for run in counted],
@@ -487,20 +487,13 @@ def _times(results: list[Row], column: str = "total ms") -> dict[str, dict[str, 
 def _ratios(
     slow: str, fast: str, graphs: Callable[[str], bool], results: list[Row], column: str = "total ms"
 ) -> dict[str, float]:
-    """Return the ratio of the times of two implementations by graph, in the paper's form where that was timed."""
-    slow, fast = _form(slow, results), _form(fast, results)
+    """Return the ratio of the times of two implementations by graph, in the paper's form."""
+    slow, fast = FORMS.get(slow, slow), FORMS.get(fast, fast)
     return {
         graph: times[slow] / times[fast]
         for graph, times in _times(results, column).items()
         if graphs(graph) and slow in times and fast in times
     }
-
-
-def _form(what: str, results: list[Row]) -> str:
-    """Return the label of the paper's form of a method, or that of the method if the paper's form was not timed."""
-    form = FORMS.get(what, what)
-    timed = any(line["table"] == TEN and line["what"] == form and line["total ms"] != "" for line in results)
-    return form if timed else what
 
 
 def _ratios_on(slow: str, fast: str, graphs: Callable[[str], bool]) -> Callable[[list[Row]], dict[str, float]]:
@@ -510,20 +503,18 @@ def _ratios_on(slow: str, fast: str, graphs: Callable[[str], bool]) -> Callable[
 def _over_the_fastest(results: list[Row]) -> dict[str, float]:
     """Return the ratio of the fastest other method of the paper to the node-centric one by graph."""
     found = {}
-    node, edge = _form(NODE, results), _form(EDGE, results)
     for graph, times in _times(results).items():
-        others = [times[what] for what in (ONE, *COUNTED.values(), ALL, BASIC, edge, LINE_6) if what in times]
-        if node in times and others and graph not in STAND_INS:
-            found[graph] = min(others) / times[node]
+        others = [times[what] for what in (ONE, *COUNTED.values(), ALL, BASIC, EDGE_PAPER) if what in times]
+        if NODE_PAPER in times and others and graph not in STAND_INS:
+            found[graph] = min(others) / times[NODE_PAPER]
     return found
 
 
 def _basic_over_the_slowest(results: list[Row]) -> dict[str, float]:
     """Return the ratio of the basic CPU version to the slowest other version by graph."""
     found = {}
-    node, edge = _form(NODE, results), _form(EDGE, results)
     for graph, times in _times(results).items():
-        others = [times[what] for what in (ONE, *COUNTED.values(), ALL, edge, node) if what in times]
+        others = [times[what] for what in (ONE, *COUNTED.values(), ALL, EDGE_PAPER, NODE_PAPER) if what in times]
         if BASIC in times and others and graph not in STAND_INS:
             found[graph] = times[BASIC] / max(others)
     return found
@@ -557,21 +548,17 @@ def _transfers(gpu: str, graphs: Callable[[str], bool]) -> Callable[[list[Row]],
     """Return the share of the transfers in a method's time, from pageable and from page-locked memory, as text."""
 
     def share(results: list[Row], what: str) -> str:
-        what = _form(what, results)
         fractions = [
             line["transfers ms"] / line["total ms"]
             for line in results
-            if line["table"] == TEN and line["what"] == what and line["total ms"] != "" and graphs(line["graph"])
+            if line["table"] == TEN and line["what"] == FORMS[what] and line["total ms"] != "" and graphs(line["graph"])
         ]
         return f"{min(fractions):.0%} to {max(fractions):.0%}" if fractions else ""
 
     def said(results: list[Row]) -> str:
         pageable, locked = share(results, gpu), share(results, LOCKED.format(gpu))
         also = locked and f", {locked} from page-locked memory"
-        kernels = (
-            "" if _form(gpu, results) in FORMS.values() else " The kernels are prplugin's: the paper's were not timed."
-        )
-        return pageable and f"Transfers are {pageable} of {gpu}'s time{also}.{kernels}"
+        return pageable and f"Transfers are {pageable} of {gpu}'s time{also}."
 
     return said
 
@@ -593,13 +580,11 @@ def _compared(slow: str, fast: str, graphs: Callable[[str], bool]) -> ClaimTest:
 
 
 def _edge_ahead(results: list[Row]) -> str:
-    """Name the graphs on which an edge-centric version is faster than the node-centric one."""
-    node = _form(NODE, results)
+    """Name the graphs on which the edge-centric version is faster than the node-centric one."""
     ahead = [
-        f"{graph}: {what} {times[what]:.3g} ms, {node} {times[node]:.3g} ms"
+        f"{graph}: edge-centric {times[EDGE_PAPER]:.3g} ms, node-centric {times[NODE_PAPER]:.3g} ms"
         for graph, times in _times(results).items()
-        for what in (_form(EDGE, results), LINE_6)
-        if node in times and what in times and times[what] < times[node] and graph not in STAND_INS
+        if times.get(EDGE_PAPER, math.inf) < times.get(NODE_PAPER, 0) and graph not in STAND_INS
     ]
     return " ".join(filter(None, (f"{'; '.join(ahead)}." if ahead else "", _stand_ins(results))))
 
