@@ -22,6 +22,9 @@ undirected one without duplicates that the paper's code requires.
 time as those of the GPU, where only the contributions that they read are copied; after those of the GPU, as the text
 of the paper has it; and with a copy of all scores as well. The bytes are those of an iteration, in float64.
 
+"Host threads" sums the rows of all segments on the CPU from copied contributions in float32: segment by segment, and in
+one call, beside an iteration of `native`.
+
 "Kernels by segment" has the least time of each kernel over threads, lanes and blocks; all times are in
 `bowen-segments.yaml`, one document per kernel with the fields of the paper's files. "Schedules" compares schedules made
 of these times with the best single kernel; "sum ms" adds the times of the segments, each timed alone.
@@ -65,6 +68,7 @@ PACKAGES = cpu_peers.PACKAGES
 
 FULL, SWEEP, ROUNDS = "Full runs", "Segments", "Rounds"
 HOST, KERNELS, SCHEDULES = "Segments on the CPU", "Kernels by segment", "Schedules"
+TOGETHER = "Host threads"
 
 TABLES = {
     FULL: (
@@ -82,6 +86,7 @@ TABLES = {
         "graph", "segment", "vertices", "edges", "least in-degree", "mean in-degree", "greatest in-degree", "node ms",
         "warp ms", "block ms", "CPU ms", "fastest", "blocks", "GTEPS", "note",
     ),
+    TOGETHER: ("graph", "threads", "sum of segments ms", "together ms", "iteration ms", "note"),
     SWEEP: ("graph", "what", "segments", "ms per iteration", "GTEPS", "kernels", "note"),
     ROUNDS: ("graph", "edges", "scores", "below epsilon", "dangling", "rounds", "sum of scores", "note"),
 }  # fmt: skip
@@ -89,6 +94,7 @@ TABLES = {
 KEYS = (
     "graph",
     "what",
+    "threads",
     "segments",
     "CPU segments",
     "order",
@@ -186,6 +192,7 @@ def parts(data: Path | None, quick: bool, only: Sequence[str] = ()) -> list[Part
         *(Part(f"{graph.name}, full runs", partial(_full_runs, graph), graph.edges) for graph in graphs),
         Part(f"{swept.name}, kernels by segment", partial(_by_kernel, swept), swept.edges),
         Part(f"{swept.name}, segments", partial(_segments, swept), swept.edges),
+        Part(f"{swept.name}, host threads", partial(_host_threads, swept), swept.edges),
         Part(f"{swept.name}, rounds", partial(_rounds, directed[0]), swept.edges),
     ]
     return chosen(every, only)
@@ -365,6 +372,20 @@ def _on_the_cpu(known: Row, measure: Measured) -> Iterator[Row]:
         yield known | found | {"note": wrong}
 
 
+def _host_threads(graph: BenchmarkGraph) -> Iterator[Row]:
+    """Yield the times of all segments on the CPU, each alone and together, and of an iteration."""
+    adjacency = graph.adjacency().on("host")
+    rows = SortedRows(adjacency, BEST)
+    for threads in sorted({1, this_machine().threads}):
+        iteration = implementations.method("", "native", threads=threads).seconds(adjacency)[0]
+        yield row(TOGETHER, TABLES[TOGETHER], {
+            "graph": graph.name, "threads": threads,
+            "sum of segments ms": sum(host_segments.host_ms(rows, [span], threads) for span in rows.spans),
+            "together ms": host_segments.host_ms(rows, rows.spans, threads),
+            "iteration ms": statistics.median(iteration) * 1e3, "samples": iteration,
+        })  # fmt: skip
+
+
 # --- rounds ---------------------------------------------------------------------------------------------------------
 
 
@@ -434,17 +455,8 @@ def _kernels(schedule: Schedule) -> str:
 
 
 def _of_the_paper(results: list[Row], table: str) -> list[Row]:
-    """Return the rows of the paper's graph, or of the directed one of earlier runs."""
-    of_table = [line for line in results if line["table"] == table]
-    graph = UNDIRECTED.format(PAPER_GRAPH)
-    names = {line["graph"] for line in of_table}
-    return [line for line in of_table if line["graph"] == (graph if graph in names else PAPER_GRAPH)]
-
-
-def _form(what: str, results: list[Row]) -> str:
-    """Return the label of the paper's form of a version, or its own if the paper's form was not timed."""
-    form = FORMS.get(what, what)
-    return form if any(line["what"] == form and line["s"] != "" for line in _of_the_paper(results, FULL)) else what
+    """Return the rows of the paper's graph."""
+    return [line for line in results if line["table"] == table and line["graph"] == UNDIRECTED.format(PAPER_GRAPH)]
 
 
 def _column(what: str, column: str, results: list[Row]) -> Any:
@@ -454,19 +466,16 @@ def _column(what: str, column: str, results: list[Row]) -> Any:
 
 
 def _gteps_ratios(slow: str, fast: str, results: list[Row]) -> dict[str, float]:
-    """Return the ratio of the GTEPS of two full runs on the paper's graph, in the paper's form where that was timed."""
-    slower, faster = (_column(_form(what, results), "GTEPS", results) for what in (slow, fast))
+    """Return the ratio of the GTEPS of two full runs on the paper's graph, in the paper's form."""
+    slower, faster = (_column(FORMS.get(what, what), "GTEPS", results) for what in (slow, fast))
     return {PAPER_GRAPH: faster / slower} if slower and faster else {}
 
 
-def _whose(what: str, results: list[Row]) -> str:
-    """Report the ratio to one CPU thread, and whose kernels were timed."""
-    ratios = _gteps_ratios(ONE, what, results)
-    told = "".join(f"Compared with one CPU thread: {ratio:.3g}." for ratio in ratios.values())
-    kernels = (
-        "" if _form(what, results) in FORMS.values() else " The kernels are prplugin's: the paper's were not timed."
+def _over_one_thread(what: str, results: list[Row]) -> str:
+    """Report the ratio to one CPU thread."""
+    return "".join(
+        f"Compared with one CPU thread: {ratio:.3g}." for ratio in _gteps_ratios(ONE, what, results).values()
     )
-    return told and told + kernels
 
 
 def _with_cpu(results: list[Row], order: str = host_segments.PAPER_ORDER) -> Row | None:
@@ -504,9 +513,8 @@ def _orders(results: list[Row]) -> str:
 
 
 def _sweep_of(results: list[Row]) -> list[Row]:
-    """Return the rows of the sweep over segments, in the paper's form where that was timed."""
-    timed = [line for line in _of_the_paper(results, SWEEP) if line["ms per iteration"] != ""]
-    return [line for line in timed if line["what"] == FORMS[HETERO]] or timed
+    """Return the rows of the sweep over segments in the paper's form."""
+    return [line for line in _of_the_paper(results, SWEEP) if line["what"] == FORMS[HETERO]]
 
 
 def _by_segments(results: list[Row]) -> dict[int, float]:
@@ -539,7 +547,7 @@ def _than_segments(count: int | None, results: list[Row]) -> dict[str, float]:
 def _gteps_of_both(results: list[Row]) -> tuple[float, float] | None:
     """Return the GTEPS of Warp Sum and of one segment."""
     one = next((line["GTEPS"] for line in _sweep_of(results) if line["segments"] == 1), None)
-    warp = _column(_form(WARP, results), "GTEPS", results)
+    warp = _column(FORMS[WARP], "GTEPS", results)
     return (warp, one) if warp and one else None
 
 
@@ -568,9 +576,9 @@ def _best_count(results: list[Row]) -> str:
 
 def _schedule_of(results: list[Row]) -> str:
     """Return the kernels of the schedule without CPU."""
-    what = _form(HETERO, results)
+    what = FORMS[HETERO]
     run = _column(what, "s", results)
-    return "" if run is None else f"Its schedule: {_column(what, 'note', results)}. {_whose(HETERO, results)}"
+    return "" if run is None else f"Its schedule: {_column(what, 'note', results)}. {_over_one_thread(HETERO, results)}"
 
 
 def _paper_rounds(results: list[Row]) -> dict[str, float]:
@@ -604,7 +612,7 @@ def _farthest(results: list[Row]) -> str:
 
 TESTS = {
     **{
-        name: ClaimTest(partial(_gteps_ratios, ALL, what), partial(_whose, what))
+        name: ClaimTest(partial(_gteps_ratios, ALL, what), partial(_over_one_thread, what))
         for name, what in (("One to One", ONE_TO_ONE), ("Warp Sum", WARP), ("Block Sum", BLOCK))
     },
     "heterogeneous": ClaimTest(partial(_gteps_ratios, ALL, HETERO), _schedule_of),

@@ -11,6 +11,7 @@
 //   index_t   int or long long: the type of positions of vertices
 //   offset_t  int or long long: the type of offsets of rows
 //   real_t    float or double: the type of contributions
+//   UNROLL    1 4 8
 
 // Sums the first limits[row / rows_per_block] in-edges of each row.
 extern "C" __global__ void fixed_loop(long long n, long long rows_per_block, const long long *limits,
@@ -21,6 +22,7 @@ extern "C" __global__ void fixed_loop(long long n, long long rows_per_block, con
         long long limit = limits[row / rows_per_block];
         long long begin = offsets[row], end = offsets[row + 1];
         double sum = 0;
+#pragma unroll UNROLL
         for (long long turn = 0; turn < limit; ++turn) {
             if (begin + turn < end) sum += __ldg(contributions + sources[begin + turn]);
         }

@@ -30,7 +30,7 @@ from prplugin.papers.segmented import (
 from prplugin.types.arrays import to_host
 
 __all__ = [
-    "CONCURRENT", "FORCED", "ORDERS", "PAPER_ORDER", "MeasuredSegment", "fields", "forced", "kernel_name",
+    "CONCURRENT", "FORCED", "ORDERS", "PAPER_ORDER", "MeasuredSegment", "fields", "forced", "host_ms", "kernel_name",
     "measured_segments", "schedules", "yaml",
 ]  # fmt: skip
 
@@ -110,7 +110,7 @@ def measured_segments(adjacency: Adjacency, segments: int) -> tuple[SortedRows, 
                 first, last, int(offsets[last] - offsets[first]),
                 int(offsets[first + 1] - offsets[first]), int(offsets[last] - offsets[last - 1]),
                 tuple(kernels), tuple(timed(smaller, rows, span, contributions, row_sums)),
-                host_ms(rows, span, this_machine().threads),
+                host_ms(rows, [span], this_machine().threads),
             )
         )  # fmt: skip
     return rows, found

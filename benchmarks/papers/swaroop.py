@@ -4,7 +4,8 @@ A. Swaroop, "Multithreading Google's PageRank with CUDA", IIT Madras 2021. The p
 between networks that it does not name. Here single rounds are timed on web-like graphs of eight edges per vertex, and
 the number of rounds to convergence is listed. "sequential" is the paper's loop over the whole Google matrix in float32,
 compiled; "unoptimized" without optimization, as the paper's (`g++ sequential.cpp`), whose claims are graded by it.
-"run" is a whole run to 1e-6, with the sequential loop in C++. "The paper's kernel" uses one thread per
+"run" is a whole run to 1e-6, with the sequential loop in C++, of at most as many rounds as the iteration in float64
+takes: on large networks the paper's loop in float32 does not get there. "The paper's kernel" uses one thread per
 row, prplugin's `dense` one block per row; BLAS and cuBLAS multiply the same matrix, through NumPy and CuPy. The paper's
 times are in microseconds ("17m 12s" is 1030231744).
 
@@ -73,9 +74,6 @@ PAPER = {
 """Section 6.1: microseconds, sequential and with 32 threads per block, and the speed-up."""
 
 LARGE = 16_062
-CALLED = {4772: 5000, 9664: 10000, 16062: 16000}
-"""Numbers of nodes in the paper's table, by those in its logs; earlier runs have the former."""
-
 PAPER_LARGEST = (18_469, 1030231744, 15588785)
 """Sections 6.1 and 7, the retweet network, which did not converge: its second run in parallel took 18294508."""
 
@@ -100,7 +98,6 @@ NAMED = {"prplugin auto ms": "auto", "CPU library ms": "CPU library"}
 """Columns with the name of the chosen method or library."""
 
 EDGES_A_NODE = 8
-MAX_ITER = 1000
 WARM = 20
 """Rounds before the paper's kernel is timed: the first ones at 100 nodes took four times as long."""
 
@@ -147,10 +144,11 @@ def _of_size(n: int) -> Iterator[Row]:
 def _timed(n: int, line: Row) -> Iterator[Row]:
     adjacency = _named(n).adjacency()
     step = implementations.prepared("native", adjacency, threads=1)
-    line["rounds"] = int(full_run(step, adjacency, "delta", TOL).iterations)
+    rounds = line["rounds"] = int(full_run(step, adjacency, "delta", TOL).iterations)
+    here, there = cache(partial(_matrix, adjacency, "host")), cache(partial(_matrix, adjacency, "device"))
     samples: dict[str, list[float]] = {}
     notes: dict[str, str] = {}
-    for column, sample in _columns(adjacency).items():
+    for column, sample in _columns(adjacency, here, there).items():
         for got in rows_or_reason({}, lambda sample=sample: [dict(zip(("samples", "note"), sample(), strict=True))]):
             if "samples" in got:
                 samples[column] = got["samples"]
@@ -162,42 +160,39 @@ def _timed(n: int, line: Row) -> Iterator[Row]:
     for column, short in (("paper's kernel ms", "speed-up of paper's kernel"), ("dense ms", "speed-up of dense")):
         if column in samples and "sequential ms" in samples:
             line[short] = line["sequential ms"] / line[column]
-    line |= _whole_runs(adjacency)
+    if n <= MOST_SEQUENTIAL:
+        line |= _whole_runs(rounds, here, there)
     yield line | {"samples": samples, "note": "; ".join(dict.fromkeys(filter(None, notes.values())))}
 
 
-def _whole_runs(adjacency: Adjacency) -> Row:
+def _whole_runs(rounds: int, here: Callable[[], Any], there: Callable[[], Any]) -> Row:
     """Time whole runs by the unoptimized sequential version and by the paper's kernel; compare their first three."""
-    found: Row = {}
-    if adjacency.n > MOST_SEQUENTIAL:
-        return found
-    ranks = np.empty(adjacency.n, np.float32)
-    matrix = _matrix(adjacency, "host")
+    matrix = here()
+    ranks = np.empty(len(matrix), np.float32)
     loops.power_method(np.ones((1, 1), np.float32), np.ones(1, np.float32), 1, TOL, optimized=False)  # compiles
     began = time.perf_counter()
-    count = loops.power_method(matrix, ranks, MAX_ITER, TOL, optimized=False)
-    found["unoptimized run s"] = time.perf_counter() - began
-    found["unoptimized ms"] = 1e3 * found["unoptimized run s"] / count
-    for got in rows_or_reason({}, lambda: [_run_of_the_kernel(adjacency, ranks)]):
+    count = loops.power_method(matrix, ranks, rounds, TOL, optimized=False)
+    seconds = time.perf_counter() - began
+    found: Row = {"unoptimized run s": seconds, "unoptimized ms": 1e3 * seconds / count}
+    for got in rows_or_reason({}, lambda: [_run_of_the_kernel(rounds, there(), ranks)]):
         found |= {column: value for column, value in got.items() if column != "note"}  # a column before has the reason
     return found
 
 
-def _run_of_the_kernel(adjacency: Adjacency, expected: Any) -> Row:
-    matrix = _matrix(adjacency, "device")
-    GpuRounds(matrix, BLOCK_THREADS)()  # compiles
+def _run_of_the_kernel(rounds: int, matrix: Any, expected: Any) -> Row:
+    run = GpuRounds(matrix, BLOCK_THREADS)
     began = time.perf_counter()
-    rounds = GpuRounds(matrix, BLOCK_THREADS)
-    for _ in range(MAX_ITER):
-        if rounds() < TOL:
+    for _ in range(rounds):
+        if run() < TOL:
             break
     seconds = time.perf_counter() - began
-    highest = [np.argsort(-to_host(ranks), kind="stable")[:3].tolist() for ranks in (rounds.ranks, expected)]
+    highest = [np.argsort(-to_host(ranks), kind="stable")[:3].tolist() for ranks in (run.ranks, expected)]
     return {"paper's kernel run s": seconds, "same first three": "yes" if highest[0] == highest[1] else "no"}
 
 
-def _columns(adjacency: Adjacency) -> dict[str, Callable[[], tuple[list[float], str]]]:
-    here, there = cache(partial(_matrix, adjacency, "host")), cache(partial(_matrix, adjacency, "device"))
+def _columns(
+    adjacency: Adjacency, here: Callable[[], Any], there: Callable[[], Any]
+) -> dict[str, Callable[[], tuple[list[float], str]]]:
     return {
         # First, since its matrix is released afterwards, while `there` is kept.
         "dense ms": partial(implementations.method("", "dense").seconds, adjacency),
@@ -295,21 +290,14 @@ def _each_weight(data: Path | None, known: Row) -> Iterator[Row]:
 
 
 def _at(nodes: int, column: str, results: list[Row]) -> float | None:
-    lines = (line for line in results if line["table"] == NODES and line["nodes"] == _size(nodes, results))
+    lines = (line for line in results if line["table"] == NODES and line["nodes"] == nodes)
     return next((line[column] for line in lines if line[column] != ""), None)
 
 
-def _size(nodes: int, results: list[Row]) -> int:
-    """Return the number of nodes in the rows of a run: that of the paper's logs, or of its table in earlier runs."""
-    timed = any(line["table"] == NODES and line["nodes"] == nodes for line in results)
-    return nodes if timed else CALLED.get(nodes, nodes)
-
-
 def _faster(nodes: int, results: list[Row]) -> dict[str, float]:
-    """Return the ratio of a sequential round, unoptimized if that was timed, to one of the paper's kernel."""
-    sequential = _at(nodes, "unoptimized ms", results) or _at(nodes, "sequential ms", results)
-    kernel = _at(nodes, "paper's kernel ms", results)
-    return {f"web {_size(nodes, results):,}": sequential / kernel} if sequential and kernel else {}
+    """Return the ratio of an unoptimized sequential round to one of the paper's kernel."""
+    sequential, kernel = _at(nodes, "unoptimized ms", results), _at(nodes, "paper's kernel ms", results)
+    return {f"web {nodes:,}": sequential / kernel} if sequential and kernel else {}
 
 
 def _same_first_three(results: list[Row]) -> dict[str, float]:
@@ -374,7 +362,7 @@ def summary(results: list[Row]) -> tuple[str, list[Row]]:
     words, rows = verdicts(claims.SWAROOP, TESTS, results)
     if gain := _over_the_sparse(results):
         words += (
-            f" On {_size(LARGE, results):,} nodes, one CPU thread that reads only the edges takes {1 / gain:.2g} times "
+            f" On {LARGE:,} nodes, one CPU thread that reads only the edges takes {1 / gain:.2g} times "
             "as long as the paper's kernel for all pairs on this GPU."
         )
     settled = [line for line in results if line["table"] == TWEETS and line["rounds"] != ""]

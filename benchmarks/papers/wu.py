@@ -529,17 +529,9 @@ def _by_graph(
     }
 
 
-def _form(what: str, results: list[Row], table: str = SPMV) -> str:
-    """Return the label of the paper's form of a product, or its own if the paper's form was not timed."""
-    form = FORMS.get(what, what)
-    return (
-        form if any(line["table"] == table and line["what"] == form and line["ms"] != "" for line in results) else what
-    )
-
-
 def _time_ratios(slow: str, fast: str, results: list[Row], name: str | None = None) -> dict[str, float]:
-    """Return the ratio of the times of two products by graph, in the paper's form where that was timed."""
-    slow, fast = _form(slow, results), _form(fast, results)
+    """Return the ratio of the times of two products by graph, in the paper's form."""
+    slow, fast = FORMS.get(slow, slow), FORMS.get(fast, fast)
     times = [
         _by_graph(SPMV, lambda line, what=what: line["ms"] or None if line["what"] == what else None, results, name)
         for what in (slow, fast)
@@ -548,24 +540,19 @@ def _time_ratios(slow: str, fast: str, results: list[Row], name: str | None = No
 
 
 def _rows(results: list[Row]) -> str:
-    """Report the shares of tiny and small rows, and whose kernels were timed."""
+    """Report the shares of tiny and small rows."""
     sizes = [line for line in results if line["table"] == SIZES and line["tiny %"] != ""]
     if not sizes:
         return ""
-    tiny, small = ([line[column] for line in sizes] for column in ("tiny %", "small %"))
+    tiny, small = ([line[f"{kind} %"] for line in sizes] for kind in ("tiny", "small"))
     return (
         f"{min(tiny):.0f} to {max(tiny):.0f} % of the rows are tiny and {min(small):.0f} to {max(small):.0f} % small."
-        f"{_kernels(results)}"
     )
 
 
-def _kernels(results: list[Row]) -> str:
-    return " The kernels are prplugin's: the paper's were not timed." if _form(HYBRID, results) == HYBRID else ""
-
-
 def _speed_up(results: list[Row], name: str | None = None) -> dict[str, float]:
-    """Return the speed-up for 500 rounds by graph of the paper, in the paper's form where that was timed."""
-    gains = _by_graph(ROUND, lambda line: line[SPEED_UP_PAPER] or line[SPEED_UP] or None, results, name)
+    """Return the speed-up for 500 rounds by graph of the paper, in the paper's form."""
+    gains = _by_graph(ROUND, lambda line: line[SPEED_UP_PAPER] or None, results, name)
     return {graph: gain for graph, gain in gains.items() if _is_of_the_paper(graph)}
 
 
@@ -625,19 +612,11 @@ def _streamed(line: Row) -> float | None:
     return _quotient("streamed ms", "round ms")(line) if copied and int(copied[1]) >= MIN_COPIED_PERCENT else None
 
 
-def _not_streamed(results: list[Row]) -> str:
-    """Report why streamed rounds of earlier runs are not compared."""
-    if any("sized at 4 bytes" in str(line["note"]) for line in results if line["table"] == STREAM):
-        return "Its chunks were sized at 4 bytes per edge, more than packed edges take: most edges stayed on the GPU."
-    return ""
-
-
 def _swept(results: list[Row]) -> dict[str, dict[tuple[int, int], float]]:
-    """Return the ms of the hybrid by graph and thresholds, in the paper's form where that was timed."""
+    """Return the ms of the hybrid by graph and thresholds, in the paper's form."""
     found: dict[str, dict[tuple[int, int], float]] = {}
-    form = _form(HYBRID, results, SWEEP)
     for line in results:
-        if line["table"] == SWEEP and line["ms"] != "" and (line["what"] or HYBRID) == form:
+        if line["table"] == SWEEP and line["ms"] != "" and line["what"] == FORMS[HYBRID]:
             found.setdefault(line["graph"], {})[line["tiny up to"], line["small up to"]] = line["ms"]
     return found
 
@@ -700,8 +679,7 @@ TESTS = {
             graph: ratio
             for name in PAPER_SPMV_BANDWIDTH
             for graph, ratio in _by_graph(STREAM, _streamed, results, name).items()
-        },
-        _not_streamed,
+        }
     ),
 }
 
@@ -738,10 +716,8 @@ def figures(results: list[Row]) -> dict[str, Figure]:
     distributions = {line["graph"]: line["distribution"] for line in results if "distribution" in line}
     if distributions:
         drawn["rows"] = _cumulative(distributions)
-    swept = [line for line in results if line["table"] == SWEEP and line["ms"] != ""]
+    swept = [line for line in results if line["table"] == SWEEP and line["ms"] != "" and line["what"] == FORMS[HYBRID]]
     if swept:
-        form = _form(HYBRID, swept, SWEEP)
-        swept = [line for line in swept if (line["what"] or HYBRID) == form]
         panels = {graph: [line for line in swept if line["graph"] == graph] for graph in _swept(swept)}
         drawn["thresholds"] = heat(
             panels, "tiny up to", "small up to", "ms", "SpMV, ms by thresholds", marked=THRESHOLDS

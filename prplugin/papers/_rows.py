@@ -77,9 +77,11 @@ class RowsPull:
         )  # fmt: skip
 
 
-def best_seconds(work: Callable[[], object], times: int = 3, of: Callable[[list[float]], float] = min) -> float:
+def best_seconds(
+    work: Callable[[], object], times: int = 3, of: Callable[[list[float]], float] = min, *, gpu: bool = True
+) -> float:
     """Return the least, or another statistic, of the seconds of several runs on GPU or host after a warm-up run."""
-    wait = cupy.cuda.get_current_stream().synchronize
+    wait = cupy.cuda.get_current_stream().synchronize if gpu else lambda: None
 
     def run() -> float:
         began = time.perf_counter()

@@ -249,7 +249,7 @@ class SegmentedPull:
             if read is contributions and written is row_sums:
                 graph.launch()
             elif self._pulls:
-                self._recorded = (_recorded(self._pulls, contributions, row_sums), contributions, row_sums)
+                self._recorded = (captured(self._pulls, contributions, row_sums), contributions, row_sums)
 
 
 def _launch(segment: Segment, layout: gpu_pull.Layout, span: tuple[int, int]) -> RowsPull:
@@ -264,7 +264,7 @@ def _of_this_library(rows: SortedRows, segment: Segment, span: tuple[int, int]) 
     return pull, pull.blocks
 
 
-def _recorded(pulls: Sequence[Work], contributions: Array, row_sums: Array) -> Any:
+def captured(pulls: Sequence[Work], contributions: Array, row_sums: Array) -> Any:
     """Launch kernels, and return a CUDA graph that launches them again.
 
     They run once before the capture, since compilation and allocation cannot be captured.
@@ -325,7 +325,7 @@ def _measured(rows: SortedRows, threads: int) -> Schedule:
 
             return 1e3 * best_seconds(work)
 
-        alone = [host_ms(rows, span, threads) for span in rows.spans]
+        alone = [host_ms(rows, [span], threads) for span in rows.spans]
         chosen = choose_host_segments([segment.ms for segment in segments], alone, together)
         total = sum(alone[k] for k in chosen)
         sums_ms = max(0.0, together(chosen) - copy_ms) if chosen else 0.0
@@ -361,19 +361,19 @@ def timed(
         ms = 1e3 * best_seconds(partial(work, contributions, row_sums), times=1)
         if not found or ms < 4 * min(map(attrgetter("ms"), found)) + 0.2:  # includes Python's launch overhead
             launches = math.ceil(1 / max(ms, 1 / LAUNCHES))
-            ms = 1e3 * best_seconds(_recorded([work] * launches, contributions, row_sums).launch) / launches
+            ms = 1e3 * best_seconds(captured([work] * launches, contributions, row_sums).launch) / launches
         found.append(replace(candidate, blocks=blocks, ms=ms))
     return found
 
 
-def host_ms(rows: SortedRows, span: tuple[int, int], threads: int) -> float:
-    """Return the milliseconds in which host threads sum a segment alone, in float32, without copies."""
-    _, sources, bounds, places, weights = host_rows(rows.runs([span]), rows.n)
+def host_ms(rows: SortedRows, spans: list[tuple[int, int]], threads: int) -> float:
+    """Return the milliseconds in which host threads sum segments, together and in float32, without copies."""
+    _, sources, bounds, places, weights = host_rows(rows.runs(spans), rows.n)
     sum_rows = ThreadedSums(bounds, places, threads)
     contributions: Any = np.full(max(1, sources.size), 1.0 / rows.n, np.float32)
     narrow: Any = None if weights is None else weights.astype(np.float32)
     sums = np.empty(bounds.size - 1)
-    return 1e3 * best_seconds(lambda: sum_rows(contributions, narrow, sums))
+    return 1e3 * best_seconds(lambda: sum_rows(contributions, narrow, sums), gpu=False)
 
 
 def choose_host_segments(

@@ -399,17 +399,20 @@ def test_real_crawls_are_measured_and_swept(tmp_path):
     assert names[2] == "crawl 1,634,989 x 19,753,078 in place of wikipedia-20051105"
 
 
+GRAPH_OF_BOWEN = bowen.UNDIRECTED.format(bowen.PAPER_GRAPH)
+
+
 def test_bowen_with_stubbed_rows():
     full = bowen.TABLES[bowen.FULL]
     results = [
         row(bowen.FULL, full, {
-            "graph": bowen.PAPER_GRAPH, "vertices": 8, "edges": 128, "longest row": 32, "what": what, "GTEPS": x,
+            "graph": GRAPH_OF_BOWEN, "vertices": 8, "edges": 128, "longest row": 32, "what": bowen.FORMS.get(what, what), "GTEPS": x,
             "speed-up over one CPU thread": x, "s": 1 / x, "note": "24 warp", "CPU segments": 0, "samples": [1],
         })
         for what, x in {implementations.ONE.label: 1.0, implementations.ALL_THREADS.label: 8.0, **bowen.PAPER}.items()
     ] + [
         row(bowen.SWEEP, bowen.TABLES[bowen.SWEEP], {
-            "graph": bowen.PAPER_GRAPH, "segments": count, "ms per iteration": ms, "GTEPS": 1 / ms, "schedule": f"of {count}", "kernels": f"{count} warp",
+            "graph": GRAPH_OF_BOWEN, "what": bowen.FORMS[bowen.HETERO], "segments": count, "ms per iteration": ms, "GTEPS": 1 / ms, "schedule": f"of {count}", "kernels": f"{count} warp",
         })
         for count, ms in ((1, 2.0), (24, 1.0), (64, 3.0))
     ]  # fmt: skip
@@ -420,9 +423,7 @@ def test_bowen_with_stubbed_rows():
     by_claim, figures = check_report(bowen, results)
     block = by_claim["Block Sum compared with the CPU version, all threads"]
     assert block["measured"] == pytest.approx(1.84 / 8)
-    assert block["note"] == (
-        "Compared with one CPU thread: 1.84. The kernels are prplugin's: the paper's were not timed."
-    )
+    assert block["note"] == "Compared with one CPU thread: 1.84."
     assert (
         by_claim["heterogeneous with CPU compared with the CPU version, all threads"]["verdict"] == "not measured yet"
     )
@@ -440,13 +441,13 @@ def test_verdicts_on_cpu_segments_are_of_forced_runs_in_the_order_of_the_paper()
     orders = host_segments.ORDERS
     results = [
         row(bowen.HOST, bowen.TABLES[bowen.HOST], {
-            "graph": bowen.PAPER_GRAPH, "CPU segments": count, "order": order, "s": s,
+            "graph": GRAPH_OF_BOWEN, "CPU segments": count, "order": order, "s": s,
         })
         for count, order, s in (
             (0, "none", 0.001), (1, orders[0], 0.0005), (1, orders[1], 0.0009), (1, orders[2], 0.002), (8, orders[2], 0.004),
         )
     ] + [
-        row(bowen.FULL, bowen.TABLES[bowen.FULL], {"graph": bowen.PAPER_GRAPH, "what": bowen.ALL, "s": 0.005}),
+        row(bowen.FULL, bowen.TABLES[bowen.FULL], {"graph": GRAPH_OF_BOWEN, "what": bowen.ALL, "s": 0.005}),
     ]  # fmt: skip
     _, table = bowen.summary(results)
     found = {line["claim"]: (line["measured"], line["verdict"]) for line in table if line["measured"] != ""}
@@ -466,11 +467,13 @@ def test_claims_are_graded_on_the_paper_form_and_the_paper_graph():
     columns = bowen.TABLES[bowen.FULL]
     results = [
         row(bowen.FULL, columns, {"graph": graph, "what": what, "GTEPS": gteps, "s": 1.0})
-        for graph, scale in ((bowen.PAPER_GRAPH, 1), (bowen.UNDIRECTED.format(bowen.PAPER_GRAPH), 10))
-        for what, gteps in ((bowen.WARP, 1.0 * scale), (bowen.HETERO, 3.0), (bowen.FORMS[bowen.WARP], 2.0))
+        for graph, scale in ((bowen.PAPER_GRAPH, 10), (GRAPH_OF_BOWEN, 1))
+        for what, gteps in (
+            (bowen.WARP, 9.0), (bowen.HETERO, 9.0), (bowen.FORMS[bowen.WARP], 2.0 * scale), (bowen.FORMS[bowen.HETERO], 3.0),
+        )
     ]  # fmt: skip
     assert bowen._gteps_ratios(bowen.WARP, bowen.HETERO, results) == {bowen.PAPER_GRAPH: 1.5}
-    assert bowen._gteps_ratios(bowen.WARP, bowen.HETERO, results[:2]) == {bowen.PAPER_GRAPH: 3.0}
+    assert bowen._gteps_ratios(bowen.WARP, bowen.HETERO, results[:4]) == {}
 
 
 def test_schedules_and_yaml_of_measured_segments():
@@ -557,14 +560,15 @@ def test_undirected_graph_has_both_directions_once():
 
 def test_kim_with_stubbed_rows():
     results = [
-        row(kim.TEN, kim.TABLES[kim.TEN], {"graph": graph, "what": what, "transfers ms": ms / 2, "total ms": ms})
+        row(kim.TEN, kim.TABLES[kim.TEN], {"graph": graph, "what": what, "transfers ms": ms / 2, "iterations ms": ms / 2, "total ms": ms})
         for graph in ("uniform 2,000,000 x 10,000,000", "uniform 4,000,000 x 4,000,000", "cit-Patents")
         for what, ms in {
-            kim.ONE: 8.0, kim.ALL: 4.0, kim.NODE: 2.0, kim.EDGE: 5.0, kim.LOCKED.format(kim.NODE): 1.0,
+            kim.ONE: 8.0, kim.ALL: 4.0, kim.NODE_PAPER: 2.0, kim.EDGE_PAPER: 5.0, kim.LOCKED.format(kim.NODE_PAPER): 1.0,
+            kim.NODE: 9.0,
         }.items()
     ] + [
         row(kim.TEN, kim.TABLES[kim.TEN], {"graph": "cit-HepTh", "edges": 352_807, "what": what, "total ms": ms})
-        for what, ms in {kim.ONE: 8.0, kim.NODE: 3.0, kim.EDGE: 2.0}.items()
+        for what, ms in {kim.ONE: 8.0, kim.NODE_PAPER: 3.0, kim.EDGE_PAPER: 2.0}.items()
     ] + [
         row(kim.SWEEP, kim.TABLES[kim.SWEEP], {"graph": "g", "method": name, "blocks": blocks, "threads": threads, "ms per iteration": 1.0 + threads})
         for name in (kim.NODE, kim.EDGE) for blocks in (64, 1000) for threads in (32, 1000)
@@ -578,8 +582,8 @@ def test_kim_with_stubbed_rows():
     ]  # fmt: skip
     notes = [line["note"] for line in by_claim.values()]
     assert notes[0] == (
-        "Transfers are 50% to 50% of node's time, 50% to 50% from page-locked memory. The kernels are prplugin's: the "
-        "paper's were not timed. From page-locked memory: 4 to 4."
+        "Transfers are 50% to 50% of node's time, 50% to 50% from page-locked memory. From page-locked "
+        "memory: 4 to 4. Without transfers: 2 to 2."
     )
     too_small = "too small to compare: cit-HepTh has 352,807 edges, cit-Patents 16,518,948."
     assert notes[3].endswith(too_small)  # no verdict on its speed
@@ -695,7 +699,7 @@ GRADES = "reached", "direction only", "reversed", "not measured yet", "not testa
 KINDS = "processors", "designs", "other"
 
 RESULTS = sorted(
-    path for folder in ("h100", "2-cores") for path in (Path(report.__file__).parent / "results" / folder).glob("*.md")
+    path for folder in ("gpu", "2-cores") for path in (Path(report.__file__).parent / "results" / folder).glob("*.md")
     if path.stem in PAPERS
 )  # fmt: skip
 
@@ -706,7 +710,7 @@ def test_verdicts_of_committed_pages_follow_from_their_tables(path):
     assert pages.rejudged(page, PAPERS[path.stem]) == page
 
 
-def test_page_on_papers_has_the_counts_of_the_h100():
+def test_page_on_papers_has_the_counts_of_the_gpus():
     text = (Path(report.__file__).parents[1] / "docs" / "papers.md").read_text()
     totals = {name: np.zeros(len(GRADES), int) for name in ("all", *KINDS)}
 
@@ -717,7 +721,7 @@ def test_page_on_papers_has_the_counts_of_the_h100():
         judged = [line.split(" | ") for line in path.read_text().splitlines() if line.count(" | ") == 7][1:]
         grades = [(kind, verdict) for _, kind, *_, verdict, _ in judged]
         counts = np.array([sum(verdict == grade for _, verdict in grades) for grade in GRADES])
-        assert f"results/h100/{path.stem}.md) | {cells(counts)} |" in text, path.stem
+        assert f"results/gpu/{path.stem}.md) | {cells(counts)} |" in text, path.stem
         totals["all"] += counts
         for kind in KINDS:
             totals[kind] += [grades.count((kind, grade)) for grade in GRADES]
