@@ -104,7 +104,7 @@ def solve(
         run(proof, goal_in_float32(options, proof, certificate), budget - 1, narrow=True)
         if not np.all(state.converged):
             _continue_in_float64(step, state)
-    if budget > 0 and np.count_nonzero(state.live):
+    if budget > 0 and (state.live is True or np.count_nonzero(state.live)):
         last = budget if options.max_iter is not None else state.passes + budget
         run(certificate, goal_of(options, certificate), last, narrow=False)
     if order is not None:

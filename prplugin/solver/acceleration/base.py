@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
-
 from prplugin.methods.base import Step, Sums
 
 MAX_PASSES = 128
@@ -81,4 +79,5 @@ class OwnIterations(Strategy):
             return None
         iterate = step.repeat if self._plain else step.advance
         passes, sums = iterate(now.goal, min(MAX_PASSES, now.last - now.passes))
-        return Proposal(passes, sums) if np.count_nonzero(passes) else None
+        made = passes > 0 if isinstance(passes, int) else passes.any()  # `np.any` of a number takes 8 us
+        return Proposal(passes, sums) if made else None
