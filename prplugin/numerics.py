@@ -16,6 +16,7 @@ one exact step from it proves the bound.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ FAN_IN = 32
 """Terms added per group. A larger value is slightly faster and gives a slightly larger bound."""
 
 
+@lru_cache(1024)
 def rounding_depth(terms: int, fan_in: int = FAN_IN) -> int:
     """Return the most additions that a term goes through when `terms` terms are added in groups of `fan_in`."""
     additions = 0
@@ -35,6 +37,7 @@ def rounding_depth(terms: int, fan_in: int = FAN_IN) -> int:
     return additions + max(terms - 1, 0)
 
 
+@lru_cache(1024)
 def fan_in_for(longest: int) -> int:
     """Return the number of terms, and of sums, added at a time, such that three levels reach `longest` terms."""
     fan_in = FAN_IN
@@ -43,6 +46,7 @@ def fan_in_for(longest: int) -> int:
     return fan_in
 
 
+@lru_cache(1024)
 def group_sum_depth(longest: int) -> int:
     """Return the rounding depth of a sum of up to `longest` terms by `GroupSums`, or by kernels of the same order.
 

@@ -14,17 +14,25 @@ namespace {
 constexpr i64 AHEAD = 16;  // edges between a prefetch and its use
 constexpr i64 LINE = 64;   // bytes per cache line
 
+// Return 0, which the compiler does not know: GCC clears short arrays by string instructions, which start slowly.
+template <class T> static inline T zero() {
+    T hidden = 0;
+    __asm__("" : "+m"(hidden));
+    return hidden;
+}
+
 // Add the terms of the edges first .. last - 1 to `sums`, for rows of COLUMNS columns.
-template <i64 COLUMNS, bool WEIGHTED, class Index, class Value>
-void add_edges(const Value* c, const Index* sources, const f64* weights, i64 first, i64 last, i64 m,
-               f64* sums) {
-    f64 held[COLUMNS];
+template <i64 COLUMNS, bool WEIGHTED, class Index, class Value, class Sum>
+static inline void add_edges(const Value* c, const Index* sources, const f64* weights, i64 first, i64 last, i64 m,
+                             Sum* sums) {
+    Sum held[COLUMNS];
     for (i64 j = 0; j < COLUMNS; j++) held[j] = sums[j];
     for (i64 edge = first; edge < last; edge++) {
         const Value* ahead = c + i64(sources[least(edge + AHEAD, m - 1)]) * COLUMNS;
         for (i64 j = 0; j < COLUMNS; j += LINE / i64(sizeof(Value))) __builtin_prefetch(ahead + j);
         const Value* row = c + i64(sources[edge]) * COLUMNS;
-        for (i64 j = 0; j < COLUMNS; j++) held[j] += WEIGHTED ? f64(row[j]) * weights[edge] : f64(row[j]);
+        Sum weight = WEIGHTED ? Sum(weights[edge]) : Sum(1);
+        for (i64 j = 0; j < COLUMNS; j++) held[j] += WEIGHTED ? Sum(row[j]) * weight : Sum(row[j]);
     }
     for (i64 j = 0; j < COLUMNS; j++) sums[j] = held[j];
 }
@@ -50,23 +58,26 @@ template <i64 WIDTH, class Index, class Value> struct Panels {
     // Factor of a rank in its contribution; the ranks of dangling vertices are stored in place of contributions.
     f64 scale(i64 i) const { return inverse[i] == 0 ? 1.0 : inverse[i]; }
 
-    void row_sums(const Value* c, i64 first, i64 last, f64* sum) const {
-        auto add = [&](i64 from, i64 to, f64* into) {
+    template <class Sum> void row_sums(const Value* c, i64 first, i64 last, Sum* sum) const {
+        auto add = [&](i64 from, i64 to, Sum* into) {
             weights ? add_edges<WIDTH, true>(c, sources, weights, from, to, m, into)
                     : add_edges<WIDTH, false>(c, sources, weights, from, to, m, into);
         };
-        for (i64 j = 0; j < WIDTH; j++) sum[j] = 0;
+        const Sum nothing = zero<Sum>();
+        for (i64 j = 0; j < WIDTH; j++) sum[j] = nothing;
         if (last - first <= fan_in) return add(first, last, sum);
-        f64 groups_sum[WIDTH] = {0};
+        Sum groups_sum[WIDTH];
+        for (i64 j = 0; j < WIDTH; j++) groups_sum[j] = nothing;
         i64 groups = 0;
         for (i64 edge = first; edge < last; edge += fan_in) {
-            f64 part[WIDTH] = {0};
+            Sum part[WIDTH];
+            for (i64 j = 0; j < WIDTH; j++) part[j] = nothing;
             add(edge, least(edge + fan_in, last), part);
             for (i64 j = 0; j < WIDTH; j++) groups_sum[j] += part[j];
             if (++groups < fan_in) continue;
             for (i64 j = 0; j < WIDTH; j++) {
                 sum[j] += groups_sum[j];
-                groups_sum[j] = 0;
+                groups_sum[j] = nothing;
             }
             groups = 0;
         }
@@ -82,6 +93,14 @@ template <i64 WIDTH, class Index, class Value> struct Panels {
         if (teleport_rows[i] < 0) return;
         const f64* v = teleport + teleport_rows[i] * columns + panel * WIDTH;
         for (i64 j = 0; j < WIDTH; j++) y[j] += factor[j] * v[j];
+    }
+
+    // Add what teleports and dangling vertices add to row i of a sweep.
+    void add_teleports(i64 panel, i64 i, const f64* mass, const f64* factor, Value* y) const {
+        f64 scaled = relaxed[i] * scale(i), w = target ? target[i] : 0.0;
+        const f64* v = teleport + most<i64>(teleport_rows[i], 0) * columns + panel * WIDTH;
+        for (i64 j = 0; j < WIDTH; j++)
+            y[j] += Value(scaled * (mass[j] * w + (teleport_rows[i] < 0 ? 0.0 : factor[j] * v[j])));
     }
 
     void write_relaxed(i64 block) const {
@@ -141,31 +160,45 @@ template <i64 WIDTH, class Index, class Value> struct Panels {
     //
     // x_i := x_i + (G x - x)_i / (1 - alpha * p_ii) with the present x: Gauss-Seidel. A sweep changes the sum of x:
     // D(x) and the sum, times 1 - alpha, are those of the sweep before. At the end columns are divided by their sums.
+    // The arithmetic is that of the contributions, which no proof counts on.
     void sweep(i64 panel, const f64* first_mass, const f64* first_factor, f64 goal, i64 budget, i64* sweeps, Team& team,
                i64 thread) const {
-        f64 mass[WIDTH], factor[WIDTH], live[WIDTH], sum[WIDTH];
+        f64 mass[WIDTH], factor[WIDTH], sum[WIDTH];
+        Value live[WIDTH];
         for (i64 j = 0; j < WIDTH; j++) {
             mass[j] = first_mass[j];
             factor[j] = first_factor[j];
             live[j] = 1;
             sum[j] = sweeps[j] = 0;
         }
+        const Value nothing = zero<Value>();
         i64 left = WIDTH;
         for (i64 made = 1; left > 0 && made <= budget; made++) {
             f64 change[WIDTH] = {0}, dangling[WIDTH] = {0};
             for (i64 j = 0; j < WIDTH; j++) sum[j] = 0;
-            for (i64 i = 0; i < n; i++) {
-                f64 y[WIDTH], s = scale(i), inverse_scale = 1 / s;
-                compute_row(panel, i, mass, factor, y);
-                Value* c = row(panel, i);
-                for (i64 j = 0; j < WIDTH; j++) {
-                    f64 before = c[j], after = Value(before + live[j] * relaxed[i] * (s * y[j] - before));
-                    c[j] = Value(after);
-                    change[j] += fabs(after - before) * inverse_scale;
-                    sum[j] += after * inverse_scale;
+            for (i64 group = 0; group < n; group += GROUP_ROWS) {
+                Value group_change[WIDTH], group_sum[WIDTH];
+                for (i64 j = 0; j < WIDTH; j++) group_change[j] = group_sum[j] = nothing;
+                for (i64 i = group; i < least(group + GROUP_ROWS, n); i++) {
+                    Value y[WIDTH], before[WIDTH], own = Value(relaxed[i]), rank = Value(1 / scale(i));
+                    Value others = Value(relaxed[i] * scale(i) * alpha);
+                    row_sums(row(panel, 0), offsets[i], offsets[i + 1], y);
+                    for (i64 j = 0; j < WIDTH; j++) y[j] *= others;
+                    if (target || teleport_rows[i] >= 0) add_teleports(panel, i, mass, factor, y);
+                    Value* c = row(panel, i);
+                    for (i64 j = 0; j < WIDTH; j++) {
+                        before[j] = c[j];
+                        c[j] = before[j] + live[j] * (y[j] - own * before[j]);
+                        group_change[j] += Value(fabs(c[j] - before[j])) * rank;
+                        group_sum[j] += c[j] * rank;
+                    }
+                    for (i64 j = 0; inverse[i] == 0 && j < WIDTH; j++) dangling[j] += c[j];
                 }
-                for (i64 j = 0; inverse[i] == 0 && j < WIDTH; j++) dangling[j] += c[j];
-                if (i % BLOCK_ROWS > 0) continue;
+                for (i64 j = 0; j < WIDTH; j++) {
+                    change[j] += group_change[j];
+                    sum[j] += group_sum[j];
+                }
+                if (group % BLOCK_ROWS > 0) continue;
                 if (thread == 0) team.poll();
                 if (team.stopped()) return;
             }

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import ctypes
 import platform
-from functools import cache
+from collections.abc import Callable
+from functools import cache, cached_property
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -31,10 +32,8 @@ VARIABLES = {"I": ("i4", "i8"), "K": ("i4", "i8"), "F": ("f8", "f4"), "G": ("f8"
 DTYPES = {np.dtype(name): name for name in ("i1", "i4", "i8", "f4", "f8", "u1")} | {np.dtype(np.bool_): "u1"}
 """Types of arguments, in the byte order of the machine."""
 
-FIXED = {name: name for name in DTYPES.values()}
-"""Types of arrays that do not depend on a type variable."""
-
-_pointer_at = ctypes.c_void_p.from_address
+CONTIGUOUS_AND_ALIGNED, WRITABLE = 0x101, 0x400
+"""Bits of `ndarray.flags.num`, in the ABI of NumPy; the attributes take three times as long."""
 
 HEADER = object.__basicsize__
 """Bytes of an array object before the address of its data, in the ABI of NumPy; `ndarray.ctypes` takes 2 us."""
@@ -88,6 +87,9 @@ def is_available() -> bool:
 class Kernel:
     """A function of the library, for each combination of types.
 
+    Calls go through a Python function that is generated from the declarations: a loop over them takes several times as
+    long as a small kernel.
+
     Parameters
     ----------
     name : str
@@ -99,26 +101,50 @@ class Kernel:
     def __init__(self, name: str, parameters: str) -> None:
         self.name = name
         self.parameters = [_Parameter(declared) for declared in parameters.split()]
-        self._sizes = list(dict.fromkeys(size for each in self.parameters for size, *_ in each.dimensions if size))
         self.variables = list(dict.fromkeys(each.dtype for each in self.parameters if each.dtype in VARIABLES))
-        self._functions: dict[tuple[str, ...], Any] = {}
+        self._sizes = list(dict.fromkeys(size for each in self.parameters for size, *_ in each.dimensions if size))
 
-    def __call__(self, *arguments: object) -> int:
+    def __call__(self, *arguments: Any) -> int:
         """Check the arguments and call the kernel without the interpreter's lock; return its result."""
-        sizes: dict[str, int] = {}
-        types = FIXED.copy()
-        passed = [
-            parameter.checked(argument, sizes, types, self.name) if parameter.is_array else argument
-            for parameter, argument in zip(self.parameters, arguments, strict=True)
-        ]
-        variant = tuple([types.get(variable, VARIABLES[variable][0]) for variable in self.variables])
-        function = self._functions.get(variant) or self._load(variant)
-        found: int = function(*[sizes.get(size, 0) for size in self._sizes], *passed)
+        found: int = self._checked_call(*arguments)
         if found == INTERRUPTED:
             _raise_exception()
         return found
 
-    def _load(self, variant: tuple[str, ...]) -> Any:
+    @cached_property
+    def _checked_call(self) -> Callable[..., int]:
+        sizes = {size: f"size_{size}" for size in self._sizes}
+        types = {variable: f"type_{variable}" for variable in self.variables}
+        arguments = [f"a_{each.name}" for each in self.parameters]
+        lines = [f"def call({', '.join(arguments)}):"]
+        lines += [f"    {name} = None" for name in (*sizes.values(), *types.values())]
+        for index, (each, argument) in enumerate(zip(self.parameters, arguments, strict=True)):
+            if each.is_array:
+                failed = f"fail({index}, {argument}, locals())"
+                checks = [
+                    *each.checks(argument, sizes, types, failed),
+                    f"{argument} = pointer_at(id({argument}) + HEADER)",
+                ]
+                checks = (
+                    [f"if {argument} is not None:", *("    " + line for line in checks)] if each.optional else checks
+                )
+                lines += ["    " + line for line in checks]
+        key = "".join(f"{name} or {VARIABLES[variable][0]!r}, " for variable, name in types.items())
+        lines.append(f"    found = functions.get(({key})) or load({key})")
+        lines.append(f"    return found({', '.join([*(f'{size} or 0' for size in sizes.values()), *arguments])})")
+        names: dict[str, Any] = {
+            "fail": self._fail, "load": self._load, "functions": self._functions, "dtypes": DTYPES,
+            "ndarray": np.ndarray, "pointer_at": ctypes.c_void_p.from_address, "HEADER": HEADER,
+        }  # fmt: skip
+        exec("\n".join(lines), names)  # of declarations in this package alone
+        call: Callable[..., int] = names["call"]
+        return call
+
+    @cached_property
+    def _functions(self) -> dict[tuple[str, ...], Any]:
+        return {}
+
+    def _load(self, *variant: str) -> Any:
         function = getattr(library(), "_".join((self.name, *variant)))
         function.restype = ctypes.c_int64
         function.argtypes = [
@@ -127,6 +153,20 @@ class Kernel:
         ]
         self._functions[variant] = function
         return function
+
+    def _fail(self, index: int, argument: Any, known: dict[str, Any]) -> NoReturn:
+        """Raise TypeError for the argument of a parameter; `known` has the sizes and types of those before."""
+        each = self.parameters[index]
+        if not isinstance(argument, np.ndarray):
+            why = "is no array"
+        elif DTYPES.get(argument.dtype) != (expected := known.get(f"type_{each.dtype}") or each.dtype):
+            why = f"has type {argument.dtype.str.lstrip('<|')}, not {expected}"
+        elif argument.flags.num & each.flags != each.flags:
+            why = f"is not contiguous, aligned{' and writable' if each.written else ''}"
+        else:
+            sizes = {size: known[f"size_{size}"] for size in self._sizes if known[f"size_{size}"] is not None}
+            why = f"has shape {argument.shape}, where {sizes} are known"
+        raise TypeError(f"argument {each.name} of the kernel {self.name} {why}")
 
 
 class _Dimension(NamedTuple):
@@ -147,6 +187,7 @@ class _Parameter:
         self.is_array = bool(shape)
         self.variants = VARIABLES.get(kind, (kind,))
         self.written, self.optional = "!" in shape, "?" in shape
+        self.flags = CONTIGUOUS_AND_ALIGNED | WRITABLE * self.written
         self.dimensions: list[_Dimension] = []
         for size in shape.partition("]")[0].split(",") if shape else ():
             name, sign, number = size.partition("/" if "/" in size else "+")
@@ -157,27 +198,24 @@ class _Parameter:
             )
         self.ctype: Any = ctypes.c_void_p if self.is_array else ctypes.c_double if kind == "f8" else ctypes.c_int64
 
-    def checked(self, argument: object, sizes: dict[str, int], types: dict[str, str], kernel: str) -> Any:
-        """Return the pointer to an array, whose sizes and types are compared with those known so far."""
-        if argument is None and self.optional:
-            return None
-        if not isinstance(argument, np.ndarray):
-            self._refuse(kernel, "is no array")
-        dtype, flags, shape = DTYPES.get(argument.dtype, "?"), argument.flags, argument.shape
-        if types.setdefault(self.dtype, dtype) != dtype or dtype not in self.variants:
-            self._refuse(kernel, f"has type {argument.dtype.str.lstrip('<|')}, not {types[self.dtype]}")
-        if not (flags.carray or (flags.c_contiguous and flags.aligned and not self.written)):
-            self._refuse(kernel, f"is not contiguous, aligned{' and writable' if self.written else ''}")
-        if len(shape) != len(self.dimensions):
-            self._refuse(kernel, f"has shape {shape}")
-        for axis, (name, more, divisor) in enumerate(self.dimensions):  # `zip` with strict= takes three times as long
-            size = sizes.setdefault(name, shape[axis] - more) if name else 0
-            if shape[axis] != -(-size // divisor) + more or size < 0:
-                self._refuse(kernel, f"has shape {shape}, where {sizes} are known")
-        return _pointer_at(id(argument) + HEADER)
-
-    def _refuse(self, kernel: str, why: str) -> NoReturn:
-        raise TypeError(f"argument {self.name} of the kernel {kernel} {why}")
+    def checks(self, argument: str, sizes: dict[str, str], types: dict[str, str], failed: str) -> list[str]:
+        """Return lines of Python that compare an array with the sizes and types known so far."""
+        lines = [f"if not isinstance({argument}, ndarray): {failed}", f"dtype = dtypes.get({argument}.dtype)"]
+        if (known := types.get(self.dtype)) is None:
+            wrong = f"dtype != {self.dtype!r}"
+        else:
+            lines.append(f"if {known} is None and dtype in {self.variants}: {known} = dtype")
+            wrong = f"dtype is None or dtype != {known}"
+        wrong += f" or {argument}.flags.num & {self.flags} != {self.flags}"
+        lines += [f"shape = {argument}.shape", f"if {wrong} or len(shape) != {len(self.dimensions)}: {failed}"]
+        for axis, (name, more, divisor) in enumerate(self.dimensions):
+            size, expected = sizes.get(name), str(more)
+            if size is not None:
+                lines.append(f"if {size} is None: {size} = shape[{axis}] - {more}")
+                expected = f"-(-{size} // {divisor})" if divisor > 1 else f"{size} + {more}" if more else size
+                expected += f" or {size} < 0" if more else ""
+            lines.append(f"if shape[{axis}] != {expected}: {failed}")
+        return lines
 
 
 def _raise_exception() -> None:

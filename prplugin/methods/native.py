@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from prplugin.cpu import library
+from prplugin.cpu.pull import Pull, norm_depth
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
@@ -80,8 +81,6 @@ def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
 
 def rounding_of(problem: Problem) -> StepRounding:
     """Return the rounding depths of a step of the compiled kernels."""
-    from prplugin.cpu.pull import norm_depth
-
     adjacency = problem.adjacency
     depth = norm_depth(adjacency.n)
     return StepRounding(
@@ -99,8 +98,6 @@ class NativeStep(Step):
     float32_is_faster = False
 
     def __init__(self, problem: Problem, threads: int) -> None:
-        from prplugin.cpu.pull import Pull
-
         adjacency = problem.adjacency
         offsets, sources, _ = adjacency.csc
         v = np.array([1.0 / adjacency.n]) if problem.personalization is None else problem.personalization

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Condition, get_ident
@@ -307,7 +307,7 @@ class Access:
 
     def __init__(self) -> None:
         self._condition = Condition()
-        self._depth: Counter[int] = Counter()  # by reading thread: number of its nested readings
+        self._depth: defaultdict[int, int] = defaultdict(int)  # by reading thread: number of its nested readings
         self._rankings = 0
         self._updating: int | None = None  # the thread that updates, or that will when the last reader has left
 
@@ -320,7 +320,8 @@ class Access:
                 if self._updating == thread:
                     raise PageRankError("this graph is being updated by this very thread: use it after the update.")
                 # An update may be waiting for the outer reading of this thread.
-                self._condition.wait_for(lambda: thread in self._depth or self._updating is None)
+                if self._updating is not None:
+                    self._condition.wait_for(lambda: thread in self._depth or self._updating is None)
                 self._depth[thread] += 1
                 self._rankings += ranking
                 entered = True

@@ -96,7 +96,7 @@ def test_scalars_of_another_type_are_refused(scalar):
 
 
 def test_missing_arguments_are_refused():
-    with pytest.raises(ValueError, match="argument"):
+    with pytest.raises(TypeError, match="argument"):
         accepts(*arguments()[:-1])
 
 

@@ -28,10 +28,10 @@ BYTES_PER_RANK = 8 + 8 + 8
 MOST_BYTES = 1 << 32
 """Largest size of the matrices of a batch of more than `WIDTHS[0]` seeds."""
 
-MOST_SWEEPS = 32
+MOST_SWEEPS = 16
 """Sweeps after which the seeds that have not converged move to panels of their own."""
 
-IN_FLOAT32 = 2
+IN_FLOAT32 = 4
 """Number of calls of `advance` that sweep in float32. It does not depend on the seeds, whose bits would differ."""
 
 FLOAT32_CHANGE = 3e-8
