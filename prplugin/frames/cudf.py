@@ -45,14 +45,14 @@ def read(
     edge_bytes = 16 if columns.weight is None else 24
     if columns.time is None and runtime.fits(edge_bytes * len(frame)):
         with suppress(MemoryError), ids_in("device").active():
-            return read_on_device(frame, columns, vertices, edge_list=edge_list)
+            return read_in_context(frame, columns, vertices, edge_list=edge_list)
     from prplugin.frames import narwhals  # imports narwhals
 
     edges, known = narwhals.read(narwhals.open_frame(frame)[0], columns, vertices, edge_list=edge_list, lasting=lasting)
     return edges.as_spilled(), known
 
 
-def read_on_device(
+def read_in_context(
     frame: Any, columns: Columns, vertices: object, *, edge_list: bool
 ) -> tuple[Edges | GroupedEdges, Vertices]:
     """Factorize the endpoints in device memory; raise MemoryError if it does not suffice."""

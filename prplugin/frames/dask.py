@@ -8,17 +8,15 @@ the result has one partition.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, full_name
-from prplugin.frames import cudf, pandas, pieces
 from prplugin.frames.columns import Columns
 from prplugin.frames.ids import Frame
-from prplugin.frames.lists import joined
-from prplugin.frames.pieces import Pieces
-from prplugin.frames.vertices import Boundary, Vertices, ids_in
+from prplugin.frames.lists import FRAMES
+from prplugin.frames.vertices import Boundary, Vertices
 from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace, is_a
 from prplugin.types.edges import Edges, GroupedEdges
@@ -89,33 +87,50 @@ class OnePartition(Boundary):
             return dask.dataframe.from_pandas(frame, npartitions=1, sort=False)
 
 
+class _Partitions:
+    """The partitions of a frame, which are computed whenever they are iterated."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+
+    def __iter__(self) -> Iterator[Frame]:
+        return (partition.compute() for partition in self._frame.to_delayed())
+
+
 def read_on_device(frame: Frame, columns: Columns, how: EdgeOptions) -> tuple[Edges | GroupedEdges, Vertices] | None:
-    """Read partitions of cuDF one at a time if they do not fit in one frame: see `prplugin.frames.FrameAdapter`."""
-    if memory_space_of(frame) == "host" or pieces.fit_at_once(rows := len(frame), weighted=columns.weight is not None):
+    """Read partitions of cuDF, one at a time if memory does not hold all: see `prplugin.frames.FrameAdapter`."""
+    if memory_space_of(frame) == "host":
         return None
-    used, columns = in_use(frame, columns)
-    partitions = Pieces(lambda: (part.compute() for part in used.to_delayed()), columns, rows)
-    edges, known = pieces.read(partitions, replace(how, vertices=computed(how.vertices)))
+    how = replace(how, vertices=computed(how.vertices))
+    partitions: Any
+    try:
+        partitions, in_use_columns = _computed(frame, columns)
+    except MemoryError:
+        used, in_use_columns = in_use(frame, columns)
+        partitions = _Partitions(used)
+    found = FRAMES.read_on_device(partitions, in_use_columns, how)
+    if found is None:
+        found = FRAMES.read(partitions, in_use_columns, how.vertices, edge_list=how.edge_list)
+    return found[0], replace(found[1], boundary=OnePartition())
+
+
+def read(frame: Frame, columns: Columns, vertices: object, **how: bool) -> tuple[Edges | GroupedEdges, Vertices]:
+    """Compute the columns in use, and read them as one frame: see `prplugin.frames.FrameAdapter.read`."""
+    partitions, columns = _computed(frame, columns)
+    edges, known = FRAMES.read(partitions, columns, computed(vertices), **how)
     return edges, replace(known, boundary=OnePartition())
 
 
-def read(frame: object, columns: Columns, vertices: object, **how: bool) -> tuple[Edges | GroupedEdges, Vertices]:
-    """Compute the columns in use, and read them as one frame: see `prplugin.frames.FrameAdapter.read`."""
+def _computed(frame: Frame, columns: Columns) -> tuple[list[Frame], Columns]:
+    """Compute the columns in use of all partitions; return their positions, too."""
     import dask
 
-    memory_space = memory_space_of(frame)
     used, columns_in_use = in_use(frame, columns)
     try:
-        frames = list(dask.compute(*used.to_delayed()))
+        return list(dask.compute(*used.to_delayed())), columns_in_use
     except KeyError:
         refuse_absent_columns(frame, columns)
         raise
-    whole, columns = joined(ids_in(memory_space), frames, columns_in_use)
-    read_joined: Callable[..., tuple[Edges | GroupedEdges, Vertices]] = (
-        cudf.read if memory_space == "device" else pandas.read
-    )
-    edges, known = read_joined(whole, columns, computed(vertices), **how)
-    return edges, replace(known, boundary=OnePartition())
 
 
 def computed(given: Any) -> Any:

@@ -133,7 +133,7 @@ def read(files: list[File], columns: Columns, how: EdgeOptions) -> tuple[Edges |
     try:
         if _fit(files) and not (integers and not pieces.fit_at_once(rows, weighted=columns.weight is not None)):
             with suppress(MemoryError), ids_in("device").active():
-                found = cudf.read_on_device(frame_of(files), columns, how.vertices, edge_list=how.edge_list)
+                found = cudf.read_in_context(frame_of(files), columns, how.vertices, edge_list=how.edge_list)
         if found is None:
             if not integers:
                 raise NotReadError("its edges do not fit in the GPU's memory, and its ids are no column of integers")

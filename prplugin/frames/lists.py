@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -15,15 +15,19 @@ from prplugin.frames.ids import Frame, Ids
 from prplugin.frames.pieces import Pieces
 from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.options import EdgeOptions
-from prplugin.types.arrays import MemorySpace
+from prplugin.types.arrays import MemorySpace, is_a
 from prplugin.types.edges import Edges, GroupedEdges
 
 Frames: TypeAlias = Any
 """An iterable of frames."""
 
 
-def _is_frame(given: object) -> bool:
-    return pandas.accepts(given) or cudf.accepts(given) or narwhals.accepts(given)
+def _adapter_of(given: object) -> Any:
+    """Return the adapter of a frame, None for other objects; also of plain frames while cudf.pandas is in use."""
+    for adapter, library in ((cudf, "cudf"), (pandas, "pandas")):
+        if is_a(given, library, "DataFrame"):
+            return adapter
+    return narwhals if narwhals.accepts(given) else None
 
 
 class _Frames:
@@ -33,14 +37,14 @@ class _Frames:
         if not isinstance(frame, Iterable) or isinstance(frame, Iterator):
             return False
         some = frame if isinstance(frame, (list, tuple)) else [*islice(frame, 1)]
-        return bool(some) and all(map(_is_frame, some))
+        return bool(some) and all(map(_adapter_of, some))
 
     def memory_space_of(self, frame: Frames) -> MemorySpace:
-        return "device" if cudf.accepts(next(iter(frame))) else "host"
+        return "device" if _adapter_of(next(iter(frame))) is cudf else "host"
 
     def open_frame(self, frame: Frames) -> tuple[Any, list[Hashable]]:
         first = next(iter(frame))
-        if cudf.accepts(first) or pandas.accepts(first):
+        if _adapter_of(first) is not narwhals:
             return frame, list(first)
         import narwhals as nw  # imported by `accepts`
 
@@ -55,25 +59,25 @@ class _Frames:
     ) -> tuple[Edges | GroupedEdges, Vertices] | None:
         if self.memory_space_of(frame) == "host":
             return None
-        rows = sum(map(len, _of_one_library(frame, cudf.accepts)))
+        rows = sum(map(len, _of_one_library(frame, cudf)))
         if pieces.fit_at_once(rows, weighted=columns.weight is not None):
             return None
         return pieces.read(Pieces(lambda: frame, columns, rows), how)
 
     def read(self, frame: Frames, columns: Columns, vertices: object, **how: bool) -> Any:
         first = next(iter(frame))
-        adapter: Any = next(adapter for adapter in (cudf, pandas, narwhals) if adapter.accepts(first))
+        adapter = _adapter_of(first)
         if adapter is narwhals:
             return narwhals.read(narwhals.open_frame(first)[0], columns, vertices, **how)
-        frames = list(_of_one_library(frame, adapter.accepts))
+        frames = list(_of_one_library(frame, adapter))
         if len(frames) > 1:
             first, columns = joined(ids_in(adapter.memory_space_of(first)), frames, columns)
         return adapter.read(first, columns, vertices, **how)
 
 
-def _of_one_library(frames: Frames, accepts: Callable[[object], bool]) -> Iterator[Frame]:
+def _of_one_library(frames: Frames, adapter: object) -> Iterator[Frame]:
     for number, frame in enumerate(frames):
-        if not accepts(frame):
+        if _adapter_of(frame) is not adapter:
             raise InvalidEdgesError(
                 f"frame {number} is of {full_name(frame)}, and frames before it of another library: convert it."
             )
