@@ -151,7 +151,7 @@ class LocalGraph:
             rows, vertices = read_on_device(frame, columns, how) or adapter.read(
                 frame, columns, how.vertices, edge_list=how.edge_list, lasting=lasting
             )
-            if how.edge_list and not rows.packed:
+            if how.edge_list and not rows.packed_only:
                 rows = drop_duplicates(rows, how.duplicates, directed=how.directed)
                 rows = rows if how.directed else with_reverse_edges(rows)
             if clock is not None and how.half_life is not None:
@@ -238,7 +238,7 @@ class LocalGraph:
         how, times = self._changing.schema, {}
         with self._access.reading():
             n, chosen, edges = self.n, self.estimate().chosen, counted(self.m, "directed edge")
-            if not how.directed and not self.adjacency.packed:  # a self-loop has no reverse edge
+            if not how.directed and not self.adjacency.packed_only:  # a self-loop has no reverse edge
                 known = self.adjacency.edges
                 edges = counted((self.m + int((known.source == known.destination).sum())) // 2, "undirected edge")
         if how.time is not None:

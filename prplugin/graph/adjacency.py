@@ -42,7 +42,7 @@ class Adjacency:
         self.weighted = edges.weights is not None
         self.memory_space: MemorySpace = edges.memory_space
         self.spilled = edges.spilled
-        self.packed = edges.packed
+        self.packed_only = edges.packed_only
 
     @classmethod
     def of(cls, compressed: Compressed, *, by_target: bool, **options: Any) -> Self:
@@ -130,7 +130,7 @@ class Adjacency:
     @cached_property
     def spread(self) -> float:
         """`sectors_per_edge` of a large graph on the GPU that has memory for its in-edges; otherwise 1."""
-        if self.memory_space == "host" or self.m < SAMPLED_FROM or self.packed:
+        if self.memory_space == "host" or self.m < SAMPLED_FROM or self.packed_only:
             return 1.0
         with suppress(MemoryError):
             return sectors_per_edge(self.csc.indices)

@@ -113,7 +113,7 @@ class Counts:
     `spilled`: As in `Edges`.
     `grouped`: Whether the edges are `GroupedEdges`, which are stored by target.
     `spread`: As in `Adjacency`, if its in-edges exist already.
-    `packed`: As in `GroupedEdges`.
+    `packed_only`: As in `GroupedEdges`.
     """
 
     n: int
@@ -126,7 +126,7 @@ class Counts:
     spilled: bool = False
     grouped: bool = False
     spread: float = 1.0
-    packed: bool = False
+    packed_only: bool = False
 
     @classmethod
     def of(cls, graph: Any) -> Counts:
@@ -146,7 +146,7 @@ class Counts:
         return cls(
             graph.n, graph.m, graph.weighted, graph.memory_space, frozenset(built),
             None if other_memory is None else cls.of(other_memory), longest, graph.spilled, grouped,
-            graph.spread if "csc" in built else 1.0, graph.packed,
+            graph.spread if "csc" in built else 1.0, graph.packed_only,
         )  # fmt: skip
 
     @property

@@ -52,7 +52,7 @@ def unavailable_reason(adjacency: Adjacency | Counts | None, machine: Machine) -
     """Return why the packed edges, the vectors and a part of the edges do not fit on the GPU, or None."""
     if adjacency is not None and (reason := too_many(adjacency.n)):
         return reason
-    packed = adjacency is not None and adjacency.packed
+    packed = adjacency is not None and adjacency.packed_only
     needed = memory._replace(edge=NONE, preparing_edge=NONE) if packed else memory
     return gpu_pull.unavailable_reason(needed, adjacency, machine)
 
@@ -70,7 +70,7 @@ def prepare(problem: Problem, machine: Machine) -> Step:
     Edges that were packed when they were read stay as they are.
     """
     adjacency = problem.adjacency
-    if adjacency.packed:
+    if adjacency.packed_only:
         edges: Any = adjacency.edges
         out_weight = adjacency.out_weight if edges.order is None else adjacency.out_weight[edges.order]
     else:
@@ -141,7 +141,7 @@ class PackedEdges(GroupedEdges):
         Whether to count the out-degrees.
     """
 
-    packed = True
+    packed_only = True
 
     def __init__(self, n: int, *, weighted: bool = False, disjoint: bool = False, count: bool = False) -> None:
         self.n, self.m, self.weighted, self._disjoint = n, 0, weighted, disjoint

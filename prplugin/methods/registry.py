@@ -169,7 +169,7 @@ def _keywords_of(prepare: Callable[..., Step]) -> tuple[str, ...]:
 
 def unavailable_reason(method: Method, adjacency: Adjacency, machine: Machine) -> str | None:
     """Return why a method cannot rank a graph here, or None."""
-    if adjacency.packed and method.name != "packed":
+    if adjacency.packed_only and method.name != "packed":
         return "the edges were packed when they were read, and only method 'packed' ranks them."
     return method.unavailable_reason(adjacency, machine)
 
@@ -263,7 +263,7 @@ def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Map
                 f"at once: {_with_batch()}."
             )
         return method
-    if adjacency.packed:
+    if adjacency.packed_only:
         _ = adjacency.csc  # raises the error that says so
     eligible: list[Any] = [
         method
@@ -320,7 +320,7 @@ def candidates(adjacency: Adjacency) -> Mapping[str, Method]:
         for name, method in methods().of("gpu" if on_gpu else "cpu").items()
         if hasattr(method, "cost")
         and not getattr(method, "nondeterministic", False)
-        and (name == "packed" or not adjacency.packed)
+        and (name == "packed" or not adjacency.packed_only)
     }
 
 
@@ -346,7 +346,7 @@ def reasons(
             here, there = (PROCESSORS[processor] for processor in (methods().runs_on(name), chosen.runs_on))
             return Considered(name, None, f"runs on the {here}; this frame is ranked on the {there}")
         method = methods()[name]
-        if adjacency.packed:
+        if adjacency.packed_only:
             return Considered(name, None, unavailable_reason(method, adjacency, machine) or "")
         if name not in eligible:
             varies = getattr(method, "nondeterministic", False)

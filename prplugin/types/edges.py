@@ -47,7 +47,7 @@ class Edges:
     spilled: bool = False
     times: Floats | None = None
     roundings: int = 0
-    packed: ClassVar[bool] = False
+    packed_only: ClassVar[bool] = False
 
     @property
     def m(self) -> int:
@@ -93,10 +93,10 @@ class GroupedEdges:
     `extent` (tuple of float): Lower and upper bound of the weights above 0.
 
     `spilled`: Whether the edges were moved to the host because their frame's GPU lacks memory for them.
-    `packed`: Whether they are `prplugin.methods.packed.PackedEdges`.
+    `packed_only`: Whether they are `prplugin.methods.packed.PackedEdges`.
     """
 
-    packed: ClassVar[bool] = False
+    packed_only: ClassVar[bool] = False
     spilled = False
     roundings = 0
     out_weight_depth = 0

@@ -80,7 +80,7 @@ class SlowConvergence(Strategy):
 
 def is_small(problem: Problem) -> bool:
     """Return whether slow convergence ends by a direct solution."""
-    return problem.adjacency.n <= MAX_DIRECT_VERTICES and not problem.adjacency.packed
+    return problem.adjacency.n <= MAX_DIRECT_VERTICES and not problem.adjacency.packed_only
 
 
 class DirectSolver:
