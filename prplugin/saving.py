@@ -21,6 +21,7 @@ from prplugin.gpu import runtime
 from prplugin.graph import stored
 from prplugin.graph.adjacency import Adjacency
 from prplugin.local import LocalGraph
+from prplugin.methods.engines.packed import packed_graph
 from prplugin.options import EdgeOptions
 from prplugin.streams.graph import Aging, LastRanks, Snapshot
 from prplugin.types.arrays import to_host, to_memory
@@ -37,9 +38,12 @@ EXPONENTS = 1 << 42
 """Limit of the reference exponents of weights that decay: more than `prplugin.streams.decay` makes."""
 
 
-def save(graph: LocalGraph, path: str | os.PathLike[str]) -> None:
+def save(graph: LocalGraph, path: str | os.PathLike[str], *, packed: bool = False) -> None:
     """Write a graph to a folder: see `prplugin.Graph.save`."""
     snapshot = graph.snapshot()
+    if packed:
+        with runtime.device_allocation(graph.memory_space, snapshot.adjacency.gpu):
+            snapshot = snapshot._replace(adjacency=packed_graph(snapshot.adjacency))
     schema, aging, last = snapshot.schema, snapshot.aging, snapshot.last
     if last is not None and not _is_distribution(to_host(last.ranks)):  # the user has altered the ranks
         last = None
@@ -54,6 +58,7 @@ def save(graph: LocalGraph, path: str | os.PathLike[str]) -> None:
         for name, array in (arrays | known).items():
             folders.save_array(folder / f"{name}.npy", array)
         return {
+            "version": folders.PACKED_VERSION if "packed" in facts else folders.VERSION,
             "graph": facts,
             "weights": graph.weights_label,
             "unused_weight": to_json(graph.unused_weight, "the label of a column"),

@@ -2,15 +2,13 @@
 //
 // Mapping: threads take pieces of rows to sort, and parts to pack. Memory: sorting reads and writes each edge once, and
 // twice more per byte in which the sources of a long row differ; packing reads each source and writes 1 to 2.5 bytes.
-// Used once per graph by the method `streamed`.
-#include "native.hpp"
+// Used once per graph, by the method `streamed` and for packed graphs on the host.
+#include "packed.hpp"
 
 namespace {
 
-constexpr i64 PIECE_ROWS = 64;     // rows that a thread sorts at a time
-constexpr i64 SHORT_ROW = 48;      // entries up to which insertion takes less time than the passes of a radix sort
-constexpr i64 PIECE_EDGES = 2048;  // as in packed.py and streamed.cu
-constexpr i64 GROUP = 8;           // numbers per group, likewise
+constexpr i64 PIECE_ROWS = 64;  // rows that a thread sorts at a time
+constexpr i64 SHORT_ROW = 48;   // entries up to which insertion takes less time than the passes of a radix sort
 
 template <class Index> struct Entries {
     Index* sources;
@@ -169,3 +167,24 @@ FOR_INDICES(DEFINE_SORT)
         });                                                                                                          \
     }
 FOR_INDICES(DEFINE_PACK)
+
+// Check all pieces of packed edges between n vertices, and unpack them if `sources` is given.
+//
+// `firsts` has the first edge of each piece, and m. lasts[p] becomes the last row of piece p, or -1 if the piece is
+// damaged. `sources` receives the source of each edge, and `in_degrees`, which are 0 before, the edges of each row.
+EXPORT unpack_pieces(i64, i64 pieces, i64, i64, i64 n, const u8* data, const i64* begins, const i64* rows, const i64* firsts,
+                     i64 bits, i64* lasts, i32* sources, i64* in_degrees, i64 threads) {
+    PackedPieces packed{pieces, bits, data, begins, rows};
+    return Team(threads).for_each(pieces, [&](i64 piece) {
+        u32 of_piece[PIECE_EDGES], highest = 0;
+        i64 last = -1;
+        i64 edges = packed.decode(piece, of_piece, [&](i64 row, i64 begin, i64 end) {
+            last = row;
+            if (in_degrees && row < n) __atomic_fetch_add(in_degrees + row, end - begin, __ATOMIC_RELAXED);
+        });
+        for (i64 edge = 0; edge < edges; edge++) highest = most(highest, of_piece[edge]);
+        bool whole = edges > 0 && edges == firsts[piece + 1] - firsts[piece] && last < n && highest < u64(n);
+        lasts[piece] = whole ? last : -1;
+        if (whole && sources) memcpy(sources + firsts[piece], of_piece, size_t(edges) * sizeof(i32));
+    });
+}

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prplugin.cpu.packing import PIECE
+from prplugin.cpu.packing import PIECE, bits_of
 from prplugin.errors import InvalidEdgesError
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
@@ -18,7 +18,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.engines.packed import COLUMNS, GROUP, Rows, bits_of, row_begins, too_many
+from prplugin.methods.engines.packed import COLUMNS, GROUP, Rows, row_begins, too_many
 from prplugin.methods.engines.packed_step import THREADS, PackedStep, sum_kernels
 from prplugin.types.arrays import namespace, to_device, to_host, to_memory
 from prplugin.types.edges import Floats, Integers

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,19 @@ memory.
 
 ANY = 5e-324, sys.float_info.max
 """Least and greatest positive float64: an extent that holds for any weights."""
+
+
+class PackedRows(NamedTuple):
+    """Packed in-edges on the host, in the format of streamed.cu, in pieces of consecutive rows.
+
+    `data` (array of uint8): The pieces, and at least `prplugin.cpu.packing.SPARE` more bytes.
+    `begins` (array of int64): Offset of each piece in `data`, and the end of the last.
+    `rows` (array of int64): Row of the first edge of each piece; ~row if the row begins in an earlier piece.
+    """
+
+    data: Any
+    begins: Integers
+    rows: Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +60,7 @@ class Edges:
     spilled: bool = False
     times: Floats | None = None
     roundings: int = 0
+    packed: ClassVar[PackedRows | None] = None
 
     @property
     def m(self) -> int:
@@ -92,7 +106,10 @@ class GroupedEdges:
     `extent` (tuple of float): Lower and upper bound of the weights above 0.
 
     `spilled`: Whether the edges were moved to the host because their frame's GPU lacks memory for them.
+    `packed`: The edges in packed form, if this is how they are stored; `in_edges` are then unpacked on first access.
     """
+
+    packed: PackedRows | None = None
 
     def __init__(
         self,
