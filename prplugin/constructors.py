@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Hashable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import fields, replace
 from functools import partial
@@ -218,7 +218,8 @@ class Constructors(Displayed):
         Raises
         ------
         InvalidOptionError
-            If the edges are to be packed and have weights, or `path` is something else, or ids are Python objects that cannot be restored without pickle.
+            If the edges are to be packed and have weights, `path` is something else, or ids are Python objects that
+            cannot be restored without pickle.
 
         Examples
         --------
@@ -235,7 +236,7 @@ class Constructors(Displayed):
             )
         from prplugin import saving  # lazy import: few calls need it
 
-        saving.save(self._graph, path, packed=packed)
+        saving.save(self._graph.packed() if packed else self._graph, path)
 
     @classmethod
     @explain_unknown_arguments
@@ -321,6 +322,7 @@ class Constructors(Displayed):
         format: str | None = None,  # noqa: A002 - the name that users know it by
         header: bool | None = None,
         ids: Literal["auto", "integer", "string"] = "auto",
+        packed: bool = False,
     ) -> Self:
         """Build a graph from a file of one of many formats, in which text may also be compressed as .gz or .zst.
 
@@ -348,6 +350,9 @@ class Constructors(Displayed):
             Whether the first line of text names the columns. Default: unless it is all numbers.
         ids : {"auto", "integer", "string"}
             Type of ids in text.
+        packed : bool, default False
+            Pack the edges on the host, as for `save`. A WebGraph file with the transpose of the graph is packed range
+            by range, so that its edges are never all in memory.
 
         Returns
         -------
@@ -365,8 +370,11 @@ class Constructors(Displayed):
             for name, given in {"format": format, "header": header, "ids": None if ids == "auto" else ids}.items():
                 if given is not None:
                     raise InvalidOptionError(f"{name}= applies to text only, not to {SAVED}: omit it.")
-            return cls.load(path)
-        return cls._of(_read_file(path, how, lasting=True, format=format, header=header, ids=ids))
+            saved = cls.load(path)
+            return cls._of(saved._graph.packed()) if packed and isinstance(saved._graph, LocalGraph) else saved
+        with reading_to("host") if packed else nullcontext():
+            graph = _read_file(path, how, lasting=True, format=format, header=header, ids=ids, packed=packed)
+        return cls._of(graph.packed() if packed else graph)
 
     @classmethod
     @explain_unknown_arguments

@@ -22,6 +22,7 @@ from prplugin.graph.problem import Problem, Seeds, normalised
 from prplugin.ingest import read_frame
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.base import Method
+from prplugin.methods.engines.packed import packed_graph
 from prplugin.methods.estimates import Estimate, describe_method_memory, describe_seeds_memory, estimate_graph
 from prplugin.methods.measured import TimingCache, fastest, measured
 from prplugin.methods.registry import ChoiceCache, choose, choose_batch, reasons
@@ -99,6 +100,13 @@ class LocalGraph:
         with self._access.reading(), self._allocating():
             self._checked()
             return self._changing.snapshot()
+
+    def packed(self) -> LocalGraph:
+        """Return the graph with its edges packed on the host."""
+        snapshot = self.snapshot()
+        with self._allocating():
+            snapshot = snapshot._replace(adjacency=packed_graph(snapshot.adjacency))
+        return LocalGraph.restored(snapshot, self.weights_label, self.unused_weight)
 
     def __reduce__(self) -> Any:
         """Pickle the state; locks, choices and timings are made anew."""

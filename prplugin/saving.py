@@ -21,7 +21,6 @@ from prplugin.gpu import runtime
 from prplugin.graph import stored
 from prplugin.graph.adjacency import Adjacency
 from prplugin.local import LocalGraph
-from prplugin.methods.engines.packed import packed_graph
 from prplugin.options import EdgeOptions
 from prplugin.streams.graph import Aging, LastRanks, Snapshot
 from prplugin.types.arrays import to_host, to_memory
@@ -38,12 +37,9 @@ EXPONENTS = 1 << 42
 """Limit of the reference exponents of weights that decay: more than `prplugin.streams.decay` makes."""
 
 
-def save(graph: LocalGraph, path: str | os.PathLike[str], *, packed: bool = False) -> None:
+def save(graph: LocalGraph, path: str | os.PathLike[str]) -> None:
     """Write a graph to a folder: see `prplugin.Graph.save`."""
     snapshot = graph.snapshot()
-    if packed:
-        with runtime.device_allocation(graph.memory_space, snapshot.adjacency.gpu):
-            snapshot = snapshot._replace(adjacency=packed_graph(snapshot.adjacency))
     schema, aging, last = snapshot.schema, snapshot.aging, snapshot.last
     if last is not None and not _is_distribution(to_host(last.ranks)):  # the user has altered the ranks
         last = None

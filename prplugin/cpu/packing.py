@@ -12,6 +12,9 @@ from prplugin.types.edges import Floats, Integers, PackedRows
 PIECE = 2048
 """Edges per piece, as in packing.cpp and streamed.cu; the last piece of a part may have fewer."""
 
+ALIGNMENT = 16
+"""Bytes of which the offset of a piece is a multiple."""
+
 SPARE = 16
 """Bytes after packed edges that packing.cpp may read."""
 
@@ -94,8 +97,9 @@ def check(
 ) -> None:  # fmt: skip
     """Raise ValueError unless these are m edges between n vertices; unpack them to the arrays that are given."""
     data, begins, rows = packed
-    if begins[0] != 0 or begins[-1] + SPARE > data.size or bool((np.diff(begins) < SPARE).any()):
-        raise ValueError("the offsets of its packed edges do not rise from 0 to their end")
+    rises = begins[0] == 0 and begins[-1] + SPARE <= data.size and bool((np.diff(begins) >= SPARE).all())
+    if not rises or (begins % ALIGNMENT).any():
+        raise ValueError(f"the offsets of its packed edges do not rise from 0 to their end in multiples of {ALIGNMENT}")
     firsts = np.zeros(begins.size, np.int64)
     np.cumsum(data[begins[:-1]] + 256 * data[begins[:-1] + 1].astype(np.int64), out=firsts[1:])
     if firsts[-1] != m:

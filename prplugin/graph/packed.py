@@ -24,7 +24,7 @@ class PackedInEdges(GroupedEdges):
         del self.in_edges
 
     @cached_property
-    def in_edges(self) -> Any:
+    def in_edges(self) -> Any:  # type: ignore[override]  # an attribute of other edges
         """Offsets and sources of the CSC layout, and no weights."""
         assert self.packed is not None
         return *packing.unpack(self.packed, self.n, self.m, this_machine().threads_for(self.m)), None

@@ -65,7 +65,7 @@ def types_of(facts: Stored) -> dict[str, tuple[tuple[np.dtype[Any], ...], int]]:
     if not (type(low) is type(high) is float and low > 0 and high < float("inf")):
         raise ValueError(f"extent is {facts['extent']!r}")
     positions = (index_dtype(n),)
-    found = {"out_weight": ((FLOAT, LONG, np.dtype(np.int32)), n)}
+    found: dict[str, tuple[tuple[np.dtype[Any], ...], int]] = {"out_weight": ((FLOAT, LONG, np.dtype(np.int32)), n)}
     if packed:
         if facts["weighted"] or facts["listed"] or facts["memory_space"] != "host" or n > 2**31:
             raise ValueError("a graph of packed edges has no weights, at most 2**31 vertices, and is on the host")
