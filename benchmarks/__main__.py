@@ -55,7 +55,8 @@ BENCHMARKS = {
     **PAPERS, "changing": changing, "cluster": cluster, "crawl": crawl, "cugraph": against_cugraph,
     "everyday": everyday, "gap": gap, "kernels": kernels, "mapped": mapped, "networkx": against_networkx,
     "overlap": overlap, "peers": peers, "retrieval": retrieval, "roofline": roofline, "scaling": scaling,
-    "seeds": seeds, "sequence": sequence, "steps": step_cost, "streamed": streamed, "tweetrank": tweetrank, "webgraph": webgraph,
+    "seeds": seeds, "sequence": sequence, "steps": step_cost, "streamed": streamed, "tweetrank": tweetrank,
+    "webgraph": webgraph,
 }  # fmt: skip
 
 ALL = *PAPERS, "peers"

@@ -97,7 +97,7 @@ def check(
 ) -> None:  # fmt: skip
     """Raise ValueError unless these are m edges between n vertices; unpack them to the arrays that are given."""
     data, begins, rows = packed
-    rises = begins[0] == 0 and begins[-1] + SPARE <= data.size and bool((np.diff(begins) >= SPARE).all())
+    rises = begins[0] == 0 and begins[-1] <= data.size - SPARE and bool((np.diff(begins) >= SPARE).all())
     if not rises or (begins % ALIGNMENT).any():
         raise ValueError(f"the offsets of its packed edges do not rise from 0 to their end in multiples of {ALIGNMENT}")
     firsts = np.zeros(begins.size, np.int64)

@@ -188,7 +188,11 @@ def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = Fals
     real = 8 if graph.n < memory.float32_from else real
     arrays_on = memory.arrays_on or memory_space
     there, so_far = _copied(graph, graph.memory_space if arrays_on == "edges" else arrays_on)
-    for array in memory.arrays[there.packed and memory.reads_packed :]:
+    arrays: tuple[Array, ...] = memory.arrays
+    if graph.packed:
+        arrays = tuple(array for array in arrays if array != "csc")
+        arrays = arrays if memory.reads_packed else ("csc", *arrays)
+    for array in arrays:
         there, so_far = _with_array(array, there, so_far)
     n, edges = there.n, float(there.m)
     if memory.tile is not None:
