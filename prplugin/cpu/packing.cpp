@@ -119,13 +119,8 @@ u8* pack_piece(const i64* starts, const Index* sources, i64 bits, i64 first, i64
 
 // Pack the edges of a part in pieces; `table` receives the offset of each piece, and its first row. Return the bytes.
 template <class Index>
-i64 pack_part(i64 rows, const i64* starts, const Index* sources, i64 bits, i64 begin, i64 end, u8* packed, i64* table) {
-    i64 row = 0, high = rows;  // the last row that begins at or before `begin`
-    while (row + 1 < high) {
-        i64 middle = (row + high) / 2;
-        if (starts[middle] <= begin) row = middle;
-        else high = middle;
-    }
+i64 pack_part(const i64* starts, const Index* sources, i64 bits, i64 begin, i64 end, u8* packed, i64* table) {
+    i64 row = 0;
     u8* at = packed;
     for (i64 first = begin; first < end; first += PIECE_EDGES, table += 2) {
         while (starts[row + 1] <= first) row++;
@@ -158,11 +153,11 @@ FOR_INDICES(DEFINE_SORT)
 // the row p of `data`, of `width` bytes, its number of bytes to sizes[p], and the offset and the first row of its pieces
 // to the row p of `table`.
 #define DEFINE_PACK(suffix, Index)                                                                                   \
-    EXPORT pack_parts_##suffix(i64 rows, i64, i64 parts, i64 width, i64 pieces, const i64* starts,                   \
+    EXPORT pack_parts_##suffix(i64, i64, i64 parts, i64 width, i64 pieces, const i64* starts,                        \
                                const Index* sources, i64 bits, const i64* begins, u8* data, i64* table, i64* sizes,  \
                                i64 threads) {                                                                        \
         return Team(threads).for_each(parts, [&](i64 part) {                                                         \
-            sizes[part] = pack_part(rows, starts, sources, bits, begins[part], begins[part + 1], data + part * width,\
+            sizes[part] = pack_part(starts, sources, bits, begins[part], begins[part + 1], data + part * width,      \
                                     table + 2 * part * pieces);                                                      \
         });                                                                                                          \
     }

@@ -33,16 +33,14 @@ def stored(adjacency: Adjacency) -> tuple[Stored, Stored]:
     listed = adjacency.weighted and isinstance(edges, Edges)
     out_weight, depth = adjacency._out_weight
     known: Stored = {"out_weight": out_weight}
-    packed = edges.packed
-    if packed is not None:
+    if (packed := edges.packed) is not None:
         known |= dict(zip(PACKED, packed, strict=True))
     else:
-        known |= dict(zip(("in_offsets", "in_sources", "in_weights"), adjacency.csc, strict=True))
+        offsets, sources, weights = adjacency.csc  # offsets are int32 on the GPU
+        known |= {"in_offsets": offsets.astype(LONG, copy=False), "in_sources": sources, "in_weights": weights}
     if listed:
         known |= {"source": edges.source, "destination": edges.destination, "weights": edges.weights}
     arrays: Stored = {name: to_host(array) for name, array in known.items() if array is not None}
-    if packed is None:
-        arrays["in_offsets"] = arrays["in_offsets"].astype(np.int64, copy=False)  # int32 on the GPU
     return arrays, {
         "n": adjacency.n, "m": adjacency.m, "weighted": adjacency.weighted, "listed": listed,
         "extent": list(edges.extent), "spilled": edges.spilled, "roundings": edges.roundings,

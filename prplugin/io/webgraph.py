@@ -26,7 +26,7 @@ from prplugin.io.formats import WEBGRAPH_SUFFIXES, errors_named
 from prplugin.io.properties import Properties
 from prplugin.io.selection import Selection
 from prplugin.machine import this_machine
-from prplugin.methods.engines.packed import Rows, joined
+from prplugin.methods.engines.packed import Rows, joined, too_many
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Integers, index_dtype
 
@@ -101,30 +101,23 @@ class Lists(NamedTuple):
         widest = int(np.diff(of_range).max(initial=0))
         parts, width = min(this_machine().threads_for(m), bounds.size - 1), (3 if form.shortest == 1 else 2) * widest
         dtype = index_dtype(form.n)
-        check_memory(
-            dtype.itemsize * (m + width), f"{self.name} has {m:,} arcs"
-        )  # of the other parts few pages are touched
+        # Of the scratch memory of other parts few pages are touched.
+        check_memory(dtype.itemsize * (m + width), f"{self.name} has {m:,} arcs")
         indices, scratch = np.empty(m, dtype), np.empty((parts, width), dtype)
         faults = np.zeros((bounds.size - 1, 3), np.int64)
         of_range -= begin
         kernels.decode(
-            self.graph,
-            form.codes,
-            form.window,
-            form.shortest,
-            self.positions,
-            self.offsets,
-            bounds,
-            indices,
-            scratch,
+            self.graph, form.codes, form.window, form.shortest, self.positions, self.offsets, bounds, indices, scratch,
             faults,
-        )
+        )  # fmt: skip
         of_range += begin
         _refuse(self.name, faults)
         return indices
 
     def packed(self) -> Adjacency:
         """Pack the lists as in-edges; about `RANGE` arcs at a time are in memory."""
+        if reason := too_many(self.form.n):
+            raise InvalidOptionError(reason)
         n, m, bounds, out_degree = self.form.n, int(self.offsets[-1]), self.bounds, np.zeros(self.form.n, np.int64)
         cuts = np.searchsorted(self.offsets[bounds], np.arange(0, m, RANGE), "right") - 1
 

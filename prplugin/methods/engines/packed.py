@@ -79,19 +79,11 @@ def packed(rows: Rows, threads: int) -> Iterator[Packed]:
 
 
 def packed_graph(adjacency: Adjacency) -> Adjacency:
-    """Return a graph with its edges packed on the host, in their order by target and source.
-
-    Raises
-    ------
-    InvalidOptionError
-        If the edges are weighted, or the vertices too many.
-    """
+    """Return a graph with its edges packed on the host; raise InvalidOptionError if they are weighted or too wide."""
     if adjacency.edges.packed is not None:
         return adjacency
     if adjacency.weighted:
-        raise InvalidOptionError(
-            "packed edges have no weights, and these have: omit packed=True, or the weight column."
-        )
+        raise InvalidOptionError("packed edges have no weights, and these have: omit packed=True or the weights.")
     if reason := too_many(adjacency.n):
         raise InvalidOptionError(reason)
     adjacency = adjacency.on("host")
@@ -108,12 +100,9 @@ def joined(ranges: Iterable[Rows], threads: int) -> PackedRows:
             begins.append(part.begins[:-1] + size)
             firsts.append(np.where(part.continued, ~(part.rows + some.first), part.rows + some.first))
             size += part.data.size
-    spare, none = np.zeros(packing.SPARE, np.uint8), np.empty(0, np.int64)
-    return PackedRows(
-        np.concatenate([*data, spare]),
-        np.append(np.concatenate([none, *begins]), size),
-        np.concatenate([none, *firsts]),
-    )
+    data.append(np.zeros(packing.SPARE, np.uint8))
+    none = np.empty(0, np.int64)
+    return PackedRows(np.concatenate(data), np.concatenate([*begins, [size]]), np.concatenate([none, *firsts]))
 
 
 def normalized_weights(rows: Rows, out_weight: Floats, dtype: DTypeLike, threads: int) -> Iterator[Floats]:
