@@ -27,6 +27,7 @@ import numpy as np
 
 import prplugin
 from benchmarks.generate import rmat
+from prplugin.cpu.group import add_degrees
 from prplugin.cpu.sorting import offsets_of
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.packed import PackedInEdges
@@ -149,7 +150,7 @@ def _described(packed: Adjacency, seconds: float) -> dict[str, Any]:
 def packed_crawl(edges: int, threads: int) -> tuple[Adjacency, float]:
     """Generate a graph of about so many edges by target, pack it piece by piece, and return the seconds of both."""
     n = max(edges // 35 // 4 * 4, 8)
-    out_degree, m, began = np.zeros(n, np.int64), 0, time.perf_counter()
+    out_degrees, m, began = np.zeros((min(threads, 4), n), np.int32), 0, time.perf_counter()
 
     def ranges() -> Iterator[Rows]:
         nonlocal m
@@ -160,13 +161,13 @@ def packed_crawl(edges: int, threads: int) -> tuple[Adjacency, float]:
             while ahead:
                 offsets, sources = ahead.pop(0).result()
                 ahead += [pool.submit(piece, first, n) for first, _ in zip(firsts, range(1), strict=False)]
-                np.add.at(out_degree, sources, 1)
+                add_degrees(sources, out_degrees)
                 m += sources.size
                 yield Rows(offsets, sources, None, first=begin, vertices=n)
                 begin += STEP
 
     rows = joined(ranges(), threads)
-    return Adjacency(PackedInEdges(rows, out_degree, m)), time.perf_counter() - began
+    return Adjacency(PackedInEdges(rows, out_degrees.sum(axis=0), m)), time.perf_counter() - began
 
 
 def piece(first: int, n: int) -> tuple[Any, Any]:

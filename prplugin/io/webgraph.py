@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prplugin.cpu import webgraph as kernels
+from prplugin.cpu.group import add_degrees
 from prplugin.cpu.sorting import offsets_of
 from prplugin.errors import InvalidEdgesError, InvalidOptionError
 from prplugin.graph.adjacency import Adjacency
@@ -124,7 +125,7 @@ class Lists(NamedTuple):
         def ranges() -> Iterator[Rows]:
             for first, last in pairwise(np.unique([0, *cuts.tolist(), bounds.size - 1]).tolist()):
                 sources = self.decoded(first, last)
-                np.add.at(out_degree, sources, 1)
+                add_degrees(sources, out_degree[None])
                 row = int(bounds[first])
                 offsets = self.offsets[row : bounds[last] + 1]
                 yield Rows(offsets - offsets[0], sources, None, first=row, vertices=n)
