@@ -42,7 +42,7 @@ def as_int64(low: int) -> int:
     return (low + 2**63) % 2**64 - 2**63
 
 
-def add_degrees(ids: Any, counts: Integers, low: int = 0) -> None:
+def add_degrees(ids: Integers, counts: Integers, low: int = 0) -> None:
     """Add how often each id occurs, from `low` on, to the rows of `counts`, one per thread, which counts a part."""
     _count(ids, low, counts)
 

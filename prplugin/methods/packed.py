@@ -203,7 +203,7 @@ class PackedEdges:
         self._hold(data, (data.data.ptr + begins[:-1], np.diff(begins), firsts, rows), continued, bits_of(self.n), 0)
         self.m += m
 
-    def _hold(self, data: Any, columns: Any, continued: Any, bits: int, base: int) -> None:
+    def _hold(self, data: Integers, columns: tuple[Integers, ...], continued: Integers, bits: int, base: int) -> None:
         """Keep packed pieces as a part, given the first columns of their table."""
         first = self.parts[-1].first + self.parts[-1].pieces if self.parts else 0
         start, pieces = 0 if self._disjoint else first, continued.size
