@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,9 @@ print(json.dumps({
 def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
     """Yield a row per graph; PRPLUGIN_MAPPED_EDGES is the number of edges of the largest."""
     threads = this_machine().threads
-    graphs = {} if data is None else {"cnr-2000": lambda: prplugin.Graph.from_file(data / "webgraph/cnr-2000.graph")}
+    graphs: dict[str, Callable[[], prplugin.Graph]] = {}
+    if data is not None and (crawl := data / "webgraph" / "cnr-2000.graph").exists():
+        graphs["cnr-2000"] = lambda: prplugin.Graph.from_file(crawl)
     graphs["R-MAT 16" if quick else "R-MAT 20"] = lambda: prplugin.Graph(rmat(16 if quick else 20))
     for name, make in graphs.items():
         yield EMPTY | {"graph": name, "threads": threads, **_compared(make()._graph.adjacency, threads)}
