@@ -32,6 +32,7 @@ from benchmarks import (
     everyday,
     gap,
     kernels,
+    mapped,
     overlap,
     peers,
     pieces,
@@ -53,10 +54,10 @@ PAPERS = {"kim": kim, "kumar": kumar, "wu": wu, "bowen": bowen, "swaroop": swaro
 
 BENCHMARKS = {
     **PAPERS, "changing": changing, "cluster": cluster, "crawl": crawl, "cugraph": against_cugraph,
-    "everyday": everyday, "gap": gap, "kernels": kernels, "networkx": against_networkx, "overlap": overlap,
-    "peers": peers, "pieces": pieces,
-    "retrieval": retrieval, "roofline": roofline, "scaling": scaling, "seeds": seeds, "sequence": sequence,
-    "steps": step_cost, "streamed": streamed, "tweetrank": tweetrank, "webgraph": webgraph,
+    "everyday": everyday, "gap": gap, "kernels": kernels, "mapped": mapped, "networkx": against_networkx,
+    "overlap": overlap, "peers": peers, "pieces": pieces, "retrieval": retrieval, "roofline": roofline,
+    "scaling": scaling, "seeds": seeds, "sequence": sequence, "steps": step_cost, "streamed": streamed,
+    "tweetrank": tweetrank, "webgraph": webgraph,
 }  # fmt: skip
 
 ALL = *PAPERS, "peers"

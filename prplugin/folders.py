@@ -21,7 +21,9 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError
 from prplugin.machine import this_machine
 
 MANIFEST = "manifest.json"
-FORMAT, VERSION = "prplugin.Graph", 1
+FORMAT, VERSION, PACKED_VERSION = "prplugin.Graph", 1, 2
+"""Format and version of a manifest; a graph of packed edges has a version of its own."""
+
 MAX_MANIFEST = 1 << 26
 """Bytes of a manifest beyond which it is not read; the largest part are the labels of columns."""
 
@@ -111,10 +113,11 @@ class Folder:
         found, version = (self.manifest.get(key) for key in ("format", "version"))
         if found != FORMAT:
             raise InvalidEdgesError(f"{self.name} is no saved graph: its {MANIFEST} has the format {found!r}.")
-        if version != VERSION:
-            newer = isinstance(version, int) and version > VERSION
+        if version not in (VERSION, PACKED_VERSION):
+            newer = isinstance(version, int) and version > PACKED_VERSION
             raise InvalidEdgesError(
-                f"{self.name} is a saved graph of version {version!r}, and this prplugin reads version {VERSION}. "
+                f"{self.name} is a saved graph of version {version!r}, and this prplugin reads versions {VERSION} "
+                f"and {PACKED_VERSION}. "
                 f"{'Update prplugin, or save' if newer else 'Save'} the graph again."
             )
         self._check_files()

@@ -24,6 +24,7 @@ from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.problem import Problem, Seeds, normalised
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.base import Method
+from prplugin.methods.engines.packed import packed_graph
 from prplugin.methods.estimates import (
     Estimate,
     describe_ingest_memory,
@@ -35,12 +36,11 @@ from prplugin.methods.measured import TimingCache, fastest, measured
 from prplugin.methods.registry import ChoiceCache, choose, choose_batch, compile_ahead, reasons
 from prplugin.options import EdgeOptions, GivenByVertex, Options, check_certified, proves
 from prplugin.progress import Watch
-from prplugin.queries import SeedRanks
+from prplugin.queries import SeedRanks, order_proof
 from prplugin.result.ranking import Ranking, Rankings, require_converged
 from prplugin.result.selection import remaining
 from prplugin.solver.batch import batches
 from prplugin.solver.solve import solve_by
-from prplugin.solver.top_k import OrderProof
 from prplugin.streams.decay import decay_weights
 from prplugin.streams.device_edges import DeviceEdges
 from prplugin.streams.graph import Access, Aging, ChangingGraph, LastRanks, Pushed, Snapshot, Start, normalized_start
@@ -53,7 +53,6 @@ from prplugin.types.arrays import (
     explain_oom,
     gpu_of,
     memory_space_of,
-    to_host,
     to_memory,
 )
 from prplugin.types.compressed import Compressed
@@ -116,6 +115,13 @@ class LocalGraph:
         with self._access.reading(), self._allocating():
             self._checked()
             return self._changing.snapshot()
+
+    def packed(self) -> LocalGraph:
+        """Return the graph with its edges packed on the host."""
+        snapshot = self.snapshot()
+        with self._allocating():
+            snapshot = snapshot._replace(adjacency=packed_graph(snapshot.adjacency))
+        return LocalGraph.restored(snapshot, self.weights_label, self.unused_weight)
 
     def __reduce__(self) -> Any:
         """Pickle the state; locks, choices and timings are made anew."""
@@ -304,7 +310,7 @@ class LocalGraph:
             name, memory_space = method.name, "device" if method.runs_on == "gpu" else adjacency.memory_space
             planned = partial(describe_method_memory, adjacency, name, machine)
             with explain_oom(planned), _allocating(memory_space, adjacency.gpu):
-                order = self._order_proof(given, options, selected) if options.certified else None
+                order = order_proof(adjacency, self._vertices, given, options, selected) if options.certified else None
                 ranks, outcome = solve_by(
                     method, problem, options, machine, watch, begin.ranks, closer=begin.tol, order=order
                 )
@@ -431,17 +437,6 @@ class LocalGraph:
             edges.n, edges.m, self._weighted, options.alpha, options.tol, options.stop, considered, stages,
             tuple(bounds), self.unused_weight,
         )  # fmt: skip
-
-    def _order_proof(self, given: GivenByVertex, options: Options, selected: Integers | None) -> OrderProof:
-        """Return the proof of the order of the vertices to return, by default of all that are selected."""
-        vectors = {what: getattr(given, what) for what in ("personalization", "dangling")}
-        read = self._vertices.read_values
-        equal = EqualRanks(
-            self.adjacency, lambda: [read(values, what) for what, values in vectors.items() if values is not None]
-        ).equal
-        rows = None if selected is None else to_host(selected)
-        k = options.top or (0 if rows is None else rows.size) or 1
-        return OrderProof(k, equal, options.tol, rows)
 
 
 def _allocating(memory_space: MemorySpace, gpu: object = None, *, wait: bool = True) -> AbstractContextManager[None]:

@@ -1,4 +1,4 @@
-"""The ranks of many seeds in one call: those that pushes find, and those that iterations over all edges do."""
+"""Parts of queries: the order to prove, and the ranks of many seeds, by pushes or by iterations over all edges."""
 
 from __future__ import annotations
 
@@ -7,18 +7,35 @@ from typing import Any
 
 import numpy as np
 
+from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.problem import Seeds
-from prplugin.options import Options
+from prplugin.options import GivenByVertex, Options
 from prplugin.result.selection import remaining, select_ranks
 from prplugin.solver.batch import Batch
+from prplugin.solver.top_k import OrderProof
 from prplugin.streams.host_edges import HostEdges
 from prplugin.streams.local import LocalQueries, LocalRanks, Wanted
-from prplugin.types.arrays import MemorySpace, namespace, to_memory
+from prplugin.types.arrays import MemorySpace, namespace, to_host, to_memory
 from prplugin.types.edges import Integers
 
 TRIED_AT_A_TIME = 8
 """Number of seeds, none of which pushes rank in time, after which no more are tried."""
+
+
+def order_proof(
+    adjacency: Adjacency, vertices: Vertices, given: GivenByVertex, options: Options, selected: Integers | None
+) -> OrderProof:
+    """Return the proof of the order of the vertices to return, by default of all that are selected."""
+    vectors = {what: getattr(given, what) for what in ("personalization", "dangling")}
+    read = vertices.read_values
+    equal = EqualRanks(
+        adjacency, lambda: [read(values, what) for what, values in vectors.items() if values is not None]
+    ).equal
+    rows = None if selected is None else to_host(selected)
+    k = options.top or (0 if rows is None else rows.size) or 1
+    return OrderProof(k, equal, options.tol, rows)
 
 
 class SeedRanks:

@@ -54,6 +54,7 @@ def save(graph: LocalGraph, path: str | os.PathLike[str]) -> None:
         for name, array in (arrays | known).items():
             folders.save_array(folder / f"{name}.npy", array)
         return {
+            "version": folders.PACKED_VERSION if "packed" in facts else folders.VERSION,
             "graph": facts,
             "weights": graph.weights_label,
             "unused_weight": to_json(graph.unused_weight, "the label of a column"),

@@ -117,16 +117,21 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: 
 @main.command()
 @edge_options
 @click.argument("graph", metavar="GRAPH")
+@click.option(
+    "--packed",
+    is_flag=True,
+    help="Pack the edges, in 1 to 2.5 bytes each instead of 4, which `rank` decodes in each iteration.",
+)
 @quiet_option
-def save(edges: str, graph: str, quiet: bool, **given: Any) -> None:
+def save(edges: str, graph: str, packed: bool, quiet: bool, **given: Any) -> None:
     """Save the graph in EDGES, a file as for `rank`, to the folder GRAPH, which `rank` maps to memory.
 
     GRAPH is a new or empty folder, or a saved graph, which is replaced.
     """
     check_target(graph)
     with reading_to("host"):  # the graph is mapped to host memory
-        file, built, began = _load(edges, quiet=quiet, **given)
-    built.save(graph)
+        file, built, began = _load(edges, quiet=quiet, packed=packed, **given)
+    built.save(graph, packed=packed)
     if not quiet:
         n, m = built.number_of_vertices, built.number_of_edges
         dropped = f"{dropped_rows(file.dropped)}; " if file and file.dropped else ""
@@ -274,6 +279,7 @@ def _load(
     vertices: tuple[str, ...],
     source: Any,
     destination: Any,
+    packed: bool = False,
     **how: Any,
 ) -> tuple[EdgeFile | AdjacencyFile | None, prplugin.Graph, float]:
     """Read the edges and build the graph; also return the time at which building began. Errors name the file.
@@ -291,7 +297,7 @@ def _load(
         return None, prplugin.Graph._of(load(path, in_pandas=True)), began
     with watching(not quiet) as watch:
         try:
-            file = read_edges(path, list(source) or None, list(destination) or None, **how)
+            file = read_edges(path, list(source) or None, list(destination) or None, packed=packed, **how)
         except prplugin.PageRankError as error:
             raise type(error)(in_options(error.args[0]), *error.args[1:]) from error
         watch.stage("vertices")

@@ -42,12 +42,17 @@ def as_int64(low: int) -> int:
     return (low + 2**63) % 2**64 - 2**63
 
 
+def add_degrees(ids: Integers, counts: Integers, low: int = 0) -> None:
+    """Add how often each id occurs, from `low` on, to the rows of `counts`, one per thread, which counts a part."""
+    _count(ids, low, counts)
+
+
 def degrees(ids: Any, n: int, threads: int, low: int = 0) -> Integers:
     """Count how often each of the ids low, low + 1, ..., low + n - 1 occurs."""
     # One vector per thread, as long as all of them together take only a few bytes per edge.
     parts = min(threads, max(1, ids.size // max(1, n)))
     counts: Integers = np.zeros((parts, n), index_dtype(ids.size))
-    _count(np.ascontiguousarray(ids), as_int64(low), counts)
+    add_degrees(np.ascontiguousarray(ids), counts, as_int64(low))
     return np.sum(counts, axis=0, dtype=counts.dtype) if parts > 1 else counts[0]
 
 

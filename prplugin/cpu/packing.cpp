@@ -2,15 +2,13 @@
 //
 // Mapping: threads take pieces of rows to sort, and parts to pack. Memory: sorting reads and writes each edge once, and
 // twice more per byte in which the sources of a long row differ; packing reads each source and writes 1 to 2.5 bytes.
-// Used once per graph by the method `streamed`.
-#include "native.hpp"
+// Used once per graph, by the method `streamed` and for packed graphs on the host.
+#include "packed.hpp"
 
 namespace {
 
-constexpr i64 PIECE_ROWS = 64;     // rows that a thread sorts at a time
-constexpr i64 SHORT_ROW = 48;      // entries up to which insertion takes less time than the passes of a radix sort
-constexpr i64 PIECE_EDGES = 2048;  // as in packed.py and streamed.cu
-constexpr i64 GROUP = 8;           // numbers per group, likewise
+constexpr i64 PIECE_ROWS = 64;  // rows that a thread sorts at a time
+constexpr i64 SHORT_ROW = 48;   // entries up to which insertion takes less time than the passes of a radix sort
 
 template <class Index> struct Entries {
     Index* sources;
@@ -121,13 +119,8 @@ u8* pack_piece(const i64* starts, const Index* sources, i64 bits, i64 first, i64
 
 // Pack the edges of a part in pieces; `table` receives the offset of each piece, and its first row. Return the bytes.
 template <class Index>
-i64 pack_part(i64 rows, const i64* starts, const Index* sources, i64 bits, i64 begin, i64 end, u8* packed, i64* table) {
-    i64 row = 0, high = rows;  // the last row that begins at or before `begin`
-    while (row + 1 < high) {
-        i64 middle = (row + high) / 2;
-        if (starts[middle] <= begin) row = middle;
-        else high = middle;
-    }
+i64 pack_part(const i64* starts, const Index* sources, i64 bits, i64 begin, i64 end, u8* packed, i64* table) {
+    i64 row = 0;
     u8* at = packed;
     for (i64 first = begin; first < end; first += PIECE_EDGES, table += 2) {
         while (starts[row + 1] <= first) row++;
@@ -160,12 +153,33 @@ FOR_INDICES(DEFINE_SORT)
 // the row p of `data`, of `width` bytes, its number of bytes to sizes[p], and the offset and the first row of its pieces
 // to the row p of `table`.
 #define DEFINE_PACK(suffix, Index)                                                                                   \
-    EXPORT pack_parts_##suffix(i64 rows, i64, i64 parts, i64 width, i64 pieces, const i64* starts,                   \
+    EXPORT pack_parts_##suffix(i64, i64, i64 parts, i64 width, i64 pieces, const i64* starts,                        \
                                const Index* sources, i64 bits, const i64* begins, u8* data, i64* table, i64* sizes,  \
                                i64 threads) {                                                                        \
         return Team(threads).for_each(parts, [&](i64 part) {                                                         \
-            sizes[part] = pack_part(rows, starts, sources, bits, begins[part], begins[part + 1], data + part * width,\
+            sizes[part] = pack_part(starts, sources, bits, begins[part], begins[part + 1], data + part * width,      \
                                     table + 2 * part * pieces);                                                      \
         });                                                                                                          \
     }
 FOR_INDICES(DEFINE_PACK)
+
+// Check all pieces of packed edges between n vertices, and unpack them if `sources` is given.
+//
+// `firsts` has the first edge of each piece, and m. lasts[p] becomes the last row of piece p, or -1 if the piece is
+// damaged. `sources` receives the source of each edge, and `in_degrees`, which are 0 before, the edges of each row.
+EXPORT unpack_pieces(i64, i64 pieces, i64, i64, i64 n, const u8* data, const i64* begins, const i64* rows, const i64* firsts,
+                     i64 bits, i64* lasts, i32* sources, i64* in_degrees, i64 threads) {
+    PackedPieces packed{pieces, bits, data, begins, rows};
+    return Team(threads).for_each(pieces, [&](i64 piece) {
+        u32 of_piece[PIECE_EDGES], highest = 0;
+        i64 last = -1;
+        i64 edges = packed.decode(piece, of_piece, [&](i64 row, i64 begin, i64 end) {
+            last = row;
+            if (in_degrees && row < n) __atomic_fetch_add(in_degrees + row, end - begin, __ATOMIC_RELAXED);
+        });
+        for (i64 edge = 0; edge < edges; edge++) highest = most(highest, of_piece[edge]);
+        bool whole = edges > 0 && edges == firsts[piece + 1] - firsts[piece] && last < n && highest < u64(n);
+        lasts[piece] = whole ? last : -1;
+        if (whole && sources) memcpy(sources + firsts[piece], of_piece, size_t(edges) * sizeof(i32));
+    });
+}

@@ -7,10 +7,16 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu.library import Kernel
-from prplugin.types.edges import Floats, Integers
+from prplugin.types.edges import Floats, Integers, PackedRows
 
 PIECE = 2048
 """Edges per piece, as in packing.cpp and streamed.cu; the last piece of a part may have fewer."""
+
+ALIGNMENT = 16
+"""Bytes of which the offset of a piece is a multiple."""
+
+SPARE = 16
+"""Bytes after packed edges that packing.cpp may read."""
 
 MAX_EDGE_BYTES, MAX_PIECE_BYTES = 10, 128
 """Bytes per packed edge, and more per piece, at most."""
@@ -25,6 +31,12 @@ _pack_parts = Kernel(
     "pack_parts",
     "starts:i8[rows+1] sources:I[edges] bits:i8 begins:i8[parts+1] data:u1[parts,width]! table:i8[parts,pieces,2]! "
     "sizes:i8[parts]! threads:i8",
+)
+
+_unpack_pieces = Kernel(
+    "unpack_pieces",
+    "n:i8 data:u1[bytes] begins:i8[pieces+1] rows:i8[pieces] firsts:i8[pieces+1] bits:i8 lasts:i8[pieces]! "
+    "sources:i4[m]!? in_degrees:i8[rows]!? threads:i8",
 )
 
 
@@ -64,3 +76,37 @@ def pack(starts: Integers, sources: Integers, bits: int, begins: Integers, threa
             for packed, size, places, count in zip(data, sizes.tolist(), table, counts, strict=False)
         ]
     return found
+
+
+def bits_of(n: int) -> int:
+    """Return the number of bits of a position among n vertices."""
+    return max(1, (n - 1).bit_length())
+
+
+def unpack(packed: PackedRows, n: int, m: int, threads: int) -> tuple[Integers, Integers]:
+    """Return the offsets of n rows and the sources of their m edges."""
+    offsets, sources = np.zeros(n + 1, np.int64), np.empty(m, np.int32)
+    check(packed, n, m, threads, sources, offsets[1:])
+    np.cumsum(offsets, out=offsets)
+    return offsets, sources
+
+
+def check(
+    packed: PackedRows, n: int, m: int, threads: int, sources: Integers | None = None,
+    in_degrees: Integers | None = None,
+) -> None:  # fmt: skip
+    """Raise ValueError unless these are m edges between n vertices; unpack them to the arrays that are given."""
+    data, begins, rows = packed
+    rises = begins[0] == 0 and begins[-1] <= data.size - SPARE and bool((np.diff(begins) >= SPARE).all())
+    if not rises or (begins % ALIGNMENT).any():
+        raise ValueError(f"the offsets of its packed edges do not rise from 0 to their end in multiples of {ALIGNMENT}")
+    firsts = np.zeros(begins.size, np.int64)
+    np.cumsum(data[begins[:-1]] + 256 * data[begins[:-1] + 1].astype(np.int64), out=firsts[1:])
+    if firsts[-1] != m:
+        raise ValueError(f"{firsts[-1]:,} edges are packed instead of {m:,}")
+    lasts, first_rows = np.empty(rows.size, np.int64), np.where(rows < 0, ~rows, rows)
+    _unpack_pieces(n, data, begins, rows, firsts, bits_of(n), lasts, sources, in_degrees, threads)
+    before = np.append(-1, lasts[:-1])
+    damaged = (lasts < 0) | np.where(rows < 0, first_rows != before, first_rows <= before)
+    if damaged.any():
+        raise ValueError(f"the packed edges from edge {firsts[damaged.argmax()]:,} on (counted from 0) are damaged")

@@ -3,9 +3,12 @@
 // Mapping: rows in blocks of 256; each thread has a share of the blocks of about equal work, and helps others when done.
 // One call makes all iterations; threads meet at barriers. Every block has its own sums, added in order by one thread.
 // Memory per iteration: one position (and weight) per edge, one gathered contribution per edge, and per vertex the
-// offset, inverse out-weight, rank (twice), contribution, and its move in float32.
+// offset, inverse out-weight, rank (twice), contribution, and its move in float32. Packed edges are read in 1 to 2.5
+// bytes each; their row sums are written and read instead of offsets.
 // Used by the method `native` for single rankings, and by workers on the host.
+#include "compensated.hpp"
 #include "mixing.hpp"
+#include "packed.hpp"
 #include "row_sums.hpp"
 
 namespace {
@@ -52,6 +55,9 @@ template <class Index, class Value> struct Pull {
     f64* sums;  // blocks x 3
     const u8* order;  // rows of each block by number of in-edges, as by order_rows; null: in their own order
     f64 dangling = 0;  // D(x)
+    PackedPieces packed = {};  // instead of offsets and sources, if there are any
+    f64* packed_sums = nullptr;  // the row sums of the packed edges, 0 for rows without
+    f64* continued = nullptr;  // the sum of the first run of each piece, if its row begins in an earlier piece
 
     i64 chunks() const { return (blocks + CHUNK_BLOCKS - 1) / CHUNK_BLOCKS; }
     i64 chunk_row(i64 chunk) const { return least(chunk * CHUNK_BLOCKS * BLOCK_ROWS, n); }
@@ -59,7 +65,28 @@ template <class Index, class Value> struct Pull {
     // Work of the rows before a block: four edges per row, and its edges.
     i64 work_before(i64 block) const {
         i64 row = least(block * BLOCK_ROWS, n);
-        return offsets[row] + 4 * row;
+        return (offsets ? offsets[row] : 0) + 4 * row;
+    }
+
+    // Decode a piece of packed edges, and sum its runs.
+    void sum_piece(i64 piece) {
+        u32 decoded[PIECE_EDGES];
+        packed.decode(piece, decoded, [&](i64 row, i64 begin, i64 end) {
+            f64* sum = begin == 0 && packed.continues(piece) ? continued + piece : packed_sums + row;
+            *sum = row_sum<false>(contributions, decoded, nullptr, begin, end, fan_in);
+        });
+    }
+
+    // Add the sums of runs to those of their rows in the pieces before, with compensation.
+    void add_continued() {
+        CompensatedSum sum;
+        for (i64 piece = 1; piece < packed.count; piece++) {
+            if (!packed.continues(piece)) continue;
+            i64 row = packed.first_row(piece);
+            if (packed.rows[piece - 1] != packed.rows[piece]) sum = {packed_sums[row], 0};
+            sum.add(continued[piece]);
+            packed_sums[row] = sum.value();
+        }
     }
 
     // Make y the ranks of the next step.
@@ -76,7 +103,8 @@ template <class Index, class Value> struct Pull {
     template <bool WEIGHTED> void step_rows(i64 block, f32* moves) {
         i64 begin = block * BLOCK_ROWS, count = least(BLOCK_ROWS, n - begin);
         f64 row_sums[BLOCK_ROWS], added[BLOCK_ROWS], mass = alpha * dangling;
-        for (i64 nth = 0; nth < count; nth++) {
+        if (packed_sums) memcpy(row_sums, packed_sums + begin, size_t(count) * sizeof(f64));
+        for (i64 nth = 0; nth < count && !packed_sums; nth++) {
             i64 row = order ? order[begin + nth] : nth, first = offsets[begin + row], last = offsets[begin + row + 1];
             row_sums[row] = row_sum<WEIGHTED>(contributions, sources, weights, first, last, fan_in);
         }
@@ -190,6 +218,8 @@ i64 iterate(Pull<Index, Value>& pull, Team& team, f64 norm, i64 budget, f64 goal
     Mixing& mixing = memory.mixing;
     auto& products = memory.products;
     Shares blocks(team.count(), pull.blocks), chunks(team.count(), pull.chunks());
+    Shares pieces(team.count(), pull.packed.count);
+    pieces.divide([](i64 piece) { return piece; });
     blocks.divide([&](i64 block) { return pull.work_before(block); });
     chunks.divide([](i64 piece) { return piece; });
     i64 steps = 0, jump = 0;
@@ -237,6 +267,10 @@ i64 iterate(Pull<Index, Value>& pull, Team& team, f64 norm, i64 budget, f64 goal
                               blocks, [&](i64 block) { pull.begin_block(block, norm, jumped); },
                               [&] { pull.dangling = sum_in_groups(pull.sums + 2, pull.blocks, 3); }))
                 return;
+            if (pull.packed.count && !in_turn(
+                                         pieces, [&](i64 piece) { pull.sum_piece(piece); },
+                                         [&] { pull.add_continued(); }))
+                return;
             f32* moves = mixing.ended() ? nullptr : history + mixing.free_row() * pull.n;
             if (!in_turn(
                     blocks, [&](i64 block) { pull.step_block(block, moves); },
@@ -280,9 +314,10 @@ EXPORT order_rows(i64 n, const i64* offsets, u8* order, i64 threads) {
 // the iteration begins from the ranks divided by it. A period of 0 ends the mixing.
 #define DEFINE(index, Index, value, Value)                                                                             \
     EXPORT iterate_##index##_##value(                                                                                  \
-        i64 n, i64, i64 targets, i64 teleports, i64 rows, i64 budget, const i64* offsets, const Index* sources,        \
-        const f64* weights, const f64* inverse, const f64* target, const f64* teleport, f64 alpha, i64 fan_in,         \
-        const u8* order, f64* ranks, Value* contributions, f64* sums, f64* kept, f64 norm, f64 goal, i64 period,       \
+        i64 n, i64, i64, i64 pieces, i64 targets, i64 teleports, i64 rows, i64 budget, const i64* offsets,             \
+        const Index* sources, const f64* weights, const u8* data, const i64* begins, const i64* piece_rows, i64 bits,  \
+        f64* packed_sums, f64* continued, const f64* inverse, const f64* target, const f64* teleport, f64 alpha,       \
+        i64 fan_in, const u8* order, f64* ranks, Value* contributions, f64* sums, f64* kept, f64 norm, f64 goal, i64 period,       \
         i64 cycles, f32* history, f64* scratch, f64* changes, i64 threads) {                                           \
         auto& memory = *reinterpret_cast<Memory*>(kept);                                                               \
         if (norm != 0) memory = {0, 0, 0, INFINITY, false, Mixing(period, cycles, rows), {}};                          \
@@ -291,7 +326,8 @@ EXPORT order_rows(i64 n, const i64* offsets, u8* order, i64 threads) {
         Pull<Index, Value> pull{                                                                                       \
             n,        blocks,        offsets,       sources, weights, inverse, target,                                 \
             teleport, targets > 0,   teleports > 0, alpha,   fan_in,  ranks,   contributions + current * n,            \
-            contributions + !current * n, sums, order, memory.dangling};                                               \
+            contributions + !current * n, sums, order, memory.dangling,                                                \
+            {pieces, bits, data, begins, piece_rows}, packed_sums, continued};                                         \
         Team team(least(threads, blocks));                                                                             \
         i64 steps = iterate(pull, team, norm, budget, goal, memory, history, scratch, changes);                        \
         memory.dangling = pull.dangling;                                                                               \
@@ -312,7 +348,7 @@ FOR_INDICES(FOR_VALUES)
         i64 blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;                                                                \
         Pull<Index, f64> pull{n,        blocks,      offsets,       sources, weights, inverse, target,                 \
                               teleport, targets > 0, teleports > 0, alpha,   fan_in,  ranks,   contributions,          \
-                              next,     sums,        nullptr,       dangling};                                         \
+                              next,     sums,        nullptr,       dangling,  {}, nullptr, nullptr};                                       \
         return step(pull, moves, threads);                                                                             \
     }
 FOR_INDICES(DEFINE_STEP)

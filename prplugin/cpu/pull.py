@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu.library import Kernel
-from prplugin.numerics import Depth, rounding_depth
+from prplugin.cpu.packing import PIECE, bits_of
+from prplugin.numerics import Depth, compensated_depth, fan_in_for, group_sum_depth, rounding_depth
 from prplugin.types.compressed import Compressed
-from prplugin.types.edges import Floats, Integers
+from prplugin.types.edges import Floats, Integers, PackedRows
 
 BLOCK_ROWS, LANES = 256, 8
 """Rows whose norms are summed together, and interleaved sums of a block, as in row_sums.hpp and pull.cpp."""
@@ -22,7 +23,8 @@ PRODUCTS = 24 * 24
 
 _iterate = Kernel(
     "iterate",
-    "offsets:i8[n+1] sources:I[m] weights:f8[m]? inverse:f8[n] target:f8[targets+1] teleport:f8[teleports+1] "
+    "offsets:i8[n+1]? sources:I[m]? weights:f8[m]? data:u1[bytes]? begins:i8[pieces+1]? piece_rows:i8[pieces]? bits:i8 "
+    "packed_sums:f8[n]!? continued:f8[pieces]!? inverse:f8[n] target:f8[targets+1] teleport:f8[teleports+1] "
     "alpha:f8 fan_in:i8 order:u1[n]? ranks:f8[n]! contributions:F[2,n]! sums:f8[n/256,3]! memory:f8[704]! "
     "norm:f8 goal:f8 period:i8 cycles:i8 history:f4[rows,n]!? scratch:f8[n/4096,576]!? changes:f8[budget]! threads:i8",
 )
@@ -57,6 +59,14 @@ def order_rows(offsets: Integers, threads: int) -> Integers:
     return order
 
 
+def packed_depth(m: int) -> int:
+    """Return the rounding depth of a row sum of packed edges, of which the graph has m.
+
+    It is that of a run within a piece, and of the compensated sum of the runs of a row.
+    """
+    return group_sum_depth(PIECE) + compensated_depth(-(-m // PIECE) + 1)
+
+
 PLAIN = Depth(0, 0)
 """Depth of the history of an iteration without mixing."""
 
@@ -64,18 +74,24 @@ PLAIN = Depth(0, 0)
 class Pull:
     """Iteration of one vector; `ranks` and what belongs to it stay in the arrays of this object.
 
-    `in_edges`: Offsets, sources and normalized weights.
+    `in_edges`: Offsets, sources and normalized weights, or unweighted packed edges.
     `order`: Order of rows by `order_rows`; None for their own.
     `inverse_out_weight`: 1 / W of each vertex, 0 for dangling ones; in weighted graphs 1 instead of 1 / W.
     `target`, `teleport`: w and (1 - alpha) * v: n entries, or one for all vertices.
     """
 
     def __init__(
-        self, in_edges: Compressed, order: Integers | None, inverse_out_weight: Floats, target: Floats,
+        self, in_edges: Compressed | PackedRows, order: Integers | None, inverse_out_weight: Floats, target: Floats,
         teleport: Floats, alpha: float, fan_in: int, threads: int,
     ) -> None:  # fmt: skip
         n = inverse_out_weight.size
-        self._graph = (*in_edges, inverse_out_weight, target, teleport, alpha, fan_in, order)
+        edges: tuple[Any, ...]
+        if isinstance(in_edges, PackedRows):
+            fan_in = fan_in_for(PIECE)
+            edges = (None, None, None, *in_edges, bits_of(n), np.zeros(n), np.empty(in_edges.rows.size))
+        else:
+            edges = (*in_edges, None, None, None, 0, None, None)
+        self._graph = (*edges, inverse_out_weight, target, teleport, alpha, fan_in, order)
         self._sums = np.empty((-(-n // BLOCK_ROWS), 3))
         self._memory, self._norm = np.zeros(704), 1.0
         self._contributions: Any = None

@@ -82,6 +82,7 @@ class Memory(NamedTuple):
     `tile`: Vertices per tile. Edges are sorted into runs by source tile and by piece of rows, and each run is padded by
     3.5 edges on average.
     `chunk_bytes`: Maximum size of each of the two device buffers through which packed edges are streamed.
+    `reads_packed`: Whether the method reads the packed edges of `PackedInEdges`, so that it needs no "csc".
     """
 
     memory_space: MemorySpace = "device"
@@ -101,6 +102,7 @@ class Memory(NamedTuple):
     float32_from: int = 0
     tile: int | None = None
     chunk_bytes: int | None = None
+    reads_packed: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,7 @@ class Counts:
     `grouped`: Whether the edges are `GroupedEdges`, which are stored by target.
     `spread`: As in `Adjacency`, if its in-edges exist already.
     `packed_only`: As in `GroupedEdges`.
+    `packed`: Whether the edges are `PackedInEdges`.
     """
 
     n: int
@@ -127,6 +130,7 @@ class Counts:
     grouped: bool = False
     spread: float = 1.0
     packed_only: bool = False
+    packed: bool = False
 
     @classmethod
     def of(cls, graph: Any) -> Counts:
@@ -135,9 +139,9 @@ class Counts:
             return graph
         known = vars(graph).copy()  # another thread may build an array meanwhile
         built = {name.removeprefix("_") for name in known} & set(get_args(Array))
-        grouped = isinstance(graph.edges, GroupedEdges)
+        grouped, packed = isinstance(graph.edges, GroupedEdges), graph.edges.packed is not None
         if grouped:
-            built |= {"csc", "out_weight"}
+            built |= {"out_weight"} if packed and "in_edges" not in vars(graph.edges) else {"csc", "out_weight"}
         if not grouped or graph.edges.edge_list_is_there:
             built.add("rows")
         other_memory, longest = known.get("_other_memory"), known.get("largest_in_degree")
@@ -146,7 +150,7 @@ class Counts:
         return cls(
             graph.n, graph.m, graph.weighted, graph.memory_space, frozenset(built),
             None if other_memory is None else cls.of(other_memory), longest, graph.spilled, grouped,
-            graph.spread if "csc" in built else 1.0, graph.packed_only,
+            graph.spread if "csc" in built else 1.0, graph.packed_only, packed,
         )  # fmt: skip
 
     @property
@@ -186,7 +190,11 @@ def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = Fals
     real = 8 if graph.n < memory.float32_from else real
     arrays_on = memory.arrays_on or memory_space
     there, so_far = _copied(graph, graph.memory_space if arrays_on == "edges" else arrays_on)
-    for array in memory.arrays:
+    arrays: tuple[Array, ...] = memory.arrays
+    if graph.packed:
+        arrays = tuple(array for array in arrays if array != "csc")
+        arrays = arrays if memory.reads_packed else ("csc", *arrays)
+    for array in arrays:
         there, so_far = _with_array(array, there, so_far)
     n, edges = there.n, float(there.m)
     if memory.tile is not None:

@@ -12,37 +12,47 @@ from typing import Any
 
 import numpy as np
 
+from prplugin.cpu import packing
 from prplugin.graph.adjacency import Adjacency, endpoints_by_target
+from prplugin.graph.packed import PackedInEdges
+from prplugin.machine import this_machine
 from prplugin.types.arrays import to_host
 from prplugin.types.compressed import Compressed
-from prplugin.types.edges import Edges, GroupedEdges, index_dtype
+from prplugin.types.edges import Edges, GroupedEdges, PackedRows, index_dtype
 
-FLOAT, LONG = np.dtype(np.float64), np.dtype(np.int64)
+FLOAT, LONG, BYTE = np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.uint8)
+
+PACKED = "packed", "piece_begins", "piece_rows"
+"""Names of the arrays of `PackedRows`."""
 
 Stored = dict[str, Any]
 
 
 def stored(adjacency: Adjacency) -> tuple[Stored, Stored]:
     """Return the arrays of a graph, copied to the host only if they are on the GPU, and its other facts."""
-    edges, (offsets, sources, weights) = adjacency.edges, adjacency.csc
+    edges = adjacency.edges
     listed = adjacency.weighted and isinstance(edges, Edges)
     out_weight, depth = adjacency._out_weight
-    known = {"in_offsets": offsets, "in_sources": sources, "in_weights": weights, "out_weight": out_weight}
+    known: Stored = {"out_weight": out_weight}
+    if (packed := edges.packed) is not None:
+        known |= dict(zip(PACKED, packed, strict=True))
+    else:
+        offsets, sources, weights = adjacency.csc  # offsets are int32 on the GPU
+        known |= {"in_offsets": offsets.astype(LONG, copy=False), "in_sources": sources, "in_weights": weights}
     if listed:
         known |= {"source": edges.source, "destination": edges.destination, "weights": edges.weights}
     arrays: Stored = {name: to_host(array) for name, array in known.items() if array is not None}
-    arrays["in_offsets"] = arrays["in_offsets"].astype(np.int64, copy=False)  # int32 on the GPU
     return arrays, {
         "n": adjacency.n, "m": adjacency.m, "weighted": adjacency.weighted, "listed": listed,
         "extent": list(edges.extent), "spilled": edges.spilled, "roundings": edges.roundings,
         "out_weight_depth": depth, "memory_space": adjacency.memory_space,
-    }  # fmt: skip
+    } | ({} if packed is None else {"packed": packed.data.size, "pieces": packed.rows.size})  # fmt: skip
 
 
 def types_of(facts: Stored) -> dict[str, tuple[tuple[np.dtype[Any], ...], int]]:
     """Return the possible types and the size of each array of a graph with these facts; raise ValueError for others."""
-    n, m = facts["n"], facts["m"]
-    for name in ("n", "m", "roundings", "out_weight_depth"):
+    n, m, packed = facts["n"], facts["m"], "packed" in facts
+    for name in ("n", "m", "roundings", "out_weight_depth", *(("packed", "pieces") if packed else ())):
         if type(facts[name]) is not int or not 0 <= facts[name] < 1 << 62:
             raise ValueError(f"{name} is {facts[name]!r}")
     for name in ("weighted", "listed", "spilled"):
@@ -54,11 +64,14 @@ def types_of(facts: Stored) -> dict[str, tuple[tuple[np.dtype[Any], ...], int]]:
     if not (type(low) is type(high) is float and low > 0 and high < float("inf")):
         raise ValueError(f"extent is {facts['extent']!r}")
     positions = (index_dtype(n),)
-    found = {
-        "in_offsets": ((LONG,), n + 1),
-        "in_sources": (positions, m),
-        "out_weight": ((FLOAT, LONG, np.dtype(np.int32)), n),
-    }
+    found: dict[str, tuple[tuple[np.dtype[Any], ...], int]] = {"out_weight": ((FLOAT, LONG, np.dtype(np.int32)), n)}
+    if packed:
+        if facts["weighted"] or facts["listed"] or facts["memory_space"] != "host" or n > 2**31:
+            raise ValueError("a graph of packed edges has no weights, at most 2**31 vertices, and is on the host")
+        pieces = facts["pieces"]
+        types: tuple[Any, ...] = ((BYTE,), facts["packed"]), ((LONG,), pieces + 1), ((LONG,), pieces)
+        return found | dict(zip(PACKED, types, strict=True))
+    found |= {"in_offsets": ((LONG,), n + 1), "in_sources": (positions, m)}
     if facts["weighted"]:
         found["in_weights"] = ((FLOAT,), m)
     if facts["listed"]:
@@ -68,6 +81,9 @@ def types_of(facts: Stored) -> dict[str, tuple[tuple[np.dtype[Any], ...], int]]:
 
 def restored(arrays: Stored, facts: Stored) -> Adjacency:
     """Return the graph of arrays and facts, which `check` has to pass before an edge is read."""
+    if "packed" in facts:
+        packed = PackedRows(*(arrays[name] for name in PACKED))
+        return Adjacency(PackedInEdges(packed, arrays["out_weight"], facts["m"]))
     in_edges = Compressed(arrays["in_offsets"], arrays["in_sources"], arrays.get("in_weights"))
     out_weight, depth, extent = arrays["out_weight"], facts["out_weight_depth"], tuple(facts["extent"])
     edges: Edges | GroupedEdges
@@ -90,8 +106,10 @@ def check(arrays: Stored, facts: Stored) -> None:
     Each array is read once, in NumPy's compiled loops.
     """
     n, m = facts["n"], facts["m"]
-    offsets = arrays["in_offsets"]
-    if offsets[0] != 0 or offsets[-1] != m or bool((offsets[1:] < offsets[:-1]).any()):
+    offsets = arrays.get("in_offsets")
+    if offsets is None:
+        packing.check(PackedRows(*(arrays[name] for name in PACKED)), n, m, this_machine().threads_for(m))
+    elif offsets[0] != 0 or offsets[-1] != m or bool((offsets[1:] < offsets[:-1]).any()):
         raise ValueError(f"in_offsets does not rise from 0 to {m:,}")
     for name in ("in_sources", "source", "destination"):
         positions = arrays.get(name)

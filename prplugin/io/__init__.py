@@ -31,6 +31,7 @@ def read_edges(
     unweighted: bool = False,
     delimiter: str | None = None,
     missing: Missing = "error",
+    packed: bool = False,
 ) -> EdgeFile | AdjacencyFile:
     """Read the edges in a file of any of `prplugin.io.formats.FORMATS`; text also compressed (.gz, .zst).
 
@@ -44,7 +45,7 @@ def read_edges(
             f"{described(path)}: delimiter {delimiter!r} must be one ASCII character other than a quote or a line end, "
             "for CSV, TSV or SNAP text."
         )
-    selection = Selection(path, source, destination, weight, header, ids, unweighted, delimiter, missing)
+    selection = Selection(path, source, destination, weight, header, ids, unweighted, delimiter, missing, packed)
     # A lazy import, since most readers import pyarrow.
     reader = import_module(f"prplugin.io.{found.module}")
     file: EdgeFile | AdjacencyFile

@@ -52,7 +52,10 @@ def missing_endpoints(count: int) -> str:
 
 @dataclass(frozen=True)
 class Selection:
-    """A file, the columns to read and how to parse its text: the arguments of `read_edges`."""
+    """A file, the columns to read and how to parse its text: the arguments of `read_edges`.
+
+    `packed`: Whether the graph will be packed. A reader that can do so piece by piece does.
+    """
 
     path: str
     source: list[Hashable] | None = None
@@ -63,6 +66,7 @@ class Selection:
     unweighted: bool = False
     delimiter: str | None = None
     missing: Missing = "error"
+    packed: bool = False
 
     @property
     def name(self) -> str:

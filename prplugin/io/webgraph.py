@@ -7,21 +7,27 @@ format. Property files are those of the Java library and of webgraph-rs.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from prplugin.cpu import webgraph as kernels
+from prplugin.cpu.group import add_degrees
 from prplugin.cpu.sorting import offsets_of
 from prplugin.errors import InvalidEdgesError, InvalidOptionError
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.packed import PackedInEdges
 from prplugin.io import common_crawl
-from prplugin.io.adjacency import AdjacencyFile, read_rows, require_kernels
+from prplugin.io.adjacency import AdjacencyFile, arc_columns, numbered, read_rows, require_kernels
 from prplugin.io.blocks import check_memory
 from prplugin.io.formats import WEBGRAPH_SUFFIXES, errors_named
 from prplugin.io.properties import Properties
 from prplugin.io.selection import Selection
 from prplugin.machine import this_machine
+from prplugin.methods.engines.packed import Rows, joined, too_many
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Integers, index_dtype
 
@@ -29,6 +35,9 @@ PIECE_BITS = 1 << 18
 """Bits of records per piece of work: a tenth of a millisecond."""
 
 MOST_PIECES = 1 << 12
+
+RANGE = 1 << 26
+"""Arcs that are decoded before they are packed."""
 
 VERTEX_BYTES = 24
 """Bytes per vertex while a graph is read: positions, offsets and degrees."""
@@ -55,12 +64,78 @@ def read(selection: Selection, compression: str | None) -> AdjacencyFile:
     require_kernels(selection)
     path = Path(selection.path)
     base = str(path.with_suffix("") if path.suffix in WEBGRAPH_SUFFIXES else path)
+    if selection.packed and arc_columns(selection, weighted=False).source == [1]:
+        adjacency = _lists(base).packed()
+        names = common_crawl.names_beside(base, adjacency.n) or numbered(adjacency.n)
+        return AdjacencyFile(adjacency, names, arc_columns(selection, weighted=False))
     rows = decode(base)
     return read_rows(selection, rows, names=common_crawl.names_beside(base, rows.offsets.size - 1))
 
 
 def decode(base: str) -> Compressed:
     """Decode the successors of all vertices of a graph, given the name of its files without suffix."""
+    lists = _lists(base)
+    return Compressed(lists.offsets, lists.decoded(0, lists.bounds.size - 1), None)
+
+
+class Lists(NamedTuple):
+    """The lists of a graph, found but not decoded.
+
+    `positions`, `offsets`: First bit, and first arc, of each list, and the end of the last.
+    `bounds`: First vertex of each piece of work, and n; no list of a piece refers to another piece.
+    """
+
+    name: str
+    form: Format
+    graph: Any
+    positions: Integers
+    offsets: Integers
+    bounds: Integers
+
+    def decoded(self, first: int, last: int) -> Integers:
+        """Decode the lists of the pieces `first` to last - 1."""
+        form, bounds = self.form, self.bounds[first : last + 1]
+        # The kernel gets offsets in the range, and reads no others.
+        of_range = self.offsets[bounds[0] : bounds[-1] + 1]
+        begin, m = int(of_range[0]), int(of_range[-1] - of_range[0])
+        # Intervals as pairs of numbers, and a copy of the successors.
+        widest = int(np.diff(of_range).max(initial=0))
+        parts, width = min(this_machine().threads_for(m), bounds.size - 1), (3 if form.shortest == 1 else 2) * widest
+        dtype = index_dtype(form.n)
+        # Of the scratch memory of other parts few pages are touched.
+        check_memory(dtype.itemsize * (m + width), f"{self.name} has {m:,} arcs")
+        indices, scratch = np.empty(m, dtype), np.empty((parts, width), dtype)
+        faults = np.zeros((bounds.size - 1, 3), np.int64)
+        of_range -= begin
+        kernels.decode(
+            self.graph, form.codes, form.window, form.shortest, self.positions, self.offsets, bounds, indices, scratch,
+            faults,
+        )  # fmt: skip
+        of_range += begin
+        _refuse(self.name, faults)
+        return indices
+
+    def packed(self) -> Adjacency:
+        """Pack the lists as in-edges; about `RANGE` arcs at a time are in memory."""
+        if reason := too_many(self.form.n):
+            raise InvalidOptionError(reason)
+        n, m, bounds, out_degree = self.form.n, int(self.offsets[-1]), self.bounds, np.zeros(self.form.n, np.int64)
+        cuts = np.searchsorted(self.offsets[bounds], np.arange(0, m, RANGE), "right") - 1
+
+        def ranges() -> Iterator[Rows]:
+            for first, last in pairwise(np.unique([0, *cuts.tolist(), bounds.size - 1]).tolist()):
+                sources = self.decoded(first, last)
+                add_degrees(sources, out_degree[None])
+                row = int(bounds[first])
+                offsets = self.offsets[row : bounds[last] + 1]
+                yield Rows(offsets - offsets[0], sources, None, first=row, vertices=n)
+
+        rows = joined(ranges(), this_machine().threads_for(m))
+        return Adjacency(PackedInEdges(rows, out_degree, m))
+
+
+def _lists(base: str) -> Lists:
+    """Find the lists of a graph, and check their degrees."""
     form = _format(Properties.read(base + ".properties"))
     name, graph = base + ".graph", mapped(base + ".graph")
     n = form.n
@@ -83,21 +158,11 @@ def decode(base: str) -> Compressed:
         bounds = _pieces(positions)
     _refuse(name, faults)
     offsets = offsets_of(degrees)
-    m, widest = int(offsets[-1]), int(degrees.max(initial=0))
-    del degrees
+    m = int(offsets[-1])
     if m != form.m:
         raise InvalidEdgesError(f"{base}.properties announces {form.m:,} arcs, but {name} has {m:,}.")
-    # Intervals as pairs of numbers, and a copy of the successors.
-    parts, width = min(threads, bounds.size - 1), (3 if form.shortest == 1 else 2) * widest
-    size = index_dtype(n).itemsize
-    check_memory(size * (m + width), f"{name} has {m:,} arcs")  # of the other parts few pages are touched
     kernels.move_to_cuts(*file, positions, bounds)
-    indices = np.empty(m, index_dtype(n))
-    faults = np.zeros((bounds.size - 1, 3), np.int64)
-    scratch = np.empty((parts, width), indices.dtype)
-    kernels.decode(*file, form.shortest, positions, offsets, bounds, indices, scratch, faults)
-    _refuse(name, faults)
-    return Compressed(offsets, indices, None)
+    return Lists(name, form, graph, positions, offsets, bounds)
 
 
 def mapped(path: str) -> Any:

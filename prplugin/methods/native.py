@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from prplugin.cpu import library
-from prplugin.cpu.pull import Pull, norm_depth
+from prplugin.cpu.pull import Pull, norm_depth, packed_depth
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
@@ -14,7 +14,6 @@ from prplugin.methods.base import SeedsStep, Step, Sums
 from prplugin.numerics import Depth, StepRounding, depth_for, fan_in_for, group_sum_depth, rounding_depth
 from prplugin.options import validate_int
 from prplugin.types.arrays import Array, to_host
-from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Floats
 
 name = "native"
@@ -25,6 +24,7 @@ memory = Memory(
     # Ranks, contributions old and new, 7 rows of history and their products; inverse out-weights and the order of rows,
     # which the graph keeps.
     vertex=Size(4 * 8 + 7 * 4 + 3),
+    reads_packed=True,
     # 12 more rows of history.
     many_vertex=Size(12 * 4),
 )
@@ -79,12 +79,12 @@ def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
     return 40 * seeds * (5e-6 + (0.5e-9 * adjacency.m + 2e-9 * adjacency.n) / machine.threads)
 
 
-def rounding_of(problem: Problem) -> StepRounding:
-    """Return the rounding depths of a step of the compiled kernels."""
+def rounding_of(problem: Problem, row: int | None = None) -> StepRounding:
+    """Return the rounding depths of a step of the compiled kernels; `row` is that of the row sums of packed edges."""
     adjacency = problem.adjacency
     depth = norm_depth(adjacency.n)
     return StepRounding(
-        row=group_sum_depth(adjacency.largest_in_degree),
+        row=group_sum_depth(adjacency.largest_in_degree) if row is None else row,
         edge=adjacency.out_weight_depth + 4 if adjacency.weighted else 2,
         dangling=max(rounding_depth(adjacency.n), depth),
         vectors=problem.vector_depth,
@@ -99,20 +99,21 @@ class NativeStep(Step):
 
     def __init__(self, problem: Problem, threads: int) -> None:
         adjacency = problem.adjacency
-        offsets, sources, _ = adjacency.csc
+        packed = adjacency.edges.packed
         v = np.array([1.0 / adjacency.n]) if problem.personalization is None else problem.personalization
         self._pull = Pull(
-            Compressed(offsets, sources, adjacency.normalized_weights),
-            adjacency.row_order,
+            adjacency.csc._replace(weights=adjacency.normalized_weights) if packed is None else packed,
+            adjacency.row_order if packed is None else None,
             adjacency.inverse_out_weight,
             v if problem.dangling is None else problem.dangling,
             (1 - problem.alpha) * v,
             problem.alpha,
-            fan_in_for(adjacency.largest_in_degree),
+            fan_in_for(adjacency.largest_in_degree) if packed is None else 0,
             threads,
         )
         self._depth = depth_for(problem.alpha)
-        self.rounding = self._in_float64 = rounding_of(problem)
+        row = None if packed is None else packed_depth(adjacency.m)
+        self.rounding = self._in_float64 = rounding_of(problem, row)
         self._dtype = np.dtype("float64")
 
     def set_contribution_dtype(self, dtype: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prplugin.cpu.packing import PIECE
+from prplugin.cpu.packing import PIECE, bits_of
 from prplugin.errors import InvalidEdgesError, MethodUnavailableError
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
@@ -18,10 +18,10 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.engines.packed import COLUMNS, GROUP, Rows, bits_of, row_begins, too_many
+from prplugin.methods.engines.packed import COLUMNS, GROUP, Rows, row_begins, too_many
 from prplugin.methods.engines.packed_step import THREADS, PackedStep, sum_kernels
 from prplugin.types.arrays import MemorySpace, namespace, to_device, to_host, to_memory
-from prplugin.types.edges import MAX_NARROW, Floats, GroupedEdges, Integers
+from prplugin.types.edges import MAX_NARROW, Floats, GroupedEdges, Integers, PackedRows
 
 name = "packed"
 runs_on = "gpu"
@@ -45,6 +45,7 @@ memory = Memory(
     many_vertex=gpu_pull.MEMORY.many_vertex,
     preparing_edge=Size(PART_BYTES, weight=4),
     preparing_edges=PART,
+    reads_packed=True,
 )
 
 
@@ -67,7 +68,7 @@ def prepare(problem: Problem, machine: Machine) -> Step:
     """Group the edges by target, sort each row by source, and pack the edges on the GPU, part by part.
 
     Where sources are scattered, vertices are sorted by out-degree. Edges of a graph in host memory are copied by part.
-    Edges that were packed when they were read stay as they are.
+    Edges that were packed when they were read stay as they are, and those packed on the host are copied as they are.
     """
     adjacency = problem.adjacency
     if adjacency.packed_only:
@@ -84,6 +85,10 @@ def prepare(problem: Problem, machine: Machine) -> Step:
 
 def _packed(adjacency: Adjacency) -> tuple[PackedEdges, Floats]:
     """Return the packed edges of a graph, and the out-weights in their order of the vertices."""
+    if (packed := adjacency.edges.packed) is not None:
+        edges = PackedEdges(adjacency.n, weighted=False, disjoint=True)
+        edges.copy(packed, adjacency.m)
+        return edges, to_device(adjacency.out_weight)
     rows, m = Rows(*adjacency.csc), adjacency.m
     if m > SAMPLES * SAMPLE_EDGES and sectors_per_edge(rows.sources) > SCATTERED:
         rows = rows.by_out_degree(group_sizes(rows.sources, rows.n))
@@ -214,21 +219,33 @@ class PackedEdges(GroupedEdges):
         arrays = cupy.asarray(offsets), data, self.out_degree
         runtime.launch(kernel, pieces, threads, *common, *arrays, None, None)
 
-        first = self.parts[-1].first + self.parts[-1].pieces if self.parts else 0
-        start = 0 if self._disjoint else first
-        table = np.empty((pieces, COLUMNS), np.int64)
-        table[:, 0] = data.data.ptr + offsets
-        table[:, 1] = sizes
-        table[:, 2] = np.arange(0, m, PIECE)
+        firsts = np.arange(0, m, PIECE)
         if normalized_weights is not None:
-            table[:, 2] += normalized_weights.data.ptr // normalized_weights.itemsize
-        table[:, 3] = rows
-        table[:, 4] = first + row_begins(rows, (rows == before) & (np.arange(pieces) > 0))
+            firsts += normalized_weights.data.ptr // normalized_weights.itemsize
+        columns = data.data.ptr + offsets, sizes, firsts, rows
+        self._hold(data, columns, (rows == before) & (np.arange(pieces) > 0), bits, base)
+        self.m += m
+
+    def copy(self, packed: PackedRows, m: int) -> None:
+        """Add the m edges of a graph that are packed on the host."""
+        if not m:
+            return
+        data: Any = cupy.asarray(packed.data)
+        begins, continued = packed.begins, packed.rows < 0
+        rows = np.where(continued, ~packed.rows, packed.rows)
+        firsts = np.zeros_like(rows)  # only weights have any
+        self._hold(data, (data.data.ptr + begins[:-1], np.diff(begins), firsts, rows), continued, bits_of(self.n), 0)
+        self.m += m
+
+    def _hold(self, data: Integers, columns: tuple[Integers, ...], continued: Integers, bits: int, base: int) -> None:
+        """Keep packed pieces as a part, given the first columns of their table."""
+        first = self.parts[-1].first + self.parts[-1].pieces if self.parts else 0
+        start, pieces = 0 if self._disjoint else first, continued.size
+        table = np.stack([*columns, first + row_begins(columns[3], continued)], axis=1)
         self._arrays.append(data)
         self._tables.append(table)
         self.parts[-1 if self._disjoint else len(self.parts) :] = [Part(start, first + pieces - start, bits, base)]
-        self.largest = max(self.largest, int(sizes.max()))
-        self.m += m
+        self.largest = max(self.largest, int(columns[1].max()))
 
     def table(self) -> Integers:
         """Return the table of streamed.cu, with addresses for offsets."""

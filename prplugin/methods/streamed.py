@@ -132,7 +132,7 @@ class StreamedPull:
             self.data = _split(_in_file(chain.from_iterable(chunks), np.uint8, self._directory), chunker.sizes)
         self._chunks, self._edges = chunker.first_pieces, chunker.edges
         self._count = self._chunks[-1]
-        self._bits, self._largest = packed.bits_of(adjacency.n), chunker.largest
+        self._bits, self._largest = packing.bits_of(adjacency.n), chunker.largest
         self._pieces = cupy.asarray(chunker.table())
         self._partials = cupy.empty((self._count, 4))
         self.chunk_stream: _ChunkStream | None = None

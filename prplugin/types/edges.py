@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,19 @@ memory.
 
 ANY = 5e-324, sys.float_info.max
 """Least and greatest positive float64: an extent that holds for any weights."""
+
+
+class PackedRows(NamedTuple):
+    """Packed in-edges on the host, in the format of streamed.cu, in pieces of consecutive rows.
+
+    `data` (array of uint8): The pieces, and at least `prplugin.cpu.packing.SPARE` more bytes.
+    `begins` (array of int64): Offset of each piece in `data`, and the end of the last.
+    `rows` (array of int64): Row of the first edge of each piece; ~row if the row begins in an earlier piece.
+    """
+
+    data: Any
+    begins: Integers
+    rows: Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +61,7 @@ class Edges:
     times: Floats | None = None
     roundings: int = 0
     packed_only: ClassVar[bool] = False
+    packed: ClassVar[PackedRows | None] = None
 
     @property
     def m(self) -> int:
@@ -94,8 +108,10 @@ class GroupedEdges:
 
     `spilled`: Whether the edges were moved to the host because their frame's GPU lacks memory for them.
     `packed_only`: Whether they are `prplugin.methods.packed.PackedEdges`.
+    `packed`: The edges in packed form on the host, if they are stored so; `in_edges` are then unpacked on first access.
     """
 
+    packed: PackedRows | None = None
     packed_only: ClassVar[bool] = False
     spilled = False
     roundings = 0

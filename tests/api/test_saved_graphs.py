@@ -362,7 +362,7 @@ def test_foreign_folders(tmp_path, folder):
         assert "Graph.load reads the folders of Graph.save" in error_message(lambda p=path: prplugin.Graph.load(p))
     manifest = json.loads((folder / "manifest.json").read_text())
     for text, expected in [
-        (json.dumps(manifest | {"version": 2}), "version 2, and this prplugin reads version 1. Update prplugin"),
+        (json.dumps(manifest | {"version": 3}), "version 3, and this prplugin reads versions 1 and 2. Update prplugin"),
         (json.dumps(manifest | {"version": None}), "version None"),
         (json.dumps(manifest | {"format": "other"}), "has the format 'other'"),
         ("[]", "no object"),

@@ -22,6 +22,7 @@ import prplugin
 from prplugin.cpu import packing, pull
 from prplugin.cpu import webgraph as kernels_of_webgraph
 from prplugin.cpu.library import VARIABLES, Kernel
+from prplugin.methods.engines.packed import Rows, joined
 
 SIZES = [0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 255, 256, 257, 1000, 5000]
 """With widths of vectors and sizes of blocks, plus and minus one."""
@@ -64,13 +65,42 @@ def iterate(draw: Draw) -> dict[str, Any]:
     offsets, sources = draw.rows(n, n, "I")
     period, cycles = draw.one_of((0, 0), (2, 1), (5, 2), (8, 2)) if draw.has_optional else (0, 0)
     history = ... if cycles else None
-    return {
-        "n": n, "m": sources.size, "budget": 40, "rows": max(period * cycles + cycles - 1, 0), "offsets": offsets,
-        "sources": sources, "target": np.full(draw.one_of(1, size), 1 / size),
+    unpacked = {"data": None, "begins": None, "piece_rows": None, "packed_sums": None, "continued": None, "bits": 0}
+    if draw.types["I"] == "i4" and draw.one_of(0, 1) and draw.has_optional:
+        known = packed_rows(offsets, sources) | {"offsets": None, "sources": None, "weights": None, "order": None}
+    else:
+        known = unpacked | {"offsets": offsets, "sources": sources, "order": pull.order_rows(offsets, 1)}
+    return known | {
+        "n": n, "m": sources.size, "budget": 40, "rows": max(period * cycles + cycles - 1, 0), "target": np.full(draw.one_of(1, size), 1 / size),
         "teleport": np.full(draw.one_of(1, size), 0.15 / size), "alpha": 0.85, "fan_in": 32, "memory": np.zeros(704),
         "norm": 1.0, "goal": draw.one_of(-1.0, 1e-6), "period": period, "cycles": cycles,
-        "order": pull.order_rows(offsets, 1),
         "history": history, "scratch": history,
+    }  # fmt: skip
+
+
+def packed_rows(offsets: Any, sources: Any) -> dict[str, Any]:
+    """Return packed edges by the names of arguments of kernels."""
+    n = offsets.size - 1
+    rows = joined([Rows(offsets, sources, None)], 1)
+    return {
+        "data": rows.data, "begins": rows.begins, "piece_rows": rows.rows, "bits": packing.bits_of(n),
+        "bytes": rows.data.size, "pieces": rows.rows.size, "packed_sums": np.zeros(n), "continued": np.zeros(rows.rows.size),
+    }  # fmt: skip
+
+
+def unpack_pieces(draw: Draw) -> dict[str, Any]:
+    offsets, sources = draw.rows(draw.size, draw.size, "i4")
+    known = packed_rows(offsets, sources)
+    data, begins = known["data"], known["begins"][:-1]
+    firsts = np.append(0, np.cumsum(data[begins] + 256 * data[begins + 1].astype("i8")))
+    damaged = draw.one_of(0, 1)
+    if damaged and sources.size:
+        data = data.copy()
+        data[draw.integers(data.size, 20)] = draw.integers(256, 20)
+    is_given = draw.one_of(..., None)
+    return known | {
+        "n": draw.size, "rows": known["piece_rows"], "data": data, "firsts": firsts, "m": sources.size, "sources": is_given,
+        "in_degrees": None if is_given is None else np.zeros(draw.size, "i8"),
     }  # fmt: skip
 
 
@@ -79,7 +109,8 @@ def order_rows(draw: Draw) -> dict[str, Any]:
 
 
 def step_rows(draw: Draw) -> dict[str, Any]:
-    known = {name: value for name, value in iterate(draw).items() if name in ("n", "m", "offsets", "sources", "target")}
+    n, (offsets, sources) = draw.size, draw.rows(draw.size, draw.size, "I")
+    known = {"n": n, "m": sources.size, "offsets": offsets, "sources": sources, "target": np.full(1, 1 / max(n, 1))}
     more = {"all": draw.size, "teleport": np.full(1, 0.1), "alpha": 0.85, "fan_in": 32, "dangling": 0.1}
     return known | more
 
@@ -369,6 +400,7 @@ INPUTS = {
     "sum_runs": sum_runs,
     "sort_rows": sort_rows,
     "pack_parts": pack_parts,
+    "unpack_pieces": unpack_pieces,
 }
 
 WITH_OFFSETS = ["iterate"]

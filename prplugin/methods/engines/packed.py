@@ -1,8 +1,8 @@
-"""Packed edges: their format, that of streamed.cu, and compression on the host, in parts, for `streamed`."""
+"""Packed edges: their format, that of streamed.cu, and compression on the host, in parts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -10,13 +10,16 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from prplugin.cpu import packing
-from prplugin.cpu.packing import PIECE
+from prplugin.cpu.packing import PIECE, bits_of
 from prplugin.cpu.sorting import offsets_of
 from prplugin.cpu.threads import Piece
+from prplugin.errors import InvalidOptionError
 from prplugin.graph import adjacency
-from prplugin.graph.adjacency import group_sizes
+from prplugin.graph.adjacency import Adjacency, group_sizes
+from prplugin.graph.packed import PackedInEdges
+from prplugin.machine import this_machine
 from prplugin.types.arrays import namespace
-from prplugin.types.edges import Floats, Integers
+from prplugin.types.edges import Floats, Integers, PackedRows
 
 GROUP = 8
 """Numbers per group, as in streamed.cu."""
@@ -42,6 +45,8 @@ class Rows(NamedTuple):
     weights: Floats | None
     order: Integers | None = None  # the vertex at each new position; None: vertices keep their positions
     position: Integers | None = None  # the new position of each vertex
+    first: int = 0  # row of the graph, if these are some of its rows
+    vertices: int | None = None  # number of vertices of the graph, likewise
 
     @property
     def n(self) -> int:
@@ -73,6 +78,33 @@ def packed(rows: Rows, threads: int) -> Iterator[Packed]:
         yield from _packed(rows, parts, threads)
 
 
+def packed_graph(adjacency: Adjacency) -> Adjacency:
+    """Return a graph with its edges packed on the host; raise InvalidOptionError if they are weighted or too wide."""
+    if adjacency.edges.packed is not None:
+        return adjacency
+    if adjacency.weighted:
+        raise InvalidOptionError("packed edges have no weights, and these have: omit packed=True or the weights.")
+    if reason := too_many(adjacency.n):
+        raise InvalidOptionError(reason)
+    adjacency = adjacency.on("host")
+    rows = joined([Rows(*adjacency.csc)], this_machine().threads_for(adjacency.m))
+    return Adjacency(PackedInEdges(rows, adjacency.out_weight.astype(np.int64), adjacency.m))
+
+
+def joined(ranges: Iterable[Rows], threads: int) -> PackedRows:
+    """Pack consecutive ranges of the rows of a graph; one range is in memory at a time."""
+    data, begins, firsts, size = [], [], [], 0
+    for some in ranges:
+        for part in packed(some, threads):
+            data.append(part.data)
+            begins.append(part.begins[:-1] + size)
+            firsts.append(np.where(part.continued, ~(part.rows + some.first), part.rows + some.first))
+            size += part.data.size
+    data.append(np.zeros(packing.SPARE, np.uint8))
+    none = np.empty(0, np.int64)
+    return PackedRows(np.concatenate(data), np.concatenate([*begins, [size]]), np.concatenate([none, *firsts]))
+
+
 def normalized_weights(rows: Rows, out_weight: Floats, dtype: DTypeLike, threads: int) -> Iterator[Floats]:
     """Yield the normalized weights w / W in the order of the packed edges; 0 for a dangling source, whose W is 0.
 
@@ -94,11 +126,6 @@ def row_begins(rows: Integers, continued: Any) -> Integers:
 def too_many(n: int) -> str | None:
     """Return why the edges of a graph of n vertices cannot be packed, or None."""
     return f"{n:,} vertices are too many: packed edges store positions in 31 bits." if n > 2**31 else None
-
-
-def bits_of(n: int) -> int:
-    """Return the number of bits of a position among n vertices."""
-    return max(1, (n - 1).bit_length())
 
 
 def choose_order(rows: Rows, threads: int) -> Rows:
@@ -151,7 +178,7 @@ def _packed(rows: Rows, parts: list[Piece], threads: int) -> list[Packed]:
     shifts = np.repeat([first for first, _ in parts] - places[:-1], [part.size for part in begins])
     found = []
     for (data, table), shift, (begin, end) in zip(
-        packing.pack(starts, sources, bits_of(rows.n), cuts, threads),
+        packing.pack(starts, sources, bits_of(rows.vertices or rows.n), cuts, threads),
         shifts.tolist(),
         pairwise(cuts.tolist()),
         strict=True,

@@ -1,0 +1,195 @@
+"""Packed edges on the CPU: ranked by `native` from a mapped file, beside its plain edges.
+
+"bytes per edge" counts the packed edges and the table of their pieces; plain edges take 4, and 8 per vertex. "plain"
+and "packed" are an iteration, with contributions in the type named, in turn on the same threads; "ratio" is that of the
+medians. The last graphs are as `python -m benchmarks crawl` has them, of 35 edges per vertex, three quarters of them
+local, generated in pieces and packed as they come, so that no more than a few pieces are ever unpacked; "packing s" has
+the generation. They are saved, and another process, whose address space is limited to "limit GB", loads and ranks
+them: "ranking s" has the checks of the file, "peak GB" is its largest resident set, the mapped file included.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import prplugin
+from benchmarks.generate import rmat
+from prplugin.cpu.group import add_degrees
+from prplugin.cpu.sorting import offsets_of
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.packed import PackedInEdges
+from prplugin.graph.problem import Problem
+from prplugin.io.adjacency import numbered
+from prplugin.local import LocalGraph
+from prplugin.machine import this_machine
+from prplugin.methods.engines.packed import Rows, joined, packed_graph
+from prplugin.methods.native import NativeStep
+
+__all__ = ["COLUMNS", "rows"]
+
+COLUMNS = (
+    "graph", "threads", "vertices", "edges", "bytes per edge", "packing s", "plain ms float64", "packed ms float64",
+    "ratio float64", "plain ms float32", "packed ms float32", "ratio float32", "limit GB", "ranking s", "iterations",
+    "peak GB", "error bound",
+)  # fmt: skip
+
+EMPTY = dict.fromkeys(COLUMNS, "")
+
+STEP = 1 << 16
+"""Targets per generated piece, of some 2.3 million edges."""
+
+RUNS, STEPS = 9, 5
+
+LIMIT = 16e9
+
+# The `ru_maxrss` of a new process is at least that of its parent, so its own peak is read from /proc.
+RANK = r"""
+import json, re, resource, sys, time
+resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]),) * 2)
+began = time.perf_counter()
+import prplugin
+ranking = prplugin.Graph.load(sys.argv[1]).rank(top=10)
+print(json.dumps({
+    "ranking s": time.perf_counter() - began, "iterations": ranking.iterations, "error bound": ranking.error_bound,
+    "peak GB": int(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1]) * 1024 / 1e9,
+}))
+"""
+
+
+def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
+    """Yield a row per graph; PRPLUGIN_MAPPED_EDGES is the number of edges of the largest."""
+    threads = this_machine().threads
+    graphs: dict[str, Callable[[], prplugin.Graph]] = {}
+    if data is not None and (crawl := data / "webgraph" / "cnr-2000.graph").exists():
+        graphs["cnr-2000"] = lambda: prplugin.Graph.from_file(crawl)
+    graphs["R-MAT 16" if quick else "R-MAT 20"] = lambda: prplugin.Graph(rmat(16 if quick else 20))
+    for name, make in graphs.items():
+        yield EMPTY | {"graph": name, "threads": threads, **_compared(make()._graph.adjacency, threads)}
+    small = 1_000_000 if quick else 30_000_000
+    adjacency, seconds = packed_crawl(small, threads)
+    plain = Adjacency.of(adjacency.csc, by_target=True)
+    yield EMPTY | {"graph": "crawl", "threads": threads, **_compared(plain, threads), "packing s": seconds}
+    del adjacency, plain
+    if not quick:
+        yield EMPTY | {
+            "graph": "crawl",
+            "threads": threads,
+            **_ranked(int(os.environ.get("PRPLUGIN_MAPPED_EDGES", "300_000_000")), threads),
+        }
+
+
+def _compared(adjacency: Adjacency, threads: int) -> dict[str, Any]:
+    """Time iterations on plain and on packed edges, in turn."""
+    began = time.perf_counter()
+    packed = packed_graph(adjacency)
+    row = _described(packed, time.perf_counter() - began)
+    steps = {
+        "plain": NativeStep(Problem(adjacency, 0.85), threads),
+        "packed": NativeStep(Problem(packed, 0.85), threads),
+    }
+    for dtype in ("float64", "float32"):
+        seconds: dict[str, list[float]] = {name: [] for name in steps}
+        for step in steps.values():
+            step.set_contribution_dtype(dtype)
+            step.start(1.0 / adjacency.n)
+            step.repeat(-1.0, 2)
+        for _ in range(RUNS):
+            for name, step in steps.items():
+                began = time.perf_counter()
+                step.repeat(-1.0, STEPS)
+                seconds[name].append((time.perf_counter() - began) / STEPS)
+        for name, samples in seconds.items():
+            row[f"{name} ms {dtype}"] = 1e3 * statistics.median(samples)
+            row[f"samples {name} {dtype}"] = samples
+        row[f"ratio {dtype}"] = row[f"packed ms {dtype}"] / row[f"plain ms {dtype}"]
+    return row
+
+
+def _ranked(edges: int, threads: int) -> dict[str, Any]:
+    """Rank a generated graph from a file in another process, of limited memory."""
+    adjacency, seconds = packed_crawl(edges, threads)
+    row = _described(adjacency, seconds)
+    row["peak GB packing"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    graph = LocalGraph(adjacency, numbered(adjacency.n), "", time.perf_counter(), lasting=True)
+    with tempfile.TemporaryDirectory() as folder:
+        prplugin.Graph._of(graph).save(Path(folder) / "graph")
+        step = NativeStep(Problem(adjacency, 0.85), threads)
+        for dtype in ("float64", "float32"):
+            step.set_contribution_dtype(dtype)
+            step.start(1.0 / adjacency.n)
+            samples = []
+            for _ in range(4):
+                began = time.perf_counter()
+                step.repeat(-1.0, 1)
+                samples.append(time.perf_counter() - began)
+            row[f"packed ms {dtype}"] = 1e3 * statistics.median(samples[1:])
+        del step, graph, adjacency
+        command = [sys.executable, "-c", RANK, f"{folder}/graph", str(int(LIMIT))]
+        found = subprocess.run(command, capture_output=True, check=False, text=True)
+        if found.returncode:
+            raise RuntimeError(found.stderr)
+    return {**row, "limit GB": LIMIT / 1e9, **json.loads(found.stdout)}
+
+
+def _described(packed: Adjacency, seconds: float) -> dict[str, Any]:
+    held = packed.edges.packed
+    assert held is not None
+    size = sum(array.nbytes for array in held)
+    return {"vertices": packed.n, "edges": packed.m, "bytes per edge": size / packed.m, "packing s": seconds}
+
+
+def packed_crawl(edges: int, threads: int) -> tuple[Adjacency, float]:
+    """Generate a graph of about so many edges by target, pack it piece by piece, and return the seconds of both."""
+    n = max(edges // 35 // 4 * 4, 8)
+    out_degrees, m, began = np.zeros((min(threads, 4), n), np.int32), 0, time.perf_counter()
+
+    def ranges() -> Iterator[Rows]:
+        nonlocal m
+        with ThreadPoolExecutor(threads) as pool:
+            firsts, ahead = iter(range(0, n, STEP)), list[Future[tuple[Any, Any]]]()
+            ahead += [pool.submit(piece, first, n) for first, _ in zip(firsts, range(2 * threads), strict=False)]
+            begin = 0
+            while ahead:
+                offsets, sources = ahead.pop(0).result()
+                ahead += [pool.submit(piece, first, n) for first, _ in zip(firsts, range(1), strict=False)]
+                add_degrees(sources, out_degrees)
+                m += sources.size
+                yield Rows(offsets, sources, None, first=begin, vertices=n)
+                begin += STEP
+
+    rows = joined(ranges(), threads)
+    return Adjacency(PackedInEdges(rows, out_degrees.sum(axis=0), m)), time.perf_counter() - began
+
+
+def piece(first: int, n: int) -> tuple[Any, Any]:
+    """Return offsets and sources of the targets from `first` on: the distributions of `benchmarks.crawl`."""
+    random, count, groups = np.random.default_rng([1, first]), min(STEP, n - first), n // 4
+    # In-degrees by a Pareto law of mean 35. One in four consecutive vertices has out-edges.
+    in_degree = np.minimum(n // 10 + 1, 4.07 * (1 - random.random(count)) ** (-1 / 1.1)).astype(np.int64)
+    offsets = offsets_of(in_degree)
+    m = int(offsets[-1])
+    place = np.repeat(np.arange(first, first + count) // 4, in_degree)
+    # Three quarters near the target, at distances that grow with its in-degree; the others by a power law, scattered.
+    distance = (np.repeat(8.0 + in_degree, in_degree) * (np.exp2(6 * random.random(m, np.float32)) - 1)).astype(
+        np.int64
+    )
+    bits = random.integers(0, 32, m, np.uint8)
+    place += np.where(bits & 1, distance, -distance)
+    far = np.flatnonzero((bits & 6) == 0)
+    place[far] = (random.random(far.size) ** 3 * groups).astype(np.int64) * 2654435761
+    place %= groups
+    sources = (4 * place + ((place * 0x9E3779B1) >> 16 & 3)).astype(np.int32)
+    return offsets, sources
