@@ -104,7 +104,7 @@ class Kernel:
         self.variables = list(dict.fromkeys(each.dtype for each in self.parameters if each.dtype in VARIABLES))
         self._sizes = list(dict.fromkeys(size for each in self.parameters for size, *_ in each.dimensions if size))
 
-    def __call__(self, *arguments: Any) -> int:
+    def __call__(self, *arguments: object) -> int:
         """Check the arguments and call the kernel without the interpreter's lock; return its result."""
         found: int = self._checked_call(*arguments)
         if found == INTERRUPTED:
@@ -121,40 +121,26 @@ class Kernel:
         for index, (each, argument) in enumerate(zip(self.parameters, arguments, strict=True)):
             if each.is_array:
                 failed = f"fail({index}, {argument}, locals())"
-                checks = [
-                    *each.checks(argument, sizes, types, failed),
-                    f"{argument} = pointer_at(id({argument}) + HEADER)",
-                ]
-                checks = (
-                    [f"if {argument} is not None:", *("    " + line for line in checks)] if each.optional else checks
-                )
-                lines += ["    " + line for line in checks]
+                lines.append(f"    if {argument} is not None:" if each.optional else "    if True:")
+                lines += [f"        {line}" for line in each.checks(argument, sizes, types, failed)]
+                lines.append(f"        {argument} = pointer_at(id({argument}) + HEADER)")
         key = "".join(f"{name} or {VARIABLES[variable][0]!r}, " for variable, name in types.items())
-        lines.append(f"    found = functions.get(({key})) or load({key})")
-        lines.append(f"    return found({', '.join([*(f'{size} or 0' for size in sizes.values()), *arguments])})")
+        lines.append(f"    return load({key})({', '.join([*(f'{size} or 0' for size in sizes.values()), *arguments])})")
         names: dict[str, Any] = {
-            "fail": self._fail, "load": self._load, "functions": self._functions, "dtypes": DTYPES,
-            "ndarray": np.ndarray, "pointer_at": ctypes.c_void_p.from_address, "HEADER": HEADER,
+            "fail": self._fail, "load": cache(self._load), "dtypes": DTYPES, "ndarray": np.ndarray,
+            "pointer_at": ctypes.c_void_p.from_address, "HEADER": HEADER,
         }  # fmt: skip
         exec("\n".join(lines), names)  # of declarations in this package alone
         call: Callable[..., int] = names["call"]
         return call
 
-    @cached_property
-    def _functions(self) -> dict[tuple[str, ...], Any]:
-        return {}
-
     def _load(self, *variant: str) -> Any:
         function = getattr(library(), "_".join((self.name, *variant)))
         function.restype = ctypes.c_int64
-        function.argtypes = [
-            *(ctypes.c_int64 for _ in self._sizes),
-            *(parameter.ctype for parameter in self.parameters),
-        ]
-        self._functions[variant] = function
+        function.argtypes = [ctypes.c_int64] * len(self._sizes) + [parameter.ctype for parameter in self.parameters]
         return function
 
-    def _fail(self, index: int, argument: Any, known: dict[str, Any]) -> NoReturn:
+    def _fail(self, index: int, argument: object, known: dict[str, Any]) -> NoReturn:
         """Raise TypeError for the argument of a parameter; `known` has the sizes and types of those before."""
         each = self.parameters[index]
         if not isinstance(argument, np.ndarray):
