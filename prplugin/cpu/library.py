@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import ctypes
 import platform
+import re
 from collections.abc import Callable
 from functools import cache, cached_property
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -87,9 +88,6 @@ def is_available() -> bool:
 class Kernel:
     """A function of the library, for each combination of types.
 
-    Calls go through a Python function that is generated from the declarations: a loop over them takes several times as
-    long as a small kernel.
-
     Parameters
     ----------
     name : str
@@ -113,6 +111,7 @@ class Kernel:
 
     @cached_property
     def _checked_call(self) -> Callable[..., int]:
+        """Function generated from the declarations: a loop over them takes several times as long as a small kernel."""
         sizes = {size: f"size_{size}" for size in self._sizes}
         types = {variable: f"type_{variable}" for variable in self.variables}
         arguments = [f"a_{each.name}" for each in self.parameters]
@@ -155,16 +154,8 @@ class Kernel:
         raise TypeError(f"argument {each.name} of the kernel {self.name} {why}")
 
 
-class _Dimension(NamedTuple):
-    """A length: the size of a name (0 for ""), over `divisor` and rounded up, plus `more`."""
-
-    name: str
-    more: int
-    divisor: int
-
-
 class _Parameter:
-    """One parameter of a kernel."""
+    """One parameter of a kernel; its `dimensions` are a size's name or "", what is added, and a divisor, rounded up."""
 
     def __init__(self, declared: str) -> None:
         self.name, kind = declared.split(":")
@@ -174,14 +165,8 @@ class _Parameter:
         self.variants = VARIABLES.get(kind, (kind,))
         self.written, self.optional = "!" in shape, "?" in shape
         self.flags = CONTIGUOUS_AND_ALIGNED | WRITABLE * self.written
-        self.dimensions: list[_Dimension] = []
-        for size in shape.partition("]")[0].split(",") if shape else ():
-            name, sign, number = size.partition("/" if "/" in size else "+")
-            if name.isdigit():
-                name, number = "", name
-            self.dimensions.append(
-                _Dimension(name, 0 if sign == "/" else int(number or 0), int(number) if sign == "/" else 1)
-            )
+        sizes = re.findall(r"([a-z_]*)\+?(\d*)(?:/(\d+))?[,\]]", shape)
+        self.dimensions = [(name, int(more or 0), int(divisor or 1)) for name, more, divisor in sizes]
         self.ctype: Any = ctypes.c_void_p if self.is_array else ctypes.c_double if kind == "f8" else ctypes.c_int64
 
     def checks(self, argument: str, sizes: dict[str, str], types: dict[str, str], failed: str) -> list[str]:

@@ -19,7 +19,6 @@ def rounding_depth(terms: int, fan_in: int = FAN_IN) -> int:
     return additions + max(terms - 1, 0)
 
 
-@lru_cache(1024)
 def fan_in_for(longest: int) -> int:
     """Return the number of terms, and of sums, added at a time, such that three levels reach `longest` terms."""
     fan_in = FAN_IN
@@ -28,7 +27,6 @@ def fan_in_for(longest: int) -> int:
     return fan_in
 
 
-@lru_cache(1024)
 def group_sum_depth(longest: int) -> int:
     """Return the rounding depth of a sum of up to `longest` terms by `GroupSums`, or by kernels of the same order.
 
