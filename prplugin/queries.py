@@ -69,6 +69,9 @@ class SeedRanks:
         return left
 
     def _store(self, which: Integers, ranks: Any, rows: Any) -> None:
+        if which.size == self._seeds.count and type(ranks) is np.ndarray and ranks.flags.c_contiguous:
+            self.ranks, self.rows = ranks, rows  # of the only batch, which nothing overwrites
+            return
         if self.ranks is None:
             shape = self._seeds.count, ranks.shape[1]
             self.ranks = namespace(ranks).empty(shape, ranks.dtype)

@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import ctypes
 import platform
+import re
 from collections.abc import Callable
 from functools import cache, cached_property
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -87,9 +88,6 @@ def is_available() -> bool:
 class Kernel:
     """A function of the library, for each combination of types.
 
-    Calls go through a Python function that is generated from the declarations: a loop over them takes several times as
-    long as a small kernel.
-
     Parameters
     ----------
     name : str
@@ -104,7 +102,7 @@ class Kernel:
         self.variables = list(dict.fromkeys(each.dtype for each in self.parameters if each.dtype in VARIABLES))
         self._sizes = list(dict.fromkeys(size for each in self.parameters for size, *_ in each.dimensions if size))
 
-    def __call__(self, *arguments: Any) -> int:
+    def __call__(self, *arguments: object) -> int:
         """Check the arguments and call the kernel without the interpreter's lock; return its result."""
         found: int = self._checked_call(*arguments)
         if found == INTERRUPTED:
@@ -113,6 +111,7 @@ class Kernel:
 
     @cached_property
     def _checked_call(self) -> Callable[..., int]:
+        """Function generated from the declarations: a loop over them takes several times as long as a small kernel."""
         sizes = {size: f"size_{size}" for size in self._sizes}
         types = {variable: f"type_{variable}" for variable in self.variables}
         arguments = [f"a_{each.name}" for each in self.parameters]
@@ -121,40 +120,26 @@ class Kernel:
         for index, (each, argument) in enumerate(zip(self.parameters, arguments, strict=True)):
             if each.is_array:
                 failed = f"fail({index}, {argument}, locals())"
-                checks = [
-                    *each.checks(argument, sizes, types, failed),
-                    f"{argument} = pointer_at(id({argument}) + HEADER)",
-                ]
-                checks = (
-                    [f"if {argument} is not None:", *("    " + line for line in checks)] if each.optional else checks
-                )
-                lines += ["    " + line for line in checks]
+                lines.append(f"    if {argument} is not None:" if each.optional else "    if True:")
+                lines += [f"        {line}" for line in each.checks(argument, sizes, types, failed)]
+                lines.append(f"        {argument} = pointer_at(id({argument}) + HEADER)")
         key = "".join(f"{name} or {VARIABLES[variable][0]!r}, " for variable, name in types.items())
-        lines.append(f"    found = functions.get(({key})) or load({key})")
-        lines.append(f"    return found({', '.join([*(f'{size} or 0' for size in sizes.values()), *arguments])})")
+        lines.append(f"    return load({key})({', '.join([*(f'{size} or 0' for size in sizes.values()), *arguments])})")
         names: dict[str, Any] = {
-            "fail": self._fail, "load": self._load, "functions": self._functions, "dtypes": DTYPES,
-            "ndarray": np.ndarray, "pointer_at": ctypes.c_void_p.from_address, "HEADER": HEADER,
+            "fail": self._fail, "load": cache(self._load), "dtypes": DTYPES, "ndarray": np.ndarray,
+            "pointer_at": ctypes.c_void_p.from_address, "HEADER": HEADER,
         }  # fmt: skip
         exec("\n".join(lines), names)  # of declarations in this package alone
         call: Callable[..., int] = names["call"]
         return call
 
-    @cached_property
-    def _functions(self) -> dict[tuple[str, ...], Any]:
-        return {}
-
     def _load(self, *variant: str) -> Any:
         function = getattr(library(), "_".join((self.name, *variant)))
         function.restype = ctypes.c_int64
-        function.argtypes = [
-            *(ctypes.c_int64 for _ in self._sizes),
-            *(parameter.ctype for parameter in self.parameters),
-        ]
-        self._functions[variant] = function
+        function.argtypes = [ctypes.c_int64] * len(self._sizes) + [parameter.ctype for parameter in self.parameters]
         return function
 
-    def _fail(self, index: int, argument: Any, known: dict[str, Any]) -> NoReturn:
+    def _fail(self, index: int, argument: object, known: dict[str, Any]) -> NoReturn:
         """Raise TypeError for the argument of a parameter; `known` has the sizes and types of those before."""
         each = self.parameters[index]
         if not isinstance(argument, np.ndarray):
@@ -169,16 +154,8 @@ class Kernel:
         raise TypeError(f"argument {each.name} of the kernel {self.name} {why}")
 
 
-class _Dimension(NamedTuple):
-    """A length: the size of a name (0 for ""), over `divisor` and rounded up, plus `more`."""
-
-    name: str
-    more: int
-    divisor: int
-
-
 class _Parameter:
-    """One parameter of a kernel."""
+    """One parameter of a kernel; its `dimensions` are a size's name or "", what is added, and a divisor, rounded up."""
 
     def __init__(self, declared: str) -> None:
         self.name, kind = declared.split(":")
@@ -188,14 +165,8 @@ class _Parameter:
         self.variants = VARIABLES.get(kind, (kind,))
         self.written, self.optional = "!" in shape, "?" in shape
         self.flags = CONTIGUOUS_AND_ALIGNED | WRITABLE * self.written
-        self.dimensions: list[_Dimension] = []
-        for size in shape.partition("]")[0].split(",") if shape else ():
-            name, sign, number = size.partition("/" if "/" in size else "+")
-            if name.isdigit():
-                name, number = "", name
-            self.dimensions.append(
-                _Dimension(name, 0 if sign == "/" else int(number or 0), int(number) if sign == "/" else 1)
-            )
+        sizes = re.findall(r"([a-z_]*)\+?(\d*)(?:/(\d+))?[,\]]", shape)
+        self.dimensions = [(name, int(more or 0), int(divisor or 1)) for name, more, divisor in sizes]
         self.ctype: Any = ctypes.c_void_p if self.is_array else ctypes.c_double if kind == "f8" else ctypes.c_int64
 
     def checks(self, argument: str, sizes: dict[str, str], types: dict[str, str], failed: str) -> list[str]:

@@ -40,7 +40,7 @@ f64 sum_of_lanes(const f64* sums) {
     return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
-template <class Index, class Value> struct Pull {
+template <class Index> struct Pull {
     i64 n, blocks;
     const i64* offsets;
     const Index* sources;
@@ -51,7 +51,7 @@ template <class Index, class Value> struct Pull {
     f64 alpha;
     i64 fan_in;
     f64* ranks;
-    Value *contributions, *next;
+    f64 *contributions, *next;
     f64* sums;  // blocks x 3
     const u8* order;  // rows of each block by number of in-edges, as by order_rows; null: in their own order
     f64 dangling = 0;  // D(x)
@@ -116,7 +116,7 @@ template <class Index, class Value> struct Pull {
             f64 rank = alpha * row_sums[i] + added[i], move = rank - ranks[begin + i];
             if (moves) moves[begin + i] = f32(move);
             ranks[begin + i] = rank;
-            next[begin + i] = Value(rank * inverse[begin + i]);
+            next[begin + i] = rank * inverse[begin + i];
             move = fabs(move);
             change[lane] += move;
             largest[lane] = move > largest[lane] ? move : largest[lane];
@@ -143,7 +143,7 @@ template <class Index, class Value> struct Pull {
                 f64 z = ranks[i];
                 ranks[i] = z / norm;
                 if (jump) jump[i] = f32(jump[i] + (ranks[i] - z));
-                contributions[i] = Value(ranks[i] * inverse[i]);
+                contributions[i] = ranks[i] * inverse[i];
                 group_dangling += inverse[i] == 0 ? ranks[i] : 0.0;
             }
             to_dangling += group_dangling;
@@ -212,8 +212,8 @@ static_assert(sizeof(Memory) <= 8 * 704, "declared in pull.py");
 // Iterate until a plain step changes the ranks by at most `goal`, or `budget` steps are made; return their number.
 //
 // Each step writes its change to `changes`. If `norm` is not 0, the ranks are divided by it first.
-template <class Index, class Value>
-i64 iterate(Pull<Index, Value>& pull, Team& team, f64 norm, i64 budget, f64 goal, Memory& memory, f32* history,
+template <class Index>
+i64 iterate(Pull<Index>& pull, Team& team, f64 norm, i64 budget, f64 goal, Memory& memory, f32* history,
             f64* scratch, f64* changes) {
     Mixing& mixing = memory.mixing;
     auto& products = memory.products;
@@ -288,7 +288,7 @@ i64 iterate(Pull<Index, Value>& pull, Team& team, f64 norm, i64 budget, f64 goal
 }
 
 // Make one step; the sums of its blocks are left in `pull.sums`.
-template <class Index, class Value> i64 step(Pull<Index, Value>& pull, f32* moves, i64 threads) {
+template <class Index> i64 step(Pull<Index>& pull, f32* moves, i64 threads) {
     Team team(least(threads, pull.blocks));
     Shares blocks(team.count(), pull.blocks);
     blocks.divide([&](i64 block) { return pull.work_before(block); });
@@ -312,18 +312,18 @@ EXPORT order_rows(i64 n, const i64* offsets, u8* order, i64 threads) {
 
 // Make up to `budget` steps, mixed with moves in a history of `rows` rows. `memory` is kept between calls; with `norm`,
 // the iteration begins from the ranks divided by it. A period of 0 ends the mixing.
-#define DEFINE(index, Index, value, Value)                                                                             \
-    EXPORT iterate_##index##_##value(                                                                                  \
+#define DEFINE(index, Index)                                                                                           \
+    EXPORT iterate_##index(                                                                                            \
         i64 n, i64, i64, i64 pieces, i64 targets, i64 teleports, i64 rows, i64 budget, const i64* offsets,             \
         const Index* sources, const f64* weights, const u8* data, const i64* begins, const i64* piece_rows, i64 bits,  \
         f64* packed_sums, f64* continued, const f64* inverse, const f64* target, const f64* teleport, f64 alpha,       \
-        i64 fan_in, const u8* order, f64* ranks, Value* contributions, f64* sums, f64* kept, f64 norm, f64 goal, i64 period,       \
+        i64 fan_in, const u8* order, f64* ranks, f64* contributions, f64* sums, f64* kept, f64 norm, f64 goal, i64 period, \
         i64 cycles, f32* history, f64* scratch, f64* changes, i64 threads) {                                           \
         auto& memory = *reinterpret_cast<Memory*>(kept);                                                               \
         if (norm != 0) memory = {0, 0, 0, INFINITY, false, Mixing(period, cycles, rows), {}};                          \
         if (period == 0) memory.mixing = Mixing(), memory.mixes = false;                                               \
         i64 current = memory.current != 0, blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;                                 \
-        Pull<Index, Value> pull{                                                                                       \
+        Pull<Index> pull{                                                                                       \
             n,        blocks,        offsets,       sources, weights, inverse, target,                                 \
             teleport, targets > 0,   teleports > 0, alpha,   fan_in,  ranks,   contributions + current * n,            \
             contributions + !current * n, sums, order, memory.dangling,                                                \
@@ -336,8 +336,7 @@ EXPORT order_rows(i64 n, const i64* offsets, u8* order, i64 threads) {
         for (i64 block = 0; block < blocks; block++) memory.largest = most(memory.largest, sums[3 * block + 1]);       \
         return steps;                                                                                                  \
     }
-#define FOR_VALUES(index, Index) DEFINE(index, Index, f8, f64) DEFINE(index, Index, f4, f32)
-FOR_INDICES(FOR_VALUES)
+FOR_INDICES(DEFINE)
 
 // Make one step over the n vertices of this process, whose contributions precede those of ghosts; D(x) is `dangling`.
 #define DEFINE_STEP(suffix, Index)                                                                                     \
@@ -346,7 +345,7 @@ FOR_INDICES(FOR_VALUES)
         const f64* inverse, const f64* target, const f64* teleport, f64 alpha, i64 fan_in, f64 dangling, f64* ranks,   \
         f64* contributions, f64* next, f32* moves, f64* sums, i64 threads) {                                           \
         i64 blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;                                                                \
-        Pull<Index, f64> pull{n,        blocks,      offsets,       sources, weights, inverse, target,                 \
+        Pull<Index> pull{n,        blocks,      offsets,       sources, weights, inverse, target,                 \
                               teleport, targets > 0, teleports > 0, alpha,   fan_in,  ranks,   contributions,          \
                               next,     sums,        nullptr,       dangling,  {}, nullptr, nullptr};                                       \
         return step(pull, moves, threads);                                                                             \

@@ -25,7 +25,7 @@ _iterate = Kernel(
     "iterate",
     "offsets:i8[n+1]? sources:I[m]? weights:f8[m]? data:u1[bytes]? begins:i8[pieces+1]? piece_rows:i8[pieces]? bits:i8 "
     "packed_sums:f8[n]!? continued:f8[pieces]!? inverse:f8[n] target:f8[targets+1] teleport:f8[teleports+1] "
-    "alpha:f8 fan_in:i8 order:u1[n]? ranks:f8[n]! contributions:F[2,n]! sums:f8[n/256,3]! memory:f8[704]! "
+    "alpha:f8 fan_in:i8 order:u1[n]? ranks:f8[n]! contributions:f8[2,n]! sums:f8[n/256,3]! memory:f8[704]! "
     "norm:f8 goal:f8 period:i8 cycles:i8 history:f4[rows,n]!? scratch:f8[n/4096,576]!? changes:f8[budget]! threads:i8",
 )
 
@@ -94,19 +94,17 @@ class Pull:
         self._graph = (*edges, inverse_out_weight, target, teleport, alpha, fan_in, order)
         self._sums = np.empty((-(-n // BLOCK_ROWS), 3))
         self._memory, self._norm = np.zeros(704), 1.0
-        self._contributions: Any = None
+        self._contributions = np.empty((2, n))
         self._history: Any = None
         self._scratch: Any = None
         self._threads = threads
         self.ranks: Floats = np.empty(n)
         self.largest = 0.0
 
-    def start(self, ranks: Any, dtype: Any) -> None:
-        """Set the ranks, and the type of contributions."""
+    def start(self, ranks: Any) -> None:
+        """Set the ranks."""
         self.ranks[:] = ranks
         self._norm = 1.0
-        if self._contributions is None or self._contributions.dtype != dtype:
-            self._contributions = np.empty((2, self.ranks.size), dtype)
 
     def iterate(self, budget: int, goal: float = -1.0, depth: Depth = PLAIN) -> Floats:
         """Make steps until one changes the ranks by at most `goal`, at most `budget`; return the change of each.

@@ -16,20 +16,25 @@ constexpr i64 SPREAD = 8;  // ratio of all to listed vertices below which a tria
 constexpr int RESIDUAL = 0, SUM = 1, ROUNDING = 2;
 constexpr f64 MAX_RATIO = 1 << 20;  // of out-weights after and before an update, above which r is computed anew
 
-// Add the contributions of some edges of a vertex to r; return the sum of |r_t| after each addition.
-template <bool WEIGHTED, class Index>
-f64 add(i64 first, i64 last, const Index* targets, const f64* weights, f64 per_weight, f64* r) {
+// Add the contributions of some edges of a vertex to r, and call touched(target, before, after) for each; return the sum
+// of |r_t| after each addition.
+template <bool WEIGHTED, class Index, class Touched>
+f64 add(i64 first, i64 last, const Index* targets, const f64* weights, f64 per_weight, f64* r, const Touched& touched) {
     f64 magnitudes = 0, others = 0;
     for (i64 edge = first; edge < last; edge++) {
-        f64 after = r[targets[edge]] + (WEIGHTED ? per_weight * weights[edge] : per_weight);
-        r[targets[edge]] = after;
+        Index target = targets[edge];
+        f64 before = r[target], after = before + (WEIGHTED ? per_weight * weights[edge] : per_weight);
+        r[target] = after;
         // Two sums in turn, so that an addition does not wait for the previous one.
         f64 sum = others + fabs(after);
         others = magnitudes;
         magnitudes = sum;
+        touched(target, before, after);
     }
     return magnitudes + others;
 }
+
+constexpr auto IGNORED = [](auto, f64, f64) {};
 
 template <class Index> struct Graph {
     const i64 *begins, *ends;
@@ -47,42 +52,47 @@ template <class Index> struct Graph {
                 if (u % POLL_VERTICES == 0) team.poll();
                 if (!(out_weight[u] > 0)) continue;
                 f64 sent = alpha * y[u];
-                f64 magnitudes = add<WEIGHTED>(begins[u], ends[u], indices, weights, sent / out_weight[u], r);
+                f64 magnitudes = add<WEIGHTED>(begins[u], ends[u], indices, weights, sent / out_weight[u], r, IGNORED);
                 rounding_error += magnitudes + depth * fabs(sent);
             }
         });
     }
 
-    // Push the selected vertices from `first` to `end` - 1 whose residual exceeds `threshold`; return the edges spent.
-    template <bool WEIGHTED>
-    i64 push_some(i64 first, i64 end, const Index* selected, f64 threshold, f64 relaxation, f64& rounding_error) const {
+    // Push the vertices at the positions `first` to `end` - 1 of a list whose residual exceeds `threshold` per edge, and,
+    // if `ALL_DANGLING`, all without out-edges; return the edges spent. `touched` may make the list longer than `count`.
+    template <bool WEIGHTED, bool ALL_DANGLING, class Touched>
+    i64 push_some(i64 first, i64 end, const Index* list, const i64& count, f64 threshold, f64 relaxation,
+                  f64& rounding_error, const Touched& touched) const {
         // Local copies, which the compiler keeps in registers while it writes to arrays.
         const Graph local = *this;
         const auto [begins, ends, indices, weights, out_weight, y, alpha, r, depth] = local;
         i64 edges = 0;
         f64 error = 0;
-        for (i64 position = first; position < end; position++) {
-            if (position + 2 * AHEAD < end) {
-                Index near = selected[position + AHEAD], far = selected[position + 2 * AHEAD];
+        for (i64 position = first; position < least(end, count); position++) {
+            if (position + 2 * AHEAD < count) {
+                Index near = list[position + AHEAD], far = list[position + 2 * AHEAD];
                 __builtin_prefetch(begins + far);
                 __builtin_prefetch(ends + far);
+                __builtin_prefetch(r + far);
                 __builtin_prefetch(indices + begins[near]);
-                __builtin_prefetch(out_weight + near);
                 __builtin_prefetch(y + near);
+                if (WEIGHTED) __builtin_prefetch(out_weight + near);
             }
-            Index u = selected[position];
+            Index u = list[position];
             i64 begin = begins[u], last = ends[u];
-            f64 before = r[u];
-            if (fabs(before) <= threshold * f64(last - begin + PUSH_COST)) continue;
-            edges += last - begin + PUSH_COST;
-            f64 weight = out_weight[u], y_before = y[u];
-            f64 y_after = y_before + (weight > 0 ? before * relaxation : before);
+            f64 before = r[u], weight = WEIGHTED ? out_weight[u] : f64(last - begin);
+            bool sends = weight > 0, always = ALL_DANGLING && !sends && before != 0;
+            if (!always && fabs(before) <= threshold * f64(last - begin + PUSH_COST)) continue;
+            f64 y_before = y[u], y_after = y_before + (sends ? before * relaxation : before);
             f64 pushed = y_after - y_before, left = before - pushed;  // includes what rounding kept from y_u
             y[u] = y_after;
             r[u] = left;
             // Each contribution carries `depth` roundings, and their absolute values sum to alpha * |pushed|.
             error += fabs(pushed) * (1 + depth) + fabs(left);
-            if (weight > 0) error += add<WEIGHTED>(begin, last, indices, weights, alpha * pushed / weight, r);
+            edges += PUSH_COST;
+            if (!sends) continue;
+            edges += last - begin;
+            error += add<WEIGHTED>(begin, last, indices, weights, alpha * pushed / weight, r, touched);
         }
         rounding_error += error;
         return edges;
@@ -108,8 +118,14 @@ template <class Index> struct Graph {
             sweep = 0;
             i64 ended = team.run([&](i64) {
                 for (i64 first = 0; first < count && f64(spent + sweep) <= limit() && !team.stopped(); first += POLL_VERTICES) {
-                    sweep += sweep_some<WEIGHTED>(first, first + POLL_VERTICES, listed, count, is_listed, listed_from, threshold,
-                                                  sums[ROUNDING]);
+                    i64 longer = count;
+                    sweep += push_some<WEIGHTED, true>(first, first + POLL_VERTICES, listed, longer, threshold, 1, sums[ROUNDING],
+                                                       [&](Index target, f64 old, f64 after) {
+                        if (fabs(old) > listed_from || fabs(after) <= listed_from || is_listed[target]) return;
+                        is_listed[target] = 1;
+                        listed[longer++] = target;
+                    });
+                    count = longer;
                     team.poll();
                 }
             });
@@ -143,53 +159,6 @@ template <class Index> struct Graph {
         return f64(cost);
     }
 
-    // Push the listed vertices from `first` to `end` - 1 with |r_u| above `threshold` per edge; return the edges spent.
-    template <bool WEIGHTED>
-    i64 sweep_some(i64 first, i64 end, Index* listed, i64& list_count, u8* is_listed, f64 listed_from, f64 threshold,
-                   f64& rounding_error) const {
-        const Graph local = *this;
-        const auto [begins, ends, indices, weights, out_weight, y, alpha, r, depth] = local;
-        i64 count = list_count, edges = 0;
-        f64 error = 0;
-        for (i64 i = first; i < least(end, count); i++) {
-            if (i + 2 * AHEAD < count) {
-                Index near = listed[i + AHEAD], far = listed[i + 2 * AHEAD];
-                __builtin_prefetch(begins + far);
-                __builtin_prefetch(ends + far);
-                __builtin_prefetch(r + far);
-                __builtin_prefetch(indices + begins[near]);
-                __builtin_prefetch(y + near);
-            }
-            Index u = listed[i];
-            i64 begin = begins[u], last = ends[u];
-            f64 before = r[u], weight = WEIGHTED ? out_weight[u] : f64(last - begin);
-            bool sends = weight > 0;
-            if (before == 0 || (sends && fabs(before) <= threshold * f64(last - begin + PUSH_COST))) continue;
-            f64 y_before = y[u], y_after = y_before + before, pushed = y_after - y_before;
-            y[u] = y_after;
-            r[u] = before - pushed;  // what rounding kept from y_u
-            error += fabs(r[u]) + fabs(pushed) * (1 + depth);
-            edges += PUSH_COST;
-            if (!sends) continue;
-            edges += last - begin;
-            f64 per_weight = alpha * pushed / weight, magnitudes = 0;
-            for (i64 edge = begin; edge < last; edge++) {
-                Index target = indices[edge];
-                f64 old = r[target], after = old + (WEIGHTED ? per_weight * weights[edge] : per_weight);
-                r[target] = after;
-                magnitudes += fabs(after);
-                if (fabs(old) <= listed_from && fabs(after) > listed_from && !is_listed[target]) {
-                    is_listed[target] = 1;
-                    listed[count++] = target;
-                }
-            }
-            error += magnitudes;
-        }
-        list_count = count;
-        rounding_error += error;
-        return edges;
-    }
-
     // As `push_all`. Vertices are selected without a branch, whose mispredictions would take longer than the pushes.
     template <bool WEIGHTED>
     i64 push_all(i64 n, const f32* costs, Index* selected, f64 threshold, f64 relaxation, f64& rounding_error) const {
@@ -201,8 +170,8 @@ template <class Index> struct Graph {
         Team team(1);
         i64 ended = team.run([&](i64) {
             for (i64 first = 0; first < count && !team.stopped(); first += POLL_VERTICES) {
-                i64 end = least(first + POLL_VERTICES, count);
-                edges += push_some<WEIGHTED>(first, end, selected, threshold, relaxation, rounding_error);
+                i64 end = first + POLL_VERTICES;
+                edges += push_some<WEIGHTED, false>(first, end, selected, count, threshold, relaxation, rounding_error, IGNORED);
                 team.poll();
             }
         });
@@ -216,8 +185,8 @@ struct Changed {
     const f64* weights;
 
     f64 add_row(i64 i, f64 per_weight, f64* r) const {
-        return weights ? add<true>(at[i], at[i + 1], targets, weights, per_weight, r)
-                       : add<false>(at[i], at[i + 1], targets, weights, per_weight, r);
+        return weights ? add<true>(at[i], at[i + 1], targets, weights, per_weight, r, IGNORED)
+                       : add<false>(at[i], at[i + 1], targets, weights, per_weight, r, IGNORED);
     }
 };
 

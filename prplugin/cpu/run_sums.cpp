@@ -8,44 +8,25 @@
 namespace {
 
 template <class Index, class Value>
-CompensatedSum sum_run(i64 first, i64 last, const Index* places, const Value* weights, const Value* contributions) {
-    CompensatedSum sum;
-    for (i64 edge = first; edge < last; edge++) {
-        f64 term = contributions[places[edge]];
-        sum.add(weights ? term * f64(weights[edge]) : term);
-    }
-    return sum;
-}
-
-// Rows: the first `parts` runs are parts of long rows, and keep sum and error apart; each later run is a whole row.
-template <class Index, class Value> struct Runs {
-    i64 parts;
-    const i64 *part_bounds, *bounds;
-    const Index* places;
-    const Value *weights, *contributions;
-    CompensatedSum* part_sums;
-    f64* sums;
-
-    void sum(i64 first, i64 last) const {
-        for (i64 run = first; run < last; run++) {
+i64 sum_runs(i64 pieces, i64 parts, i64 rows, const i64 (*piece_of)[2], const i64* part_bounds, const i64* bounds,
+             const Index* places, const Value* weights, const Value* contributions, const i64* runs_of,
+             CompensatedSum* part_sums, f64* row_sums, f64* sums, i64 threads) {
+    auto sum_piece = [&](i64 piece) {
+        for (i64 run = piece_of[piece][0]; run < piece_of[piece][1]; run++) {
             const i64* of = run < parts ? part_bounds + run : bounds + (run - parts);
-            CompensatedSum found = sum_run(of[0], of[1], places, weights, contributions);
-            if (run < parts) part_sums[run] = found;
-            else sums[run - parts] = found.value();
+            CompensatedSum sum;
+            for (i64 edge = of[0]; edge < of[1]; edge++) {
+                f64 term = contributions[places[edge]];
+                sum.add(weights ? term * f64(weights[edge]) : term);
+            }
+            if (run < parts) part_sums[run] = sum;  // sum and error apart
+            else sums[run - parts] = sum.value();
         }
-    }
-};
-
-template <class Index, class Value>
-i64 sum_runs(i64 pieces, const i64 (*piece_of)[2], const Runs<Index, Value>& runs, i64 rows, const i64* runs_of,
-             f64* row_sums, i64 threads) {
-    auto sum_piece = [&](i64 piece) { runs.sum(piece_of[piece][0], piece_of[piece][1]); };
+    };
     if (i64 ended = Team(threads).for_each(pieces, sum_piece)) return ended;
     for (i64 row = 0; row < rows; row++) {
         CompensatedSum sum;
-        for (i64 run = runs_of[row]; run < runs_of[row + 1]; run++) {
-            sum.add(runs.part_sums[run].sum, runs.part_sums[run].errors);
-        }
+        for (i64 run = runs_of[row]; run < runs_of[row + 1]; run++) sum.add(part_sums[run].sum, part_sums[run].errors);
         row_sums[row] = sum.value();
     }
     return 0;
@@ -62,8 +43,8 @@ i64 sum_runs(i64 pieces, const i64 (*piece_of)[2], const Runs<Index, Value>& run
         i64 pieces, i64 parts, i64, i64, i64, i64 rows, const i64 (*piece_of)[2], const i64* part_bounds,            \
         const i64* bounds, const Index* places, const Value* weights, const Value* contributions,                    \
         const i64* runs_of, CompensatedSum* part_sums, f64* row_sums, f64* sums, i64 threads) {                      \
-        Runs<Index, Value> runs{parts, part_bounds, bounds, places, weights, contributions, part_sums, sums};        \
-        return sum_runs(pieces, piece_of, runs, rows, runs_of, row_sums, threads);                                   \
+        return sum_runs(pieces, parts, rows, piece_of, part_bounds, bounds, places, weights, contributions, runs_of, \
+                        part_sums, row_sums, sums, threads);                                                         \
     }
 #define FOR_VALUES(index, Index) DEFINE(index, Index, f8, f64) DEFINE(index, Index, f4, f32)
 FOR_INDICES(FOR_VALUES)

@@ -95,8 +95,6 @@ def rounding_of(problem: Problem, row: int | None = None) -> StepRounding:
 class NativeStep(Step):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v, with all iterations of a ranking in one call."""
 
-    float32_is_faster = False
-
     def __init__(self, problem: Problem, threads: int) -> None:
         adjacency = problem.adjacency
         packed = adjacency.edges.packed
@@ -113,15 +111,10 @@ class NativeStep(Step):
         )
         self._depth = depth_for(problem.alpha)
         row = None if packed is None else packed_depth(adjacency.m)
-        self.rounding = self._in_float64 = rounding_of(problem, row)
-        self._dtype = np.dtype("float64")
-
-    def set_contribution_dtype(self, dtype: str) -> None:
-        self._dtype = np.dtype(dtype)
-        self.rounding = self._in_float64._replace(single=int(dtype == "float32"))
+        self.rounding = rounding_of(problem, row)
 
     def start(self, ranks: Floats | float) -> None:
-        self._pull.start(to_host(ranks), self._dtype)
+        self._pull.start(to_host(ranks))
 
     def __call__(self, moves: Array | None = None) -> Sums:
         return Sums(float(self._pull.iterate(1)[-1]), self._pull.largest)

@@ -12,5 +12,5 @@ def cycle(n=1000):
     """Return an iteration over a directed cycle, in which every vertex has the same rank."""
     edges = Compressed(np.arange(n + 1), (np.arange(n, dtype="i4") - 1) % n, None)
     pull = Pull(edges, order_rows(edges.offsets, 1), np.ones(n), np.array([1 / n]), np.array([0.15 / n]), 0.85, 1024, 2)
-    pull.start(np.arange(n) * 2 / (n * (n - 1)), "f8")
+    pull.start(np.arange(n) * 2 / (n * (n - 1)))
     return pull
