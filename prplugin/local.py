@@ -332,7 +332,7 @@ class LocalGraph:
     def _local_edges(self, options: Options, seeds: int) -> Adjacency | HostEdges | None:
         """Return the edges of the graph if pushes from so many seeds may rank faster than iterations, else None."""
         edges = self._changing.state.edges
-        if isinstance(edges, Adjacency) and edges.edges.packed is not None:  # pushes need the edges by source
+        if isinstance(edges, Adjacency) and edges.edges.packed_rows is not None:  # pushes need the edges by source
             return None
         if not self._lasting or isinstance(edges, DeviceEdges) or not self._local.may_pay(edges, options, seeds):
             return None

@@ -70,7 +70,7 @@ def prepare(problem: Problem, machine: Machine) -> Step:
     """
     adjacency, order, position = problem.adjacency, None, None
     edges = PackedEdges(adjacency.n, weighted=adjacency.weighted, disjoint=True)
-    if (packed := adjacency.edges.packed) is not None:
+    if (packed := adjacency.edges.packed_rows) is not None:
         out_weight = to_device(adjacency.out_weight)
         edges.copy(packed, adjacency.m)
     else:

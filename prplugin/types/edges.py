@@ -60,7 +60,7 @@ class Edges:
     spilled: bool = False
     times: Floats | None = None
     roundings: int = 0
-    packed: ClassVar[PackedRows | None] = None
+    packed_rows: ClassVar[PackedRows | None] = None
 
     @property
     def m(self) -> int:
@@ -106,10 +106,10 @@ class GroupedEdges:
     `extent` (tuple of float): Lower and upper bound of the weights above 0.
 
     `spilled`: Whether the edges were moved to the host because their frame's GPU lacks memory for them.
-    `packed`: The edges in packed form, if this is how they are stored; `in_edges` are then unpacked on first access.
+    `packed_rows`: The edges in packed form, if they are stored so; `in_edges` are then unpacked on first access.
     """
 
-    packed: PackedRows | None = None
+    packed_rows: PackedRows | None = None
 
     def __init__(
         self,
