@@ -145,7 +145,7 @@ def _ranked(edges: int, threads: int) -> dict[str, Any]:
 
 
 def _described(packed: Adjacency, seconds: float) -> dict[str, Any]:
-    held = packed.edges.packed
+    held = packed.edges.packed_rows
     assert held is not None
     size = sum(array.nbytes for array in held)
     return {"vertices": packed.n, "edges": packed.m, "bytes per edge": size / packed.m, "packing s": seconds}

@@ -116,7 +116,7 @@ class Counts:
     `grouped`: Whether the edges are `GroupedEdges`, which are stored by target.
     `spread`: As in `Adjacency`, if its in-edges exist already.
     `packed_only`: As in `GroupedEdges`.
-    `packed`: Whether the edges are `PackedInEdges`.
+    `packed_on_host`: Whether the edges are `PackedInEdges`.
     """
 
     n: int
@@ -130,7 +130,7 @@ class Counts:
     grouped: bool = False
     spread: float = 1.0
     packed_only: bool = False
-    packed: bool = False
+    packed_on_host: bool = False
 
     @classmethod
     def of(cls, graph: Any) -> Counts:
@@ -139,7 +139,7 @@ class Counts:
             return graph
         known = vars(graph).copy()  # another thread may build an array meanwhile
         built = {name.removeprefix("_") for name in known} & set(get_args(Array))
-        grouped, packed = isinstance(graph.edges, GroupedEdges), graph.edges.packed is not None
+        grouped, packed = isinstance(graph.edges, GroupedEdges), graph.edges.packed_rows is not None
         if grouped:
             built |= {"out_weight"} if packed and "in_edges" not in vars(graph.edges) else {"csc", "out_weight"}
         if not grouped or graph.edges.edge_list_is_there:
@@ -191,7 +191,7 @@ def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = Fals
     arrays_on = memory.arrays_on or memory_space
     there, so_far = _copied(graph, graph.memory_space if arrays_on == "edges" else arrays_on)
     arrays: tuple[Array, ...] = memory.arrays
-    if graph.packed:
+    if graph.packed_on_host:
         arrays = tuple(array for array in arrays if array != "csc")
         arrays = arrays if memory.reads_packed else ("csc", *arrays)
     for array in arrays:

@@ -20,11 +20,11 @@ class PackedInEdges(GroupedEdges):
     def __init__(self, packed: PackedRows, out_degree: Integers, m: int) -> None:
         nothing: Any = None, out_degree[:0], None
         super().__init__(nothing, out_degree, lambda: endpoints_by_target(*self.in_edges[:2]))
-        self.packed, self.m = packed, m
+        self.packed_rows, self.m = packed, m
         del self.in_edges
 
     @cached_property
     def in_edges(self) -> Any:  # type: ignore[override]  # an attribute of other edges
         """Offsets and sources of the CSC layout, and no weights."""
-        assert self.packed is not None
-        return *packing.unpack(self.packed, self.n, self.m, this_machine().threads_for(self.m)), None
+        assert self.packed_rows is not None
+        return *packing.unpack(self.packed_rows, self.n, self.m, this_machine().threads_for(self.m)), None

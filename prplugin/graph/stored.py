@@ -34,7 +34,7 @@ def stored(adjacency: Adjacency) -> tuple[Stored, Stored]:
     listed = adjacency.weighted and isinstance(edges, Edges)
     out_weight, depth = adjacency._out_weight
     known: Stored = {"out_weight": out_weight}
-    if (packed := edges.packed) is not None:
+    if (packed := edges.packed_rows) is not None:
         known |= dict(zip(PACKED, packed, strict=True))
     else:
         offsets, sources, weights = adjacency.csc  # offsets are int32 on the GPU

@@ -97,7 +97,7 @@ class NativeStep(Step):
 
     def __init__(self, problem: Problem, threads: int) -> None:
         adjacency = problem.adjacency
-        packed = adjacency.edges.packed
+        packed = adjacency.edges.packed_rows
         v = np.array([1.0 / adjacency.n]) if problem.personalization is None else problem.personalization
         self._pull = Pull(
             adjacency.csc._replace(weights=adjacency.normalized_weights) if packed is None else packed,

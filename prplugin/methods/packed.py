@@ -85,7 +85,7 @@ def prepare(problem: Problem, machine: Machine) -> Step:
 
 def _packed(adjacency: Adjacency) -> tuple[PackedEdges, Floats]:
     """Return the packed edges of a graph, and the out-weights in their order of the vertices."""
-    if (packed := adjacency.edges.packed) is not None:
+    if (packed := adjacency.edges.packed_rows) is not None:
         edges = PackedEdges(adjacency.n, weighted=False, disjoint=True)
         edges.copy(packed, adjacency.m)
         return edges, to_device(adjacency.out_weight)

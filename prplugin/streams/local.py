@@ -127,7 +127,7 @@ def may_pay(edges: Adjacency | HostEdges, options: Options, seeds: int) -> bool:
         and proves(options)
         and (options.method, options.max_iter, len(options.method_options)) == ("auto", None, 0)
         # Pushes need the edges by source on the host.
-        and (isinstance(edges, HostEdges) or (edges.memory_space == "host" and edges.edges.packed is None))
+        and (isinstance(edges, HostEdges) or (edges.memory_space == "host" and edges.edges.packed_rows is None))
         and library.is_available()
         and seeds * kernels.PUSH_COST <= MAX_SEEDS_FRACTION * _budget(edges.n, edges.m, options)
     )

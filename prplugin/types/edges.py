@@ -61,7 +61,7 @@ class Edges:
     times: Floats | None = None
     roundings: int = 0
     packed_only: ClassVar[bool] = False
-    packed: ClassVar[PackedRows | None] = None
+    packed_rows: ClassVar[PackedRows | None] = None
 
     @property
     def m(self) -> int:
@@ -108,10 +108,10 @@ class GroupedEdges:
 
     `spilled`: Whether the edges were moved to the host because their frame's GPU lacks memory for them.
     `packed_only`: Whether they are `prplugin.methods.packed.PackedEdges`.
-    `packed`: The edges in packed form on the host, if they are stored so; `in_edges` are then unpacked on first access.
+    `packed_rows`: The edges in packed form on the host, if they are stored so; `in_edges` are then unpacked.
     """
 
-    packed: PackedRows | None = None
+    packed_rows: PackedRows | None = None
     packed_only: ClassVar[bool] = False
     spilled = False
     roundings = 0

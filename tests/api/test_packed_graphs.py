@@ -73,7 +73,7 @@ def test_what_is_packed_is_unpacked(in_degrees, seed, ranges, threads):
 def test_row_sums(in_degrees):
     """With alpha near 1 a step from given ranks is the row sums."""
     plain = graph(in_degrees, weighted=False)
-    packed, n = packed_graph(plain).edges.packed, plain.n
+    packed, n = packed_graph(plain).edges.packed_rows, plain.n
     ranks = np.random.default_rng(0).random(n)
     offsets, sources, _ = plain.csc
     exact = np.array([math.fsum(ranks[sources[begin:end]]) for begin, end in pairwise(offsets.tolist())])
@@ -183,7 +183,7 @@ def test_webgraph_by_ranges(tmp_path, monkeypatch, arcs, names):
     random = np.random.default_rng(5)
     path = Writer(DEFAULT, 3, 7, 4).write(tmp_path / "g", random_graph(random, 300), random, offsets=True)
     plain, packed = (prplugin.Graph.from_file(path, *names, packed=packed) for packed in (False, True))
-    assert packed._graph.adjacency.edges.packed is not None
+    assert packed._graph.adjacency.edges.packed_rows is not None
     assert sorted_rows(packed.csc()) == sorted_rows(plain.csc())
     found, expected = packed.rank(tol=1e-12), plain.rank(tol=1e-12)
     assert np.abs(found.ranks - expected.ranks).sum() <= found.error_bound + expected.error_bound
@@ -192,7 +192,7 @@ def test_webgraph_by_ranges(tmp_path, monkeypatch, arcs, names):
 def test_a_crawl(data_dir):
     path = data_dir / "webgraph" / "cnr-2000-t.graph"
     packed = prplugin.Graph.from_file(path, "destination", "source", packed=True)
-    held = packed._graph.adjacency.edges.packed
+    held = packed._graph.adjacency.edges.packed_rows
     assert sum(array.nbytes for array in held) < 1.05 * packed.number_of_edges
     found, expected = packed.rank(tol=1e-12), prplugin.Graph.from_file(path, "destination", "source").rank(tol=1e-12)
     assert np.abs(found.ranks - expected.ranks).sum() <= found.error_bound + expected.error_bound
@@ -237,7 +237,7 @@ def test_hostile_arrays(folder, name, change):
 def test_any_bit_of_packed_edges_may_be_wrong():
     """Checked edges are between vertices of the graph; others are refused."""
     in_degrees = [*range(80), 0, 0, 3000, 5]
-    packed = packed_graph(graph(in_degrees, weighted=False)).edges.packed
+    packed = packed_graph(graph(in_degrees, weighted=False)).edges.packed_rows
     n, m, refused = len(in_degrees), sum(in_degrees), 0
     random = np.random.default_rng(0)
     for _ in range(3000):

@@ -80,7 +80,7 @@ def packed(rows: Rows, threads: int) -> Iterator[Packed]:
 
 def packed_graph(adjacency: Adjacency) -> Adjacency:
     """Return a graph with its edges packed on the host; raise InvalidOptionError if they are weighted or too wide."""
-    if adjacency.edges.packed is not None:
+    if adjacency.edges.packed_rows is not None:
         return adjacency
     if adjacency.weighted:
         raise InvalidOptionError("packed edges have no weights, and these have: omit packed=True or the weights.")
