@@ -95,11 +95,16 @@ def _in_process(graph):
     return graph.rank()
 
 
-@pytest.mark.parametrize("name", ["integers", "strings", "polars", "decay"])
-def test_graphs_and_rankings_cross_processes(name):
-    graph = GRAPHS[name]()
+@pytest.fixture(scope="module")
+def process():
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        ranking = pool.submit(_in_process, graph).result()
+        yield pool
+
+
+@pytest.mark.parametrize("name", ["integers", "strings", "polars", "decay"])
+def test_graphs_and_rankings_cross_processes(name, process):
+    graph = GRAPHS[name]()
+    ranking = process.submit(_in_process, graph).result()
     expected = graph.rank()
     assert ranking.ranks.tobytes() == expected.ranks.tobytes()
     assert ranking.frame.equals(expected.frame)

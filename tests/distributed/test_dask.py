@@ -309,14 +309,15 @@ def test_times_without_cluster(monkeypatch):
 USER_ERRORS = """
 import logging, warnings
 import numpy as np, pandas as pd
-import dask.dataframe as dd, distributed
+import dask, dask.dataframe as dd, distributed
 import prplugin
 
 if __name__ == "__main__":
     warnings.simplefilter("error")
+    dask.config.set({"distributed.admin.large-graph-warning-threshold": "500kB"})  # 10 MB by default
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
         with distributed.Client(cluster) as client:
-            n = 300_000
+            n = 15_000
             edges = pd.DataFrame({"src": np.arange(n), "dst": np.arange(n)[::-1], "name": "a name"})
             graph = prplugin.Graph(dd.from_pandas(edges, npartitions=2, sort=False), "src", "dst")
             given = pd.Series(1.0, pd.Index(np.arange(n), name="vertex"))

@@ -6,7 +6,7 @@ import sys
 import tracemalloc
 import types
 from decimal import Decimal
-from itertools import cycle, product
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -61,7 +61,10 @@ def by_row_groups(monkeypatch):
     monkeypatch.setattr(row_groups, "PEAK", np.inf)
 
 
-@pytest.fixture(params=["one table", "row groups", "row groups in NumPy"])
+READERS = ("one table", "row groups", "row groups in NumPy")
+
+
+@pytest.fixture(params=READERS)
 def each_reader(request, monkeypatch):
     """Read files as one table, or by row groups: to a CSC, or without compiled kernels to an edge list."""
     if request.param != "one table":
@@ -82,16 +85,18 @@ def assert_same(found: pd.DataFrame | pa.Table, expected: pa.Table, names=("vert
     assert np.abs(found.column("pagerank").to_numpy() - expected.column("pagerank").to_numpy()).sum() <= 2e-11
 
 
+def every_pair():
+    """Return every pair of reader, type of ids and arguments: of the others one, whose tests are slow."""
+    for row, kind in enumerate(KINDS):
+        for column, name in enumerate(ARGUMENTS):
+            quick = (kind, name) in QUICK
+            for reader in READERS if quick else [READERS[(row + column) % len(READERS)]]:
+                marks = [] if quick else [pytest.mark.slow]
+                yield pytest.param(reader, KINDS[kind], ARGUMENTS[name], id=f"{kind}-{name}-{reader}", marks=marks)
+
+
 @pytest.mark.usefixtures("each_reader")
-@pytest.mark.parametrize(
-    ("kind", "arguments"),
-    [
-        pytest.param(
-            KINDS[kind], ARGUMENTS[name], id=f"{kind}-{name}", marks=[] if (kind, name) in QUICK else [pytest.mark.slow]
-        )
-        for kind, name in product(KINDS, ARGUMENTS)
-    ],
-)
+@pytest.mark.parametrize(("each_reader", "kind", "arguments"), list(every_pair()), indirect=["each_reader"])
 def test_file_has_the_ranks_of_its_table(tmp_path, kind, arguments):
     frame = random_edges()
     frame = frame.assign(src=kind(frame["src"]), dst=kind(frame["dst"]))

@@ -99,7 +99,7 @@ def test_estimate_is_less_after_first_ranking():
     ],
 )
 def test_estimate_from_counts_bounds_measured_peak(ids, weight, shape):
-    edges = GRAPHS[shape]() if shape in GRAPHS else uniform(2_000_000, 800_000)
+    edges = GRAPHS[shape]() if shape in GRAPHS else uniform(500_000, 200_000)
     frame = edges.astype("int32") if ids == "int32" else scattered(edges).astype("str" if ids == "string" else "int64")
     if weight:
         frame = weighted(frame) if ids != "string" else frame.assign(weight=1.5)
