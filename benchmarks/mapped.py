@@ -1,11 +1,11 @@
 """Packed edges on the CPU: ranked by `native` from a mapped file, beside its plain edges.
 
 "bytes per edge" counts the packed edges and the table of their pieces; plain edges take 4, and 8 per vertex. "plain"
-and "packed" are an iteration, with contributions in the type named, in turn on the same threads; "ratio" is that of the
-medians. The last graphs are as `python -m benchmarks crawl` has them, of 35 edges per vertex, three quarters of them
-local, generated in pieces and packed as they come, so that no more than a few pieces are ever unpacked; "packing s" has
-the generation. They are saved, and another process, whose address space is limited to "limit GB", loads and ranks
-them: "ranking s" has the checks of the file, "peak GB" is its largest resident set, the mapped file included.
+and "packed" are an iteration, in turn on the same threads; "ratio" is that of the medians. The last graphs are as
+`python -m benchmarks crawl` has them, of 35 edges per vertex, three quarters of them local, generated in pieces and
+packed as they come, so that no more than a few pieces are ever unpacked; "packing s" has the generation. They are
+saved, and another process, whose address space is limited to "limit GB", loads and ranks them: "ranking s" has the
+checks of the file, "peak GB" is its largest resident set, the mapped file included.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from __future__ import annotations
 import json
 import os
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ import numpy as np
 
 import prplugin
 from benchmarks.generate import rmat
+from benchmarks.measure import alternately
 from prplugin.cpu.group import add_degrees
 from prplugin.cpu.sorting import offsets_of
 from prplugin.graph.adjacency import Adjacency
@@ -41,9 +42,8 @@ from prplugin.methods.native import NativeStep
 __all__ = ["COLUMNS", "rows"]
 
 COLUMNS = (
-    "graph", "threads", "vertices", "edges", "bytes per edge", "packing s", "plain ms float64", "packed ms float64",
-    "ratio float64", "plain ms float32", "packed ms float32", "ratio float32", "limit GB", "ranking s", "iterations",
-    "peak GB", "error bound",
+    "graph", "threads", "vertices", "edges", "bytes per edge", "packing s", "plain ms", "packed ms", "ratio",
+    "limit GB", "ranking s", "iterations", "peak GB", "error bound",
 )  # fmt: skip
 
 EMPTY = dict.fromkeys(COLUMNS, "")
@@ -100,22 +100,14 @@ def _compared(adjacency: Adjacency, threads: int) -> dict[str, Any]:
         "plain": NativeStep(Problem(adjacency, 0.85), threads),
         "packed": NativeStep(Problem(packed, 0.85), threads),
     }
-    for dtype in ("float64", "float32"):
-        seconds: dict[str, list[float]] = {name: [] for name in steps}
-        for step in steps.values():
-            step.set_contribution_dtype(dtype)
-            step.start(1.0 / adjacency.n)
-            step.repeat(-1.0, 2)
-        for _ in range(RUNS):
-            for name, step in steps.items():
-                began = time.perf_counter()
-                step.repeat(-1.0, STEPS)
-                seconds[name].append((time.perf_counter() - began) / STEPS)
-        for name, samples in seconds.items():
-            row[f"{name} ms {dtype}"] = 1e3 * statistics.median(samples)
-            row[f"samples {name} {dtype}"] = samples
-        row[f"ratio {dtype}"] = row[f"packed ms {dtype}"] / row[f"plain ms {dtype}"]
-    return row
+    for step in steps.values():
+        step.start(1.0 / adjacency.n)
+        step.repeat(-1.0, 2)
+    timed = alternately(*(partial(step.repeat, -1.0, STEPS) for step in steps.values()), runs=RUNS)
+    for name, times in zip(steps, timed, strict=True):
+        row[f"{name} ms"] = 1e3 * times.median / STEPS
+        row[f"samples {name}"] = times.seconds
+    return row | {"ratio": row["packed ms"] / row["plain ms"]}
 
 
 def _ranked(edges: int, threads: int) -> dict[str, Any]:
@@ -127,15 +119,9 @@ def _ranked(edges: int, threads: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         prplugin.Graph._of(graph).save(Path(folder) / "graph")
         step = NativeStep(Problem(adjacency, 0.85), threads)
-        for dtype in ("float64", "float32"):
-            step.set_contribution_dtype(dtype)
-            step.start(1.0 / adjacency.n)
-            samples = []
-            for _ in range(4):
-                began = time.perf_counter()
-                step.repeat(-1.0, 1)
-                samples.append(time.perf_counter() - began)
-            row[f"packed ms {dtype}"] = 1e3 * statistics.median(samples[1:])
+        step.start(1.0 / adjacency.n)
+        (timed,) = alternately(partial(step.repeat, -1.0, 1), runs=3)
+        row["packed ms"] = 1e3 * timed.median
         del step, graph, adjacency
         command = [sys.executable, "-c", RANK, f"{folder}/graph", str(int(LIMIT))]
         found = subprocess.run(command, capture_output=True, check=False, text=True)

@@ -81,7 +81,7 @@ def test_row_sums(in_degrees):
     for threads in (1, 2, 5):
         zeros = np.zeros(1)
         pull = Pull(packed, None, np.ones(n), zeros, zeros, alpha, 0, threads)
-        pull.start(ranks, np.dtype(float))
+        pull.start(ranks)
         pull.iterate(1)
         results.append(pull.ranks.tobytes())
         np.testing.assert_allclose(pull.ranks, exact, rtol=(packed_depth(plain.m) + 3) * 2.0**-53, atol=0)
@@ -255,7 +255,7 @@ def test_any_bit_of_packed_edges_may_be_wrong():
         assert sources.min() >= 0
         assert sources.max() < n
         pull = Pull(PackedRows(*arrays), None, np.ones(n), np.zeros(1), np.zeros(1), 0.5, 0, 2)
-        pull.start(np.ones(n), np.dtype(float))
+        pull.start(np.ones(n))
         pull.iterate(1)
         assert (pull.ranks == 0.5 * np.diff(offsets)).all()
     assert refused > 300
