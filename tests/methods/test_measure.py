@@ -254,7 +254,7 @@ def test_unknown_option_raises_before_timing():
 
 def test_registered_methods_on_cpu():
     ranking = prplugin.Graph(EDGES).rank(method="measured")
-    assert ranking.method == "numpy"  # compiling takes longer than ranking by NumPy
+    assert ranking.method in ("numpy", "native")  # whichever is timed as faster: on a few edges they are about equal
     assert prplugin.Graph(EDGES).rank(method="measured", threads=1).method == "native"
 
 
