@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
@@ -19,7 +19,7 @@ from prplugin.frames.device_files import IN_PANDAS, reading_to
 from prplugin.frames.lists import FRAMES
 from prplugin.local import LocalGraph
 from prplugin.methods.registry import methods
-from prplugin.options import Duplicates, EdgeOptions
+from prplugin.options import Duplicates, EdgeOptions, refuse_all_but
 from prplugin.tables import Display, Displayed
 from prplugin.types.arrays import is_a
 
@@ -74,7 +74,7 @@ def _read_on_cluster(edges: Any, how: EdgeOptions, *, lasting: bool) -> Distribu
 
 
 def _load(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool) -> LocalGraph:
-    _refuse_all_but((), SAVED, how)
+    refuse_all_but((), SAVED, how)
     from prplugin import saving  # lazy import: few calls need it
 
     return saving.load(path)
@@ -92,7 +92,7 @@ def _is_file(edges: object) -> bool:
 
 def _read_nodes(reader: str, graph: Any, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
     """Read a graph of NetworkX or igraph."""
-    _refuse_all_but(("weight",), full_name(graph), how)
+    refuse_all_but(("weight",), full_name(graph), how)
     return _of_nodes(reader, graph, "weight" if how.weight is None else how.weight)
 
 
@@ -114,7 +114,7 @@ def _is_sparse(edges: object) -> bool:
 
 
 def _read_matrix(matrix: Any, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
-    _refuse_all_but((), full_name(matrix), how)
+    refuse_all_but((), full_name(matrix), how)
     return LocalGraph.from_csr(matrix, None, None)
 
 
@@ -161,15 +161,6 @@ def of_file(
     graph = LocalGraph(adjacency, file.vertices, "column 'weight'", began, lasting=lasting, schema=schema)
     graph.unused_weight = columns.unused_weight
     return graph
-
-
-def _refuse_all_but(allowed: tuple[str, ...], what: str, how: EdgeOptions) -> None:
-    """Raise if options other than `allowed` are given for a graph or a matrix; they apply to frames only."""
-    for argument in fields(EdgeOptions):
-        given = getattr(how, argument.name)
-        default = given is argument.default or (isinstance(given, str) and given == argument.default)
-        if argument.name not in allowed and not default:
-            raise InvalidOptionError(f"{argument.name}= applies to frames only, not to {what}: omit it.")
 
 
 def _yields_frames(edges: object) -> bool:
@@ -382,7 +373,7 @@ class Constructors(Displayed):
         """
         how = EdgeOptions(source, destination, weight, directed, None, duplicates)
         if is_saved(path):
-            _refuse_all_but((), SAVED, how)
+            refuse_all_but((), SAVED, how)
             for name, given in {"format": format, "header": header, "ids": None if ids == "auto" else ids}.items():
                 if given is not None:
                     raise InvalidOptionError(f"{name}= applies to text only, not to {SAVED}: omit it.")

@@ -59,6 +59,15 @@ class EdgeOptions:
         return not self.directed or self.duplicates != "sum" or self.half_life is not None
 
 
+def refuse_all_but(allowed: tuple[str, ...], what: str, how: EdgeOptions) -> None:
+    """Raise if options other than `allowed` are given for a graph or a matrix; they apply to frames only."""
+    for argument in fields(EdgeOptions):
+        given = getattr(how, argument.name)
+        default = given is argument.default or (isinstance(given, str) and given == argument.default)
+        if argument.name not in allowed and not default:
+            raise InvalidOptionError(f"{argument.name}= applies to frames only, not to {what}: omit it.")
+
+
 @dataclass(frozen=True, slots=True)
 class GivenByVertex:
     """The arguments of one ranking that are given by vertex, as the user passed them."""

@@ -25,7 +25,7 @@ def test_method_of_least_cost_is_among_fastest(graph):
     row = next(row for row in ROWS if row["graph"] == graph)
     adjacency = SimpleNamespace(
         n=row["vertices"], m=row["edges"], largest_in_degree=row["longest row"], spread=1.0, weighted=False,
-        memory_space="device",
+        memory_space="device", packed_only=False,
     )  # fmt: skip
     ms = measured(graph)
     available = {name: method for name, method in candidates(adjacency).items() if name in ms and name != "streamed"}
