@@ -103,7 +103,7 @@ def planned(edges, *change, directed):
 def test_copied_edges_equal_those_changed_in_place(duplicates, directed, weighted, changeable):
     outcomes: Counter[str] = Counter()
     unique = "first" if duplicates == "error" else duplicates
-    for seed in range(20):
+    for seed in range(40):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(1, 9))
         edges = drop_duplicates(random_edges(rng, int(rng.integers(0, 15)), n, weighted), unique, directed=directed)
@@ -135,9 +135,9 @@ def test_copied_edges_equal_those_changed_in_place(duplicates, directed, weighte
             assert (found.n, found.m) == (graphs[1].n, graphs[1].m) == (graphs[0].n, graphs[0].m)
             np.testing.assert_array_equal(to_host(found.csc.offsets), expected.csc.offsets)
             np.testing.assert_allclose(to_host(found.out_weight), expected.out_weight, rtol=1e-15)
-    assert outcomes["changed"] > 30
-    assert outcomes["missing"] > 3
-    assert (outcomes["repeated"] > 3) == (duplicates == "error")
+    assert outcomes["changed"] > 100
+    assert outcomes["missing"] > 10
+    assert (outcomes["repeated"] > 10) == (duplicates == "error")
 
 
 def test_overflow_leaves_the_edges_unchanged(changeable):
