@@ -55,7 +55,7 @@ class EdgeOptions:
 
     @property
     def edge_list(self) -> bool:
-        """Whether the edges are needed in the order of the rows."""
+        """Return whether the edges are needed in the order of the rows."""
         return not self.directed or self.duplicates != "sum" or self.half_life is not None
 
 

@@ -119,10 +119,10 @@ class Kernel:
         lines += [f"    {name} = None" for name in (*sizes.values(), *types.values())]
         for index, (each, argument) in enumerate(zip(self.parameters, arguments, strict=True)):
             if each.is_array:
-                failed = f"fail({index}, {argument}, locals())"
-                lines.append(f"    if {argument} is not None:" if each.optional else "    if True:")
-                lines += [f"        {line}" for line in each.checks(argument, sizes, types, failed)]
-                lines.append(f"        {argument} = pointer_at(id({argument}) + HEADER)")
+                checks = each.checks(argument, sizes, types, f"fail({index}, {argument}, locals())")
+                lines += [f"    if {argument} is not None:"] if each.optional else []
+                indent = "        " if each.optional else "    "
+                lines += [indent + line for line in (*checks, f"{argument} = pointer_at(id({argument}) + HEADER)")]
         key = "".join(f"{name} or {VARIABLES[variable][0]!r}, " for variable, name in types.items())
         lines.append(f"    return load({key})({', '.join([*(f'{size} or 0' for size in sizes.values()), *arguments])})")
         names: dict[str, Any] = {

@@ -323,7 +323,7 @@ EXPORT order_rows(i64 n, const i64* offsets, u8* order, i64 threads) {
         if (norm != 0) memory = {0, 0, 0, INFINITY, false, Mixing(period, cycles, rows), {}};                          \
         if (period == 0) memory.mixing = Mixing(), memory.mixes = false;                                               \
         i64 current = memory.current != 0, blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;                                 \
-        Pull<Index> pull{                                                                                       \
+        Pull<Index> pull{                                                                                              \
             n,        blocks,        offsets,       sources, weights, inverse, target,                                 \
             teleport, targets > 0,   teleports > 0, alpha,   fan_in,  ranks,   contributions + current * n,            \
             contributions + !current * n, sums, order, memory.dangling,                                                \
@@ -345,9 +345,9 @@ FOR_INDICES(DEFINE)
         const f64* inverse, const f64* target, const f64* teleport, f64 alpha, i64 fan_in, f64 dangling, f64* ranks,   \
         f64* contributions, f64* next, f32* moves, f64* sums, i64 threads) {                                           \
         i64 blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;                                                                \
-        Pull<Index> pull{n,        blocks,      offsets,       sources, weights, inverse, target,                 \
+        Pull<Index> pull{n,        blocks,      offsets,       sources, weights, inverse, target,                      \
                               teleport, targets > 0, teleports > 0, alpha,   fan_in,  ranks,   contributions,          \
-                              next,     sums,        nullptr,       dangling,  {}, nullptr, nullptr};                                       \
+                              next,     sums,        nullptr,       dangling};                                         \
         return step(pull, moves, threads);                                                                             \
     }
 FOR_INDICES(DEFINE_STEP)

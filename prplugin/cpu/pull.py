@@ -8,7 +8,7 @@ import numpy as np
 
 from prplugin.cpu.library import Kernel
 from prplugin.cpu.packing import PIECE, bits_of
-from prplugin.numerics import Depth, compensated_depth, fan_in_for, group_sum_depth, rounding_depth
+from prplugin.numerics import Depth, compensated_depth, group_sum_depth, rounding_depth
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Floats, Integers, PackedRows
 
@@ -62,7 +62,8 @@ def order_rows(offsets: Integers, threads: int) -> Integers:
 def packed_depth(m: int) -> int:
     """Return the rounding depth of a row sum of packed edges, of which the graph has m.
 
-    It is that of a run within a piece, and of the compensated sum of the runs of a row.
+    It is that of a run within a piece, summed with the fan-in for `PIECE` terms, and of the compensated sum of the runs
+    of a row.
     """
     return group_sum_depth(PIECE) + compensated_depth(-(-m // PIECE) + 1)
 
@@ -87,7 +88,6 @@ class Pull:
         n = inverse_out_weight.size
         edges: tuple[Any, ...]
         if isinstance(in_edges, PackedRows):
-            fan_in = fan_in_for(PIECE)
             edges = (None, None, None, *in_edges, bits_of(n), np.zeros(n), np.empty(in_edges.rows.size))
         else:
             edges = (*in_edges, None, None, None, 0, None, None)

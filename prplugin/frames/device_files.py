@@ -133,14 +133,14 @@ def read(files: list[File], columns: Columns, how: EdgeOptions) -> tuple[Edges |
     try:
         if _fit(files) and not (integers and not pieces.fit_at_once(rows, weighted=columns.weight is not None)):
             with suppress(MemoryError), ids_in("device").active():
-                found = cudf.read_in_context(frame_of(files), columns, how.vertices, edge_list=how.edge_list)
+                found = cudf.read_in_context(_whole(files, schema), columns, how.vertices, edge_list=how.edge_list)
         if found is None:
             if not integers:
                 raise NotReadError("its edges do not fit in the GPU's memory, and its ids are no column of integers")
             some = Pieces(partial(_frames, files, schema), columns, rows, _infos(files, columns))
             found = pieces.read(some, how)
     except MemoryError as error:
-        raise NotReadError(f"the GPU's memory ran out ({error})") from error
+        raise _out_of_memory(error) from error
     except PageRankError as error:
         raise NotReadError(error) from error
     return found[0], replace(found[1], boundary=InPandas())
@@ -166,17 +166,21 @@ def _frames(files: list[File], schema: pa.Schema) -> Iterator[Any]:
     """Yield consecutive row groups of all files as frames of about `pieces.PART` rows."""
     some: dict[str, list[int]] = {}
     rows = 0
+
+    def frame() -> Any:
+        return _checked(_read(list(some), schema.names, row_groups=list(some.values())), schema)
+
     for file in files:
         metadata = file.fragment.metadata
         for group in range(metadata.num_row_groups):
             more = metadata.row_group(group).num_rows
             if some and rows + more > pieces.PART:
-                yield _checked(_read(list(some), schema.names, row_groups=list(some.values())), schema)
+                yield frame()
                 some, rows = {}, 0
             some.setdefault(file.fragment.path, []).append(group)
             rows += more
     if some:
-        yield _checked(_read(list(some), schema.names, row_groups=list(some.values())), schema)
+        yield frame()
 
 
 def _fit(files: list[File]) -> bool:
@@ -195,12 +199,26 @@ def _common_schema(files: list[File]) -> pa.Schema:
 
 
 def frame_of(files: list[File]) -> Any:
-    """Read files to one cuDF frame."""
+    """Read files to one cuDF frame.
+
+    Raises NotReadError: if the host has to read them.
+    """
     schema = _common_schema(files)
     if not _fit(files):
         raise NotReadError("its columns do not fit in one frame on the GPU")
-    with ids_in("device").active():
-        return _checked(_read([file.fragment.path for file in files], schema.names), schema)
+    try:
+        with ids_in("device").active():
+            return _whole(files, schema)
+    except MemoryError as error:
+        raise _out_of_memory(error) from error
+
+
+def _whole(files: list[File], schema: pa.Schema) -> Any:
+    return _checked(_read([file.fragment.path for file in files], schema.names), schema)
+
+
+def _out_of_memory(error: MemoryError) -> NotReadError:
+    return NotReadError(f"the GPU's memory ran out ({error})")
 
 
 def _read(paths: list[str], names: list[str], **how: Any) -> Any:

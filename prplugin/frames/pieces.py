@@ -18,7 +18,6 @@ from prplugin.frames.ids import ColumnInfo, Frame
 from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
-from prplugin.graph.adjacency import SAMPLE_EDGES, SAMPLES, sectors_per_edge
 from prplugin.options import EdgeOptions
 from prplugin.types.edges import MAX_NARROW, Edges, Floats, GroupedEdges, Integers
 
@@ -138,7 +137,8 @@ class _Reader:
 
     def _packed(self, n: int) -> GroupedEdges:
         from prplugin.methods.engines.gpu_pull import normalized
-        from prplugin.methods.packed import SCATTERED, PackedEdges
+        from prplugin.methods.engines.packed import by_out_degree
+        from prplugin.methods.packed import PackedEdges, is_scattered
 
         factorizer, weights = self._factorizer, None
         edges = PackedEdges(n, weighted=self._weighted)
@@ -146,13 +146,11 @@ class _Reader:
         of_sources = edges.out_weight
         for *ends, weights in self._parts():
             source, destination = factorizer.positions_of(ends)
-            if not edges.m and source.size > SAMPLES * SAMPLE_EDGES:
+            if not edges.m and source.size:
                 some = slice(0, SORTED)
                 by_target = source[some][cupy.lexsort(cupy.stack([source[some], destination[some]]))]
-                if sectors_per_edge(by_target) > SCATTERED:
-                    edges.order = cupy.argsort(-edges.out_weight).astype(np.int32)
-                    edges.position = cupy.empty_like(edges.order)
-                    edges.position[edges.order] = cupy.arange(n, dtype=np.int32)
+                if is_scattered(by_target):
+                    edges.order, edges.position = by_out_degree(edges.out_weight, np.int32)
                     of_sources = edges.out_weight[edges.order]
                     factorizer.reorder(edges.position)
                     source, destination = edges.position[source], edges.position[destination]

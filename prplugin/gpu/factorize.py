@@ -136,29 +136,61 @@ def _sparse(columns: list[Integers], low: int, high: int) -> tuple[list[Integers
     """Factorize ids by a hash table; temporary memory is up to 38 bytes per distinct id."""
     dtype = columns[0].dtype
     least = np.uint64(low % 2**64)
-    capacity = slots_needed(columns)
-    index = index_dtype(capacity)
-
-    def launch_kernel(name: str, blocks: int, *arguments: Any) -> None:
-        launch(_sparse_kernel(name, dtype, index), blocks, THREADS, *arguments)
-
-    table: Any = cupy.empty(capacity + 1, np.uint64)
-    table.data.memset_async(0xFF, table.nbytes)
-    found = cupy.zeros(3, np.uint64)
-    codes = [cupy.empty(column.size, index) for column in columns]
-    blocks = min(_blocks(columns), 8 * runtime.multiprocessors())
-    launch_kernel("insert", blocks, *_columns(columns), least, capacity, table, *padded(codes, 3), found)
-    n, failures, _ = found.get().tolist()
+    table = _empty_table(slots_needed(columns))
+    codes, n, failures = _insert(columns, dtype, least, table)
     if failures:
         return _by_sort(columns)
-    keys, slots = cupy.empty(n, np.uint64), cupy.empty(n, index)
-    launch_kernel("collect", blocks_for_each(capacity + 1), capacity, table, found[2:], keys, slots)
-    keys, slots = sorted_by(keys, (high - low).bit_length(), slots)
-    positions = table  # reuses the memory of the keys
-    ids = cupy.empty(n, dtype)
-    launch_kernel("place", blocks_for_each(n), n, keys, slots, least, positions, ids)
-    launch_kernel("recode", _blocks(columns), *_columns(codes), positions)
+    ids, _, positions = _ordered(table, n, dtype, least, (high - low).bit_length(), reuse=True)
+    launch(_sparse_kernel("recode", dtype, codes[0].dtype), _blocks(columns), THREADS, *_columns(codes), positions)
     return [code.astype(index_dtype(n), copy=False) for code in codes], ids
+
+
+def _empty_table(capacity: int) -> Any:
+    table = cupy.empty(capacity + 1, np.uint64)
+    table.data.memset_async(0xFF, table.nbytes)
+    return table
+
+
+def _insert(
+    columns: list[Integers], dtype: np.dtype[Any], least: np.uint64, table: Integers
+) -> tuple[list[Integers], int, int]:
+    """Insert ids into a hash table; return the slots, the number of new ids, and whether it was too full for some."""
+    capacity = table.size - 1
+    slots = [cupy.empty(column.size, index_dtype(capacity)) for column in columns]
+    found = cupy.zeros(3, np.uint64)
+    launch(
+        _sparse_kernel("insert", dtype, slots[0].dtype), min(_blocks(columns), 8 * runtime.multiprocessors()), THREADS,
+        *_columns(columns), least, capacity, table, *padded(slots, 3), found,
+    )  # fmt: skip
+    added, failures, _ = found.get().tolist()
+    return slots, added, failures
+
+
+def _collected(table: Integers, count: int, dtype: np.dtype[Any]) -> tuple[Integers, Integers]:
+    """Return the keys of a table and their slots, in no particular order; `dtype` selects the compiled module."""
+    capacity = table.size - 1
+    keys, slots = cupy.empty(count, np.uint64), cupy.empty(count, index_dtype(capacity))
+    launch(
+        _sparse_kernel("collect", dtype, slots.dtype), blocks_for_each(capacity + 1), THREADS,
+        capacity, table, cupy.zeros(1, np.uint64), keys, slots,
+    )  # fmt: skip
+    return keys, slots
+
+
+def _ordered(
+    table: Integers, count: int, dtype: np.dtype[Any], least: np.uint64, bits: int, *, reuse: bool
+) -> tuple[Integers, Integers, Integers]:
+    """Return the ids in a table, ascending, their slots, and the position of the id of each slot.
+
+    `reuse`: Whether the positions may take the memory of the table, whose type they do not have.
+    """
+    keys, slots = _collected(table, count, dtype)
+    keys, slots = sorted_by(keys, bits, slots)
+    positions = table if reuse else cupy.zeros(table.size, slots.dtype)
+    ids = cupy.empty(count, dtype)
+    kernel = _sparse_kernel("place", dtype, slots.dtype)
+    launch(kernel, blocks_for_each(count), THREADS, count, keys, slots, least, positions, ids)
+    return ids, slots, positions
 
 
 def slots_needed(columns: list[Integers]) -> int:
@@ -268,14 +300,9 @@ class PartwiseFactorizer:
                 self._positions = cupy.cumsum(seen, dtype=np.int32)
                 self._positions -= 1
         else:
-            keys, slots = self._filled()
-            keys, places = sorted_by(keys, self._bits, slots)
-            ids = cupy.empty(keys.size, self._dtype)
-            self._positions = cupy.zeros(self._table.size, places.dtype)
-            launch(
-                _sparse_kernel("place", self._dtype, places.dtype), blocks_for_each(keys.size), THREADS,
-                keys.size, keys, places, self._least, self._positions, ids,
-            )  # fmt: skip
+            ids, places, self._positions = _ordered(
+                self._table, self._count, self._dtype, self._least, self._bits, reuse=False
+            )
         if places.size < self.out_weight.size:
             self.out_weight = self.out_weight[places]
         return ids
@@ -306,41 +333,9 @@ class PartwiseFactorizer:
             self._count += added
             if not failures and SLOTS_PER_ID * self._count <= self._table.size:
                 return slots
-            keys, before = self._filled()
+            keys, before = _collected(self._table, self._count, self._dtype)
             self._table = _empty_table(2 * self._table.size)
             (after,), _, _ = _insert([keys], keys.dtype, np.uint64(0), self._table)
             out_weight = cupy.zeros(self._table.size)
             out_weight[after] = self.out_weight[before]
             self.out_weight = out_weight
-
-    def _filled(self) -> tuple[Integers, Integers]:
-        """Return the keys of the table and their slots, in no particular order."""
-        capacity = self._table.size - 1
-        slots = cupy.empty(self._count, index_dtype(capacity))
-        keys = cupy.empty(self._count, np.uint64)
-        launch(
-            _sparse_kernel("collect", keys.dtype, slots.dtype), blocks_for_each(capacity + 1), THREADS,
-            capacity, self._table, cupy.zeros(1, np.uint64), keys, slots,
-        )  # fmt: skip
-        return keys, slots
-
-
-def _empty_table(capacity: int) -> Any:
-    table = cupy.empty(capacity + 1, np.uint64)
-    table.data.memset_async(0xFF, table.nbytes)
-    return table
-
-
-def _insert(
-    columns: list[Integers], dtype: np.dtype[Any], least: np.uint64, table: Integers
-) -> tuple[list[Integers], int, int]:
-    """Insert ids into a hash table; return the slots, the number of new ids, and whether it was too full for some."""
-    capacity = table.size - 1
-    slots = [cupy.empty(column.size, index_dtype(capacity)) for column in columns]
-    found = cupy.zeros(3, np.uint64)
-    launch(
-        _sparse_kernel("insert", dtype, slots[0].dtype), blocks_for_each(columns[0].size), THREADS,
-        *_columns(columns), least, capacity, table, *padded(slots, 3), found,
-    )  # fmt: skip
-    added, failures, _ = found.get().tolist()
-    return slots, added, failures

@@ -84,10 +84,7 @@ def _on_device(path: str, names: list[Any]) -> Any:
     dataset = open_frame(path)[0]
     fragment = next(iter(dataset.get_fragments()))
     with runtime.device_allocation("device"):
-        try:
-            frame = device_files.frame_of([file_of(fragment, names)])
-        except MemoryError as error:
-            raise device_files.NotReadError(f"the GPU's memory ran out ({error})") from error
+        frame = device_files.frame_of([file_of(fragment, names)])
     if any(frame[name].null_count for name in names):
         raise device_files.NotReadError("it has nulls")
     return frame

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from prplugin.cpu import library
+from prplugin.cpu.packing import PIECE
 from prplugin.cpu.pull import Pull, norm_depth, packed_depth
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Memory, Size
@@ -14,7 +15,8 @@ from prplugin.methods.base import SeedsStep, Step, Sums
 from prplugin.numerics import Depth, StepRounding, depth_for, fan_in_for, group_sum_depth, rounding_depth
 from prplugin.options import validate_int
 from prplugin.types.arrays import Array, to_host
-from prplugin.types.edges import Floats
+from prplugin.types.compressed import Compressed
+from prplugin.types.edges import Floats, PackedRows
 
 name = "native"
 runs_on = "cpu"
@@ -97,20 +99,24 @@ class NativeStep(Step):
 
     def __init__(self, problem: Problem, threads: int) -> None:
         adjacency = problem.adjacency
-        packed = adjacency.edges.packed_rows
+        in_edges: Compressed | PackedRows
+        if (packed := adjacency.edges.packed_rows) is None:
+            in_edges = adjacency.csc._replace(weights=adjacency.normalized_weights)
+            order, fan_in, row = adjacency.row_order, fan_in_for(adjacency.largest_in_degree), None
+        else:
+            in_edges, order, fan_in, row = packed, None, fan_in_for(PIECE), packed_depth(adjacency.m)
         v = np.array([1.0 / adjacency.n]) if problem.personalization is None else problem.personalization
         self._pull = Pull(
-            adjacency.csc._replace(weights=adjacency.normalized_weights) if packed is None else packed,
-            adjacency.row_order if packed is None else None,
+            in_edges,
+            order,
             adjacency.inverse_out_weight,
             v if problem.dangling is None else problem.dangling,
             (1 - problem.alpha) * v,
             problem.alpha,
-            fan_in_for(adjacency.largest_in_degree) if packed is None else 0,
+            fan_in,
             threads,
         )
         self._depth = depth_for(problem.alpha)
-        row = None if packed is None else packed_depth(adjacency.m)
         self.rounding = rounding_of(problem, row)
 
     def start(self, ranks: Floats | float) -> None:

@@ -89,8 +89,8 @@ def _packed(adjacency: Adjacency) -> tuple[PackedEdges, Floats]:
         edges = PackedEdges(adjacency.n, weighted=False, disjoint=True)
         edges.copy(packed, adjacency.m)
         return edges, to_device(adjacency.out_weight)
-    rows, m = Rows(*adjacency.csc), adjacency.m
-    if m > SAMPLES * SAMPLE_EDGES and sectors_per_edge(rows.sources) > SCATTERED:
+    rows = Rows(*adjacency.csc)
+    if is_scattered(rows.sources):
         rows = rows.by_out_degree(group_sizes(rows.sources, rows.n))
     out_weight = to_device(adjacency.out_weight if rows.order is None else adjacency.out_weight[rows.order])
     edges = PackedEdges(adjacency.n, weighted=adjacency.weighted, disjoint=True)
@@ -99,6 +99,11 @@ def _packed(adjacency: Adjacency) -> tuple[PackedEdges, Floats]:
         of_edges = None if weights is None else gpu_pull.normalized(weights, sources, out_weight, np.float64)
         edges.add(sources, targets, of_edges)
     return edges, out_weight
+
+
+def is_scattered(sources: Integers) -> bool:
+    """Return whether the sources of edges by target are so far apart that the vertices are to be sorted."""
+    return sources.size > SAMPLES * SAMPLE_EDGES and sectors_per_edge(sources) > SCATTERED
 
 
 def _parts(rows: Rows) -> Iterator[tuple[Integers, Integers, Floats | None]]:

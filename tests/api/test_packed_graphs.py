@@ -23,10 +23,12 @@ import prplugin
 from prplugin import machine
 from prplugin.cli import main
 from prplugin.cpu import library, packing
+from prplugin.cpu.packing import PIECE
 from prplugin.cpu.pull import Pull, packed_depth
 from prplugin.errors import InvalidEdgesError, InvalidOptionError
 from prplugin.io import webgraph
 from prplugin.methods.engines.packed import Rows, joined, packed_graph
+from prplugin.numerics import fan_in_for
 from prplugin.types.edges import PackedRows
 
 pytestmark = pytest.mark.skipif(not library.is_available(), reason="there are no compiled kernels")
@@ -80,7 +82,7 @@ def test_row_sums(in_degrees):
     alpha, results = 1 - 2.0**-53, []
     for threads in (1, 2, 5):
         zeros = np.zeros(1)
-        pull = Pull(packed, None, np.ones(n), zeros, zeros, alpha, 0, threads)
+        pull = Pull(packed, None, np.ones(n), zeros, zeros, alpha, fan_in_for(PIECE), threads)
         pull.start(ranks)
         pull.iterate(1)
         results.append(pull.ranks.tobytes())
@@ -254,7 +256,7 @@ def test_any_bit_of_packed_edges_may_be_wrong():
         assert (np.diff(offsets) >= 0).all()
         assert sources.min() >= 0
         assert sources.max() < n
-        pull = Pull(PackedRows(*arrays), None, np.ones(n), np.zeros(1), np.zeros(1), 0.5, 0, 2)
+        pull = Pull(PackedRows(*arrays), None, np.ones(n), np.zeros(1), np.zeros(1), 0.5, fan_in_for(PIECE), 2)
         pull.start(np.ones(n))
         pull.iterate(1)
         assert (pull.ranks == 0.5 * np.diff(offsets)).all()

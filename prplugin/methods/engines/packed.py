@@ -55,11 +55,17 @@ class Rows(NamedTuple):
 
     def by_out_degree(self, out_degree: Integers) -> Rows:
         """Reorder the vertices by descending out-degree: most sources, and their differences, are then small."""
-        xp = namespace(self.sources)
-        order = xp.argsort(-out_degree, kind="stable").astype(self.sources.dtype)
-        position = xp.empty_like(order)
-        position[order] = xp.arange(order.size, dtype=order.dtype)
+        order, position = by_out_degree(out_degree, self.sources.dtype)
         return self._replace(order=order, position=position)
+
+
+def by_out_degree(out_degree: Integers | Floats, dtype: DTypeLike) -> tuple[Integers, Integers]:
+    """Return the vertices by descending out-degree or out-weight, and the place of each vertex in this order."""
+    xp = namespace(out_degree)
+    order: Integers = xp.argsort(-out_degree, kind="stable").astype(dtype)
+    position: Integers = xp.empty_like(order)
+    position[order] = xp.arange(order.size, dtype=dtype)
+    return order, position
 
 
 class Packed(NamedTuple):
