@@ -291,7 +291,7 @@ i64 iterate(Pull<Index>& pull, Team& team, f64 norm, i64 budget, f64 goal, Memor
                                          pieces, [&](i64 piece) { pull.sum_piece(piece); },
                                          [&] { pull.add_continued(); }))
                 return;
-            f32* moves = mixing.ended() ? nullptr : history + mixing.free_row() * pull.n;
+            f32* moves = !mixing.records() ? nullptr : history + mixing.free_row() * pull.n;
             if (!in_turn(
                     blocks, [&](i64 block) { pull.step_block(block, moves); },
                     [&] {
