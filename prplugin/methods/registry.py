@@ -183,12 +183,22 @@ def choose(
 ) -> Method:
     """Return the named method, or for "auto" the available one of least cost that takes these options.
 
-    `cheapest` keeps the method of least cost on this graph between calls.
+    `cheapest` keeps the method of least cost on this graph between calls. Methods other than `packed` free the edges
+    that it keeps.
 
     Raises InvalidOptionError: if there is no method of that name, or it does not take the options.
     Raises MethodUnavailableError: if the named method cannot run here, with the reason; a named method is never
     replaced by another.
     """
+    method = _chosen(name, adjacency, machine, options, cheapest)
+    if method.name != "packed":
+        adjacency.packed = None
+    return method
+
+
+def _chosen(
+    name: str, adjacency: Adjacency, machine: Machine, options: Mapping[str, Any], cheapest: ChoiceCache | None
+) -> Method:
     if name != "auto":
         if name not in methods():
             check_choice("method", name, ("auto", "measured", *methods()))

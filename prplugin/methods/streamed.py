@@ -24,7 +24,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull, packed
-from prplugin.methods.engines.packed_step import THREADS, PackedStep, sum_kernels
+from prplugin.methods.engines.packed_step import PackedStep, PieceSums
 from prplugin.options import validate_int
 from prplugin.types.edges import Floats
 
@@ -132,26 +132,21 @@ class StreamedPull:
             self.data = _split(_in_file(chain.from_iterable(chunks), np.uint8, self._directory), chunker.sizes)
         self._chunks, self._edges = chunker.first_pieces, chunker.edges
         self._count = self._chunks[-1]
-        self._bits, self._largest = packing.bits_of(adjacency.n), chunker.largest
-        self._pieces = cupy.asarray(chunker.table())
-        self._partials = cupy.empty((self._count, 4))
+        self._bits = packing.bits_of(adjacency.n)
+        self._sums = PieceSums(cupy.asarray(chunker.table()), chunker.largest, weighted=adjacency.weighted)
         self.chunk_stream: _ChunkStream | None = None
         self._normalized_weights_dtype: Any = None
 
     def __call__(self, contributions: Floats, row_sums: Floats) -> None:
-        row_sums.fill(0.0)  # rows without edges are in no piece
+        self._sums.clear(row_sums)
         self.allocate(contributions.dtype)
         if self.chunk_stream is None:
             return
-        sum_pieces, collect, smem = sum_kernels(contributions.dtype, self.rows.weights is not None, self._largest)
         for chunk, (data, *normalized_weights) in self.chunk_stream:
             first, last = self._chunks[chunk : chunk + 2]
-            runtime.launch(
-                sum_pieces, last - first, THREADS, first, np.int32(self._bits), np.uint32(0),
-                self._pieces, data, normalized_weights[0] if normalized_weights else None, contributions, row_sums,
-                self._partials, smem=smem,
-            )  # fmt: skip
-        runtime.launch(collect, self._count, gpu_pull.COLLECTORS, 0, self._pieces, self._partials, row_sums)
+            weights = normalized_weights[0] if normalized_weights else None
+            self._sums.pieces(first, last - first, self._bits, 0, data, weights, contributions, row_sums)
+        self._sums.crossing(0, self._count, row_sums, contributions.dtype)
 
     def allocate(self, dtype: DTypeLike) -> None:
         """Allocate the buffers, and normalize the weights in this type; one type is stored at a time."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +12,13 @@ from method_params import param
 
 import prplugin
 from prplugin.cpu import packing
+from prplugin.graph.memory import Counts, footprint
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
-from prplugin.methods import packed
+from prplugin.methods import packed, persistent
 from prplugin.methods.packed import PackedEdges, PackedPull
+from prplugin.methods.registry import choose
+from prplugin.types.arrays import to_host
 
 PACKED = [param("packed")]
 
@@ -23,7 +27,7 @@ def sums_of(edges: PackedEdges, contributions: np.ndarray) -> np.ndarray:
     import cupy
 
     pull, sums = PackedPull(edges), cupy.full(edges.n, math.nan)
-    pull._partials.fill(math.nan)
+    pull._sums._partials.fill(math.nan)
     pull(cupy.asarray(contributions), sums)
     return sums.get()
 
@@ -113,6 +117,40 @@ def test_row_sums_of_a_graph(monkeypatch, method, part, reordered, memory_space)
         assert_sums(sums, expected)
     np.testing.assert_allclose(sums, expected, rtol=(2 + len(step._pull._edges.parts)) * 2.0**-53, atol=0)
     assert ("_other_memory" in vars(host)) == (memory_space == "device")  # no edges of a host graph are copied as such
+
+
+def test_packed_edges_that_are_held_are_counted():
+    first = Counts(1_000, 50_000, False, "device", frozenset({"csc", "out_weight"}))
+    again = replace(first, packed_bytes=90_000)
+    new, held = (footprint(packed.memory, counts).device for counts in (first, again))
+    assert new.held - held.held == packed.EDGE_BYTES * first.m
+    assert held.peak == held.held < new.peak  # nothing is sorted
+    beside, instead = (footprint(persistent.memory, counts).device for counts in (first, again))
+    assert beside.held - instead.held == 90_000
+
+
+@pytest.mark.parametrize("method", PACKED)
+@pytest.mark.parametrize("memory_space", ["host", "device"])
+def test_graph_keeps_its_packed_edges_until_another_method_ranks(monkeypatch, method, memory_space):
+    adjacency, packings = web().on(memory_space), []
+    monkeypatch.setattr(packed, "_packed", lambda graph, pack=packed._packed: packings.append(1) or pack(graph))
+    machine, options = this_machine(), {}
+
+    def ranks(name, **given):
+        problem = Problem(adjacency, **{"alpha": 0.85} | given)
+        step = choose(name, adjacency, machine, options).prepare(problem, machine)
+        step.start(1.0 / adjacency.n)
+        step()
+        return np.asarray(to_host(step.ranks()))
+
+    first = ranks("packed")
+    assert ranks("packed").tobytes() == first.tobytes()
+    ranks("packed", alpha=0.5)
+    assert len(packings) == 1
+    np.testing.assert_allclose(ranks("persistent"), first, rtol=1e-12)
+    assert adjacency.packed is None
+    assert ranks("packed").tobytes() == first.tobytes()
+    assert len(packings) == 2
 
 
 @pytest.mark.parametrize("method", PACKED)

@@ -396,7 +396,7 @@ def row_sums_by_vertex(pull, contributions):
     import cupy
 
     order = np.arange(contributions.size) if pull.rows.order is None else pull.rows.order
-    pull._partials.fill(math.nan)
+    pull._sums._partials.fill(math.nan)
     device_sums = cupy.full(contributions.size, math.nan)
     pull(cupy.asarray(contributions[order]), device_sums)
     sums = np.empty(contributions.size)
@@ -469,7 +469,7 @@ def test_device_memory_does_not_grow_with_edges(method, directory, tmp_path):
             step.set_contribution_dtype("float32")
             step.start(np.full(n, 1 / n))
             step()
-            peaks[m] = pool.total_bytes() - step._pull._pieces.nbytes - step._pull._partials.nbytes
+            peaks[m] = pool.total_bytes() - step._pull._sums._table.nbytes - step._pull._sums._partials.nbytes
             del step
             gc.collect()
         assert "_other_memory" not in vars(host)  # the edges were not copied to the device

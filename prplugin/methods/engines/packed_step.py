@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from prplugin.gpu import runtime
+from prplugin.gpu.lazy import cupy
 from prplugin.graph.problem import Problem
 from prplugin.methods.engines import gpu_pull
 from prplugin.types.arrays import memory_space_of, to_memory
@@ -72,11 +73,43 @@ class PackedStep(gpu_pull.DeviceStep):
         return ranks
 
 
-def sum_kernels(dtype: np.dtype[Any], weighted: bool, largest: int) -> tuple[Any, Any, int]:
-    """Return the kernels `sum_pieces` and `collect`, and the shared memory for pieces of `largest` bytes at most."""
-    smem = largest + 16  # a number is read with the word after it
-    sum_pieces, collect = (
-        runtime.kernel("methods/streamed.cu", name, real_t=dtype, WEIGHTED=int(weighted))
-        for name in ("sum_pieces", "collect")
-    )
-    return runtime.with_dynamic_smem(sum_pieces, smem), collect, smem
+class PieceSums:
+    """Launches of the kernels of streamed.cu.
+
+    `table`: Its table of all pieces, and of their end.
+    `largest`: Bytes of the largest piece.
+    `parts`: Whether rows have edges in several parts, which are added up one after another.
+    """
+
+    def __init__(self, table: Integers, largest: int, *, weighted: bool, parts: bool = False) -> None:
+        self._table, self._smem = table, largest + 16  # a number is read with the word after it
+        self._weighted, self._parts = weighted, parts
+        self._partials = cupy.empty((len(table), 4))
+        self._cleared: Any = None
+
+    def clear(self, row_sums: Floats) -> None:
+        """Set the sums of rows that are in no piece to 0; later launches keep them."""
+        if self._parts or self._cleared is not row_sums:
+            row_sums.fill(0.0)
+            self._cleared = row_sums
+
+    def pieces(
+        self, first: int, count: int, bits: int, base: int, data: Any, normalized_weights: Any,
+        contributions: Floats, row_sums: Floats,
+    ) -> None:  # fmt: skip
+        """Sum the rows within `count` pieces from `first` on; `data` has them, unless their offsets are addresses."""
+        kernel = runtime.with_dynamic_smem(self._kernel("sum_pieces", contributions.dtype), self._smem)
+        runtime.launch(
+            kernel, count, THREADS, first, np.int32(bits), np.uint32(base), np.int32(self._parts), self._table, data,
+            normalized_weights, contributions, row_sums, self._partials, smem=self._smem,
+        )  # fmt: skip
+
+    def crossing(self, first: int, count: int, row_sums: Floats, dtype: np.dtype[Any]) -> None:
+        """Sum the rows that end in one of these pieces and begin in an earlier one."""
+        runtime.launch(
+            self._kernel("collect", dtype), count, gpu_pull.COLLECTORS, first, np.int32(self._parts), self._table,
+            self._partials, row_sums,
+        )  # fmt: skip
+
+    def _kernel(self, name: str, dtype: np.dtype[Any]) -> Any:
+        return runtime.kernel("methods/streamed.cu", name, real_t=dtype, WEIGHTED=int(self._weighted))
