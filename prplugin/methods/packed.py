@@ -12,7 +12,7 @@ from prplugin.cpu.packing import PIECE, bits_of
 from prplugin.errors import InvalidEdgesError, MethodUnavailableError
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
-from prplugin.graph.adjacency import SAMPLE_EDGES, SAMPLES, Adjacency, group_sizes, rows_of, sectors_per_edge
+from prplugin.graph.adjacency import Adjacency, rows_of
 from prplugin.graph.memory import Counts, Memory, Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
@@ -34,9 +34,6 @@ PART_BYTES = 24
 
 EDGE_BYTES = 2
 """Bytes per packed edge, about: 1 on web graphs, 2.5 on random ones; docs/decisions/0015-edge-compression.md."""
-
-SCATTERED = 0.5
-"""Sectors per edge from which vertices are sorted by out-degree; see `prplugin.graph.adjacency.sectors_per_edge`."""
 
 memory = Memory(
     arrays_on="edges",
@@ -87,9 +84,7 @@ def _packed(adjacency: Adjacency) -> PackedEdges:
         edges = PackedEdges(adjacency.n, weighted=False, disjoint=True)
         edges.copy(packed, adjacency.m)
         return edges
-    rows = Rows(*adjacency.csc)
-    if is_scattered(rows.sources):
-        rows = rows.by_out_degree(group_sizes(rows.sources, rows.n))
+    rows = Rows(*adjacency.csc).in_packing_order()
     edges = PackedEdges(adjacency.n, weighted=adjacency.weighted, disjoint=True)
     edges.order, edges.position = rows.order, rows.position
     out_weight = to_device(edges.ordered(adjacency.out_weight))
@@ -97,11 +92,6 @@ def _packed(adjacency: Adjacency) -> PackedEdges:
         of_edges = None if weights is None else gpu_pull.normalized(weights, sources, out_weight, np.float64)
         edges.add(sources, targets, of_edges)
     return edges
-
-
-def is_scattered(sources: Integers) -> bool:
-    """Return whether the sources of edges by target are so far apart that the vertices are to be sorted."""
-    return sources.size > SAMPLES * SAMPLE_EDGES and sectors_per_edge(sources) > SCATTERED
 
 
 def _parts(rows: Rows) -> Iterator[tuple[Integers, Integers, Floats | None]]:

@@ -121,7 +121,7 @@ class StreamedPull:
         chunk_bytes = validate_int("chunk_bytes", chunk_bytes)
         self._directory = _folder(directory)
         self._threads = this_machine().threads
-        self.rows = packed.choose_order(packed.Rows(*adjacency.csc), self._threads)
+        self.rows = packed.Rows(*adjacency.csc).in_packing_order()
         self.order, self.position, out_weight = self.rows.order, self.rows.position, adjacency.out_weight
         self.out_weight = out_weight if self.order is None else out_weight[self.order]
         chunker = _Chunker(chunk_bytes, 8 if adjacency.weighted else 0)

@@ -16,6 +16,7 @@ from prplugin.graph.memory import Counts, footprint
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods import packed, persistent
+from prplugin.methods.engines import packed as engine
 from prplugin.methods.packed import PackedEdges, PackedPull
 from prplugin.methods.registry import choose
 from prplugin.types.arrays import to_host
@@ -98,7 +99,7 @@ def test_position_outside_graph_raises(method, source, target, position):
 @pytest.mark.parametrize("memory_space", ["host", "device"])
 def test_row_sums_of_a_graph(monkeypatch, method, part, reordered, memory_space):
     monkeypatch.setattr(packed, "PART", part)
-    monkeypatch.setattr(packed, "SCATTERED", 0.0 if reordered else 2.0)
+    monkeypatch.setattr(engine, "SCATTERED", 0.0 if reordered else 2.0)
     host = graph([30_000, 0, *range(60), 9_000], weighted=False)
     step = packed.prepare(Problem(host.on(memory_space), 0.85), this_machine())
     assert (step._order is not None) == reordered
