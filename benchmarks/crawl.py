@@ -159,7 +159,7 @@ def _rows(scale: float) -> Iterator[dict[str, Any]]:
         packed = time.perf_counter()
         edges.out_weight, edges.out_degree = edges.out_degree.astype(float), None  # frees its memory
         dangling = float((edges.out_weight == 0).mean())
-        step = PackedStep(Problem(Adjacency(edges), ALPHA), PackedPull(edges), edges.out_weight)
+        step = PackedStep(Problem(Adjacency(edges), ALPHA), PackedPull(edges))
         del edges.out_weight
         outcome = solve(step, Options(alpha=ALPHA), (n, edges.m), 1.0 / n, Watch(None).iterations)
         ended = time.perf_counter()

@@ -117,7 +117,7 @@ def _streamed(adjacency: Adjacency) -> tuple[list[float], str]:
     problem = Problem(adjacency, ALPHA).on("host")
     chunk_bytes = -(-packed_bytes(problem.adjacency) // CHUNKS)
     pull = streaming.StreamedPull(problem.adjacency, chunk_bytes=chunk_bytes)
-    step = PackedStep(problem, pull, pull.out_weight)
+    step = PackedStep(problem, pull)
     samples = iteration(step, adjacency.n)
     stream = pull.chunk_stream
     assert stream is not None

@@ -70,10 +70,8 @@ def prepare(problem: Problem, machine: Machine) -> Step:
     if not adjacency.packed_only and adjacency.packed is None:
         adjacency.packed = _packed(adjacency)
     edges: Any = adjacency.edges if adjacency.packed_only else adjacency.packed
-    out_weight = to_device(edges.ordered(adjacency.out_weight))
     v, w = (to_memory(vector, adjacency.memory_space) for vector in (problem.personalization, problem.dangling))
-    pull = PackedPull(edges)
-    step = PackedStep(Problem(adjacency, problem.alpha, v, w), pull, out_weight)
+    step = PackedStep(Problem(adjacency, problem.alpha, v, w), PackedPull(edges))
     step.float32_is_faster = not adjacency.weighted  # normalized weights are stored in float64
     return step
 
@@ -87,7 +85,7 @@ def _packed(adjacency: Adjacency) -> PackedEdges:
     rows = Rows(*adjacency.csc).in_packing_order()
     edges = PackedEdges(adjacency.n, weighted=adjacency.weighted, disjoint=True)
     edges.order, edges.position = rows.order, rows.position
-    out_weight = to_device(edges.ordered(adjacency.out_weight))
+    out_weight = to_device(adjacency.out_weight if rows.order is None else adjacency.out_weight[rows.order])
     for sources, targets, weights in _parts(rows):
         of_edges = None if weights is None else gpu_pull.normalized(weights, sources, out_weight, np.float64)
         edges.add(sources, targets, of_edges)
@@ -166,10 +164,6 @@ class PackedEdges(GroupedEdges):
     def _endpoints(self) -> Any:
         return self.in_edges
 
-    def ordered(self, values: Floats) -> Floats:
-        """Return values by vertex in the order of the packed edges."""
-        return values if self.order is None else values[self.order]
-
     @property
     def nbytes(self) -> int:
         """Bytes of the packed edges, with normalized weights and the table of pieces."""
@@ -220,8 +214,7 @@ class PackedEdges(GroupedEdges):
         if normalized_weights is not None:
             firsts += normalized_weights.data.ptr // normalized_weights.itemsize
         columns = data.data.ptr + offsets, sizes, firsts, rows
-        self._hold(data, columns, (rows == before) & (np.arange(pieces) > 0), bits, base)
-        self.m += m
+        self._hold(m, data, columns, (rows == before) & (np.arange(pieces) > 0), bits, base)
 
     def copy(self, packed: PackedRows, m: int) -> None:
         """Add the m edges of a graph that are packed on the host."""
@@ -231,11 +224,13 @@ class PackedEdges(GroupedEdges):
         begins, continued = packed.begins, packed.rows < 0
         rows = np.where(continued, ~packed.rows, packed.rows)
         firsts = np.zeros_like(rows)  # only weights have any
-        self._hold(data, (data.data.ptr + begins[:-1], np.diff(begins), firsts, rows), continued, bits_of(self.n), 0)
-        self.m += m
+        self._hold(m, data, (data.data.ptr + begins[:-1], np.diff(begins), firsts, rows), continued, bits_of(self.n), 0)
 
-    def _hold(self, data: Integers, columns: tuple[Integers, ...], continued: Integers, bits: int, base: int) -> None:
-        """Keep packed pieces as a part, given the first columns of their table."""
+    def _hold(
+        self, m: int, data: Integers, columns: tuple[Integers, ...], continued: Integers, bits: int, base: int
+    ) -> None:
+        """Keep m packed edges as a part, given the first columns of the table of their pieces."""
+        self.m += m
         first = self.parts[-1].first + self.parts[-1].pieces if self.parts else 0
         start, pieces = 0 if self._disjoint else first, continued.size
         table = np.stack([*columns, first + row_begins(columns[3], continued)], axis=1)

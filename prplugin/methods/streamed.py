@@ -95,14 +95,13 @@ def prepare(
     if chunk_bytes is None:
         chunk_bytes = chunk_bytes_for(problem)
     pull = StreamedPull(problem.adjacency, chunk_bytes=chunk_bytes, directory=directory)
-    return PackedStep(problem, pull, pull.out_weight)
+    return PackedStep(problem, pull)
 
 
 class StreamedPull:
     """Computes row sums, one chunk of edges at a time.
 
     `rows`: The edges, and the order of the vertices in `contributions` and `row_sums`.
-    `out_weight` (array of n float64): On the host, in that order.
     `data` (list of arrays of bytes): The packed edges of each chunk, without normalized weights.
     `chunk_stream`: Copies the chunks, with normalized weights of the present type; None before the first step.
     """
@@ -122,8 +121,7 @@ class StreamedPull:
         self._directory = _folder(directory)
         self._threads = this_machine().threads
         self.rows = packed.Rows(*adjacency.csc).in_packing_order()
-        self.order, self.position, out_weight = self.rows.order, self.rows.position, adjacency.out_weight
-        self.out_weight = out_weight if self.order is None else out_weight[self.order]
+        self.order, self.position, self._out_weight = self.rows.order, self.rows.position, adjacency.out_weight
         chunker = _Chunker(chunk_bytes, 8 if adjacency.weighted else 0)
         chunks = chunker.chunks(packed.packed(self.rows, self._threads))
         if self._directory is None:
@@ -155,7 +153,8 @@ class StreamedPull:
             self.chunk_stream = None  # frees its memory first
             columns = [self.data]
             if self.rows.weights is not None:
-                parts = packed.normalized_weights(self.rows, self.out_weight, dtype, self._threads)
+                out_weight = self._out_weight if self.order is None else self._out_weight[self.order]
+                parts = packed.normalized_weights(self.rows, out_weight, dtype, self._threads)
                 if self._directory is None:
                     stored = _page_locked_copy(parts, sum(self._edges), dtype)
                 else:

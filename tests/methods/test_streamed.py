@@ -377,8 +377,8 @@ def test_ranks_are_reordered_unless_a_mix_starts_from_those_of_the_step(monkeypa
     monkeypatch.setattr(gpu_pull.DeviceStep, "start", lambda self, ranks: started.append(ranks))
     adjacency = graph([1, 2, 0], False)
     rows = packing.Rows(*adjacency.csc).by_out_degree(np.array([1, 0, 2]))
-    pull = SimpleNamespace(order=rows.order, position=rows.position, out_weight=None, allocate=lambda dtype: None)
-    step = PackedStep(Problem(adjacency, 0.85), pull, None)
+    pull = SimpleNamespace(order=rows.order, position=rows.position, allocate=lambda dtype: None)
+    step = PackedStep(Problem(adjacency, 0.85), pull)
     step._pull, step._contributions, step._ranks = pull, np.empty(3), np.array([0.5, 0.3, 0.2])
     assert step.ranks().tolist() == [0.3, 0.2, 0.5]
     for ranks in (step.ranks(), step._ranks, 0.25):

@@ -34,7 +34,7 @@ class ReorderedPull(gpu_pull.Pull, Protocol):
 
 
 class PackedStep(gpu_pull.DeviceStep):
-    """A step on the edges of `pull`, given the out-weights in its order of the vertices.
+    """A step on the edges of `pull`, in its order of the vertices.
 
     Where the vertices are reordered, ranks are permuted in the memory space of the graph: on a GPU that does not hold
     the edges there may be no room for one more vector.
@@ -42,16 +42,13 @@ class PackedStep(gpu_pull.DeviceStep):
 
     _pull: ReorderedPull
 
-    def __init__(self, problem: Problem, pull: ReorderedPull, out_weight: Floats) -> None:
-        self._order, self._position = pull.order, pull.position
-        if self._order is not None:
-            v, w = (
-                None if vector is None else vector[self._order]
-                for vector in (problem.personalization, problem.dangling)
-            )
+    def __init__(self, problem: Problem, pull: ReorderedPull) -> None:
+        order, self._order, self._position = pull.order, pull.order, pull.position
+        if order is not None:
+            v, w = (None if vector is None else vector[order] for vector in (problem.personalization, problem.dangling))
             adjacency = problem.adjacency
             reordered: Any = SimpleNamespace(  # the attributes that `DeviceStep` reads
-                n=adjacency.n, weighted=adjacency.weighted, out_weight=out_weight,
+                n=adjacency.n, weighted=adjacency.weighted, out_weight=adjacency.out_weight[order],
                 out_weight_depth=adjacency.out_weight_depth,
             )  # fmt: skip
             problem = Problem(reordered, problem.alpha, v, w)
