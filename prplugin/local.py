@@ -303,6 +303,8 @@ class LocalGraph:
                     method = fastest(problem, machine, options, self._timings)
                 else:
                     method = choose(options.method, adjacency, machine, options.method_options, self._cheapest)
+                if method.name != "packed":
+                    adjacency.packed = None  # frees its memory
         if isinstance(begin, Pushed):
             name, ranks, outcome = "push", options.requested(begin.ranks), begin.outcome
             considered = (Considered(name, None, "the ranks have changed little since the last ranking"),)
@@ -348,6 +350,7 @@ class LocalGraph:
             adjacency = self.adjacency
             with self._allocating():
                 method = choose_batch(options.method, adjacency, machine, options.method_options, left.size)
+            adjacency.packed = None  # frees its memory
             name = method.name
             memory_space: MemorySpace = "device" if method.runs_on == "gpu" else adjacency.memory_space
             planned = partial(describe_seeds_memory, seeds.count, adjacency.n)

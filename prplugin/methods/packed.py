@@ -260,7 +260,7 @@ class PackedPull:
     def __call__(self, contributions: Floats, row_sums: Floats) -> None:
         self._sums.clear(row_sums)
         for first, count, bits, base in self._edges.parts:
-            self._sums.pieces(first, count, bits, base, None, None, contributions, row_sums)
+            self._sums.pieces(first, count, bits, base, contributions, row_sums)
             self._sums.crossing(first, count, row_sums, contributions.dtype)
 
     def allocate(self, dtype: Any) -> None:

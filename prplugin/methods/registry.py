@@ -40,9 +40,7 @@ GROUP = "prplugin.methods"
 RUNS_ON = re.compile('^runs_on = "(cpu|gpu)"$', re.MULTILINE)
 """Declaration of the processor in the source of a method. All modules together take as long to import as a ranking."""
 
-PACKED_ONLY = (
-    "the edges were packed when they were read, and only method 'packed' ranks them, one personalization at a time."
-)
+PACKED_ONLY = "the edges were packed when they were read, and only method 'packed' ranks them."
 
 PROCESSORS = {"cpu": "CPU", "gpu": "GPU"}
 
@@ -183,22 +181,12 @@ def choose(
 ) -> Method:
     """Return the named method, or for "auto" the available one of least cost that takes these options.
 
-    `cheapest` keeps the method of least cost on this graph between calls. Methods other than `packed` free the edges
-    that it keeps.
+    `cheapest` keeps the method of least cost on this graph between calls.
 
     Raises InvalidOptionError: if there is no method of that name, or it does not take the options.
     Raises MethodUnavailableError: if the named method cannot run here, with the reason; a named method is never
     replaced by another.
     """
-    method = _chosen(name, adjacency, machine, options, cheapest)
-    if method.name != "packed":
-        adjacency.packed = None
-    return method
-
-
-def _chosen(
-    name: str, adjacency: Adjacency, machine: Machine, options: Mapping[str, Any], cheapest: ChoiceCache | None
-) -> Method:
     if name != "auto":
         if name not in methods():
             check_choice("method", name, ("auto", "measured", *methods()))
@@ -278,7 +266,7 @@ def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Map
             )
         return method
     if adjacency.packed_only:
-        raise MethodUnavailableError(f"many personalizations cannot be ranked in one call here: {PACKED_ONLY}")
+        raise MethodUnavailableError(f"no method ranks many personalizations in one call here: {PACKED_ONLY}")
     eligible: list[Any] = [
         method
         for method in candidates(adjacency).values()

@@ -92,10 +92,8 @@ def prepare(
         The file has no name, and is deleted with the step or at the end of the process.
     """
     problem = problem.on("host")
-    if chunk_bytes is None:
-        chunk_bytes = chunk_bytes_for(problem)
-    pull = StreamedPull(problem.adjacency, chunk_bytes=chunk_bytes, directory=directory)
-    return PackedStep(problem, pull)
+    size = chunk_bytes_for(problem) if chunk_bytes is None else chunk_bytes
+    return PackedStep(problem, StreamedPull(problem.adjacency, chunk_bytes=size, directory=directory))
 
 
 class StreamedPull:
@@ -129,7 +127,6 @@ class StreamedPull:
         else:
             self.data = _split(_in_file(chain.from_iterable(chunks), np.uint8, self._directory), chunker.sizes)
         self._chunks, self._edges = chunker.first_pieces, chunker.edges
-        self._count = self._chunks[-1]
         self._bits = packing.bits_of(adjacency.n)
         self._sums = PieceSums(cupy.asarray(chunker.table()), chunker.largest, weighted=adjacency.weighted)
         self.chunk_stream: _ChunkStream | None = None
@@ -140,16 +137,15 @@ class StreamedPull:
         self.allocate(contributions.dtype)
         if self.chunk_stream is None:
             return
-        for chunk, (data, *normalized_weights) in self.chunk_stream:
+        for chunk, columns in self.chunk_stream:
             first, last = self._chunks[chunk : chunk + 2]
-            weights = normalized_weights[0] if normalized_weights else None
-            self._sums.pieces(first, last - first, self._bits, 0, data, weights, contributions, row_sums)
-        self._sums.crossing(0, self._count, row_sums, contributions.dtype)
+            self._sums.pieces(first, last - first, self._bits, 0, contributions, row_sums, *columns)
+        self._sums.crossing(0, self._chunks[-1], row_sums, contributions.dtype)
 
     def allocate(self, dtype: DTypeLike) -> None:
         """Allocate the buffers, and normalize the weights in this type; one type is stored at a time."""
         stale = self.rows.weights is not None and self._normalized_weights_dtype != dtype
-        if self._count and (self.chunk_stream is None or stale):
+        if self._chunks[-1] and (self.chunk_stream is None or stale):
             self.chunk_stream = None  # frees its memory first
             columns = [self.data]
             if self.rows.weights is not None:

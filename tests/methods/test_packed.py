@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from in_degrees import IN_DEGREES, PROBLEMS, assert_agrees_with_numpy, assert_sums, graph, row_sums, web
 from method_params import param
@@ -18,8 +19,6 @@ from prplugin.machine import this_machine
 from prplugin.methods import packed, persistent
 from prplugin.methods.engines import packed as engine
 from prplugin.methods.packed import PackedEdges, PackedPull
-from prplugin.methods.registry import choose
-from prplugin.types.arrays import to_host
 
 PACKED = [param("packed")]
 
@@ -131,27 +130,25 @@ def test_packed_edges_that_are_held_are_counted():
 
 
 @pytest.mark.parametrize("method", PACKED)
-@pytest.mark.parametrize("memory_space", ["host", "device"])
-def test_graph_keeps_its_packed_edges_until_another_method_ranks(monkeypatch, method, memory_space):
-    adjacency, packings = web().on(memory_space), []
+def test_graph_keeps_its_packed_edges_until_another_method_ranks(monkeypatch, method):
+    packings = []
     monkeypatch.setattr(packed, "_packed", lambda graph, pack=packed._packed: packings.append(1) or pack(graph))
-    machine, options = this_machine(), {}
-
-    def ranks(name, **given):
-        problem = Problem(adjacency, **{"alpha": 0.85} | given)
-        step = choose(name, adjacency, machine, options).prepare(problem, machine)
-        step.start(1.0 / adjacency.n)
-        step()
-        return np.asarray(to_host(step.ranks()))
-
-    first = ranks("packed")
-    assert ranks("packed").tobytes() == first.tobytes()
-    ranks("packed", alpha=0.5)
+    edges = pd.DataFrame({"src": [0, 1, 2, 2, 3], "dst": [1, 2, 0, 3, 3]})
+    graph = prplugin.Graph(edges)
+    first = graph.rank(method="packed")
+    assert graph.rank(method="packed").ranks.tobytes() == first.ranks.tobytes()
+    graph.rank(method="packed", alpha=0.5)
     assert len(packings) == 1
-    np.testing.assert_allclose(ranks("persistent"), first, rtol=1e-12)
-    assert adjacency.packed is None
-    assert ranks("packed").tobytes() == first.tobytes()
+    graph.rank(method="persistent")
+    assert graph.rank(method="packed").ranks.tobytes() == first.ranks.tobytes()
     assert len(packings) == 2
+    graph.rank(method="numpy", seeds=[1, 2])
+    assert graph._graph.adjacency.packed is None
+    graph.rank(method="packed")
+    graph.update(add=edges.iloc[:1])
+    assert graph.rank(method="packed", tol=1e-9).ranks.tolist() == pytest.approx(
+        prplugin.Graph(pd.concat([edges, edges.iloc[:1]])).rank(method="numpy", tol=1e-9).ranks.tolist(), abs=2e-9
+    )
 
 
 @pytest.mark.parametrize("method", PACKED)

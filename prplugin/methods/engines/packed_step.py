@@ -91,8 +91,8 @@ class PieceSums:
             self._cleared = row_sums
 
     def pieces(
-        self, first: int, count: int, bits: int, base: int, data: Any, normalized_weights: Any,
-        contributions: Floats, row_sums: Floats,
+        self, first: int, count: int, bits: int, base: int, contributions: Floats, row_sums: Floats,
+        data: Any = None, normalized_weights: Any = None,
     ) -> None:  # fmt: skip
         """Sum the rows within `count` pieces from `first` on; `data` has them, unless their offsets are addresses."""
         kernel = runtime.with_dynamic_smem(self._kernel("sum_pieces", contributions.dtype), self._smem)
@@ -103,10 +103,9 @@ class PieceSums:
 
     def crossing(self, first: int, count: int, row_sums: Floats, dtype: np.dtype[Any]) -> None:
         """Sum the rows that end in one of these pieces and begin in an earlier one."""
-        runtime.launch(
-            self._kernel("collect", dtype), count, gpu_pull.COLLECTORS, first, np.int32(self._parts), self._table,
-            self._partials, row_sums,
-        )  # fmt: skip
+        arrays = self._table, self._partials, row_sums
+        kernel = self._kernel("collect", dtype)
+        runtime.launch(kernel, count, gpu_pull.COLLECTORS, first, np.int32(self._parts), *arrays)
 
     def _kernel(self, name: str, dtype: np.dtype[Any]) -> Any:
         return runtime.kernel("methods/streamed.cu", name, real_t=dtype, WEIGHTED=int(self._weighted))
