@@ -104,8 +104,8 @@ class StreamedPull:
     `chunk_stream`: Copies the chunks, with normalized weights of the present type; None before the first step.
     """
 
-    # A term goes through 64 additions and those of a warp; a partial sum through one per 64 edges of its row, and those
-    # of a block. All are compensated, and fewer than the 2**26 of the bound, up to 2**32 edges per row.
+    # A term goes through 16 additions and those of a block; a partial sum through one per 2**15 edges of its row, and
+    # those of a warp. All are compensated, and fewer than the 2**26 of the bound, up to 2**40 edges per row.
     rounding_depth = gpu_pull.ROW_DEPTH
 
     def __init__(

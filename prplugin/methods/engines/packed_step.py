@@ -97,15 +97,14 @@ class PieceSums:
         """Sum the rows within `count` pieces from `first` on; `data` has them, unless their offsets are addresses."""
         kernel = runtime.with_dynamic_smem(self._kernel("sum_pieces", contributions.dtype), self._smem)
         runtime.launch(
-            kernel, count, THREADS, first, np.int32(bits), np.uint32(base), np.int32(self._parts), self._table, data,
-            normalized_weights, contributions, row_sums, self._partials, smem=self._smem,
+            kernel, count, THREADS, first, np.int32(bits), np.uint32(base), self._table, data, normalized_weights,
+            contributions, row_sums, self._partials, smem=self._smem,
         )  # fmt: skip
 
     def crossing(self, first: int, count: int, row_sums: Floats, dtype: np.dtype[Any]) -> None:
         """Sum the rows that end in one of these pieces and begin in an earlier one."""
-        arrays = self._table, self._partials, row_sums
-        kernel = self._kernel("collect", dtype)
-        runtime.launch(kernel, count, gpu_pull.COLLECTORS, first, np.int32(self._parts), *arrays)
+        gpu_pull.launch_collect(self._kernel("collect", dtype), count, first, self._table, self._partials, row_sums)
 
     def _kernel(self, name: str, dtype: np.dtype[Any]) -> Any:
-        return runtime.kernel("methods/streamed.cu", name, real_t=dtype, WEIGHTED=int(self._weighted))
+        macros = {"WEIGHTED": int(self._weighted), "ADDING": int(self._parts)}
+        return runtime.kernel("methods/streamed.cu", name, real_t=dtype, **macros)
