@@ -213,7 +213,8 @@ class LocalGraph:
         explanation = "An update holds the old and the new edges at the same time. Nothing was changed."
         with self._access.updating(), explain_oom(lambda: explanation), self._allocating():
             self._checked()
-            self.__dict__.pop("_queries", None)
+            if "_queries" in vars(self):
+                self._queries.forget_edges()
             self._changing.update(add, remove)
             self._timings.clear()
             self._cheapest.clear()
@@ -244,7 +245,8 @@ class LocalGraph:
         how, times = self._changing.schema, {}
         with self._access.reading():
             n, chosen, edges = self.n, self.estimate().chosen, counted(self.m, "directed edge")
-            if not how.directed and not self.adjacency.packed_only:  # a self-loop has no reverse edge
+            packed = self._changing.adjacency.edges
+            if not how.directed and not (packed.packed_only or packed.packed_rows):  # a self-loop has no reverse edge
                 known = self.adjacency.edges
                 edges = counted((self.m + int((known.source == known.destination).sum())) // 2, "undirected edge")
         if how.time is not None:
@@ -301,6 +303,8 @@ class LocalGraph:
                     method = fastest(problem, machine, options, self._timings)
                 else:
                     method = choose(options.method, adjacency, machine, options.method_options, self._cheapest)
+                if method.name != "packed":
+                    adjacency.packed = None  # frees its memory
         if isinstance(begin, Pushed):
             name, ranks, outcome = "push", options.requested(begin.ranks), begin.outcome
             considered = (Considered(name, None, "the ranks have changed little since the last ranking"),)
@@ -346,6 +350,7 @@ class LocalGraph:
             adjacency = self.adjacency
             with self._allocating():
                 method = choose_batch(options.method, adjacency, machine, options.method_options, left.size)
+            adjacency.packed = None  # frees its memory
             name = method.name
             memory_space: MemorySpace = "device" if method.runs_on == "gpu" else adjacency.memory_space
             planned = partial(describe_seeds_memory, seeds.count, adjacency.n)

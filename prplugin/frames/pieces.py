@@ -137,8 +137,8 @@ class _Reader:
 
     def _packed(self, n: int) -> GroupedEdges:
         from prplugin.methods.engines.gpu_pull import normalized
-        from prplugin.methods.engines.packed import by_out_degree
-        from prplugin.methods.packed import PackedEdges, is_scattered
+        from prplugin.methods.engines.packed import by_out_degree, is_scattered
+        from prplugin.methods.packed import PackedEdges
 
         factorizer, weights = self._factorizer, None
         edges = PackedEdges(n, weighted=self._weighted)

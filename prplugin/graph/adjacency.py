@@ -35,6 +35,9 @@ class Adjacency:
     product: Any = None
     """Cache of `prplugin.graph.product` between rankings."""
 
+    packed: Any = None
+    """Edges as `prplugin.methods.packed` keeps them in GPU memory between rankings, until another method ranks."""
+
     def __init__(self, edges: Edges | GroupedEdges) -> None:
         self.edges = edges
         self.n = edges.n

@@ -82,7 +82,8 @@ class Memory(NamedTuple):
     `tile`: Vertices per tile. Edges are sorted into runs by source tile and by piece of rows, and each run is padded by
     3.5 edges on average.
     `chunk_bytes`: Maximum size of each of the two device buffers through which packed edges are streamed.
-    `reads_packed`: Whether the method reads the packed edges of `PackedInEdges`, so that it needs no "csc".
+    `reads_packed`: Whether the method reads packed edges: those of `PackedInEdges` instead of "csc", and those in GPU
+    memory instead of its `edge`.
     """
 
     memory_space: MemorySpace = "device"
@@ -117,6 +118,7 @@ class Counts:
     `spread`: As in `Adjacency`, if its in-edges exist already.
     `packed_only`: As in `GroupedEdges`.
     `packed_on_host`: Whether the edges are `PackedInEdges`.
+    `packed_bytes`: Bytes of `Adjacency.packed`, which other methods than `packed` free.
     """
 
     n: int
@@ -131,6 +133,7 @@ class Counts:
     spread: float = 1.0
     packed_only: bool = False
     packed_on_host: bool = False
+    packed_bytes: int = 0
 
     @classmethod
     def of(cls, graph: Any) -> Counts:
@@ -151,6 +154,7 @@ class Counts:
             graph.n, graph.m, graph.weighted, graph.memory_space, frozenset(built),
             None if other_memory is None else cls.of(other_memory), longest, graph.spilled, grouped,
             graph.spread if "csc" in built else 1.0, graph.packed_only, packed,
+            getattr(known.get("packed"), "nbytes", 0),
         )  # fmt: skip
 
     @property
@@ -186,10 +190,14 @@ def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = Fals
     `many`: Whether many iterations are expected, as with alpha near 1.
     """
     memory_space = memory.memory_space
+    if memory.reads_packed and (graph.packed_only or graph.packed_bytes):
+        memory = memory._replace(edge=NONE, preparing_edge=NONE)
     takes_over = memory_space == "device" and real == 8 and graph.n >= memory.float32_from
     real = 8 if graph.n < memory.float32_from else real
     arrays_on = memory.arrays_on or memory_space
     there, so_far = _copied(graph, graph.memory_space if arrays_on == "edges" else arrays_on)
+    if not memory.reads_packed:
+        so_far = so_far.then("device", -graph.packed_bytes)
     arrays: tuple[Array, ...] = memory.arrays
     if graph.packed_on_host:
         arrays = tuple(array for array in arrays if array != "csc")

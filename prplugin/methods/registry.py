@@ -40,6 +40,8 @@ GROUP = "prplugin.methods"
 RUNS_ON = re.compile('^runs_on = "(cpu|gpu)"$', re.MULTILINE)
 """Declaration of the processor in the source of a method. All modules together take as long to import as a ranking."""
 
+PACKED_ONLY = "the edges were packed when they were read, and only method 'packed' ranks them."
+
 PROCESSORS = {"cpu": "CPU", "gpu": "GPU"}
 
 ChoiceCache: TypeAlias = dict[tuple[Any, ...], Method]
@@ -170,7 +172,7 @@ def _keywords_of(prepare: Callable[..., Step]) -> tuple[str, ...]:
 def unavailable_reason(method: Method, adjacency: Adjacency, machine: Machine) -> str | None:
     """Return why a method cannot rank a graph here, or None."""
     if adjacency.packed_only and method.name != "packed":
-        return "the edges were packed when they were read, and only method 'packed' ranks them."
+        return PACKED_ONLY
     return method.unavailable_reason(adjacency, machine)
 
 
@@ -264,7 +266,7 @@ def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Map
             )
         return method
     if adjacency.packed_only:
-        _ = adjacency.csc  # raises the error that says so
+        raise MethodUnavailableError(f"no method ranks many personalizations in one call here: {PACKED_ONLY}")
     eligible: list[Any] = [
         method
         for method in candidates(adjacency).values()

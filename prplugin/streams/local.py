@@ -140,6 +140,10 @@ class LocalQueries:
         self._free: list[_Arrays] = []
         self._edges: OutEdges | None = None
 
+    def forget_edges(self) -> None:
+        """Read the edges of the graph again at the next query; the other arrays are kept."""
+        self._edges = None
+
     def rank(
         self, edges: Adjacency | HostEdges, seeds: tuple[Integers, Floats], options: Options, wanted: Wanted, *,
         equal: Equal | None = None,

@@ -36,9 +36,6 @@ TOTALS_DEPTH = 12
 ROW_DEPTH = 2
 """Rounding depth of a compensated sum of up to 2**26 terms: see sums.cuh."""
 
-COLLECTORS = 128
-"""Threads per block of the kernels that collect partial sums of rows; most rows have only a few."""
-
 SMALL = runtime.FEW_BYTES >> 8
 """Vertices and edges that fit on any GPU: no method needs 256 bytes for each, unless it stores pairs."""
 
@@ -150,6 +147,11 @@ def step_rounding(problem: Problem, row: int) -> StepRounding:
 def rounding_in(rounding: StepRounding, dtype: str, *, weighted: bool) -> StepRounding:
     """Add the roundings to `dtype` of contributions, and of the normalized weights of weighted edges."""
     return rounding._replace(single=0 if dtype == "float64" else 1 + weighted)
+
+
+def launch_collect(kernel: Any, pieces: int, *arguments: Any) -> None:
+    """Launch a kernel that adds up the partial sums of rows that cross pieces, by one warp per piece."""
+    runtime.launch(kernel, runtime.blocks_for(32 * pieces, THREADS), THREADS, pieces, *arguments)
 
 
 def _of_finish(name: str, dtype: np.dtype[Any]) -> Any:
