@@ -15,10 +15,9 @@ from prplugin.distributed.communicator import Communicator, all_reduce_sum
 from prplugin.distributed.order import Asked, SharedEqualRanks, SharedOrderProof
 from prplugin.distributed.shard import Shard, Stages
 from prplugin.errors import MethodUnavailableError, counted
-from prplugin.frames.labels import Labels
 from prplugin.frames.partitions import concat_columns, in_edge_types, take, write
 from prplugin.frames.seeds import read_seeds
-from prplugin.frames.vertices import Vertices, ids_in, plain_ids
+from prplugin.frames.vertices import Labels, Vertices, ids_in, plain_ids
 from prplugin.graph.problem import Problem, Seeds, normalised
 from prplugin.machine import Machine
 from prplugin.methods.base import Step

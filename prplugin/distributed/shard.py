@@ -20,18 +20,10 @@ import numpy as np
 
 from prplugin.distributed.communicator import Communicator, call_on_all, gather_results
 from prplugin.distributed.exchange import Rows, edges_of_owned_targets
-from prplugin.distributed.factorize import (
-    Part,
-    keys_by_appearance,
-    keys_of_integers,
-    owners_of,
-    runs_of,
-    split,
-)
+from prplugin.distributed.factorize import Part, keys_by_appearance, keys_of_integers, owners_of, runs_of, split
 from prplugin.errors import overflow_error
 from prplugin.frames.columns import Columns
-from prplugin.frames.host_ids import HOST
-from prplugin.frames.ids import Ids
+from prplugin.frames.ids import HOST, Ids
 from prplugin.frames.partitions import (
     CommonType,
     column_info_of_partitions,

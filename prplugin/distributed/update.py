@@ -24,8 +24,8 @@ from prplugin.distributed.ranks import GraphVertices
 from prplugin.distributed.shard import NO_EDGES, Shard, Stages, assemble, of_ghosts
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames import FrameEdges
-from prplugin.frames.host_ids import HOST
-from prplugin.frames.ids import has_width, in_one_type
+from prplugin.frames.columns import has_width, in_one_type
+from prplugin.frames.ids import HOST
 from prplugin.frames.partitions import CommonType, cast_ids, concat_columns
 from prplugin.frames.times import Clock
 from prplugin.frames.vertices import Vertices

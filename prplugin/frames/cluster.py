@@ -10,7 +10,7 @@ import numpy as np
 from prplugin.errors import InvalidOptionError
 from prplugin.frames.columns import Columns
 from prplugin.frames.dask import computed, in_use
-from prplugin.frames.host_ids import HOST
+from prplugin.frames.ids import HOST
 from prplugin.frames.vertices import Vertices
 from prplugin.options import GivenByVertex
 from prplugin.types.arrays import plain_array

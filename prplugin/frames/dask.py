@@ -13,8 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, full_name
-from prplugin.frames.columns import Columns
-from prplugin.frames.ids import Frame
+from prplugin.frames.columns import Columns, Frame
 from prplugin.frames.lists import FRAMES
 from prplugin.frames.vertices import Boundary, Vertices
 from prplugin.options import EdgeOptions

@@ -24,8 +24,7 @@ import numpy as np
 
 from prplugin.errors import PageRankError
 from prplugin.frames import cudf, pieces
-from prplugin.frames.columns import Columns
-from prplugin.frames.ids import ColumnInfo
+from prplugin.frames.columns import ColumnInfo, Columns
 from prplugin.frames.pieces import Pieces
 from prplugin.frames.vertices import Boundary, Vertices, ids_in
 from prplugin.gpu import runtime

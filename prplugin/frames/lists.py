@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, full_name
 from prplugin.frames import cudf, narwhals, pandas, pieces
-from prplugin.frames.columns import Columns
-from prplugin.frames.ids import Frame, Ids
+from prplugin.frames.columns import Columns, Frame
 from prplugin.frames.pieces import Pieces
 from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace, is_a
 from prplugin.types.edges import Edges, GroupedEdges
+
+if TYPE_CHECKING:
+    from prplugin.frames.ids import Ids
 
 Frames: TypeAlias = Any
 """An iterable of frames."""

@@ -15,10 +15,19 @@ import numpy as np
 import pandas as pd
 
 from prplugin.errors import InvalidEdgesError, PageRankError, merged, refusal
-from prplugin.frames.columns import Columns
-from prplugin.frames.host_ids import HOST
-from prplugin.frames.host_objects import in_utc
-from prplugin.frames.ids import Column, ColumnInfo, Frame, Ids, has_width, in_one_type, places_of, same_kind, transposed
+from prplugin.frames.columns import (
+    Column,
+    ColumnInfo,
+    Columns,
+    Frame,
+    has_width,
+    in_one_type,
+    places_of,
+    same_kind,
+    transposed,
+)
+from prplugin.frames.host_columns import in_utc
+from prplugin.frames.ids import HOST, Ids
 from prplugin.frames.kinds import ZONED
 from prplugin.frames.vertices import format_ids, plain_ids
 from prplugin.types.arrays import namespace, to_host

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted
-from prplugin.frames.columns import Columns
-from prplugin.frames.ids import ColumnInfo, Frame
+from prplugin.frames.columns import ColumnInfo, Columns, Frame
 from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy

@@ -23,10 +23,9 @@ import pyarrow.dataset as ds
 from prplugin.cpu import library
 from prplugin.errors import InvalidEdgesError, PageRankError
 from prplugin.frames import arrow, narwhals
-from prplugin.frames.columns import Columns
+from prplugin.frames.columns import Columns, EdgesById, same_kind
 from prplugin.frames.host_columns import decode_arrow
-from prplugin.frames.host_ids import HOST
-from prplugin.frames.ids import EdgesById, same_kind
+from prplugin.frames.ids import HOST
 from prplugin.frames.vertex_index import VertexIndex
 from prplugin.frames.vertices import Vertices
 from prplugin.machine import bytes_available

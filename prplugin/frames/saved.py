@@ -22,12 +22,11 @@ from prplugin.errors import InvalidOptionError, MissingLibraryError
 from prplugin.folders import Folder
 from prplugin.frames.dask import OnePartition
 from prplugin.frames.device_files import InPandas
-from prplugin.frames.labels import Labels
 from prplugin.frames.literals import from_json, to_json
 from prplugin.frames.matrices import OnHost
 from prplugin.frames.narwhals import Output
 from prplugin.frames.proxies import Proxies
-from prplugin.frames.vertices import Boundary, Vertices, ids_in
+from prplugin.frames.vertices import Boundary, Labels, Vertices, ids_in
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Integers
 
@@ -246,7 +245,7 @@ def _spec_and_array(array: Any, what: str) -> tuple[Any, Any]:
         ordered = bool(dtype.ordered)
         held = pa.DictionaryArray.from_arrays(array.codes, categories, ordered=ordered)
         return {"category": spec, "ordered": ordered}, held
-    if dtype == object:
+    if dtype.kind == "O" and isinstance(dtype, np.dtype):
         in_json, held = _held_objects(np.asarray(array).tolist(), what)
         return {"json": in_json}, held
     if isinstance(dtype, pd.StringDtype):
@@ -289,6 +288,6 @@ def _decoded(spec: Any, held: pa.Array) -> Any:
     if not isinstance(dtype, np.dtype):
         return dtype.__from_arrow__(held)
     numbers = held.to_numpy(zero_copy_only=False)
-    if numbers.dtype != dtype or dtype == object:
+    if numbers.dtype != dtype or dtype.kind == "O":
         raise ValueError(f"{numbers.dtype} instead of {dtype}")
     return pd.array(numbers) if dtype.kind in "mM" else numbers

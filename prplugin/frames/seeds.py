@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.errors import InvalidOptionError, counted, listed
-from prplugin.frames.labels import Labels
-from prplugin.frames.vertices import SEED, Vertices, is_array, plain_ids
+from prplugin.frames.vertices import SEED, Labels, Vertices, is_array, plain_ids
 from prplugin.graph.adjacency import group_sizes
 from prplugin.types.arrays import to_host
 from prplugin.types.edges import Floats, Integers

@@ -18,9 +18,8 @@ import pyarrow as pa
 from pandas.api import types
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, RefusedRows, refusal
-from prplugin.frames.host_columns import decode_storage
-from prplugin.frames.host_ids import HOST
-from prplugin.frames.host_objects import missing_rows
+from prplugin.frames.host_columns import decode_storage, missing_rows
+from prplugin.frames.ids import HOST
 from prplugin.frames.kinds import ZONED, format_values, refuse_rows
 from prplugin.types.edges import Floats, Integers
 

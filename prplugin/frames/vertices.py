@@ -6,14 +6,13 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
-from prplugin.frames.ids import Column, Ids
+from prplugin.frames.columns import Column
 from prplugin.frames.kinds import ambiguous_refused, cast_to, casts_of
-from prplugin.frames.labels import Labels
 from prplugin.options import GivenByVertex
 from prplugin.types.arrays import (
     MemorySpace,
@@ -27,6 +26,9 @@ from prplugin.types.arrays import (
 )
 from prplugin.types.edges import Floats, Integers
 
+if TYPE_CHECKING:
+    from prplugin.frames.ids import Ids
+
 SEED = "seed"
 """Name of the seed column, in arguments and results."""
 
@@ -35,7 +37,7 @@ SEED = "seed"
 def ids_in(memory_space: MemorySpace) -> Ids:
     """Return the operations on ids in host memory, by pandas, or in device memory, by cuDF."""
     if memory_space == "host":
-        from prplugin.frames.host_ids import HOST  # imports pandas
+        from prplugin.frames.ids import HOST  # imports pandas
 
         return HOST
     from prplugin.frames.device_ids import DEVICE  # imports cuDF
@@ -65,6 +67,30 @@ class Boundary:
     def active(self) -> AbstractContextManager[Any]:
         """Return a context manager for calls of the library of the vertices."""
         return nullcontext()
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """Labels of the k seeds in the result: the vertices at k positions, or a column or an array of k labels."""
+
+    rows: Integers | None = None
+    column: Any = None
+
+    def by_row(self, ranks: Any, rows: Any, take: Callable[[Any, Any], Any]) -> tuple[Any, Any, Labels]:
+        """Return the ranks of all seeds as a vector, the position of each, and a label for each.
+
+        `rows`: Positions, of the shape of `ranks`; entries of -1 are left out. None: all vertices.
+        `take`: Returns the entries of a column at positions.
+        """
+        xp, (count, width) = namespace(ranks), ranks.shape
+        each = xp.repeat(xp.arange(count), width)
+        ranks, rows = ranks.reshape(-1), xp.tile(xp.arange(width), count) if rows is None else rows.reshape(-1)
+        if (rows < 0).any():
+            kept = xp.flatnonzero(rows >= 0)
+            ranks, rows, each = ranks[kept], rows[kept], each[kept]
+        if self.rows is None:
+            return ranks, rows, Labels(column=take(self.column, each))
+        return ranks, rows, Labels(rows=self.rows[each])
 
 
 @dataclass(frozen=True)
