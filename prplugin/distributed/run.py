@@ -24,7 +24,7 @@ import numpy as np
 from distributed import Client, Future, get_worker, secede
 from distributed.sizeof import safe_sizeof
 
-from prplugin.distributed import mailbox
+from prplugin.distributed.communicator import JOB_PREFIX, Communicator, MessagePlugin
 from prplugin.distributed.ranks import Report, joined, rank_shard
 from prplugin.distributed.shard import build
 from prplugin.distributed.update import read_change, update
@@ -78,7 +78,7 @@ class DistributedGraph:
         self._memory_space = dask.memory_space_of(frame)
         self._workers = _Workers(client)
         if client not in _with_plugin:
-            self._workers.install(mailbox.MessagePlugin())
+            self._workers.install(MessagePlugin())
             _with_plugin.add(client)
         partitions, like, columns_in_use = cluster.partitions(client, frame, columns)
         several = columns.source_names if len(columns.source) > 1 else None
@@ -282,7 +282,7 @@ class _Workers:
 
     def start(self, program: Any, memory_space: MemorySpace, arguments: list[tuple[Any, ...]]) -> list[Future]:
         """Start a program with the arguments of each rank, on its worker only and without retries."""
-        job = f"{mailbox.JOB_PREFIX}{uuid.uuid4().hex}"
+        job = f"{JOB_PREFIX}{uuid.uuid4().hex}"
         return [
             self.client.submit(
                 _task, program, memory_space, job, self.addresses, rank, *own,
@@ -405,7 +405,7 @@ def _task(program: Any, memory_space: MemorySpace, job: str, addresses: list[str
     secede()
     connection = worker, job, addresses, rank
     if memory_space == "host":
-        with closing(mailbox.Mailbox(*connection)) as messages:
+        with closing(Communicator(*connection)) as messages:
             return program(messages, *arguments)
     from prplugin.distributed.nccl import DeviceRanks  # imports CuPy, which cuDF has
 

@@ -19,8 +19,16 @@ from typing import Any
 import numpy as np
 
 from prplugin.distributed.communicator import Communicator, call_on_all, gather_results
-from prplugin.distributed.exchange import Rows, edges_of_owned_targets
-from prplugin.distributed.factorize import Part, keys_by_appearance, keys_of_integers, owners_of, runs_of, split
+from prplugin.distributed.factorize import (
+    Part,
+    Rows,
+    edges_of_owned_targets,
+    keys_by_appearance,
+    keys_of_integers,
+    owners_of,
+    runs_of,
+    split,
+)
 from prplugin.errors import overflow_error
 from prplugin.frames.columns import Columns
 from prplugin.frames.ids import HOST, Ids

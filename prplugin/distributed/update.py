@@ -18,8 +18,7 @@ import numpy as np
 
 from prplugin.cpu.sorting import run_starts
 from prplugin.distributed.communicator import Communicator, call_on_all
-from prplugin.distributed.exchange import Rows
-from prplugin.distributed.factorize import owners_of
+from prplugin.distributed.factorize import Rows, owners_of
 from prplugin.distributed.ranks import GraphVertices
 from prplugin.distributed.shard import NO_EDGES, Shard, Stages, assemble, of_ghosts
 from prplugin.errors import InvalidEdgesError

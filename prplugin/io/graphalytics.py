@@ -16,8 +16,7 @@ from typing import Any
 
 from prplugin.errors import InvalidEdgesError
 from prplugin.io.blocks import blocks
-from prplugin.io.formats import COMPRESSIONS
-from prplugin.io.properties import Properties
+from prplugin.io.formats import COMPRESSIONS, Properties
 from prplugin.io.selection import EdgeFile, Selection
 from prplugin.io.text import Column, read_columns
 

@@ -23,8 +23,7 @@ from prplugin.graph.packed import PackedInEdges
 from prplugin.io import common_crawl
 from prplugin.io.adjacency import AdjacencyFile, arc_columns, numbered, read_rows, require_kernels
 from prplugin.io.blocks import check_memory
-from prplugin.io.formats import WEBGRAPH_SUFFIXES, errors_named
-from prplugin.io.properties import Properties
+from prplugin.io.formats import WEBGRAPH_SUFFIXES, Properties, errors_named
 from prplugin.io.selection import Selection
 from prplugin.machine import this_machine
 from prplugin.methods.engines.packed import Rows, joined, too_many
