@@ -409,7 +409,7 @@ HOSTILE = [
         {"dtype": "datetime64[ns, UTC]"}, {"dtype": "Int64"}, {"dtype": "period[x]"}, {"dtype": 3},
         {"string": "elsewhere", "nan": True},
     )),
-    (("unused_weight",), {"date": "never"}),
+    (("unused_weight",), {"date": ["never"]}), (("unused_weight",), {"date": "never"}),
     *(((key,), ...) for key in ("graph", "options", "clock", "last", "vertices", "weights", "files")),
 ]  # fmt: skip
 
