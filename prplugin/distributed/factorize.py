@@ -22,8 +22,8 @@ import numpy as np
 
 from prplugin.distributed.communicator import Communicator, call_on_all
 from prplugin.errors import InvalidEdgesError, refusal
-from prplugin.frames.ids import Ids
-from prplugin.frames.partitions import CommonType, concat_columns, distinct, factorize_part, hash_ranks, take
+from prplugin.frames.ids import HOST, Ids
+from prplugin.frames.partitions import CommonType, concat_columns, factorize_part, hash_ranks, take
 from prplugin.graph.adjacency import factorize_ids, group_sizes
 from prplugin.graph.dedup import drop_duplicates
 from prplugin.options import Duplicates
@@ -135,7 +135,8 @@ def keys_by_appearance(
     rows, order = pieces_of(hash_ranks(arrays, shared, size), size)
     received = communicator.all_to_all([(take(arrays, r), places[r], occurrences[r]) for r in rows])
     pieces, places_received, counts = zip(*received, strict=True)
-    numbers, found_ids = distinct(concat_columns(list(pieces), shared), shared)
+    kinds, names = [like.kind for like in shared], ["vertices"] * len(shared)
+    numbers, _, found_ids = HOST.factorize(concat_columns(list(pieces), shared), kinds, names)
     first = np.full(len(found_ids[0]), np.iinfo(np.int64).max)
     np.minimum.at(first, numbers, np.concatenate(places_received))
     # Load of a vertex: 1 + degree. The 1 is added here, once per vertex, since several ranks may have sent the id.

@@ -106,6 +106,12 @@ class Columns(NamedTuple):
             time=None if self.time is None else used.index(self.time),
         )
 
+    def restricted(self, frame: Frame) -> tuple[Frame, Columns]:
+        """Return a Dask frame and `Columns` restricted to the columns in use, so that others are not read."""
+        used, columns = self.in_use()
+        labels = list(frame.columns)
+        return (frame[[labels[position] for position in used]] if len(used) < len(labels) else frame), columns
+
     def within(self, labels: Sequence[Hashable], where: str, frame: object = None) -> Columns:
         """Find the columns by name in a part of the frame, `frame` if given, which `where` names in messages."""
         find = partial(_position, labels, where, frame)
@@ -308,6 +314,11 @@ def index_levels(frame: object) -> list[Hashable]:
     if not isinstance(names, (list, tuple)) or names in ([None], (None,)):
         return []
     return [f"level_{level}" if name is None else name for level, name in enumerate(names)]
+
+
+def computed(given: Any) -> Any:
+    """Compute a Dask object; return other objects unchanged."""
+    return given.compute() if hasattr(given, "__dask_graph__") else given
 
 
 def transposed(table: Sequence[Sequence[Any]]) -> list[list[Any]]:

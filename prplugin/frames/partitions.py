@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from prplugin.errors import InvalidEdgesError, PageRankError, merged, refusal
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, merged, refusal
 from prplugin.frames.columns import (
     Column,
     ColumnInfo,
     Columns,
     Frame,
+    computed,
     has_width,
     in_one_type,
     places_of,
@@ -29,8 +30,9 @@ from prplugin.frames.columns import (
 from prplugin.frames.host_columns import in_utc
 from prplugin.frames.ids import HOST, Ids
 from prplugin.frames.kinds import ZONED
-from prplugin.frames.vertices import format_ids, plain_ids
-from prplugin.types.arrays import namespace, to_host
+from prplugin.frames.vertices import Vertices, format_ids, plain_ids
+from prplugin.options import GivenByVertex
+from prplugin.types.arrays import namespace, plain_array, to_host
 from prplugin.types.edges import Floats, Integers
 
 
@@ -106,7 +108,10 @@ def concat_endpoints(ids: Ids, pieces: list[Any], shared: list[CommonType], labe
 
     def concat(columns: list[Any], common_type: CommonType, label: str) -> Any:
         if any(column.dtype != columns[0].dtype for column in columns):
-            return concat_column(ids, columns, common_type, label)
+            if common_type.kind == "integer":  # pandas and cuDF would convert some integers to floats
+                integers = [integers_of(ids, column, label, common_type) for column in columns]
+                return ids.as_column(ids.xp.concatenate(integers))
+            return ids.as_column(ids.concatenate([ids.without_categories(column) for column in columns], label))
         return columns[0] if len(columns) == 1 else ids.concat(columns)
 
     return [
@@ -154,13 +159,6 @@ def common_type_of(endpoints: list[list[ColumnInfo]], labels: list[str]) -> Comm
     return CommonType(kind, common, part_types)
 
 
-def concat_column(ids: Ids, columns: list[Column], shared: CommonType, label: str) -> Column:
-    """Concatenate a column of different types over partitions, without loss of values."""
-    if shared.kind == "integer":  # pandas and cuDF would convert some integers to floats
-        return ids.as_column(ids.xp.concatenate([integers_of(ids, column, label, shared) for column in columns]))
-    return ids.as_column(ids.concatenate([ids.without_categories(column) for column in columns], label))
-
-
 def integers_of(ids: Ids, column: Column, label: str, shared: CommonType) -> Integers:
     """Return integer ids as an array of the common type."""
     return ids.integers(column, label).astype(shared.dtype_sample.dtype, copy=False)
@@ -201,12 +199,6 @@ def concat_columns(pieces: list[list[Any]], shared: list[CommonType]) -> list[An
         np.concatenate(parts) if common_type.kind == "integer" else HOST.concatenate(list(parts), "vertices")
         for parts, common_type in zip(zip(*pieces, strict=True), shared, strict=True)
     ]
-
-
-def distinct(arrays: list[Any], shared: list[CommonType]) -> tuple[Integers, list[Any]]:
-    """Factorize vertices in the order of first appearance; return codes, and distinct vertices column by column."""
-    codes, _, found = HOST.factorize(arrays, [like.kind for like in shared], ["vertices"] * len(shared))
-    return codes, found
 
 
 def take(arrays: list[Any], rows: Integers) -> list[Any]:
@@ -270,3 +262,82 @@ def write(ids: Ids, names: list[Hashable], columns: list[Any], first: int) -> Fr
     frame = ids.frame_of([*names, "pagerank"], columns)
     frame.index = type(frame.index)(first, first + len(frame))
     return frame
+
+
+# --- a cluster --------------------------------------------------------------------------------------------------------
+
+
+def futures_of(client: Any, frame: Any, columns: Columns) -> tuple[list[Any], Any, Columns]:
+    """Return futures of the partitions, an empty frame of their type, and the positions of the columns in it.
+
+    Persisted partitions are used unchanged, since a task that selects their columns takes 18 ms, because the scheduler
+    delays messages. For other frames only the columns in use are computed.
+    """
+    if (futures := _persisted(client, frame)) is not None:
+        return futures, frame._meta, columns
+    import dask
+
+    frame, columns = columns.restricted(frame)
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1PB"}):  # the frame is not ours to change
+        return client.compute(frame.to_delayed(), sync=False), frame._meta, columns
+
+
+def _persisted(client: Any, frame: Any) -> list[Any] | None:
+    """Return the futures of a persisted frame; None if some partitions are not futures of this client."""
+    graph = dict(frame.__dask_graph__())
+
+    def resolve_alias(key: Any) -> Any:
+        task = graph[key]
+        return resolve_alias(task.target) if hasattr(task, "target") and task.target in graph else task
+
+    found = [resolve_alias(key) for key in frame.__dask_keys__()]
+    return found if all(getattr(task, "client", None) is client for task in found) else None
+
+
+def given_ids(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
+    """Convert ids to a list of pandas Series, one per column, and check their kinds."""
+    columns = HOST.id_columns(computed(given), names, what)
+    for column in columns:
+        HOST.kind_of(column, what)
+    return columns
+
+
+def converted(given: GivenByVertex, names: list[Hashable]) -> GivenByVertex:
+    """Return arguments given by vertex as pandas objects; distributions as id columns and float64 values."""
+    found = {
+        what: value if isinstance(value, str) else _converted(value, what, names)
+        for what in ("personalization", "seeds", "among", "exclude", "dangling", "nstart")
+        if (value := getattr(given, what)) is not None
+    }
+    return GivenByVertex(**found)
+
+
+def _converted(given: Any, what: str, names: list[Hashable]) -> Any:
+    given = HOST.convert(plain_array(computed(given), what), what)
+    if what in ("among", "exclude"):
+        return given
+    entries = [given]
+    if what == "seeds" and isinstance(given, (list, tuple)):
+        entries = given = [HOST.convert(plain_array(computed(entry), what), what) for entry in given]
+    # A one-dimensional array of seeds names vertices.
+    if any(isinstance(entry, np.ndarray) and (what, entry.ndim, entries) != ("seeds", 1, [entry]) for entry in entries):
+        raise InvalidOptionError(
+            f"{what} is an array, and the vertices of this graph are on several workers: pass a Series indexed by "
+            "vertex."
+        )
+    return given if what == "seeds" else Vertices(names, [], []).ids_and_numbers(given, what)
+
+
+def frame_of(futures: list[Any], rows: list[int], like: Any) -> Any:
+    """Return a Dask frame of results on the workers, with a continuous index."""
+    import dask
+    import dask.dataframe
+
+    filled = [(future, count) for future, count in zip(futures, rows, strict=True) if count]
+    divisions = None
+    if filled:
+        ends = np.cumsum([count for _, count in filled]).tolist()
+        divisions = (0, *ends[:-1], ends[-1] - 1)
+    parts = [future for future, _ in filled] or futures[:1]
+    with dask.config.set({"dataframe.convert-string": False}):  # keep the types of the parts
+        return dask.dataframe.from_delayed(parts, meta=like, divisions=divisions, verify_meta=False)
