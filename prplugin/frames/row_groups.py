@@ -166,13 +166,6 @@ def files_of(dataset: ds.Dataset, columns: Columns, used: list[int]) -> tuple[li
     return files, [_common_field(files, position, field, columns) for position, field in enumerate(schema)]
 
 
-def file_of(fragment: Any, names: list[str]) -> File:
-    """Return a file with some of its own columns."""
-    with _errors_of(fragment):
-        schema, rows = fragment.physical_schema, fragment.metadata.num_rows
-    return File(fragment, pa.schema([schema.field(name) for name in names]), rows)
-
-
 def _file(dataset: ds.Dataset, fragment: Any, columns: Columns, names: list[str]) -> File:
     with _errors_of(fragment):
         schema, rows = fragment.physical_schema, fragment.metadata.num_rows
