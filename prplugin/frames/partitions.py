@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -49,95 +49,95 @@ class CommonType:
     part_types: list[Any]
 
 
-def map_partitions(
-    function: Callable[[Any], Any], items: list[Any], partitions: list[int], starts: list[int]
-) -> list[Any]:
-    """Apply a function to each partition; raise errors with the partition, or with rows counted in the frame.
+@dataclass(frozen=True)
+class Partitions:
+    """Partitions of a frame.
 
-    `starts` holds the first row of each partition in the frame. The first error is raised, merged over all
-    partitions if it is about rows.
+    `numbers`: Their numbers in the frame; `starts`: the first row of each in it.
+    `columns`: The columns of the frame; those of a partition are found by name.
     """
-    results, errors = [], []
-    for item, partition, start in zip(items, partitions, starts, strict=True):
-        try:
-            results.append(function(item))
-        except PageRankError as error:
-            refused = error.refused
-            errors.append(
-                type(error)(f"in partition {partition}: {error}")
-                if refused is None
-                else refusal(type(error), replace(refused, rows=[start + row for row in refused.rows]))
-            )
-    if errors:
-        raise merged(errors)
-    return results
 
+    ids: Ids
+    frames: list[Frame]
+    numbers: list[int]
+    starts: list[int]
+    columns: Columns
 
-def endpoints_of_partitions(
-    ids: Ids, frames: list[Frame], partitions: list[int], columns: Columns
-) -> tuple[list[Any], list[Columns]]:
-    """Return source and destination columns of each partition, and the positions of the columns in each."""
-    part_columns = [
-        columns.within(list(frame.columns), f"partition {partition}")
-        for frame, partition in zip(frames, partitions, strict=True)
-    ]
-    return [ids.endpoints_of(frame, own) for frame, own in zip(frames, part_columns, strict=True)], part_columns
+    @cached_property
+    def own_columns(self) -> list[Columns]:
+        """The positions of the columns in each partition."""
+        pairs = zip(self.frames, self.numbers, strict=True)
+        return [self.columns.within(list(frame.columns), f"partition {number}") for frame, number in pairs]
 
+    def map(self, function: Callable[[Any], Any], items: list[Any]) -> list[Any]:
+        """Apply a function to an item of each partition; raise errors with the partition, or with rows of the frame.
 
-def column_info_of_partitions(
-    ids: Ids, endpoints: list[Any], partitions: list[int], starts: list[int], labels: list[list[str]]
-) -> list[list[list[ColumnInfo]]]:
-    """Return the `ColumnInfo` of the id columns of each partition."""
-    found = map_partitions(
-        lambda pair: [
-            [ids.column_info(column, name) for column, name in zip(end, label, strict=True)]
-            for end, label in zip(pair, labels, strict=False)  # no additional vertices here
-        ],
-        endpoints,
-        partitions,
-        starts,
-    )
-    return [
-        [[info._replace(where=f"partition {partition}") for info in end] for end in infos]
-        for infos, partition in zip(found, partitions, strict=True)
-    ]
+        The first error is raised, merged over all partitions if it is about rows.
+        """
+        results, errors = [], []
+        for item, number, start in zip(items, self.numbers, self.starts, strict=True):
+            try:
+                results.append(function(item))
+            except PageRankError as error:
+                refused = error.refused
+                errors.append(
+                    type(error)(f"in partition {number}: {error}")
+                    if refused is None
+                    else refusal(type(error), replace(refused, rows=[start + row for row in refused.rows]))
+                )
+        if errors:
+            raise merged(errors)
+        return results
 
+    def endpoints(self) -> list[Any]:
+        """Return source and destination columns of each partition."""
+        return [self.ids.endpoints_of(*pair) for pair in zip(self.frames, self.own_columns, strict=True)]
 
-def concat_endpoints(ids: Ids, pieces: list[Any], shared: list[CommonType], labels: list[list[str]]) -> list[list[Any]]:
-    """Concatenate the columns from `endpoints_of_partitions`; return source columns and destination columns."""
-
-    def concat(columns: list[Any], common_type: CommonType, label: str) -> Any:
-        if any(column.dtype != columns[0].dtype for column in columns):
-            if common_type.kind == "integer":  # pandas and cuDF would convert some integers to floats
-                integers = [integers_of(ids, column, label, common_type) for column in columns]
-                return ids.as_column(ids.xp.concatenate(integers))
-            return ids.as_column(ids.concatenate([ids.without_categories(column) for column in columns], label))
-        return columns[0] if len(columns) == 1 else ids.concat(columns)
-
-    return [
-        [
-            concat([endpoints[end][column] for endpoints in pieces], common_type, labels[end][column])
-            for column, common_type in enumerate(shared)
+    def infos(self, endpoints: list[Any], labels: list[list[str]]) -> list[list[list[ColumnInfo]]]:
+        """Return the `ColumnInfo` of the id columns of each partition."""
+        found = self.map(
+            lambda pair: [
+                [self.ids.column_info(column, name) for column, name in zip(end, label, strict=True)]
+                for end, label in zip(pair, labels, strict=False)  # no additional vertices here
+            ],
+            endpoints,
+        )
+        return [
+            [[info._replace(where=f"partition {number}") for info in end] for end in infos]
+            for infos, number in zip(found, self.numbers, strict=True)
         ]
-        for end in range(2)
-    ]
 
+    def concat(self, pieces: list[Any], shared: list[CommonType], labels: list[list[str]]) -> list[list[Any]]:
+        """Concatenate the columns from `endpoints`; return source columns and destination columns."""
+        ids = self.ids
 
-def weights_of_partitions(
-    ids: Ids, frames: list[Frame], partitions: list[int], part_columns: list[Columns], starts: list[int]
-) -> Floats | None:
-    """Return the concatenated weights of one or more partitions as float64; None for unweighted edges."""
-    if part_columns[0].weight is None:
-        return None
-    label = f"column {part_columns[0].weight_name!r}"
-    weights: list[Floats] = map_partitions(
-        lambda pair: ids.numbers(ids.column_of(pair[0], pair[1].weight), label, "row", InvalidEdgesError),
-        list(zip(frames, part_columns, strict=True)),
-        partitions,
-        starts,
-    )
-    joined: Floats = weights[0] if len(weights) == 1 else namespace(weights[0]).concatenate(weights)
-    return joined
+        def concat(columns: list[Any], common_type: CommonType, label: str) -> Any:
+            if any(column.dtype != columns[0].dtype for column in columns):
+                if common_type.kind == "integer":  # pandas and cuDF would convert some integers to floats
+                    integers = [integers_of(ids, column, label, common_type) for column in columns]
+                    return ids.as_column(ids.xp.concatenate(integers))
+                return ids.as_column(ids.concatenate([ids.without_categories(column) for column in columns], label))
+            return columns[0] if len(columns) == 1 else ids.concat(columns)
+
+        return [
+            [
+                concat([endpoints[end][column] for endpoints in pieces], common_type, labels[end][column])
+                for column, common_type in enumerate(shared)
+            ]
+            for end in range(2)
+        ]
+
+    def weights(self) -> Floats | None:
+        """Return the concatenated weights as float64; None for unweighted edges."""
+        if self.columns.weight is None:
+            return None
+        ids, label = self.ids, f"column {self.columns.weight_name!r}"
+        weights: list[Floats] = self.map(
+            lambda pair: ids.numbers(ids.column_of(pair[0], pair[1].weight), label, "row", InvalidEdgesError),
+            list(zip(self.frames, self.own_columns, strict=True)),
+        )
+        joined: Floats = weights[0] if len(weights) == 1 else ids.xp.concatenate(weights)
+        return joined
 
 
 # --- common types -------------------------------------------------------------------------------------------------
