@@ -112,14 +112,14 @@ FORMATS = (
     Format("parquet", "parquet.read", TABLES["parquet"]),
     Format("csv", "text.read", TABLES["csv"]),
     Format("tsv", "text.read", TABLES["tsv"]),
-    Format("ligra", "adjacency_text.read_ligra", (".adj",), _is_ligra),
+    Format("ligra", "adjacency.read_ligra", (".adj",), _is_ligra),
     Format("snap", "text.read", (".txt", ".snap", ".edges", ".edgelist", ".el")),
     Format("mtx", "coordinates.read_matrix_market", (".mtx",)),
     Format("common-crawl", "common_crawl.read", recognizes=_is_common_crawl),
     Format("ldbc", "graphalytics.read", (".v", ".e"), _is_graphalytics),
     Format("webgraph", "webgraph.read", recognizes=_is_webgraph),
-    Format("metis", "adjacency_text.read_metis", (".graph", ".metis")),
-    Format("gap", "gap.read", (".sg", ".wsg")),
+    Format("metis", "adjacency.read_metis", (".graph", ".metis")),
+    Format("gap", "adjacency.read_gap", (".sg", ".wsg")),
     Format("dimacs", "coordinates.read_dimacs", (".gr",)),
 )
 """All formats, in the order in which they are asked whether they accept a path."""
