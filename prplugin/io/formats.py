@@ -114,13 +114,13 @@ FORMATS = (
     Format("tsv", "text.read", TABLES["tsv"]),
     Format("ligra", "adjacency.read_ligra", (".adj",), _is_ligra),
     Format("snap", "text.read", (".txt", ".snap", ".edges", ".edgelist", ".el")),
-    Format("mtx", "coordinates.read_matrix_market", (".mtx",)),
-    Format("common-crawl", "common_crawl.read", recognizes=_is_common_crawl),
-    Format("ldbc", "graphalytics.read", (".v", ".e"), _is_graphalytics),
+    Format("mtx", "arcs.read_matrix_market", (".mtx",)),
+    Format("common-crawl", "webgraph.read_common_crawl", recognizes=_is_common_crawl),
+    Format("ldbc", "arcs.read_graphalytics", (".v", ".e"), _is_graphalytics),
     Format("webgraph", "webgraph.read", recognizes=_is_webgraph),
     Format("metis", "adjacency.read_metis", (".graph", ".metis")),
     Format("gap", "adjacency.read_gap", (".sg", ".wsg")),
-    Format("dimacs", "coordinates.read_dimacs", (".gr",)),
+    Format("dimacs", "arcs.read_dimacs", (".gr",)),
 )
 """All formats, in the order in which they are asked whether they accept a path."""
 
