@@ -231,7 +231,6 @@ def _within_window(
 ) -> tuple[list[Any], Floats | None, Any]:
     """Read the times of the edges; return the rows within the window, their times and the clock; collective."""
     label, clock = f"column {columns.time_name!r}", copy(columns.clock)
-    assert isinstance(clock, Clock)
     parts = Partitions(ids, frames, part.partitions, part.starts, columns)
 
     def read() -> list[Any]:

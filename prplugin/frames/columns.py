@@ -6,14 +6,14 @@ import math
 import re
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, listed
 from prplugin.frames.kinds import cast_to
 from prplugin.suggestions import close_name, plain
-from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
+from prplugin.types.edges import Edges, GroupedEdges, Integers
 
 KNOWN_PAIRS = (("src", "dst"), ("source", "destination"), ("source", "target"), ("from", "to"))
 """Default names of the endpoint columns, in order of precedence."""
@@ -60,13 +60,6 @@ class ColumnInfo(NamedTuple):
     where: str = ""
 
 
-class TimeReader(Protocol):
-    """Reads the times of edges: `prplugin.frames.times.Clock`."""
-
-    def read(self, column: object, label: str) -> tuple[Floats | None, Integers | None]:
-        """Return the times of a column, if weights decay, and the rows within the window, if not all are."""
-
-
 class Columns(NamedTuple):
     """Positions and names of the columns in a frame; lists with several entries if a vertex has several columns."""
 
@@ -78,7 +71,7 @@ class Columns(NamedTuple):
     weight_name: Hashable
     time: int | None = None
     time_name: Hashable = None
-    clock: TimeReader | None = None
+    clock: Any = None  # a `prplugin.frames.times.Clock`
     unused_weight: Hashable = None
     """Name of a probable weight column, if no weight is named."""
 
@@ -129,7 +122,7 @@ def resolve(
     destination: object,
     weight: Hashable,
     time: Hashable = None,
-    clock: TimeReader | None = None,
+    clock: object = None,
     frame: object = None,
 ) -> Columns:
     """Find the columns of a frame with these labels; without names, by the known pairs.

@@ -220,19 +220,16 @@ PANDAS_HASHED = ("string", "bytes", "boolean", "datetime", ZONED, "timedelta")
 PYTHON_HASHED = ("decimal.Decimal", "fractions.Fraction", "uuid.UUID")
 """Kinds of ids whose Python hash is the same in every process. The hash of dates, for example, is salted."""
 
-MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-
 
 def hash_ranks(arrays: list[Any], shared: list[CommonType], size: int) -> Integers:
     """Return the worker, 0 .. size - 1, responsible for each vertex, from a hash that is the same on all workers."""
-    mixed = np.zeros(len(arrays[0]), np.uint64)
-    for array, common_type in zip(arrays, shared, strict=True):
-        mixed = (mixed ^ _hashes(array, common_type.kind)) * MULTIPLIER
-        mixed ^= mixed >> np.uint64(32)
+    hashes = {place: _hashes(*pair) for place, pair in enumerate(zip(arrays, shared, strict=True))}
+    mixed = pd.util.hash_pandas_object(pd.DataFrame(hashes), index=False).to_numpy()
     return (mixed % np.uint64(size)).astype(np.int64)
 
 
-def _hashes(array: Any, kind: str) -> Any:
+def _hashes(array: Any, shared: CommonType) -> Any:
+    kind = shared.kind
     if kind == "integer":
         return np.asarray(array).astype(np.int64, copy=False).view(np.uint64)
     if kind in PANDAS_HASHED:
