@@ -83,16 +83,6 @@ class StepRounding(NamedTuple):
     norm: int
     single: int = 0
 
-    @property
-    def rank(self) -> int:
-        """Most roundings from x to a rank of y.
-
-        Through an edge: the term, its row sum, the product with alpha, and two additions. Through D: its sum, the
-        product with alpha, the entry of w, their product, and two additions. From v: 1 - alpha, the entry, their
-        product, and one or two additions.
-        """
-        return max(self.edge + self.row + 3, self.dangling + self.vectors + 4, self.vectors + 4)
-
 
 # --- Anderson mixing ----------------------------------------------------------------------------------------------
 
@@ -109,22 +99,19 @@ class Depth(NamedTuple):
 
     `period`: Steps from one mix to the next.
     `cycles`: Number of periods whose residuals are mixed, at most.
+    `rows`: Number of vectors in the history: the residuals, and the change made by each mix between them.
     """
 
     period: int
     cycles: int
-
-    @property
-    def rows(self) -> int:
-        """Number of vectors in the history: the residuals, and the change made by each mix between them."""
-        return self.period * self.cycles + self.cycles - 1
+    rows: int
 
 
+@lru_cache(1024)
 def depth_for(alpha: float, seeds: int | None = None) -> Depth:
     """Return the length of the history. Many seeds get a shorter one, since it is most of their memory."""
-    if seeds is not None:
-        return Depth(8, 1)
-    return Depth(9, 2) if alpha > LONG_FROM else Depth(3, 2)
+    period, cycles = (8, 1) if seeds is not None else (9, 2) if alpha > LONG_FROM else (3, 2)
+    return Depth(period, cycles, period * cycles + cycles - 1)
 
 
 def symmetric(lower: Floats) -> Floats:

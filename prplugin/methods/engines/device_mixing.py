@@ -25,6 +25,7 @@ GROUPS = 8
 class MixedOnDevice(Step):
     """A step whose ranks are in device memory: a vector, or a matrix with one column per seed."""
 
+    keeps_history = True
     _ranks: Any  # n float64, or n x seeds
 
     def history(self, rows: int) -> Any:

@@ -20,6 +20,8 @@ the cache."""
 class HostStep(Step):
     """A step whose ranks are a NumPy array, or this process's part of them: see `prplugin.numerics`."""
 
+    keeps_history = True
+
     def history(self, rows: int) -> Any:
         return np.empty((rows, *self.ranks().shape), np.float32)
 
