@@ -251,7 +251,7 @@ def _with_array(array: Array, graph: Counts, so_far: Footprint) -> tuple[Counts,
         return graph, so_far
     if array == "rows":  # of `GroupedEdges`; on the host a lasting graph keeps them anyway
         so_far = so_far.then(memory_space, m * graph.index if memory_space == "device" else 0)
-    elif array == "product":  # see `prplugin.graph.product`
+    elif array == "product":  # see `prplugin.methods.engines.host_step`
         if graph.weighted:
             graph, so_far = _with_array("out_weight", graph, so_far)
         # Sources, weights, and the group structure of `GroupSums`; while that is built, the row of each grouped edge.
