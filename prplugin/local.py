@@ -57,7 +57,7 @@ from prplugin.types.arrays import (
 )
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Floats, Integers
-from prplugin.types.history import Considered, History
+from prplugin.types.records import Considered, History
 
 STAGES = "frame read, ids factorized", "method chosen, edges arranged", "iterations"
 """Names of the stages of a ranking, in order."""

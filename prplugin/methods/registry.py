@@ -27,7 +27,7 @@ from prplugin.graph.memory import Counts
 from prplugin.machine import Machine
 from prplugin.methods.base import Method, Step
 from prplugin.options import check_choice
-from prplugin.types.history import Considered
+from prplugin.types.records import Considered
 
 logger = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from prplugin.result.selection import highest, select_ranks
 from prplugin.tables import Display, Displayed, upward
 from prplugin.types.arrays import Array, gpu_of, memory_space_of, namespace, to_host, to_memory
 from prplugin.types.edges import Integers
-from prplugin.types.order import Order
+from prplugin.types.records import Order
 
 
 class Tie(NamedTuple):

@@ -50,7 +50,7 @@ from prplugin.streams.host_edges import HostEdges
 from prplugin.streams.residual import ROUNDING_MARGIN, UNIT_ROUNDOFF
 from prplugin.types.arrays import expand_values
 from prplugin.types.edges import Floats, Integers
-from prplugin.types.order import Order
+from prplugin.types.records import Order
 
 MIN_EDGES = 60_000
 """Number of edges below which iterations over all of them take about as long as the calls of a query."""
