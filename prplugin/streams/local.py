@@ -184,11 +184,6 @@ class Wanted(NamedTuple):
     among: Integers | None = None
     excluded: Integers | None = None
 
-    @property
-    def sparse(self) -> bool:
-        """Return whether the vertices to return are fewer than those of the graph."""
-        return self.top is not None or self.among is not None
-
 
 class LocalRanks(NamedTuple):
     """Ranks of n vertices, of which those at `rows` were touched.
