@@ -11,7 +11,6 @@ from prplugin.cpu.sorting import rows_of
 from prplugin.cpu.sums import GroupSums, total
 from prplugin.graph.adjacency import Adjacency, normalized_weights
 from prplugin.methods.base import Step
-from prplugin.numerics import symmetric
 from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats, GroupedEdges
 
@@ -21,7 +20,7 @@ the cache."""
 
 
 class HostStep(Step):
-    """A step whose ranks are a NumPy array, or this process's part of them: see `prplugin.numerics`."""
+    """A step whose ranks are a NumPy array, or this process's part of them."""
 
     keeps_history = True
 
@@ -36,7 +35,7 @@ class HostStep(Step):
             for i in range(k):
                 for j in range(i + 1):
                     found[i, j] += part[i].dot(part[j])
-        products: Floats = self.add(symmetric(found))
+        products: Floats = self.add(found + np.tril(found, -1).T)
         return products
 
     def mix(self, moves: Array, weights: Floats, jump: Array) -> None:
