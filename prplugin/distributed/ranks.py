@@ -29,7 +29,7 @@ from prplugin.solver.solve import solve
 from prplugin.solver.top_k import NO_ORDER
 from prplugin.types.arrays import Array, MemorySpace, namespace, to_host, to_memory
 from prplugin.types.edges import Floats, Integers
-from prplugin.types.history import Considered, History
+from prplugin.types.records import Considered, History
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ from prplugin.methods.estimates import Estimate
 from prplugin.methods.registry import check_options, methods, options_of
 from prplugin.options import EdgeOptions, GivenByVertex, Options, check_certified, check_choice
 from prplugin.progress import State, Watch, watching
-from prplugin.result.ranking import DistributedRanking, DistributedRankings, Ranking, require_converged
+from prplugin.result.ranking import DistributedRanking, DistributedRankings, Ranking, not_converged
 from prplugin.streams.changes import refuse_window
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.compressed import Compressed
@@ -162,7 +162,10 @@ class DistributedGraph:
         finally:
             if topic is not None:
                 workers.client.unsubscribe_topic(topic)
-        return require_converged(self._ranking(ranked, found, options, time.perf_counter() - began), options)
+        ranking = self._ranking(ranked, found, options, time.perf_counter() - began)
+        if not ranking.converged and options.tol > 0:
+            raise not_converged(ranking, options)
+        return ranking
 
     def _ranking(self, ranked: list[Future], found: Report, options: Options, seconds: float) -> Ranking:
         """Return the ranking of a report, with the frames that are on the workers."""

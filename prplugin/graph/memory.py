@@ -76,7 +76,7 @@ class Memory(NamedTuple):
     `preparing_edge`, `preparing_vertex`, `preparing_bytes`: Allocated in `memory_space` during preparation only, before
     `edge` and `vertex`.
     `preparing_edges`: Number of edges for which `preparing_edge` is allocated at most.
-    `many_edge`, `many_vertex`: Allocated in addition if many iterations are expected.
+    `many_vertex`: Allocated in addition if many iterations are expected.
     `pair`: Per pair of vertices.
     `float32_from`: Number of vertices from which the iteration starts with contributions in float32.
     `tile`: Vertices per tile. Edges are sorted into runs by source tile and by piece of rows, and each run is padded by
@@ -97,7 +97,6 @@ class Memory(NamedTuple):
     preparing_vertex: Size = NONE
     preparing_bytes: int = 0
     preparing_edges: int | None = None
-    many_edge: Size = NONE
     many_vertex: Size = NONE
     pair: Size = NONE
     float32_from: int = 0
@@ -225,7 +224,7 @@ def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = Fals
     vectors = total(memory.edge, memory.vertex) + 8 * n * takes_over
     so_far = so_far.then(memory_space, vectors + memory.pair.of(there, real) * n * n)
     if many:
-        so_far = so_far.then(memory_space, total(memory.many_edge, memory.many_vertex))
+        so_far = so_far.then(memory_space, total(NONE, memory.many_vertex))
     # The copy of the result.
     return so_far if graph.memory_space == memory_space else so_far.then(graph.memory_space, 8 * n)
 
@@ -259,7 +258,7 @@ def _with_array(array: Array, graph: Counts, so_far: Footprint) -> tuple[Counts,
         return graph, so_far
     if array == "rows":  # of `GroupedEdges`; on the host a lasting graph keeps them anyway
         so_far = so_far.then(memory_space, m * graph.index if memory_space == "device" else 0)
-    elif array == "product":  # see `prplugin.graph.product`
+    elif array == "product":  # see `prplugin.methods.engines.host_step`
         if graph.weighted:
             graph, so_far = _with_array("out_weight", graph, so_far)
         # Sources, weights, and the group structure of `GroupSums`; while that is built, the row of each grouped edge.

@@ -40,6 +40,7 @@ class Step(Protocol):
     every_pass: bool = False  # whether `advance` ends after each pass if it can, since somebody watches
     free_start: bool = False  # whether `start` may replace equal ranks by others of sum 1 that are nearer to the result
     seeds: int | None = None  # number of columns of the ranks; None for a vector
+    keeps_history: bool = False  # whether it has `history`, `products` and `mix`; else it may mix in `advance` itself
     final_goal: float = math.inf  # L1 change at which the iteration ends at the latest; that of `advance` may be larger
 
     def set_contribution_dtype(self, dtype: str) -> None:
@@ -72,10 +73,7 @@ class Step(Protocol):
         """Return the current ranks, in the order of the result; the next step may overwrite them."""
 
     def history(self, rows: int) -> Any:
-        """Return a buffer for `rows` moves, in float32 and each of the shape of the ranks.
-
-        None if it does not fit in memory, or if the step mixes in `advance` itself.
-        """
+        """Return a buffer for `rows` moves, in float32 and each of the shape of the ranks; None if it does not fit."""
         return None
 
     def products(self, moves: Array, rows: list[int]) -> Floats:

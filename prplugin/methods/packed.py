@@ -53,10 +53,8 @@ def unavailable_reason(adjacency: Adjacency | Counts | None, machine: Machine) -
     return gpu_pull.unavailable_reason(memory, adjacency, machine)
 
 
-def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate a ranking with the sort and the packing; docs/decisions/0021-packed-edges.md."""
-    per_edge = 2.5e-11 if adjacency.weighted else 8.5e-12
-    return 5e-3 + 2.5e-10 * adjacency.m + gpu_pull.ITERATIONS * (85e-6 + per_edge * adjacency.m + 3e-11 * adjacency.n)
+cost = gpu_pull.cost_of(85e-6, edge=8.5e-12, weighted_edge=2.5e-11, vertex=3e-11, layout=5e-3, layout_edge=2.5e-10)
+"""Of a ranking with the sort and the packing: docs/decisions/0021-packed-edges.md."""
 
 
 def prepare(problem: Problem, machine: Machine) -> Step:

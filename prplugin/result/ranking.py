@@ -22,7 +22,7 @@ from prplugin.result.selection import highest, select_ranks
 from prplugin.tables import Display, Displayed, upward
 from prplugin.types.arrays import Array, gpu_of, memory_space_of, namespace, to_host, to_memory
 from prplugin.types.edges import Integers
-from prplugin.types.order import Order
+from prplugin.types.records import Order
 
 
 class Tie(NamedTuple):
@@ -420,10 +420,8 @@ def _allocating(ranks: Array) -> AbstractContextManager[None]:
     return runtime.device_allocation("device", gpu_of(ranks))
 
 
-def require_converged(ranking: Ranking, options: Options) -> Ranking:
-    """Return the ranking; raise NotConvergedError if it did not meet its stopping rule, unless ``tol=0``."""
-    if ranking.converged or options.tol == 0:
-        return ranking
+def not_converged(ranking: Ranking, options: Options) -> NotConvergedError:
+    """Return the error for a ranking that did not meet its stopping rule."""
     rule = {
         "error": f"a proved error of {options.tol:g}",
         "delta": f"an L1 change of {options.tol:g}",
@@ -431,7 +429,7 @@ def require_converged(ranking: Ranking, options: Options) -> Ranking:
         "networkx": f"an L1 change of n * {options.tol:g}",
     }[options.stop]
     more = "Allow a larger max_iter or tol." if options.max_iter is not None else "More would not: allow a larger tol."
-    raise NotConvergedError(
+    return NotConvergedError(
         f"{ranking.iterations} iterations did not reach {rule}; the error is at most {ranking.error_bound:.2g}. {more} "
         "The ranks reached are in this error's .ranking.",
         ranking,

@@ -35,7 +35,7 @@ from prplugin.methods.base import Step, Sums
 from prplugin.options import Options
 from prplugin.solver.certificate import Certificate, is_met
 from prplugin.solver.top_k import OrderProof
-from prplugin.types.order import Order
+from prplugin.types.records import Order
 
 BoundWatch: TypeAlias = Callable[[int, float, Sequence[float]], object]
 """Called after each error bound with the number of passes, the bound, and those of the passes directly before."""

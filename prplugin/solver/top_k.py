@@ -20,7 +20,7 @@ from prplugin.methods.base import Step
 from prplugin.solver.certificate import Certificate
 from prplugin.types.arrays import namespace, to_host
 from prplugin.types.edges import Floats, Integers
-from prplugin.types.order import Order, TieRows
+from prplugin.types.records import Order, TieRows
 
 MAX_EQUALITY_TESTS = 1000
 """Number of vertices below the k highest that are tested for equality with the k-th."""

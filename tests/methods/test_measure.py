@@ -172,8 +172,8 @@ def test_slow_methods_get_few_samples(install_stubs):
 
 def test_short_steps_are_timed_more_often(install_stubs):
     methods = install_stubs(short={"layout": 0.0, "step": 1e-6}, long={"layout": 0.0, "step": 1e-6 * 1.5})
-    prplugin.Graph(EDGES).rank(method="measured", tol=0, max_iter=2 * measured.MAX_SAMPLES * measured.STEPS_PER_SAMPLE)
-    assert methods.long.steps == 1 + measured.MAX_SAMPLES
+    prplugin.Graph(EDGES).rank(method="measured", tol=0, max_iter=2 * measured.SAMPLES * measured.STEPS_PER_SAMPLE)
+    assert methods.long.steps == 1 + measured.SAMPLES
 
 
 @pytest.mark.parametrize(

@@ -241,15 +241,21 @@ def unavailable_reason(
 
 
 def cost_of(
-    iteration: float, *, edge: float, vertex: float = 0.0, longest: float = 0.0, layout: float = 0.0
-) -> Callable[[Adjacency, Machine], float]:
-    """Return the function `cost` of a method, given its seconds for the layout and per iteration.
+    iteration: float, *, edge: float = 0.0, weighted_edge: float | None = None, vertex: float = 0.0, pair: float = 0.0,
+    longest: float = 0.0, layout: float = 0.0, layout_edge: float = 0.0, layout_vertex: float = 0.0,
+) -> Callable[[Adjacency, Machine], float]:  # fmt: skip
+    """Return the function `cost` of a method, given its seconds per iteration and for the layout.
 
-    `edge`, `vertex`, `longest`: Seconds per iteration for each edge, each vertex, and each edge of the longest row.
+    `edge`, `weighted_edge`, `vertex`, `pair`, `longest`: Seconds per iteration for each edge, also in a weighted graph
+    if not given for that, each vertex, each pair of vertices, and each edge of the longest row.
+    `layout`, `layout_edge`, `layout_vertex`: Seconds before the first iteration, and those for each edge and vertex.
     """
 
     def cost(adjacency: Adjacency, machine: Machine) -> float:
+        n, m = adjacency.n, adjacency.m
+        per_edge = edge if weighted_edge is None or not adjacency.weighted else weighted_edge
         of_longest = longest * adjacency.largest_in_degree if longest else 0.0
-        return layout + ITERATIONS * (iteration + edge * adjacency.m + vertex * adjacency.n + of_longest)
+        step = iteration + per_edge * m + vertex * n + pair * n**2 + of_longest
+        return layout + layout_edge * m + layout_vertex * n + ITERATIONS * step
 
     return cost
