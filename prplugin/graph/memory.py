@@ -111,7 +111,6 @@ class Counts:
 
     `built`: Arrays of the type `Array` that exist already.
     `other_memory`: Counts of the copy in the other memory space, if there is one.
-    `longest`: Largest in-degree, if known.
     `spilled`: As in `Edges`.
     `grouped`: Whether the edges are `GroupedEdges`, which are stored by target.
     `spread`: As in `Adjacency`, if its in-edges exist already.
@@ -126,7 +125,6 @@ class Counts:
     memory_space: MemorySpace
     built: frozenset[str] = frozenset({"rows"})
     other_memory: Counts | None = None
-    longest: int | None = None
     spilled: bool = False
     grouped: bool = False
     spread: float = 1.0
@@ -146,20 +144,18 @@ class Counts:
             built |= {"out_weight"} if packed and "in_edges" not in vars(graph.edges) else {"csc", "out_weight"}
         if not grouped or graph.edges.edge_list_is_there:
             built.add("rows")
-        other_memory, longest = known.get("_other_memory"), known.get("largest_in_degree")
-        if longest is None and "csc" in built and graph.memory_space == "host":
-            longest = graph.largest_in_degree
+        other_memory = known.get("_other_memory")
         return cls(
             graph.n, graph.m, graph.weighted, graph.memory_space, frozenset(built),
-            None if other_memory is None else cls.of(other_memory), longest, graph.spilled, grouped,
+            None if other_memory is None else cls.of(other_memory), graph.spilled, grouped,
             graph.spread if "csc" in built else 1.0, graph.packed_only, packed,
             getattr(known.get("packed"), "nbytes", 0),
         )  # fmt: skip
 
     @property
     def largest_in_degree(self) -> int:
-        """Largest in-degree, or its lower bound m / n if it is not known."""
-        return -(-self.m // max(1, self.n)) if self.longest is None else self.longest
+        """Lower bound of the largest in-degree: that of equal in-degrees."""
+        return -(-self.m // max(1, self.n))
 
     @property
     def index(self) -> int:

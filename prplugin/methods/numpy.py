@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from prplugin.cpu.sums import total
@@ -89,8 +87,8 @@ class _Pull(HostStep):
         change = np.subtract(y, x, x)
         if moves is not None:
             moves[:] = change
-        norm = float(np.add.reduce(np.absolute(change, change)))
-        return Sums(norm, float(np.maximum.reduce(change)) if self.final_goal < 0 else math.inf)
+        np.absolute(change, change)
+        return Sums(float(np.add.reduce(change)), float(np.maximum.reduce(change)))
 
     def ranks(self) -> Floats:
         return self._x

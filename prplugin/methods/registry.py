@@ -231,8 +231,8 @@ def contenders(
             "name the method."
         )
     reasons = {} if unavailable is None else unavailable
-    short = _with_short_rows(adjacency)
-    for method in sorted(eligible, key=lambda method: method.cost(short, machine)):
+    counts = _with_equal_rows(adjacency)
+    for method in sorted(eligible, key=lambda method: method.cost(counts, machine)):
         # Lazy: it queries the GPU.
         if reason := unavailable_reason(method, adjacency, machine):
             reasons[method.name] = reason
@@ -287,8 +287,8 @@ def _with_batch() -> str:
     return ", ".join(repr(name) for name, method in methods().items() if hasattr(method, "batch_cost"))
 
 
-def _with_short_rows(graph: Adjacency) -> Any:
-    """Return the counts of a graph with its rows assumed as short as possible; the in-degrees are not computed.
+def _with_equal_rows(graph: Adjacency) -> Any:
+    """Return the counts of a graph with equal in-degrees, which are not computed.
 
     On large graphs on the GPU the spread of sources is sampled, which groups the edges by target.
     """
@@ -328,8 +328,8 @@ def reasons(
     """
     if asked not in ("auto", "measured"):
         return (Considered(chosen.name, None, "requested by name"),)
-    short = _with_short_rows(adjacency)
-    eligible, chosen_cost = candidates(adjacency), chosen.cost(short, machine)
+    counts = _with_equal_rows(adjacency)
+    eligible, chosen_cost = candidates(adjacency), chosen.cost(counts, machine)
 
     def reason_against(name: str) -> Considered:
         if methods().runs_on(name) != chosen.runs_on:
@@ -347,7 +347,7 @@ def reasons(
             return Considered(name, measured[name], "measured: slower here")
         if measured:
             return Considered(name, None, "not timed: its estimate is much higher, or it failed")
-        seconds = method.cost(short, machine)
+        seconds = method.cost(counts, machine)
         reason = None if seconds >= chosen_cost else unavailable_reason(method, adjacency, machine)
         return Considered(name, seconds, reason or "a higher estimate")
 

@@ -18,9 +18,9 @@ from prplugin.gpu import runtime
 from prplugin.options import Options, validate_int
 from prplugin.result.by_vertex import BySeed, Lookups, SeedLookups, name_of
 from prplugin.result.explain import explain, of_order, of_passes
-from prplugin.result.selection import highest, select_ranks
+from prplugin.result.selection import select_ranks
 from prplugin.tables import Display, Displayed, upward
-from prplugin.types.arrays import Array, gpu_of, memory_space_of, namespace, to_host, to_memory
+from prplugin.types.arrays import Array, gpu_of, highest, memory_space_of, namespace, to_host, to_memory
 from prplugin.types.edges import Integers
 from prplugin.types.records import Order
 
@@ -121,7 +121,8 @@ class Ranking(Lookups, Displayed):
             return self._among
         if self._among is None:
             return highest(self.ranks, top)
-        return self._among[highest(self.ranks[self._among], top)]
+        found: Integers = self._among[highest(self.ranks[self._among], top)]
+        return found
 
     @property
     def certified(self) -> bool:
