@@ -27,11 +27,13 @@
 extern "C" __global__ void extremes(const id_t *a, long long in_a, const id_t *b, long long in_b, const id_t *c,
                                     long long in_c, const wide_t *weights, long long in_weights, wide_t *found) {
     __shared__ wide_t warps[4][WARP];
-    wide_t most[4] = {};
+    id_t high = BIAS ? static_cast<id_t>(1ull << (8 * sizeof(id_t) - 1)) : 0, low = ~high;  // no id is below or above
     each_of(a, in_a, b, in_b, c, in_c, [&](id_t id, int, long long) {
-        most[0] = max(most[0], ~ordered(id));
-        most[1] = max(most[1], ordered(id));
+        low = min(low, id);
+        high = max(high, id);
     });
+    wide_t most[4] = {};
+    if (low <= high) most[0] = ~ordered(low), most[1] = ordered(high);
     each(weights, in_weights, [&](wide_t bits, long long) {
         if (bits == 1ull << 63) bits = 0;  // -0
         if (bits) most[2] = max(most[2], ~bits);

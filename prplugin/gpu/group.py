@@ -11,9 +11,8 @@ from numpy.typing import DTypeLike
 
 from prplugin.gpu import runtime
 from prplugin.gpu.runtime import THREADS, blocks_for_each, launch
-from prplugin.gpu.sort import BINS, SORTING, TILE, TILED, Column, bins_of, bits_for, partitioned, sorted_by
+from prplugin.gpu.sort import BINS, DIGIT_BITS, SORTING, TILE, TILED, Column, bits_for, partitioned, sorted_by
 from prplugin.numerics import compensated_depth
-from prplugin.types.arrays import copied
 from prplugin.types.edges import Floats, Integers, offset_dtype
 
 FEW_GROUPS = 1 << 16
@@ -100,20 +99,20 @@ def degrees(groups: Integers, n: int) -> Integers:
 def _count_binned(groups: Integers, counts: Integers) -> None:
     """Add the number of rows of each group to its count, by bins of neighbouring groups."""
     m, n = groups.size, counts.size
-    starts, shift = bins_of(groups, bits_for(n))
-    width = 1 << shift
-    rows = cupy.empty(m, np.uint16 if shift <= 16 else np.uint32)
+    shift = max(bits_for(n) - DIGIT_BITS, 0)
+    width, runs = 1 << shift, runtime.blocks_for(m, MOVED)
+    rows = cupy.empty(runs * MOVED, np.uint16 if shift <= 16 else np.uint32)
+    begins, totals = cupy.empty(runs * BINS, np.uint16), cupy.zeros(BINS, np.uint32)
     bin_rows, sizes = (
-        runtime.kernel("gpu/binned_sizes.cu", name, distance_t=rows.dtype, state_t=starts.dtype)
-        for name in ("bin_rows", "binned_sizes")
+        runtime.kernel("gpu/binned_sizes.cu", name, distance_t=rows.dtype) for name in ("bin_rows", "binned_sizes")
     )
-    launch(bin_rows, runtime.blocks_for(m, MOVED), MOVING, m, groups, np.int32(shift), copied(starts), rows)
+    launch(bin_rows, runs, MOVING, m, groups, np.int32(shift), totals, begins, rows)
     parts = -(-width // ((runtime.attribute("MaxSharedMemoryPerBlockOptin") - STATIC) // 4))
     part, piece = -(-width // parts), max(PIECE, ROWS_PER_GROUP * width)
     runtime.with_dynamic_smem(sizes, 4 * part)
     numbers = (np.int32(number) for number in (shift, parts, part, piece))
     blocks = _pieces(m, n, width, piece) * parts
-    launch(sizes, blocks, COUNTING, m, rows, starts, *numbers, counts, smem=4 * part)
+    launch(sizes, blocks, COUNTING, m, rows, begins, totals, *numbers, counts, smem=4 * part)
 
 
 def _pieces(m: int, n: int, width: int, piece: int) -> int:

@@ -15,16 +15,21 @@
 
 #include "each.cuh"
 
+#define WARP 32
 #define SPAN 8192
 #define PIECE 2048
 
-// The number of groups 0..n among the first `steps` of the merged order, in which a group precedes its rows.
+// The number of groups 0..n among the first `steps` of the merged order, in which a group precedes its rows. All lanes of
+// the warp must call it: each step compares at one place per lane, since the reads of a search depend on one another.
 __device__ long long groups_within(long long steps, long long m, const key_t *rows, long long n) {
     long long least = max(0LL, steps - m), most = min(steps, n + 1);
     while (least < most) {
-        long long middle = (least + most) / 2;
-        if (middle <= static_cast<long long>(rows[steps - 1 - middle])) least = middle + 1;
-        else most = middle;
+        long long stride = (most - least + WARP - 1) / WARP, place = least + threadIdx.x % WARP * stride;
+        bool within = place < most && place <= static_cast<long long>(rows[steps - 1 - place]);
+        int count = __popc(__ballot_sync(0xffffffffu, within));  // a prefix of the places
+        if (count == 0) break;
+        most = min(most, least + count * stride);
+        least += (count - 1) * stride + 1;
     }
     return least;
 }
@@ -33,8 +38,7 @@ extern "C" __global__ void offsets(long long m, const key_t *rows, long long n, 
     __shared__ long long ends[2];
     __shared__ key_t piece[PIECE];
     long long steps = static_cast<long long>(blockIdx.x) * SPAN, last_step = min(steps + SPAN, m + n + 1);
-    if (threadIdx.x == 0) ends[0] = groups_within(steps, m, rows, n);
-    if (threadIdx.x == 32) ends[1] = groups_within(last_step, m, rows, n);
+    if (threadIdx.x / WARP < 2) ends[threadIdx.x / WARP] = groups_within(threadIdx.x < WARP ? steps : last_step, m, rows, n);
     __syncthreads();
     long long group = ends[0], last_group = ends[1], row = steps - group, last_row = last_step - last_group;
     for (; row < last_row; row += PIECE) {

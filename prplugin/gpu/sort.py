@@ -85,24 +85,6 @@ def partitioned(keys: Integers | Column, bits: int, *payloads: object) -> tuple[
     return arrays, starts[:BINS], skipped
 
 
-def bins_of(keys: Integers, bits: int) -> tuple[Integers, int]:
-    """Return what `partitioned` returns except for the partitioned keys, which are of 32 bits."""
-    count, skipped = keys.size, max(bits - DIGIT_BITS, 0)
-    starts = cupy.zeros(BINS + 1, state_type(count))  # and the number of finished blocks
-    types = {"key_t": np.dtype(np.uint32), "value_t": np.dtype(np.int32), "state_t": starts.dtype}
-    kernel = runtime.kernel("gpu/sort.cu", "digit_counts", **types, PAYLOADS=0, **TILED)
-    digits = (np.int32(number) for number in (skipped, bits, 1))
-    launch(
-        kernel, _counting_blocks(count), COUNTING, count, *digits, keys, np.int32(1), np.uint32(0), starts,
-        starts[BINS:], 0, 0,
-    )  # fmt: skip
-    return starts[:BINS], skipped
-
-
-def _counting_blocks(count: int) -> int:
-    return min(runtime.blocks_for(count, COUNTING), 2 * runtime.multiprocessors())
-
-
 def _columns(*given: Any) -> list[Column]:
     return [column if isinstance(column, Column) else Column(column, column.dtype) for column in given]
 
@@ -123,7 +105,7 @@ def _passes(columns: list[Column], bits: int, *, skipped: int = 0, owned: bool =
     starts = cupy.zeros(passes * (BINS + 1) + 1, state)  # begins of digits, tickets, number of finished blocks
     tickets, done = starts[passes * BINS : -1], starts[-1:]
     states = cupy.empty((2, tiles * BINS), state)
-    blocks = _counting_blocks(count)
+    blocks = min(runtime.blocks_for(count, COUNTING), 2 * runtime.multiprocessors())
     digits = np.int32(skipped), np.int32(bits), np.int32(passes)
     reading = [(np.int32(column.step), np.uint32(column.low)) for column in (keys, (payloads or columns)[0])]
     cleared = states[0].size, states[0]

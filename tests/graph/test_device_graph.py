@@ -263,11 +263,6 @@ def test_binned_degrees_of_many_parts(n, monkeypatch):
     assert_binned_degrees(groups.astype(np.int32), n, monkeypatch)
 
 
-def test_binned_degrees_with_64_bit_look_back(monkeypatch):
-    monkeypatch.setattr("prplugin.gpu.sort.NARROW", 0)
-    assert_binned_degrees(np.random.default_rng(0).integers(0, 70_000, 100_000).astype(np.int32), 70_000, monkeypatch)
-
-
 @pytest.mark.parametrize("kind", ["int32", "int64"])
 def test_group_sizes_use_little_extra_memory(kind):
     import cupy
