@@ -30,7 +30,7 @@ import numpy as np
 import prplugin
 from benchmarks.generate import frame_of, rmat_part, scattered_ids
 from benchmarks.run import Part
-from prplugin.frames.pieces import PART
+from prplugin.frames import pieces
 from prplugin.gpu import runtime
 from prplugin.graph.memory import Counts, footprint
 from prplugin.methods import packed
@@ -59,7 +59,9 @@ def parts(data: Path | None, quick: bool) -> list[Part]:
     import rmm
 
     rmm.mr.set_current_device_resource(rmm.mr.CudaAsyncMemoryResource())
-    rows, file_rows = (MAX_NARROW // 64, FILE_ROWS // 64) if quick else (MAX_NARROW, FILE_ROWS)
+    if quick:
+        pieces.PART //= 64  # in this process
+    rows, file_rows = (MAX_NARROW // 64, FILE_ROWS // 8) if quick else (MAX_NARROW, FILE_ROWS)
     return [
         Part("frames, int32", partial(_of_frames, rows, "int32"), 4),
         Part("files", partial(_of_files, file_rows)),
@@ -110,7 +112,7 @@ def _of_files(rows: int) -> Iterator[dict[str, Any]]:
                 "edges in": f"{FILES} files",
                 "ids": "int64",
                 "read s": read,
-                "piece GB": 16 * min(PART, rows) / 1e9,
+                "piece GB": 16 * min(pieces.PART, rows) / 1e9,
             }
             row, ranks = _ranked(folder, about)
         frames = [cudf.read_parquet(f"{folder}/{number}.parquet") for number in range(FILES)]
