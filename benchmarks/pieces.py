@@ -19,6 +19,7 @@ import re
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ import numpy as np
 import prplugin
 from benchmarks.generate import frame_of, rmat_part, scattered_ids
 from benchmarks.run import Part
-from prplugin.frames.pieces import PART
+from prplugin.frames import pieces as reader
 from prplugin.gpu import runtime
 from prplugin.graph.memory import Counts, footprint
 from prplugin.methods import packed
@@ -49,6 +50,9 @@ DRAWN = 1 << 27
 
 FILE_ROWS, FILES, GROUP_ROWS = 1 << 27, 4, 1 << 22
 
+QUICK = 8
+"""Divisor of rows and of parts in a quick run; 24 bytes per edge then still hold the smallest hash table."""
+
 ALPHA = 0.85
 
 
@@ -59,11 +63,12 @@ def parts(data: Path | None, quick: bool) -> list[Part]:
     import rmm
 
     rmm.mr.set_current_device_resource(rmm.mr.CudaAsyncMemoryResource())
-    rows, file_rows = (MAX_NARROW // 64, FILE_ROWS // 64) if quick else (MAX_NARROW, FILE_ROWS)
+    divisor = QUICK if quick else 1
+    rows, file_rows = MAX_NARROW // divisor, FILE_ROWS // divisor
     return [
-        Part("frames, int32", partial(_of_frames, rows, "int32"), 4),
-        Part("files", partial(_of_files, file_rows)),
-        Part("frames, scattered int64", partial(_of_frames, rows // 4, "scattered int64")),
+        Part("frames, int32", partial(_of_frames, rows, "int32", divisor), 4),
+        Part("files", partial(_of_files, file_rows, divisor)),
+        Part("frames, scattered int64", partial(_of_frames, rows // 4, "scattered int64", divisor)),
     ]
 
 
@@ -85,15 +90,15 @@ def _frames(rows: int, count: int, ids: str) -> Iterator[Any]:
         yield frame_of(*columns)
 
 
-def _of_frames(rows: int, ids: str) -> Iterator[dict[str, Any]]:
+def _of_frames(rows: int, ids: str, divisor: int) -> Iterator[dict[str, Any]]:
     frames = list(_frames(rows, 2, ids))
-    with _memory_for(2 * rows):
+    with _memory_for(2 * rows, divisor):
         about = {"edges in": f"2 frames of {rows:,} rows", "ids": ids, "piece GB": frames[0].memory_usage().sum() / 1e9}
         row, ranks = _ranked(frames, about)
     yield {**row, "residual": residual(frames, ranks)}
 
 
-def _of_files(rows: int) -> Iterator[dict[str, Any]]:
+def _of_files(rows: int, divisor: int) -> Iterator[dict[str, Any]]:
     import cudf
 
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
@@ -105,22 +110,24 @@ def _of_files(rows: int) -> Iterator[dict[str, Any]]:
         for number in range(FILES):
             cudf.read_parquet(f"{folder}/{number}.parquet")
         read = time.perf_counter() - began
-        with _memory_for(FILES * rows):
+        with _memory_for(FILES * rows, divisor):
             about = {
                 "edges in": f"{FILES} files",
                 "ids": "int64",
                 "read s": read,
-                "piece GB": 16 * min(PART, rows) / 1e9,
+                "piece GB": 16 * min(reader.PART, rows) / 1e9,
             }
             row, ranks = _ranked(folder, about)
         frames = [cudf.read_parquet(f"{folder}/{number}.parquet") for number in range(FILES)]
         yield {**row, "residual": residual(frames, cudf.from_pandas(ranks))}
 
 
-def _memory_for(rows: int) -> Any:
-    """Return a context in which prplugin may not use the memory that one frame of all edges needs."""
+@contextmanager
+def _memory_for(rows: int, divisor: int) -> Iterator[None]:
+    """Keep prplugin from using the memory that one frame of all edges needs; divide its parts, too."""
     budget = {} if rows > MAX_NARROW else {runtime.BUDGET: str(24 * rows)}
-    return patch.dict(os.environ, budget)
+    with patch.dict(os.environ, budget), patch.object(reader, "PART", reader.PART // divisor):
+        yield
 
 
 def _ranked(source: Any, about: dict[str, Any]) -> tuple[dict[str, Any], Any]:
