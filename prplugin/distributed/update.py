@@ -21,12 +21,12 @@ from prplugin.distributed.communicator import Communicator, call_on_all
 from prplugin.distributed.factorize import Rows, owners_of
 from prplugin.distributed.ranks import GraphVertices
 from prplugin.distributed.shard import NO_EDGES, Shard, Stages, assemble, of_ghosts
-from prplugin.errors import InvalidEdgesError
 from prplugin.frames import FrameEdges
 from prplugin.frames.columns import has_width, in_one_type
 from prplugin.frames.ids import HOST
 from prplugin.frames.partitions import CommonType, cast_ids, concat_columns
 from prplugin.frames.times import Clock
+from prplugin.frames.vertex_index import check_kinds
 from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import rows_of
 from prplugin.graph.dedup import drop_duplicates, oriented, with_reverse_edges
@@ -103,12 +103,8 @@ class _Change(NamedTuple):
     ) -> _Change:  # fmt: skip
         shared, owned = shard.shared, shard.owned
         for what, frame in (("remove", removed), ("add", added)):
-            for common, kind in zip(shared, [] if frame is None else frame.vertices.kinds, strict=False):
-                if "empty" not in (common.kind, kind) and common.kind != kind:
-                    raise InvalidEdgesError(
-                        f"{what} names vertices by ids of kind {kind}, but the graph's are of kind {common.kind}: cast "
-                        "them."
-                    )
+            if frame is not None:
+                check_kinds(frame.vertices.kinds, [common.kind for common in shared], what)
         if added is not None and len(added.vertices):
             columns = [HOST.as_column(column) for column in added.vertices.columns]
             shared = [
