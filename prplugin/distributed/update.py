@@ -42,17 +42,22 @@ MAX_FALL = 900
 
 def read_change(
     add: object, remove: object, schema: EdgeOptions, clock: Clock | None
-) -> tuple[FrameEdges | None, FrameEdges | None, Clock | None]:
+) -> tuple[FrameEdges, FrameEdges, Clock | None]:
     """Read frames of edges to add and to remove, in the process of the caller; return `given` of `update`."""
     added, removed, clock = read_changes(add, remove, schema, clock, "host")
+    assert isinstance(schema.source, list)
+    no_vertices = Vertices(
+        schema.source, [np.empty(0, object) for _ in schema.source], ["empty" for _ in schema.source]
+    )
+    nothing = FrameEdges(Edges(np.empty(0, np.int64), np.empty(0, np.int64), None, 0), no_vertices)
     if added is not None:
         added = added._replace(edges=drop_duplicates(added.edges, schema.duplicates, directed=schema.directed))
-    return added, removed, clock
+    return added or nothing, removed or nothing, clock
 
 
 def update(
     communicator: Communicator, shard: Shard, names: list[Hashable],
-    given: tuple[FrameEdges | None, FrameEdges | None, Clock | None], *, directed: bool, duplicates: Duplicates,
+    given: tuple[FrameEdges, FrameEdges, Clock | None], *, directed: bool, duplicates: Duplicates,
 ) -> Shard:  # fmt: skip
     """Remove and add edges; collective. Return this rank's new part.
 
@@ -98,21 +103,19 @@ class _Change(NamedTuple):
 
     @classmethod
     def of(
-        cls, communicator: Communicator, shard: Shard, vertices: GraphVertices, added: FrameEdges | None,
-        removed: FrameEdges | None,
-    ) -> _Change:  # fmt: skip
+        cls, communicator: Communicator, shard: Shard, vertices: GraphVertices, added: FrameEdges, removed: FrameEdges
+    ) -> _Change:
         shared, owned = shard.shared, shard.owned
         for what, frame in (("remove", removed), ("add", added)):
-            if frame is not None:
-                check_kinds(frame.vertices.kinds, [common.kind for common in shared], what)
-        if added is not None and len(added.vertices):
+            check_kinds(frame.vertices.kinds, [common.kind for common in shared], what)
+        if len(added.vertices):
             columns = [HOST.as_column(column) for column in added.vertices.columns]
             shared = [
                 _joint_type(communicator, *of_column, shard.adjacency.memory_space)
                 for of_column in zip(shared, owned, columns, added.vertices.kinds, strict=True)
             ]
         frames = removed, added
-        series = [[] if frame is None else [HOST.as_column(one) for one in frame.vertices.columns] for frame in frames]
+        series = [[HOST.as_column(column) for column in frame.vertices.columns] for frame in frames]
         xp = namespace(shard.adjacency.out_weight)
         keys = [np.empty(0, np.int64), np.empty(0, np.int64)]
         if [common.kind for common in shared] == ["integer"]:
@@ -120,14 +123,12 @@ class _Change(NamedTuple):
             own = owned[0].astype(dtype) if shard.n else xp.empty(0, dtype)
             splitters = shard.splitters.astype(dtype)
             for at, columns in enumerate(series):
-                given = HOST.integers(columns[0], "add") if columns else keys[at]
-                keys[at], in_range = cast_integers(given, dtype)
+                keys[at], in_range = cast_integers(HOST.integers(columns[0], "add"), dtype)
                 _refuse_missing(removed, ~in_range)  # none of the added, which `dtype` holds
         else:
             own, splitters = xp.arange(vertices.own.start, vertices.own.stop), np.array(shard.offsets[1:-1], np.int64)
             for at, columns in enumerate(series):
-                if columns:
-                    keys[at] = vertices.find_positions(columns, "add" if at else "remove")
+                keys[at] = vertices.find_positions(columns, "add" if at else "remove")
             _refuse_missing(removed, keys[0] < 0)
             new = np.flatnonzero(keys[1] < 0)
             keys[1][new] = shard.n + np.arange(new.size)
@@ -140,22 +141,17 @@ class _Change(NamedTuple):
         mine = keys[1][owners_of(keys[1], splitters) == communicator.rank]
         every, codes = np.unique(np.concatenate(keys), return_inverse=True)
         edges = [
-            _NONE if frame is None else replace(
-                frame.edges, n=every.size, source=of[frame.edges.source], destination=of[frame.edges.destination]
-            )
+            replace(frame.edges, n=every.size, source=of[frame.edges.source], destination=of[frame.edges.destination])
             for frame, of in zip(frames, np.split(codes, [keys[0].size]), strict=True)
-        ]  # fmt: skip
+        ]
         extra = xp.concatenate([own, xp.asarray(mine)])
         owned_ids = None if [common.kind for common in shared] == ["integer"] else owned
         return cls(edges[1], edges[0], every, own, extra, splitters, shared, owned_ids)
 
 
-_NONE = Edges(np.empty(0, np.int64), np.empty(0, np.int64), None, 0)
-
-
-def _refuse_missing(removed: FrameEdges | None, absent: Any) -> None:
+def _refuse_missing(removed: FrameEdges, absent: Any) -> None:
     """Raise if vertices of edges to remove are not in the graph."""
-    if removed is not None and absent.any():
+    if absent.any():
         edges = removed.edges
         raise ChangeError("missing", np.flatnonzero(absent[edges.source] | absent[edges.destination]))
 
