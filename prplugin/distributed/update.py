@@ -21,15 +21,15 @@ from prplugin.distributed.communicator import Communicator, call_on_all
 from prplugin.distributed.factorize import Rows, owners_of
 from prplugin.distributed.ranks import GraphVertices
 from prplugin.distributed.shard import NO_EDGES, Shard, Stages, assemble, of_ghosts
-from prplugin.errors import InvalidEdgesError
 from prplugin.frames import FrameEdges
 from prplugin.frames.columns import has_width, in_one_type
 from prplugin.frames.ids import HOST
 from prplugin.frames.partitions import CommonType, cast_ids, concat_columns
 from prplugin.frames.times import Clock
+from prplugin.frames.vertex_index import check_kinds
 from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import rows_of
-from prplugin.graph.dedup import drop_duplicates, oriented, with_reverse_edges
+from prplugin.graph.dedup import drop_duplicates, oriented, reversed_edges, with_reverse_edges
 from prplugin.options import Duplicates, EdgeOptions
 from prplugin.streams.changes import ChangeError, apply_duplicates, read_changes
 from prplugin.streams.decay import ZERO_EXPONENT, ScaledWeights, roundings_of
@@ -42,17 +42,22 @@ MAX_FALL = 900
 
 def read_change(
     add: object, remove: object, schema: EdgeOptions, clock: Clock | None
-) -> tuple[FrameEdges | None, FrameEdges | None, Clock | None]:
+) -> tuple[FrameEdges, FrameEdges, Clock | None]:
     """Read frames of edges to add and to remove, in the process of the caller; return `given` of `update`."""
     added, removed, clock = read_changes(add, remove, schema, clock, "host")
+    assert isinstance(schema.source, list)
+    no_vertices = Vertices(
+        schema.source, [np.empty(0, object) for _ in schema.source], ["empty" for _ in schema.source]
+    )
+    nothing = FrameEdges(Edges(np.empty(0, np.int64), np.empty(0, np.int64), None, 0), no_vertices)
     if added is not None:
         added = added._replace(edges=drop_duplicates(added.edges, schema.duplicates, directed=schema.directed))
-    return added, removed, clock
+    return added or nothing, removed or nothing, clock
 
 
 def update(
     communicator: Communicator, shard: Shard, names: list[Hashable],
-    given: tuple[FrameEdges | None, FrameEdges | None, Clock | None], *, directed: bool, duplicates: Duplicates,
+    given: tuple[FrameEdges, FrameEdges, Clock | None], *, directed: bool, duplicates: Duplicates,
 ) -> Shard:  # fmt: skip
     """Remove and add edges; collective. Return this rank's new part.
 
@@ -98,25 +103,19 @@ class _Change(NamedTuple):
 
     @classmethod
     def of(
-        cls, communicator: Communicator, shard: Shard, vertices: GraphVertices, added: FrameEdges | None,
-        removed: FrameEdges | None,
-    ) -> _Change:  # fmt: skip
+        cls, communicator: Communicator, shard: Shard, vertices: GraphVertices, added: FrameEdges, removed: FrameEdges
+    ) -> _Change:
         shared, owned = shard.shared, shard.owned
         for what, frame in (("remove", removed), ("add", added)):
-            for common, kind in zip(shared, [] if frame is None else frame.vertices.kinds, strict=False):
-                if "empty" not in (common.kind, kind) and common.kind != kind:
-                    raise InvalidEdgesError(
-                        f"{what} names vertices by ids of kind {kind}, but the graph's are of kind {common.kind}: cast "
-                        "them."
-                    )
-        if added is not None and len(added.vertices):
+            check_kinds(frame.vertices.kinds, [common.kind for common in shared], what)
+        if len(added.vertices):
             columns = [HOST.as_column(column) for column in added.vertices.columns]
             shared = [
                 _joint_type(communicator, *of_column, shard.adjacency.memory_space)
                 for of_column in zip(shared, owned, columns, added.vertices.kinds, strict=True)
             ]
         frames = removed, added
-        series = [[] if frame is None else [HOST.as_column(one) for one in frame.vertices.columns] for frame in frames]
+        series = [[HOST.as_column(column) for column in frame.vertices.columns] for frame in frames]
         xp = namespace(shard.adjacency.out_weight)
         keys = [np.empty(0, np.int64), np.empty(0, np.int64)]
         if [common.kind for common in shared] == ["integer"]:
@@ -124,14 +123,12 @@ class _Change(NamedTuple):
             own = owned[0].astype(dtype) if shard.n else xp.empty(0, dtype)
             splitters = shard.splitters.astype(dtype)
             for at, columns in enumerate(series):
-                given = HOST.integers(columns[0], "add") if columns else keys[at]
-                keys[at], in_range = cast_integers(given, dtype)
+                keys[at], in_range = cast_integers(HOST.integers(columns[0], "add"), dtype)
                 _refuse_missing(removed, ~in_range)  # none of the added, which `dtype` holds
         else:
             own, splitters = xp.arange(vertices.own.start, vertices.own.stop), np.array(shard.offsets[1:-1], np.int64)
             for at, columns in enumerate(series):
-                if columns:
-                    keys[at] = vertices.find_positions(columns, "add" if at else "remove")
+                keys[at] = vertices.find_positions(columns, "add" if at else "remove")
             _refuse_missing(removed, keys[0] < 0)
             new = np.flatnonzero(keys[1] < 0)
             keys[1][new] = shard.n + np.arange(new.size)
@@ -144,22 +141,17 @@ class _Change(NamedTuple):
         mine = keys[1][owners_of(keys[1], splitters) == communicator.rank]
         every, codes = np.unique(np.concatenate(keys), return_inverse=True)
         edges = [
-            _NONE if frame is None else replace(
-                frame.edges, n=every.size, source=of[frame.edges.source], destination=of[frame.edges.destination]
-            )
+            replace(frame.edges, n=every.size, source=of[frame.edges.source], destination=of[frame.edges.destination])
             for frame, of in zip(frames, np.split(codes, [keys[0].size]), strict=True)
-        ]  # fmt: skip
+        ]
         extra = xp.concatenate([own, xp.asarray(mine)])
         owned_ids = None if [common.kind for common in shared] == ["integer"] else owned
         return cls(edges[1], edges[0], every, own, extra, splitters, shared, owned_ids)
 
 
-_NONE = Edges(np.empty(0, np.int64), np.empty(0, np.int64), None, 0)
-
-
-def _refuse_missing(removed: FrameEdges | None, absent: Any) -> None:
+def _refuse_missing(removed: FrameEdges, absent: Any) -> None:
     """Raise if vertices of edges to remove are not in the graph."""
-    if removed is not None and absent.any():
+    if absent.any():
         edges = removed.edges
         raise ChangeError("missing", np.flatnonzero(absent[edges.source] | absent[edges.destination]))
 
@@ -195,18 +187,24 @@ class _Edges:
     def changed(self, duplicates: Duplicates, *, directed: bool) -> Rows:
         """Return the edges after the change."""
         change, (offsets, sources, weights) = self._change, self._csc
-        xp, removed, kept = namespace(sources), change.removed, namespace(sources).ones(sources.size, np.bool_)
+        xp, removed, gone = namespace(sources), change.removed, []
         removed = removed if directed else oriented(removed)
         added, replaced = apply_duplicates(
             change.added, removed, duplicates, change.keys.size, self._have_edge, directed=directed
         )
         for edges in (removed, replaced):
-            # Equal edges to remove take those present in the order of their weights, so that the owner of the target
-            # of a reverse edge, which has another part of the graph, removes one of the same weight.
-            entries = self._find(edges if directed else with_reverse_edges(edges), values=True)
-            if not (found := self._any_rank(entries >= 0)[: edges.m]).all():
+            entries = self._find(edges, self._values_of(edges))
+            found, values = self._shared_values(entries)
+            if not found.all():
                 raise ChangeError("missing", np.flatnonzero(~found))
-            kept[xp.asarray(entries[entries >= 0])] = False
+            gone.append(entries)
+            if not directed:  # the weight of the edge that was found selects its reverse edge
+                reverse = np.flatnonzero(edges.source != edges.destination)
+                back = reversed_edges(edges.take(reverse))
+                gone.append(self._find(back, [value[reverse] for value in values]))
+        kept = xp.ones(sources.size, np.bool_)
+        entries = np.concatenate(gone)
+        kept[xp.asarray(entries[entries >= 0])] = False
         added = added if directed else with_reverse_edges(added)
         owner = owners_of(change.keys, change.splitters)
         added = added.take(owner[added.destination] == self._communicator.rank)
@@ -227,16 +225,10 @@ class _Edges:
 
     def _have_edge(self, pairs: Edges) -> Any:
         """Return a mask of the different pairs of vertices that have an edge."""
-        return self._any_rank(self._find(pairs, values=False) >= 0)
+        return self._shared_values(self._find(pairs, []))[0]
 
-    def _any_rank(self, mask: Any) -> Any:
-        return np.logical_or.reduce(self._communicator.all_gather(mask))
-
-    def _find(self, wanted: Edges, *, values: bool) -> Integers:
-        """Return a different entry of the CSC for each edge, or -1; of equal edges those of the least weights first.
-
-        `values`: Whether weights and times have to be equal, where `wanted` has them.
-        """
+    def _find(self, wanted: Edges, values: list[Any]) -> Integers:
+        """Return a different entry of the CSC for each edge, the first with equal values, or -1."""
         (offsets, sources, _), found = self._csc, np.full(wanted.m, -1)
         source, target = self._source[wanted.source], self._target[wanted.destination]
         mine = np.flatnonzero((source >= 0) & (target >= 0))
@@ -246,12 +238,9 @@ class _Edges:
         begins, ends = (to_host(offsets[xp.asarray(at)]).astype(np.int64) for at in (rows, rows + 1))
         sizes = ends - begins
         entries = np.repeat(begins - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
-        present, asked = self._values(entries), self._values_of(wanted) if values else []
-        if present and not asked:
-            order = np.lexsort(present)
-            entries, sizes, rows = entries[order], np.ones(order.size, np.int64), np.repeat(rows, sizes)[order]
-        columns = [np.repeat(rows, sizes), to_host(sources[xp.asarray(entries)]), *present[: len(asked)]]
-        at = _match([target[mine], source[mine], *(value[mine] for value in asked)], columns)
+        present = [np.repeat(rows, sizes), to_host(sources[xp.asarray(entries)])]
+        present += self._values(entries)[: len(values)]
+        at = _match([target[mine], source[mine], *(value[mine] for value in values)], present)
         found[mine] = np.where(at >= 0, np.append(entries, -1)[at], -1)
         return found
 
@@ -271,6 +260,17 @@ class _Edges:
         if self._references is not None and edges.times is not None:
             return _exact(edges.weights, edges.times)
         return [] if edges.weights is None else [edges.weights]
+
+    def _shared_values(self, entries: Integers) -> tuple[Any, list[Any]]:
+        """Return which edges any rank has found, and their `_values`, given the entries that this rank has found."""
+        own, found = entries >= 0, np.zeros(entries.size, np.bool_)
+        values: list[Any] = []
+        for mine, sent in self._communicator.all_gather((own, self._values(entries[own]))):
+            values = values or [np.zeros(entries.size, column.dtype) for column in sent]
+            found |= mine
+            for column, received in zip(values, sent, strict=True):
+                column[mine] = received
+        return found, values
 
 
 def _find(ids: Integers, wanted: Integers) -> Integers:

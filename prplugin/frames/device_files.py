@@ -116,14 +116,15 @@ def read(files: list[File], columns: Columns, how: EdgeOptions) -> tuple[Edges |
     try:
         if _fit(files) and not (integers and not pieces.fit_at_once(rows, weighted=columns.weight is not None)):
             with suppress(MemoryError), ids_in("device").active():
-                found = cudf.read_in_context(_whole(files, schema), columns, how.vertices, edge_list=how.edge_list)
+                whole = _read([file.fragment.path for file in files], schema)
+                found = cudf.read_in_context(whole, columns, how.vertices, edge_list=how.edge_list)
         if found is None:
             if not integers:
                 raise NotReadError("its edges do not fit in the GPU's memory, and its ids are no column of integers")
             some = Pieces(partial(_frames, files, schema), columns, rows, _infos(files, columns))
             found = pieces.read(some, how)
     except MemoryError as error:
-        raise _out_of_memory(error) from error
+        raise NotReadError(f"the GPU's memory ran out ({error})") from error
     except PageRankError as error:
         raise NotReadError(error) from error
     return found[0], replace(found[1], boundary=InPandas())
@@ -151,7 +152,7 @@ def _frames(files: list[File], schema: pa.Schema) -> Iterator[Any]:
     rows = 0
 
     def frame() -> Any:
-        return _checked(_read(list(some), schema.names, row_groups=list(some.values())), schema)
+        return _read(list(some), schema, row_groups=list(some.values()))
 
     for file in files:
         metadata = file.fragment.metadata
@@ -181,25 +182,14 @@ def _common_schema(files: list[File]) -> pa.Schema:
     return schema
 
 
-def _whole(files: list[File], schema: pa.Schema) -> Any:
-    return _checked(_read([file.fragment.path for file in files], schema.names), schema)
-
-
-def _out_of_memory(error: MemoryError) -> NotReadError:
-    return NotReadError(f"the GPU's memory ran out ({error})")
-
-
-def _read(paths: list[str], names: list[str], **how: Any) -> Any:
+def _read(paths: list[str], schema: pa.Schema, **how: Any) -> Any:
+    """Return a frame of cuDF; raise NotReadError for columns that are not those of the schema."""
     import cudf as library  # a lazy import, which takes seconds
 
     try:
-        return library.read_parquet(paths, columns=names, use_pandas_metadata=False, **how)
+        frame = library.read_parquet(paths, columns=schema.names, use_pandas_metadata=False, **how)
     except (RuntimeError, ValueError, TypeError, NotImplementedError, OverflowError) as error:
         raise NotReadError(f"cuDF cannot read it ({error})") from error
-
-
-def _checked(frame: Any, schema: pa.Schema) -> Any:
-    """Return a frame of cuDF; raise NotReadError for columns that are not those of the schema."""
     if list(frame) != schema.names:
         raise NotReadError(f"cuDF reads the columns {list(frame)}, not {schema.names}")
     for name, kind in zip(schema.names, schema.types, strict=True):

@@ -126,7 +126,7 @@ def adjacency(matrix: Matrix, ids: object = None) -> tuple[Adjacency, Vertices]:
         graph = Adjacency.of(Compressed(offsets, indices, weights), by_target=matrix.layout == "csc")
     in_cudf = graph.memory_space == "device" and "cudf" in sys.modules
     if ids is not None:
-        graph, vertices = _with_ids(graph, ids)
+        graph, vertices = with_ids(graph, ids)
         return graph, vertices.on_device() if in_cudf else vertices
     if in_cudf:
         return graph, Vertices(["vertex"], [ids_in("device").xp.arange(graph.n)], ["integer"], "device")
@@ -134,7 +134,7 @@ def adjacency(matrix: Matrix, ids: object = None) -> tuple[Adjacency, Vertices]:
     return graph, Vertices(["vertex"], [positions], ["integer"], boundary=OnHost(graph.memory_space))
 
 
-def _with_ids(graph: Adjacency, given: object) -> tuple[Adjacency, Vertices]:
+def with_ids(graph: Adjacency, given: object) -> tuple[Adjacency, Vertices]:
     """Return the graph and its vertices with these ids, which must be distinct, one per row."""
     import pandas as pd
 

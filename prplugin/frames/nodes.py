@@ -14,9 +14,8 @@ import numpy as np
 
 from prplugin.cpu.sorting import offsets_of, rows_of
 from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, full_name, listed
-from prplugin.frames import pandas
-from prplugin.frames.columns import resolve
-from prplugin.frames.vertices import Vertices
+from prplugin.frames.matrices import with_ids
+from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import with_reverse_edges
 from prplugin.types.arrays import is_a
@@ -55,25 +54,20 @@ def adjacency(graph: NodeGraph) -> tuple[Adjacency, Vertices]:
     """Return the graph, and its vertices in the order of the result: integers ascending, others as in `nodes`."""
     import pandas as pd  # required for ids and results
 
-    edgeless = pd.DataFrame({"src": [], "dst": []})
-    try:
-        _, vertices = pandas.read(edgeless, resolve(list(edgeless.columns), None, None, None), graph.nodes)
-    except InvalidEdgesError as error:
-        raise InvalidEdgesError(f"the nodes of the graph cannot be the ids of one column: {error}") from error
     weights = None
     if graph.weights is not None:
         builtin = {type(weight) for weight in graph.weights} <= {bool, int, float}
         column = pd.Series(np.array(graph.weights) if builtin else graph.weights, dtype=None if builtin else object)
-        weights = vertices.ids.numbers(column, graph.label, "edge", InvalidEdgesError)
+        weights = ids_in("host").numbers(column, graph.label, "edge", InvalidEdgesError)
         if (weights == 1).all():
             weights = None
     n = len(graph.nodes)
-    positions = np.arange(n, dtype=index_dtype(n))
-    if vertices.kinds == ["integer"]:
-        ids = vertices.id_columns(graph.nodes, "vertices")
-        positions = vertices.find_positions(ids, "vertices").astype(positions.dtype)
-    edges = Edges(positions[graph.sources], positions[graph.targets], weights, n)
-    return Adjacency(edges if graph.directed else with_reverse_edges(edges)), vertices
+    dtype = index_dtype(n)
+    edges = Edges(graph.sources.astype(dtype, copy=False), graph.targets.astype(dtype, copy=False), weights, n)
+    try:
+        return with_ids(Adjacency(edges if graph.directed else with_reverse_edges(edges)), graph.nodes)
+    except InvalidEdgesError as error:
+        raise InvalidEdgesError(f"the nodes of the graph cannot be the ids of one column: {error}") from error
 
 
 # --- NetworkX ---------------------------------------------------------------------------------------------------------

@@ -259,43 +259,8 @@ def _refuse_weights_in_part(files: list[File], position: int, label: str) -> Non
 # --- row groups -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _RowGroups:
-    """The row groups of files; `common` as from `files_of`."""
-
-    files: list[File]
-    common: list[pa.Field | None]
-    columns: Columns
-
-    @property
-    def rows(self) -> int:
-        """Number of rows of all files."""
-        return sum(file.rows for file in self.files)
-
-    def read(self, by_id: EdgesById | None = None) -> Iterator[tuple[Any, Vertices]]:
-        """Yield the edges and the vertices of each row group; integer ids are factorized by `by_id`."""
-        row = 0
-        for file in self.files:
-            for table in file.tables(self.common):
-                try:
-                    read = narwhals.read(table, self.columns, None, edge_list=True, by_id=by_id)
-                except PageRankError as error:
-                    if not row:
-                        raise
-                    where = f"in the row group that begins with row {row:,}, from which rows are counted here"
-                    raise type(error)(f"{where}: {error}") from error
-                yield read
-                row += table.num_rows
-
-    def integer_dtype(self) -> np.dtype[Any] | None:
-        """Return the type that holds the ids of both endpoints, if both are single columns of integers; else None."""
-        columns = self.columns
-        fields = [self.common[position] for position in (*columns.source, *columns.destination)]
-        if len(fields) > 2 or not all(field is not None and pa.types.is_integer(field.type) for field in fields):
-            return None
-        dtype = np.result_type(*(field.type.to_pandas_dtype() for field in fields if field is not None))
-        return dtype if dtype.kind in "iu" else None  # uint64 and a signed type have none
-
+_Groups: TypeAlias = Callable[..., Iterator[tuple[Any, Vertices]]]
+"""Yields the edges and the vertices of each row group; integer ids are factorized by its argument, if given."""
 
 _Passes: TypeAlias = tuple[list[Any], Integers, Callable[[], Iterator[Edges]]]
 """The ids of the vertices; their in- and out-degrees; and a function that reads the edges again, by position."""
@@ -305,15 +270,31 @@ def read(
     files: list[File], common: list[pa.Field | None], columns: Columns, vertices: object, *, edge_list: bool
 ) -> tuple[Edges | GroupedEdges, Vertices]:
     """Factorize the endpoints, one row group at a time."""
-    groups = _RowGroups(files, common, columns)
+
+    def groups(by_id: EdgesById | None = None) -> Iterator[tuple[Any, Vertices]]:
+        row = 0
+        for table in chain.from_iterable(file.tables(common) for file in files):
+            try:
+                read = narwhals.read(table, columns, None, edge_list=True, by_id=by_id)
+            except PageRankError as error:
+                if not row:
+                    raise
+                where = f"in the row group that begins with row {row:,}, from which rows are counted here"
+                raise type(error)(f"{where}: {error}") from error
+            yield read
+            row += table.num_rows
+
     # An empty table of the common types; int64 for columns whose files keep their types (weights, some integers).
     schema = [field or pa.field(str(position), pa.int64()) for position, field in enumerate(common)]
     no_edges, additional = narwhals.read(pa.schema(schema).empty_table(), columns, vertices, edge_list=True)
     no_vertices = replace(additional, columns=[ids[:0] for ids in additional.columns])
-    dtype = groups.integer_dtype()
-    compiled = library.is_available()
-    if vertices is None and dtype is not None and compiled:
-        ids, degrees, edges_by_position = _passes_over_integers(groups, dtype, no_vertices.columns[0].dtype)
+    compiled, ends = library.is_available(), [common[end] for end in (*columns.source, *columns.destination)]
+    integers = None
+    if len(ends) == 2 and all(end is not None and pa.types.is_integer(end.type) for end in ends):
+        integers = _common_type([end.type for end in ends if end is not None])
+    if vertices is None and integers is not None and compiled:
+        like, most = no_vertices.columns[0].dtype, sum(file.rows for file in files)
+        ids, degrees, edges_by_position = _passes_over_integers(groups, most, integers.to_pandas_dtype(), like)
     else:
         labels = [f"column {name!r}" for name in (*columns.source_names, *columns.destination_names)]
         index = VertexIndex(no_vertices, labels)
@@ -342,11 +323,11 @@ def read(
     return Edges(source, destination, weights, len(known)), known
 
 
-def _passes_over_integers(groups: _RowGroups, dtype: np.dtype[Any], like: Any) -> _Passes:
+def _passes_over_integers(groups: _Groups, rows: int, dtype: Any, like: Any) -> _Passes:
     """Factorize integer ids of type `dtype`, which a hash table holds during both passes; return them like `like`."""
     from prplugin.cpu.factorize import PartwiseFactorizer
 
-    factorizer = PartwiseFactorizer(groups.rows)
+    factorizer = PartwiseFactorizer(rows)
 
     def count(endpoints: list[Integers]) -> tuple[Edges, Integers]:
         source, destination = endpoints
@@ -357,16 +338,16 @@ def _passes_over_integers(groups: _RowGroups, dtype: np.dtype[Any], like: Any) -
         source, destination = factorizer.positions_of(endpoints)
         return Edges(source, destination, None, ids.size), ids[:0]
 
-    for _ in groups.read(count):
+    for _ in groups(count):
         pass
-    ids, degrees = factorizer.vertices(dtype)
-    return [HOST.integers_like(ids, [like])], degrees, lambda: (edges for edges, _ in groups.read(place))
+    ids, degrees = factorizer.vertices(np.dtype(dtype))
+    return [HOST.integers_like(ids, [like])], degrees, lambda: (edges for edges, _ in groups(place))
 
 
-def _passes(groups: _RowGroups, index: VertexIndex, additional: tuple[Any, Vertices]) -> _Passes:
+def _passes(groups: _Groups, index: VertexIndex, additional: tuple[Any, Vertices]) -> _Passes:
     """Extend an empty index by the vertices of the row groups, and by those of `additional`."""
     degrees = np.zeros((2, 0), np.int64)
-    for edges, own in chain(groups.read(), [additional]):
+    for edges, own in chain(groups(), [additional]):
         positions = index.positions_of(own, "")
         if (positions < 0).any():
             index, positions, old_positions = index.extend(own, positions)
@@ -375,7 +356,7 @@ def _passes(groups: _RowGroups, index: VertexIndex, additional: tuple[Any, Verti
             counts[positions] += np.bincount(ends, minlength=edges.n)
 
     def edges_by_position() -> Iterator[Edges]:
-        for edges, own in groups.read():
+        for edges, own in groups():
             positions = index.positions_of(own, "").astype(index_dtype(len(index)), copy=False)
             yield replace(edges, source=positions[edges.source], destination=positions[edges.destination])
 

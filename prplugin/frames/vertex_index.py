@@ -17,6 +17,15 @@ from prplugin.types.arrays import find_integers, namespace, to_host
 from prplugin.types.edges import Integers, index_dtype
 
 
+def check_kinds(kinds: list[str], own_kinds: list[str], argument: str) -> None:
+    """Raise if ids are of other kinds than those of the graph; the message names `argument`."""
+    for kind, own_kind in zip(kinds, own_kinds, strict=True):
+        if "empty" not in (own_kind, kind) and own_kind != kind:
+            raise InvalidEdgesError(
+                f"{argument} names vertices by ids of kind {kind}, but the graph's are of kind {own_kind}: cast them."
+            )
+
+
 class VertexIndex:
     """The vertices of a graph, with a lookup from id to position.
 
@@ -39,12 +48,7 @@ class VertexIndex:
 
         Raises InvalidEdgesError: if the kind of ids differs from the graph's; the message names `argument`.
         """
-        for own_kind, kind in zip(self.vertices.kinds, vertices.kinds, strict=True):
-            if "empty" not in (own_kind, kind) and own_kind != kind:
-                raise InvalidEdgesError(
-                    f"{argument} names vertices by ids of kind {kind}, but the graph's are of kind {own_kind}: "
-                    "cast them."
-                )
+        check_kinds(vertices.kinds, self.vertices.kinds, argument)
         if not len(self) or not len(vertices):
             return np.full(len(vertices), -1)
         with self.vertices.active():

@@ -223,33 +223,38 @@ class Vertices:
         list, set, tuple or index of vertices, which get equal values; or an array of one value per vertex, in the order
         of the result. A Series with the default index is ambiguous, and raises InvalidOptionError.
         """
-        rows, values = self.read_entries(given, what)
+        rows, values = self._read(given, what)
+        if rows is None:
+            return values
         vector: Floats = namespace(values).zeros(len(self))
         vector[rows] = values
         return vector
 
     def read_entries(self, given: object, what: str) -> tuple[Integers, Floats]:
         """Return the positions and the values of the vertices of a distribution; see `read_values`."""
+        rows, values = self._read(given, what)
+        if rows is None:
+            rows = namespace(values).flatnonzero(values)
+            values = values[rows]
+        return rows, values
+
+    def _read(self, given: object, what: str) -> tuple[Integers | None, Floats]:
+        """Return the positions and the values of a distribution; None and all values for an array by position."""
         if type(given) is np.ndarray and self.memory_space == "host" and given.shape == (len(self),):
             values = finite_numbers(given)  # without an import of pandas
             if values is not None:
-                rows = np.flatnonzero(values)
-                return self.boundary.values(rows), self.boundary.values(values[rows])
+                return None, self.boundary.values(values)
         with self.reading(given):
             given = self.converted(given, what)
             if is_array(given):
-                vector = self.checked_vector(given, what)
-                rows = self.ids.xp.flatnonzero(vector)
-                entries = rows, vector[rows]
-            else:
-                if isinstance(given, self.ids.types.frames) and SEED in given.columns and SEED not in self.names:
-                    raise InvalidOptionError(
-                        f"{what} is a frame with a column {SEED!r}, and is one distribution. For many rankings pass it "
-                        "as seeds=."
-                    )
-                columns, numbers = self.ids_and_numbers(given, what)
-                entries = self.known_positions(columns, what), numbers
-            return self.boundary.values(entries[0]), self.boundary.values(entries[1])
+                return None, self.boundary.values(self.checked_vector(given, what))
+            if isinstance(given, self.ids.types.frames) and SEED in given.columns and SEED not in self.names:
+                raise InvalidOptionError(
+                    f"{what} is a frame with a column {SEED!r}, and is one distribution. For many rankings pass it as "
+                    "seeds=."
+                )
+            columns, numbers = self.ids_and_numbers(given, what)
+            return self.boundary.values(self.known_positions(columns, what)), self.boundary.values(numbers)
 
     def checked_vector(self, given: Any, what: str) -> Floats:
         """Return an array of one value per vertex as float64."""

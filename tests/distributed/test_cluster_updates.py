@@ -137,6 +137,10 @@ def test_parallel_edges_are_removed_in_order():
     change = [(None, pd.DataFrame({"src": [3], "dst": [4]})), (None, EDGES.iloc[[4]])]
     found, _ = rank_distributed(EDGES, 2, changes=change, weight="w", tol=1e-10)
     assert_same_ranks(found, EDGES.iloc[:3].pagerank(weight="w", tol=1e-10, vertices=[4]))
+    falling = pd.concat([EDGES, EDGES.iloc[1:2]]).assign(w=[6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
+    for change in ([(None, EDGES.iloc[4:][["src", "dst"]])], [(None, EDGES.iloc[1:2][["src", "dst"]])]):
+        found, _ = rank_distributed(falling, 2, changes=change, weight="w", tol=1e-10)
+        assert_same_ranks(found, ranks_of(falling, change, weight="w"))
 
 
 def test_types_of_ids_widen():
