@@ -28,7 +28,7 @@ MAX_LINES = {"api.py": 360}
 
 
 def package_of(module: str) -> str:
-    return module.split(".")[0] or "__init__"
+    return module.partition(".")[0] or "__init__"
 
 
 @cache
