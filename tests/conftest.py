@@ -23,10 +23,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Make pytest-xdist run the tests of a file in one process: they share fixtures and compiled kernels.
 
     Compilations by NVRTC share nothing and together take longer than any other file, so they are distributed one by one.
+    Files keep their order: sorted by numbers of tests, the few slow ones of Dask would begin last.
     """
     if config.getoption("dist") != "load":
         return None
     from xdist.scheduler import LoadScopeScheduling
+
+    config.option.loadscopereorder = False
 
     class FileScheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
