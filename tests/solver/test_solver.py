@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from adjacencies import adjacency_of
 from rational_pagerank import distance, solve
 from solver_graphs import GRAPHS, Float32Step, communities, cycle, star
 
@@ -135,7 +136,7 @@ def test_smallest_provable_tol_is_met_at_stagnation(method, edges):
 
 
 def run_loop(name, *, narrow=True, **options):
-    adjacency, options = prplugin.Graph(GRAPHS[name])._graph.adjacency, Options(**options)
+    adjacency, options = adjacency_of(prplugin.Graph(GRAPHS[name])), Options(**options)
     step = Float32Step(Problem(adjacency, options.alpha))
     step.float32_is_faster = narrow
     start = np.arange(1.0, adjacency.n + 1)
