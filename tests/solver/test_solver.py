@@ -14,6 +14,7 @@ from solver_graphs import GRAPHS, Float32Step, communities, cycle, star
 
 import prplugin
 from benchmarks.communities import graph_of as communities_apart
+from conformance.options import pairwise
 from prplugin.graph.problem import Problem
 from prplugin.options import Options
 from prplugin.solver import solve as solver
@@ -52,10 +53,15 @@ def test_acceleration_saves_iterations_and_bound_holds(monkeypatch, method, dire
     assert again.ranks.tobytes() == ranking.ranks.tobytes()
 
 
-@pytest.mark.parametrize("alpha", [0.99, 0.999, 0.9999])
-@pytest.mark.parametrize("personalization", [None, {0: 1.0}, dict.fromkeys(range(0, 4000, 7), 1.0)])
-@pytest.mark.parametrize("directed", [True, False])
-@pytest.mark.parametrize("size", [10, 50, 200])
+BLOCKS = {
+    "size": [10, 50, 200],
+    "directed": [True, False],
+    "personalization": [None, {0: 1.0}, dict.fromkeys(range(0, 4000, 7), 1.0)],
+    "alpha": [0.99, 0.999, 0.9999],
+}
+
+
+@pytest.mark.parametrize(tuple(BLOCKS), [tuple(row[name] for name in BLOCKS) for row in pairwise(BLOCKS)])
 def test_no_host_method_takes_twice_the_iterations_on_separate_blocks(size, directed, personalization, alpha):
     graph = communities_apart(size, directed)
     counts = [
