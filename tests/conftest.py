@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,24 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     ]
     if skipped and (reason := unavailable_reason()):
         terminalreporter.line(f"{len(skipped):,} GPU tests were skipped: {reason}")
+
+
+@pytest.fixture
+def set_available_bytes(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Return a function that lets the machine have so many bytes of available memory."""
+    return lambda size: monkeypatch.setattr("prplugin.machine.bytes_available", lambda: size)
+
+
+@pytest.fixture
+def hide_kernels(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Return a function that lets the package be as without compiled kernels, for the given reason."""
+    return lambda reason: monkeypatch.setattr("prplugin.cpu.library.unavailable_reason", lambda: reason)
+
+
+@pytest.fixture
+def group_in_numpy(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Return a function that lets edges be read and grouped by NumPy, though methods have their compiled kernels."""
+    return lambda: monkeypatch.setattr("prplugin.cpu.library.is_available", lambda: False)
 
 
 @pytest.fixture(scope="session")

@@ -247,9 +247,9 @@ def test_invalid_options_raise(options, message):
     assert message in str(caught.value)
 
 
-def test_cpu_needs_compiled_kernels(monkeypatch):
+def test_cpu_needs_compiled_kernels(hide_kernels):
     problem = Problem(adjacency_of(graph_of_shape("two vertices")[0]), 0.85)
-    monkeypatch.setattr("prplugin.cpu.library.unavailable_reason", lambda: "there is no compiler")
+    hide_kernels("there is no compiler")
     with pytest.raises(prplugin.MethodUnavailableError, match="cpu=True needs the compiled CPU kernels"):
         segmented.prepare(problem, this_machine(), cpu=True)
 
