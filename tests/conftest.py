@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Make pytest-xdist run the tests of a file in one process: they share fixtures and compiled kernels.
 
     Compilations by NVRTC share nothing and together take longer than any other file, so they are distributed one by one.
+    Files keep their order: sorted by numbers of tests, the few slow ones of Dask would begin last.
     """
     if config.getoption("dist") != "load":
         return None
     from xdist.scheduler import LoadScopeScheduling
+
+    config.option.loadscopereorder = False
 
     class FileScheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
@@ -56,6 +60,24 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     ]
     if skipped and (reason := unavailable_reason()):
         terminalreporter.line(f"{len(skipped):,} GPU tests were skipped: {reason}")
+
+
+@pytest.fixture
+def set_available_bytes(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Return a function that lets the machine have so many bytes of available memory."""
+    return lambda size: monkeypatch.setattr("prplugin.machine.bytes_available", lambda: size)
+
+
+@pytest.fixture
+def hide_kernels(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Return a function that lets the package be as without compiled kernels, for the given reason."""
+    return lambda reason: monkeypatch.setattr("prplugin.cpu.library.unavailable_reason", lambda: reason)
+
+
+@pytest.fixture
+def group_in_numpy(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Return a function that lets edges be read and grouped by NumPy, though methods have their compiled kernels."""
+    return lambda: monkeypatch.setattr("prplugin.cpu.library.is_available", lambda: False)
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from adjacencies import adjacency_of
 from bv_files import DEFAULT, Writer, random_graph
 from click.testing import CliRunner
 from hypothesis import given, settings
@@ -40,7 +41,7 @@ def sorted_rows(csc):
 
 
 def is_unpacked(packed):
-    return "in_edges" in vars(packed._graph.adjacency.edges)
+    return "in_edges" in vars(adjacency_of(packed).edges)
 
 
 @pytest.fixture
@@ -192,7 +193,7 @@ def test_webgraph_by_ranges(tmp_path, monkeypatch, arcs, names):
     random = np.random.default_rng(5)
     path = Writer(DEFAULT, 3, 7, 4).write(tmp_path / "g", random_graph(random, 300), random, offsets=True)
     plain, packed = (prplugin.Graph.from_file(path, *names, packed=packed) for packed in (False, True))
-    assert packed._graph.adjacency.edges.packed_rows is not None
+    assert adjacency_of(packed).edges.packed_rows is not None
     assert sorted_rows(packed.csc()) == sorted_rows(plain.csc())
     found, expected = packed.rank(tol=1e-12), plain.rank(tol=1e-12)
     assert np.abs(found.ranks - expected.ranks).sum() <= found.error_bound + expected.error_bound
@@ -201,7 +202,7 @@ def test_webgraph_by_ranges(tmp_path, monkeypatch, arcs, names):
 def test_a_crawl(data_dir):
     path = data_dir / "webgraph" / "cnr-2000-t.graph"
     packed = prplugin.Graph.from_file(path, "destination", "source", packed=True)
-    held = packed._graph.adjacency.edges.packed_rows
+    held = adjacency_of(packed).edges.packed_rows
     assert sum(array.nbytes for array in held) < 1.05 * packed.number_of_edges
     found, expected = packed.rank(tol=1e-12), prplugin.Graph.from_file(path, "destination", "source").rank(tol=1e-12)
     assert np.abs(found.ranks - expected.ranks).sum() <= found.error_bound + expected.error_bound

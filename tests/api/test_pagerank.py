@@ -344,7 +344,7 @@ def test_rankings_and_errors_can_be_pickled():
     assert error.ranking.ranks.tolist() == caught.value.ranking.ranks.tolist()
 
 
-def test_without_compiled_kernels_numpy_ranks_with_a_warning(monkeypatch):
-    monkeypatch.setattr("prplugin.cpu.library.unavailable_reason", lambda: "there is no compiler")
+def test_without_compiled_kernels_numpy_ranks_with_a_warning(hide_kernels):
+    hide_kernels("there is no compiler")
     with pytest.warns(prplugin.PageRankWarning, match="method 'numpy': there is no compiler"):
         assert prplugin.Graph(EDGES).rank().method == "numpy"

@@ -393,8 +393,8 @@ def test_memory_errors_are_reported_in_one_line(edges, monkeypatch):
     assert_fails(run("rank", edges), "out of memory: Unable to allocate 1 TiB")
 
 
-def test_files_larger_than_memory_are_reported_in_one_line(edges, monkeypatch):
-    monkeypatch.setattr(prplugin.machine, "bytes_available", lambda: 1000)
+def test_files_larger_than_memory_are_reported_in_one_line(edges, set_available_bytes):
+    set_available_bytes(1000)
     assert_fails(run("rank", edges), "5 edges have been read, and")
 
 

@@ -19,8 +19,8 @@ def test_bad_edges_are_refused(name):
     assert isinstance(caught.value, ValueError)
 
 
-def test_overflowing_sum_of_weights_in_numpy(monkeypatch):
-    monkeypatch.setattr("prplugin.cpu.library.is_available", lambda: False)
+def test_overflowing_sum_of_weights_in_numpy(group_in_numpy):
+    group_in_numpy()
     test_bad_edges_are_refused("overflowing sum of weights")
 
 

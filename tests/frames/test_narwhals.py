@@ -468,12 +468,6 @@ def test_other_dataframe_libraries_are_not_imported():
     assert run_python("-c", code) == "[]"
 
 
-@pytest.mark.parametrize("order", ["import polars, prplugin", "import prplugin, polars"])
-def test_the_order_of_imports_does_not_matter(order):
-    code = f"{order}\nprint(polars.DataFrame.pagerank is polars.LazyFrame.pagerank is prplugin.pagerank)"
-    assert run_python("-c", code) == "True"
-
-
 @pytest.mark.parametrize("convert", [pl.from_arrow, lambda table: pl.from_arrow(table).lazy(), pa.Table.to_pandas])
 @pytest.mark.parametrize("narwhals", ["narwhals", "narwhals.stable.v1"])
 def test_frames_of_narwhals_have_results_of_narwhals(convert, narwhals):

@@ -65,12 +65,12 @@ READERS = ("one table", "row groups", "row groups in NumPy")
 
 
 @pytest.fixture(params=READERS)
-def each_reader(request, monkeypatch):
+def each_reader(request, monkeypatch, group_in_numpy):
     """Read files as one table, or by row groups: to a CSC, or without compiled kernels to an edge list."""
     if request.param != "one table":
         monkeypatch.setattr(row_groups, "PEAK", np.inf)
     if request.param == "row groups in NumPy":
-        monkeypatch.setattr("prplugin.cpu.library.is_available", lambda: False)
+        group_in_numpy()
 
 
 def assert_same(found: pd.DataFrame | pa.Table, expected: pa.Table, names=("vertex",), result=pd.DataFrame) -> None:

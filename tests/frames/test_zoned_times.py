@@ -26,9 +26,9 @@ def edges_of(*pairs, dtype=object):
 
 
 @pytest.fixture(params=[True, False], ids=["compiled", "NumPy"])
-def _each_library(request, monkeypatch):
+def _each_library(request, group_in_numpy):
     if not request.param:
-        monkeypatch.setattr("prplugin.cpu.library.is_available", lambda: False)
+        group_in_numpy()
 
 
 def test_the_hashes_differ():

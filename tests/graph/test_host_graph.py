@@ -104,8 +104,8 @@ def test_strided_id_columns():
     assert strided.pagerank().equals(pd.DataFrame({"src": matrix[:, 0], "dst": matrix[:, 1]}).pagerank())
 
 
-def test_ids_are_factorized_in_ascending_order_without_compiled_kernels(monkeypatch):
-    monkeypatch.setattr("prplugin.cpu.library.is_available", lambda: False)
+def test_ids_are_factorized_in_ascending_order_without_compiled_kernels(group_in_numpy):
+    group_in_numpy()
     columns = columns_of("int64", "full range")
     known, codes = np.unique(np.concatenate(columns), return_inverse=True)
     found, ids = factorize_ids(columns)
@@ -167,7 +167,7 @@ class TestObjects:
         ],
         ids=["text", "odd text", "surrogates", "bytes", "integers", "tuples"],
     )
-    def test_compiled_kernels_agree_with_pandas(self, to_id, shared, monkeypatch):
+    def test_compiled_kernels_agree_with_pandas(self, to_id, shared, group_in_numpy):
         random = np.random.default_rng(5)
         vertex_ids = [to_id(number) for number in range(50)]
         picked = {end: random.integers(0, 50, 999) for end in ("src", "dst")}
@@ -180,7 +180,7 @@ class TestObjects:
             }
         )
         found = prplugin.Graph(edges)
-        monkeypatch.setattr("prplugin.cpu.library.is_available", lambda: False)
+        group_in_numpy()
         expected = prplugin.Graph(edges)
         for array, reference in zip(found.csr()[:2], expected.csr()[:2], strict=True):
             np.testing.assert_array_equal(array, reference)

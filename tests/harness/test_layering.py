@@ -28,7 +28,7 @@ MAX_LINES = {"api.py": 360}
 
 
 def package_of(module: str) -> str:
-    return module.split(".")[0] or "__init__"
+    return module.partition(".")[0] or "__init__"
 
 
 @cache
@@ -115,9 +115,12 @@ def test_importing_prplugin_imports_no_optional_library():
 def test_small_frames_import_no_libraries_they_do_not_use():
     code = (
         "import pandas, prplugin, sys\n"
-        "pandas.DataFrame({'src': [1, 2], 'dst': [2, 1]}).pagerank()\n"
+        "edges = pandas.DataFrame({'src': [1, 2], 'dst': [2, 1]})\n"
+        "edges.pagerank()\n"
+        "prplugin.Graph(edges).rank(progress=lambda state: None)\n"
         "names = 'scipy', 'rich', 'prplugin.papers', 'prplugin.methods.streamed', 'importlib.metadata'\n"
-        "print([name for name in names if name in sys.modules])"
+        "gpu = 'cupy', 'cudf', 'rmm', 'cugraph'\n"
+        "print([name for name in (*names, *gpu) if name in sys.modules])"
     )
     assert run_python("-c", code) == "[]"
 

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from adjacencies import adjacency_of
 from click.testing import CliRunner
 
 import prplugin
@@ -785,7 +786,7 @@ def test_one_iteration_of_the_example_of_kim(method):
     if method in ("node", "edge") and NO_GPU:
         pytest.skip(NO_GPU)
     frame = pd.DataFrame(KIM_FIGURE_1, columns=["src", "dst"])
-    graph = prplugin.Graph(frame, directed=False)._graph.adjacency
+    graph = adjacency_of(prplugin.Graph(frame, directed=False))
     assert [int(graph.out_weight[vertex]) for vertex in (0, 1, 2, 4, 5, 8)] == [4, 1, 2, 3, 3, 1]
     step = implementations.prepared(method, graph)
     step.start(1 / graph.n)

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from method_params import examples
 
 import prplugin
-from prplugin import machine
 from prplugin.cpu import library, numbers
 from prplugin.errors import InvalidEdgesError, OutOfMemoryError, PageRankError
 
@@ -134,9 +133,9 @@ def test_ligra_files_that_are_wrong(write, content, message):
         prplugin.pagerank(write("g.adj", content))
 
 
-def test_memory_is_checked(write, monkeypatch):
+def test_memory_is_checked(write, set_available_bytes):
     path = write("g.adj", LIGRA)
-    monkeypatch.setattr(machine, "bytes_available", lambda: 100)
+    set_available_bytes(100)
     with pytest.raises(OutOfMemoryError, match="has 11 numbers"):
         prplugin.pagerank(path)
 

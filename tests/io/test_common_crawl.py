@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 import prplugin
-from prplugin import machine
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, OutOfMemoryError
 
 VERTICES = ["0\tcom.a\t7\n1\tcom.b\t1\n", "2\torg.c\t2\n3\torg.é\t1\n"]
@@ -93,8 +92,8 @@ def test_folders_of_something_else(tmp_path):
         prplugin.Graph.from_file(tmp_path, format="common-crawl")
 
 
-def test_memory_is_checked(tmp_path, monkeypatch):
+def test_memory_is_checked(tmp_path, set_available_bytes):
     folder = write(tmp_path / "host")
-    monkeypatch.setattr(machine, "bytes_available", lambda: 10)
+    set_available_bytes(10)
     with pytest.raises(OutOfMemoryError, match=r"names have been read|edges have been read"):
         prplugin.pagerank(folder)

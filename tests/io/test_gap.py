@@ -11,7 +11,6 @@ import pytest
 from damaged_files import graphs_of_damaged
 
 import prplugin
-from prplugin import machine
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, OutOfMemoryError, PageRankError
 
 EDGES = pd.DataFrame({"src": [0, 0, 1, 2, 3, 3], "dst": [1, 2, 2, 0, 0, 2], "weight": [3, 1, 4, 1, 5, 9]})
@@ -82,7 +81,7 @@ def test_damaged_files(write):
     assert all(each.number_of_edges == len(EDGES) for each in outcomes if isinstance(each, prplugin.Graph))
 
 
-def test_messages(write, monkeypatch):
+def test_messages(write, set_available_bytes):
     content = bytearray(serialized(EDGES, N, weighted=True))
     content[17 + 8 * (N + 1) + 4 : 17 + 8 * (N + 1) + 8] = struct.pack("<i", -2)
     with pytest.raises(InvalidEdgesError, match=r"weight of arc 0 .* is -2"):
@@ -99,6 +98,6 @@ def test_messages(write, monkeypatch):
     with pytest.raises(InvalidOptionError, match="decompress it first"):
         prplugin.pagerank(write("g.sg.gz", b"\x1f\x8b"))
     path = write("g.sg", serialized(EDGES, N))
-    monkeypatch.setattr(machine, "bytes_available", lambda: 100)
+    set_available_bytes(100)
     with pytest.raises(OutOfMemoryError, match="announces 6 arcs"):
         prplugin.pagerank(path)

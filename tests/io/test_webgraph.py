@@ -165,9 +165,9 @@ def test_files_that_are_absent_or_compressed(tmp_path):
         prplugin.pagerank(path)
 
 
-def test_a_few_bytes_that_announce_much(tmp_path, monkeypatch):
+def test_a_few_bytes_that_announce_much(tmp_path, set_available_bytes):
     path = Writer().write(tmp_path / "g", [[1], [0]], np.random.default_rng(8))
-    monkeypatch.setattr(machine, "bytes_available", lambda: 40)
+    set_available_bytes(40)
     with pytest.raises(OutOfMemoryError, match="announces 2 vertices"):
         prplugin.pagerank(path)
 

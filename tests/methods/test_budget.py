@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from adjacencies import adjacency_of
 from method_params import param
 
 import prplugin
@@ -161,7 +162,7 @@ def test_budget_offers_gpu_methods_to_host_frames(monkeypatch, gpu):
     monkeypatch.setattr(runtime, "unavailable_reason", lambda: None if gpu else "there is none")
     monkeypatch.setenv(runtime.BUDGET, "1GB")
     graph = prplugin.Graph(pd.DataFrame({"src": [1, 2], "dst": [2, 1]}))
-    assert set(candidates(graph._graph.adjacency)) == (DETERMINISTIC if gpu else {"numpy", "native"})
+    assert set(candidates(adjacency_of(graph))) == (DETERMINISTIC if gpu else {"numpy", "native"})
 
 
 @pytest.mark.parametrize("spilled", [False, True])

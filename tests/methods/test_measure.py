@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from adjacencies import adjacency_of
 
 import prplugin
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
@@ -309,7 +310,7 @@ def test_device_graph_times_candidates_of_auto(weight, caplog):
     graph = prplugin.Graph(edges, weight=weight)
     with caplog.at_level(logging.INFO, logger="prplugin"):
         ranking = graph.rank(method="measured")
-    candidates = registry.candidates(graph._graph.adjacency)
+    candidates = registry.candidates(adjacency_of(graph))
     assert ranking.method in candidates
     (timings,) = graph._graph._timings.values()
     assert set(timings) <= set(candidates)

@@ -8,6 +8,7 @@ import weakref
 import numpy as np
 import pandas as pd
 import pytest
+from adjacencies import adjacency_of
 
 import prplugin
 from prplugin.cpu import compensated
@@ -21,18 +22,18 @@ from prplugin.papers.segmented import Schedule, Segment
 from prplugin.types.edges import GroupedEdges
 
 
-def adjacency_of(*, weighted):
+def small_adjacency(*, weighted):
     edges = pd.DataFrame({"src": [0, 0, 1, 2], "dst": [1, 1, 2, 0], "w": [1.0, 2.0, 3.0, 4.0]})
-    return prplugin.Graph(edges, weight="w" if weighted else None)._graph.adjacency
+    return adjacency_of(prplugin.Graph(edges, weight="w" if weighted else None))
 
 
-def test_out_weights_have_same_bits_on_host_and_device(monkeypatch):
+def test_out_weights_have_same_bits_on_host_and_device(monkeypatch, group_in_numpy):
     """Choose weights whose sum overflows float64 in another order, which would make every normalized weight 0."""
     w = np.array([np.finfo(float).max, 2.0**969, 2.0**969])
     with np.errstate(over="ignore"):
         assert np.isinf(compensated.compensated_sums(np.zeros(3, np.int32), w, 1)[0])
-    monkeypatch.setattr("prplugin.cpu.library.is_available", lambda: False)
-    host = prplugin.Graph(pd.DataFrame({"src": [0, 0, 0], "dst": [0, 1, 2], "w": w}), weight="w")._graph.adjacency
+    group_in_numpy()
+    host = adjacency_of(prplugin.Graph(pd.DataFrame({"src": [0, 0, 0], "dst": [0, 1, 2], "w": w}), weight="w"))
     monkeypatch.setattr(graphs, "to_memory", lambda array, memory_space: array.copy())
     monkeypatch.setattr(graphs, "synchronize", lambda memory_space: None)
     device = host.on("device")
@@ -42,7 +43,7 @@ def test_out_weights_have_same_bits_on_host_and_device(monkeypatch):
 
 
 def test_grouped_edges_are_copied_to_device_unchanged(monkeypatch):
-    host = prplugin.Graph(pd.DataFrame({"src": [5, 3, 5, 7], "dst": [3, 5, 9, 3]}))._graph.adjacency
+    host = adjacency_of(prplugin.Graph(pd.DataFrame({"src": [5, 3, 5, 7], "dst": [3, 5, 9, 3]})))
     assert isinstance(host.edges, GroupedEdges)
     monkeypatch.setattr(host.edges, "_edge_list", lambda: pytest.fail("the edge list was rebuilt"))
     monkeypatch.setattr(graphs, "to_memory", lambda array, memory_space: None if array is None else array.copy())
@@ -57,14 +58,14 @@ def test_grouped_edges_are_copied_to_device_unchanged(monkeypatch):
 
 def test_rounding_depth_of_dense_includes_product():
     """Count the rounding of the product with the number of parallel edges; `StepRounding.edge` has the division."""
-    assert DensePull(adjacency_of(weighted=False), 256).rounding_depth == gpu_pull.ROW_DEPTH + 1
+    assert DensePull(small_adjacency(weighted=False), 256).rounding_depth == gpu_pull.ROW_DEPTH + 1
 
 
 def test_edge_push_is_freed_without_garbage_collection():
     enabled = gc.isenabled()
     gc.disable()
     try:
-        push = weakref.ref(EdgePush(adjacency_of(weighted=True), 256, None))
+        push = weakref.ref(EdgePush(small_adjacency(weighted=True), 256, None))
         assert push() is None  # no reference cycle keeps it
     finally:
         if enabled:
@@ -74,13 +75,13 @@ def test_edge_push_is_freed_without_garbage_collection():
 @pytest.mark.parametrize("lanes", [16.0, np.float64(16), True, 5, "16", None])
 def test_invalid_lanes_raise(lanes):
     with pytest.raises(InvalidOptionError, match="lanes must be one of 4, 8, 16, 32"):
-        RowsPull(gpu_pull.csc_layout(adjacency_of(weighted=False)), "warp", lanes=lanes)
+        RowsPull(gpu_pull.csc_layout(small_adjacency(weighted=False)), "warp", lanes=lanes)
     with pytest.raises(InvalidOptionError, match="lanes must be one of 4, 8, 16, 32"):
         Segment(method="warp", threads=32, lanes=lanes)
 
 
 def test_numpy_integers_are_valid_options(tmp_path):
-    layout = gpu_pull.csc_layout(adjacency_of(weighted=False))
+    layout = gpu_pull.csc_layout(small_adjacency(weighted=False))
     pull = RowsPull(layout, "warp", lanes=np.int64(16), threads=np.int32(64))
     assert [type(value) for value in (pull.threads, pull.blocks)] == [int, int]
     segment = Segment(method="warp", threads=np.int64(64), lanes=np.int32(8), blocks=np.int16(3))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from adjacencies import adjacency_of
 from method_params import param
 from shapes import SHAPES, assert_ranks_agree, assert_row_sums, graph_of_shape
 
@@ -29,7 +30,7 @@ def requires_gpu(test):
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("thresholds", THRESHOLDS)
 def test_bins_partition_rows_in_order(name, thresholds):
-    adjacency = graph_of_shape(name)[0]._graph.adjacency
+    adjacency = adjacency_of(graph_of_shape(name)[0])
     plan = BinnedPull(adjacency, thresholds)
     offsets = adjacency.csc.offsets
     degrees = np.diff(offsets)
@@ -47,7 +48,7 @@ def test_bins_partition_rows_in_order(name, thresholds):
 
 def test_plan_stores_end_and_index_per_row():
     graph, _, _ = graph_of_shape("weighted")
-    adjacency = graph._graph.adjacency
+    adjacency = adjacency_of(graph)
     offsets, indices, weights = adjacency.csc
     plan = BinnedPull(adjacency)
     before, after = matrix_bytes(adjacency, plan)
@@ -60,7 +61,7 @@ def test_plan_stores_end_and_index_per_row():
     "thresholds", [(7, 6), (-1, 6), (6,), (1, 2, 3), 6, None, "ab", (1.0, 2.0), (True, 6), (6, None)]
 )
 def test_invalid_thresholds_raise(thresholds):
-    adjacency = graph_of_shape("two vertices")[0]._graph.adjacency
+    adjacency = adjacency_of(graph_of_shape("two vertices")[0])
     with pytest.raises(
         InvalidOptionError, match=r"thresholds must be two whole numbers \(a, b\) with 0 <= a <= b, not "
     ):
@@ -90,13 +91,13 @@ def test_ranks_agree_with_numpy_at_any_thresholds(name, thresholds):
 @pytest.mark.parametrize("name", SHAPES)
 def test_every_row_is_written(name, thresholds, dtype):
     graph, _, _ = graph_of_shape(name)
-    pull = BinnedPull(graph._graph.adjacency.on("device"), thresholds)
-    assert_row_sums(pull, graph._graph.adjacency, dtype)
+    pull = BinnedPull(adjacency_of(graph).on("device"), thresholds)
+    assert_row_sums(pull, adjacency_of(graph), dtype)
 
 
 @requires_gpu
 def test_plan_agrees_with_host():
-    adjacency = graph_of_shape("weighted")[0]._graph.adjacency
+    adjacency = adjacency_of(graph_of_shape("weighted")[0])
     host, device = BinnedPull(adjacency), BinnedPull(adjacency.on("device"))
     assert host.sizes == device.sizes
     for one, other in zip(host.layout[:4], device.layout[:4], strict=True):
@@ -113,6 +114,6 @@ def test_bits_are_reproducible():
 
 @requires_gpu
 def test_thresholds_are_checked_before_edges_are_sorted():
-    problem = Problem(graph_of_shape("two vertices")[0]._graph.adjacency, 0.85)
+    problem = Problem(adjacency_of(graph_of_shape("two vertices")[0]), 0.85)
     with pytest.raises(InvalidOptionError, match="thresholds"):
         binned.prepare(problem, this_machine(), thresholds=(3, 2))

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from adjacencies import adjacency_of
 from method_params import param
 
 import prplugin
@@ -64,7 +65,7 @@ def assert_agrees_with_numpy(edges, split, *, tol=1e-10, graph=None, **arguments
 
 def prepare_step(edges, split, *, weight=None, threads=2):
     """Return a step and its number of vertices."""
-    adjacency = prplugin.Graph(edges, weight=weight)._graph.adjacency
+    adjacency = adjacency_of(prplugin.Graph(edges, weight=weight))
     return cpu_split.prepare(Problem(adjacency, 0.85), Machine(threads=threads), split=split), adjacency.n
 
 
@@ -114,7 +115,7 @@ def test_auto_never_picks_nondeterministic_methods():
 # --- on the host: heads and tails ---------------------------------------------------------------------------------
 
 
-def adjacency_of(edges):
+def unweighted_adjacency(edges):
     n = int(edges[["src", "dst"]].to_numpy().max()) + 1
     return Adjacency(Edges(edges["src"].to_numpy(np.int32), edges["dst"].to_numpy(np.int32), None, n))
 
@@ -146,7 +147,7 @@ def test_heads_and_tails_partition_in_edges(split, by_degree, monkeypatch):
     given = []
     monkeypatch.setattr(cpu_split, "HostPull", lambda runs, n, threads: given.append(runs))
     monkeypatch.setattr("prplugin.papers._host_rows.CHUNK", 1000)
-    adjacency = adjacency_of(skewed())
+    adjacency = unweighted_adjacency(skewed())
     offsets, sources, _ = adjacency.csc
     layout = gpu_pull.csc_layout(adjacency)
     heads = SplitPull(layout, adjacency.n, split, 2, by_degree=by_degree)._heads._layout
@@ -366,7 +367,7 @@ def test_only_inputs_and_sums_of_tails_are_copied(method, split):
 
     edges = skewed()
     step, n = prepare_step(edges, split)
-    adjacency = prplugin.Graph(edges)._graph.adjacency
+    adjacency = adjacency_of(prplugin.Graph(edges))
     offsets, sources, _ = adjacency.csc
     order = np.argsort(-np.diff(offsets), kind="stable")
     counts = np.empty(n, np.int64)

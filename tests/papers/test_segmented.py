@@ -9,6 +9,7 @@ from itertools import cycle, islice, pairwise
 
 import numpy as np
 import pytest
+from adjacencies import adjacency_of
 from hypothesis import given
 from hypothesis import strategies as st
 from method_params import param
@@ -43,7 +44,7 @@ def requires_gpu(test):
 
 def schedule_of(graph, segments, *kinds):
     """Return a schedule for a graph whose segments take these kinds in turn."""
-    adjacency = graph._graph.adjacency
+    adjacency = adjacency_of(graph)
     count = len(SortedRows(adjacency, segments).spans)
     return Schedule(n=adjacency.n, m=adjacency.m, segments=tuple(islice(cycle(kinds), count)))
 
@@ -81,7 +82,7 @@ def test_offsets_exceed_2_31_edges():
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("segments", SEGMENTS)
 def test_rows_are_sorted_by_decreasing_in_degree(name, segments):
-    adjacency = graph_of_shape(name)[0]._graph.adjacency
+    adjacency = adjacency_of(graph_of_shape(name)[0])
     rows = SortedRows(adjacency, segments)
     degrees = np.diff(rows.offsets)
     assert (np.diff(degrees) <= 0).all()
@@ -240,15 +241,15 @@ def test_check_rejects_schedule_of_other_graph():
     ],
 )
 def test_invalid_options_raise(options, message):
-    problem = Problem(graph_of_shape("two vertices")[0]._graph.adjacency, 0.85)
+    problem = Problem(adjacency_of(graph_of_shape("two vertices")[0]), 0.85)
     with pytest.raises(InvalidOptionError) as caught:
         segmented.prepare(problem, this_machine(), **options)
     assert message in str(caught.value)
 
 
-def test_cpu_needs_compiled_kernels(monkeypatch):
-    problem = Problem(graph_of_shape("two vertices")[0]._graph.adjacency, 0.85)
-    monkeypatch.setattr("prplugin.cpu.library.unavailable_reason", lambda: "there is no compiler")
+def test_cpu_needs_compiled_kernels(hide_kernels):
+    problem = Problem(adjacency_of(graph_of_shape("two vertices")[0]), 0.85)
+    hide_kernels("there is no compiler")
     with pytest.raises(prplugin.MethodUnavailableError, match="cpu=True needs the compiled CPU kernels"):
         segmented.prepare(problem, this_machine(), cpu=True)
 
@@ -264,7 +265,7 @@ def test_segmented_is_nondeterministic():
 @pytest.mark.parametrize("name", ["skewed", "isolated vertices", "hub", "no edges", "one vertex"])
 def test_sums_on_host_do_not_depend_on_thread_count(name, dtype, monkeypatch):
     monkeypatch.setattr("prplugin.papers._host_rows.CHUNK", 1000)
-    adjacency = graph_of_shape(name)[0]._graph.adjacency
+    adjacency = adjacency_of(graph_of_shape(name)[0])
     sorted_rows = SortedRows(adjacency, 5)
     found, sources, bounds, places, weights = host_rows(sorted_rows.runs(sorted_rows.spans[::2]), adjacency.n)
     assert weights is None
@@ -305,10 +306,10 @@ def test_ranks_agree_with_numpy_for_any_number_of_segments(name, segments):
 @pytest.mark.parametrize("name", SHAPES)
 def test_every_row_is_written_with_every_schedule(name, dtype, cpu):
     graph = graph_of_shape(name)[0]
-    rows = SortedRows(graph._graph.adjacency.on("device"), 24)
+    rows = SortedRows(adjacency_of(graph).on("device"), 24)
     for kinds in (KERNELS, KERNELS[::-1], *((kind,) for kind in KERNELS)):
         chosen = schedule_of(graph, 24, *(kind for kernel in kinds for kind in ((HOST, kernel) if cpu else (kernel,))))
-        assert_row_sums(SegmentedPull(rows, chosen), graph._graph.adjacency, dtype)
+        assert_row_sums(SegmentedPull(rows, chosen), adjacency_of(graph), dtype)
 
 
 @requires_gpu
@@ -317,9 +318,9 @@ def test_every_row_is_written_with_every_schedule(name, dtype, cpu):
 def test_pull_follows_change_of_dtype(name, cpu):
     graph = graph_of_shape(name)[0]
     chosen = schedule_of(graph, 24, *KERNELS, *([HOST] if cpu else []))
-    pull = SegmentedPull(SortedRows(graph._graph.adjacency.on("device"), 24), chosen)
+    pull = SegmentedPull(SortedRows(adjacency_of(graph).on("device"), 24), chosen)
     for dtype in ("float64", "float32", "float64", "float32"):
-        assert_row_sums(pull, graph._graph.adjacency, dtype, times=2)
+        assert_row_sums(pull, adjacency_of(graph), dtype, times=2)
 
 
 @requires_gpu

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from adjacencies import adjacency_of
 from drawn_graphs import frame, graphs, vectors
 from exact_order import assert_order_is_exact
 from hypothesis import given, settings
@@ -79,7 +80,7 @@ def test_equal_ranks_have_equal_exact_ranks(graph, personalization):
 @pytest.mark.parametrize("k", [1, 3, 20])
 def test_float32_steps_prove_order(name, k):
     graph = prplugin.Graph(GRAPHS[name])
-    adjacency, options = graph._graph.adjacency, Options(tol=1e-11, top=k, certified=True)
+    adjacency, options = adjacency_of(graph), Options(tol=1e-11, top=k, certified=True)
     step = Float32Step(Problem(adjacency, options.alpha))
     order = OrderProof(k, EqualRanks(adjacency, list).equal, options.tol)
     size = adjacency.n, adjacency.m

@@ -8,11 +8,13 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from adjacencies import adjacency_of
 from rational_pagerank import distance, solve
 from solver_graphs import GRAPHS, Float32Step, communities, cycle, star
 
 import prplugin
 from benchmarks.communities import graph_of as communities_apart
+from conformance.options import pairwise
 from prplugin.graph.problem import Problem
 from prplugin.options import Options
 from prplugin.solver import solve as solver
@@ -61,10 +63,15 @@ def test_mixing_begins_again_when_a_slow_mode_is_left():
         assert ranking.iterations <= fast < plain_iterations(graph, 0.85, tol)
 
 
-@pytest.mark.parametrize("alpha", [0.99, 0.999, 0.9999])
-@pytest.mark.parametrize("personalization", [None, {0: 1.0}, dict.fromkeys(range(0, 4000, 7), 1.0)])
-@pytest.mark.parametrize("directed", [True, False])
-@pytest.mark.parametrize("size", [10, 50, 200])
+BLOCKS = {
+    "size": [10, 50, 200],
+    "directed": [True, False],
+    "personalization": [None, {0: 1.0}, dict.fromkeys(range(0, 4000, 7), 1.0)],
+    "alpha": [0.99, 0.999, 0.9999],
+}
+
+
+@pytest.mark.parametrize(tuple(BLOCKS), [tuple(row[name] for name in BLOCKS) for row in pairwise(BLOCKS)])
 def test_no_host_method_takes_twice_the_iterations_on_separate_blocks(size, directed, personalization, alpha):
     graph = communities_apart(size, directed)
     counts = [
@@ -145,7 +152,7 @@ def test_smallest_provable_tol_is_met_at_stagnation(method, edges):
 
 
 def run_loop(name, *, narrow=True, **options):
-    adjacency, options = prplugin.Graph(GRAPHS[name])._graph.adjacency, Options(**options)
+    adjacency, options = adjacency_of(prplugin.Graph(GRAPHS[name])), Options(**options)
     step = Float32Step(Problem(adjacency, options.alpha))
     step.float32_is_faster = narrow
     start = np.arange(1.0, adjacency.n + 1)

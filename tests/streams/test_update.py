@@ -613,9 +613,9 @@ def test_update_of_windowed_graph_raises():
         graph.update(add=pd.DataFrame({"src": [1], "dst": [2], "at": [9]}))
 
 
-def test_update_needs_compiled_kernels(monkeypatch):
+def test_update_needs_compiled_kernels(hide_kernels):
     graph = prplugin.Graph(frame([(0, 1, 1.0)]))
-    monkeypatch.setattr("prplugin.cpu.library.unavailable_reason", lambda: "there is no compiler")
+    hide_kernels("there is no compiler")
     with pytest.raises(
         prplugin.MethodUnavailableError,
         match="update needs the compiled CPU kernels: there is no compiler",
