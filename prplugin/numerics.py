@@ -83,7 +83,7 @@ class Depth(NamedTuple):
 
     period: int
     cycles: int
-    rows: int
+    rows: int = 0
 
 
 @lru_cache(1024)

@@ -68,7 +68,7 @@ def packed_depth(m: int) -> int:
     return group_sum_depth(PIECE) + compensated_depth(-(-m // PIECE) + 1)
 
 
-PLAIN = Depth(0, 0, 0)
+PLAIN = Depth(0, 0)
 """Depth of the history of an iteration without mixing."""
 
 

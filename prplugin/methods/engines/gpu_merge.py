@@ -242,6 +242,8 @@ class MergedRows(MixedOnDevice):
 class MergeStep(MergedRows):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v, several iterations per launch."""
 
+    keeps_history = False  # mixing happens within the launches
+
     def __init__(self, problem: Problem, plan: Plan) -> None:
         m, n, totals = problem.adjacency.m, problem.adjacency.n, gpu_pull.TOTALS
         self.iterations_per_launch = max(MIN_ITERATIONS, min(MAX_ITERATIONS, EDGES_PER_LAUNCH // (m + n + 1)))
