@@ -133,8 +133,10 @@ class NativeStep(Step):
         return self._iterated(goal, budget)
 
     def _iterated(self, goal: float, budget: int, *depth: Depth) -> tuple[int, Sums]:
-        changes = self._pull.iterate(1 if self.every_pass else budget, goal, *depth)
-        return changes.size, Sums(float(changes[-1]), self._pull.largest, changes[:-1].tolist())
+        sweeps = bool(depth) and self._pull.sweeps
+        changes = self._pull.iterate(1 if self.every_pass and not sweeps else budget, goal, *depth)
+        earlier = () if sweeps else changes[:-1].tolist()
+        return changes.size, Sums(float(changes[-1]), self._pull.largest, earlier)
 
     def ranks(self) -> Floats:
         return self._pull.ranks
