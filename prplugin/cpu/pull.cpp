@@ -19,8 +19,6 @@ constexpr i64 CHUNK_BLOCKS = 16;  // blocks per piece of work on whole vectors
 constexpr i64 AHEAD = 64;         // edges between a prefetch and its use
 constexpr i64 FETCHED_FROM = 1 << 17;  // number of vertices whose contributions exceed the L2 cache of many cores
 constexpr i64 FAR = 1 << 12;           // difference of positions that share no lines of the L1 cache
-constexpr i64 MOST_SWEEPS = 32;        // between two plain steps
-constexpr f64 SLACK = 2;               // at first: see Memory
 constexpr i64 SAMPLES = 512;           // edges that tell whether a graph is scattered
 
 f64 sum_in_groups(const f64* terms, i64 count, i64 stride) {  // of 32, level by level: rounding_depth(count)
@@ -60,7 +58,7 @@ template <class Index> struct Pull {
     f64 *contributions, *next;
     f64* sums;  // blocks x 3
     const u8* order;  // rows of each block by number of in-edges, as by order_rows; null: in their own order
-    f64 dangling = 0, total = 1;  // D(x), and the sum of x
+    f64 dangling = 0;  // D(x)
     PackedPieces packed = {};  // instead of offsets and sources, if there are any
     f64* packed_sums = nullptr;  // the row sums of the packed edges, 0 for rows without
     f64* continued = nullptr;  // the sum of the first run of each piece, if its row begins in an earlier piece
@@ -121,28 +119,17 @@ template <class Index> struct Pull {
         else weights ? step_rows<true, 0>(block, moves) : step_rows<false, 0>(block, moves);
     }
 
-    // Make a sweep: a step whose rows read the new contributions of those before, except for the LANES - 1 next ones.
-    void sweep(f32* moves) {
-        f64* spare = next;
-        next = contributions;
-        for (i64 block = 0; block < blocks; block++)
-            weights ? step_rows<true, 0, true>(block, moves) : step_rows<false, 0, true>(block, moves);
-        next = spare;
-        dangling = sum_in_groups(sums + 2, blocks, 3);
-    }
-
-    // Compute the rows of one block; write ||y - x||, max |y - x| (in a sweep, the sum of y) and D(y) of the block to its sums.
-    template <bool WEIGHTED, i64 DISTANCE, bool SWEEPS = false> void step_rows(i64 block, f32* moves) {
+    // Compute the rows of one block; write ||y - x||, max |y - x| and D(y) of the block to its sums.
+    template <bool WEIGHTED, i64 DISTANCE> void step_rows(i64 block, f32* moves) {
         i64 begin = block * BLOCK_ROWS, count = least(BLOCK_ROWS, n - begin);
         f64 row_sums[BLOCK_ROWS], added[BLOCK_ROWS], mass = alpha * dangling;
         if (packed_sums) memcpy(row_sums, packed_sums + begin, size_t(count) * sizeof(f64));
-        auto sum_row = [&](i64 row) {
-            i64 first = offsets[begin + row], last = offsets[begin + row + 1];
-            row_sums[row] = row_sum<WEIGHTED, DISTANCE>(SWEEPS ? next : contributions, sources, weights, first, last, fan_in);
-        };
-        for (i64 nth = 0; nth < count && !packed_sums && !SWEEPS; nth++) sum_row(order ? order[begin + nth] : nth);
+        for (i64 nth = 0; nth < count && !packed_sums; nth++) {
+            i64 row = order ? order[begin + nth] : nth, first = offsets[begin + row], last = offsets[begin + row + 1];
+            row_sums[row] = row_sum<WEIGHTED, DISTANCE>(contributions, sources, weights, first, last, fan_in);
+        }
         for (i64 i = 0; i < count; i++) {
-            added[i] = mass * target[(begin + i) * target_step] + total * teleport[(begin + i) * teleport_step];
+            added[i] = mass * target[(begin + i) * target_step] + teleport[(begin + i) * teleport_step];
         }
         f64 change[LANES] = {0}, largest[LANES] = {0}, to_dangling[LANES] = {0};
         auto finish = [&](i64 i, i64 lane) {
@@ -152,22 +139,16 @@ template <class Index> struct Pull {
             next[begin + i] = rank * inverse[begin + i];
             move = fabs(move);
             change[lane] += move;
-            largest[lane] = SWEEPS ? largest[lane] + rank : move > largest[lane] ? move : largest[lane];
+            largest[lane] = move > largest[lane] ? move : largest[lane];
             to_dangling[lane] += inverse[begin + i] == 0 ? rank : 0.0;
         };
         i64 i = 0;
-        for (; i + LANES <= count; i += LANES) {
-            for (i64 lane = 0; lane < LANES && SWEEPS; lane++) sum_row(i + lane);
+        for (; i + LANES <= count; i += LANES)
             for (i64 lane = 0; lane < LANES; lane++) finish(i + lane, lane);
-        }
-        for (; i < count; i++) {
-            if (SWEEPS) sum_row(i);
-            finish(i, i % LANES);
-        }
-        f64 sum = sum_of_lanes(largest);
+        for (; i < count; i++) finish(i, i % LANES);
         for (f64 each : largest) largest[0] = most(largest[0], each);
         sums[3 * block] = sum_of_lanes(change);
-        sums[3 * block + 1] = SWEEPS ? sum : largest[0];
+        sums[3 * block + 1] = largest[0];
         sums[3 * block + 2] = sum_of_lanes(to_dangling);
     }
 
@@ -243,9 +224,6 @@ struct Memory {
     f64 dangling, largest;  // D(x), and the largest change of a rank in the last step
     f64 change;   // of the last step; infinite before the first
     bool mixes;   // whether a mix precedes the next step
-    i64 sweeps;   // since the last plain step
-    f64 total;    // sum of the ranks
-    f64 slack;    // change of a sweep relative to that of the plain step that would follow
     Mixing mixing;
     f64 products[MOST_ROWS][MOST_ROWS];
 };
@@ -253,13 +231,10 @@ static_assert(sizeof(Memory) <= 8 * 704, "declared in pull.py");
 
 // Iterate until a plain step changes the ranks by at most `goal`, or `budget` steps are made; return their number.
 //
-// Each step writes its change to `changes`. If `norm` is not 0, the ranks are divided by it first. If `may_sweep`, most
-// steps are Gauss-Seidel sweeps by one thread, x_i := alpha * (P^T x + D * w)_i + (1 - alpha) * S * v_i with the dangling
-// mass D and the sum S before the sweep. A plain step is made where it is expected to end the iteration, after
-// `MOST_SWEEPS` sweeps, and at the end of the budget.
+// Each step writes its change to `changes`. If `norm` is not 0, the ranks are divided by it first.
 template <class Index>
 i64 iterate(Pull<Index>& pull, Team& team, f64 norm, i64 budget, f64 goal, Memory& memory, f32* history,
-            f64* scratch, f64* changes, bool may_sweep) {
+            f64* scratch, f64* changes) {
     Mixing& mixing = memory.mixing;
     auto& products = memory.products;
     Shares blocks(team.count(), pull.blocks), chunks(team.count(), pull.chunks());
@@ -268,16 +243,7 @@ i64 iterate(Pull<Index>& pull, Team& team, f64 norm, i64 budget, f64 goal, Memor
     blocks.divide([&](i64 block) { return pull.work_before(block); });
     chunks.divide([](i64 piece) { return piece; });
     i64 steps = 0, jump = 0;
-    bool begins = norm != 0, sweeps = false;
-    auto choose = [&] {  // between a plain step and a sweep
-        bool ends = memory.sweeps && memory.change <= goal * memory.slack * memory.total;
-        sweeps = may_sweep && !ends && memory.sweeps < MOST_SWEEPS && steps + 1 < budget;
-        if (sweeps || !memory.sweeps || memory.mixes) return;
-        begins = true;
-        norm = memory.total > 0 ? memory.total : 1;
-        mixing.restart();
-    };
-    choose();
+    bool begins = norm != 0;
     f64 factors[MOST_ROWS];
     constexpr i64 PRODUCTS = MOST_ROWS * MOST_ROWS;
     i64 ended = team.run([&](i64 thread) {
@@ -289,7 +255,7 @@ i64 iterate(Pull<Index>& pull, Team& team, f64 norm, i64 budget, f64 goal, Memor
             if (thread == 0) finish();
             return team.barrier(thread);
         };
-        while (steps < budget && !(steps && !memory.sweeps && memory.change <= goal)) {
+        while (steps < budget && !(steps && memory.change <= goal)) {
             if (memory.mixes &&
                 !in_turn(
                     chunks, [&](i64 chunk) { pull.multiply(chunk, mixing, history, scratch + chunk * PRODUCTS); },
@@ -301,10 +267,7 @@ i64 iterate(Pull<Index>& pull, Team& team, f64 norm, i64 budget, f64 goal, Memor
                                         sum_in_groups(scratch + a * MOST_ROWS + b, pull.chunks(), PRODUCTS);
                         begins = mixing.factors(products, factors);
                         jump = mixing.jump_row();
-                        if (begins) return;
-                        mixing.restart();
-                        memory.mixes = false;
-                        choose();
+                        if (!begins) mixing.restart();
                     }))
                 return;
             if (memory.mixes && begins &&
@@ -322,29 +285,21 @@ i64 iterate(Pull<Index>& pull, Team& team, f64 norm, i64 budget, f64 goal, Memor
             f32* jumped = memory.mixes ? history + jump * pull.n : nullptr;
             if (begins && !in_turn(
                               blocks, [&](i64 block) { pull.begin_block(block, norm, jumped); },
-                              [&] {
-                                  pull.dangling = sum_in_groups(pull.sums + 2, pull.blocks, 3);
-                                  pull.total = 1;
-                              }))
+                              [&] { pull.dangling = sum_in_groups(pull.sums + 2, pull.blocks, 3); }))
                 return;
             if (pull.packed.count && !in_turn(
                                          pieces, [&](i64 piece) { pull.sum_piece(piece); },
                                          [&] { pull.add_continued(); }))
                 return;
-            bool records = mixing.records() && sweeps == may_sweep;
-            f32* moves = records ? history + mixing.free_row() * pull.n : nullptr;
+            f32* moves = !mixing.records() ? nullptr : history + mixing.free_row() * pull.n;
             if (!in_turn(
-                    blocks, [&](i64 block) { if (!sweeps) pull.step_block(block, moves); },
+                    blocks, [&](i64 block) { pull.step_block(block, moves); },
                     [&] {
-                        sweeps ? pull.sweep(moves) : pull.after_step();
+                        pull.after_step();
                         f64 before = memory.change;
                         f64 change = memory.change = changes[steps++] = sum_in_groups(pull.sums, pull.blocks, 3);
-                        if (!sweeps && memory.sweeps) memory.slack = least(SLACK, 0.9 * before / change);
-                        memory.sweeps = sweeps ? memory.sweeps + 1 : 0;
-                        pull.total = memory.total = sweeps ? sum_in_groups(pull.sums + 1, pull.blocks, 3) : 1.0;
                         begins = false;
-                        memory.mixes = !mixing.ended() && sweeps == may_sweep && mixing.after_step(change, before, goal);
-                        choose();
+                        memory.mixes = !mixing.ended() && mixing.after_step(change, before, goal);
                     }))
                 return;
         }
@@ -376,25 +331,25 @@ EXPORT order_rows(i64 n, const i64* offsets, u8* order, i64 threads) {
 }
 
 // Make up to `budget` steps, mixed with moves in a history of `rows` rows. `memory` is kept between calls; with `norm`,
-// the iteration begins from the ranks divided by it. A period of 0 ends the mixing, and the sweeps, if `sweeps`.
+// the iteration begins from the ranks divided by it. A period of 0 ends the mixing.
 #define DEFINE(index, Index)                                                                                           \
     EXPORT iterate_##index(                                                                                            \
         i64 n, i64, i64, i64 pieces, i64 targets, i64 teleports, i64 rows, i64 budget, const i64* offsets,             \
         const Index* sources, const f64* weights, const u8* data, const i64* begins, const i64* piece_rows, i64 bits,  \
         f64* packed_sums, f64* continued, const f64* inverse, const f64* target, const f64* teleport, f64 alpha,       \
         i64 fan_in, const u8* order, f64* ranks, f64* contributions, f64* sums, f64* kept, f64 norm, f64 goal, i64 period, \
-        i64 cycles, f32* history, f64* scratch, f64* changes, i64 sweeps, i64 threads) {                                           \
+        i64 cycles, f32* history, f64* scratch, f64* changes, i64 threads) {                                           \
         auto& memory = *reinterpret_cast<Memory*>(kept);                                                               \
-        if (norm != 0) memory = {0, 0, 0, INFINITY, false, 0, 1, SLACK, Mixing(period, cycles, rows), {}};                          \
+        if (norm != 0) memory = {0, 0, 0, INFINITY, false, Mixing(period, cycles, rows), {}};                          \
         if (period == 0) memory.mixing = Mixing(), memory.mixes = false;                                               \
         i64 current = memory.current != 0, blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;                                 \
         Pull<Index> pull{                                                                                              \
             n,        blocks,        offsets,       sources, weights, inverse, target,                                 \
             teleport, targets > 0,   teleports > 0, alpha,   fan_in,  ranks,   contributions + current * n,            \
-            contributions + !current * n, sums, order, memory.dangling, memory.total,                                  \
+            contributions + !current * n, sums, order, memory.dangling,                                                \
             {pieces, bits, data, begins, piece_rows}, packed_sums, continued};                                         \
         Team team(least(threads, blocks));                                                                             \
-        i64 steps = iterate(pull, team, norm, budget, goal, memory, history, scratch, changes, sweeps && period > 0);    \
+        i64 steps = iterate(pull, team, norm, budget, goal, memory, history, scratch, changes);                        \
         memory.dangling = pull.dangling;                                                                               \
         memory.current = pull.contributions != contributions;                                                          \
         memory.largest = 0;                                                                                            \
@@ -412,7 +367,7 @@ FOR_INDICES(DEFINE)
         i64 blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;                                                                \
         Pull<Index> pull{n,        blocks,      offsets,       sources, weights, inverse, target,                      \
                               teleport, targets > 0, teleports > 0, alpha,   fan_in,  ranks,   contributions,          \
-                              next,     sums,        nullptr,       dangling, 1};                                         \
+                              next,     sums,        nullptr,       dangling};                                         \
         return step(pull, moves, threads);                                                                             \
     }
 FOR_INDICES(DEFINE_STEP)

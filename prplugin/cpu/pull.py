@@ -26,8 +26,7 @@ _iterate = Kernel(
     "offsets:i8[n+1]? sources:I[m]? weights:f8[m]? data:u1[bytes]? begins:i8[pieces+1]? piece_rows:i8[pieces]? bits:i8 "
     "packed_sums:f8[n]!? continued:f8[pieces]!? inverse:f8[n] target:f8[targets+1] teleport:f8[teleports+1] "
     "alpha:f8 fan_in:i8 order:u1[n]? ranks:f8[n]! contributions:f8[2,n]! sums:f8[n/256,3]! memory:f8[704]! "
-    "norm:f8 goal:f8 period:i8 cycles:i8 history:f4[rows,n]!? scratch:f8[n/4096,576]!? changes:f8[budget]! sweeps:i8 "
-    "threads:i8",
+    "norm:f8 goal:f8 period:i8 cycles:i8 history:f4[rows,n]!? scratch:f8[n/4096,576]!? changes:f8[budget]! threads:i8",
 )
 
 _order = Kernel("order_rows", "offsets:i8[n+1] order:u1[n]! threads:i8")
@@ -69,9 +68,6 @@ def packed_depth(m: int) -> int:
     return group_sum_depth(PIECE) + compensated_depth(-(-m // PIECE) + 1)
 
 
-SWEPT_EDGES, SWEPT_ALPHA = 100_000, 0.9
-"""Number of edges below which, and alpha up to which, one thread takes Gauss-Seidel sweeps: docs/decisions/0019."""
-
 PLAIN = Depth(0, 0)
 """Depth of the history of an iteration without mixing."""
 
@@ -82,7 +78,6 @@ class Pull:
     `in_edges`: Offsets, sources and normalized weights, or unweighted packed edges.
     `order`: Order of rows by `order_rows`; None for their own.
     `inverse_out_weight`: 1 / W of each vertex, 0 for dangling ones; in weighted graphs 1 instead of 1 / W.
-    `sweeps`: Whether iterations with mixing sweep: see pull.cpp.
     `target`, `teleport`: w and (1 - alpha) * v: n entries, or one for all vertices.
     """
 
@@ -96,8 +91,6 @@ class Pull:
             edges = (None, None, None, *in_edges, bits_of(n), np.zeros(n), np.empty(in_edges.rows.size))
         else:
             edges = (*in_edges, None, None, None, 0, None, None)
-        is_small = not isinstance(in_edges, PackedRows) and in_edges.indices.size < SWEPT_EDGES
-        self.sweeps = is_small and alpha <= SWEPT_ALPHA
         self._graph = (*edges, inverse_out_weight, target, teleport, alpha, fan_in, order)
         self._sums = np.empty((-(-n // BLOCK_ROWS), 3))
         self._memory, self._norm = np.zeros(704), 1.0
@@ -117,8 +110,7 @@ class Pull:
         """Make steps until one changes the ranks by at most `goal`, at most `budget`; return the change of each.
 
         Iterates are mixed in between, with a history of the given depth, until a call without; the last step is plain
-        in any case. If `sweeps`, most of the others are Gauss-Seidel sweeps then, and only the last change is that of a
-        plain step; else the ranks do not depend on the number of steps per call.
+        in any case. The ranks do not depend on the number of steps per call.
         """
         changes = np.empty(budget)
         if depth.rows > 0 and self._history is None:
@@ -127,7 +119,7 @@ class Pull:
             self._scratch = np.empty((-(-n // CHUNK_ROWS), PRODUCTS))
         steps = _iterate(
             *self._graph, self.ranks, self._contributions, self._sums, self._memory, self._norm, goal, *depth,
-            self._history, self._scratch, changes, self.sweeps, self._threads,
+            self._history, self._scratch, changes, self._threads,
         )  # fmt: skip
         self._norm, self.largest = 0.0, float(self._memory[2])
         return changes[:steps]

@@ -133,10 +133,8 @@ class NativeStep(Step):
         return self._iterated(goal, budget)
 
     def _iterated(self, goal: float, budget: int, *depth: Depth) -> tuple[int, Sums]:
-        sweeps = bool(depth) and self._pull.sweeps
-        changes = self._pull.iterate(1 if self.every_pass and not sweeps else budget, goal, *depth)
-        earlier = () if sweeps else changes[:-1].tolist()
-        return changes.size, Sums(float(changes[-1]), self._pull.largest, earlier)
+        changes = self._pull.iterate(1 if self.every_pass else budget, goal, *depth)
+        return changes.size, Sums(float(changes[-1]), self._pull.largest, changes[:-1].tolist())
 
     def ranks(self) -> Floats:
         return self._pull.ranks

@@ -74,7 +74,7 @@ def iterate(draw: Draw) -> dict[str, Any]:
         "n": n, "m": sources.size, "budget": 40, "rows": max(period * cycles + cycles - 1, 0), "target": np.full(draw.one_of(1, size), 1 / size),
         "teleport": np.full(draw.one_of(1, size), 0.15 / size), "alpha": 0.85, "fan_in": 32, "memory": np.zeros(704),
         "norm": 1.0, "goal": draw.one_of(-1.0, 1e-6), "period": period, "cycles": cycles,
-        "history": history, "scratch": history, "sweeps": 0 if known["offsets"] is None else draw.one_of(0, 1),
+        "history": history, "scratch": history,
     }  # fmt: skip
 
 
