@@ -42,6 +42,9 @@ DRAWN = 1 << 27
 
 FILE_ROWS, FILES, GROUP_ROWS = 1 << 27, 4, 1 << 22
 
+QUICK = 8
+"""Rows are divided by this for a quick run; 24 bytes per edge then still hold the smallest hash table and the vectors."""
+
 ALPHA = 0.85
 
 
@@ -49,7 +52,7 @@ def parts(data: Path | None, quick: bool) -> list[Part]:
     """Return one part per kind of source."""
     if reason := runtime.unavailable_reason():
         raise click.ClickException(f"this benchmark cannot run here: {reason}")
-    rows, file_rows = (MAX_NARROW // 64, FILE_ROWS // 64) if quick else (MAX_NARROW, FILE_ROWS)
+    rows, file_rows = (size // QUICK if quick else size for size in (MAX_NARROW, FILE_ROWS))
     return [
         Part("frames, int32", partial(_of_frames, rows, "int32"), 4),
         Part("files", partial(_of_files, file_rows)),
