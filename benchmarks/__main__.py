@@ -31,6 +31,7 @@ from benchmarks import (
     crawl,
     everyday,
     gap,
+    hosts,
     kernels,
     mapped,
     overlap,
@@ -54,8 +55,9 @@ PAPERS = {"kim": kim, "kumar": kumar, "wu": wu, "bowen": bowen, "swaroop": swaro
 
 BENCHMARKS = {
     **PAPERS, "changing": changing, "cluster": cluster, "crawl": crawl, "cugraph": against_cugraph,
-    "everyday": everyday, "gap": gap, "kernels": kernels, "mapped": mapped, "networkx": against_networkx,
-    "overlap": overlap, "peers": peers, "pieces": pieces, "retrieval": retrieval, "roofline": roofline,
+    "everyday": everyday, "gap": gap, "hosts": hosts, "kernels": kernels, "mapped": mapped,
+    "networkx": against_networkx, "overlap": overlap, "peers": peers, "pieces": pieces, "retrieval": retrieval,
+    "roofline": roofline,
     "scaling": scaling, "seeds": seeds, "sequence": sequence, "steps": step_cost, "streamed": streamed,
     "tweetrank": tweetrank, "webgraph": webgraph,
 }  # fmt: skip

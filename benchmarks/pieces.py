@@ -43,7 +43,7 @@ DRAWN = 1 << 27
 FILE_ROWS, FILES, GROUP_ROWS = 1 << 27, 4, 1 << 22
 
 QUICK = 8
-"""Rows are divided by this for a quick run; 24 bytes per edge then still hold the smallest hash table and the vectors."""
+"""Divisor of the rows in a quick run; 24 bytes per edge still hold the smallest hash table and the vectors then."""
 
 ALPHA = 0.85
 
