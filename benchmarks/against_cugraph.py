@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import gc
 import statistics
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
@@ -24,7 +23,7 @@ import numpy as np
 
 from benchmarks import first_call, iterations
 from benchmarks.generate import cube, local_web, purchases, rmat, scattered, scattered_ids, uniform, weighted
-from benchmarks.measure import alternately, take_memory_from_a_pool
+from benchmarks.measure import alternately, take_memory_from_a_pool, timed
 from benchmarks.reference import reference
 from benchmarks.run import Part
 from prplugin.errors import MethodUnavailableError, PageRankError
@@ -223,10 +222,7 @@ def _frame_to_frame(about: dict[str, Any], edges: Callable[[], Any], case: Case)
         return _synchronized(prplugin.pagerank(frame, tol=tol, **given, **options))
 
     _, our_peak = _measure_peak(ours)
-    began = time.perf_counter()
-    theirs()
-    ours()
-    seconds = time.perf_counter() - began
+    seconds = timed(theirs)[0] + timed(ours)[0]
     runs = SLOW_RUNS if seconds > SLOW else min(max(RUNS[0], int(SLOW / seconds)), RUNS[1])
     peer, own = alternately(theirs, ours, runs=runs)
     yield _row(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from prplugin.types.arrays import synchronize as device_done
+from prplugin.types.arrays import MemorySpace
 
 __all__ = ["Timed", "alternately", "repeatedly", "run_in_process", "sampled", "take_memory_from_a_pool", "timed"]
 
@@ -34,13 +34,20 @@ class Timed:
         return statistics.median(self.seconds)
 
 
-def timed(call: Callable[[], Any], *, synchronize: bool = False) -> tuple[float, Any]:
-    """Return the seconds of a call and its result; `synchronize` waits for the GPU's stream at the end."""
+def timed(call: Callable[[], Any], memory_space: MemorySpace = "host") -> tuple[float, Any]:
+    """Return the seconds of a call, which on the device begin and end with all streams idle, and its result."""
+    _wait_for(memory_space)
     began = time.perf_counter()
     result = call()
-    if synchronize:
-        device_done("device")
+    _wait_for(memory_space)
     return time.perf_counter() - began, result
+
+
+def _wait_for(memory_space: MemorySpace) -> None:
+    if memory_space == "device":
+        import cupy
+
+        cupy.cuda.runtime.deviceSynchronize()
 
 
 def alternately(

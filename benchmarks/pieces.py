@@ -14,8 +14,9 @@ from __future__ import annotations
 import gc
 import os
 import tempfile
-import time
+from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,9 @@ import numpy as np
 
 import prplugin
 from benchmarks.generate import frame_of, rmat_part, scattered_ids
+from benchmarks.measure import timed
 from benchmarks.run import Part
+from prplugin.frames import pieces as reader
 from prplugin.gpu import runtime
 from prplugin.types.edges import MAX_NARROW
 
@@ -43,7 +46,7 @@ DRAWN = 1 << 27
 FILE_ROWS, FILES, GROUP_ROWS = 1 << 27, 4, 1 << 22
 
 QUICK = 8
-"""Divisor of the rows in a quick run; 24 bytes per edge still hold the smallest hash table and the vectors then."""
+"""Divisor of rows and of parts in a quick run; 24 bytes per edge then still hold the smallest hash table."""
 
 ALPHA = 0.85
 
@@ -52,11 +55,12 @@ def parts(data: Path | None, quick: bool) -> list[Part]:
     """Return one part per kind of source."""
     if reason := runtime.unavailable_reason():
         raise click.ClickException(f"this benchmark cannot run here: {reason}")
-    rows, file_rows = (size // QUICK if quick else size for size in (MAX_NARROW, FILE_ROWS))
+    divisor = QUICK if quick else 1
+    rows, file_rows = MAX_NARROW // divisor, FILE_ROWS // divisor
     return [
-        Part("frames, int32", partial(_of_frames, rows, "int32"), 4),
-        Part("files", partial(_of_files, file_rows)),
-        Part("frames, scattered int64", partial(_of_frames, rows // 4, "scattered int64")),
+        Part("frames, int32", partial(_of_frames, rows, "int32", divisor), 4),
+        Part("files", partial(_of_files, file_rows, divisor)),
+        Part("frames, scattered int64", partial(_of_frames, rows // 4, "scattered int64", divisor)),
     ]
 
 
@@ -78,7 +82,7 @@ def _frames(rows: int, count: int, ids: str) -> Iterator[Any]:
         yield frame_of(*columns)
 
 
-def _of_frames(rows: int, ids: str) -> Iterator[dict[str, Any]]:
+def _of_frames(rows: int, ids: str, divisor: int) -> Iterator[dict[str, Any]]:
     import rmm
 
     memory = rmm.mr.StatisticsResourceAdaptor(rmm.mr.CudaAsyncMemoryResource())
@@ -86,13 +90,13 @@ def _of_frames(rows: int, ids: str) -> Iterator[dict[str, Any]]:
     frames = list(_frames(rows, 2, ids))
     _free_memory()
     before = memory.allocation_counts.current_bytes
-    with _memory_for(2 * rows):
+    with _memory_for(2 * rows, divisor):
         row, ranks = _ranked(frames, {"edges in": f"2 frames of {rows:,} rows", "ids": ids})
     peak = memory.allocation_counts.peak_bytes - before
     yield {**row, "bytes per edge": peak / row["edges"], "residual": residual(frames, ranks)}
 
 
-def _of_files(rows: int) -> Iterator[dict[str, Any]]:
+def _of_files(rows: int, divisor: int) -> Iterator[dict[str, Any]]:
     import cudf
 
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
@@ -100,32 +104,28 @@ def _of_files(rows: int) -> Iterator[dict[str, Any]]:
             frame.to_parquet(f"{folder}/{number}.parquet", row_group_size_rows=GROUP_ROWS)
         del frame
         _free_memory()
-        began = time.perf_counter()
-        for number in range(FILES):
-            cudf.read_parquet(f"{folder}/{number}.parquet")
-        read = time.perf_counter() - began
-        with _memory_for(FILES * rows):
+        files = [f"{folder}/{number}.parquet" for number in range(FILES)]
+        read, _ = timed(lambda: deque(map(cudf.read_parquet, files), maxlen=0))  # keeps none
+        with _memory_for(FILES * rows, divisor):
             row, ranks = _ranked(folder, {"edges in": f"{FILES} files", "ids": "int64", "read s": read})
-        frames = [cudf.read_parquet(f"{folder}/{number}.parquet") for number in range(FILES)]
+        frames = [cudf.read_parquet(file) for file in files]
         yield {**row, "residual": residual(frames, cudf.from_pandas(ranks))}
 
 
-def _memory_for(rows: int) -> Any:
-    """Return a context in which prplugin may not use the memory that one frame of all edges needs."""
+@contextmanager
+def _memory_for(rows: int, divisor: int) -> Iterator[None]:
+    """Keep prplugin from using the memory that one frame of all edges needs; divide its parts, too."""
     budget = {} if rows > MAX_NARROW else {runtime.BUDGET: str(24 * rows)}
-    return patch.dict(os.environ, budget)
+    with patch.dict(os.environ, budget), patch.object(reader, "PART", reader.PART // divisor):
+        yield
 
 
 def _ranked(source: Any, about: dict[str, Any]) -> tuple[dict[str, Any], Any]:
     prplugin.pagerank(source, top=1)  # compiles the kernels
     _free_memory()
-    began = time.perf_counter()
-    ranks = prplugin.pagerank(source)
-    seconds = time.perf_counter() - began
+    seconds, ranks = timed(partial(prplugin.pagerank, source))
     _free_memory()
-    began = time.perf_counter()
-    graph = prplugin.Graph(source)
-    built = time.perf_counter() - began
+    built, graph = timed(partial(prplugin.Graph, source))
     ranking = graph.rank()
     edges: Any = graph._graph.adjacency.edges
     return {
