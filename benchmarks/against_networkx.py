@@ -68,7 +68,6 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
         ]
         theirs, ours = (statistics.median(seconds for seconds, *_ in column) for column in zip(*runs, strict=True))
         yield {
-            **dict.fromkeys(COLUMNS, ""),
             "graph": f"Graph, {name}, new process",
             "nodes": runs[0][0][1],
             "edges": runs[0][0][2],

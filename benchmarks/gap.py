@@ -78,7 +78,7 @@ def _rows(kind: str, scale: int, place: MemorySpace, reference: str | None) -> I
         runs=RUNS[place],
     )
     at_rule, proved = (each.median * 1e3 for each in runs)
-    row: dict[str, Any] = dict.fromkeys(COLUMNS, "") | {
+    row: dict[str, Any] = {
         "graph": f"{kind} {scale}",
         "ranked on": f"{this_machine().threads} threads" if place == "host" else "GPU",
         "vertices": n,

@@ -129,7 +129,6 @@ def _ranked(source: Any, about: dict[str, Any]) -> tuple[dict[str, Any], Any]:
     ranking = graph.rank()
     edges: Any = graph._graph.adjacency.edges
     return {
-        **dict.fromkeys(COLUMNS, ""),
         **about,
         "edges": graph.number_of_edges,
         "vertices": len(ranks),

@@ -37,9 +37,9 @@ from benchmarks.measure import sampled, timed
 from benchmarks.papers import claims, cpu_peers, implementations, loops
 from benchmarks.papers.graphs import BenchmarkGraph, generated, real
 from benchmarks.papers.plots import colours, heat, plain
-from benchmarks.papers.tables import ClaimTest, chosen, merge_absent, row, rows_or_reason, verdicts
+from benchmarks.papers.tables import ClaimTest, merge_absent, row, rows_or_reason, verdicts
 from benchmarks.papers.undirected import rows_of_pairs
-from benchmarks.run import Part, Row
+from benchmarks.run import Part, Row, chosen
 from prplugin.errors import MethodUnavailableError
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
