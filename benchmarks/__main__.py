@@ -27,10 +27,12 @@ from benchmarks import (
     against_networkx,
     changing,
     cluster,
+    communities,
     compare,
     crawl,
     everyday,
     gap,
+    hosts,
     kernels,
     mapped,
     overlap,
@@ -53,11 +55,11 @@ from benchmarks.run import run
 PAPERS = {"kim": kim, "kumar": kumar, "wu": wu, "bowen": bowen, "swaroop": swaroop}
 
 BENCHMARKS = {
-    **PAPERS, "changing": changing, "cluster": cluster, "crawl": crawl, "cugraph": against_cugraph,
-    "everyday": everyday, "gap": gap, "kernels": kernels, "mapped": mapped, "networkx": against_networkx,
-    "overlap": overlap, "peers": peers, "pieces": pieces, "retrieval": retrieval, "roofline": roofline,
-    "scaling": scaling, "seeds": seeds, "sequence": sequence, "steps": step_cost, "streamed": streamed,
-    "tweetrank": tweetrank, "webgraph": webgraph,
+    **PAPERS, "changing": changing, "cluster": cluster, "communities": communities, "crawl": crawl,
+    "cugraph": against_cugraph, "everyday": everyday, "gap": gap, "hosts": hosts, "kernels": kernels, "mapped": mapped,
+    "networkx": against_networkx, "overlap": overlap, "peers": peers, "pieces": pieces, "retrieval": retrieval,
+    "roofline": roofline, "scaling": scaling, "seeds": seeds, "sequence": sequence, "steps": step_cost,
+    "streamed": streamed, "tweetrank": tweetrank, "webgraph": webgraph,
 }  # fmt: skip
 
 ALL = *PAPERS, "peers"

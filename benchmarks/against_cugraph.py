@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import gc
 import statistics
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
@@ -24,7 +23,7 @@ import numpy as np
 
 from benchmarks import first_call, iterations
 from benchmarks.generate import cube, local_web, purchases, rmat, scattered, scattered_ids, uniform, weighted
-from benchmarks.measure import alternately, take_memory_from_a_pool
+from benchmarks.measure import alternately, take_memory_from_a_pool, timed
 from benchmarks.reference import reference
 from benchmarks.run import Part
 from prplugin.errors import MethodUnavailableError, PageRankError
@@ -152,7 +151,7 @@ def parts(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> list[Pa
     """
     found = []
     if any(word in "first call" for word in only):
-        measure = partial(_rows_or_reason, {"what": "first call"}, lambda: map(_row, first_call.rows(quick)))
+        measure = partial(_rows_or_reason, {"what": "first call"}, partial(first_call.rows, quick))
         found.append(Part("first call", measure))
     for name, make, cases in graphs(data, quick):
         wanted = [
@@ -178,15 +177,11 @@ def _rows_or_reason(about: dict[str, Any], find: Callable[[], Iterable[dict[str,
     try:
         yield from find()
     except Exception as error:  # libraries raise exceptions of many types
-        yield _row({**about, "note": f"{type(error).__name__}: {error}"[:200]})
+        yield {**about, "note": f"{type(error).__name__}: {error}"[:200]}
 
 
 def _graph(name: str, case: Case) -> str:
     return ", ".join(filter(None, [name, case.label]))
-
-
-def _row(known: dict[str, Any]) -> dict[str, Any]:
-    return dict.fromkeys(COLUMNS, "") | known
 
 
 # --- measurements ---------------------------------------------------------------------------------------------------
@@ -223,26 +218,21 @@ def _frame_to_frame(about: dict[str, Any], edges: Callable[[], Any], case: Case)
         return _synchronized(prplugin.pagerank(frame, tol=tol, **given, **options))
 
     _, our_peak = _measure_peak(ours)
-    began = time.perf_counter()
-    theirs()
-    ours()
-    seconds = time.perf_counter() - began
+    seconds = timed(theirs)[0] + timed(ours)[0]
     runs = SLOW_RUNS if seconds > SLOW else min(max(RUNS[0], int(SLOW / seconds)), RUNS[1])
     peer, own = alternately(theirs, ours, runs=runs)
-    yield _row(
-        {
-            **about,
-            **_times(peer.seconds, own.seconds),
-            "method": ranking.method,
-            "iterations": ranking.iterations,
-            "tol": tol,
-            "cuGraph error": their_error,
-            "prplugin error": error,
-            "error bound": ranking.error_bound,
-            "cuGraph peak MB": round(their_peak / 1e6),
-            "prplugin peak MB": round(our_peak / 1e6),
-        }
-    )
+    yield {
+        **about,
+        **_times(peer.seconds, own.seconds),
+        "method": ranking.method,
+        "iterations": ranking.iterations,
+        "tol": tol,
+        "cuGraph error": their_error,
+        "prplugin error": error,
+        "error bound": ranking.error_bound,
+        "cuGraph peak MB": round(their_peak / 1e6),
+        "prplugin peak MB": round(our_peak / 1e6),
+    }
 
 
 def _iteration(about: dict[str, Any], edges: Callable[[], Any], case: Case) -> Iterator[dict[str, Any]]:
@@ -257,7 +247,7 @@ def _iteration(about: dict[str, Any], edges: Callable[[], Any], case: Case) -> I
         if reason := methods()[method].unavailable_reason(adjacency, this_machine()):
             raise MethodUnavailableError(reason)
         step = methods()[method].prepare(Problem(adjacency, case.alpha), this_machine())
-        yield _row({**named, **_times(peer, iterations.time_method(step, adjacency.n, case.dtype))})
+        yield {**named, **_times(peer, iterations.time_method(step, adjacency.n, case.dtype))}
 
     for method in dict.fromkeys([auto, *NAMED]):
         if method in methods():

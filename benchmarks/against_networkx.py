@@ -2,8 +2,9 @@
 
 All backends get the same call with the same graph object. "first" includes reading the graph from NetworkX's dicts;
 "again" uses NetworkX's cache of converted graphs. "ratio" is NetworkX's time divided by prplugin's. "L1 distance" is
-the L1 distance between the ranks of NetworkX and prplugin. nx-cugraph is measured where it is installed; then CuPy is
-loaded, and prplugin ranks on the GPU as well. "new process" is the first call of a process, imports included.
+the L1 distance between the ranks of NetworkX and prplugin. nx-cugraph is measured where it is installed and there is a
+GPU; then CuPy is loaded, and prplugin ranks on the GPU as well. "new process" is the first call of a process, imports
+included.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pandas as pd
 
 from benchmarks.generate import rmat, uniform, weighted
 from benchmarks.measure import alternately, run_in_process
+from prplugin.gpu import runtime
 
 __all__ = ["COLUMNS", "rows"]
 
@@ -66,7 +68,6 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
         ]
         theirs, ours = (statistics.median(seconds for seconds, *_ in column) for column in zip(*runs, strict=True))
         yield {
-            **dict.fromkeys(COLUMNS, ""),
             "graph": f"Graph, {name}, new process",
             "nodes": runs[0][0][1],
             "edges": runs[0][0][2],
@@ -76,7 +77,8 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
             "samples": {"networkx": [one[0] for one, _ in runs], "prplugin": [other[0] for _, other in runs]},
         }
     nx.config.warnings_to_ignore.add("cache")
-    backends = ["prplugin", *(["cugraph"] if "cugraph" in nx.config.backends else [])]
+    cugraph = "cugraph" in nx.config.backends and runtime.unavailable_reason() is None
+    backends = ["prplugin", *(["cugraph"] if cugraph else [])]
     for name, make in graphs(quick):
         graph = make()
 
@@ -103,8 +105,8 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
             "prplugin again s": seconds["prplugin again"],
             "ratio first": seconds["networkx"] / seconds["prplugin first"],
             "ratio again": seconds["networkx"] / seconds["prplugin again"],
-            "nx-cugraph first s": seconds.get("cugraph first", "not installed"),
-            "nx-cugraph again s": seconds.get("cugraph again", "not installed"),
+            "nx-cugraph first s": seconds.get("cugraph first", "not run"),
+            "nx-cugraph again s": seconds.get("cugraph again", "not run"),
             "L1 distance": sum(abs(ranks[node] - expected[node]) for node in graph),
             "samples": {name: record.seconds for name, record in timed.items()},
         }

@@ -13,7 +13,6 @@ On a machine with a GPU, all frames are cuDF's, memory is from an RMM pool, and 
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -24,10 +23,10 @@ import pandas as pd
 
 import prplugin
 from benchmarks.generate import rmat
-from benchmarks.measure import take_memory_from_a_pool
+from benchmarks.measure import take_memory_from_a_pool, timed
 from benchmarks.run import Part
 from prplugin.gpu import runtime
-from prplugin.types.arrays import MemorySpace, synchronize
+from prplugin.types.arrays import MemorySpace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -147,12 +146,12 @@ def _sample(edges: pd.DataFrame, size: int, batches: int, space: MemorySpace) ->
         kept[chosen] = False
         edges = pd.concat([edges[kept], added], ignore_index=True)
         added, removed, changed = (_in_memory(frame, space) for frame in (added, removed, edges))
-        update, _ = _timed(space, lambda added=added, removed=removed: graph.update(add=added, remove=removed))
-        rank, method = _timed(space, lambda: _ranked(graph))
+        update, _ = timed(lambda added=added, removed=removed: graph.update(add=added, remove=removed), space)
+        rank, method = timed(lambda: _ranked(graph), space)
         methods.append(method)
-        frame, _ = _timed(space, lambda changed=changed: prplugin.pagerank(changed, top=10))
+        frame, _ = timed(lambda changed=changed: prplugin.pagerank(changed, top=10), space)
         new = prplugin.Graph(changed)
-        fresh, _ = _timed(space, lambda new=new: _ranked(new))
+        fresh, _ = timed(lambda new=new: _ranked(new), space)
         seconds.append([update, rank, frame, fresh])
     return {"seconds": seconds[WARM_UP_BATCHES:], "methods": methods[WARM_UP_BATCHES:]}
 
@@ -162,15 +161,6 @@ def _ranked(graph: prplugin.Graph) -> str:
     ranking = graph.rank(top=10)
     ranking.frame  # noqa: B018  # built at first access
     return ranking.method
-
-
-def _timed(space: MemorySpace, call: Callable[[], Any]) -> tuple[float, Any]:
-    """Return the seconds that a call takes, and its result."""
-    synchronize(space)
-    began = time.perf_counter()
-    result = call()
-    synchronize(space)
-    return time.perf_counter() - began, result
 
 
 def _in_memory(frame: pd.DataFrame, space: MemorySpace) -> Any:

@@ -21,6 +21,7 @@ from typing import Any
 
 import click
 
+from benchmarks.measure import timed
 from benchmarks.run import Part
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
@@ -146,7 +147,7 @@ def _rows(scale: float) -> Iterator[dict[str, Any]]:
         pass
     pool = cupy.cuda.MemoryPool()
     with cupy.cuda.using_allocator(pool.malloc):
-        generation = _seconds(lambda: [None for _ in pieces(n)])
+        generation, _ = timed(lambda: [None for _ in pieces(n)], "device")
         pool.free_all_blocks()
         began = time.perf_counter()
         edges = PackedEdges(n, disjoint=True, count=True)
@@ -168,7 +169,7 @@ def _rows(scale: float) -> Iterator[dict[str, Any]]:
         for dtype in ("float32", "float64"):
             step.set_contribution_dtype(dtype)
             step.start(1.0 / n)
-            ms[dtype] = 1e3 * statistics.median(_seconds(step) for _ in range(STEPS))
+            ms[dtype] = 1e3 * statistics.median(timed(step, "device")[0] for _ in range(STEPS))
         row = {
             "graph": f"crawl x {scale:g}",
             "vertices": n,
@@ -190,12 +191,3 @@ def _rows(scale: float) -> Iterator[dict[str, Any]]:
         gc.collect()
         pool.free_all_blocks()
         yield {**row, "residual": residual(n, ranks)}
-
-
-def _seconds(call: Any) -> float:
-    import cupy
-
-    began = time.perf_counter()
-    call()
-    cupy.cuda.get_current_stream().synchronize()
-    return time.perf_counter() - began

@@ -20,7 +20,6 @@ import re
 import struct
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -31,7 +30,7 @@ import scipy.sparse
 
 import prplugin
 from benchmarks.generate import frame_of, rmat_part, uniform_part
-from benchmarks.measure import alternately
+from benchmarks.measure import alternately, timed
 from benchmarks.run import Part
 from prplugin.gpu import runtime
 from prplugin.machine import this_machine
@@ -71,27 +70,25 @@ def _rows(kind: str, scale: int, place: MemorySpace, reference: str | None) -> I
     vertices: Any = namespace(edges["src"].values).arange(n, dtype=np.int32)
     if place == "host" and _has_gpu():
         edges, vertices = edges.to_pandas(), vertices.get()
-    began = time.perf_counter()
-    graph = prplugin.Graph(edges, directed=False, vertices=vertices)
-    built = time.perf_counter() - began
+    built, graph = timed(partial(prplugin.Graph, edges, directed=False, vertices=vertices))
     del edges, vertices
-    timed = alternately(
+    runs = alternately(
         lambda: graph.rank(stop="delta", tol=TOLERANCE, max_iter=MOST_ITERATIONS),
         lambda: graph.rank(tol=TOLERANCE),
         runs=RUNS[place],
     )
-    at_rule, proved = (each.median * 1e3 for each in timed)
-    row: dict[str, Any] = dict.fromkeys(COLUMNS, "") | {
+    at_rule, proved = (each.median * 1e3 for each in runs)
+    row: dict[str, Any] = {
         "graph": f"{kind} {scale}",
         "ranked on": f"{this_machine().threads} threads" if place == "host" else "GPU",
         "vertices": n,
         "edges": graph.number_of_edges,
         "build s": built,
-        "method": timed[0].result.method,
-        "iterations": timed[0].result.iterations,
+        "method": runs[0].result.method,
+        "iterations": runs[0].result.iterations,
         "ms": at_rule,
         "proved, ms": proved,
-        "samples": {"rule": timed[0].seconds, "proved": timed[1].seconds},
+        "samples": {"rule": runs[0].seconds, "proved": runs[1].seconds},
     }
     if reference is not None and place == "host":
         with tempfile.TemporaryDirectory() as folder:

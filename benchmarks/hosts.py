@@ -1,34 +1,56 @@
 """Queries from one page on webs of hosts: time, and the least work that their tolerance permits.
 
-Each host has `HOST` pages, and every page `DEGREE` links on average. A tenth of the links leave the host: for one of
-the hosts nearby, at distances below 2**k hosts, k from 1 to 6 with equal probabilities, or for any page. "support" is
-the smallest number of pages that hold all but the tolerance of the ranks that were found: no ranking with fewer entries
-meets the tolerance, and a push of each of them is the least that pushes can do.
-
-    python -m benchmarks.hosts [PAGES ...]
+Each host has 200 pages, and every page ten links on average. A tenth of the links leave the host: for one of the hosts
+nearby, at distances below 2**k hosts, k from 1 to 6 with equal probabilities, or for any page. Times are of queries
+from drawn pages on a prepared graph with ``top=10``, after one that makes the layout. "support" is the smallest number
+of pages that hold all but the tolerance of the ranks that were found: no ranking with fewer entries meets the
+tolerance, and a push of each of them is the least that pushes can do.
 """
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Sequence
-from typing import Literal
+import statistics
+from collections.abc import Iterator
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
-from benchmarks.report import table
+from benchmarks.measure import timed
+from benchmarks.run import Part
 from prplugin import Graph
+
+__all__ = ["COLUMNS", "KEYS", "parts"]
 
 HOST, DEGREE, LEAVING = 200, 10, 0.1
 
 SIZES = 500_000, 10_000_000
 
-SEEDS, TOL = 15, 1e-6
+QUERIES = {"near": 15, "any": 3}
+"""Number of queries by where the links leave for."""
+
+CASES = (0.85, 1e-6), (0.85, 1e-3), (0.5, 1e-6)
+"""alpha and tol."""
 
 PAGES_AT_A_TIME = 200_000
 
-COLUMNS = "pages", "links", "leave for", "alpha", "method", "ms", "minimum ms", "passes", "pages with ranks", "support"
+COLUMNS = (
+    "pages", "links", "leave for", "alpha", "tol", "method", "ms", "minimum ms", "passes", "pages with ranks",
+    "support",
+)  # fmt: skip
+
+KEYS = ("pages", "leave for", "alpha", "tol")
+
+
+def parts(data: Path | None, quick: bool) -> list[Part]:
+    """Return one part per web."""
+    sizes = (SIZES[0] // 10,) if quick else SIZES
+    return [
+        Part(f"{pages:,} pages, {leave_for}", partial(_queries, pages, leave_for), pages)
+        for pages, leave_for in product(sizes, QUERIES)
+    ]
 
 
 def web(pages: int, leave_for: Literal["near", "any"], seed: int = 0) -> Graph:
@@ -55,32 +77,17 @@ def support(ranks: np.ndarray, tol: float) -> int:
     return int(np.searchsorted(np.cumsum(descending), ranks.sum() - tol)) + 1
 
 
-def measure(pages: int, leave_for: Literal["near", "any"], alpha: float, graph: Graph) -> list[object]:
-    """Return a row of the table: medians over queries from `SEEDS` pages, after one for the layout."""
-    random = np.random.default_rng(1)
-    graph.rank(personalization=[0], alpha=alpha)
-    seconds, found = [], []
-    for page in random.integers(0, pages, SEEDS if leave_for == "near" else 3).tolist():
-        began = time.perf_counter()
-        ranking = graph.rank(personalization=[page], alpha=alpha, tol=TOL, top=10)
-        seconds.append(time.perf_counter() - began)
-        ranks = ranking.ranks
-        found.append((ranking.iterations, np.count_nonzero(ranks), support(ranks, TOL)))
-    passes, entries, least = np.median(found, axis=0).astype(int).tolist()
-    times = f"{1e3 * np.median(seconds):.1f}", f"{1e3 * min(seconds):.1f}"
-    about = f"{pages:,}", f"{graph.number_of_edges:,}", leave_for, alpha
-    return [*about, ranking.method, *times, passes, f"{entries:,}", f"{least:,}"]
-
-
-def main(sizes: Sequence[int]) -> None:
-    """Print the table."""
-    rows = []
-    for pages in sizes:
-        for leave_for in ("near", "any"):
-            graph = web(pages, leave_for)
-            rows += [measure(pages, leave_for, alpha, graph) for alpha in (0.85, 0.5)]
-    print(table(COLUMNS, [dict(zip(COLUMNS, row, strict=True)) for row in rows]))
-
-
-if __name__ == "__main__":
-    main([int(argument) for argument in sys.argv[1:]] or SIZES)
+def _queries(pages: int, leave_for: Literal["near", "any"]) -> Iterator[dict[str, Any]]:
+    graph = web(pages, leave_for)
+    drawn = np.random.default_rng(1).integers(0, pages, QUERIES[leave_for]).tolist()
+    for alpha, tol in CASES:
+        query = partial(graph.rank, alpha=alpha, tol=tol, top=10)
+        query(personalization=[0])
+        seconds, rankings = zip(*(timed(partial(query, personalization=[page])) for page in drawn), strict=True)
+        found = [(each.iterations, np.count_nonzero(each.ranks), support(each.ranks, tol)) for each in rankings]
+        passes, entries, least = np.median(found, axis=0).astype(int).tolist()
+        yield {
+            "pages": pages, "links": graph.number_of_edges, "leave for": leave_for, "alpha": alpha, "tol": tol,
+            "method": rankings[-1].method, "ms": 1e3 * statistics.median(seconds), "minimum ms": 1e3 * min(seconds),
+            "passes": passes, "pages with ranks": entries, "support": least, "samples": seconds,
+        }  # fmt: skip

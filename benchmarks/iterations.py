@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
+
+from benchmarks.measure import timed
 
 __all__ = ["cugraph_graph", "time_cugraph", "time_method"]
 
@@ -41,14 +44,10 @@ def time_method(step: Any, n: int, dtype: str) -> list[float]:
 def time_cugraph(graph: Any) -> list[float]:
     """Time an iteration of cuGraph by the difference of two runs with different numbers of iterations."""
     import cugraph
-    import cupy
 
     def run(iterations: int) -> float:
-        cupy.cuda.runtime.deviceSynchronize()
-        began = time.perf_counter()
-        cugraph.pagerank(graph, tol=1e-30, max_iter=iterations, fail_on_nonconvergence=False)
-        cupy.cuda.runtime.deviceSynchronize()
-        return time.perf_counter() - began
+        call = partial(cugraph.pagerank, graph, tol=1e-30, max_iter=iterations, fail_on_nonconvergence=False)
+        return timed(call, "device")[0]
 
     run(2)
     return [(run(2 + ADDITIONAL) - run(2)) / ADDITIONAL for _ in range(REPEATS)]

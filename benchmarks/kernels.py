@@ -14,19 +14,19 @@ of "auto" and "measured" with the fastest method for a ranking and for an iterat
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks import iterations
 from benchmarks.generate import rmat, uniform
+from benchmarks.measure import timed
 from prplugin.errors import PageRankError
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.engines.gpu_pull import ITERATIONS
 from prplugin.methods.registry import candidates, choose, methods
-from prplugin.types.arrays import synchronize
 
 __all__ = ["COLUMNS", "rows", "summary"]
 
@@ -108,12 +108,7 @@ def _time_layout(method: Any, problem: Problem, machine: Machine) -> list[float]
     """Time the construction of a method's layout, after compilation."""
     seconds = []
     for _ in range(LAYOUTS):
-        synchronize("device")
-        began = time.perf_counter()
-        plan = method.prepare(problem, machine)
-        synchronize("device")
-        seconds.append(time.perf_counter() - began)
-        del plan  # release its memory before the next one
+        seconds.append(timed(partial(method.prepare, problem, machine), "device")[0])
         if seconds[-1] > 0.5:  # one sample of a slow layout is enough
             break
     return seconds
@@ -143,15 +138,12 @@ def _time_cusparse(adjacency: Any, dtype: str) -> list[float]:
     n = adjacency.n
     matrix = csr_matrix((cupy.ones(adjacency.m, dtype), sources, offsets), shape=(n, n))
     vector = cupy.random.random(n).astype(dtype)
-    seconds = []
-    for _ in range(REPEATS + 1):
-        cupy.cuda.runtime.deviceSynchronize()
-        began = time.perf_counter()
+
+    def products() -> None:
         for _ in range(STEPS):
             matrix @ vector
-        cupy.cuda.runtime.deviceSynchronize()
-        seconds.append((time.perf_counter() - began) / STEPS)
-    return seconds[1:]
+
+    return [timed(products, "device")[0] / STEPS for _ in range(REPEATS + 1)][1:]
 
 
 def summary(results: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:

@@ -47,8 +47,6 @@ COLUMNS = (
     "limit GB", "peak GB packing", "ranking s", "iterations", "peak GB", "error bound",
 )  # fmt: skip
 
-EMPTY = dict.fromkeys(COLUMNS, "")
-
 STEP = 1 << 16
 """Targets per generated piece, of some 2.3 million edges."""
 
@@ -78,14 +76,14 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
         graphs["cnr-2000"] = lambda: prplugin.Graph.from_file(crawl)
     graphs["R-MAT 16" if quick else "R-MAT 20"] = lambda: prplugin.Graph(rmat(16 if quick else 20))
     for name, make in graphs.items():
-        yield EMPTY | {"graph": name, "threads": threads, **_compared(make()._graph.adjacency, threads)}
+        yield {"graph": name, "threads": threads, **_compared(make()._graph.adjacency, threads)}
     small = 1_000_000 if quick else 30_000_000
     adjacency, seconds = packed_crawl(small, threads)
     plain = Adjacency.of(adjacency.csc, by_target=True)
-    yield EMPTY | {"graph": "crawl", "threads": threads, **_compared(plain, threads), "packing s": seconds}
+    yield {"graph": "crawl", "threads": threads, **_compared(plain, threads), "packing s": seconds}
     del adjacency, plain
     if not quick:
-        yield EMPTY | {"graph": "crawl", "threads": threads, **_ranked(threads)}
+        yield {"graph": "crawl", "threads": threads, **_ranked(threads)}
 
 
 def _compared(adjacency: Adjacency, threads: int) -> dict[str, Any]:

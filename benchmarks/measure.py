@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-__all__ = ["Timed", "alternately", "repeatedly", "sampled", "take_memory_from_a_pool"]
+from prplugin.types.arrays import MemorySpace
+
+__all__ = ["Timed", "alternately", "repeatedly", "run_in_process", "sampled", "take_memory_from_a_pool", "timed"]
 
 SINGLE_SAMPLE_FACTOR = 10
 """A warm-up that takes longer than this many times the limit is the only sample."""
@@ -32,6 +34,22 @@ class Timed:
         return statistics.median(self.seconds)
 
 
+def timed(call: Callable[[], Any], memory_space: MemorySpace = "host") -> tuple[float, Any]:
+    """Return the seconds of a call, which on the device begin and end with all streams idle, and its result."""
+    _wait_for(memory_space)
+    began = time.perf_counter()
+    result = call()
+    _wait_for(memory_space)
+    return time.perf_counter() - began, result
+
+
+def _wait_for(memory_space: MemorySpace) -> None:
+    if memory_space == "device":
+        import cupy
+
+        cupy.cuda.runtime.deviceSynchronize()
+
+
 def alternately(
     *calls: Callable[[], Any], runs: int, warm: bool = False, before: Callable[[], object] | None = None
 ) -> list[Timed]:
@@ -39,27 +57,20 @@ def alternately(
 
     `before` runs before each call and is not timed; it can free the memory of the previous call.
     """
-    timed = [Timed() for _ in calls]
+    records = [Timed() for _ in calls]
     for run in range(warm, runs + 1):
-        for call, record in zip(calls, timed, strict=True):
+        for call, record in zip(calls, records, strict=True):
             if before is not None:
                 before()
-            began = time.perf_counter()
-            record.result = call()
+            seconds, record.result = timed(call)
             if run:
-                record.seconds.append(time.perf_counter() - began)
-    return timed
+                record.seconds.append(seconds)
+    return records
 
 
 def repeatedly(call: Callable[[], Any], *, runs: int, limit: float) -> list[float]:
     """Return samples of the seconds of a call; see `sampled`."""
-
-    def once() -> float:
-        began = time.perf_counter()
-        call()
-        return time.perf_counter() - began
-
-    return sampled(once, runs=runs, limit=limit)
+    return sampled(lambda: timed(call)[0], runs=runs, limit=limit)
 
 
 def sampled(once: Callable[[], float], *, runs: int, limit: float) -> list[float]:

@@ -49,7 +49,7 @@ def write(benchmark: Any, name: str, about: dict[str, Any], results: list[dict[s
 
 
 def complete(benchmark: Any, row: dict[str, Any]) -> dict[str, Any]:
-    """Add columns that are missing from a row of an earlier run, as empty cells."""
+    """Add the columns that a row lacks, as empty cells."""
     return dict.fromkeys(_tables(benchmark)[row.get("table", "")], "") | row
 
 

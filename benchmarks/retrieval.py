@@ -119,7 +119,7 @@ def _single(n: int, m: int, space: MemorySpace, runs: int) -> Iterator[dict[str,
         try:
             libraries[name] = prepare(edges, n, reset)
         except ModuleNotFoundError as error:
-            yield dict.fromkeys(COLUMNS, "") | known | {"library": name, "note": str(error)}
+            yield known | {"library": name, "note": str(error)}
     distances = check({name: library.ranks(library.query()) for name, library in libraries.items()})
     ranking = graph.rank(alpha=ALPHA, tol=TOL, personalization=query)
     how = {"method": ranking.method, "iterations": ranking.iterations}
@@ -150,7 +150,7 @@ def _few(n: int, m: int, leaving: float, runs: int) -> Iterator[dict[str, Any]]:
         try:
             libraries["igraph"] = _igraph_from_one(edges, n)
         except ModuleNotFoundError as error:
-            yield dict.fromkeys(COLUMNS, "") | {"library": "igraph", "note": str(error)}
+            yield {"library": "igraph", "note": str(error)}
     first = int(source[0])
     distances = check({name: np.asarray(query(first)) for name, query in libraries.items()})
     ranking = graph.rank(personalization=[first], **given)
@@ -374,7 +374,6 @@ ON_DEVICE = {"cuGraph": _cugraph}
 def _row(known: dict[str, Any], other: Timed, own: Timed) -> dict[str, Any]:
     least = min(other.seconds), min(own.seconds)
     return {
-        **dict.fromkeys(COLUMNS, ""),
         **known,
         "library ms": 1e3 * other.median,
         "prplugin ms": 1e3 * own.median,

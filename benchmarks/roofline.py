@@ -52,7 +52,7 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
         if "case" in line:
             yield from _rows_of(line, counted.get((line["graph"], line["case"]), []), copy, reason)
     if failure:
-        yield _row({"note": failure})
+        yield {"note": failure}
 
 
 def _run_workload(before: list[str], arguments: list[str]) -> tuple[list[dict[str, Any]], str]:
@@ -139,12 +139,12 @@ def _rows_of(
         counted = []
     for kernel in dict.fromkeys(launch["kernel"] for launch in launches):
         places = [place for place, launch in enumerate(launches) if launch["kernel"] == kernel]
-        yield _row(
-            {**about, "kernel": kernel, "note": reason}
-            | _summed([launches[place] for place in places], [counted[place] for place in places if counted], copy)
+        known = {**about, "kernel": kernel, "note": reason}
+        yield known | _summed(
+            [launches[place] for place in places], [counted[place] for place in places if counted], copy
         )
     if "reason" in line:
-        yield _row({**about, "note": line["reason"]})
+        yield {**about, "note": line["reason"]}
 
 
 def _summed(launches: list[dict[str, Any]], counted: list[dict[str, Any]], copy: float | None) -> dict[str, Any]:
@@ -189,10 +189,6 @@ def _limiter(profile: dict[str, Any]) -> str:
     limits = {name: profile[name] for name in ncu.LIMITS if name in profile}
     least = min(limits.values(), default=0)
     return ", ".join(name for name, limit in limits.items() if limit == least)
-
-
-def _row(known: dict[str, Any]) -> dict[str, Any]:
-    return dict.fromkeys(COLUMNS, "") | known
 
 
 def figures(results: list[dict[str, Any]]) -> dict[str, Figure]:

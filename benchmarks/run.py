@@ -18,7 +18,7 @@ import gc
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
@@ -31,7 +31,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from benchmarks import report
 from conformance.circumstances import circumstances
 
-__all__ = ["Part", "Row", "run"]
+__all__ = ["Part", "Row", "chosen", "run"]
 
 ROOT = Path(__file__).parents[1]
 CODE = ("prplugin", "benchmarks", "conformance")
@@ -56,6 +56,11 @@ class Part:
     name: str
     rows: Callable[[], Iterable[Row]]
     size: float = 1.0
+
+
+def chosen(parts: list[Part], only: Sequence[str]) -> list[Part]:
+    """Return the parts whose name contains one of the given texts; all without any."""
+    return [part for part in parts if not only or any(text in part.name for text in only)]
 
 
 def run(
@@ -97,8 +102,8 @@ def run(
         for number, part in enumerate(remaining, len(parts) - len(remaining) + 1):
             bar.update(task, description=f"{name}, {number} of {len(parts)}: {part.name}")
             for row in part.rows():
-                results.append({**row, "part": part.name})
-                console.log(report.format_row(benchmark, row), markup=False)
+                results.append({**report.complete(benchmark, row), "part": part.name})
+                console.log(report.format_row(benchmark, results[-1]), markup=False)
                 _save(file, benchmark, about, results, done, finished=False)
             gc.collect()  # release the memory of the part
             done.append(part.name)

@@ -22,7 +22,7 @@ import pandas as pd
 from benchmarks import iterations
 from benchmarks.generate import rmat
 from benchmarks.measure import alternately
-from benchmarks.run import Part
+from benchmarks.run import Part, chosen
 from prplugin.gpu import runtime
 from prplugin.types.arrays import MemorySpace
 
@@ -66,7 +66,7 @@ def parts(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> list[Pa
         for name, make in graphs.items()
         for processor, rows in processors.items()
     ]
-    return [part for part in found if not only or any(word in part.name for word in only)]
+    return chosen(found, only)
 
 
 def _on_the_cpu(name: str, make: Callable[[MemorySpace], Any]) -> Iterator[dict[str, Any]]:
@@ -158,7 +158,6 @@ def _how(ranking: Any) -> dict[str, Any]:
 def _row(known: dict[str, Any], one_by_one: list[float], together: list[float]) -> dict[str, Any]:
     medians = statistics.median(one_by_one), statistics.median(together)
     return {
-        **dict.fromkeys(COLUMNS, ""),
         **known,
         "64 calls ms": medians[0] * 1e3,
         "one call ms": medians[1] * 1e3,

@@ -9,8 +9,8 @@ by a ranking.
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import pandas as pd
 
 import prplugin
 from benchmarks.generate import scattered, uniform
+from benchmarks.measure import timed
 
 __all__ = ["COLUMNS", "KEYS", "rows"]
 
@@ -84,10 +85,4 @@ def _calls(m: int) -> Iterator[tuple[str, list[float]]]:
 
 def _timed(call: Callable[[Any], object], make: Callable[[], Any] = lambda: None) -> list[float]:
     """Return the seconds of a call and its repetitions, each with a new argument that is made before."""
-    seconds = []
-    for _ in range(1 + REPETITIONS):
-        argument = make()
-        began = time.perf_counter()
-        call(argument)
-        seconds.append(time.perf_counter() - began)
-    return seconds
+    return [timed(partial(call, make()))[0] for _ in range(1 + REPETITIONS)]

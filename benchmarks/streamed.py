@@ -26,6 +26,7 @@ import click
 import numpy as np
 
 from benchmarks.generate import rmat, weighted
+from benchmarks.measure import timed
 from benchmarks.run import Part
 from prplugin.gpu import runtime
 from prplugin.graph.problem import Problem
@@ -116,11 +117,8 @@ def _iterations(adjacency: Any, budget: int) -> Iterator[dict[str, Any]]:
                 step()
             stream = pull.chunk_stream
             assert stream is not None
-            before, seconds = stream.bytes_copied, []
-            for _ in range(STEPS):
-                began = time.perf_counter()
-                step()  # returns after its norms have been copied to the host
-                seconds.append(time.perf_counter() - began)
+            before = stream.bytes_copied
+            seconds = [timed(step)[0] for _ in range(STEPS)]  # returns after its norms have been copied to the host
             bytes_per_iteration = (stream.bytes_copied - before) / STEPS
             chunk = max(sum(part.nbytes for part in parts) for parts in zip(*stream.columns, strict=True))
             del stream  # frees its memory before the next type
@@ -184,9 +182,7 @@ def _frame_to_frame(edges: Any, budget: int, has_cudf: bool) -> Iterator[dict[st
         for name, make in frames.items():
             frame = make()
             with _memory_limit(budget):
-                began = time.perf_counter()
-                ranking = prplugin.Graph(frame).rank()
-                seconds = time.perf_counter() - began
+                seconds, ranking = timed(lambda frame=frame: prplugin.Graph(frame).rank())
             del frame
             yield {
                 "frame": name,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from benchmarks.cluster._local import EDGE_FACTOR, Workers, on_gpus
 from benchmarks.generate import rmat
+from benchmarks.measure import timed
 from prplugin.gpu import runtime
 from prplugin.types.arrays import memory_space_of
 
@@ -70,10 +70,8 @@ class _CuGraph:
         graph = _CuGraph._graph(edges)
 
         def run(count: int) -> float:
-            began = time.perf_counter()
-            ranks, _ = _CuGraph._ranked(graph, tol=1e-30, max_iter=count, fail_on_nonconvergence=False)
-            _synchronized(ranks)
-            return time.perf_counter() - began
+            options = {"tol": 1e-30, "max_iter": count, "fail_on_nonconvergence": False}
+            return timed(lambda: _synchronized(_CuGraph._ranked(graph, **options)[0]))[0]
 
         run(steps)
         return [(run(steps + more) - run(steps)) / more for _ in range(runs)]

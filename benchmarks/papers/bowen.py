@@ -50,8 +50,8 @@ from benchmarks.papers import claims, cpu_peers, host_segments, implementations,
 from benchmarks.papers.graphs import BenchmarkGraph, generated
 from benchmarks.papers.plots import sideways
 from benchmarks.papers.rounds import full_run
-from benchmarks.papers.tables import ClaimTest, chosen, merge_absent, row, rows_or_reason, verdicts
-from benchmarks.run import Part, Row
+from benchmarks.papers.tables import ClaimTest, merge_absent, row, rows_or_reason, verdicts
+from benchmarks.run import Part, Row, chosen
 from prplugin.graph.adjacency import Adjacency
 from prplugin.machine import this_machine
 from prplugin.methods.base import Step

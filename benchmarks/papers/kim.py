@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import math
 import statistics
-import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, cached_property, partial
 from itertools import product
@@ -34,20 +33,20 @@ import numpy as np
 
 from benchmarks import iterations
 from benchmarks.generate import uniform
-from benchmarks.measure import sampled
+from benchmarks.measure import sampled, timed
 from benchmarks.papers import claims, cpu_peers, implementations, loops
 from benchmarks.papers.graphs import BenchmarkGraph, generated, real
 from benchmarks.papers.plots import colours, heat, plain
-from benchmarks.papers.tables import ClaimTest, chosen, merge_absent, row, rows_or_reason, verdicts
+from benchmarks.papers.tables import ClaimTest, merge_absent, row, rows_or_reason, verdicts
 from benchmarks.papers.undirected import rows_of_pairs
-from benchmarks.run import Part, Row
+from benchmarks.run import Part, Row, chosen
 from prplugin.errors import MethodUnavailableError
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods.registry import choose, methods
 from prplugin.papers._forms import EdgeCentric, NodeCentric, PaperForm
-from prplugin.types.arrays import synchronize, to_device
+from prplugin.types.arrays import to_device
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, offset_dtype
 
@@ -292,32 +291,52 @@ def _on_the_host(threads: int | None, inputs: Inputs) -> Ran:
     here, available = inputs.here, this_machine().threads
     if threads is not None and threads > available:
         raise MethodUnavailableError(f"this process may use {available} CPU threads")
-    began = time.perf_counter()
-    step = methods()["native"].prepare(Problem(here, implementations.ALPHA), this_machine(), threads=threads)
-    step.start(1 / here.n)
-    for _ in range(ITERATIONS):
-        step()
-    return Ran(0.0, time.perf_counter() - began, step.ranks())
+
+    def run() -> Any:
+        step = methods()["native"].prepare(Problem(here, implementations.ALPHA), this_machine(), threads=threads)
+        step.start(1 / here.n)
+        for _ in range(ITERATIONS):
+            step()
+        return step.ranks()
+
+    return Ran(0.0, *timed(run))
 
 
 def _basic(inputs: Inputs) -> Ran:
     """Run the paper's loop on one thread: CPU_basic."""
     n, alpha = inputs.here.n, implementations.ALPHA
     arrays = inputs.basic
-    began = time.perf_counter()
-    scores, updated = np.full(n, 1 / n, np.float32), np.empty(n, np.float32)
-    for _ in range(ITERATIONS):
-        loops.update(*arrays, scores, updated, (1 - alpha) / n, alpha, 0.0, False)
-        scores, updated = updated, scores
-    return Ran(0.0, time.perf_counter() - began, scores)
+
+    def run() -> Any:
+        scores, updated = np.full(n, 1 / n, np.float32), np.empty(n, np.float32)
+        for _ in range(ITERATIONS):
+            loops.update(*arrays, scores, updated, (1 - alpha) / n, alpha, 0.0, False)
+            scores, updated = updated, scores
+        return scores
+
+    return Ran(0.0, *timed(run))
 
 
 def _sparse_loop(inputs: Inputs) -> Ran:
-    began = time.perf_counter()
-    step = implementations.SparseLoop(inputs.in_edges.offsets, inputs.in_edges.indices, inputs.out_weight)
+    arrays = inputs.in_edges.offsets, inputs.in_edges.indices, inputs.out_weight
+    return Ran(0.0, *timed(partial(_ranks_of_sparse_loop, arrays)))
+
+
+def _ranks_of_sparse_loop(arrays: Sequence[Any]) -> Any:
+    step = implementations.SparseLoop(*arrays)
     for _ in range(ITERATIONS):
         step()
-    return Ran(0.0, time.perf_counter() - began, step.ranks)
+    return step.ranks
+
+
+def _with_transfers(
+    send: Callable[[], Any], run: Callable[[Any], Any], receive: Callable[[Any], Any], *about: Any
+) -> Ran:
+    """Time the transfer to the GPU, the iterations, and the transfer of the ranks to the host."""
+    sending, there = timed(send, "device")
+    running, found = timed(partial(run, there), "device")
+    receiving, ranks = timed(partial(receive, found))
+    return Ran(sending + receiving, running, ranks, *about)
 
 
 def _adjacency(inputs: Inputs, what: str, arrays: Sequence[Any]) -> Adjacency:
@@ -350,16 +369,11 @@ def _on_the_gpu(name: str, inputs: Inputs, *, page_locked: bool = False) -> Ran:
         *arrays, room = inputs.page_locked(name)
         copy = _from_page_locked
     run = _in_paper_form if name in (NODE_PAPER, EDGE_PAPER) else _by_this_library
-    began = time.perf_counter()
-    there = list(map(copy, arrays))
-    synchronize("device")
-    sent = time.perf_counter()
-    ranks, note = run(name, inputs, there)
-    synchronize("device")
-    done = time.perf_counter()
-    ranks = ranks.get(out=room)
-    megabytes = sum(int(array.nbytes) for array in arrays) / 1e6
-    return Ran(sent - began + time.perf_counter() - done, done - sent, ranks, note, megabytes)
+    ran = _with_transfers(
+        lambda: list(map(copy, arrays)), partial(run, name, inputs), lambda found: (found[0].get(out=room), found[1])
+    )
+    ranks, note = ran.ranks
+    return ran._replace(ranks=ranks, note=note, megabytes=sum(int(array.nbytes) for array in arrays) / 1e6)
 
 
 def _by_this_library(name: str, inputs: Inputs, there: list[Any]) -> tuple[Any, str]:
@@ -396,17 +410,10 @@ def _in_paper_form(name: str, inputs: Inputs, there: list[Any]) -> tuple[Any, st
 
 def _cusparse(inputs: Inputs) -> Ran:
     implementations.require_gpu()
-    began = time.perf_counter()
-    sources, offsets, out_weight = map(to_device, inputs.arrays(SPARSE))
-    synchronize("device")
-    sent = time.perf_counter()
-    step = implementations.SparseLoop(offsets, sources, out_weight)
-    for _ in range(ITERATIONS):
-        step()
-    synchronize("device")
-    done = time.perf_counter()
-    ranks = step.ranks.get()
-    return Ran(sent - began + time.perf_counter() - done, done - sent, ranks)
+    sources, offsets, out_weight = inputs.arrays(SPARSE)
+    return _with_transfers(
+        lambda: list(map(to_device, (offsets, sources, out_weight))), _ranks_of_sparse_loop, lambda ranks: ranks.get()
+    )
 
 
 def _cugraph(inputs: Inputs) -> Ran:
@@ -415,17 +422,17 @@ def _cugraph(inputs: Inputs) -> Ran:
     import cudf  # lazy import; a dependency of cuGraph
     import cugraph
 
-    began = time.perf_counter()
-    frame = cudf.DataFrame({"src": here.edges.source, "dst": here.edges.destination})
-    synchronize("device")
-    sent = time.perf_counter()
-    graph = iterations.cugraph_graph(frame)
-    found = cugraph.pagerank(graph, tol=1e-30, max_iter=ITERATIONS, fail_on_nonconvergence=False)[0]
-    synchronize("device")
-    done = time.perf_counter()
-    found["pagerank"].to_numpy()
-    note = "includes building its graph; vertices without edges are not in it"
-    return Ran(sent - began + time.perf_counter() - done, done - sent, None, note)
+    def run(frame: Any) -> Any:
+        graph = iterations.cugraph_graph(frame)
+        return cugraph.pagerank(graph, tol=1e-30, max_iter=ITERATIONS, fail_on_nonconvergence=False)[0]
+
+    ran = _with_transfers(
+        lambda: cudf.DataFrame({"src": here.edges.source, "dst": here.edges.destination}),
+        run,
+        lambda found: found["pagerank"].to_numpy(),
+        "includes building its graph; vertices without edges are not in it",
+    )
+    return ran._replace(ranks=None)
 
 
 IMPLEMENTATIONS: dict[str, Callable[[Inputs], Ran]] = {

@@ -19,7 +19,6 @@ users is generated.
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
@@ -28,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.generate import retweets, web
-from benchmarks.measure import repeatedly
+from benchmarks.measure import repeatedly, timed
 from benchmarks.memory import require
 from benchmarks.papers import claims, cpu_peers, implementations, loops
 from benchmarks.papers.google import BlasRounds, GpuRounds, HostRounds, google_matrix
@@ -170,9 +169,7 @@ def _whole_runs(rounds: int, here: Callable[[], Any], there: Callable[[], Any]) 
     matrix = here()
     ranks = np.empty(len(matrix), np.float32)
     loops.power_method(np.ones((1, 1), np.float32), np.ones(1, np.float32), 1, TOL, optimized=False)  # compiles
-    began = time.perf_counter()
-    count = loops.power_method(matrix, ranks, rounds, TOL, optimized=False)
-    seconds = time.perf_counter() - began
+    seconds, count = timed(partial(loops.power_method, matrix, ranks, rounds, TOL, optimized=False))
     found: Row = {"unoptimized run s": seconds, "unoptimized ms": 1e3 * seconds / count}
     for got in rows_or_reason({}, lambda: [_run_of_the_kernel(rounds, there(), ranks)]):
         found |= {column: value for column, value in got.items() if column != "note"}  # a column before has the reason
@@ -181,11 +178,13 @@ def _whole_runs(rounds: int, here: Callable[[], Any], there: Callable[[], Any]) 
 
 def _run_of_the_kernel(rounds: int, matrix: Any, expected: Any) -> Row:
     run = GpuRounds(matrix, BLOCK_THREADS)
-    began = time.perf_counter()
-    for _ in range(rounds):
-        if run() < TOL:
-            break
-    seconds = time.perf_counter() - began
+
+    def whole() -> None:
+        for _ in range(rounds):
+            if run() < TOL:
+                break
+
+    seconds, _ = timed(whole)
     highest = [np.argsort(-to_host(ranks), kind="stable")[:3].tolist() for ranks in (run.ranks, expected)]
     return {"paper's kernel run s": seconds, "same first three": "yes" if highest[0] == highest[1] else "no"}
 

@@ -5,19 +5,14 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from benchmarks.papers.claims import Claim
 from benchmarks.report import format_value
-from benchmarks.run import Part, Row
+from benchmarks.run import Row
 
-__all__ = ["ClaimTest", "chosen", "grade", "merge_absent", "row", "rows_or_reason", "verdicts"]
-
-
-def chosen(parts: list[Part], only: Sequence[str]) -> list[Part]:
-    """Return the parts whose name contains one of the given texts; all without any."""
-    return [part for part in parts if not only or any(text in part.name for text in only)]
+__all__ = ["ClaimTest", "grade", "merge_absent", "row", "rows_or_reason", "verdicts"]
 
 
 def row(table: str, columns: tuple[str, ...], known: Row) -> Row:

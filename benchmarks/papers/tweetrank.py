@@ -62,7 +62,7 @@ def _generated(name: str, n: int, m: int, make: Callable[..., Any]) -> Benchmark
 
 def _versions(network: BenchmarkGraph) -> Iterator[Row]:
     adjacency = network.adjacency().on("host")
-    about = dict.fromkeys(COLUMNS, "") | {"network": network.name, "vertices": adjacency.n, "edges": adjacency.m}
+    about = {"network": network.name, "vertices": adjacency.n, "edges": adjacency.m}
     for version in (PAPER, NORMALIZED, FLOAT64):
         yield from rows_or_reason(about | {"version": version}, partial(_rounds, adjacency, about, version))
 

@@ -34,8 +34,8 @@ from benchmarks.measure import repeatedly, sampled
 from benchmarks.papers import claims, cpu_peers, ell, implementations, scan
 from benchmarks.papers.graphs import BenchmarkGraph, generated, real
 from benchmarks.papers.plots import heat, sideways
-from benchmarks.papers.tables import ClaimTest, chosen, merge_absent, row, rows_or_reason, verdicts
-from benchmarks.run import Part, Row
+from benchmarks.papers.tables import ClaimTest, merge_absent, row, rows_or_reason, verdicts
+from benchmarks.run import Part, Row, chosen
 from prplugin.graph.adjacency import Adjacency
 from prplugin.methods.engines import gpu_pull
 from prplugin.papers._forms import Spmv

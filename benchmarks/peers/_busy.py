@@ -5,11 +5,12 @@ from __future__ import annotations
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
+from benchmarks.measure import timed
 from benchmarks.peers._fit import Fitted, PreparedCase
 from benchmarks.peers._times import runs_of
 from prplugin.machine import this_machine
@@ -49,9 +50,8 @@ def row(prepared: PreparedCase, fitted: Fitted, asked: float) -> dict[str, Any]:
 
 
 def _seconds(prepared: PreparedCase, fitted: Fitted, asked: float) -> float:
-    began = time.perf_counter()
-    fitted.library.frame_to_frame(prepared.frame, prepared.case.alpha, fitted.fits[asked].tol)
-    return time.perf_counter() - began
+    alpha, tol = prepared.case.alpha, fitted.fits[asked].tol
+    return timed(partial(fitted.library.frame_to_frame, prepared.frame, alpha, tol))[0]
 
 
 @contextmanager

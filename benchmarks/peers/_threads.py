@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import statistics
-import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
 
-from benchmarks.measure import run_in_process
+from benchmarks.measure import run_in_process, timed
 from benchmarks.peers._fit import Fitted, PreparedCase
 from benchmarks.peers._libraries import ours, peer
 from benchmarks.peers._times import runs_of
@@ -31,8 +31,8 @@ import json, os, sys
 name, path, alpha, tol, threads = json.loads(sys.argv[1])
 if hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
-from benchmarks.peers._threads import timed
-print(json.dumps(timed(name, path, alpha, tol, threads)))
+from benchmarks.peers._threads import seconds_of_calls
+print(json.dumps(seconds_of_calls(name, path, alpha, tol, threads)))
 """
 
 
@@ -60,17 +60,15 @@ def rows(prepared: PreparedCase, own: Fitted, theirs: Fitted, asked: float) -> I
 
 
 def _confined(*words: Any) -> list[float]:
-    """Call `timed` in a process that is restricted to as many cores as threads."""
+    """Call `seconds_of_calls` in a process that is restricted to as many cores as threads."""
     return run_in_process(SCRIPT, json.dumps(words), **dict.fromkeys(COUNTED_BY, str(words[-1])))
 
 
-def timed(name: str, path: str, alpha: float, tol: float, threads: int) -> list[float]:
+def seconds_of_calls(name: str, path: str, alpha: float, tol: float, threads: int) -> list[float]:
     """Return the seconds of calls in this process, without the first."""
     library = ours(threads=threads) if name == "ours" else peer(name)
     edges = pd.read_parquet(path)
     seconds: list[float] = []
     while not seconds or len(seconds) <= runs_of(seconds[0]):
-        began = time.perf_counter()
-        library.frame_to_frame(edges, alpha, tol)
-        seconds.append(time.perf_counter() - began)
+        seconds.append(timed(partial(library.frame_to_frame, edges, alpha, tol))[0])
     return seconds[1:]

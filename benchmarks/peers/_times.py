@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from benchmarks.measure import Timed, alternately
+from benchmarks.measure import Timed, alternately, timed
 from benchmarks.peers._cases import FRAME_TO_FRAME
 from benchmarks.peers._fit import Fitted, PreparedCase
 from prplugin.machine import this_machine
@@ -70,10 +69,7 @@ def _call(prepared: PreparedCase, fitted: Fitted, asked: float, what: str) -> Ca
 
 
 def _in_turn(theirs: Callable[[], object], ours: Callable[[], object]) -> list[Timed]:
-    began = time.perf_counter()
-    theirs()
-    took = time.perf_counter() - began
+    took, _ = timed(theirs)
     if took > LIMIT:
         return [Timed([took]), *alternately(ours, runs=runs_of(0))]
-    ours()
-    return alternately(theirs, ours, runs=runs_of(time.perf_counter() - began), warm=True)
+    return alternately(theirs, ours, runs=runs_of(took + timed(ours)[0]), warm=True)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from benchmarks import ncu, roofline, traffic
+from benchmarks.report import complete
 from benchmarks.roofline_workload import Case, Trace, report
 
 LOG = """\
@@ -175,7 +176,7 @@ def rows_with(monkeypatch, *, log=LOG, profiled=PROFILED_LINES, program="ncu", f
 
     monkeypatch.setattr(roofline, "_run_workload", run_child)
     monkeypatch.setattr(ncu, "find", lambda: program)
-    return list(roofline.rows(None, quick=False))
+    return [complete(roofline, row) for row in roofline.rows(None, quick=False)]
 
 
 def test_rows_combine_times_required_bytes_and_counters(monkeypatch):
