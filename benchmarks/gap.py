@@ -146,7 +146,7 @@ def _distinct_pairs(kind: str, scale: int, place: MemorySpace) -> Any:
 
 
 def write_serialized(graph: prplugin.Graph, file: Path) -> None:
-    """Write an undirected graph as GAP's .sg: see `prplugin.io.gap`."""
+    """Write an undirected graph as GAP's .sg: see `prplugin.io.adjacency`."""
     offsets, indices, _ = graph.csr()
     n = offsets.size - 1
     rows = scipy.sparse.csr_array((np.empty(indices.size, np.int8), indices, offsets), shape=(n, n), copy=True)

@@ -3,15 +3,15 @@
 "bytes per edge" counts the packed edges and the table of their pieces; plain edges take 4, and 8 per vertex. "plain"
 and "packed" are an iteration, in turn on the same threads; "ratio" is that of the medians. The last graphs are as
 `python -m benchmarks crawl` has them, of 35 edges per vertex, three quarters of them local, generated in pieces and
-packed as they come, so that no more than a few pieces are ever unpacked; "packing s" has the generation. They are
-saved, and another process, whose address space is limited to "limit GB", loads and ranks them: "ranking s" has the
-checks of the file, "peak GB" is its largest resident set, the mapped file included.
+packed as they come, so that no more than a few pieces are ever unpacked; "packing s" has the generation, "peak GB
+packing" is the largest resident set. They are saved, and another process loads and ranks them: "ranking s" has the
+checks of the file, "peak GB" is its largest resident set, the mapped file included. The address space of both processes
+is limited to "limit GB".
 """
 
 from __future__ import annotations
 
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ __all__ = ["COLUMNS", "rows"]
 
 COLUMNS = (
     "graph", "threads", "vertices", "edges", "bytes per edge", "packing s", "plain ms", "packed ms", "ratio",
-    "limit GB", "ranking s", "iterations", "peak GB", "error bound",
+    "limit GB", "peak GB packing", "ranking s", "iterations", "peak GB", "error bound",
 )  # fmt: skip
 
 STEP = 1 << 16
@@ -51,12 +52,12 @@ STEP = 1 << 16
 
 RUNS, STEPS = 9, 5
 
-LIMIT = 16e9
+LARGEST, LIMIT = 1_050_000_000, 16_000_000_000
+"""Edges of the largest graph, about, and bytes of memory of a laptop."""
 
 # The `ru_maxrss` of a new process is at least that of its parent, so its own peak is read from /proc.
 RANK = r"""
-import json, re, resource, sys, time
-resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]),) * 2)
+import json, re, sys, time
 began = time.perf_counter()
 import prplugin
 ranking = prplugin.Graph.load(sys.argv[1]).rank(top=10)
@@ -68,7 +69,7 @@ print(json.dumps({
 
 
 def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
-    """Yield a row per graph; PRPLUGIN_MAPPED_EDGES is the number of edges of the largest."""
+    """Yield a row per graph."""
     threads = this_machine().threads
     graphs: dict[str, Callable[[], prplugin.Graph]] = {}
     if data is not None and (crawl := data / "webgraph" / "cnr-2000.graph").exists():
@@ -82,11 +83,7 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
     yield {"graph": "crawl", "threads": threads, **_compared(plain, threads), "packing s": seconds}
     del adjacency, plain
     if not quick:
-        yield {
-            "graph": "crawl",
-            "threads": threads,
-            **_ranked(int(os.environ.get("PRPLUGIN_MAPPED_EDGES", "300_000_000")), threads),
-        }
+        yield {"graph": "crawl", "threads": threads, **_ranked(threads)}
 
 
 def _compared(adjacency: Adjacency, threads: int) -> dict[str, Any]:
@@ -108,9 +105,10 @@ def _compared(adjacency: Adjacency, threads: int) -> dict[str, Any]:
     return row | {"ratio": row["packed ms"] / row["plain ms"]}
 
 
-def _ranked(edges: int, threads: int) -> dict[str, Any]:
-    """Rank a generated graph from a file in another process, of limited memory."""
-    adjacency, seconds = packed_crawl(edges, threads)
+def _ranked(threads: int) -> dict[str, Any]:
+    """Pack the largest graph, and rank it from a file in another process, both in limited memory."""
+    resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT))
+    adjacency, seconds = packed_crawl(LARGEST, threads)
     row = _described(adjacency, seconds)
     row["peak GB packing"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
     graph = LocalGraph(adjacency, numbered(adjacency.n), "", time.perf_counter(), lasting=True)
@@ -121,7 +119,7 @@ def _ranked(edges: int, threads: int) -> dict[str, Any]:
         (timed,) = alternately(partial(step.repeat, -1.0, 1), runs=3)
         row["packed ms"] = 1e3 * timed.median
         del step, graph, adjacency
-        command = [sys.executable, "-c", RANK, f"{folder}/graph", str(int(LIMIT))]
+        command = [sys.executable, "-c", RANK, f"{folder}/graph"]
         found = subprocess.run(command, capture_output=True, check=False, text=True)
         if found.returncode:
             raise RuntimeError(found.stderr)
@@ -144,11 +142,11 @@ def packed_crawl(edges: int, threads: int) -> tuple[Adjacency, float]:
         nonlocal m
         with ThreadPoolExecutor(threads) as pool:
             firsts, ahead = iter(range(0, n, STEP)), list[Future[tuple[Any, Any]]]()
-            ahead += [pool.submit(piece, first, n) for first, _ in zip(firsts, range(2 * threads), strict=False)]
+            ahead += [pool.submit(piece, first, n) for first in islice(firsts, 2 * threads)]
             begin = 0
             while ahead:
                 offsets, sources = ahead.pop(0).result()
-                ahead += [pool.submit(piece, first, n) for first, _ in zip(firsts, range(1), strict=False)]
+                ahead += [pool.submit(piece, first, n) for first in islice(firsts, 1)]
                 add_degrees(sources, out_degrees)
                 m += sources.size
                 yield Rows(offsets, sources, None, first=begin, vertices=n)

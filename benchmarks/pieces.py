@@ -4,15 +4,18 @@
 rows, ids of int64 scattered over 62 bits. "files": a folder of Parquet files (int64 ids of the same kind of graph,
 Snappy, row groups of 4 million rows). Where the edges fit in one frame, prplugin may use 24 bytes of memory per edge,
 so that they are packed nevertheless. "read s" is the time of reading the files once with cuDF, one file at a time.
-"seconds" is from the frames or files to ranks, by `pagerank`; "build s" to the graph. "bytes per edge" is the peak of
-RMM's allocations beside the frames, over the edges. "residual" is ||G x - x|| in L1 of the ranks x, in float64 by plain
-CuPy, from the same frames.
+"seconds" is from the frames or files to ranks, by `pagerank`; "build s" to the graph. "peak GB" is that of RMM's
+allocations beside the frames in the call, of which the packed edges take "packed GB", and the vectors of the ranking
+"vectors GB" by `prplugin.graph.memory`. "piece GB" are the edges that are read at a time, as their frame has them: a
+frame, or `prplugin.frames.pieces.PART` edges of files. "host GB" is by how much the resident set of the process grew at
+most in the call. "residual" is ||G x - x|| in L1 of the ranks x, in float64 by plain CuPy, from the same frames.
 """
 
 from __future__ import annotations
 
 import gc
 import os
+import re
 import tempfile
 from collections import deque
 from collections.abc import Iterator
@@ -31,13 +34,16 @@ from benchmarks.measure import timed
 from benchmarks.run import Part
 from prplugin.frames import pieces as reader
 from prplugin.gpu import runtime
+from prplugin.graph.memory import Counts, footprint
+from prplugin.methods import packed
 from prplugin.types.edges import MAX_NARROW
 
 __all__ = ["COLUMNS", "parts"]
 
 COLUMNS = (
     "edges in", "ids", "edges", "vertices", "read s", "seconds", "build s", "edges per second to the graph", "method",
-    "iterations", "packed bytes per edge", "bytes per edge", "error bound", "residual",
+    "iterations", "packed bytes per edge", "peak GB", "packed GB", "vectors GB", "piece GB", "host GB", "error bound",
+    "residual",
 )  # fmt: skip
 
 DRAWN = 1 << 27
@@ -55,6 +61,9 @@ def parts(data: Path | None, quick: bool) -> list[Part]:
     """Return one part per kind of source."""
     if reason := runtime.unavailable_reason():
         raise click.ClickException(f"this benchmark cannot run here: {reason}")
+    import rmm
+
+    rmm.mr.set_current_device_resource(rmm.mr.CudaAsyncMemoryResource())
     divisor = QUICK if quick else 1
     rows, file_rows = MAX_NARROW // divisor, FILE_ROWS // divisor
     return [
@@ -83,17 +92,11 @@ def _frames(rows: int, count: int, ids: str) -> Iterator[Any]:
 
 
 def _of_frames(rows: int, ids: str, divisor: int) -> Iterator[dict[str, Any]]:
-    import rmm
-
-    memory = rmm.mr.StatisticsResourceAdaptor(rmm.mr.CudaAsyncMemoryResource())
-    rmm.mr.set_current_device_resource(memory)
     frames = list(_frames(rows, 2, ids))
-    _free_memory()
-    before = memory.allocation_counts.current_bytes
     with _memory_for(2 * rows, divisor):
-        row, ranks = _ranked(frames, {"edges in": f"2 frames of {rows:,} rows", "ids": ids})
-    peak = memory.allocation_counts.peak_bytes - before
-    yield {**row, "bytes per edge": peak / row["edges"], "residual": residual(frames, ranks)}
+        about = {"edges in": f"2 frames of {rows:,} rows", "ids": ids, "piece GB": frames[0].memory_usage().sum() / 1e9}
+        row, ranks = _ranked(frames, about)
+    yield {**row, "residual": residual(frames, ranks)}
 
 
 def _of_files(rows: int, divisor: int) -> Iterator[dict[str, Any]]:
@@ -107,7 +110,13 @@ def _of_files(rows: int, divisor: int) -> Iterator[dict[str, Any]]:
         files = [f"{folder}/{number}.parquet" for number in range(FILES)]
         read, _ = timed(lambda: deque(map(cudf.read_parquet, files), maxlen=0))  # keeps none
         with _memory_for(FILES * rows, divisor):
-            row, ranks = _ranked(folder, {"edges in": f"{FILES} files", "ids": "int64", "read s": read})
+            about = {
+                "edges in": f"{FILES} files",
+                "ids": "int64",
+                "read s": read,
+                "piece GB": 16 * min(reader.PART, rows) / 1e9,
+            }
+            row, ranks = _ranked(folder, about)
         frames = [cudf.read_parquet(file) for file in files]
         yield {**row, "residual": residual(frames, cudf.from_pandas(ranks))}
 
@@ -121,9 +130,16 @@ def _memory_for(rows: int, divisor: int) -> Iterator[None]:
 
 
 def _ranked(source: Any, about: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+    import rmm
+
     prplugin.pagerank(source, top=1)  # compiles the kernels
     _free_memory()
+    memory = rmm.mr.StatisticsResourceAdaptor(rmm.mr.get_current_device_resource())
+    rmm.mr.set_current_device_resource(memory)
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak of the resident set
+    resident = _resident("VmRSS")
     seconds, ranks = timed(partial(prplugin.pagerank, source))
+    host, device = _resident("VmHWM") - resident, memory.allocation_counts.peak_bytes
     _free_memory()
     built, graph = timed(partial(prplugin.Graph, source))
     ranking = graph.rank()
@@ -138,8 +154,19 @@ def _ranked(source: Any, about: dict[str, Any]) -> tuple[dict[str, Any], Any]:
         "method": ranking.method,
         "iterations": ranking.iterations,
         "packed bytes per edge": edges.nbytes / edges.m,
+        "peak GB": device / 1e9,
+        "packed GB": edges.nbytes / 1e9,
+        "vectors GB": footprint(packed.memory, Counts.of(graph._graph.adjacency), 8, many=True).device.held / 1e9,
+        "host GB": host / 1e9,
         "error bound": ranking.error_bound,
     }, ranks
+
+
+def _resident(what: str) -> int:
+    """Return the present or the largest resident set of this process in bytes."""
+    found = re.search(rf"{what}:\s+(\d+)", Path("/proc/self/status").read_text())
+    assert found
+    return 1024 * int(found[1])
 
 
 def residual(frames: list[Any], ranks: Any) -> float:

@@ -109,7 +109,7 @@ def _iterations(adjacency: Any, budget: int) -> Iterator[dict[str, Any]]:
     with _memory_limit(budget), runtime.device_allocation("device"):
         problem = Problem(adjacency, 0.85)
         pull = streamed.StreamedPull(adjacency, chunk_bytes=streamed.chunk_bytes_for(problem))
-        step = PackedStep(problem, pull, pull.out_weight)
+        step = PackedStep(problem, pull)
         for dtype in ("float32", "float64"):
             step.set_contribution_dtype(dtype)
             step.start(1.0 / adjacency.n)

@@ -15,7 +15,7 @@ from prplugin.calls import explain_unknown_arguments
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, counted, full_name
 from prplugin.folders import is_saved
 from prplugin.frames import FIRST_ADAPTERS, LAST_ADAPTERS, FrameAdapter, adapter_for, dask, unsupported
-from prplugin.frames.device_files import IN_PANDAS, reading_to
+from prplugin.frames.device_files import reading_to
 from prplugin.frames.lists import FRAMES
 from prplugin.local import LocalGraph
 from prplugin.methods.registry import methods
@@ -146,8 +146,7 @@ def of_file(
             arguments["vertices"] = how.vertices
         arguments["directed"] &= how.directed
         options = EdgeOptions(**arguments, duplicates=how.duplicates)
-        adapter = IN_PANDAS if is_a(file.frame, "cudf", "DataFrame") else adapter_for(file.frame)
-        unused_weight = file.columns.unused_weight
+        unused_weight, adapter = file.columns.unused_weight, adapter_for(file.frame)
         return LocalGraph.read(file.frame, options, adapter, lasting=lasting, unused_weight=unused_weight)
     if how.vertices is not None:
         raise InvalidOptionError(f"{os.fspath(path)} names all vertices itself: omit vertices=.")

@@ -37,7 +37,7 @@ from prplugin.methods.registry import ChoiceCache, choose, choose_batch, compile
 from prplugin.options import EdgeOptions, GivenByVertex, Options, check_certified, proves
 from prplugin.progress import Watch
 from prplugin.queries import SeedRanks, order_proof
-from prplugin.result.ranking import Ranking, Rankings, require_converged
+from prplugin.result.ranking import Ranking, Rankings, not_converged
 from prplugin.result.selection import remaining
 from prplugin.solver.batch import batches
 from prplugin.solver.solve import solve_by
@@ -57,7 +57,7 @@ from prplugin.types.arrays import (
 )
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Floats, Integers
-from prplugin.types.history import Considered, History
+from prplugin.types.records import Considered, History
 
 STAGES = "frame read, ids factorized", "method chosen, edges arranged", "iterations"
 """Names of the stages of a ranking, in order."""
@@ -177,7 +177,7 @@ class LocalGraph:
 
         began = time.perf_counter()
         matrix = matrices.read_matrix(offsets, indices, weights)
-        with _allocating(memory_space_of(matrix.offsets), gpu_of(matrix.offsets)):
+        with runtime.device_allocation(memory_space_of(matrix.offsets), gpu_of(matrix.offsets)):
             return cls(*matrices.adjacency(matrix, vertices), matrix.names[2], began, lasting=True)
 
     @property
@@ -213,7 +213,8 @@ class LocalGraph:
         explanation = "An update holds the old and the new edges at the same time. Nothing was changed."
         with self._access.updating(), explain_oom(lambda: explanation), self._allocating():
             self._checked()
-            self.__dict__.pop("_queries", None)
+            if "_queries" in vars(self):
+                self._queries.forget_edges()
             self._changing.update(add, remove)
             self._timings.clear()
             self._cheapest.clear()
@@ -244,23 +245,21 @@ class LocalGraph:
         how, times = self._changing.schema, {}
         with self._access.reading():
             n, chosen, edges = self.n, self.estimate().chosen, counted(self.m, "directed edge")
-            if not how.directed and not self.adjacency.packed_only:  # a self-loop has no reverse edge
+            packed = self._changing.adjacency.edges
+            if not how.directed and not (packed.packed_only or packed.packed_rows):  # a self-loop has no reverse edge
                 known = self.adjacency.edges
                 edges = counted((self.m + int((known.source == known.destination).sum())) // 2, "undirected edge")
         if how.time is not None:
             limits = {"half-life": how.half_life, "window": how.window}
             given = [f"{name} {value}" for name, value in limits.items() if value is not None]
             times["times"] = f"column {how.time!r}, {', '.join(given)}"
-        return (
-            n,
-            edges,
-            {
-                "weights": self.weights_label if self._weighted and how.weight is not None else "every edge counts 1",
-                **times,
-                "edges are in": SPACE[self.memory_space],
-                "auto takes": "no method: none can run here" if chosen is None else chosen.method,
-            },
-        )
+        facts = {
+            "weights": self.weights_label if self._weighted and how.weight is not None else "every edge counts 1",
+            **times,
+            "edges are in": SPACE[self.memory_space],
+            "auto takes": "no method: none can run here" if chosen is None else chosen.method,
+        }
+        return n, edges, facts
 
     def rank(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
         """Compute one ranking, or one per seed; raise `NotConvergedError` if it did not converge."""
@@ -268,7 +267,10 @@ class LocalGraph:
         rank = self._rank_one if given.seeds is None else self._rank_many
         with self._access.reading(ranking=True):
             self._checked()
-            return require_converged(rank(options, given, watch), options)
+            ranking = rank(options, given, watch)
+        if not ranking.converged and options.tol > 0:
+            raise not_converged(ranking, options)
+        return ranking
 
     def _rank_one(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
         began, machine, n = time.perf_counter(), this_machine(), self._changing.state.edges.n
@@ -278,7 +280,9 @@ class LocalGraph:
             entries = self._vertices.read_teleports(given) if pushes or isinstance(given.exclude, str) else None
             v = self._vector(given, "personalization") if entries is None else None
             w, start = self._vector(given, "dangling"), self._vector(given, "nstart")
-            among, excluded = self._vertices.read_selection(given, entries and entries[0], self.memory_space)
+            among = excluded = None
+            if given.among is not None or given.exclude is not None:
+                among, excluded = self._vertices.read_selection(given, entries and entries[0], self.memory_space)
             watch.stage("edges")
             local = None
             if entries is not None and w is None and start is None:
@@ -301,6 +305,8 @@ class LocalGraph:
                     method = fastest(problem, machine, options, self._timings)
                 else:
                     method = choose(options.method, adjacency, machine, options.method_options, self._cheapest)
+                if method.name != "packed":
+                    adjacency.packed = None  # frees its memory
         if isinstance(begin, Pushed):
             name, ranks, outcome = "push", options.requested(begin.ranks), begin.outcome
             considered = (Considered(name, None, "the ranks have changed little since the last ranking"),)
@@ -309,7 +315,7 @@ class LocalGraph:
         else:
             name, memory_space = method.name, "device" if method.runs_on == "gpu" else adjacency.memory_space
             planned = partial(describe_method_memory, adjacency, name, machine)
-            with explain_oom(planned), _allocating(memory_space, adjacency.gpu):
+            with explain_oom(planned), _allocating(memory_space, adjacency):
                 order = order_proof(adjacency, self._vertices, given, options, selected) if options.certified else None
                 ranks, outcome = solve_by(
                     method, problem, options, machine, watch, begin.ranks, closer=begin.tol, order=order
@@ -346,10 +352,11 @@ class LocalGraph:
             adjacency = self.adjacency
             with self._allocating():
                 method = choose_batch(options.method, adjacency, machine, options.method_options, left.size)
+            adjacency.packed = None  # frees its memory
             name = method.name
             memory_space: MemorySpace = "device" if method.runs_on == "gpu" else adjacency.memory_space
             planned = partial(describe_seeds_memory, seeds.count, adjacency.n)
-            with explain_oom(planned), _allocating(memory_space, adjacency.gpu):
+            with explain_oom(planned), _allocating(memory_space, adjacency):
                 problem = Problem(adjacency, options.alpha, None, w)
                 for batch in batches(method, problem, found.to_rank(left), start, options, machine, watch.iterations):
                     left = found.keep(left, batch, adjacency.memory_space)
@@ -405,7 +412,7 @@ class LocalGraph:
         )  # fmt: skip
 
     def _allocating(self, *, wait: bool = True) -> AbstractContextManager[None]:
-        return _allocating(self.memory_space, self._changing.state.edges.gpu, wait=wait)
+        return _allocating(self.memory_space, self._changing.state.edges, wait=wait)
 
     def _vector(self, given: GivenByVertex, what: str) -> Floats | None:
         """Return a distribution given by vertex as n float64 with sum 1, or None."""
@@ -439,6 +446,10 @@ class LocalGraph:
         )  # fmt: skip
 
 
-def _allocating(memory_space: MemorySpace, gpu: object = None, *, wait: bool = True) -> AbstractContextManager[None]:
-    """Return `prplugin.gpu.runtime.device_allocation` for device memory; on the host a context manager of no effect."""
-    return nullcontext() if memory_space == "host" else runtime.device_allocation(memory_space, gpu, wait=wait)
+def _allocating(
+    memory_space: MemorySpace, edges: Adjacency | HostEdges | DeviceEdges | None = None, *, wait: bool = True
+) -> AbstractContextManager[None]:
+    """Return a context manager that allocates on the GPU of the edges, or that has no effect on the host."""
+    if memory_space == "host":
+        return nullcontext()
+    return runtime.device_allocation(memory_space, None if edges is None else edges.gpu, wait=wait)

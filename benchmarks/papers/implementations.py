@@ -117,7 +117,7 @@ def _streamed(adjacency: Adjacency) -> tuple[list[float], str]:
     problem = Problem(adjacency, ALPHA).on("host")
     chunk_bytes = -(-packed_bytes(problem.adjacency) // CHUNKS)
     pull = streaming.StreamedPull(problem.adjacency, chunk_bytes=chunk_bytes)
-    step = PackedStep(problem, pull, pull.out_weight)
+    step = PackedStep(problem, pull)
     samples = iteration(step, adjacency.n)
     stream = pull.chunk_stream
     assert stream is not None
@@ -131,7 +131,7 @@ def _streamed(adjacency: Adjacency) -> tuple[list[float], str]:
 def packed_bytes(adjacency: Adjacency) -> int:
     """Return the bytes of a host graph's edges as `streamed` packs them, without normalized weights."""
     threads = this_machine().threads
-    rows = packed.choose_order(packed.Rows(*adjacency.csc), threads)
+    rows = packed.Rows(*adjacency.csc).in_packing_order()
     return sum(int(part.data.nbytes) for part in packed.packed(rows, threads))
 
 

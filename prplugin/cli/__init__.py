@@ -10,7 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -297,7 +297,8 @@ def _load(
         return None, prplugin.Graph._of(load(path, in_pandas=True)), began
     with watching(not quiet) as watch:
         try:
-            file = read_edges(path, list(source) or None, list(destination) or None, packed=packed, **how)
+            with reading_to("host") if vertices else nullcontext():  # their types are those of the ids of a frame
+                file = read_edges(path, list(source) or None, list(destination) or None, packed=packed, **how)
         except prplugin.PageRankError as error:
             raise type(error)(in_options(error.args[0]), *error.args[1:]) from error
         watch.stage("vertices")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from prplugin.errors import counted
 from prplugin.io.formats import STANDARD_OUTPUT, check_standard_output, errors_named
 from prplugin.result.ranking import Rankings
-from prplugin.result.selection import highest
 from prplugin.tables import console, table, upward
+from prplugin.types.arrays import highest
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -111,27 +111,53 @@ class Kernel:
 
     @cached_property
     def _checked_call(self) -> Callable[..., int]:
-        """Function generated from the declarations: a loop over them takes several times as long as a small kernel."""
-        sizes = {size: f"size_{size}" for size in self._sizes}
-        types = {variable: f"type_{variable}" for variable in self.variables}
-        arguments = [f"a_{each.name}" for each in self.parameters]
-        lines = [f"def call({', '.join(arguments)}):"]
-        lines += [f"    {name} = None" for name in (*sizes.values(), *types.values())]
-        for index, (each, argument) in enumerate(zip(self.parameters, arguments, strict=True)):
-            if each.is_array:
-                checks = each.checks(argument, sizes, types, f"fail({index}, {argument}, locals())")
-                lines += [f"    if {argument} is not None:"] if each.optional else []
-                indent = "        " if each.optional else "    "
-                lines += [indent + line for line in (*checks, f"{argument} = pointer_at(id({argument}) + HEADER)")]
-        key = "".join(f"{name} or {VARIABLES[variable][0]!r}, " for variable, name in types.items())
-        lines.append(f"    return load({key})({', '.join([*(f'{size} or 0' for size in sizes.values()), *arguments])})")
-        names: dict[str, Any] = {
+        """Function generated from the declarations: a loop over them takes several times as long as a small kernel.
+
+        It only finds that something is wrong, and `_fail` what: Python compiles few and long lines in less time.
+        """
+        arrays = [each for each in self.parameters if each.is_array]
+        sizes = {size: self._first("{0}.shape[{1}] - {2}", size, "0") for size in self._sizes}
+        types = {one: self._first("dtypes[{0}.dtype]", one, repr(VARIABLES[one][0])) for one in self.variables}
+        tests = [f"size_{size} >= 0" for size in sizes]
+        tests += [f"type_{one} in {VARIABLES[one]}" for one in types]
+        tests += [f"({each.name} is None or {each.test})" if each.optional else each.test for each in arrays]
+        pointers = {
+            each.name: f"pointer_at(id({each.name}) + HEADER)"
+            + f" if {each.name} is not None else None" * each.optional
+            for each in arrays
+        }
+        names = [each.name for each in self.parameters]
+        passed = [*(f"size_{size}" for size in sizes), *(pointers.get(name, name) for name in names)]
+        lines = [
+            f"def call({', '.join(names)}):",
+            "    try:",
+            *(f"        size_{size} = {value}" for size, value in sizes.items()),
+            *(f"        type_{one} = {value}" for one, value in types.items()),
+            f"        valid = {' and '.join(tests) or True}",
+            "    except (AttributeError, IndexError, KeyError):",
+            "        valid = False",
+            f"    if not valid: fail({', '.join(names)})",
+            f"    return load({''.join(f'type_{one}, ' for one in types)})(",
+            f"        {', '.join(passed)})",
+        ]
+        known: dict[str, Any] = {
             "fail": self._fail, "load": cache(self._load), "dtypes": DTYPES, "ndarray": np.ndarray,
             "pointer_at": ctypes.c_void_p.from_address, "HEADER": HEADER,
         }  # fmt: skip
-        exec("\n".join(lines), names)  # of declarations in this package alone
-        call: Callable[..., int] = names["call"]
+        exec("\n".join(lines), known)  # of declarations in this package alone
+        call: Callable[..., int] = known["call"]
         return call
+
+    def _first(self, value: str, variable: str, default: str) -> str:
+        """Return an expression for a size or type: its value by an array that must be given, or the first that is."""
+        found = default
+        for each in sorted(self.parameters, key=lambda each: not each.optional):  # later ones enclose earlier ones
+            sized = enumerate(each.dimensions)
+            axes = [(axis, more) for axis, (name, more, divisor) in sized if name == variable and divisor == 1]
+            if each.is_array and (axes or each.dtype == variable):
+                one = value.format(each.name, *(axes[0] if axes else ()))
+                found = f"{one} if {each.name} is not None else {found}" if each.optional else one
+        return found
 
     def _load(self, *variant: str) -> Any:
         function = getattr(library(), "_".join((self.name, *variant)))
@@ -139,19 +165,33 @@ class Kernel:
         function.argtypes = [ctypes.c_int64] * len(self._sizes) + [parameter.ctype for parameter in self.parameters]
         return function
 
-    def _fail(self, index: int, argument: object, known: dict[str, Any]) -> NoReturn:
-        """Raise TypeError for the argument of a parameter; `known` has the sizes and types of those before."""
-        each = self.parameters[index]
-        if not isinstance(argument, np.ndarray):
-            why = "is no array"
-        elif DTYPES.get(argument.dtype) != (expected := known.get(f"type_{each.dtype}") or each.dtype):
-            why = f"has type {argument.dtype.str.lstrip('<|')}, not {expected}"
-        elif argument.flags.num & each.flags != each.flags:
-            why = f"is not contiguous, aligned{' and writable' if each.written else ''}"
-        else:
-            sizes = {size: known[f"size_{size}"] for size in self._sizes if known[f"size_{size}"] is not None}
-            why = f"has shape {argument.shape}, where {sizes} are known"
-        raise TypeError(f"argument {each.name} of the kernel {self.name} {why}")
+    def _fail(self, *arguments: object) -> NoReturn:
+        """Raise TypeError for the first argument that does not agree with its declaration and those before."""
+        sizes: dict[str, int] = {}
+        types: dict[str, str] = {}
+        for each, argument in zip(self.parameters, arguments, strict=True):
+            if not each.is_array or (argument is None and each.optional):
+                continue
+            why = None
+            if not isinstance(argument, np.ndarray):
+                why = "is no array"
+            else:
+                if (dtype := DTYPES.get(argument.dtype, "")) in each.variants:
+                    types.setdefault(each.dtype, dtype)
+                for (name, more, divisor), size in zip(each.dimensions, argument.shape, strict=False):
+                    if name and divisor == 1 and size >= more:
+                        sizes.setdefault(name, size - more)
+                if dtype != (expected := types.get(each.dtype, each.dtype)):
+                    why = f"has type {argument.dtype.str.lstrip('<|')}, not {expected}"
+                elif argument.flags.num & each.flags != each.flags:
+                    why = f"is not contiguous, aligned{' and writable' if each.written else ''}"
+                elif argument.shape != tuple(
+                    -(-sizes.get(name, 0) // divisor) + more for name, more, divisor in each.dimensions
+                ):
+                    why = f"has shape {argument.shape}, where {sizes} are known"
+            if why is not None:
+                raise TypeError(f"argument {each.name} of the kernel {self.name} {why}")
+        raise AssertionError("the arguments agree with their declarations")
 
 
 class _Parameter:
@@ -169,24 +209,18 @@ class _Parameter:
         self.dimensions = [(name, int(more or 0), int(divisor or 1)) for name, more, divisor in sizes]
         self.ctype: Any = ctypes.c_void_p if self.is_array else ctypes.c_double if kind == "f8" else ctypes.c_int64
 
-    def checks(self, argument: str, sizes: dict[str, str], types: dict[str, str], failed: str) -> list[str]:
-        """Return lines of Python that compare an array with the sizes and types known so far."""
-        lines = [f"if not isinstance({argument}, ndarray): {failed}", f"dtype = dtypes.get({argument}.dtype)"]
-        if (known := types.get(self.dtype)) is None:
-            wrong = f"dtype != {self.dtype!r}"
-        else:
-            lines.append(f"if {known} is None and dtype in {self.variants}: {known} = dtype")
-            wrong = f"dtype is None or dtype != {known}"
-        wrong += f" or {argument}.flags.num & {self.flags} != {self.flags}"
-        lines += [f"shape = {argument}.shape", f"if {wrong} or len(shape) != {len(self.dimensions)}: {failed}"]
-        for axis, (name, more, divisor) in enumerate(self.dimensions):
-            size, expected = sizes.get(name), str(more)
-            if size is not None:
-                lines.append(f"if {size} is None: {size} = shape[{axis}] - {more}")
-                expected = f"-(-{size} // {divisor})" if divisor > 1 else f"{size} + {more}" if more else size
-                expected += f" or {size} < 0" if more else ""
-            lines.append(f"if shape[{axis}] != {expected}: {failed}")
-        return lines
+    @property
+    def test(self) -> str:
+        """Expression that is true for a valid array, given all sizes and types."""
+        dtype = f"type_{self.dtype}" if self.dtype in VARIABLES else repr(self.dtype)
+        shape = "".join(
+            (f"-(-size_{name} // {divisor})" if divisor > 1 else f"size_{name} + {more}" if name else str(more)) + ", "
+            for name, more, divisor in self.dimensions
+        )
+        return (
+            f"isinstance({self.name}, ndarray) and dtypes[{self.name}.dtype] == {dtype} and "
+            f"{self.name}.flags.num & {self.flags} == {self.flags} and {self.name}.shape == ({shape})"
+        )
 
 
 def _raise_exception() -> None:

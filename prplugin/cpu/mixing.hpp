@@ -59,6 +59,7 @@ class Mixing {
 
     void restart() { size_ = since_ = 0; }
 
+    bool records() const { return !ended_ && !paused_; }
     bool ended() const { return ended_; }
 
     // Row that receives the residual of the next step.
@@ -71,7 +72,16 @@ class Mixing {
     }
 
     // Record a step, and return whether a cycle has ended and a mix pays.
+    //
+    // Where the changes shrink by less than the square root of the factor at which mixing ended, it begins again: slow
+    // modes, which it removes, set the pace once the fast ones have gone.
     bool after_step(f64 change, f64 before, f64 goal) {
+        if (paused_) {
+            paused_ = !(change > before * slower_);
+            gained_little_ = false;
+            restart();
+            return false;
+        }
         i64 row = free_row();  // before the number of moves grows
         history_[size_++] = {row, true};
         if (++since_ < period_) return false;
@@ -97,12 +107,13 @@ class Mixing {
         for (i64 i = 0; i < k; i++)
             for (i64 j = 0; j < k; j++) residuals[i][j] = products[history_[steps[i]].row][history_[steps[j]].row];
         mixing_weights(residuals, k, weights);
-        // Mixing ends after two mixes that gain less than `MIN_GAIN` steps at the rate of the last one.
+        // Mixing pauses after two mixes that gain less than `MIN_GAIN` steps at the rate of the last one.
         f64 norm = 0, last = residuals[k - 1][k - 1], before = residuals[k - 2][k - 2];
         for (i64 i = 0; i < k; i++)
             for (i64 j = 0; j < k; j++) norm += weights[i] * residuals[i][j] * weights[j];
         bool gains_little = last < before && norm > last * pow(last / before, MIN_GAIN);
-        ended_ |= gains_little && gained_little_;
+        paused_ = gains_little && gained_little_;
+        if (paused_) slower_ = pow(last / before, 0.25);  // the norms are squared
         gained_little_ = gains_little;
         f64 sum = 0;
         bool finite = true;
@@ -136,6 +147,7 @@ class Mixing {
         bool is_step;
     };
     i64 period_ = 0, cycles_ = 0, size_ = 0, since_ = 0;
-    bool ended_ = true, gained_little_ = false;
+    bool ended_ = true, paused_ = false, gained_little_ = false;
+    f64 slower_ = 0;
     Move history_[MOST_ROWS + 1];
 };

@@ -16,6 +16,10 @@ namespace {
 constexpr i64 LENGTHS = 64;  // longer rows count as equally long
 constexpr i64 LANES = 8;     // of a sum over rows
 constexpr i64 CHUNK_BLOCKS = 16;  // blocks per piece of work on whole vectors
+constexpr i64 AHEAD = 64;         // edges between a prefetch and its use
+constexpr i64 FETCHED_FROM = 1 << 17;  // number of vertices whose contributions exceed the L2 cache of many cores
+constexpr i64 FAR = 1 << 12;           // difference of positions that share no lines of the L1 cache
+constexpr i64 SAMPLES = 512;           // edges that tell whether a graph is scattered
 
 f64 sum_in_groups(const f64* terms, i64 count, i64 stride) {  // of 32, level by level: rounding_depth(count)
     f64 sums[8] = {0};
@@ -58,6 +62,7 @@ template <class Index> struct Pull {
     PackedPieces packed = {};  // instead of offsets and sources, if there are any
     f64* packed_sums = nullptr;  // the row sums of the packed edges, 0 for rows without
     f64* continued = nullptr;  // the sum of the first run of each piece, if its row begins in an earlier piece
+    bool scattered = reads_far();
 
     i64 chunks() const { return (blocks + CHUNK_BLOCKS - 1) / CHUNK_BLOCKS; }
     i64 chunk_row(i64 chunk) const { return least(chunk * CHUNK_BLOCKS * BLOCK_ROWS, n); }
@@ -68,12 +73,23 @@ template <class Index> struct Pull {
         return (offsets ? offsets[row] : 0) + 4 * row;
     }
 
+    // Return whether most edges read contributions far from those of the edge before, which caches do not hold.
+    bool reads_far() const {
+        if (!offsets || n < FETCHED_FROM) return false;
+        i64 m = offsets[n], far = 0;
+        for (i64 k = 0; k < SAMPLES && m > SAMPLES; k++) {
+            i64 edge = m / SAMPLES * k, difference = i64(sources[edge + 1]) - i64(sources[edge]);
+            far += difference > FAR || difference < -FAR;
+        }
+        return far > SAMPLES / 2;
+    }
+
     // Decode a piece of packed edges, and sum its runs.
     void sum_piece(i64 piece) {
         u32 decoded[PIECE_EDGES];
         packed.decode(piece, decoded, [&](i64 row, i64 begin, i64 end) {
             f64* sum = begin == 0 && packed.continues(piece) ? continued + piece : packed_sums + row;
-            *sum = row_sum<false>(contributions, decoded, nullptr, begin, end, fan_in);
+            *sum = row_sum<false, 0>(contributions, decoded, nullptr, begin, end, fan_in);
         });
     }
 
@@ -97,16 +113,20 @@ template <class Index> struct Pull {
         dangling = sum_in_groups(sums + 2, blocks, 3);
     }
 
-    void step_block(i64 block, f32* moves) { weights ? step_rows<true>(block, moves) : step_rows<false>(block, moves); }
+    void step_block(i64 block, f32* moves) {
+        bool fetches = scattered && offsets[least((block + 1) * BLOCK_ROWS, n)] + AHEAD < offsets[n];
+        if (fetches) weights ? step_rows<true, AHEAD>(block, moves) : step_rows<false, AHEAD>(block, moves);
+        else weights ? step_rows<true, 0>(block, moves) : step_rows<false, 0>(block, moves);
+    }
 
     // Compute the rows of one block; write ||y - x||, max |y - x| and D(y) of the block to its sums.
-    template <bool WEIGHTED> void step_rows(i64 block, f32* moves) {
+    template <bool WEIGHTED, i64 DISTANCE> void step_rows(i64 block, f32* moves) {
         i64 begin = block * BLOCK_ROWS, count = least(BLOCK_ROWS, n - begin);
         f64 row_sums[BLOCK_ROWS], added[BLOCK_ROWS], mass = alpha * dangling;
         if (packed_sums) memcpy(row_sums, packed_sums + begin, size_t(count) * sizeof(f64));
         for (i64 nth = 0; nth < count && !packed_sums; nth++) {
             i64 row = order ? order[begin + nth] : nth, first = offsets[begin + row], last = offsets[begin + row + 1];
-            row_sums[row] = row_sum<WEIGHTED>(contributions, sources, weights, first, last, fan_in);
+            row_sums[row] = row_sum<WEIGHTED, DISTANCE>(contributions, sources, weights, first, last, fan_in);
         }
         for (i64 i = 0; i < count; i++) {
             added[i] = mass * target[(begin + i) * target_step] + teleport[(begin + i) * teleport_step];
@@ -271,7 +291,7 @@ i64 iterate(Pull<Index>& pull, Team& team, f64 norm, i64 budget, f64 goal, Memor
                                          pieces, [&](i64 piece) { pull.sum_piece(piece); },
                                          [&] { pull.add_continued(); }))
                 return;
-            f32* moves = mixing.ended() ? nullptr : history + mixing.free_row() * pull.n;
+            f32* moves = !mixing.records() ? nullptr : history + mixing.free_row() * pull.n;
             if (!in_turn(
                     blocks, [&](i64 block) { pull.step_block(block, moves); },
                     [&] {

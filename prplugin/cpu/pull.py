@@ -68,7 +68,7 @@ def packed_depth(m: int) -> int:
     return group_sum_depth(PIECE) + compensated_depth(-(-m // PIECE) + 1)
 
 
-PLAIN = Depth(0, 0)
+PLAIN = Depth(0, 0, 0)
 """Depth of the history of an iteration without mixing."""
 
 
@@ -118,7 +118,7 @@ class Pull:
             self._history = np.empty((depth.rows, n), np.float32)
             self._scratch = np.empty((-(-n // CHUNK_ROWS), PRODUCTS))
         steps = _iterate(
-            *self._graph, self.ranks, self._contributions, self._sums, self._memory, self._norm, goal, *depth,
+            *self._graph, self.ranks, self._contributions, self._sums, self._memory, self._norm, goal, *depth[:2],
             self._history, self._scratch, changes, self._threads,
         )  # fmt: skip
         self._norm, self.largest = 0.0, float(self._memory[2])

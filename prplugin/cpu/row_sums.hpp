@@ -7,9 +7,14 @@ constexpr i64 BLOCK_ROWS = 256;  // rows whose norms are summed together
 constexpr i64 GROUP_ROWS = 16;   // rows of a block whose norms are added in one plain loop
 
 // Return the sum of c (times the normalized weight) over the in-edges first .. last - 1, by four interleaved sums.
-template <bool WEIGHTED, class Index, class Value>
+//
+// With AHEAD, the contributions of the edges so far ahead are prefetched, which must exist.
+template <bool WEIGHTED, i64 AHEAD, class Index, class Value>
 static inline f64 term_sum(const Value* c, const Index* sources, const f64* weights, i64 first, i64 last) {
-    auto term = [&](i64 edge) { return WEIGHTED ? f64(c[sources[edge]]) * weights[edge] : f64(c[sources[edge]]); };
+    auto term = [&](i64 edge) {
+        if (AHEAD > 0) __builtin_prefetch(c + sources[edge + AHEAD]);
+        return WEIGHTED ? f64(c[sources[edge]]) * weights[edge] : f64(c[sources[edge]]);
+    };
     f64 one = 0, two = 0, three = 0, four = 0;
     i64 edge = first;
     for (; edge + 4 <= last; edge += 4) {
@@ -29,13 +34,13 @@ static inline f64 term_sum(const Value* c, const Index* sources, const f64* weig
 }
 
 // Return the row sum: groups of `fan_in` terms, groups of `fan_in` group sums, and the rest in order.
-template <bool WEIGHTED, class Index, class Value>
+template <bool WEIGHTED, i64 AHEAD, class Index, class Value>
 static inline f64 row_sum(const Value* c, const Index* sources, const f64* weights, i64 first, i64 last, i64 fan_in) {
-    if (last - first <= fan_in) return term_sum<WEIGHTED>(c, sources, weights, first, last);
+    if (last - first <= fan_in) return term_sum<WEIGHTED, AHEAD>(c, sources, weights, first, last);
     f64 sum = 0, groups_sum = 0;
     i64 groups = 0;
     for (i64 edge = first; edge < last; edge += fan_in) {
-        groups_sum += term_sum<WEIGHTED>(c, sources, weights, edge, least(edge + fan_in, last));
+        groups_sum += term_sum<WEIGHTED, AHEAD>(c, sources, weights, edge, least(edge + fan_in, last));
         if (++groups == fan_in) {
             sum += groups_sum;
             groups_sum = 0;

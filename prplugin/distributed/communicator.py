@@ -1,38 +1,172 @@
-"""Communication between the ranks of a distributed program: protocol, and collective operations based on it."""
+"""Communication between ranks over the connections of Dask workers, as in Dask's shuffle, and operations based on it.
+
+A worker plugin receives messages, keyed by job, turn and source; they may arrive before the receiving rank has started.
+Messages are handled on the event loop of the worker; ranks run on threads and wait for it.
+
+When a rank fails or its worker is lost, the driver (`run`) cancels the tasks of all ranks, as Dask does when the client
+leaves. Dask notifies the plugin, which ends the job on its worker. The rank raises in its next operation.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import sys
+import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from prplugin.errors import PageRankError, merged
+from distributed import WorkerPlugin
+from distributed.protocol import to_serialize
+from distributed.sizeof import safe_sizeof
+
+from prplugin import errors
+from prplugin.errors import PageRankError, WorkerLostError, merged
 
 T = TypeVar("T")
 
+JOB_PREFIX = "prplugin-job-"
+"""Prefix of the names of jobs. The task of a rank has the key ``f"{job}-{rank}"``."""
 
-class Communicator(Protocol):
+ENDED_JOBS = 1000
+"""Number of ended jobs that a worker remembers, to discard messages that arrive late."""
+
+CANCELLED = "Dask has cancelled the task of this worker."
+
+
+def is_shown(record: logging.LogRecord) -> bool:
+    """Return False for Dask's traceback of an error of this package in a job: the driver raises it."""
+    if not isinstance(record.args, tuple) or len(record.args) < 4 or not str(record.args[0]).startswith(JOB_PREFIX):
+        return True
+    name = str(record.args[3]).partition("(")[0]  # of the representation of the error
+    return not isinstance(getattr(errors, name, None), type)
+
+
+class MessagePlugin(WorkerPlugin):
+    """Worker plugin that stores received messages; its methods run on the event loop of its worker."""
+
+    name = "prplugin-messages"
+    idempotent = True
+
+    def __init__(self) -> None:
+        self._futures: dict[tuple[str, int, int], asyncio.Future[Any]] = {}
+        self._ended: dict[str, None] = {}
+
+    def setup(self, worker: Any) -> None:
+        """Install the message handler on a worker."""
+        logging.getLogger("distributed.worker").addFilter(is_shown)
+        worker.handlers["prplugin_message"] = self.handle
+
+    def transition(self, key: Any, start: str, finish: str, **_: Any) -> None:
+        """End the job of a task that Dask cancels or forgets; Dask releases a running task only to cancel it."""
+        if not str(key).startswith(JOB_PREFIX):
+            return
+        cancelled = finish == "released" and start in ("executing", "long-running")
+        if cancelled or finish == "forgotten":
+            self.end(key.rpartition("-")[0])
+        if cancelled and (nccl := sys.modules.get("prplugin.distributed.nccl")):
+            asyncio.get_running_loop().run_in_executor(None, nccl.abort)  # not here, since it waits for the GPU
+
+    async def handle(self, job: str, turn: int, source: int, data: object) -> str:
+        """Store a received message, unless its job has ended."""
+        if job not in self._ended and not (future := self._future((job, turn, source))).done():
+            future.set_result(data)
+        return "OK"
+
+    async def receive(self, job: str, turn: int, source: int) -> Any:
+        """Wait for a message; raise if the job has ended, or ends meanwhile."""
+        self.check_active(job)
+        data = await self._future((job, turn, source))
+        del self._futures[job, turn, source]
+        return data
+
+    def end(self, job: str) -> None:
+        """Discard the messages of a job; receivers that still wait for them raise."""
+        self._ended[job] = None
+        if len(self._ended) > ENDED_JOBS:
+            del self._ended[next(iter(self._ended))]
+        for key in [key for key in self._futures if key[0] == job]:
+            if not (future := self._futures.pop(key)).done():
+                future.set_exception(WorkerLostError(CANCELLED))
+
+    def check_active(self, job: str) -> None:
+        """Raise if a job has ended on this worker; on any thread."""
+        if job in self._ended:
+            raise WorkerLostError(CANCELLED)
+
+    def _future(self, key: tuple[str, int, int]) -> asyncio.Future[Any]:
+        return self._futures.setdefault(key, asyncio.get_running_loop().create_future())
+
+
+class Communicator:
     """Connects the ranks 0 .. size - 1 of a program. All ranks call the same operations in the same order.
 
+    `job` is the unique name of the program on all its ranks; `addresses` are the addresses of their workers.
     `bytes_sent` is the approximate number of bytes that this rank has sent to others, and `wait_seconds` the time for
     which it has waited for others and for their data.
     """
 
-    rank: int
-    size: int
-    bytes_sent: int
-    wait_seconds: float
+    def __init__(self, worker: Any, job: str, addresses: list[str], rank: int) -> None:
+        self.rank, self.size = rank, len(addresses)
+        self.bytes_sent, self.wait_seconds = 0, 0.0
+        self._worker, self._job, self.addresses = worker, job, addresses
+        self._messages: MessagePlugin = worker.plugins[MessagePlugin.name]
+        self._turn = 0
 
     def all_to_all(self, pieces: Sequence[Any]) -> list[Any]:
         """Send piece r to rank r, and return the pieces received, by rank.
 
         Pieces are arrays or picklable objects of any size. Received host arrays may be read-only.
         """
-
-    def all_gather(self, value: object) -> list[Any]:
-        """Return the values of all ranks on every rank, in the order of ranks. Values are small host objects."""
+        if self.size == 1:
+            self.check_active()
+            return list(pieces)
+        self._turn += 1
+        self.bytes_sent += sum(safe_sizeof(piece) for rank, piece in enumerate(pieces) if rank != self.rank)
+        began = time.perf_counter()
+        loop = self._worker.loop.asyncio_loop
+        received = asyncio.run_coroutine_threadsafe(self._exchange(pieces), loop).result()
+        self.wait_seconds += time.perf_counter() - began
+        return received
 
     def all_to_all_arrays(self, arrays: Sequence[Any]) -> list[Any]:
         """Exchange vectors of one dtype and memory space. Those in device memory are not copied to the host."""
+        return self.all_to_all(arrays)
+
+    def all_gather(self, value: object) -> list[Any]:
+        """Return the values of all ranks on every rank, in the order of ranks. Values are small host objects."""
+        return self.all_to_all([value] * self.size)
+
+    def check_active(self) -> None:
+        """Raise if Dask has cancelled the task of this rank."""
+        self._messages.check_active(self._job)
+
+    def close(self) -> None:
+        """End the job on this worker, and discard its messages."""
+        self._worker.loop.add_callback(self._messages.end, self._job)
+
+    async def _exchange(self, pieces: Sequence[Any]) -> list[Any]:
+        others = [rank for rank in range(self.size) if rank != self.rank]
+        tasks = [asyncio.ensure_future(self._send(rank, pieces[rank])) for rank in others]
+        tasks += [asyncio.ensure_future(self._messages.receive(self._job, self._turn, rank)) for rank in others]
+        try:
+            received = (await asyncio.gather(*tasks))[len(others) :]
+        finally:
+            for task in tasks:
+                task.cancel()
+        return [*received[: self.rank], pieces[self.rank], *received[self.rank :]]
+
+    async def _send(self, rank: int, piece: Any) -> None:
+        address = self.addresses[rank]
+        try:
+            await self._worker.rpc(address).prplugin_message(
+                job=self._job, turn=self._turn, source=self.rank, data=to_serialize(piece)
+            )
+        except OSError as error:
+            raise WorkerLostError(f"worker {address} cannot be reached: {error}") from error
+
+
+# --- collective operations --------------------------------------------------------------------------------------------
 
 
 def all_reduce_sum(communicator: Communicator, values: object) -> Any:

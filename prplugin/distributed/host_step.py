@@ -13,9 +13,8 @@ from prplugin.distributed.communicator import Communicator, all_reduce_sum
 from prplugin.distributed.shard import Shard
 from prplugin.graph.adjacency import inverse_out_weight
 from prplugin.graph.problem import Problem
-from prplugin.graph.product import product_of
 from prplugin.methods.base import Sums
-from prplugin.methods.engines.host_step import HostStep
+from prplugin.methods.engines.host_step import HostStep, product_of
 from prplugin.numerics import fan_in_for, group_sum_depth, rounding_depth
 from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats

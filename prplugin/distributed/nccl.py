@@ -4,8 +4,8 @@ Creating an NCCL communicator takes some tenths of a second, so a worker caches 
 same workers. Jobs are serialized by a lock of the first rank, which the other ranks follow, so that all workers run
 them in the same order.
 
-An NCCL kernel waits for its peers without a timeout. When Dask cancels the task of a rank, `mailbox` calls `abort`,
-which ends the kernel. Its output is then invalid, so each reader of the output checks for an abort.
+An NCCL kernel waits for its peers without a timeout. When Dask cancels the task of a rank, `MessagePlugin` calls
+`abort`, which ends the kernel. Its output is then invalid, so each reader of the output checks for an abort.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from prplugin.distributed.mailbox import Mailbox
+from prplugin.distributed.communicator import Communicator
 from prplugin.errors import MethodUnavailableError, WorkerLostError, listed
 from prplugin.gpu import runtime
 from prplugin.types.arrays import Array
@@ -91,8 +91,8 @@ def abort() -> None:
         _cached.pop().abort()
 
 
-class DeviceRanks(Mailbox):
-    """A `Communicator` that uses NCCL on the current stream, and a `Mailbox` for host arrays and large objects."""
+class DeviceRanks(Communicator):
+    """A `Communicator` that uses NCCL on the current stream, and a `Communicator` for host arrays and large objects."""
 
     _communicator: _Communicator
     _handle: Any = None

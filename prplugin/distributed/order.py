@@ -16,10 +16,9 @@ from prplugin.cpu.sums import total
 from prplugin.distributed.communicator import Communicator, all_reduce_sum
 from prplugin.distributed.shard import Shard, of_ghosts
 from prplugin.graph.equal_ranks import EqualRanks
-from prplugin.result.selection import highest
 from prplugin.solver.certificate import Certificate, U
 from prplugin.solver.top_k import Equal, OrderProof
-from prplugin.types.arrays import Array, namespace, to_host
+from prplugin.types.arrays import Array, highest, namespace, to_host
 from prplugin.types.edges import Floats, Integers
 
 

@@ -15,10 +15,9 @@ from prplugin.distributed.communicator import Communicator, all_reduce_sum
 from prplugin.distributed.order import Asked, SharedEqualRanks, SharedOrderProof
 from prplugin.distributed.shard import Shard, Stages
 from prplugin.errors import MethodUnavailableError, counted
-from prplugin.frames.labels import Labels
 from prplugin.frames.partitions import concat_columns, in_edge_types, take, write
 from prplugin.frames.seeds import read_seeds
-from prplugin.frames.vertices import Vertices, ids_in, plain_ids
+from prplugin.frames.vertices import Labels, Vertices, ids_in, plain_ids
 from prplugin.graph.problem import Problem, Seeds, normalised
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
@@ -30,7 +29,7 @@ from prplugin.solver.solve import solve
 from prplugin.solver.top_k import NO_ORDER
 from prplugin.types.arrays import Array, MemorySpace, namespace, to_host, to_memory
 from prplugin.types.edges import Floats, Integers
-from prplugin.types.history import Considered, History
+from prplugin.types.records import Considered, History
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ def rank_shard(
     watch = Watch(report)
     vertices = GraphVertices.of(communicator, shard, names)
     personalization = vertices.entries(given.personalization, "personalization")
-    posed = _Posed.read(vertices, given.seeds, personalization)
+    seeds, labels = _teleports(vertices, given.seeds, personalization)
     dangling = vertices.entries(given.dangling, "dangling")
     w = to_memory(vertices.distribution(dangling, "dangling"), shard.adjacency.memory_space)
     nstart = vertices.entries(given.nstart, "nstart")
@@ -90,8 +89,9 @@ def rank_shard(
     method, prepared = ("numpy", None) if shard.n == 0 else _prepared(communicator, shard, options, threads)
     stages.done("plan")
     results = []
-    for ranking in range(1 if posed.seeds is None else posed.seeds.count):
-        own = posed.support(ranking) if isinstance(given.exclude, str) else excluded
+    for ranking in range(1 if seeds is None else seeds.count):
+        one = None if seeds is None else seeds.slice(ranking, ranking + 1)
+        own = one.support()[1] if one is not None and isinstance(given.exclude, str) else excluded
         asked = Asked.of(vertices.own, among, own)
         order = None
         if options.certified:
@@ -102,7 +102,8 @@ def rank_shard(
             ranks, outcome = shard.adjacency.out_weight, Outcome(False, True, 0, 0.0)
             outcome.order = None if order is None else NO_ORDER
         else:
-            v = to_memory(posed.vector(ranking, vertices), shard.adjacency.memory_space)
+            teleport = None if one is None else vertices.spread(one.rows, one.values)
+            v = to_memory(teleport, shard.adjacency.memory_space)
             step = prepared(Problem(shard.adjacency, options.alpha, v, w))
             begin = 1.0 / shard.n if start is None else start
             outcome = solve(step, options, (shard.n, shard.m), begin, watch.iterations, order=order)
@@ -111,7 +112,7 @@ def rank_shard(
         ranks = (ranks if options.scale == 1 else ranks * shard.n).astype(options.dtype, copy=False)
         results.append(_Result.of(communicator, vertices.own, asked, ranks, outcome, options))
     stages.done("iterations")
-    part = _Part(shard, *_columns(vertices, shard, posed.labels))
+    part = _Part(shard, *_columns(vertices, shard, labels))
     counts = [[result.length] for result in results]
     if is_joined(options, given):
         frames, permutation = part.joined(results)
@@ -127,7 +128,7 @@ def rank_shard(
         shard.n, shard.m, shard.adjacency.weighted, options.alpha, options.tol, options.stop,
         (Considered(method, None, reason),),
         tuple((stage, max(each[stage] for each, _ in of_ranks)) for stage in seconds),
-        tuple(watch.bounds if posed.labels is None else ()),
+        tuple(watch.bounds if labels is None else ()),
     )  # fmt: skip
     return frames, Report(
         [result.outcome for result in results], history, counts, frames[0].iloc[:0], [sent for _, sent in of_ranks],
@@ -193,33 +194,20 @@ class GraphVertices(Vertices):
         return normalised(own, what, lambda own: float(all_reduce_sum(self.communicator, float(total(own)))))
 
 
-class _Posed(NamedTuple):
-    """The teleport distributions of the rankings of a call: a given one or many seeds, or a uniform one (None)."""
+def _teleports(
+    vertices: GraphVertices, seeds: object, personalization: tuple[Integers, Floats] | None
+) -> tuple[Seeds | None, Labels | None]:
+    """Return the teleport distributions of the rankings of a call: a given one or many seeds, or a uniform one (None).
 
-    seeds: Seeds | None
-    labels: Labels | None
-
-    @classmethod
-    def read(cls, vertices: GraphVertices, seeds: object, personalization: tuple[Integers, Floats] | None) -> _Posed:
-        if seeds is not None:
-            many = read_seeds(vertices, seeds, "seeds")
-            return cls(Seeds.normalized(many.bounds, many.rows, many.values), many.labels)
-        if personalization is None:
-            return cls(None, None)
-        rows, values = personalization
-        return cls(Seeds(np.array([0, rows.size]), rows, normalised(values, "personalization")), None)
-
-    def support(self, ranking: int) -> Integers:
-        """Return the positions of the vertices to which a ranking teleports."""
-        assert self.seeds is not None
-        return self.seeds.slice(ranking, ranking + 1).support()[1]
-
-    def vector(self, ranking: int, vertices: GraphVertices) -> Floats | None:
-        """Return the teleport distribution of a ranking, of the vertices that this rank owns."""
-        if self.seeds is None:
-            return None
-        one = self.seeds.slice(ranking, ranking + 1)
-        return vertices.spread(one.rows, one.values)
+    With many seeds, also return their labels.
+    """
+    if seeds is not None:
+        many = read_seeds(vertices, seeds, "seeds")
+        return Seeds.normalized(many.bounds, many.rows, many.values), many.labels
+    if personalization is None:
+        return None, None
+    rows, values = personalization
+    return Seeds(np.array([0, rows.size]), rows, normalised(values, "personalization")), None
 
 
 def _prepared(

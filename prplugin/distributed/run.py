@@ -24,13 +24,14 @@ import numpy as np
 from distributed import Client, Future, get_worker, secede
 from distributed.sizeof import safe_sizeof
 
-from prplugin.distributed import mailbox
+from prplugin.distributed.communicator import JOB_PREFIX, Communicator, MessagePlugin
 from prplugin.distributed.ranks import Report, joined, rank_shard
 from prplugin.distributed.shard import build
 from prplugin.distributed.update import read_change, update
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankError, WorkerLostError, counted, listed
-from prplugin.frames import cluster, dask
-from prplugin.frames.columns import resolve
+from prplugin.frames import dask
+from prplugin.frames import partitions as parts_of
+from prplugin.frames.columns import computed, resolve
 from prplugin.frames.times import Clock
 from prplugin.frames.vertices import ids_in
 from prplugin.gpu import runtime
@@ -38,7 +39,7 @@ from prplugin.methods.estimates import Estimate
 from prplugin.methods.registry import check_options, methods, options_of
 from prplugin.options import EdgeOptions, GivenByVertex, Options, check_certified, check_choice
 from prplugin.progress import State, Watch, watching
-from prplugin.result.ranking import DistributedRanking, DistributedRankings, Ranking, require_converged
+from prplugin.result.ranking import DistributedRanking, DistributedRankings, Ranking, not_converged
 from prplugin.streams.changes import refuse_window
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.compressed import Compressed
@@ -78,11 +79,11 @@ class DistributedGraph:
         self._memory_space = dask.memory_space_of(frame)
         self._workers = _Workers(client)
         if client not in _with_plugin:
-            self._workers.install(mailbox.MessagePlugin())
+            self._workers.install(MessagePlugin())
             _with_plugin.add(client)
-        partitions, like, columns_in_use = cluster.partitions(client, frame, columns)
+        partitions, like, columns_in_use = parts_of.futures_of(client, frame, columns)
         several = columns.source_names if len(columns.source) > 1 else None
-        additional = None if how.vertices is None else cluster.given_ids(how.vertices, several, "vertices")
+        additional = None if how.vertices is None else parts_of.given_ids(how.vertices, several, "vertices")
         try:
             assigned = self._workers.assign(partitions)
         except KeyError:
@@ -126,7 +127,7 @@ class DistributedGraph:
         workers, schema = self._workers, self._schema
         refuse_window(schema)
         with self._updating:
-            change = read_change(dask.computed(add), dask.computed(remove), schema, self._clock)
+            change = read_change(computed(add), computed(remove), schema, self._clock)
             workers.check()
             program = partial(_update, directed=schema.directed, duplicates=schema.duplicates)
             change = workers.scatter(change)
@@ -146,7 +147,7 @@ class DistributedGraph:
         _check_method(options, self._memory_space)
         check_certified(options, given)
         workers, shards = self._workers, self._shards
-        given = workers.scatter(cluster.converted(given, self._names))
+        given = workers.scatter(parts_of.converted(given, self._names))
         workers.check()
         topic = _watched(workers.client, watch, options)
         log = None if topic is None else partial(_log_iteration, topic)
@@ -161,7 +162,10 @@ class DistributedGraph:
         finally:
             if topic is not None:
                 workers.client.unsubscribe_topic(topic)
-        return require_converged(self._ranking(ranked, found, options, time.perf_counter() - began), options)
+        ranking = self._ranking(ranked, found, options, time.perf_counter() - began)
+        if not ranking.converged and options.tol > 0:
+            raise not_converged(ranking, options)
+        return ranking
 
     def _ranking(self, ranked: list[Future], found: Report, options: Options, seconds: float) -> Ranking:
         """Return the ranking of a report, with the frames that are on the workers."""
@@ -175,7 +179,7 @@ class DistributedGraph:
 
         def written(places: Integers | None, rows: list[int]) -> Any:
             join = partial(joined, self._memory_space, places)
-            return cluster.frame_of([workers.apply(join, ranked, 0)], rows, found.like)
+            return parts_of.frame_of([workers.apply(join, ranked, 0)], rows, found.like)
 
         if found.joined:
             frame = written(None, [sum(map(sum, found.rows))])
@@ -185,7 +189,7 @@ class DistributedGraph:
                 for ranking in range(len(outcomes))
                 for rank, part in enumerate(ranked)
             ]
-            frame = cluster.frame_of(parts, [count for of_ranks in found.rows for count in of_ranks], found.like)
+            frame = parts_of.frame_of(parts, [count for of_ranks in found.rows for count in of_ranks], found.like)
 
         def write(_: object, rows: Integers | None) -> Any:
             if rows is None:
@@ -282,7 +286,7 @@ class _Workers:
 
     def start(self, program: Any, memory_space: MemorySpace, arguments: list[tuple[Any, ...]]) -> list[Future]:
         """Start a program with the arguments of each rank, on its worker only and without retries."""
-        job = f"{mailbox.JOB_PREFIX}{uuid.uuid4().hex}"
+        job = f"{JOB_PREFIX}{uuid.uuid4().hex}"
         return [
             self.client.submit(
                 _task, program, memory_space, job, self.addresses, rank, *own,
@@ -405,7 +409,7 @@ def _task(program: Any, memory_space: MemorySpace, job: str, addresses: list[str
     secede()
     connection = worker, job, addresses, rank
     if memory_space == "host":
-        with closing(mailbox.Mailbox(*connection)) as messages:
+        with closing(Communicator(*connection)) as messages:
             return program(messages, *arguments)
     from prplugin.distributed.nccl import DeviceRanks  # imports CuPy, which cuDF has
 

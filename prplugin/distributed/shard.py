@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from prplugin.distributed.communicator import Communicator, call_on_all, gather_results
-from prplugin.distributed.exchange import Rows, edges_of_owned_targets
 from prplugin.distributed.factorize import (
     Part,
+    Rows,
+    edges_of_owned_targets,
     keys_by_appearance,
     keys_of_integers,
     owners_of,
@@ -30,19 +31,8 @@ from prplugin.distributed.factorize import (
 )
 from prplugin.errors import overflow_error
 from prplugin.frames.columns import Columns
-from prplugin.frames.host_ids import HOST
-from prplugin.frames.ids import Ids
-from prplugin.frames.partitions import (
-    CommonType,
-    column_info_of_partitions,
-    common_type_of,
-    concat_endpoints,
-    endpoints_of_partitions,
-    format_vertices,
-    integers_of,
-    map_partitions,
-    weights_of_partitions,
-)
+from prplugin.frames.ids import HOST, Ids
+from prplugin.frames.partitions import CommonType, Partitions, common_type_of, format_vertices, integers_of
 from prplugin.frames.times import Clock
 from prplugin.frames.vertices import ids_in
 from prplugin.graph.adjacency import Adjacency, factorize_ids
@@ -152,11 +142,11 @@ def build(
         frames, times, clock = _within_window(communicator, ids, part, frames, columns)
         part = _part(communicator, [len(frame) for frame in frames], partitions, offset)
     labels = columns.id_labels(vertices=additional is not None)
-    pieces, part_columns = call_on_all(communicator, partial(endpoints_of_partitions, ids, frames, partitions, columns))
-    shared = _shared(communicator, ids, part, pieces, additional, labels)
-    read_weights = partial(weights_of_partitions, ids, frames, partitions, part_columns, part.starts)
-    weights: Floats | None = call_on_all(communicator, read_weights)
-    endpoints = concat_endpoints(ids, pieces, shared, labels)
+    parts = Partitions(ids, frames, partitions, part.starts, columns)
+    pieces = call_on_all(communicator, parts.endpoints)
+    shared = _shared(communicator, parts, pieces, additional, labels)
+    weights = call_on_all(communicator, parts.weights)
+    endpoints = parts.concat(pieces, shared, labels)
     del pieces
     if additional is not None:
         endpoints.append(additional)
@@ -167,7 +157,7 @@ def build(
         owned = None
     else:
         keys, splitters, owned = keys_by_appearance(communicator, ids, part, endpoints, labels, shared)
-    del endpoints, frames
+    del endpoints, frames, parts
     stages.done("keys")
     source, target = keys.pop(0), keys.pop(0)  # so that no other reference is kept
     rows = Rows(source, target, weights, times)
@@ -241,25 +231,21 @@ def _within_window(
 ) -> tuple[list[Any], Floats | None, Any]:
     """Read the times of the edges; return the rows within the window, their times and the clock; collective."""
     label, clock = f"column {columns.time_name!r}", copy(columns.clock)
-    assert isinstance(clock, Clock)
+    parts = Partitions(ids, frames, part.partitions, part.starts, columns)
 
     def read() -> list[Any]:
-        given = []
-        for frame, partition in zip(frames, part.partitions, strict=True):
-            time = columns.within(list(frame.columns), f"partition {partition}").time
-            assert time is not None
-            given.append(HOST.as_column(ids.to_host(ids.column_of(frame, time))))
-        return given
+        pairs = zip(frames, parts.own_columns, strict=True)
+        times = [ids.column_of(frame, own.time) for frame, own in pairs if own.time is not None]
+        return [HOST.as_column(ids.to_host(column)) for column in times]
 
     given = call_on_all(communicator, read)
-    at = part.partitions, part.starts
-    of_ranks = gather_results(communicator, lambda: map_partitions(partial(Clock.facts, label=label), given, *at))
+    of_ranks = gather_results(communicator, lambda: parts.map(partial(Clock.facts, label=label), given))
     known = [facts for of_partitions in of_ranks for facts in of_partitions if facts is not None]
     for kind in dict.fromkeys(kind for kind, _ in known):
         clock.begin(kind, None, label)
     if latest := [latest for _, latest in known if latest is not None]:
         clock.begin(known[0][0], max(latest), label)
-    found = call_on_all(communicator, lambda: map_partitions(partial(clock.read, label=label), given, *at))
+    found = call_on_all(communicator, lambda: parts.map(partial(clock.read, label=label), given))
     kept = [
         frame if rows is None else frame.iloc[to_memory(rows, ids.memory_space)]
         for frame, (_, rows) in zip(frames, found, strict=True)
@@ -269,19 +255,16 @@ def _within_window(
 
 
 def _shared(
-    communicator: Communicator,
-    ids: Ids,
-    part: Part,
-    pieces: list[Any],
-    additional: list[Any] | None,
+    communicator: Communicator, parts: Partitions, pieces: list[Any], additional: list[Any] | None,
     labels: list[list[str]],
-) -> list[CommonType]:
+) -> list[CommonType]:  # fmt: skip
     """Return the common type of each column of the vertices over all partitions; collective."""
 
     def facts() -> tuple[Any, Any]:
-        of_partitions = column_info_of_partitions(ids, pieces, part.partitions, part.starts, labels)
-        of_additional = additional and [ids.column_info(*pair) for pair in zip(additional, labels[2], strict=True)]
-        return list(zip(part.partitions, of_partitions, strict=True)), of_additional
+        of_additional = additional and [
+            parts.ids.column_info(*pair) for pair in zip(additional, labels[2], strict=True)
+        ]
+        return list(zip(parts.numbers, parts.infos(pieces, labels), strict=True)), of_additional
 
     of_ranks = gather_results(communicator, facts)
     found = [facts for _, facts in sorted((pair for pairs, _ in of_ranks for pair in pairs), key=itemgetter(0))]

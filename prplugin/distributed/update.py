@@ -18,19 +18,18 @@ import numpy as np
 
 from prplugin.cpu.sorting import run_starts
 from prplugin.distributed.communicator import Communicator, call_on_all
-from prplugin.distributed.exchange import Rows
-from prplugin.distributed.factorize import owners_of
+from prplugin.distributed.factorize import Rows, owners_of
 from prplugin.distributed.ranks import GraphVertices
 from prplugin.distributed.shard import NO_EDGES, Shard, Stages, assemble, of_ghosts
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames import FrameEdges
-from prplugin.frames.host_ids import HOST
-from prplugin.frames.ids import has_width, in_one_type
+from prplugin.frames.columns import has_width, in_one_type
+from prplugin.frames.ids import HOST
 from prplugin.frames.partitions import CommonType, cast_ids, concat_columns
 from prplugin.frames.times import Clock
 from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import rows_of
-from prplugin.graph.dedup import drop_duplicates, oriented, reversed_edges, with_reverse_edges
+from prplugin.graph.dedup import drop_duplicates, oriented, with_reverse_edges
 from prplugin.options import Duplicates, EdgeOptions
 from prplugin.streams.changes import ChangeError, apply_duplicates, read_changes
 from prplugin.streams.decay import ZERO_EXPONENT, ScaledWeights, roundings_of
@@ -196,24 +195,18 @@ class _Edges:
     def changed(self, duplicates: Duplicates, *, directed: bool) -> Rows:
         """Return the edges after the change."""
         change, (offsets, sources, weights) = self._change, self._csc
-        xp, removed, gone = namespace(sources), change.removed, []
+        xp, removed, kept = namespace(sources), change.removed, namespace(sources).ones(sources.size, np.bool_)
         removed = removed if directed else oriented(removed)
         added, replaced = apply_duplicates(
             change.added, removed, duplicates, change.keys.size, self._have_edge, directed=directed
         )
         for edges in (removed, replaced):
-            entries = self._find(edges, self._values_of(edges))
-            found, values = self._shared_values(entries)
-            if not found.all():
+            # Equal edges to remove take those present in the order of their weights, so that the owner of the target
+            # of a reverse edge, which has another part of the graph, removes one of the same weight.
+            entries = self._find(edges if directed else with_reverse_edges(edges), values=True)
+            if not (found := self._any_rank(entries >= 0)[: edges.m]).all():
                 raise ChangeError("missing", np.flatnonzero(~found))
-            gone.append(entries)
-            if not directed:  # the weight of the edge that was found selects its reverse edge
-                reverse = np.flatnonzero(edges.source != edges.destination)
-                back = reversed_edges(edges.take(reverse))
-                gone.append(self._find(back, [value[reverse] for value in values]))
-        kept = xp.ones(sources.size, np.bool_)
-        entries = np.concatenate(gone)
-        kept[xp.asarray(entries[entries >= 0])] = False
+            kept[xp.asarray(entries[entries >= 0])] = False
         added = added if directed else with_reverse_edges(added)
         owner = owners_of(change.keys, change.splitters)
         added = added.take(owner[added.destination] == self._communicator.rank)
@@ -234,10 +227,16 @@ class _Edges:
 
     def _have_edge(self, pairs: Edges) -> Any:
         """Return a mask of the different pairs of vertices that have an edge."""
-        return self._shared_values(self._find(pairs, []))[0]
+        return self._any_rank(self._find(pairs, values=False) >= 0)
 
-    def _find(self, wanted: Edges, values: list[Any]) -> Integers:
-        """Return a different entry of the CSC for each edge, the first with equal values, or -1."""
+    def _any_rank(self, mask: Any) -> Any:
+        return np.logical_or.reduce(self._communicator.all_gather(mask))
+
+    def _find(self, wanted: Edges, *, values: bool) -> Integers:
+        """Return a different entry of the CSC for each edge, or -1; of equal edges those of the least weights first.
+
+        `values`: Whether weights and times have to be equal, where `wanted` has them.
+        """
         (offsets, sources, _), found = self._csc, np.full(wanted.m, -1)
         source, target = self._source[wanted.source], self._target[wanted.destination]
         mine = np.flatnonzero((source >= 0) & (target >= 0))
@@ -247,9 +246,12 @@ class _Edges:
         begins, ends = (to_host(offsets[xp.asarray(at)]).astype(np.int64) for at in (rows, rows + 1))
         sizes = ends - begins
         entries = np.repeat(begins - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
-        present = [np.repeat(rows, sizes), to_host(sources[xp.asarray(entries)])]
-        present += self._values(entries)[: len(values)]
-        at = _match([target[mine], source[mine], *(value[mine] for value in values)], present)
+        present, asked = self._values(entries), self._values_of(wanted) if values else []
+        if present and not asked:
+            order = np.lexsort(present)
+            entries, sizes, rows = entries[order], np.ones(order.size, np.int64), np.repeat(rows, sizes)[order]
+        columns = [np.repeat(rows, sizes), to_host(sources[xp.asarray(entries)]), *present[: len(asked)]]
+        at = _match([target[mine], source[mine], *(value[mine] for value in asked)], columns)
         found[mine] = np.where(at >= 0, np.append(entries, -1)[at], -1)
         return found
 
@@ -269,17 +271,6 @@ class _Edges:
         if self._references is not None and edges.times is not None:
             return _exact(edges.weights, edges.times)
         return [] if edges.weights is None else [edges.weights]
-
-    def _shared_values(self, entries: Integers) -> tuple[Any, list[Any]]:
-        """Return which edges any rank has found, and their `_values`, given the entries that this rank has found."""
-        own, found = entries >= 0, np.zeros(entries.size, np.bool_)
-        values: list[Any] = []
-        for mine, sent in self._communicator.all_gather((own, self._values(entries[own]))):
-            values = values or [np.zeros(entries.size, column.dtype) for column in sent]
-            found |= mine
-            for column, received in zip(values, sent, strict=True):
-                column[mine] = received
-        return found, values
 
 
 def _find(ids: Integers, wanted: Integers) -> Integers:

@@ -1,16 +1,19 @@
-"""Selection of the endpoint, weight and time columns, by the same rules for every frame library."""
+"""Selection of the endpoint, weight and time columns, and common types of ids, by the same rules for every library."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
 
 from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, listed
+from prplugin.frames.kinds import cast_to
 from prplugin.suggestions import close_name, plain
-from prplugin.types.edges import Floats, Integers
+from prplugin.types.edges import Edges, GroupedEdges, Integers
 
 KNOWN_PAIRS = (("src", "dst"), ("source", "destination"), ("source", "target"), ("from", "to"))
 """Default names of the endpoint columns, in order of precedence."""
@@ -25,11 +28,36 @@ WEIGHTS = frozenset(["weight", "weights", "wt", "wts", "wgt", "wgts", "w", "edge
 """Plain names of probable weight columns, for `Columns.unused_weight`."""
 
 
-class TimeReader(Protocol):
-    """Reads the times of edges: `prplugin.frames.times.Clock`."""
+Column: TypeAlias = Any
+"""One column of ids: a Series or an array of the library."""
 
-    def read(self, column: object, label: str) -> tuple[Floats | None, Integers | None]:
-        """Return the times of a column, if weights decay, and the rows within the window, if not all are."""
+Frame: TypeAlias = Any
+"""A frame of the library."""
+
+EdgesById: TypeAlias = Callable[[list[Integers]], tuple[Edges | GroupedEdges, Integers]]
+"""Factorizes columns of integer ids: sources, destinations and, optionally, more; returns edges and distinct ids."""
+
+
+class GivenTypes(NamedTuple):
+    """Types of one or several libraries that are accepted for per-vertex arguments."""
+
+    indexes: tuple[Any, ...]  # indexes and arrays of vertices, without values
+    series: tuple[Any, ...]  # values, indexed by vertex
+    frames: tuple[Any, ...]
+
+
+class ColumnInfo(NamedTuple):
+    """Properties of a column of ids in one part of a frame; `where` names the part in messages.
+
+    `sample` is in host memory. It holds the minimum and maximum of integers, and the first id of other kinds; it is
+    empty for a column without rows.
+    """
+
+    kind: str
+    rows: int
+    dtype: Any
+    sample: Any
+    where: str = ""
 
 
 class Columns(NamedTuple):
@@ -43,7 +71,7 @@ class Columns(NamedTuple):
     weight_name: Hashable
     time: int | None = None
     time_name: Hashable = None
-    clock: TimeReader | None = None
+    clock: Any = None  # a `prplugin.frames.times.Clock`
     unused_weight: Hashable = None
     """Name of a probable weight column, if no weight is named."""
 
@@ -71,6 +99,12 @@ class Columns(NamedTuple):
             time=None if self.time is None else used.index(self.time),
         )
 
+    def restricted(self, frame: Frame) -> tuple[Frame, Columns]:
+        """Return a Dask frame and `Columns` restricted to the columns in use, so that others are not read."""
+        used, columns = self.in_use()
+        labels = list(frame.columns)
+        return (frame[[labels[position] for position in used]] if len(used) < len(labels) else frame), columns
+
     def within(self, labels: Sequence[Hashable], where: str, frame: object = None) -> Columns:
         """Find the columns by name in a part of the frame, `frame` if given, which `where` names in messages."""
         find = partial(_position, labels, where, frame)
@@ -88,7 +122,7 @@ def resolve(
     destination: object,
     weight: Hashable,
     time: Hashable = None,
-    clock: TimeReader | None = None,
+    clock: object = None,
     frame: object = None,
 ) -> Columns:
     """Find the columns of a frame with these labels; without names, by the known pairs.
@@ -273,3 +307,74 @@ def index_levels(frame: object) -> list[Hashable]:
     if not isinstance(names, (list, tuple)) or names in ([None], (None,)):
         return []
     return [f"level_{level}" if name is None else name for level, name in enumerate(names)]
+
+
+def computed(given: Any) -> Any:
+    """Compute a Dask object; return other objects unchanged."""
+    return given.compute() if hasattr(given, "__dask_graph__") else given
+
+
+def transposed(table: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Return a list of the columns of a list of rows."""
+    return [list(column) for column in zip(*table, strict=True)]
+
+
+def places_of(rows: Sequence[Integers], m: int) -> list[Integers]:
+    """Return the positions of rows of sources, destinations and additional vertices in the order of first appearance.
+
+    For m edges: 2 * row for a source, 2 * row + 1 for a destination, 2 * m + row for an additional vertex.
+    """
+    scales = ((2, 0), (2, 1), (1, 2 * m))
+    return [row.astype(np.int64) * scale + shift for row, (scale, shift) in zip(rows, scales, strict=False)]
+
+
+# --- common kinds and types -------------------------------------------------------------------------------------------
+
+
+def same_kind(kinds: list[str], labels: list[str]) -> str:
+    """Return the common kind of ids of all columns; raise if kinds differ."""
+    filled = [(kind, label) for kind, label in zip(kinds, labels, strict=True) if kind != "empty"]
+    for kind, label in filled:
+        if kind != filled[0][0]:
+            raise InvalidEdgesError(
+                f"{filled[0][1]} holds ids of kind {filled[0][0]}, but {label} of kind {kind}: "
+                "cast one to the type of the other, so that equal vertices have equal ids; for instance with "
+                f"{cast_to('string')}."
+            )
+    return filled[0][0] if filled else "empty"
+
+
+def in_one_type(arrays: list[Integers], widths: list[bool], labels: Sequence[str]) -> list[Integers]:
+    """Cast NumPy or CuPy arrays of integers to one type that holds all values.
+
+    Entries of `widths` are False for arrays of Python integers, which widen the result only if their values require it.
+    """
+    if all(array.dtype == arrays[0].dtype for array in arrays):
+        return arrays
+    typed = {array.dtype for array, has_width in zip(arrays, widths, strict=True) if has_width}
+    dtype = np.result_type(*(typed or {np.dtype(np.int64)}))
+    if not all(_fits(array, dtype) for array in arrays):
+        dtype = np.result_type(*{array.dtype for array in arrays})
+    if dtype.kind not in "iu":  # uint64 and a signed type: NumPy's common type is float64
+        filled = [array for array in arrays if array.size]
+        if all(int(array.min()) >= 0 for array in filled):
+            dtype = np.dtype(np.uint64)
+        elif all(int(array.max()) <= np.iinfo(np.int64).max for array in filled):
+            dtype = np.dtype(np.int64)
+        else:
+            raise InvalidEdgesError(
+                f"{' and '.join(labels)} hold negative ids and ids past 2**63, "
+                f"which no one integer type holds. Cast them to strings, for instance with {cast_to('string')}."
+            )
+    return [array.astype(dtype, copy=False) for array in arrays]
+
+
+def _fits(array: Integers, dtype: np.dtype[Any]) -> bool:
+    if np.can_cast(array.dtype, dtype) or not array.size:
+        return True
+    return dtype.kind in "iu" and np.iinfo(dtype).min <= int(array.min()) and int(array.max()) <= np.iinfo(dtype).max
+
+
+def has_width(dtype: Any) -> bool:
+    """Return whether a type of integers, of pandas or cuDF, was chosen by the user: all but Python integers."""
+    return dtype.kind not in "Of" or hasattr(dtype, "categories")

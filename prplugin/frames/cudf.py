@@ -74,7 +74,7 @@ def read_in_context(
 def _weights(frame: Any, columns: Columns) -> GivenWeights | None:
     if columns.weight is None:
         return None
-    from prplugin.frames.device_columns import to_float64_unchecked  # imports cuDF
+    from prplugin.frames.device_ids import to_float64_unchecked  # imports cuDF
 
     label = f"column {columns.weight_name!r}"
     return to_float64_unchecked(ids_in("device").column_of(frame, columns.weight), label, "row", InvalidEdgesError)

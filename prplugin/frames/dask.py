@@ -13,8 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, full_name
-from prplugin.frames.columns import Columns
-from prplugin.frames.ids import Frame
+from prplugin.frames.columns import Columns, Frame, computed
 from prplugin.frames.lists import FRAMES
 from prplugin.frames.vertices import Boundary, Vertices
 from prplugin.options import EdgeOptions
@@ -53,13 +52,6 @@ def client() -> Any:
     if found.asynchronous:
         raise InvalidOptionError("the Dask client is asynchronous: prplugin needs Client(asynchronous=False).")
     return found
-
-
-def in_use(frame: Any, columns: Columns) -> tuple[Any, Columns]:
-    """Return the frame and `Columns` restricted to the columns in use, so that others are not read."""
-    used, columns = columns.in_use()
-    labels = list(frame.columns)
-    return (frame[[labels[position] for position in used]] if len(used) < len(labels) else frame), columns
 
 
 def refuse_absent_columns(frame: Any, columns: Columns) -> None:
@@ -106,7 +98,7 @@ def read_on_device(frame: Frame, columns: Columns, how: EdgeOptions) -> tuple[Ed
     try:
         partitions, in_use_columns = _computed(frame, columns)
     except MemoryError:
-        used, in_use_columns = in_use(frame, columns)
+        used, in_use_columns = columns.restricted(frame)
         partitions = _Partitions(used)
     found = FRAMES.read_on_device(partitions, in_use_columns, how)
     if found is None:
@@ -125,14 +117,9 @@ def _computed(frame: Frame, columns: Columns) -> tuple[list[Frame], Columns]:
     """Compute the columns in use of all partitions; return their positions, too."""
     import dask
 
-    used, columns_in_use = in_use(frame, columns)
+    used, columns_in_use = columns.restricted(frame)
     try:
         return list(dask.compute(*used.to_delayed())), columns_in_use
     except KeyError:
         refuse_absent_columns(frame, columns)
         raise
-
-
-def computed(given: Any) -> Any:
-    """Compute a Dask object; return other objects unchanged."""
-    return given.compute() if hasattr(given, "__dask_graph__") else given

@@ -24,8 +24,7 @@ import numpy as np
 
 from prplugin.errors import PageRankError
 from prplugin.frames import cudf, pieces
-from prplugin.frames.columns import Columns
-from prplugin.frames.ids import ColumnInfo
+from prplugin.frames.columns import ColumnInfo, Columns
 from prplugin.frames.pieces import Pieces
 from prplugin.frames.vertices import Boundary, Vertices, ids_in
 from prplugin.gpu import runtime
@@ -101,22 +100,6 @@ class InPandas(Boundary):
 
     def wrap(self, frame: Any) -> Any:
         return frame.to_pandas()
-
-
-class _InPandas:
-    """Adapter of cuDF frames that were read from a file."""
-
-    accepts = staticmethod(cudf.accepts)
-    memory_space_of = staticmethod(cudf.memory_space_of)
-    open_frame = staticmethod(cudf.open_frame)
-
-    def read(self, frame: Any, columns: Columns, vertices: object, **how: bool) -> Any:
-        edges, known = cudf.read(frame, columns, vertices, **how)
-        return edges, replace(known, boundary=InPandas())
-
-
-IN_PANDAS = _InPandas()
-"""Adapter of cuDF frames that were read from a file."""
 
 
 def read(files: list[File], columns: Columns, how: EdgeOptions) -> tuple[Edges | GroupedEdges, Vertices]:
@@ -196,21 +179,6 @@ def _common_schema(files: list[File]) -> pa.Schema:
         if (reason := file.not_for_cudf()) or file.plain_schema.types != schema.types:
             raise NotReadError(reason or f"{file.where} has other types than the files before it")
     return schema
-
-
-def frame_of(files: list[File]) -> Any:
-    """Read files to one cuDF frame.
-
-    Raises NotReadError: if the host has to read them.
-    """
-    schema = _common_schema(files)
-    if not _fit(files):
-        raise NotReadError("its columns do not fit in one frame on the GPU")
-    try:
-        with ids_in("device").active():
-            return _whole(files, schema)
-    except MemoryError as error:
-        raise _out_of_memory(error) from error
 
 
 def _whole(files: list[File], schema: pa.Schema) -> Any:

@@ -1,6 +1,7 @@
 """Ids in device memory: columns of every cuDF type, as Series or arrays of CuPy. Imports cuDF.
 
-Ids that the user gave as a list, a dict or a pandas object stay pandas Series until they are needed on the GPU.
+Ids that the user gave as a list, a dict or a pandas object stay pandas Series until they are needed on the GPU. Columns
+are constructed with pylibcudf, since the more general constructors of cuDF are slow for small columns.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any, ClassVar
 
 import cudf
@@ -18,25 +20,22 @@ import pyarrow as pa
 import pylibcudf as plc
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
-from prplugin.frames import device_columns
-from prplugin.frames.device_columns import (
-    DECIMALS,
-    as_array,
-    as_series,
-    as_string_series,
-    as_strings,
-    is_decimal,
-    to_float64_unchecked,
-)
-from prplugin.frames.host_ids import HOST, require_one_column, stored_like
-from prplugin.frames.ids import ColumnInfo, GivenTypes, Ids
+from prplugin.frames.columns import ColumnInfo, GivenTypes
+from prplugin.frames.host_columns import check_range, refusing, require_one_column, stored_like
+from prplugin.frames.ids import HOST, Ids
 from prplugin.frames.kinds import ZONED, floats_refused, refuse_rows, unhashable_refused
+from prplugin.gpu.edges import GivenWeights
 from prplugin.gpu.factorize import as_kernel_ids, extremes
-from prplugin.gpu.strings import factorize_strings
+from prplugin.gpu.strings import Strings, factorize_strings
 from prplugin.types.arrays import MemorySpace, copied, namespace, to_device
 from prplugin.types.edges import Floats, Integers
 
 NESTED = (cudf.ListDtype, cudf.StructDtype)
+
+DECIMALS = (cudf.Decimal32Dtype, cudf.Decimal64Dtype, cudf.Decimal128Dtype)
+
+OFFSETS: dict[Any, np.dtype[Any]] = {plc.TypeId.INT32: np.dtype(np.int32), plc.TypeId.INT64: np.dtype(np.int64)}
+"""Offset types of string columns; int64 for 2 GiB or more."""
 
 
 @contextmanager
@@ -128,7 +127,11 @@ class DeviceIds(Ids):
         return to_device(HOST.numbers_of_array(given, label, error))
 
     def missing_rows(self, column: cudf.Series) -> Integers:
-        return device_columns.missing_rows(column)
+        """Return the rows of nulls and of NaN, which cuDF distinguishes."""
+        missing = as_array(column.isna())
+        if column.dtype.kind == "f":
+            missing = missing | cupy.isnan(as_array(column.astype("float64").fillna(np.nan)))
+        return cupy.flatnonzero(missing)
 
     def as_column(self, values: object, label: str = "") -> cudf.Series:
         column = as_series(values)
@@ -193,6 +196,12 @@ class DeviceIds(Ids):
             return copied(column) if rows is None else column[rows]
         return column.copy(deep=True) if rows is None else column.take(rows).reset_index(drop=True)
 
+    def deduplicate(self, column: Any) -> Any:
+        return column
+
+    def threads_for(self, rows: int) -> int:
+        return 1
+
     def factorize(
         self, columns: list[Any], kinds: list[str], labels: list[str]
     ) -> tuple[Integers, Integers, list[cudf.Series]]:
@@ -216,7 +225,7 @@ class DeviceIds(Ids):
         return codes, rows, distinct
 
     def factorize_endpoints(
-        self, parts: list[list[Any]], labels: list[list[str]], kinds: list[str], *, threads: int = 1
+        self, parts: list[list[Any]], labels: list[list[str]], kinds: list[str]
     ) -> tuple[list[Integers], list[cudf.Series], Any]:
         """Factorize vertices, strings with `prplugin.gpu.strings`; places are None for strings."""
         if kinds == ["string"]:
@@ -310,7 +319,7 @@ _NUMPY_INTEGERS = tuple(np.dtype(f"{sign}{size}") for sign in "iu" for size in (
 
 def _refuse_nulls(column: cudf.Series, label: str) -> None:
     if column.null_count:
-        refuse_rows(device_columns.missing_rows(column), label)
+        refuse_rows(DEVICE.missing_rows(column), label)
 
 
 def _matches(one: plc.Table, other: plc.Table) -> tuple[Integers, Integers]:
@@ -362,3 +371,80 @@ def _common_type(dtypes: list[Any]) -> Any:
         finest = np.result_type(*(dtype if isinstance(dtype, np.dtype) else dtype.numpy_dtype for dtype in dtypes))
         return pd.ArrowDtype(pa.from_numpy_dtype(finest)) if isinstance(first, pd.ArrowDtype) else finest
     return first
+
+
+# --- columns as arrays ------------------------------------------------------------------------------------------------
+
+
+def as_array(column: cudf.Series) -> Any:
+    """Return a view of a numeric column without nulls as a CuPy array."""
+    if not len(column):  # may have no memory to view
+        dtype = column.dtype
+        return cupy.empty(0, dtype if isinstance(dtype, np.dtype) else dtype.numpy_dtype)
+    return column.values
+
+
+def as_series(values: object) -> cudf.Series:
+    """Return a numeric array as a column, in which NaN does not become null; return a column unchanged."""
+    if namespace(values) is np:
+        return values
+    return cudf.Series.from_pylibcudf(plc.Column.from_cuda_array_interface(values))
+
+
+def is_decimal(dtype: object) -> bool:
+    """Return whether a column of this type holds decimals."""
+    arrow = getattr(dtype, "pyarrow_dtype", None)
+    return isinstance(dtype, DECIMALS) or (arrow is not None and pa.types.is_decimal(arrow))
+
+
+def to_float64_unchecked(column: Any, label: str, noun: str, error: type[PageRankError]) -> GivenWeights:
+    """Return a cuDF column as float64, without a check of the values, and without a copy if it is float64."""
+    refuse = refusing(column, label, noun, error)
+    dtype = column.dtype
+    decimal = is_decimal(dtype)
+    if not decimal and dtype.kind not in "biuf":
+        name = (
+            "category" if isinstance(dtype, cudf.CategoricalDtype) else "string" if dtype == np.dtype(object) else dtype
+        )
+        raise error(f"{label} holds {name}, not real numbers. Cast it, for instance with .astype('float64').")
+    if column.null_count:
+        refuse(DEVICE.missing_rows(column), "missing or NaN", "Drop or fill them.")
+    array = as_array(column.astype("float64") if decimal else column)
+    floats = array.astype(np.float64, copy=False)
+    return GivenWeights(floats, decimal or floats is not array, partial(check_range, refuse=refuse))
+
+
+def as_strings(column: cudf.Series) -> Strings | None:
+    """Return a view of a string column without nulls as arrays. The column may be of any type if it has no rows.
+
+    Return None for other types, and for columns whose memory is not accessible because cuDF has spilled it to the host.
+    """
+    if not len(column):
+        return Strings(cupy.empty(0, np.uint8), cupy.zeros(1, np.int32))
+    held = column.to_pylibcudf()[0]
+    if held.type().id() != plc.TypeId.STRING:
+        return None
+    offsets = held.child(0)
+    if held.data() is None or offsets.data() is None:
+        return None
+    begins = _view(offsets.data(), OFFSETS[offsets.type().id()])
+    first, past = held.offset(), held.offset() + held.size()
+    return Strings(_view(held.data(), np.dtype(np.uint8)), begins[first : past + 1])
+
+
+def as_string_series(strings: Strings, dtype: object) -> cudf.Series:
+    """Return strings as a column of a string type of cuDF."""
+    offsets = plc.Column.from_cuda_array_interface(strings.offsets)
+    column = plc.Column(
+        plc.DataType(plc.TypeId.STRING), strings.rows, plc.gpumemoryview(strings.chars), None, 0, 0, [offsets]
+    )
+    series = cudf.Series.from_pylibcudf(column)
+    return series if series.dtype == dtype else series.astype(dtype)
+
+
+def _view(memory: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a view of cuDF memory as a CuPy array."""
+    if not memory.size:
+        return cupy.empty(0, dtype)
+    shared = cupy.cuda.UnownedMemory(memory.ptr, memory.size, memory)
+    return cupy.ndarray(memory.size // dtype.itemsize, dtype, cupy.cuda.MemoryPointer(shared, 0))

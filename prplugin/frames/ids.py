@@ -1,195 +1,337 @@
-"""Ids of vertices as columns of one library: the operations on them, and factorization, which all libraries share.
+"""Ids of vertices as columns of one library: the operations on them, for pandas and NumPy. Imports pandas.
 
-`prplugin.frames.host_ids` and `prplugin.frames.device_ids` implement them. Frames, partitions, row groups, per-vertex
+`prplugin.frames.device_ids` overrides those of which cuDF needs others. Frames, partitions, row groups, per-vertex
 arguments and updates are all read through them.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
+from pandas.api import types
 
 from prplugin.cpu.threads import take_in_place
-from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, listed
-from prplugin.frames.columns import Columns, columns_present, positions
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
+from prplugin.frames import host_columns
+from prplugin.frames.columns import (
+    Column,
+    ColumnInfo,
+    Columns,
+    EdgesById,
+    Frame,
+    GivenTypes,
+    columns_present,
+    has_width,
+    in_one_type,
+    places_of,
+    positions,
+    same_kind,
+    transposed,
+)
+from prplugin.frames.host_columns import (
+    ObjectColumn,
+    decode_storage,
+    deduplicate_objects,
+    factorize_column,
+    first_rows,
+    in_utc,
+    missing_rows,
+    objects_of,
+    require_one_column,
+    result_columns,
+    stored_like,
+    values_of,
+)
 from prplugin.frames.kinds import cast_to
-from prplugin.types.arrays import MemorySpace, namespace
+from prplugin.machine import this_machine
+from prplugin.types.arrays import (
+    MemorySpace,
+    finite_numbers,
+    memory_space_of,
+    namespace,
+    plain_array,
+    to_host,
+    to_memory,
+)
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers, index_dtype
 
-Column: TypeAlias = Any
-"""One column of ids: a Series or an array of the library."""
 
-Frame: TypeAlias = Any
-"""A frame of the library."""
-
-EdgesById: TypeAlias = Callable[[list[Integers]], tuple[Edges | GroupedEdges, Integers]]
-"""Factorizes columns of integer ids: sources, destinations and, optionally, more; returns edges and distinct ids."""
-
-
-class GivenTypes(NamedTuple):
-    """Types of one or several libraries that are accepted for per-vertex arguments."""
-
-    indexes: tuple[Any, ...]  # indexes and arrays of vertices, without values
-    series: tuple[Any, ...]  # values, indexed by vertex
-    frames: tuple[Any, ...]
-
-
-class ColumnInfo(NamedTuple):
-    """Properties of a column of ids in one part of a frame; `where` names the part in messages.
-
-    `sample` is in host memory. It holds the minimum and maximum of integers, and the first id of other kinds; it is
-    empty for a column without rows.
-    """
-
-    kind: str
-    rows: int
-    dtype: Any
-    sample: Any
-    where: str = ""
-
-
-class Ids(ABC):
-    """Operations on columns of ids of one library.
+class Ids:
+    """Operations on columns of ids of one library: here on Series and arrays of pandas, and on arrays of NumPy.
 
     A vertex has one id, or several in several columns. The parameters `label`, `labels` and `what` name columns or
     arguments in messages. `kinds` holds the kind of ids in each column, such as "integer".
     """
 
-    memory_space: ClassVar[MemorySpace]
-    xp: ClassVar[Any]
+    memory_space: ClassVar[MemorySpace] = "host"
+    xp: ClassVar[Any] = np
     """NumPy or CuPy."""
 
     def active(self) -> AbstractContextManager[Any]:
         """Return a context manager for operations on columns."""
         return nullcontext()
 
-    # --- input and output -----------------------------------------------------------------------------------------
-
     @property
-    @abstractmethod
     def types(self) -> GivenTypes:
         """Types accepted for per-vertex arguments."""
+        return GivenTypes((pd.Index, pd.api.extensions.ExtensionArray), (pd.Series,), (pd.DataFrame,))
 
-    @abstractmethod
     def convert(self, given: object, what: str) -> Any:
         """Convert frames and columns of other libraries to `types`; return other objects unchanged."""
+        if type(given).__module__.partition(".")[0] in ("builtins", "numpy", "pandas"):
+            return given
+        from prplugin.frames.arrow import as_pandas  # imports narwhals and pyarrow
+
+        return as_pandas(given, what)
 
     def own_frame(self, frame: Frame) -> Frame:
         """Return a frame of `types` as a frame of the library."""
         return frame
 
-    @abstractmethod
-    def column_of(self, frame: Frame, position: int) -> Column:
+    def column_of(self, frame: pd.DataFrame, position: int) -> pd.Series:
         """Return a column of a frame of `types` by position. Its index is arbitrary."""
+        # By name, pandas would first build a hash table of the labels; ``iloc[:, position]`` takes twice the time.
+        return decode_storage(frame.iloc(axis=1)[position])
 
-    @abstractmethod
-    def id_columns(self, given: object, names: list[Hashable] | None, what: str) -> list[Column]:
+    def id_columns(self, given: object, names: list[Hashable] | None, what: str) -> list[pd.Series]:
         """Convert a list, array, Series, Index or frame of ids to columns, one per component of a vertex.
 
         `names`: Names of the components of vertices with several columns; None for a single column.
         """
+        given = self.convert(plain_array(given, what), what)
+        if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+            raise InvalidOptionError(f"{what} must be a list, an array, a Series or a frame of ids, not {given!r}.")
+        if isinstance(given, (set, frozenset)):
+            raise InvalidOptionError(f"{what} is a set, which has no order: pass a list, for instance sorted(...).")
+        if names is None:
+            require_one_column(given, pd.DataFrame, pd.MultiIndex, what)
+            if isinstance(given, pd.DataFrame):
+                return [decode_storage(given.iloc[:, 0])]
+            if isinstance(given, (pd.Series, pd.Index, np.ndarray, pd.api.extensions.ExtensionArray)):
+                return [decode_storage(pd.Series(given).reset_index(drop=True))]
+            # As objects, since pandas would convert [1, None] to floats.
+            return [objects_of(list(given))]
+        if isinstance(given, pd.DataFrame):
+            return self.columns_of(given, names, what)
+        rows = list(given)
+        invalid = [row for row, item in enumerate(rows) if not isinstance(item, tuple) or len(item) != len(names)]
+        if invalid:
+            raise InvalidOptionError(
+                f"{what} must hold tuples of {len(names)} ids, one for each of {listed([repr(n) for n in names])}; "
+                f"{counted(len(invalid), 'entry is', 'entries are')} not: "
+                f"{listed([repr(rows[row]) for row in invalid])}."
+            )
+        return [objects_of([item[part] for item in rows]) for part in range(len(names))]
 
-    @abstractmethod
-    def frame_of(self, names: list[Hashable], columns: list[Column]) -> Frame:
+    def frame_of(self, names: list[Hashable], columns: list[Any]) -> pd.DataFrame:
         """Return a frame of columns and numeric arrays, without a copy."""
+        of_integers = isinstance(columns[0], np.ndarray) and columns[0].dtype.kind in "iu"
+        if of_integers and names == ["vertex", "pagerank"] and hasattr(pd.api, "internals"):  # from pandas 3 on
+            # A tenth of the time of a dict. The names are a view, so that users may set its `name`.
+            blocks = [(column[None], np.array([place])) for place, column in enumerate(columns)]
+            index = pd.RangeIndex(len(columns[0]))
+            return pd.api.internals.create_dataframe_from_blocks(blocks, index=index, columns=result_columns().view())
+        named = dict(zip(names, map(self.as_column, columns), strict=True))
+        return pd.DataFrame(named, copy=False)
 
-    @abstractmethod
     def concat(self, parts: list[Any]) -> Any:
         """Concatenate frames, or Series of one type, and renumber their rows."""
+        return pd.concat(parts, ignore_index=True)
 
-    @abstractmethod
-    def numbers(self, column: Column, label: str, noun: str, error: type[PageRankError]) -> Floats:
+    def numbers(self, column: pd.Series, label: str, noun: str, error: type[PageRankError]) -> Floats:
         """Return a copy of a column as float64; raise `error` unless all values are finite and non-negative.
 
         `noun` names an entry in messages, such as "row".
         """
+        return host_columns.numbers(column, label, noun, error)
 
-    @abstractmethod
-    def numbers_of_array(self, given: object, label: str, error: type[PageRankError]) -> Floats:
+    def numbers_of_array(self, given: Any, label: str, error: type[PageRankError]) -> Floats:
         """Return a copy of an array as float64; raise `error` unless all values are finite and non-negative."""
+        if (floats := finite_numbers(given)) is not None:
+            return floats
+        found = self.numbers(pd.Series(to_host(given).reshape(-1)), label, "entry", error)
+        return to_memory(found.reshape(given.shape), memory_space_of(given))
 
-    @abstractmethod
-    def missing_rows(self, column: Column) -> Integers:
+    def missing_rows(self, column: pd.Series) -> Integers:
         """Return the rows of a Series without a value."""
+        return missing_rows(column)
 
-    @abstractmethod
-    def as_column(self, values: object, label: str = "") -> Column:
+    def as_column(self, values: Any, label: str = "") -> pd.Series:
         """Return an array, or a column of pandas, as a Series of the library."""
+        # With an explicit dtype, since pandas infers its string type for objects that are all strings.
+        return values if isinstance(values, pd.Series) else pd.Series(values, dtype=values.dtype)
 
-    @abstractmethod
-    def to_host(self, column: Column) -> Any:
-        """Return a Series as an array in host memory, for `prplugin.frames.host_ids`."""
+    def to_host(self, column: object) -> Any:
+        """Return a Series as an array in host memory, for the operations of `HOST`."""
+        return getattr(column, "array", column)
 
-    @abstractmethod
-    def from_host(self, ids: object, kind: str, dtypes: list[Any]) -> Column:
+    def from_host(self, ids: object, kind: str, dtypes: list[Any]) -> Any:
         """Return distinct ids, an array in host memory, in the type of the source columns: see `like_source`."""
+        return self.like_source(ids, kind, dtypes)
 
-    # --- operations -----------------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def kind_of(self, column: Column, label: str) -> str:
+    def kind_of(self, column: pd.Series | ObjectColumn, label: str) -> str:
         """Return the kind of ids in a column, "empty" for an untyped column without ids; raise for nulls and floats."""
+        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu":
+            return "integer"  # cannot hold nulls
+        return host_columns.kind_of(column, label)
 
-    @abstractmethod
-    def take(self, column: Column, rows: Integers | None) -> Column:
+    def take(self, column: Any, rows: Integers | None) -> Any:
         """Return a copy of the given rows of a column, of all rows for None."""
+        if rows is None:
+            return column.copy()
+        taken = column.take(rows)
+        return taken.reset_index(drop=True) if isinstance(taken, pd.Series) else taken
 
-    def deduplicate(self, column: Column) -> Column:
+    def deduplicate(self, column: pd.Series) -> pd.Series | ObjectColumn:
         """Return a column of repeated Python objects in a form that takes less time to factorize, others unchanged."""
-        return column
+        return deduplicate_objects(column) if column.dtype.kind == "O" else column
 
-    @abstractmethod
     def factorize(
-        self, columns: list[Column], kinds: list[str], labels: list[str]
-    ) -> tuple[Integers, Integers, list[Column]]:
+        self, columns: list[Any], kinds: list[str], labels: list[str]
+    ) -> tuple[Integers, Integers, list[Any]]:
         """Factorize the rows of columns in the order of first appearance.
 
         Return codes, the first row of each code, and the distinct rows, column by column.
         """
+        factorized = [factorize_column(*column) for column in zip(columns, kinds, labels, strict=True)]
+        codes, values = factorized[0]
+        if len(columns) == 1:
+            return codes, first_rows(codes, len(values)), [values]
+        # Encode the codes of each row as one integer.
+        keys, size = codes.astype(np.int64), len(values)
+        for codes, values in factorized[1:]:
+            if size * len(values) > np.iinfo(np.int64).max:
+                keys, distinct = pd.factorize(keys)  # smaller codes, so that the next product fits in 64 bits
+                size = len(distinct)
+            keys = keys * len(values) + codes
+            size *= max(len(values), 1)
+        keys, distinct = pd.factorize(keys)
+        rows = first_rows(keys, len(distinct))
+        return keys, rows, [values.take(codes[rows]) for codes, values in factorized]
 
-    @abstractmethod
-    def concatenate(self, columns: list[Column], label: str) -> Column:
+    def concatenate(self, columns: list[Any], label: str) -> Any:
         """Concatenate columns without categories in their common type if there is one, else in that of the first."""
+        first = columns[0]
+        if all(type(array) is type(first) and array.dtype == first.dtype for array in columns):
+            if type(first) in (np.ndarray, pd.arrays.NumpyExtensionArray):
+                return np.concatenate([np.asarray(array) for array in columns])
+            return first._concat_same_type(columns)  # in a fraction of the time of `pandas.concat`
+        arrays = [array for array in columns if len(array)] or columns[:1]
+        try:
+            joined = self.concat([self.as_column(array) for array in arrays])
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InvalidEdgesError(f"{label} and the other columns of ids have no common type: {error}") from error
+        if types.is_object_dtype(joined.dtype) and not types.is_object_dtype(arrays[0].dtype):
+            first = arrays[0].dtype
+            try:
+                cast = [self.as_column(array).astype(first) for array in arrays]
+            except (TypeError, ValueError) as error:
+                raise InvalidEdgesError(
+                    f"{label} cannot be cast to {first}, as the other endpoint has: {error}"
+                ) from error
+            changed = [
+                (new.astype(object) != pd.Series(old, dtype=object)).any()
+                for new, old in zip(cast, arrays, strict=True)
+            ]
+            if any(changed):
+                raise InvalidEdgesError(
+                    f"{label} and the other columns of ids hold values that {first} does not. Cast them to one type."
+                )
+            joined = self.concat(cast)
+        return values_of(joined)
 
-    @abstractmethod
-    def one_column(self, columns: list[Column], what: str) -> Column:
+    def one_column(self, columns: list[Any], what: str) -> pd.Series:
         """Concatenate columns of ids that were given by the user, of any types."""
+        if any(column.dtype != columns[0].dtype for column in columns):
+            columns = [np.asarray(self.without_categories(column), object) for column in columns]
+        return self.concat([self.as_column(column) for column in columns])
 
-    @abstractmethod
-    def positions(self, vertices: list[Column], columns: list[Column], kinds: list[str], what: str) -> Integers:
+    def positions(self, vertices: list[Any], columns: list[pd.Series], kinds: list[str], what: str) -> Integers:
         """Return the position of each row of `columns` in `vertices`, or -1."""
+        pairs = []
+        for array, column, kind in zip(vertices, columns, kinds, strict=True):
+            ids, others = self.without_categories(array), self.without_categories(column)
+            if kind == "integer":  # as NumPy arrays, since pandas would compare some types as floats
+                ids, others = self.integers(array), self.integers(column)
+            elif ids.dtype != others.dtype or types.is_object_dtype(ids.dtype):
+                ids, others = (in_utc(np.asarray(array, object), kind) for array in (ids, others))
+            # With the type, since pandas infers its string type for objects that are all strings.
+            pairs.append([pd.Index(array, dtype=array.dtype) for array in (ids, others)])
+        if len(pairs) == 1:
+            known, asked = pairs[0]
+        else:
+            known, asked = (pd.MultiIndex.from_arrays(list(indexes)) for indexes in zip(*pairs, strict=True))
+        return known.get_indexer(asked)
 
-    @abstractmethod
-    def without_categories(self, column: Column) -> Column:
-        """Return a categorical column as a column of its values, and other columns unchanged."""
+    def without_categories(self, column: Any) -> Any:
+        """Return the array of a Series or array, with values instead of categories."""
+        array = getattr(column, "array", column)
+        return array.astype(array.categories.dtype) if isinstance(array.dtype, pd.CategoricalDtype) else array
 
-    @abstractmethod
-    def like_categories(self, column: Column, dtypes: list[Any]) -> Column:
+    def like_categories(self, column: object, dtypes: list[Any]) -> Any:
         """Return distinct ids as a categorical if all `dtypes` are the same categorical type, else unchanged."""
+        same = isinstance(dtypes[0], pd.CategoricalDtype) and all(dtype == dtypes[0] for dtype in dtypes)
+        return pd.Categorical(column, dtype=dtypes[0]) if same else column
 
-    @abstractmethod
-    def integers(self, column: Column, label: str = "") -> Integers:
+    def integers(self, column: Any, label: str = "") -> Integers:
         """Return integer ids as an array, without a copy if the column has one."""
+        if isinstance(column, ObjectColumn):
+            return self.integers(column.objects, label)[column.codes]
+        dtype = column.dtype
+        if isinstance(column, np.ndarray) and dtype.kind in "iu" and dtype.isnative:
+            return column
+        if isinstance(dtype, pd.CategoricalDtype):
+            # Unused categories may be of any kind.
+            used = self.as_column(column).cat.remove_unused_categories()
+            return self.integers(used.cat.categories, label)[used.cat.codes.to_numpy()]
+        if not len(column):  # untyped, or float, which pandas infers for an empty list
+            return np.empty(0, dtype if isinstance(dtype, np.dtype) and dtype.kind in "iu" else np.int64)
+        if types.is_object_dtype(dtype):
+            for wide in (np.int64, np.uint64):
+                try:
+                    return np.array(column.tolist(), wide)
+                except OverflowError:
+                    continue
+            raise InvalidEdgesError(
+                f"{label} holds integers that no 64-bit type holds. Cast it to strings, for instance with "
+                f"{cast_to('string')}."
+            )
+        if isinstance(column, np.ndarray):
+            array: Integers = column
+        else:
+            array = column.to_numpy(dtype if isinstance(dtype, np.dtype) else dtype.numpy_dtype)
+        return array.astype(array.dtype.newbyteorder("="), copy=False)
 
-    @abstractmethod
-    def integers_like(self, integers: Integers, dtypes: list[Any]) -> Column:
+    def integers_like(self, integers: Integers, dtypes: list[Any]) -> Any:
         """Return integer ids in the type of the source column, the first of `dtypes`, with the width of `integers`."""
+        like = dtypes[0]
+        if isinstance(like, np.dtype) and like.kind != "O":
+            return integers
+        if isinstance(like, pd.CategoricalDtype):
+            return self.like_categories(integers, dtypes)
+        if types.is_object_dtype(like):
+            return pd.array(integers.tolist(), dtype=object)
+        return pd.array(integers, dtype=stored_like(integers.dtype, like))
 
-    @abstractmethod
-    def joined_dtypes(self, columns: list[Column]) -> list[Any]:
-        """Return the types from which `integers_like` gets that of concatenated columns of integers."""
+    def joined_dtypes(self, columns: list[Any]) -> list[Any]:
+        """Return their common categorical type, else their common integer type in pandas, else that of the first."""
+        dtypes = [column.dtype for column in columns]
+        if isinstance(dtypes[0], pd.CategoricalDtype) and all(dtype == dtypes[0] for dtype in dtypes):
+            return dtypes
+        plain = [self.without_categories(column[:1]).dtype for column in columns]
+        # Of zeros, since Arrow refuses to cast large integers to the common type of int64 and uint64, a float.
+        joined = pd.concat([pd.Series([0], dtype=dtype) for dtype in plain]).dtype
+        return [joined if types.is_integer_dtype(joined) else plain[0]]
 
-    @abstractmethod
     def extremes(self, integers: Integers) -> Any:
         """Return the minimum and the maximum of integers as an array in host memory, empty if there are none."""
-
-    # --- what all libraries share ---------------------------------------------------------------------------------
+        return np.array([integers.min(), integers.max()], integers.dtype) if integers.size else integers[:0]
 
     def endpoints_of(self, frame: Frame, columns: Columns, vertices: object = None) -> list[list[Column]]:
         """Return the source columns, the destination columns and, if given, the additional vertex columns."""
@@ -250,8 +392,12 @@ class Ids(ABC):
         vertices = [self.like_source(*each) for each in zip(columns, kinds, dtypes, strict=True)]
         return Edges(codes[0], codes[1], None, len(vertices[0])), vertices, kinds
 
+    def threads_for(self, rows: int) -> int:
+        """Return the threads that factorize endpoints of so many rows: those of Arrow run in parallel."""
+        return this_machine().threads_for(rows)
+
     def factorize_endpoints(
-        self, parts: list[list[Column]], labels: list[list[str]], kinds: list[str], *, threads: int = 1
+        self, parts: list[list[Column]], labels: list[list[str]], kinds: list[str]
     ) -> tuple[list[Integers], list[Column], Any]:
         """Factorize vertices of one or several columns in the order of first appearance, source before destination.
 
@@ -269,11 +415,9 @@ class Ids(ABC):
         def factorize(columns: list[Column], names: list[str]) -> Any:
             return self.factorize(columns, kinds, names)
 
-        if threads > 1:
-            with ThreadPoolExecutor(threads, "prplugin") as pool:
-                found = list(pool.map(factorize, endpoints, transposed(labels)))
-        else:
-            found = list(map(factorize, endpoints, transposed(labels)))
+        threads = self.threads_for(len(parts[0][0]))
+        with ThreadPoolExecutor(threads, "prplugin") if threads > 1 else nullcontext() as pool:
+            found = list((pool.map if pool else map)(factorize, endpoints, transposed(labels)))
         codes, rows, distinct = zip(*found, strict=True)
         xp = namespace(codes[0])
         places = xp.concatenate(places_of(rows, len(endpoints[0][0])))
@@ -297,67 +441,5 @@ class Ids(ABC):
         return in_one_type(arrays, [has_width(column.dtype) for column in columns], labels)
 
 
-def transposed(table: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """Return a list of the columns of a list of rows."""
-    return [list(column) for column in zip(*table, strict=True)]
-
-
-def places_of(rows: Sequence[Integers], m: int) -> list[Integers]:
-    """Return the positions of rows of sources, destinations and additional vertices in the order of first appearance.
-
-    For m edges: 2 * row for a source, 2 * row + 1 for a destination, 2 * m + row for an additional vertex.
-    """
-    scales = ((2, 0), (2, 1), (1, 2 * m))
-    return [row.astype(np.int64) * scale + shift for row, (scale, shift) in zip(rows, scales, strict=False)]
-
-
-def same_kind(kinds: list[str], labels: list[str]) -> str:
-    """Return the common kind of ids of all columns; raise if kinds differ."""
-    filled = [(kind, label) for kind, label in zip(kinds, labels, strict=True) if kind != "empty"]
-    for kind, label in filled:
-        if kind != filled[0][0]:
-            raise InvalidEdgesError(
-                f"{filled[0][1]} holds ids of kind {filled[0][0]}, but {label} of kind {kind}: "
-                "cast one to the type of the other, so that equal vertices have equal ids; for instance with "
-                f"{cast_to('string')}."
-            )
-    return filled[0][0] if filled else "empty"
-
-
-# --- integers -----------------------------------------------------------------------------------------------------
-
-
-def in_one_type(arrays: list[Integers], widths: list[bool], labels: Sequence[str]) -> list[Integers]:
-    """Cast NumPy or CuPy arrays of integers to one type that holds all values.
-
-    Entries of `widths` are False for arrays of Python integers, which widen the result only if their values require it.
-    """
-    if all(array.dtype == arrays[0].dtype for array in arrays):
-        return arrays
-    typed = {array.dtype for array, has_width in zip(arrays, widths, strict=True) if has_width}
-    dtype = np.result_type(*(typed or {np.dtype(np.int64)}))
-    if not all(_fits(array, dtype) for array in arrays):
-        dtype = np.result_type(*{array.dtype for array in arrays})
-    if dtype.kind not in "iu":  # uint64 and a signed type: NumPy's common type is float64
-        filled = [array for array in arrays if array.size]
-        if all(int(array.min()) >= 0 for array in filled):
-            dtype = np.dtype(np.uint64)
-        elif all(int(array.max()) <= np.iinfo(np.int64).max for array in filled):
-            dtype = np.dtype(np.int64)
-        else:
-            raise InvalidEdgesError(
-                f"{' and '.join(labels)} hold negative ids and ids past 2**63, "
-                f"which no one integer type holds. Cast them to strings, for instance with {cast_to('string')}."
-            )
-    return [array.astype(dtype, copy=False) for array in arrays]
-
-
-def _fits(array: Integers, dtype: np.dtype[Any]) -> bool:
-    if np.can_cast(array.dtype, dtype) or not array.size:
-        return True
-    return dtype.kind in "iu" and np.iinfo(dtype).min <= int(array.min()) and int(array.max()) <= np.iinfo(dtype).max
-
-
-def has_width(dtype: Any) -> bool:
-    """Return whether a type of integers, of pandas or cuDF, was chosen by the user: all but Python integers."""
-    return dtype.kind not in "Of" or hasattr(dtype, "categories")
+HOST = Ids()
+"""The operations on ids in host memory."""

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, full_name
 from prplugin.frames import cudf, narwhals, pandas, pieces
-from prplugin.frames.columns import Columns
-from prplugin.frames.ids import Frame, Ids
+from prplugin.frames.columns import Columns, Frame
 from prplugin.frames.pieces import Pieces
 from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace, is_a
 from prplugin.types.edges import Edges, GroupedEdges
+
+if TYPE_CHECKING:
+    from prplugin.frames.ids import Ids
 
 Frames: TypeAlias = Any
 """An iterable of frames."""
@@ -90,25 +92,23 @@ FRAMES = _Frames()
 
 def joined(ids: Ids, frames: list[Frame], columns: Columns) -> tuple[Frame, Columns]:
     """Concatenate the partitions to one frame of the columns in use; return it, and the column positions."""
-    from prplugin.frames import partitions as parts  # imports pandas, which every library of partitions needs
+    from prplugin.frames.partitions import Partitions, common_type_of  # imports pandas, which every library needs
 
-    partitions, starts = list(range(len(frames))), np.cumsum([0, *map(len, frames)])[:-1].tolist()
-    endpoints, part_columns = parts.endpoints_of_partitions(ids, frames, partitions, columns)
-    labels = columns.id_labels()
-    infos = parts.column_info_of_partitions(ids, endpoints, partitions, starts, labels)
+    starts = np.cumsum([0, *map(len, frames)])[:-1].tolist()
+    parts = Partitions(ids, frames, list(range(len(frames))), starts, columns)
+    endpoints, labels = parts.endpoints(), columns.id_labels()
+    infos = parts.infos(endpoints, labels)
     shared = [
-        parts.common_type_of(
-            [[info[end][column] for info in infos] for end in range(2)], [label[column] for label in labels]
-        )
+        common_type_of([[info[end][column] for info in infos] for end in range(2)], [label[column] for label in labels])
         for column in range(len(columns.source))
     ]
-    source, destination = parts.concat_endpoints(ids, endpoints, shared, labels)
-    weights = parts.weights_of_partitions(ids, frames, partitions, part_columns, starts)
+    source, destination = parts.concat(endpoints, shared, labels)
+    weights = parts.weights()
     width = len(shared)
     joined = [column.reset_index(drop=True) for column in (*source, *destination)]
     joined += [] if weights is None else [weights]
     if columns.time is not None:
-        times = (own.time for own in part_columns if own.time is not None)
+        times = (own.time for own in parts.own_columns if own.time is not None)
         joined.append(ids.concat([ids.column_of(*pair) for pair in zip(frames, times, strict=True)]))
     return ids.frame_of([str(position) for position in range(len(joined))], joined), columns._replace(
         source=list(range(width)),

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames import pandas
-from prplugin.frames.columns import Columns
-from prplugin.frames.ids import Column, Ids
+from prplugin.frames.columns import Column, Columns
 from prplugin.frames.kinds import casts_of
 from prplugin.frames.vertices import Boundary, Vertices
 from prplugin.types.arrays import MemorySpace, is_a
@@ -24,6 +23,8 @@ from prplugin.types.edges import Edges, GroupedEdges
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from prplugin.frames.ids import Ids
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, PageRankError
-from prplugin.frames.columns import Columns
-from prplugin.frames.ids import EdgesById
+from prplugin.frames.columns import Columns, EdgesById
 from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.graph.adjacency import edges_by_id
 from prplugin.types.arrays import MemorySpace, is_a

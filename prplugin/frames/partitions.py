@@ -8,20 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from prplugin.errors import InvalidEdgesError, PageRankError, merged, refusal
-from prplugin.frames.columns import Columns
-from prplugin.frames.host_ids import HOST
-from prplugin.frames.host_objects import in_utc
-from prplugin.frames.ids import Column, ColumnInfo, Frame, Ids, has_width, in_one_type, places_of, same_kind, transposed
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, merged, refusal
+from prplugin.frames.columns import (
+    Column,
+    ColumnInfo,
+    Columns,
+    Frame,
+    computed,
+    has_width,
+    in_one_type,
+    places_of,
+    same_kind,
+    transposed,
+)
+from prplugin.frames.host_columns import in_utc
+from prplugin.frames.ids import HOST, Ids
 from prplugin.frames.kinds import ZONED
-from prplugin.frames.vertices import format_ids, plain_ids
-from prplugin.types.arrays import namespace, to_host
+from prplugin.frames.vertices import Vertices, format_ids, plain_ids
+from prplugin.options import GivenByVertex
+from prplugin.types.arrays import namespace, plain_array, to_host
 from prplugin.types.edges import Floats, Integers
 
 
@@ -38,92 +49,95 @@ class CommonType:
     part_types: list[Any]
 
 
-def map_partitions(
-    function: Callable[[Any], Any], items: list[Any], partitions: list[int], starts: list[int]
-) -> list[Any]:
-    """Apply a function to each partition; raise errors with the partition, or with rows counted in the frame.
+@dataclass(frozen=True)
+class Partitions:
+    """Partitions of a frame.
 
-    `starts` holds the first row of each partition in the frame. The first error is raised, merged over all
-    partitions if it is about rows.
+    `numbers`: Their numbers in the frame; `starts`: the first row of each in it.
+    `columns`: The columns of the frame; those of a partition are found by name.
     """
-    results, errors = [], []
-    for item, partition, start in zip(items, partitions, starts, strict=True):
-        try:
-            results.append(function(item))
-        except PageRankError as error:
-            refused = error.refused
-            errors.append(
-                type(error)(f"in partition {partition}: {error}")
-                if refused is None
-                else refusal(type(error), replace(refused, rows=[start + row for row in refused.rows]))
-            )
-    if errors:
-        raise merged(errors)
-    return results
 
+    ids: Ids
+    frames: list[Frame]
+    numbers: list[int]
+    starts: list[int]
+    columns: Columns
 
-def endpoints_of_partitions(
-    ids: Ids, frames: list[Frame], partitions: list[int], columns: Columns
-) -> tuple[list[Any], list[Columns]]:
-    """Return source and destination columns of each partition, and the positions of the columns in each."""
-    part_columns = [
-        columns.within(list(frame.columns), f"partition {partition}")
-        for frame, partition in zip(frames, partitions, strict=True)
-    ]
-    return [ids.endpoints_of(frame, own) for frame, own in zip(frames, part_columns, strict=True)], part_columns
+    @cached_property
+    def own_columns(self) -> list[Columns]:
+        """The positions of the columns in each partition."""
+        pairs = zip(self.frames, self.numbers, strict=True)
+        return [self.columns.within(list(frame.columns), f"partition {number}") for frame, number in pairs]
 
+    def map(self, function: Callable[[Any], Any], items: list[Any]) -> list[Any]:
+        """Apply a function to an item of each partition; raise errors with the partition, or with rows of the frame.
 
-def column_info_of_partitions(
-    ids: Ids, endpoints: list[Any], partitions: list[int], starts: list[int], labels: list[list[str]]
-) -> list[list[list[ColumnInfo]]]:
-    """Return the `ColumnInfo` of the id columns of each partition."""
-    found = map_partitions(
-        lambda pair: [
-            [ids.column_info(column, name) for column, name in zip(end, label, strict=True)]
-            for end, label in zip(pair, labels, strict=False)  # no additional vertices here
-        ],
-        endpoints,
-        partitions,
-        starts,
-    )
-    return [
-        [[info._replace(where=f"partition {partition}") for info in end] for end in infos]
-        for infos, partition in zip(found, partitions, strict=True)
-    ]
+        The first error is raised, merged over all partitions if it is about rows.
+        """
+        results, errors = [], []
+        for item, number, start in zip(items, self.numbers, self.starts, strict=True):
+            try:
+                results.append(function(item))
+            except PageRankError as error:
+                refused = error.refused
+                errors.append(
+                    type(error)(f"in partition {number}: {error}")
+                    if refused is None
+                    else refusal(type(error), replace(refused, rows=[start + row for row in refused.rows]))
+                )
+        if errors:
+            raise merged(errors)
+        return results
 
+    def endpoints(self) -> list[Any]:
+        """Return source and destination columns of each partition."""
+        return [self.ids.endpoints_of(*pair) for pair in zip(self.frames, self.own_columns, strict=True)]
 
-def concat_endpoints(ids: Ids, pieces: list[Any], shared: list[CommonType], labels: list[list[str]]) -> list[list[Any]]:
-    """Concatenate the columns from `endpoints_of_partitions`; return source columns and destination columns."""
-
-    def concat(columns: list[Any], common_type: CommonType, label: str) -> Any:
-        if any(column.dtype != columns[0].dtype for column in columns):
-            return concat_column(ids, columns, common_type, label)
-        return columns[0] if len(columns) == 1 else ids.concat(columns)
-
-    return [
-        [
-            concat([endpoints[end][column] for endpoints in pieces], common_type, labels[end][column])
-            for column, common_type in enumerate(shared)
+    def infos(self, endpoints: list[Any], labels: list[list[str]]) -> list[list[list[ColumnInfo]]]:
+        """Return the `ColumnInfo` of the id columns of each partition."""
+        found = self.map(
+            lambda pair: [
+                [self.ids.column_info(column, name) for column, name in zip(end, label, strict=True)]
+                for end, label in zip(pair, labels, strict=False)  # no additional vertices here
+            ],
+            endpoints,
+        )
+        return [
+            [[info._replace(where=f"partition {number}") for info in end] for end in infos]
+            for infos, number in zip(found, self.numbers, strict=True)
         ]
-        for end in range(2)
-    ]
 
+    def concat(self, pieces: list[Any], shared: list[CommonType], labels: list[list[str]]) -> list[list[Any]]:
+        """Concatenate the columns from `endpoints`; return source columns and destination columns."""
+        ids = self.ids
 
-def weights_of_partitions(
-    ids: Ids, frames: list[Frame], partitions: list[int], part_columns: list[Columns], starts: list[int]
-) -> Floats | None:
-    """Return the concatenated weights of one or more partitions as float64; None for unweighted edges."""
-    if part_columns[0].weight is None:
-        return None
-    label = f"column {part_columns[0].weight_name!r}"
-    weights: list[Floats] = map_partitions(
-        lambda pair: ids.numbers(ids.column_of(pair[0], pair[1].weight), label, "row", InvalidEdgesError),
-        list(zip(frames, part_columns, strict=True)),
-        partitions,
-        starts,
-    )
-    joined: Floats = weights[0] if len(weights) == 1 else namespace(weights[0]).concatenate(weights)
-    return joined
+        def concat(columns: list[Any], common_type: CommonType, label: str) -> Any:
+            if any(column.dtype != columns[0].dtype for column in columns):
+                if common_type.kind == "integer":  # pandas and cuDF would convert some integers to floats
+                    integers = [integers_of(ids, column, label, common_type) for column in columns]
+                    return ids.as_column(ids.xp.concatenate(integers))
+                return ids.as_column(ids.concatenate([ids.without_categories(column) for column in columns], label))
+            return columns[0] if len(columns) == 1 else ids.concat(columns)
+
+        return [
+            [
+                concat([endpoints[end][column] for endpoints in pieces], common_type, labels[end][column])
+                for column, common_type in enumerate(shared)
+            ]
+            for end in range(2)
+        ]
+
+    def weights(self) -> Floats | None:
+        """Return the concatenated weights as float64; None for unweighted edges."""
+        if self.columns.weight is None:
+            return None
+        ids, label = self.ids, f"column {self.columns.weight_name!r}"
+        weights: list[Floats] = self.map(
+            lambda pair: ids.numbers(ids.column_of(pair[0], pair[1].weight), label, "row", InvalidEdgesError),
+            list(zip(self.frames, self.own_columns, strict=True)),
+        )
+        joined: Floats = weights[0] if len(weights) == 1 else ids.xp.concatenate(weights)
+        return joined
 
 
 # --- common types -------------------------------------------------------------------------------------------------
@@ -143,13 +157,6 @@ def common_type_of(endpoints: list[list[ColumnInfo]], labels: list[str]) -> Comm
         common = HOST.concatenate(samples, labels[0])[:1]
     part_types = [info.dtype for end in endpoints for info in ([info for info in end if info.rows] or end[:1])]
     return CommonType(kind, common, part_types)
-
-
-def concat_column(ids: Ids, columns: list[Column], shared: CommonType, label: str) -> Column:
-    """Concatenate a column of different types over partitions, without loss of values."""
-    if shared.kind == "integer":  # pandas and cuDF would convert some integers to floats
-        return ids.as_column(ids.xp.concatenate([integers_of(ids, column, label, shared) for column in columns]))
-    return ids.as_column(ids.concatenate([ids.without_categories(column) for column in columns], label))
 
 
 def integers_of(ids: Ids, column: Column, label: str, shared: CommonType) -> Integers:
@@ -194,12 +201,6 @@ def concat_columns(pieces: list[list[Any]], shared: list[CommonType]) -> list[An
     ]
 
 
-def distinct(arrays: list[Any], shared: list[CommonType]) -> tuple[Integers, list[Any]]:
-    """Factorize vertices in the order of first appearance; return codes, and distinct vertices column by column."""
-    codes, _, found = HOST.factorize(arrays, [like.kind for like in shared], ["vertices"] * len(shared))
-    return codes, found
-
-
 def take(arrays: list[Any], rows: Integers) -> list[Any]:
     """Return a copy of the given rows of each column."""
     return [array.take(rows) for array in arrays]
@@ -219,19 +220,16 @@ PANDAS_HASHED = ("string", "bytes", "boolean", "datetime", ZONED, "timedelta")
 PYTHON_HASHED = ("decimal.Decimal", "fractions.Fraction", "uuid.UUID")
 """Kinds of ids whose Python hash is the same in every process. The hash of dates, for example, is salted."""
 
-MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-
 
 def hash_ranks(arrays: list[Any], shared: list[CommonType], size: int) -> Integers:
     """Return the worker, 0 .. size - 1, responsible for each vertex, from a hash that is the same on all workers."""
-    mixed = np.zeros(len(arrays[0]), np.uint64)
-    for array, common_type in zip(arrays, shared, strict=True):
-        mixed = (mixed ^ _hashes(array, common_type.kind)) * MULTIPLIER
-        mixed ^= mixed >> np.uint64(32)
+    hashes = {place: _hashes(*pair) for place, pair in enumerate(zip(arrays, shared, strict=True))}
+    mixed = pd.util.hash_pandas_object(pd.DataFrame(hashes), index=False).to_numpy()
     return (mixed % np.uint64(size)).astype(np.int64)
 
 
-def _hashes(array: Any, kind: str) -> Any:
+def _hashes(array: Any, shared: CommonType) -> Any:
+    kind = shared.kind
     if kind == "integer":
         return np.asarray(array).astype(np.int64, copy=False).view(np.uint64)
     if kind in PANDAS_HASHED:
@@ -261,3 +259,82 @@ def write(ids: Ids, names: list[Hashable], columns: list[Any], first: int) -> Fr
     frame = ids.frame_of([*names, "pagerank"], columns)
     frame.index = type(frame.index)(first, first + len(frame))
     return frame
+
+
+# --- a cluster --------------------------------------------------------------------------------------------------------
+
+
+def futures_of(client: Any, frame: Any, columns: Columns) -> tuple[list[Any], Any, Columns]:
+    """Return futures of the partitions, an empty frame of their type, and the positions of the columns in it.
+
+    Persisted partitions are used unchanged, since a task that selects their columns takes 18 ms, because the scheduler
+    delays messages. For other frames only the columns in use are computed.
+    """
+    if (futures := _persisted(client, frame)) is not None:
+        return futures, frame._meta, columns
+    import dask
+
+    frame, columns = columns.restricted(frame)
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1PB"}):  # the frame is not ours to change
+        return client.compute(frame.to_delayed(), sync=False), frame._meta, columns
+
+
+def _persisted(client: Any, frame: Any) -> list[Any] | None:
+    """Return the futures of a persisted frame; None if some partitions are not futures of this client."""
+    graph = dict(frame.__dask_graph__())
+
+    def resolve_alias(key: Any) -> Any:
+        task = graph[key]
+        return resolve_alias(task.target) if hasattr(task, "target") and task.target in graph else task
+
+    found = [resolve_alias(key) for key in frame.__dask_keys__()]
+    return found if all(getattr(task, "client", None) is client for task in found) else None
+
+
+def given_ids(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
+    """Convert ids to a list of pandas Series, one per column, and check their kinds."""
+    columns = HOST.id_columns(computed(given), names, what)
+    for column in columns:
+        HOST.kind_of(column, what)
+    return columns
+
+
+def converted(given: GivenByVertex, names: list[Hashable]) -> GivenByVertex:
+    """Return arguments given by vertex as pandas objects; distributions as id columns and float64 values."""
+    found = {
+        what: value if isinstance(value, str) else _converted(value, what, names)
+        for what in ("personalization", "seeds", "among", "exclude", "dangling", "nstart")
+        if (value := getattr(given, what)) is not None
+    }
+    return GivenByVertex(**found)
+
+
+def _converted(given: Any, what: str, names: list[Hashable]) -> Any:
+    given = HOST.convert(plain_array(computed(given), what), what)
+    if what in ("among", "exclude"):
+        return given
+    entries = [given]
+    if what == "seeds" and isinstance(given, (list, tuple)):
+        entries = given = [HOST.convert(plain_array(computed(entry), what), what) for entry in given]
+    # A one-dimensional array of seeds names vertices.
+    if any(isinstance(entry, np.ndarray) and (what, entry.ndim, entries) != ("seeds", 1, [entry]) for entry in entries):
+        raise InvalidOptionError(
+            f"{what} is an array, and the vertices of this graph are on several workers: pass a Series indexed by "
+            "vertex."
+        )
+    return given if what == "seeds" else Vertices(names, [], []).ids_and_numbers(given, what)
+
+
+def frame_of(futures: list[Any], rows: list[int], like: Any) -> Any:
+    """Return a Dask frame of results on the workers, with a continuous index."""
+    import dask
+    import dask.dataframe
+
+    filled = [(future, count) for future, count in zip(futures, rows, strict=True) if count]
+    divisions = None
+    if filled:
+        ends = np.cumsum([count for _, count in filled]).tolist()
+        divisions = (0, *ends[:-1], ends[-1] - 1)
+    parts = [future for future, _ in filled] or futures[:1]
+    with dask.config.set({"dataframe.convert-string": False}):  # keep the types of the parts
+        return dask.dataframe.from_delayed(parts, meta=like, divisions=divisions, verify_meta=False)

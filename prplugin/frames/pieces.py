@@ -8,18 +8,20 @@ memory then holds these, the vectors of the vertices, and what `PART` edges and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted
-from prplugin.frames.columns import Columns
-from prplugin.frames.ids import ColumnInfo, Frame
+from prplugin.frames.columns import ColumnInfo, Columns, Frame
 from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
 from prplugin.options import EdgeOptions
 from prplugin.types.edges import MAX_NARROW, Edges, Floats, GroupedEdges, Integers
+
+if TYPE_CHECKING:
+    from prplugin.frames.partitions import Partitions
 
 PART = 1 << 27
 """Most edges that are factorized and packed at a time."""
@@ -137,8 +139,8 @@ class _Reader:
 
     def _packed(self, n: int) -> GroupedEdges:
         from prplugin.methods.engines.gpu_pull import normalized
-        from prplugin.methods.engines.packed import by_out_degree
-        from prplugin.methods.packed import PackedEdges, is_scattered
+        from prplugin.methods.engines.packed import by_out_degree, is_scattered
+        from prplugin.methods.packed import PackedEdges
 
         factorizer, weights = self._factorizer, None
         edges = PackedEdges(n, weighted=self._weighted)
@@ -163,10 +165,13 @@ class _Reader:
     def _infos(self, labels: list[list[str]]) -> list[list[list[ColumnInfo]]]:
         found, row = [], 0
         for number, (frame, _) in enumerate(self._frames()):
-            ends, _ = self._parts_of.endpoints_of_partitions(self._ids, [frame], [number], self._pieces.columns)
-            found += self._parts_of.column_info_of_partitions(self._ids, ends, [number], [row], labels)
+            part = self._partition(frame, number, row)
+            found += part.infos(part.endpoints(), labels)
             row += len(frame)
         return found
+
+    def _partition(self, frame: Frame, number: int, row: int) -> Partitions:
+        return self._parts_of.Partitions(self._ids, [frame], [number], [row], self._pieces.columns)
 
     def _frames(self) -> Iterator[tuple[Frame, Columns]]:
         for number, frame in enumerate(self._pieces.frames()):
@@ -179,7 +184,7 @@ class _Reader:
             ends = [column for (column,) in ids.endpoints_of(frame, columns)]
             for column, label in zip(ends, self._labels, strict=False):
                 ids.kind_of(column, label)  # raises for nulls
-            weights = self._parts_of.weights_of_partitions(ids, [frame], [number], [columns], [row])
+            weights = self._partition(frame, number, row).weights()
             integers = [ids.integers(column) for column in ends]
             for first in range(0, len(frame), PART):
                 rows = slice(first, first + PART)

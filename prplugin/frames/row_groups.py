@@ -23,10 +23,9 @@ import pyarrow.dataset as ds
 from prplugin.cpu import library
 from prplugin.errors import InvalidEdgesError, PageRankError
 from prplugin.frames import arrow, narwhals
-from prplugin.frames.columns import Columns
+from prplugin.frames.columns import Columns, EdgesById, same_kind
 from prplugin.frames.host_columns import decode_arrow
-from prplugin.frames.host_ids import HOST
-from prplugin.frames.ids import EdgesById, same_kind
+from prplugin.frames.ids import HOST
 from prplugin.frames.vertex_index import VertexIndex
 from prplugin.frames.vertices import Vertices
 from prplugin.machine import bytes_available
@@ -165,13 +164,6 @@ def files_of(dataset: ds.Dataset, columns: Columns, used: list[int]) -> tuple[li
     names = [field.name for field in schema]
     files = [_file(dataset, fragment, columns, names) for fragment in dataset.get_fragments()]
     return files, [_common_field(files, position, field, columns) for position, field in enumerate(schema)]
-
-
-def file_of(fragment: Any, names: list[str]) -> File:
-    """Return a file with some of its own columns."""
-    with _errors_of(fragment):
-        schema, rows = fragment.physical_schema, fragment.metadata.num_rows
-    return File(fragment, pa.schema([schema.field(name) for name in names]), rows)
 
 
 def _file(dataset: ds.Dataset, fragment: Any, columns: Columns, names: list[str]) -> File:

@@ -22,12 +22,11 @@ from prplugin.errors import InvalidOptionError, MissingLibraryError
 from prplugin.folders import Folder
 from prplugin.frames.dask import OnePartition
 from prplugin.frames.device_files import InPandas
-from prplugin.frames.labels import Labels
 from prplugin.frames.literals import from_json, to_json
 from prplugin.frames.matrices import OnHost
 from prplugin.frames.narwhals import Output
 from prplugin.frames.proxies import Proxies
-from prplugin.frames.vertices import Boundary, Vertices, ids_in
+from prplugin.frames.vertices import Boundary, Labels, Vertices, ids_in
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Integers
 
@@ -217,17 +216,18 @@ def _decoded_field(encoded: str) -> pa.Field:
 
 def _encoded(array: Any, what: str) -> tuple[Any, pa.Array]:
     """Return how to restore an array of ids of any pandas type, as JSON has it, and the array that Arrow has."""
+    import pandas as pd
     import pyarrow as pa
 
+    array, like = array.to_numpy() if type(array) is pd.arrays.NumpyExtensionArray else array, None
     try:
         spec, held = _spec_and_array(array, what)
         held = held.combine_chunks() if isinstance(held, pa.ChunkedArray) else held
         like = _decoded(spec, held[:0])
-    except InvalidOptionError:
-        raise
-    except (AttributeError, NotImplementedError, TypeError, ValueError):
-        like = None
-    if type(like) is not type(array) or like.dtype != array.dtype:
+    except (AttributeError, NotImplementedError, TypeError, ValueError) as error:
+        if isinstance(error, InvalidOptionError):
+            raise
+    if like is None or like.dtype != array.dtype:
         raise InvalidOptionError(
             f"{what} has the type {array.dtype}, which cannot be saved without pickle. Cast it, for instance to "
             "strings, before you make the graph."
@@ -245,30 +245,13 @@ def _spec_and_array(array: Any, what: str) -> tuple[Any, Any]:
         ordered = bool(dtype.ordered)
         held = pa.DictionaryArray.from_arrays(array.codes, categories, ordered=ordered)
         return {"category": spec, "ordered": ordered}, held
-    if isinstance(dtype, pd.IntervalDtype):
-        (left, held_left), (right, held_right) = _encoded(array.left.array, what), _encoded(array.right.array, what)
-        struct = pa.StructArray.from_arrays([held_left, held_right], ["left", "right"])
-        return {"interval": dtype.closed, "left": left, "right": right}, struct
+    if dtype.kind == "O" and isinstance(dtype, np.dtype):
+        in_json, held = _held_objects(np.asarray(array).tolist(), what)
+        return {"json": in_json}, held
     if isinstance(dtype, pd.StringDtype):
         spec = {"string": dtype.storage, "nan": dtype.na_value is not pd.NA}
         return spec, pa.array(array, None if dtype.storage == "pyarrow" else "large_string")
-    if isinstance(dtype, pd.ArrowDtype):
-        return {"arrow": True}, pa.array(array)
-    if isinstance(dtype, (pd.PeriodDtype, pd.DatetimeTZDtype)):
-        return {"dtype": str(dtype)}, pa.array(array.asi8)
-    wrapped = isinstance(array, pd.arrays.NumpyExtensionArray)
-    if isinstance(dtype, pd.api.extensions.ExtensionDtype) and not wrapped:  # nullable
-        return {"dtype": str(dtype)}, pa.array(array)
-    plain = np.asarray(array)
-    if plain.dtype == object:
-        in_json, held = _held_objects(plain.tolist(), what)
-        return {"json": in_json, "wrapped": wrapped}, held
-    return {"numpy": plain.dtype.str, "wrapped": wrapped}, pa.array(_ticks(plain))
-
-
-def _ticks(array: Any) -> Any:
-    """Return an array of NumPy; of times and durations the integers."""
-    return array.view(np.int64) if array.dtype.kind in "mM" else array
+    return {"dtype": None if isinstance(dtype, pd.ArrowDtype) else str(dtype)}, pa.array(pd.Series(array))
 
 
 def _held_objects(values: list[Any], what: str) -> tuple[bool, pa.Array]:
@@ -292,26 +275,19 @@ def _decoded(spec: Any, held: pa.Array) -> Any:
         categories = pd.Index(_decoded(spec["category"], held.dictionary), copy=False)
         codes = held.indices.to_numpy(zero_copy_only=False)
         return pd.Categorical.from_codes(codes, dtype=pd.CategoricalDtype(categories, ordered=spec["ordered"]))
-    if "interval" in spec:
-        left, right = (_decoded(spec[end], held.field(end)) for end in ("left", "right"))
-        return pd.arrays.IntervalArray.from_arrays(left, right, closed=spec["interval"])
-    if "string" in spec:
-        return pd.StringDtype(spec["string"], np.nan if spec["nan"] else pd.NA).__from_arrow__(held)
-    if "arrow" in spec:
-        return pd.arrays.ArrowExtensionArray(held)
-    if "dtype" in spec:
-        restored: Any = pd.api.types.pandas_dtype(spec["dtype"])
-        return restored.__from_arrow__(held)
-    values: Any
     if "json" in spec:
         objects = held.to_pylist()
         values = np.empty(len(objects), object)
         values[:] = [from_json(json.loads(text)) for text in objects] if spec["json"] else objects
+        return values
+    dtype: Any
+    if "string" in spec:
+        dtype = pd.StringDtype(spec["string"], np.nan if spec["nan"] else pd.NA)
     else:
-        values, dtype = held.to_numpy(zero_copy_only=False), np.dtype(spec["numpy"])
-        if dtype.kind not in "biufmM" or values.dtype != _ticks(np.empty(0, dtype)).dtype:  # empty may be floats
-            raise ValueError(f"{values.dtype} instead of {dtype}")
-        values = values.view(dtype)
-        if dtype.kind in "mM":
-            return pd.array(values)
-    return pd.arrays.NumpyExtensionArray(values) if spec["wrapped"] else values
+        dtype = pd.ArrowDtype(held.type) if spec["dtype"] is None else pd.api.types.pandas_dtype(spec["dtype"])
+    if not isinstance(dtype, np.dtype):
+        return dtype.__from_arrow__(held)
+    numbers = held.to_numpy(zero_copy_only=False)
+    if numbers.dtype != dtype or dtype.kind == "O":
+        raise ValueError(f"{numbers.dtype} instead of {dtype}")
+    return pd.array(numbers) if dtype.kind in "mM" else numbers

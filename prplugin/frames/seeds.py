@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.errors import InvalidOptionError, counted, listed
-from prplugin.frames.labels import Labels
-from prplugin.frames.vertices import SEED, Vertices, is_array, plain_ids
+from prplugin.frames.vertices import SEED, Labels, Vertices, is_array, plain_ids
 from prplugin.graph.adjacency import group_sizes
 from prplugin.types.arrays import to_host
 from prplugin.types.edges import Floats, Integers
@@ -107,7 +106,7 @@ def _read_seed_frame(vertices: Vertices, frame: Any, what: str) -> SeedValues:
 def _distribution(vertices: Vertices, given: object, what: str) -> tuple[list[Any], Floats]:
     """Return the id columns and the values of one of several distributions."""
     if is_array(given):
-        values = vertices.values_of(given, what)
+        values = vertices.checked_vector(given, what)
         rows = vertices.ids.xp.flatnonzero(values)
         return [vertices.ids.take(column, rows) for column in vertices.series], values[rows]
     return vertices.ids_and_numbers(given, what)

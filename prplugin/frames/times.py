@@ -18,9 +18,8 @@ import pyarrow as pa
 from pandas.api import types
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, RefusedRows, refusal
-from prplugin.frames.host_columns import decode_storage
-from prplugin.frames.host_ids import HOST
-from prplugin.frames.host_objects import missing_rows
+from prplugin.frames.host_columns import decode_storage, missing_rows
+from prplugin.frames.ids import HOST
 from prplugin.frames.kinds import ZONED, format_values, refuse_rows
 from prplugin.types.edges import Floats, Integers
 
@@ -209,16 +208,12 @@ class _Times(NamedTuple):
         )
         step, start = int(self.tick / unit), int(origin / unit)
         extent = [int(self.values.min()) * step, int(self.values.max()) * step, start]
-        if (span := max(extent) - min(extent)) >= 1 << 64 or step >= 1 << 64:
-            exact = (Fraction(value) * self.tick - origin for value in self.values.tolist())
-            return np.fromiter(map(_to_float, exact), np.float64, self.values.size)
-        # Integers modulo 2**64 determine all distances that are below 2**64.
+        if max(extent) - min(extent) >= 1 << 63 or step >= 1 << 63:
+            exact = self.values.astype(object) * step - start
+            return np.fromiter((_to_float(distance * unit) for distance in exact), np.float64, exact.size)
+        # Integers modulo 2**64 determine all distances that are below 2**63.
         later = self.values.astype(np.uint64) * np.uint64(step) - np.uint64(start % (1 << 64))
-        if span < 1 << 63:
-            differences = later.view(np.int64).astype(np.float64)
-        else:
-            earlier = (np.uint64(0) - later).astype(np.float64)
-            differences = np.where(self.after(origin), later.astype(np.float64), -earlier)
+        differences = later.view(np.int64).astype(np.float64)
         return differences if unit == 1 else differences * float(unit.numerator) / float(unit.denominator)
 
 
@@ -238,12 +233,16 @@ def _read_times(column: pd.Series, label: str) -> _Times:
     ):  # fmt: skip
         column = _from_objects(column, label)
     dtype = column.dtype
-    if isinstance(dtype, pd.ArrowDtype) and (found := _from_arrow(column, dtype.pyarrow_dtype, label)) is not None:
-        return found
+    if isinstance(dtype, pd.ArrowDtype):
+        kind, array = dtype.pyarrow_dtype, pa.chunked_array([column.array]).combine_chunks()
+        if pa.types.is_decimal(kind):
+            return _decimals(column, array, label)
+        if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+            ticks: Any = array.to_numpy(zero_copy_only=False)
+            return _timestamps(ticks, with_zone=getattr(kind, "tz", None) is not None)
     if types.is_datetime64_any_dtype(dtype):
         with_zone = isinstance(dtype, pd.DatetimeTZDtype)
-        ticks: Any = column.to_numpy(f"datetime64[{dtype.unit}]" if with_zone else None)
-        return _timestamps(ticks.view(np.int64), np.datetime_data(ticks.dtype)[0], with_zone=with_zone)
+        return _timestamps(column.to_numpy(f"datetime64[{dtype.unit}]" if with_zone else None), with_zone=with_zone)
     if not types.is_numeric_dtype(dtype) or types.is_bool_dtype(dtype) or types.is_complex_dtype(dtype):
         raise InvalidEdgesError(
             f"{label} holds {dtype}, which are no times: cast it to numbers or, for instance with pandas.to_datetime, "
@@ -280,27 +279,17 @@ def _from_objects(column: pd.Series, label: str) -> pd.Series:
         ) from error
 
 
-def _from_arrow(column: pd.Series, kind: pa.DataType, label: str) -> _Times | None:
-    """Return dates, timestamps or decimals of Arrow as integers; None for other types."""
-    array: Any = pa.array(column.array)
-    array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-    if pa.types.is_timestamp(kind):
-        ticks = array.cast(pa.int64()).to_numpy(zero_copy_only=False)
-        return _timestamps(ticks, kind.unit, with_zone=kind.tz is not None)
-    if pa.types.is_date(kind):
-        days = pa.types.is_date32(kind)
-        ticks = array.cast(pa.int32() if days else pa.int64()).to_numpy(zero_copy_only=False)
-        return _timestamps(ticks.astype(np.int64, copy=False), "D" if days else "ms", with_zone=False)
-    if pa.types.is_decimal(kind):
-        # Little-endian integers of 64-bit words, in units of 10**-scale.
-        words = np.frombuffer(array.buffers()[1] or b"", np.int64).reshape(-1, kind.bit_width // 64)
-        words = words[array.offset : array.offset + len(array)]
-        wide = np.flatnonzero((words[:, 1:] != (words[:, :1] >> 63)).any(axis=1))
-        if wide.size:
-            fault = f"of 2**63 or more units of 1e{-kind.scale}"
-            raise _refused_times(column, label, wide, fault, "Cast it to a type with fewer decimal places.")
-        return _Times(words[:, 0], 1 / Fraction(10) ** kind.scale, "numbers")
-    return None
+def _decimals(column: pd.Series, array: Any, label: str) -> _Times:
+    """Return decimals of Arrow as integers."""
+    kind = array.type
+    # Little-endian integers of 64-bit words, in units of 10**-scale.
+    words = np.frombuffer(array.buffers()[1] or b"", np.int64).reshape(-1, kind.bit_width // 64)
+    words = words[array.offset : array.offset + len(array)]
+    wide = np.flatnonzero((words[:, 1:] != (words[:, :1] >> 63)).any(axis=1))
+    if wide.size:
+        fault = f"of 2**63 or more units of 1e{-kind.scale}"
+        raise _refused_times(column, label, wide, fault, "Cast it to a type with fewer decimal places.")
+    return _Times(words[:, 0], 1 / Fraction(10) ** kind.scale, "numbers")
 
 
 def _refused_times(column: pd.Series, label: str, rows: Integers, fault: str, remedy: str) -> PageRankError:
@@ -313,9 +302,10 @@ def _refused_times(column: pd.Series, label: str, rows: Integers, fault: str, re
     return refusal(InvalidEdgesError, RefusedRows(format_message, rows.size, rows[:3].tolist(), shown))
 
 
-def _timestamps(ticks: object, unit: str, *, with_zone: bool) -> _Times:
+def _timestamps(ticks: Any, *, with_zone: bool) -> _Times:
+    """Return the times of an array of datetime64."""
     kind = "timestamps with a time zone" if with_zone else "timestamps"
-    return _Times(ticks, Fraction(_NANOSECONDS[unit]), kind)
+    return _Times(ticks.view(np.int64), Fraction(_NANOSECONDS[np.datetime_data(ticks.dtype)[0]]), kind)
 
 
 def _nanoseconds(moment: Any) -> Fraction:

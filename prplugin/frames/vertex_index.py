@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.frames.host_objects import in_utc
-from prplugin.frames.ids import Column, has_width, in_one_type
+from prplugin.frames.columns import Column, has_width, in_one_type
+from prplugin.frames.host_columns import in_utc
 from prplugin.frames.vertices import Vertices
 from prplugin.types.arrays import find_integers, namespace, to_host
 from prplugin.types.edges import Integers, index_dtype

@@ -6,14 +6,13 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
-from prplugin.frames.ids import Column, Ids
+from prplugin.frames.columns import Column
 from prplugin.frames.kinds import ambiguous_refused, cast_to, casts_of
-from prplugin.frames.labels import Labels
 from prplugin.options import GivenByVertex
 from prplugin.types.arrays import (
     MemorySpace,
@@ -27,6 +26,9 @@ from prplugin.types.arrays import (
 )
 from prplugin.types.edges import Floats, Integers
 
+if TYPE_CHECKING:
+    from prplugin.frames.ids import Ids
+
 SEED = "seed"
 """Name of the seed column, in arguments and results."""
 
@@ -35,7 +37,7 @@ SEED = "seed"
 def ids_in(memory_space: MemorySpace) -> Ids:
     """Return the operations on ids in host memory, by pandas, or in device memory, by cuDF."""
     if memory_space == "host":
-        from prplugin.frames.host_ids import HOST  # imports pandas
+        from prplugin.frames.ids import HOST  # imports pandas
 
         return HOST
     from prplugin.frames.device_ids import DEVICE  # imports cuDF
@@ -65,6 +67,30 @@ class Boundary:
     def active(self) -> AbstractContextManager[Any]:
         """Return a context manager for calls of the library of the vertices."""
         return nullcontext()
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """Labels of the k seeds in the result: the vertices at k positions, or a column or an array of k labels."""
+
+    rows: Integers | None = None
+    column: Any = None
+
+    def by_row(self, ranks: Any, rows: Any, take: Callable[[Any, Any], Any]) -> tuple[Any, Any, Labels]:
+        """Return the ranks of all seeds as a vector, the position of each, and a label for each.
+
+        `rows`: Positions, of the shape of `ranks`; entries of -1 are left out. None: all vertices.
+        `take`: Returns the entries of a column at positions.
+        """
+        xp, (count, width) = namespace(ranks), ranks.shape
+        each = xp.repeat(xp.arange(count), width)
+        ranks, rows = ranks.reshape(-1), xp.tile(xp.arange(width), count) if rows is None else rows.reshape(-1)
+        if (rows < 0).any():
+            kept = xp.flatnonzero(rows >= 0)
+            ranks, rows, each = ranks[kept], rows[kept], each[kept]
+        if self.rows is None:
+            return ranks, rows, Labels(column=take(self.column, each))
+        return ranks, rows, Labels(rows=self.rows[each])
 
 
 @dataclass(frozen=True)
@@ -197,59 +223,49 @@ class Vertices:
         list, set, tuple or index of vertices, which get equal values; or an array of one value per vertex, in the order
         of the result. A Series with the default index is ambiguous, and raises InvalidOptionError.
         """
-        if type(given) is np.ndarray and self.memory_space == "host" and given.shape == (len(self),):
-            values = finite_numbers(given)  # without an import of pandas
-            if values is not None:
-                return self.boundary.values(values)
-        with self.reading(given):
-            return self.boundary.values(self.values_of(self.converted(given, what), what))
-
-    def read_entries(self, given: object, what: str) -> tuple[Integers, Floats]:
-        """Return the positions and the values of the vertices of a distribution; see `read_values`."""
-        with self.reading(given):
-            given = self.converted(given, what)
-            if is_array(given):
-                vector = self.values_of(given, what)
-                rows = self.ids.xp.flatnonzero(vector)
-                entries = rows, vector[rows]
-            else:
-                entries = self._entries(given, what)
-            return self.boundary.values(entries[0]), self.boundary.values(entries[1])
-
-    def values_of(self, given: Any, what: str) -> Floats:
-        """Return a converted distribution as an array: see `read_values`."""
-        n = len(self)
-        if is_array(given):
-            if given.shape != (n,):
-                raise InvalidOptionError(
-                    f"{what} is an array of shape {given.shape}, but the graph has "
-                    f"{counted(n, 'vertex', 'vertices')}: an array holds one value per vertex, in the order of "
-                    "graph.vertices. Pass a list to name vertices."
-                )
-            return self.ids.numbers_of_array(given, what, InvalidOptionError)
-        rows, values = self._entries(given, what)
-        vector: Floats = self.ids.xp.zeros(n)
+        rows, values = self.read_entries(given, what)
+        vector: Floats = namespace(values).zeros(len(self))
         vector[rows] = values
         return vector
 
-    def _entries(self, given: object, what: str) -> tuple[Integers, Floats]:
-        if isinstance(given, self.ids.types.frames) and SEED in given.columns and SEED not in self.names:
+    def read_entries(self, given: object, what: str) -> tuple[Integers, Floats]:
+        """Return the positions and the values of the vertices of a distribution; see `read_values`."""
+        if type(given) is np.ndarray and self.memory_space == "host" and given.shape == (len(self),):
+            values = finite_numbers(given)  # without an import of pandas
+            if values is not None:
+                rows = np.flatnonzero(values)
+                return self.boundary.values(rows), self.boundary.values(values[rows])
+        with self.reading(given):
+            given = self.converted(given, what)
+            if is_array(given):
+                vector = self.checked_vector(given, what)
+                rows = self.ids.xp.flatnonzero(vector)
+                entries = rows, vector[rows]
+            else:
+                if isinstance(given, self.ids.types.frames) and SEED in given.columns and SEED not in self.names:
+                    raise InvalidOptionError(
+                        f"{what} is a frame with a column {SEED!r}, and is one distribution. For many rankings pass it "
+                        "as seeds=."
+                    )
+                columns, numbers = self.ids_and_numbers(given, what)
+                entries = self.known_positions(columns, what), numbers
+            return self.boundary.values(entries[0]), self.boundary.values(entries[1])
+
+    def checked_vector(self, given: Any, what: str) -> Floats:
+        """Return an array of one value per vertex as float64."""
+        if given.shape != (len(self),):
             raise InvalidOptionError(
-                f"{what} is a frame with a column {SEED!r}, and is one distribution. For many rankings pass it as "
-                "seeds=."
+                f"{what} is an array of shape {given.shape}, but the graph has "
+                f"{counted(len(self), 'vertex', 'vertices')}: an array holds one value per vertex, in the order of "
+                "graph.vertices. Pass a list to name vertices."
             )
-        columns, values = self.ids_and_numbers(given, what)
-        return self.known_positions(columns, what), values
+        return self.ids.numbers_of_array(given, what, InvalidOptionError)
 
     def read_teleports(self, given: GivenByVertex) -> tuple[Integers, Floats] | None:
         """Return the positions and the positive values of the personalization, not normalized; None without one."""
-        if (values := given.personalization) is None:
+        if given.personalization is None:
             return None
-        if type(values) is np.ndarray:  # faster for a graph without ids
-            vector = self.read_values(values, "personalization")
-            rows = namespace(vector).flatnonzero(vector)
-            return rows, vector[rows]
-        rows, entries = self.read_entries(values, "personalization")
+        rows, entries = self.read_entries(given.personalization, "personalization")
         positive = namespace(entries).flatnonzero(entries)
         return rows[positive], entries[positive]
 

@@ -17,11 +17,12 @@ struct Partials {  // of the row that ends in the piece, and of the one that con
     Sum front, tail;
 };
 
-// Returns, in thread 0, the sum of the row that begins in piece `began` and ends in piece `ended`. All threads must
-// call it.
+// Returns, in lane 0, the sum of the row that begins in piece `began` and ends in piece `ended`. All lanes of the warp
+// must call it. Most rows have two partial sums; of a hub's, many are loaded at a time.
 __device__ inline Sum crossing_sum(const Partials *partials, long long began, long long ended) {
     const Sum *sums = reinterpret_cast<const Sum *>(partials);  // front, tail, front, tail ...
     Sum sum = ZERO_SUM;
-    for (long long k = 2 * began + 1 + threadIdx.x; k <= 2 * ended; k += blockDim.x) sum.add(sums[k]);
-    return block_sum(sum);
+#pragma unroll 8
+    for (long long k = 2 * began + 1 + threadIdx.x % WARP; k <= 2 * ended; k += WARP) sum.add(sums[k]);
+    return lanes_sum<WARP>(sum);
 }

@@ -33,7 +33,10 @@ class Adjacency:
     """A directed multigraph on vertices 0..n-1."""
 
     product: Any = None
-    """Cache of `prplugin.graph.product` between rankings."""
+    """Cache of `prplugin.methods.engines.host_step` between rankings."""
+
+    packed: Any = None
+    """Edges as `prplugin.methods.packed` keeps them in GPU memory between rankings, until another method ranks."""
 
     def __init__(self, edges: Edges | GroupedEdges) -> None:
         self.edges = edges

@@ -76,13 +76,14 @@ class Memory(NamedTuple):
     `preparing_edge`, `preparing_vertex`, `preparing_bytes`: Allocated in `memory_space` during preparation only, before
     `edge` and `vertex`.
     `preparing_edges`: Number of edges for which `preparing_edge` is allocated at most.
-    `many_edge`, `many_vertex`: Allocated in addition if many iterations are expected.
+    `many_vertex`: Allocated in addition if many iterations are expected.
     `pair`: Per pair of vertices.
     `float32_from`: Number of vertices from which the iteration starts with contributions in float32.
     `tile`: Vertices per tile. Edges are sorted into runs by source tile and by piece of rows, and each run is padded by
     3.5 edges on average.
     `chunk_bytes`: Maximum size of each of the two device buffers through which packed edges are streamed.
-    `reads_packed`: Whether the method reads the packed edges of `PackedInEdges`, so that it needs no "csc".
+    `reads_packed`: Whether the method reads packed edges: those of `PackedInEdges` instead of "csc", and those in GPU
+    memory instead of its `edge`.
     """
 
     memory_space: MemorySpace = "device"
@@ -96,7 +97,6 @@ class Memory(NamedTuple):
     preparing_vertex: Size = NONE
     preparing_bytes: int = 0
     preparing_edges: int | None = None
-    many_edge: Size = NONE
     many_vertex: Size = NONE
     pair: Size = NONE
     float32_from: int = 0
@@ -111,12 +111,12 @@ class Counts:
 
     `built`: Arrays of the type `Array` that exist already.
     `other_memory`: Counts of the copy in the other memory space, if there is one.
-    `longest`: Largest in-degree, if known.
     `spilled`: As in `Edges`.
     `grouped`: Whether the edges are `GroupedEdges`, which are stored by target.
     `spread`: As in `Adjacency`, if its in-edges exist already.
     `packed_only`: As in `GroupedEdges`.
     `packed_on_host`: Whether the edges are `PackedInEdges`.
+    `packed_bytes`: Bytes of `Adjacency.packed`, which other methods than `packed` free.
     """
 
     n: int
@@ -125,12 +125,12 @@ class Counts:
     memory_space: MemorySpace
     built: frozenset[str] = frozenset({"rows"})
     other_memory: Counts | None = None
-    longest: int | None = None
     spilled: bool = False
     grouped: bool = False
     spread: float = 1.0
     packed_only: bool = False
     packed_on_host: bool = False
+    packed_bytes: int = 0
 
     @classmethod
     def of(cls, graph: Any) -> Counts:
@@ -144,19 +144,18 @@ class Counts:
             built |= {"out_weight"} if packed and "in_edges" not in vars(graph.edges) else {"csc", "out_weight"}
         if not grouped or graph.edges.edge_list_is_there:
             built.add("rows")
-        other_memory, longest = known.get("_other_memory"), known.get("largest_in_degree")
-        if longest is None and "csc" in built and graph.memory_space == "host":
-            longest = graph.largest_in_degree
+        other_memory = known.get("_other_memory")
         return cls(
             graph.n, graph.m, graph.weighted, graph.memory_space, frozenset(built),
-            None if other_memory is None else cls.of(other_memory), longest, graph.spilled, grouped,
+            None if other_memory is None else cls.of(other_memory), graph.spilled, grouped,
             graph.spread if "csc" in built else 1.0, graph.packed_only, packed,
+            getattr(known.get("packed"), "nbytes", 0),
         )  # fmt: skip
 
     @property
     def largest_in_degree(self) -> int:
-        """Largest in-degree, or its lower bound m / n if it is not known."""
-        return -(-self.m // max(1, self.n)) if self.longest is None else self.longest
+        """Lower bound of the largest in-degree: that of equal in-degrees."""
+        return -(-self.m // max(1, self.n))
 
     @property
     def index(self) -> int:
@@ -186,10 +185,14 @@ def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = Fals
     `many`: Whether many iterations are expected, as with alpha near 1.
     """
     memory_space = memory.memory_space
+    if memory.reads_packed and (graph.packed_only or graph.packed_bytes):
+        memory = memory._replace(edge=NONE, preparing_edge=NONE)
     takes_over = memory_space == "device" and real == 8 and graph.n >= memory.float32_from
     real = 8 if graph.n < memory.float32_from else real
     arrays_on = memory.arrays_on or memory_space
     there, so_far = _copied(graph, graph.memory_space if arrays_on == "edges" else arrays_on)
+    if not memory.reads_packed:
+        so_far = so_far.then("device", -graph.packed_bytes)
     arrays: tuple[Array, ...] = memory.arrays
     if graph.packed_on_host:
         arrays = tuple(array for array in arrays if array != "csc")
@@ -217,7 +220,7 @@ def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = Fals
     vectors = total(memory.edge, memory.vertex) + 8 * n * takes_over
     so_far = so_far.then(memory_space, vectors + memory.pair.of(there, real) * n * n)
     if many:
-        so_far = so_far.then(memory_space, total(memory.many_edge, memory.many_vertex))
+        so_far = so_far.then(memory_space, total(NONE, memory.many_vertex))
     # The copy of the result.
     return so_far if graph.memory_space == memory_space else so_far.then(graph.memory_space, 8 * n)
 
@@ -251,7 +254,7 @@ def _with_array(array: Array, graph: Counts, so_far: Footprint) -> tuple[Counts,
         return graph, so_far
     if array == "rows":  # of `GroupedEdges`; on the host a lasting graph keeps them anyway
         so_far = so_far.then(memory_space, m * graph.index if memory_space == "device" else 0)
-    elif array == "product":  # see `prplugin.graph.product`
+    elif array == "product":  # see `prplugin.methods.engines.host_step`
         if graph.weighted:
             graph, so_far = _with_array("out_weight", graph, so_far)
         # Sources, weights, and the group structure of `GroupSums`; while that is built, the row of each grouped edge.

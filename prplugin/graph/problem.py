@@ -20,7 +20,7 @@ from prplugin.types.edges import Floats, Integers
 
 
 class Problem(NamedTuple):
-    """One PageRank equation."""
+    """One PageRank equation, with graph and vectors in one memory space."""
 
     adjacency: Adjacency  # P: row u holds the out-edge weights of u, divided by their sum
     alpha: float  # damping, in [0, 1)
@@ -29,6 +29,8 @@ class Problem(NamedTuple):
 
     def on(self, memory_space: MemorySpace) -> Problem:
         """Return the same equation in "host" or "device" memory."""
+        if memory_space == self.adjacency.memory_space:
+            return self
         return Problem(
             self.adjacency.on(memory_space),
             self.alpha,

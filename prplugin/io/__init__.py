@@ -39,7 +39,7 @@ def read_edges(
     see `prplugin.cli.options`. Errors name the file and, for text, the line.
     """
     found, compression = input_format(path, format)
-    is_text = found.module == "text"
+    is_text = found.reader == "text.read"
     if delimiter is not None and (len(delimiter.encode()) != 1 or delimiter in '"\r\n' or not is_text):
         raise InvalidOptionError(
             f"{described(path)}: delimiter {delimiter!r} must be one ASCII character other than a quote or a line end, "
@@ -47,9 +47,9 @@ def read_edges(
         )
     selection = Selection(path, source, destination, weight, header, ids, unweighted, delimiter, missing, packed)
     # A lazy import, since most readers import pyarrow.
-    reader = import_module(f"prplugin.io.{found.module}")
-    file: EdgeFile | AdjacencyFile
-    file = reader.read(selection, compression, found.name) if is_text else reader.read(selection, compression)
+    module, function = found.reader.split(".")
+    read = getattr(import_module(f"prplugin.io.{module}"), function)
+    file: EdgeFile | AdjacencyFile = read(selection, compression, *([found.name] if is_text else ()))
     return file
 
 
@@ -63,11 +63,11 @@ def read_values(path: str, kinds: dict[str, str]) -> pd.DataFrame:
     """
     found, compression = input_format(path)
     selection = Selection(path)
-    if found.module == "parquet":
+    if found.name == "parquet":
         from prplugin.io import parquet  # imports pyarrow
 
         return parquet.read_values(selection, compression, list(kinds))
-    if found.module == "text":
+    if found.reader == "text.read":
         from prplugin.io import text  # imports pyarrow
 
         return text.read_values(selection, compression, found.name, kinds)

@@ -1,27 +1,52 @@
-"""Graphs from files that hold adjacency lists, which go on as CSR or CSC rather than as rows of a frame."""
+"""Graphs from files that hold adjacency lists, which go on as CSR or CSC rather than as rows of a frame.
+
+GAP's serialized graphs, and text of METIS and Ligra: numbers in lines with any number of fields.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from prplugin.cpu import library
+from prplugin.cpu.numbers import Numbers, Text
+from prplugin.cpu.sorting import offsets_of, rows_of
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, MethodUnavailableError
 from prplugin.frames.columns import Columns
 from prplugin.frames.vertices import Vertices
-from prplugin.graph.adjacency import Adjacency, endpoints_by_target, sum_out_weight
+from prplugin.graph.adjacency import Adjacency, endpoints_by_target, group_sizes, sum_out_weight
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
+from prplugin.io.blocks import check_memory, content
+from prplugin.io.formats import errors_named
 from prplugin.io.selection import EdgeFile, Selection
+from prplugin.machine import this_machine
 from prplugin.options import Duplicates
 from prplugin.types.arrays import to_host
 from prplugin.types.compressed import Compressed
-from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers
+from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, index_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+HEADER_BYTES = 17
+"""Bytes of the header of a file of GAP."""
+
+BYTES_PER_THREAD = 1 << 20
+TOKEN_BYTES = 24
+"""Bytes per number: the number, and then arrays of the graph."""
+
+WORDS = (b"AdjacencyGraph", b"WeightedAdjacencyGraph")
+
+HEADER = re.compile(
+    rb"(?:%[^\n]*\n|[ \t\r]*\n)*"
+    rb"[ \t]*(\d{1,18})[ \t]+(\d{1,18})(?:[ \t]+([01]{1,3})(?:[ \t]+(\d{1,4}))?)?[ \t\r]*(?:\n|\Z)"
+)
+LONGEST_HEADER = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -141,3 +166,211 @@ def require_kernels(selection: Selection) -> None:
     """Raise MethodUnavailableError if there are no compiled kernels, which read this format."""
     if (reason := library.unavailable_reason()) is not None:
         raise MethodUnavailableError(f"{selection.name}: its format is read by compiled kernels, and {reason}.")
+
+
+# --- GAP --------------------------------------------------------------------------------------------------------------
+
+
+def read_gap(selection: Selection, compression: str | None) -> AdjacencyFile:
+    """Read a serialized graph of the GAP benchmark suite: .sg, and .wsg with weights.
+
+    S. Beamer, K. Asanovic and D. Patterson, "The GAP benchmark suite", arXiv:1508.03619, and `src/reader.h` of its
+    code. In the byte order of x86: one byte that is 1 if the graph is directed, the numbers of arcs m and of vertices n
+    (int64), n + 1 offsets (int64) and m targets (int32; in .wsg pairs of target and weight); and if it is directed,
+    offsets and sources of the in-edges likewise. Of an unweighted directed graph these are used as they lie.
+    """
+    name = selection.name
+    if compression is not None or not Path(selection.path).is_file():
+        raise InvalidOptionError(f"{name}: a serialized graph of GAP is an uncompressed file: decompress it first.")
+    weighted = Path(name).suffix.lower() == ".wsg"
+    with errors_named(name), open(selection.path, "rb") as file:
+        size = file.seek(0, 2)
+        file.seek(0)
+        header = file.read(HEADER_BYTES)
+        if len(header) < HEADER_BYTES or header[0] > 1:
+            raise InvalidEdgesError(
+                f"{name} is no serialized graph of GAP: its first byte is 0 or 1, and two numbers follow."
+            )
+        directed, (m, n) = bool(header[0]), np.frombuffer(header[1:], "<i8").tolist()
+        entry_bytes = 8 if weighted else 4
+        list_bytes = 8 * (n + 1) + entry_bytes * m
+        expected = HEADER_BYTES + (1 + directed) * list_bytes
+        if not (0 <= n < 2**31 and m >= 0 and size == expected):
+            kind = f"a {'directed' if directed else 'undirected'} graph of {n:,} vertices and {m:,} arcs"
+            raise InvalidEdgesError(
+                f"{name} has {size:,} bytes, but {kind}, as it announces, takes {expected:,}. It is cut short or "
+                "damaged, or has ids of 64 bits."
+            )
+        check_memory(list_bytes + 8 * m, f"{name} announces {m:,} arcs")
+        columns = arc_columns(selection, weighted=weighted)
+        offsets = _array(file, n + 1, "<i8")
+        check_offsets(selection, offsets, m)
+        # Weights are read by source, in the order of the file, so that rounding does not depend on which list is used.
+        if directed and not weighted and columns.source == [0]:
+            file.seek(entry_bytes * m, 1)
+            out_degrees = np.diff(offsets)
+            rows = _rows(selection, file, n, m, weighted=False)
+            if (wrong := np.flatnonzero(group_sizes(rows.indices, n) != out_degrees)).size:
+                raise InvalidEdgesError(
+                    f"{name}: its lists of out-edges and of in-edges differ in the out-degree of vertex "
+                    f"{int(wrong[0]):,}. The file is damaged."
+                )
+            adjacency = of_in_edges(rows, out_degrees.astype(np.float64))
+            return AdjacencyFile(adjacency, numbered(n), columns)
+        return read_rows(selection, _rows(selection, file, n, m, weighted=weighted, offsets=offsets))
+
+
+def _rows(
+    selection: Selection, file: IO[bytes], n: int, m: int, *, weighted: bool, offsets: Integers | None = None
+) -> Compressed:
+    """Read and check a list, after its offsets if these are given."""
+    if offsets is None:
+        offsets = _array(file, n + 1, "<i8")
+        check_offsets(selection, offsets, m)
+    entries = _array(file, 2 * m if weighted else m, "<i4")
+    indices = np.ascontiguousarray(entries[::2]) if weighted else entries
+    check_indices(selection, indices, n)
+    weights = entries[1::2].astype(np.float64) if weighted else None
+    if weights is not None:
+        check_weights(selection, weights)
+    return Compressed(offsets, indices, weights)
+
+
+def _array(file: IO[bytes], count: int, dtype: str) -> Integers:
+    """Read an array. A map of the file would not do: nothing in it is aligned."""
+    found = np.fromfile(file, dtype, count)
+    return found.astype(found.dtype.newbyteorder("="), copy=False)
+
+
+# --- text -------------------------------------------------------------------------------------------------------------
+
+
+class AdjacencyText:
+    """The bytes of a file, and errors about a place in it."""
+
+    def __init__(self, selection: Selection, compression: str | None) -> None:
+        require_kernels(selection)
+        self.name, path = selection.name, Path(selection.path)
+        with errors_named(self.name):
+            if compression is None and path.is_file() and path.stat().st_size:
+                self.bytes: Any = np.memmap(path, np.uint8, "r")
+            else:
+                self.bytes = np.frombuffer(content(selection.path, compression), np.uint8)
+
+    def numbers(self, first: int, comment: str = "") -> Numbers:
+        """Read all numbers from a byte on, the beginning of a line."""
+        rest = self.bytes[first:]
+        text = Text(rest, min(this_machine().threads, 1 + rest.size // BYTES_PER_THREAD), comment)
+        check_memory(TOKEN_BYTES * text.tokens, f"{self.name} has {text.tokens:,} numbers")
+        found = text.numbers()
+        if found.fault >= 0:
+            shown = bytes(rest[found.fault : found.fault + 60]).split(maxsplit=1)[0].decode("latin-1")
+            self.fault(first + found.fault, f"{shown!r} is no finite number of at least 0.")
+        return found
+
+    def fault(self, position: int, what: str) -> NoReturn:
+        """Raise InvalidEdgesError about the line at a position."""
+        line = 1 + int(np.count_nonzero(self.bytes[:position] == ord("\n")))
+        raise InvalidEdgesError(f"{self.name}, line {line:,}: {what}")
+
+
+def as_vertices(selection: Selection, ids: Floats, n: int, first: int) -> Integers:
+    """Return ids, of `first` to first + n - 1, as positions."""
+    if (fractions := np.flatnonzero(ids != np.floor(ids))).size:
+        raise InvalidEdgesError(
+            f"{selection.name}: arc {int(fractions[0]):,} (counted from 0) ends at {ids[fractions[0]]:g}, which is no "
+            "integer."
+        )
+    check_indices(selection, ids, n, first)
+    positions: Integers = (ids - first).astype(index_dtype(n))
+    return positions
+
+
+def read_ligra(selection: Selection, compression: str | None) -> AdjacencyFile:
+    """Read a graph of Ligra or of the Problem Based Benchmark Suite: AdjacencyGraph or WeightedAdjacencyGraph.
+
+    J. Shun and G. E. Blelloch, "Ligra: a lightweight graph processing framework for shared memory", PPoPP 2013. After
+    the word follow, in any lines, the numbers of vertices n and of arcs m, n offsets, m targets and, if weighted, m
+    weights.
+    """
+    text = AdjacencyText(selection, compression)
+    line = bytes(text.bytes[:64]).split(b"\n")[0]
+    if (word := line.strip()) not in WORDS:
+        text.fault(0, "the first line of a file of Ligra is AdjacencyGraph or WeightedAdjacencyGraph.")
+    weighted = word == WORDS[1]
+    values = text.numbers(len(line) + 1).values
+    if values.size < 2:
+        text.fault(text.bytes.size, "the numbers of vertices and of arcs are missing: the file is cut short.")
+    n, m = values[:2].tolist()
+    expected = 2 + n + m * (1 + weighted)
+    if values.size != expected or n != int(n):
+        text.fault(
+            text.bytes.size,
+            f"{n:,.15g} vertices and {m:,.15g} arcs{', weighted,' if weighted else ''} take {expected:,.15g} numbers, "
+            f"but the file has {values.size:,}.",
+        )
+    n, m = int(n), int(m)
+    offsets = np.append(values[2 : 2 + n], m).astype(np.int64)
+    check_offsets(selection, offsets, m)
+    indices = as_vertices(selection, values[2 + n : 2 + n + m], n, 0)
+    return read_rows(selection, Compressed(offsets, indices, values[2 + n + m :].copy() if weighted else None))
+
+
+def read_metis(selection: Selection, compression: str | None) -> AdjacencyFile:
+    """Read a graph of METIS, as KaHIP, NetworKit and others write them, too.
+
+    G. Karypis, "METIS: a software package for partitioning unstructured graphs", manual of version 5.1, section 4.1.
+    The first line that is no comment (%) has the numbers of vertices and of edges, perhaps three digits that say
+    whether there are sizes and weights of vertices and weights of edges, and the number of weights per vertex. Each
+    further line has the neighbors of a vertex, from 1, after its size and weights; each edge is listed by both ends.
+    """
+    text = AdjacencyText(selection, compression)
+    header = HEADER.match(bytes(text.bytes[:LONGEST_HEADER]))
+    if header is None:
+        text.fault(
+            0,
+            "it is not the header of a METIS file, two to four integers. (A .graph file of WebGraph needs its "
+            ".properties file beside it.)",
+        )
+    n, edges = int(header[1]), int(header[2])
+    sizes, vertex_weights, weighted = (digit == "1" for digit in (header[3] or b"").decode().zfill(3))
+    numbers = text.numbers(header.end(), "%")
+    values, starts = numbers.values, numbers.lines
+    if starts.size - 1 < n or starts[n] != values.size:
+        lines = starts.size - 1 if starts.size - 1 < n else int(np.searchsorted(starts, values.size))
+        text.fault(text.bytes.size, f"the header announces {n:,} vertices, but {lines:,} lines follow.")
+    starts = starts[: n + 1]
+    skipped = sizes + (int(header[4] or 1) if vertex_weights else 0)
+    fields = np.diff(starts) - skipped
+    if (wrong := np.flatnonzero((fields < 0) | (weighted & fields % 2 != 0))).size:
+        expected = f"{skipped} numbers of the vertex" if skipped else "no numbers of the vertex"
+        expected += " and pairs of neighbor and weight" if weighted else " and its neighbors"
+        text.fault(
+            _position(text, header.end(), int(wrong[0])),
+            f"vertex {int(wrong[0]) + 1:,} has {int(fields[wrong[0]]) + skipped:,} numbers, but the header announces "
+            f"{expected}.",
+        )
+    if skipped:
+        first = starts[:-1][rows_of(starts)]
+        values = values[np.arange(values.size) - first >= skipped]
+    offsets = offsets_of(fields // 2 if weighted else fields)
+    if int(offsets[-1]) != 2 * edges:
+        text.fault(
+            text.bytes.size,
+            f"the header announces {edges:,} edges, so {2 * edges:,} neighbors, but the lines have "
+            f"{int(offsets[-1]):,}.",
+        )
+    indices = as_vertices(selection, values[::2] if weighted else values, n, 1)
+    return read_rows(selection, Compressed(offsets, indices, values[1::2].copy() if weighted else None), first=1)
+
+
+def _position(text: AdjacencyText, first: int, line: int) -> int:
+    """Return the position of a line that is no comment, counted from 0 after the header."""
+    position: int = first
+    for piece in bytes(text.bytes[first:]).splitlines(keepends=True):
+        if not piece.startswith(b"%"):
+            if line == 0:
+                break
+            line -= 1
+        position += len(piece)
+    return position

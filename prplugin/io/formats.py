@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError
 
@@ -55,13 +57,13 @@ def check_standard_output() -> None:
 class Format:
     """A format of files of edges.
 
-    `module`: Module of `prplugin.io` whose function `read` reads it.
+    `reader`: Function of a module of `prplugin.io` that reads it, after the name of the module.
     `suffixes`: Suffixes of its files, before that of a compression.
     `recognizes`: Whether a path with none of the suffixes is of this format, by its content or by files beside it.
     """
 
     name: str
-    module: str
+    reader: str
     suffixes: tuple[str, ...] = ()
     recognizes: Callable[[Path], bool] | None = None
 
@@ -107,25 +109,25 @@ def _start(path: Path, count: int) -> bytes:
 
 
 FORMATS = (
-    Format("parquet", "parquet", TABLES["parquet"]),
-    Format("csv", "text", TABLES["csv"]),
-    Format("tsv", "text", TABLES["tsv"]),
-    Format("ligra", "ligra", (".adj",), _is_ligra),
-    Format("snap", "text", (".txt", ".snap", ".edges", ".edgelist", ".el")),
-    Format("mtx", "matrix_market", (".mtx",)),
-    Format("common-crawl", "common_crawl", recognizes=_is_common_crawl),
-    Format("ldbc", "graphalytics", (".v", ".e"), _is_graphalytics),
-    Format("webgraph", "webgraph", recognizes=_is_webgraph),
-    Format("metis", "metis", (".graph", ".metis")),
-    Format("gap", "gap", (".sg", ".wsg")),
-    Format("dimacs", "dimacs", (".gr",)),
+    Format("parquet", "parquet.read", TABLES["parquet"]),
+    Format("csv", "text.read", TABLES["csv"]),
+    Format("tsv", "text.read", TABLES["tsv"]),
+    Format("ligra", "adjacency.read_ligra", (".adj",), _is_ligra),
+    Format("snap", "text.read", (".txt", ".snap", ".edges", ".edgelist", ".el")),
+    Format("mtx", "arcs.read_matrix_market", (".mtx",)),
+    Format("common-crawl", "webgraph.read_common_crawl", recognizes=_is_common_crawl),
+    Format("ldbc", "arcs.read_graphalytics", (".v", ".e"), _is_graphalytics),
+    Format("webgraph", "webgraph.read", recognizes=_is_webgraph),
+    Format("metis", "adjacency.read_metis", (".graph", ".metis")),
+    Format("gap", "adjacency.read_gap", (".sg", ".wsg")),
+    Format("dimacs", "arcs.read_dimacs", (".gr",)),
 )
 """All formats, in the order in which they are asked whether they accept a path."""
 
-DELIMITED = Format("delimited", "text")
+DELIMITED = Format("delimited", "text.read")
 """TSV or CSV by its first line: standard input."""
 
-ROWS = {known.name: known.suffixes for known in FORMATS if known.module in ("parquet", "text", "matrix_market")}
+ROWS = {known.name: known.suffixes for known in FORMATS if known.name in ("parquet", "csv", "tsv", "snap", "mtx")}
 """Suffixes of files of rows, among them those of values by vertex."""
 
 
@@ -191,3 +193,50 @@ def by_suffix(path: str, formats: Mapping[str, tuple[str, ...]]) -> tuple[str | 
 def _known(formats: Mapping[str, tuple[str, ...]]) -> str:
     suffixes = ", ".join(suffix for suffixes in formats.values() for suffix in suffixes)
     return f"Known endings are {suffixes}, each with or without {' or '.join(COMPRESSIONS)} after it."
+
+
+# --- property files ---------------------------------------------------------------------------------------------------
+
+LARGEST = 1 << 20
+"""Bytes of a property file, of which a few thousand are usual."""
+
+MOST = 2**31 - 1, 2**62
+"""Greatest parameter, and greatest number of vertices or arcs."""
+
+
+@dataclass(frozen=True)
+class Properties:
+    """The items of a property file, as of Java: lines ``key=value``, and comments."""
+
+    path: str
+    items: dict[str, str]
+
+    @classmethod
+    def read(cls, path: str) -> Properties:
+        """Read a file."""
+        with errors_named(path), open(path, "rb") as file:
+            text = file.read(LARGEST + 1)
+        if len(text) > LARGEST:
+            raise InvalidEdgesError(f"{path} has more than {LARGEST:,} bytes, so this is no property file.")
+        lines = [line.strip() for line in text.decode("latin-1").splitlines()]
+        pairs = [re.split(r"\s*[=:]\s*|\s+", line, maxsplit=1) for line in lines if line and line[0] not in "#!"]
+        return cls(path, {pair[0]: pair[1] if len(pair) > 1 else "" for pair in pairs})
+
+    def refuse(self, what: str) -> NoReturn:
+        """Raise InvalidEdgesError about this file."""
+        raise InvalidEdgesError(f"{self.path}: {what}")
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """Return the value of a key; raise if it is absent and has no default."""
+        value = self.items.get(key, default)
+        if value is None:
+            self.refuse(f"it has no {key}.")
+        return value
+
+    def integer(self, key: str, default: int | None = None) -> int:
+        """Return a non-negative integer."""
+        text = self.text(key, None if default is None else str(default))
+        most = MOST[default is None]
+        if not re.fullmatch("[0-9]{1,18}", text) or int(text) > most:
+            self.refuse(f"{key} is {text[:60]!r}, and must be an integer of 0 to {most:,}.")
+        return int(text)

@@ -17,9 +17,6 @@ import pyarrow.parquet as pq
 
 from prplugin.errors import InvalidEdgesError, listed
 from prplugin.frames import device_files
-from prplugin.frames.parquet import open_frame
-from prplugin.frames.row_groups import file_of
-from prplugin.gpu import runtime
 from prplugin.io.blocks import content
 from prplugin.io.formats import STANDARD_STREAM
 from prplugin.io.selection import EdgeFile, Selection, missing_endpoints
@@ -31,12 +28,12 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
         found = selection.resolved(file.schema_arrow.names)
         weight = [] if found.weight is None else [found.weight_name]
         ends = [*found.source_names, *found.destination_names]
-        try:
-            if compression or not Path(selection.path).is_file():
-                raise device_files.NotReadError("it is not a Parquet file on disk")
-            return EdgeFile(_on_device(selection.path, list(dict.fromkeys((*ends, *weight)))), found)
-        except device_files.NotReadError as error:
-            device_files.log_fallback(selection.name, error)
+        reason: str | None = "it is not a Parquet file on disk, or has rows to drop"
+        if not compression and Path(selection.path).is_file() and selection.missing == "error":
+            reason = device_files.unavailable_reason(os.stat(selection.path).st_size)
+        if reason is None:
+            return EdgeFile(selection.path, found)
+        device_files.log_fallback(selection.name, reason)
         table = _table(file, [*ends, *weight])
         missing = reduce(pc.or_, [table[end].is_null(nan_is_null=True) for end in dict.fromkeys(ends)])
         dropped = pc.sum(missing).as_py() or 0
@@ -72,19 +69,3 @@ def _opened(selection: Selection, compression: str | None) -> Iterator[Any]:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # of the operating system, with the file name
         raise InvalidEdgesError(f"{selection.name} is no Parquet file that can be read: {error}") from error
-
-
-def _on_device(path: str, names: list[Any]) -> Any:
-    """Read columns of a file to a cuDF frame, for `device_files.IN_PANDAS`.
-
-    Raises NotReadError: if the host has to read them.
-    """
-    if reason := device_files.unavailable_reason(os.stat(path).st_size):
-        raise device_files.NotReadError(reason)
-    dataset = open_frame(path)[0]
-    fragment = next(iter(dataset.get_fragments()))
-    with runtime.device_allocation("device"):
-        frame = device_files.frame_of([file_of(fragment, names)])
-    if any(frame[name].null_count for name in names):
-        raise device_files.NotReadError("it has nulls")
-    return frame

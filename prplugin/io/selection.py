@@ -14,7 +14,7 @@ from prplugin.frames.columns import Columns, resolve
 from prplugin.io.formats import described
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 Ids: TypeAlias = Literal["auto", "integer", "string"]
 Missing: TypeAlias = Literal["error", "drop"]
@@ -24,12 +24,14 @@ Missing: TypeAlias = Literal["error", "drop"]
 class EdgeFile:
     """Edges from a file: a frame of only the endpoint and weight columns, and the columns of the file.
 
+    `frame` is the path of a Parquet file that is to be read on the GPU.
+
     `vertices` is None unless the file names all vertices. `directed` is False if each row is an undirected edge.
     `dropped` is the number of rows dropped because an endpoint is missing. `rule` has the options of `Graph.rank` by
     which a benchmark ranks the graph, if the file states them.
     """
 
-    frame: pd.DataFrame
+    frame: Any
     columns: Columns
     vertices: NDArray[np.int64] | None = None
     directed: bool = True

@@ -1,4 +1,4 @@
-"""Read graphs of WebGraph in the BV format: the files .graph, .properties and, if it is there, .offsets.
+"""Read web graphs: of WebGraph in the BV format, files .graph, .properties and perhaps .offsets, and of Common Crawl.
 
 P. Boldi and S. Vigna, "The WebGraph framework I: compression techniques", WWW 2004. `prplugin/cpu/webgraph.cpp` has the
 format. Property files are those of the Java library and of webgraph-rs.
@@ -6,30 +6,40 @@ format. Property files are those of the Java library and of webgraph-rs.
 
 from __future__ import annotations
 
+import glob
 import re
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
 
 from prplugin.cpu import webgraph as kernels
 from prplugin.cpu.group import add_degrees
 from prplugin.cpu.sorting import offsets_of
 from prplugin.errors import InvalidEdgesError, InvalidOptionError
+from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.packed import PackedInEdges
-from prplugin.io import common_crawl
 from prplugin.io.adjacency import AdjacencyFile, arc_columns, numbered, read_rows, require_kernels
 from prplugin.io.blocks import check_memory
-from prplugin.io.formats import WEBGRAPH_SUFFIXES, errors_named
-from prplugin.io.properties import Properties
+from prplugin.io.formats import COMPRESSIONS, WEBGRAPH_SUFFIXES, Properties, errors_named, part_files
 from prplugin.io.selection import Selection
 from prplugin.machine import this_machine
 from prplugin.methods.engines.packed import Rows, joined, too_many
 from prplugin.types.compressed import Compressed
-from prplugin.types.edges import Integers, index_dtype
+from prplugin.types.edges import Edges, Integers, index_dtype
+
+EDGE_BYTES = 24
+"""Lower bound of the bytes per edge to build the graph."""
+
+SEPARATORS = csv.ParseOptions(delimiter="\t", quote_char=False)
 
 PIECE_BITS = 1 << 18
 """Bits of records per piece of work: a tenth of a millisecond."""
@@ -66,10 +76,10 @@ def read(selection: Selection, compression: str | None) -> AdjacencyFile:
     base = str(path.with_suffix("") if path.suffix in WEBGRAPH_SUFFIXES else path)
     if selection.packed and arc_columns(selection, weighted=False).source == [1]:
         adjacency = _lists(base).packed()
-        names = common_crawl.names_beside(base, adjacency.n) or numbered(adjacency.n)
+        names = names_beside(base, adjacency.n) or numbered(adjacency.n)
         return AdjacencyFile(adjacency, names, arc_columns(selection, weighted=False))
     rows = decode(base)
-    return read_rows(selection, rows, names=common_crawl.names_beside(base, rows.offsets.size - 1))
+    return read_rows(selection, rows, names=names_beside(base, rows.offsets.size - 1))
 
 
 def decode(base: str) -> Compressed:
@@ -237,3 +247,117 @@ def _code(properties: Properties, name: str, k: int) -> int:
     if name == "GOLOMB" and k < 1:
         properties.refuse(f"the modulus of Golomb codes (zetak) is {k}, and must be at least 1.")
     return kernels.CODES.index(name) + (8 * k if name in ("ZETA", "GOLOMB") else 0)
+
+
+# --- Common Crawl -----------------------------------------------------------------------------------------------------
+
+
+def read_common_crawl(selection: Selection, compression: str | None) -> AdjacencyFile:
+    """Read a folder of `vertices` and `edges` in gzip parts.
+
+    A vertex is a line ``id TAB reversed host name [TAB number of hosts]``, an edge a line ``from TAB to``. Names are
+    the ids of the result, in the order of the numbers.
+    """
+    folder = Path(selection.path)
+    files = {kind: part_files(folder, kind) if folder.is_dir() else [] for kind in ("vertices", "edges")}
+    if not all(files.values()):
+        raise InvalidOptionError(
+            f"{folder} is no folder of Common Crawl: one has folders vertices and edges of parts (.gz), or files that "
+            "end in -vertices.txt.gz and -edges.txt.gz."
+        )
+    columns = arc_columns(selection, weighted=False)
+    names = _names(files["vertices"], str(folder / "vertices"))
+    n = len(names)
+    parts: list[tuple[Any, Any]] = []
+    for path, batches in _parts(files["edges"], {"f0": pa.int64(), "f1": pa.int64()}):
+        for batch in batches:
+            ends = [column.to_numpy() for column in batch]
+            for end in ends:
+                if end.size and not 0 <= end.min() <= end.max() < n:
+                    wrong = end[(end < 0) | (end >= n)][0]
+                    raise InvalidEdgesError(f"{path} has vertex {wrong:,}, and the vertices are 0 to {n - 1:,}.")
+            parts.append((ends[0].astype(index_dtype(n)), ends[1].astype(index_dtype(n))))
+            m = sum(part[0].size for part in parts)
+            check_memory(EDGE_BYTES * m, f"{path}: {m:,} edges have been read")
+    source, destination = (
+        np.concatenate([part[end] for part in parts]) if parts else np.empty(0, index_dtype(n))
+        for end in (columns.source[0], columns.destination[0])
+    )
+    return AdjacencyFile(Adjacency(Edges(source, destination, None, n)), _vertices(names), columns)
+
+
+def names_beside(base: str, n: int) -> Vertices | None:
+    """Return the vertices of a BV graph with `n` vertices from a file of names beside it, or None.
+
+    Those of BASE.graph and BASE-t.graph are BASE-vertices.txt.gz, or the parts in a folder `vertices`.
+    """
+    path = Path(base.removesuffix("-t"))
+    files = sorted(path.parent.glob(f"{glob.escape(path.name)}-vertices.txt*"))
+    files = files or sorted(path.parent.glob("vertices/*.gz"))
+    if not files:
+        return None
+    names = _names(files, str(files[0]))
+    if len(names) != n:
+        raise InvalidEdgesError(f"{files[0]} names {len(names):,} vertices, but {base}.graph has {n:,}.")
+    return _vertices(names)
+
+
+def _names(files: Sequence[Path], where: str) -> pa.ChunkedArray:
+    """Return the names of the vertices 0..n-1."""
+    ids, names = [np.empty(0, np.int64)], []
+    for path, batches in _parts(files, {"f0": pa.int64(), "f1": pa.string()}):
+        for batch in batches:
+            ids.append(batch[0].to_numpy())
+            names.append(batch[1])
+            check_memory(
+                2 * sum(part.nbytes for part in names), f"{path}: {sum(map(len, names)):,} names have been read"
+            )
+    numbers, found = np.concatenate(ids), pa.chunked_array(names, pa.string())
+    n = numbers.size
+    if not (numbers == np.arange(n)).all():
+        order = np.argsort(numbers, kind="stable")
+        if not (numbers[order] == np.arange(n)).all():
+            raise InvalidEdgesError(f"{where}: the {n:,} vertices are not numbered 0 to {n - 1:,}, each once.")
+        found = found.take(pa.array(order))
+    if not (n < 2 or pc.all(pc.less(found[:-1], found[1:])).as_py()) and pc.count_distinct(found).as_py() < n:
+        raise InvalidEdgesError(f"{where}: some of the {n:,} vertices have the same name.")
+    return found
+
+
+def _vertices(names: pa.ChunkedArray) -> Vertices:
+    return Vertices(["vertex"], [names.to_pandas().array], ["string"])
+
+
+def _parts(files: Sequence[Path], types: Mapping[str, pa.DataType]) -> Iterator[tuple[Path, list[pa.RecordBatch]]]:
+    """Yield the columns f0 and f1 of each file, in order; as many files are read at a time as there are cores."""
+    ahead = this_machine().threads
+    with ThreadPoolExecutor(ahead) as pool:
+        running: deque[tuple[Path, Future[list[pa.RecordBatch]]]] = deque()
+        for path in files:
+            running.append((path, pool.submit(_batches, path, types)))
+            if len(running) > ahead:
+                first, future = running.popleft()
+                yield first, future.result()
+        for first, future in running:
+            yield first, future.result()
+
+
+def _batches(path: Path, types: Mapping[str, pa.DataType]) -> list[pa.RecordBatch]:
+    """Read a file; raise InvalidEdgesError with its name."""
+    try:
+        with errors_named(str(path)), open(path, "rb") as file:
+            compression = COMPRESSIONS.get(path.suffix)
+            stream = pa.CompressedInputStream(file, compression) if compression else file
+            reader = csv.open_csv(
+                stream,
+                csv.ReadOptions(autogenerate_column_names=True, use_threads=False),
+                SEPARATORS,
+                csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=[]),
+            )
+            return list(reader)
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        if "Empty CSV file" in str(error):
+            return []
+        raise InvalidEdgesError(f"{path}: a damaged part, or none of lines with tabs: {error}") from error

@@ -17,13 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from prplugin.errors import InvalidOptionError
-from prplugin.io.formats import (
-    STANDARD_OUTPUT,
-    check_standard_output,
-    errors_named,
-    is_standard_output,
-    output_format,
-)
+from prplugin.io.formats import STANDARD_OUTPUT, check_standard_output, errors_named, is_standard_output, output_format
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,6 @@ other distributions. Adding a method touches no other file. Modules that begin w
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, Literal, NamedTuple, Protocol
 
@@ -24,7 +23,7 @@ class Sums(NamedTuple):
     """Norms of y - x, measured by a step from x to y: numbers, or for many seeds arrays with one entry per seed."""
 
     change: Any  # ||y - x||, in L1
-    largest: Any  # max |y_i - x_i|; may be infinite unless `Step.final_goal` is negative
+    largest: Any  # max |y_i - x_i|
     earlier: Sequence[float] = ()  # the changes of steps before, made by the same call of `Step.advance`
 
 
@@ -40,7 +39,7 @@ class Step(Protocol):
     every_pass: bool = False  # whether `advance` ends after each pass if it can, since somebody watches
     free_start: bool = False  # whether `start` may replace equal ranks by others of sum 1 that are nearer to the result
     seeds: int | None = None  # number of columns of the ranks; None for a vector
-    final_goal: float = math.inf  # L1 change at which the iteration ends at the latest; that of `advance` may be larger
+    keeps_history: bool = False  # whether it has `history`, `products` and `mix`; else it may mix in `advance` itself
 
     def set_contribution_dtype(self, dtype: str) -> None:
         """Store contributions as "float64" (default) or "float32" from the next `start` on, and update `rounding`."""
@@ -72,10 +71,7 @@ class Step(Protocol):
         """Return the current ranks, in the order of the result; the next step may overwrite them."""
 
     def history(self, rows: int) -> Any:
-        """Return a buffer for `rows` moves, in float32 and each of the shape of the ranks.
-
-        None if it does not fit in memory, or if the step mixes in `advance` itself.
-        """
+        """Return a buffer for `rows` moves, in float32 and each of the shape of the ranks; None if it does not fit."""
         return None
 
     def products(self, moves: Array, rows: list[int]) -> Floats:
@@ -138,7 +134,7 @@ class Method(Protocol):
     A module may also have:
 
     `cost`: ``cost(adjacency, machine)`` estimates the seconds of a ranking. "auto" chooses the least among all methods
-    that declare it.
+    that declare it, for a graph of equal in-degrees.
     `nondeterministic`: True if the last bits of the ranks vary between runs; "auto" never chooses such a method.
     `batch_cost`: ``batch_cost(adjacency, machine, seeds)`` estimates the seconds of many personalizations in one call.
     `batch`: ``batch(problem, machine, seeds, **options)`` returns a `SeedsStep` for many personalizations at once. A

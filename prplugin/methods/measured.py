@@ -35,11 +35,8 @@ logger = logging.getLogger(__name__)
 SKIP_RATIO = 20
 """Ratio to the least estimate from which a method is not timed."""
 
-MIN_SAMPLES, MAX_SAMPLES = 3, 25
-"""Bounds of the number of samples of a step; short steps get as many as take `SAMPLE_SECONDS`."""
-
-SAMPLE_SECONDS = 0.02
-"""Sufficient total time of samples in seconds."""
+SAMPLES = 5
+"""Maximum number of samples of a step."""
 
 STEPS_PER_SAMPLE = 20
 """Maximum number of steps per sample."""
@@ -119,6 +116,7 @@ def _all_timed(candidates: list[Method], problem: Problem, machine: Machine, opt
     refusals: list[PageRankError] = []
     for method in candidates:
         limit = min((timing.ranking(likely_steps(options)) for timing in timings.values()), default=math.inf)
+        problem.adjacency.packed = None  # of another method
         try:
             memory_space = "device" if method.runs_on == "gpu" else problem.adjacency.memory_space
             with runtime.device_allocation(memory_space, problem.adjacency.gpu):
@@ -136,9 +134,9 @@ def _all_timed(candidates: list[Method], problem: Problem, machine: Machine, opt
 
 
 def timed(method: Method, problem: Problem, machine: Machine, options: Options, limit: float = math.inf) -> Timing:
-    """Time a method's layout, and its steps until the samples suffice.
+    """Time a method's layout, and samples of its steps.
 
-    `limit`: Seconds of a ranking by another method: once this one has taken longer, one sample is enough.
+    `limit`: Seconds of a ranking by another method, after which one sample is enough.
     """
 
     def started() -> Step:
@@ -155,15 +153,10 @@ def timed(method: Method, problem: Problem, machine: Machine, options: Options, 
     step = started()
     layout = perf_counter() - began
     samples: list[float] = []
-    spent = 0.0
-    while len(samples) < MAX_SAMPLES and not (len(samples) >= MIN_SAMPLES and spent >= SAMPLE_SECONDS):
-        began = perf_counter()
+    while not samples or (len(samples) < SAMPLES and perf_counter() - began < limit):
+        first = perf_counter()
         taken = _take(step, most_steps)
-        seconds = perf_counter() - began
-        samples.append(seconds / taken)
-        spent += seconds
-        if layout + spent >= limit:
-            break
+        samples.append((perf_counter() - first) / taken)
     return Timing(layout, float(np.median(samples)))
 
 

@@ -12,14 +12,14 @@ from prplugin.cpu.packing import PIECE, bits_of
 from prplugin.errors import InvalidEdgesError, MethodUnavailableError
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
-from prplugin.graph.adjacency import SAMPLE_EDGES, SAMPLES, Adjacency, group_sizes, rows_of, sectors_per_edge
-from prplugin.graph.memory import NONE, Counts, Memory, Size
+from prplugin.graph.adjacency import Adjacency, rows_of
+from prplugin.graph.memory import Counts, Memory, Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.methods.engines.packed import COLUMNS, GROUP, Rows, row_begins, too_many
-from prplugin.methods.engines.packed_step import THREADS, PackedStep, sum_kernels
+from prplugin.methods.engines.packed_step import PackedStep, PieceSums
 from prplugin.types.arrays import MemorySpace, namespace, to_device, to_host, to_memory
 from prplugin.types.edges import MAX_NARROW, Floats, GroupedEdges, Integers, PackedRows
 
@@ -34,9 +34,6 @@ PART_BYTES = 24
 
 EDGE_BYTES = 2
 """Bytes per packed edge, about: 1 on web graphs, 2.5 on random ones; docs/decisions/0015-edge-compression.md."""
-
-SCATTERED = 0.5
-"""Sectors per edge from which vertices are sorted by out-degree; see `prplugin.graph.adjacency.sectors_per_edge`."""
 
 memory = Memory(
     arrays_on="edges",
@@ -53,15 +50,11 @@ def unavailable_reason(adjacency: Adjacency | Counts | None, machine: Machine) -
     """Return why the packed edges, the vectors and a part of the edges do not fit on the GPU, or None."""
     if adjacency is not None and (reason := too_many(adjacency.n)):
         return reason
-    packed = adjacency is not None and adjacency.packed_only
-    needed = memory._replace(edge=NONE, preparing_edge=NONE) if packed else memory
-    return gpu_pull.unavailable_reason(needed, adjacency, machine)
+    return gpu_pull.unavailable_reason(memory, adjacency, machine)
 
 
-def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate a ranking with the sort and the packing; docs/decisions/0021-packed-edges.md."""
-    per_edge = 2.5e-11 if adjacency.weighted else 8.5e-12
-    return 5e-3 + 2.5e-10 * adjacency.m + gpu_pull.ITERATIONS * (85e-6 + per_edge * adjacency.m + 3e-11 * adjacency.n)
+cost = gpu_pull.cost_of(85e-6, edge=8.5e-12, weighted_edge=2.5e-11, vertex=3e-11, layout=5e-3, layout_edge=2.5e-10)
+"""Of a ranking with the sort and the packing: docs/decisions/0021-packed-edges.md."""
 
 
 def prepare(problem: Problem, machine: Machine) -> Step:
@@ -69,41 +62,32 @@ def prepare(problem: Problem, machine: Machine) -> Step:
 
     Where sources are scattered, vertices are sorted by out-degree. Edges of a graph in host memory are copied by part.
     Edges that were packed when they were read stay as they are, and those packed on the host are copied as they are.
+    The graph keeps the packed edges for further rankings.
     """
     adjacency = problem.adjacency
-    if adjacency.packed_only:
-        edges: Any = adjacency.edges
-        out_weight = adjacency.out_weight if edges.order is None else adjacency.out_weight[edges.order]
-    else:
-        edges, out_weight = _packed(adjacency)
+    if not adjacency.packed_only and adjacency.packed is None:
+        adjacency.packed = _packed(adjacency)
+    edges: Any = adjacency.edges if adjacency.packed_only else adjacency.packed
     v, w = (to_memory(vector, adjacency.memory_space) for vector in (problem.personalization, problem.dangling))
-    pull = PackedPull(edges)
-    step = PackedStep(Problem(adjacency, problem.alpha, v, w), pull, out_weight)
+    step = PackedStep(Problem(adjacency, problem.alpha, v, w), PackedPull(edges))
     step.float32_is_faster = not adjacency.weighted  # normalized weights are stored in float64
     return step
 
 
-def _packed(adjacency: Adjacency) -> tuple[PackedEdges, Floats]:
-    """Return the packed edges of a graph, and the out-weights in their order of the vertices."""
+def _packed(adjacency: Adjacency) -> PackedEdges:
+    """Return the packed edges of a graph."""
     if (packed := adjacency.edges.packed_rows) is not None:
         edges = PackedEdges(adjacency.n, weighted=False, disjoint=True)
         edges.copy(packed, adjacency.m)
-        return edges, to_device(adjacency.out_weight)
-    rows = Rows(*adjacency.csc)
-    if is_scattered(rows.sources):
-        rows = rows.by_out_degree(group_sizes(rows.sources, rows.n))
-    out_weight = to_device(adjacency.out_weight if rows.order is None else adjacency.out_weight[rows.order])
+        return edges
+    rows = Rows(*adjacency.csc).in_packing_order()
     edges = PackedEdges(adjacency.n, weighted=adjacency.weighted, disjoint=True)
     edges.order, edges.position = rows.order, rows.position
+    out_weight = to_device(adjacency.out_weight if rows.order is None else adjacency.out_weight[rows.order])
     for sources, targets, weights in _parts(rows):
         of_edges = None if weights is None else gpu_pull.normalized(weights, sources, out_weight, np.float64)
         edges.add(sources, targets, of_edges)
-    return edges, out_weight
-
-
-def is_scattered(sources: Integers) -> bool:
-    """Return whether the sources of edges by target are so far apart that the vertices are to be sorted."""
-    return sources.size > SAMPLES * SAMPLE_EDGES and sectors_per_edge(sources) > SCATTERED
+    return edges
 
 
 def _parts(rows: Rows) -> Iterator[tuple[Integers, Integers, Floats | None]]:
@@ -228,8 +212,7 @@ class PackedEdges(GroupedEdges):
         if normalized_weights is not None:
             firsts += normalized_weights.data.ptr // normalized_weights.itemsize
         columns = data.data.ptr + offsets, sizes, firsts, rows
-        self._hold(data, columns, (rows == before) & (np.arange(pieces) > 0), bits, base)
-        self.m += m
+        self._hold(m, data, columns, (rows == before) & (np.arange(pieces) > 0), bits, base)
 
     def copy(self, packed: PackedRows, m: int) -> None:
         """Add the m edges of a graph that are packed on the host."""
@@ -239,11 +222,13 @@ class PackedEdges(GroupedEdges):
         begins, continued = packed.begins, packed.rows < 0
         rows = np.where(continued, ~packed.rows, packed.rows)
         firsts = np.zeros_like(rows)  # only weights have any
-        self._hold(data, (data.data.ptr + begins[:-1], np.diff(begins), firsts, rows), continued, bits_of(self.n), 0)
-        self.m += m
+        self._hold(m, data, (data.data.ptr + begins[:-1], np.diff(begins), firsts, rows), continued, bits_of(self.n), 0)
 
-    def _hold(self, data: Integers, columns: tuple[Integers, ...], continued: Integers, bits: int, base: int) -> None:
-        """Keep packed pieces as a part, given the first columns of their table."""
+    def _hold(
+        self, m: int, data: Integers, columns: tuple[Integers, ...], continued: Integers, bits: int, base: int
+    ) -> None:
+        """Keep m packed edges as a part, given the first columns of the table of their pieces."""
+        self.m += m
         first = self.parts[-1].first + self.parts[-1].pieces if self.parts else 0
         start, pieces = 0 if self._disjoint else first, continued.size
         table = np.stack([*columns, first + row_begins(columns[3], continued)], axis=1)
@@ -268,18 +253,13 @@ class PackedPull:
         self.order, self.position = edges.order, edges.position
         # A part adds its sum of a row, which is compensated, to those of the parts before.
         self.rounding_depth = gpu_pull.ROW_DEPTH + len(edges.parts)
-        self._pieces = edges.table()
-        self._partials = cupy.empty((len(self._pieces), 4))
+        self._sums = PieceSums(edges.table(), edges.largest, weighted=edges.weighted, parts=len(edges.parts) > 1)
 
     def __call__(self, contributions: Floats, row_sums: Floats) -> None:
-        row_sums.fill(0.0)
-        sum_pieces, collect, smem = sum_kernels(contributions.dtype, self._edges.weighted, self._edges.largest)
-        for first, pieces, bits, base in self._edges.parts:
-            runtime.launch(
-                sum_pieces, pieces, THREADS, first, np.int32(bits), np.uint32(base), self._pieces, None, None,
-                contributions, row_sums, self._partials, smem=smem,
-            )  # fmt: skip
-            runtime.launch(collect, pieces, gpu_pull.COLLECTORS, first, self._pieces, self._partials, row_sums)
+        self._sums.clear(row_sums)
+        for first, count, bits, base in self._edges.parts:
+            self._sums.pieces(first, count, bits, base, contributions, row_sums)
+            self._sums.crossing(first, count, row_sums, contributions.dtype)
 
     def allocate(self, dtype: Any) -> None:
         """Do nothing: all arrays exist."""

@@ -68,12 +68,11 @@ def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | N
     return f"{adjacency.n:,} vertices are too many for tiles of {most:,}, which is what this GPU's shared memory holds."
 
 
-def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate the layout and a ranking, fitted to benchmarks/results/kernels.md."""
-    n, m = adjacency.n, adjacency.m
-    per_edge = 1.2e-11 if adjacency.weighted else 5.3e-12
-    layout = 3.5e-4 + 5e-12 * m + 5e-11 * n
-    return layout + gpu_pull.ITERATIONS * (35e-6 + per_edge * m + 2.4e-11 * n)
+cost = gpu_pull.cost_of(
+    35e-6, edge=5.3e-12, weighted_edge=1.2e-11, vertex=2.4e-11,
+    layout=3.5e-4, layout_edge=5e-12, layout_vertex=5e-11,
+)  # fmt: skip
+"""Fitted to benchmarks/results/kernels.md."""
 
 
 def prepare(problem: Problem, machine: Machine, *, tile: int | None = None, piece: int | None = None) -> Step:

@@ -16,7 +16,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from heapq import heapify, heappop, heappush
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -27,7 +26,7 @@ from prplugin.graph.memory import Counts
 from prplugin.machine import Machine
 from prplugin.methods.base import Method, Step
 from prplugin.options import check_choice
-from prplugin.types.history import Considered
+from prplugin.types.records import Considered
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +38,8 @@ GROUP = "prplugin.methods"
 
 RUNS_ON = re.compile('^runs_on = "(cpu|gpu)"$', re.MULTILINE)
 """Declaration of the processor in the source of a method. All modules together take as long to import as a ranking."""
+
+PACKED_ONLY = "the edges were packed when they were read, and only method 'packed' ranks them."
 
 PROCESSORS = {"cpu": "CPU", "gpu": "GPU"}
 
@@ -170,7 +171,7 @@ def _keywords_of(prepare: Callable[..., Step]) -> tuple[str, ...]:
 def unavailable_reason(method: Method, adjacency: Adjacency, machine: Machine) -> str | None:
     """Return why a method cannot rank a graph here, or None."""
     if adjacency.packed_only and method.name != "packed":
-        return "the edges were packed when they were read, and only method 'packed' ranks them."
+        return PACKED_ONLY
     return method.unavailable_reason(adjacency, machine)
 
 
@@ -217,21 +218,21 @@ def contenders(
 ) -> Iterator[Method]:
     """Yield the available methods that "auto" may choose and that take these options, by ascending cost.
 
+    Costs are those of equal in-degrees, which are not computed: what long rows slow down is not the fastest without.
     The reasons of those that are not available are added to `unavailable`.
 
     Raises InvalidOptionError: if no method takes the options.
     Raises MethodUnavailableError: if none can run here, with the reason of each.
     """
-    eligible = [
-        method for method in candidates(adjacency).values() if not options or set(options) <= set(options_of(method))
-    ]
+    eligible = _taking(options, adjacency)
     if not eligible:
         raise InvalidOptionError(
             f'no method that "auto" may choose for this frame takes all of {", ".join(map(repr, options))}: '
             "name the method."
         )
     reasons = {} if unavailable is None else unavailable
-    for method in _by_cost(eligible, adjacency, machine):
+    counts = _with_equal_rows(adjacency)
+    for method in sorted(eligible, key=lambda method: method.cost(counts, machine)):
         # Lazy: it queries the GPU.
         if reason := unavailable_reason(method, adjacency, machine):
             reasons[method.name] = reason
@@ -264,12 +265,8 @@ def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Map
             )
         return method
     if adjacency.packed_only:
-        _ = adjacency.csc  # raises the error that says so
-    eligible: list[Any] = [
-        method
-        for method in candidates(adjacency).values()
-        if hasattr(method, "batch_cost") and set(options) <= set(options_of(method))
-    ]
+        raise MethodUnavailableError(f"no method ranks many personalizations in one call here: {PACKED_ONLY}")
+    eligible: list[Any] = [method for method in _taking(options, adjacency) if hasattr(method, "batch_cost")]
     if not eligible:
         raise InvalidOptionError(
             f"no method that ranks many personalizations at once takes {', '.join(map(repr, options))}: "
@@ -279,30 +276,23 @@ def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Map
     return choose(chosen.name, adjacency, machine, options)
 
 
+def _taking(options: Mapping[str, Any], adjacency: Adjacency) -> list[Method]:
+    """Return the methods among which "auto" chooses that take these options."""
+    found = candidates(adjacency).values()
+    return [method for method in found if not options or set(options) <= set(options_of(method))]
+
+
 def _with_batch() -> str:
     """Return the names of the methods that rank many seeds at once, for messages."""
     return ", ".join(repr(name) for name, method in methods().items() if hasattr(method, "batch_cost"))
 
 
-def _with_short_rows(graph: Adjacency) -> Any:
-    """Return the counts of a graph with its rows assumed as short as possible; the in-degrees are not computed.
+def _with_equal_rows(graph: Adjacency) -> Any:
+    """Return the counts of a graph with equal in-degrees, which are not computed.
 
     On large graphs on the GPU the spread of sources is sampled, which groups the edges by target.
     """
     return Counts(graph.n, graph.m, graph.weighted, graph.memory_space, spread=graph.spread)
-
-
-def _by_cost(eligible: list[Method], adjacency: Adjacency, machine: Machine) -> Iterator[Method]:
-    """Yield methods by ascending cost. Costs rise with the longest row, which is computed only if it may decide."""
-    short = _with_short_rows(adjacency)
-    queue = [(method.cost(short, machine), False, index) for index, method in enumerate(eligible)]
-    heapify(queue)
-    while queue:
-        _, exact, index = heappop(queue)
-        if exact:
-            yield eligible[index]
-        else:
-            heappush(queue, (eligible[index].cost(adjacency, machine), True, index))
 
 
 def candidates(adjacency: Adjacency) -> Mapping[str, Method]:
@@ -338,8 +328,8 @@ def reasons(
     """
     if asked not in ("auto", "measured"):
         return (Considered(chosen.name, None, "requested by name"),)
-    short = _with_short_rows(adjacency)
-    eligible, chosen_cost = candidates(adjacency), chosen.cost(short, machine)
+    counts = _with_equal_rows(adjacency)
+    eligible, chosen_cost = candidates(adjacency), chosen.cost(counts, machine)
 
     def reason_against(name: str) -> Considered:
         if methods().runs_on(name) != chosen.runs_on:
@@ -357,12 +347,9 @@ def reasons(
             return Considered(name, measured[name], "measured: slower here")
         if measured:
             return Considered(name, None, "not timed: its estimate is much higher, or it failed")
-        seconds = method.cost(short, machine)
-        if seconds >= chosen_cost:
-            return Considered(name, seconds, "a higher estimate")
-        return Considered(
-            name, seconds, unavailable_reason(method, adjacency, machine) or "its longest row makes it slower"
-        )
+        seconds = method.cost(counts, machine)
+        reason = None if seconds >= chosen_cost else unavailable_reason(method, adjacency, machine)
+        return Considered(name, seconds, reason or "a higher estimate")
 
     others = [reason_against(name) for name in methods() if name != chosen.name]
     others.sort(key=lambda one: math.inf if one.seconds is None else one.seconds)

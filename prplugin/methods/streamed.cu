@@ -19,12 +19,15 @@
 //
 // Mapping: `sum_pieces`: one block per piece, one thread per 16 edges. It decodes them, gathers their contributions,
 // and adds up those of each run. A run that continues in other threads gets their sums by a segmented scan
-// over the block. `collect`: one block per piece, for the row that ends in it and begins in an earlier piece.
-// Memory: 1 to 2.5 bytes per edge (and a normalized weight), coalesced; a gathered contribution; two accesses to one sum
-// per row; 72 bytes per piece.
+// over the block. `collect`: one warp per piece, for the row that ends in it and begins in an earlier piece.
+// Memory: 1 to 2.5 bytes per edge (and a normalized weight), coalesced; a gathered contribution; a sum per row; 72 bytes
+// per piece.
 // Wins: where other layouts do not fit in GPU memory.
 //
+// With ADDING, rows have edges in several parts, which are summed one after another.
+//
 //   WEIGHTED  0 or 1
+//   ADDING  0 1
 
 #include "../gpu/pieces.cuh"
 
@@ -77,8 +80,17 @@ __device__ inline Sum shuffled_down(const Sum &sum, int distance) {
     return other;
 }
 
-// Block b adds the sums of the runs of piece first + b to `row_sums`. `packed` and `normalized_weights` point to the
-// chunk, which begins with piece `first`.
+// Sets the sum of a row, or adds to that of other parts.
+__device__ inline void set(double *row_sum, const Sum &sum) {
+#if ADDING
+    *row_sum += sum.value();
+#else
+    *row_sum = sum.value();
+#endif
+}
+
+// Block b sets the sums of the rows within piece first + b. `packed` and `normalized_weights` point to the chunk, which
+// begins with piece `first`.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     sum_pieces(long long first, int bits, unsigned base, const long long *pieces, const uint4 *packed,
                const real_t *normalized_weights, const real_t *contributions, double *row_sums, Partials *partials) {
@@ -172,7 +184,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         if (start == 0 && continued) {
             partials[piece].front = run;
         } else {
-            row_sums[here[3] + row_at[start]] += run.value();
+            set(row_sums + here[3] + row_at[start], run);
         }
     };
 #pragma unroll
@@ -223,12 +235,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     }
 }
 
-// One block per piece from `first` on: completes the row that ends in it and begins in an earlier one.
-extern "C" __global__ void collect(long long first, const long long *pieces, const Partials *partials,
+// One warp per piece, `count` from `first` on: completes the row that ends in it and begins in an earlier one.
+extern "C" __global__ void collect(long long count, long long first, const long long *pieces, const Partials *partials,
                                    double *row_sums) {
-    long long piece = first + blockIdx.x;
+    long long number = (static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x) / WARP, piece = first + number;
+    if (number >= count) return;
     const long long *here = pieces + COLUMNS * piece;
     if (here[4] == piece || here[COLUMNS + 4] == here[4]) return;  // it is summed already, or does not end here
     Sum sum = crossing_sum(partials, here[4], piece);
-    if (threadIdx.x == 0) row_sums[here[3]] += sum.value();
+    if (threadIdx.x % WARP == 0) set(row_sums + here[3], sum);
 }

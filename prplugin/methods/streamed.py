@@ -24,7 +24,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull, packed
-from prplugin.methods.engines.packed_step import THREADS, PackedStep, sum_kernels
+from prplugin.methods.engines.packed_step import PackedStep, PieceSums
 from prplugin.options import validate_int
 from prplugin.types.edges import Floats
 
@@ -92,23 +92,20 @@ def prepare(
         The file has no name, and is deleted with the step or at the end of the process.
     """
     problem = problem.on("host")
-    if chunk_bytes is None:
-        chunk_bytes = chunk_bytes_for(problem)
-    pull = StreamedPull(problem.adjacency, chunk_bytes=chunk_bytes, directory=directory)
-    return PackedStep(problem, pull, pull.out_weight)
+    size = chunk_bytes_for(problem) if chunk_bytes is None else chunk_bytes
+    return PackedStep(problem, StreamedPull(problem.adjacency, chunk_bytes=size, directory=directory))
 
 
 class StreamedPull:
     """Computes row sums, one chunk of edges at a time.
 
     `rows`: The edges, and the order of the vertices in `contributions` and `row_sums`.
-    `out_weight` (array of n float64): On the host, in that order.
     `data` (list of arrays of bytes): The packed edges of each chunk, without normalized weights.
     `chunk_stream`: Copies the chunks, with normalized weights of the present type; None before the first step.
     """
 
-    # A term goes through 64 additions and those of a warp; a partial sum through one per 64 edges of its row, and those
-    # of a block. All are compensated, and fewer than the 2**26 of the bound, up to 2**32 edges per row.
+    # A term goes through 16 additions and those of a block; a partial sum through one per 2**15 edges of its row, and
+    # those of a warp. All are compensated, and fewer than the 2**26 of the bound, up to 2**40 edges per row.
     rounding_depth = gpu_pull.ROW_DEPTH
 
     def __init__(
@@ -121,9 +118,8 @@ class StreamedPull:
         chunk_bytes = validate_int("chunk_bytes", chunk_bytes)
         self._directory = _folder(directory)
         self._threads = this_machine().threads
-        self.rows = packed.choose_order(packed.Rows(*adjacency.csc), self._threads)
-        self.order, self.position, out_weight = self.rows.order, self.rows.position, adjacency.out_weight
-        self.out_weight = out_weight if self.order is None else out_weight[self.order]
+        self.rows = packed.Rows(*adjacency.csc).in_packing_order()
+        self.order, self.position, self._out_weight = self.rows.order, self.rows.position, adjacency.out_weight
         chunker = _Chunker(chunk_bytes, 8 if adjacency.weighted else 0)
         chunks = chunker.chunks(packed.packed(self.rows, self._threads))
         if self._directory is None:
@@ -131,36 +127,30 @@ class StreamedPull:
         else:
             self.data = _split(_in_file(chain.from_iterable(chunks), np.uint8, self._directory), chunker.sizes)
         self._chunks, self._edges = chunker.first_pieces, chunker.edges
-        self._count = self._chunks[-1]
-        self._bits, self._largest = packing.bits_of(adjacency.n), chunker.largest
-        self._pieces = cupy.asarray(chunker.table())
-        self._partials = cupy.empty((self._count, 4))
+        self._bits = packing.bits_of(adjacency.n)
+        self._sums = PieceSums(cupy.asarray(chunker.table()), chunker.largest, weighted=adjacency.weighted)
         self.chunk_stream: _ChunkStream | None = None
         self._normalized_weights_dtype: Any = None
 
     def __call__(self, contributions: Floats, row_sums: Floats) -> None:
-        row_sums.fill(0.0)  # rows without edges are in no piece
+        self._sums.clear(row_sums)
         self.allocate(contributions.dtype)
         if self.chunk_stream is None:
             return
-        sum_pieces, collect, smem = sum_kernels(contributions.dtype, self.rows.weights is not None, self._largest)
-        for chunk, (data, *normalized_weights) in self.chunk_stream:
+        for chunk, columns in self.chunk_stream:
             first, last = self._chunks[chunk : chunk + 2]
-            runtime.launch(
-                sum_pieces, last - first, THREADS, first, np.int32(self._bits), np.uint32(0),
-                self._pieces, data, normalized_weights[0] if normalized_weights else None, contributions, row_sums,
-                self._partials, smem=smem,
-            )  # fmt: skip
-        runtime.launch(collect, self._count, gpu_pull.COLLECTORS, 0, self._pieces, self._partials, row_sums)
+            self._sums.pieces(first, last - first, self._bits, 0, contributions, row_sums, *columns)
+        self._sums.crossing(0, self._chunks[-1], row_sums, contributions.dtype)
 
     def allocate(self, dtype: DTypeLike) -> None:
         """Allocate the buffers, and normalize the weights in this type; one type is stored at a time."""
         stale = self.rows.weights is not None and self._normalized_weights_dtype != dtype
-        if self._count and (self.chunk_stream is None or stale):
+        if self._chunks[-1] and (self.chunk_stream is None or stale):
             self.chunk_stream = None  # frees its memory first
             columns = [self.data]
             if self.rows.weights is not None:
-                parts = packed.normalized_weights(self.rows, self.out_weight, dtype, self._threads)
+                out_weight = self._out_weight if self.order is None else self._out_weight[self.order]
+                parts = packed.normalized_weights(self.rows, out_weight, dtype, self._threads)
                 if self._directory is None:
                     stored = _page_locked_copy(parts, sum(self._edges), dtype)
                 else:

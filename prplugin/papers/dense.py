@@ -37,9 +37,8 @@ PART_OF_A_WARP = (8, 16)
 """Valid threads per block that are fewer than a warp; the paper's first two."""
 
 
-def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate a ranking, fitted to benchmarks/results/kernels.md."""
-    return gpu_pull.ITERATIONS * (56e-6 + 1.9e-12 * adjacency.n**2)
+cost = gpu_pull.cost_of(56e-6, pair=1.9e-12)
+"""Fitted to benchmarks/results/kernels.md."""
 
 
 def prepare(problem: Problem, machine: Machine, *, threads: int = 256) -> Step:

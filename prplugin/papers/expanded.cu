@@ -3,7 +3,7 @@
 //
 // Mapping: `expand`: one thread per edge (their PPE copies ranks to V1). `sum_expanded`: one block per piece of `size`
 // edges (an SPE, which loads 16 KB of V1 into its local store at a time); all its threads load the piece to shared
-// memory, and sum there, one thread per short row, one warp per long row. `collect`: one block per piece, for the row
+// memory, and sum there, one thread per short row, one warp per long row. `collect`: one warp per piece, for the row
 // that ends in it and begins in an earlier one (V2).
 // Memory: one index per edge, a gathered contribution, and that contribution written and read again, coalesced; a
 // normalized weight per edge, coalesced; an offset and a sum per row; 40 bytes per piece.
@@ -69,11 +69,13 @@ extern "C" __global__ void sum_expanded(long long m, long long size, const index
     sum_runs(terms, begin, end, heads[piece], heads[piece + 1], rows, starts, row_sums, partials + piece);
 }
 
-// One block per piece: completes the run that ends in it and begins in an earlier one.
-extern "C" __global__ void collect(long long size, const index_t *rows, const offset_t *starts, const long long *heads,
-                                   const Partials *partials, double *row_sums) {
-    long long piece = blockIdx.x, run = heads[piece], began = starts[run] / size;
+// One warp per piece: completes the run that ends in it and begins in an earlier one.
+extern "C" __global__ void collect(long long count, long long size, const index_t *rows, const offset_t *starts,
+                                   const long long *heads, const Partials *partials, double *row_sums) {
+    long long piece = (static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x) / WARP;
+    if (piece >= count) return;
+    long long run = heads[piece], began = starts[run] / size;
     if (run == heads[piece + 1] || began == piece) return;  // it does not end here, or is summed already
     Sum sum = crossing_sum(partials, began, piece);
-    if (threadIdx.x == 0) row_sums[rows[run]] = sum.value();
+    if (threadIdx.x % WARP == 0) row_sums[rows[run]] = sum.value();
 }

@@ -66,8 +66,8 @@ def prepare(problem: Problem, machine: Machine, *, piece_bytes: int = SIZE * TER
 class ExpandedPull:
     """Copies contributions to edge order, and sums runs of them without a gather."""
 
-    # A term goes through 128 additions and those of a warp; a partial sum through one per 128 edges of its row, and
-    # those of a block. All are compensated, and fewer than the 2**26 of the bound, up to 2**37 edges in the least
+    # A term goes through 128 additions and those of a warp; a partial sum through one per 512 edges of its row, and
+    # those of a warp. All are compensated, and fewer than the 2**26 of the bound, up to 2**34 edges in the least
     # pieces.
     rounding_depth = gpu_pull.ROW_DEPTH
 
@@ -97,7 +97,7 @@ class ExpandedPull:
         runtime.launch(
             sum_pieces, count, self.threads, m, *pieces, *terms, row_sums, self._partials, smem=pieces.size * TERM
         )
-        runtime.launch(collect, count, gpu_pull.COLLECTORS, *pieces, self._partials, row_sums)
+        gpu_pull.launch_collect(collect, count, *pieces, self._partials, row_sums)
 
 
 class Pieces(NamedTuple):

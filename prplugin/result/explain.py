@@ -9,8 +9,7 @@ from typing import IO
 
 from prplugin.errors import counted
 from prplugin.tables import console, table
-from prplugin.types.history import History
-from prplugin.types.order import Order
+from prplugin.types.records import History, Order
 
 
 def explain(summary: str, lines: Iterable[str], history: History, writing: float | None, file: IO[str] | None) -> None:

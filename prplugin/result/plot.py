@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from prplugin.errors import InvalidOptionError, counted
 from prplugin.types.edges import Floats, Integers
-from prplugin.types.history import History
+from prplugin.types.records import History
 
 POINTS = 2000
 """Maximum number of points of the curve of ranks; more would not be visible."""

@@ -18,11 +18,11 @@ from prplugin.gpu import runtime
 from prplugin.options import Options, validate_int
 from prplugin.result.by_vertex import BySeed, Lookups, SeedLookups, name_of
 from prplugin.result.explain import explain, of_order, of_passes
-from prplugin.result.selection import highest, select_ranks
+from prplugin.result.selection import select_ranks
 from prplugin.tables import Display, Displayed, upward
-from prplugin.types.arrays import Array, gpu_of, memory_space_of, namespace, to_host, to_memory
+from prplugin.types.arrays import Array, gpu_of, highest, memory_space_of, namespace, to_host, to_memory
 from prplugin.types.edges import Integers
-from prplugin.types.order import Order
+from prplugin.types.records import Order
 
 
 class Tie(NamedTuple):
@@ -121,7 +121,8 @@ class Ranking(Lookups, Displayed):
             return self._among
         if self._among is None:
             return highest(self.ranks, top)
-        return self._among[highest(self.ranks[self._among], top)]
+        found: Integers = self._among[highest(self.ranks[self._among], top)]
+        return found
 
     @property
     def certified(self) -> bool:
@@ -420,10 +421,8 @@ def _allocating(ranks: Array) -> AbstractContextManager[None]:
     return runtime.device_allocation("device", gpu_of(ranks))
 
 
-def require_converged(ranking: Ranking, options: Options) -> Ranking:
-    """Return the ranking; raise NotConvergedError if it did not meet its stopping rule, unless ``tol=0``."""
-    if ranking.converged or options.tol == 0:
-        return ranking
+def not_converged(ranking: Ranking, options: Options) -> NotConvergedError:
+    """Return the error for a ranking that did not meet its stopping rule."""
     rule = {
         "error": f"a proved error of {options.tol:g}",
         "delta": f"an L1 change of {options.tol:g}",
@@ -431,7 +430,7 @@ def require_converged(ranking: Ranking, options: Options) -> Ranking:
         "networkx": f"an L1 change of n * {options.tol:g}",
     }[options.stop]
     more = "Allow a larger max_iter or tol." if options.max_iter is not None else "More would not: allow a larger tol."
-    raise NotConvergedError(
+    return NotConvergedError(
         f"{ranking.iterations} iterations did not reach {rule}; the error is at most {ranking.error_bound:.2g}. {more} "
         "The ranks reached are in this error's .ranking.",
         ranking,

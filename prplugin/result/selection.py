@@ -7,11 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prplugin.types.arrays import namespace
+from prplugin.types.arrays import MOST_IN_A_BLOCK, highest, namespace
 from prplugin.types.edges import Integers
-
-MOST_IN_A_BLOCK = 64
-"""Maximum size of the blocks whose maxima give a lower bound of the k-th highest rank."""
 
 ROW_BY_ROW_FROM = 1 << 12
 """Number of vertices from which the rows of a matrix on the host are searched individually, in the cache."""
@@ -39,27 +36,6 @@ def highest_of_each(ranks: NDArray[np.floating[Any]], k: int) -> Integers:
     for row in xp.flatnonzero(begins[1:] - begins[:-1] < k).tolist():
         found[row] = highest(ranks[row], k)
     return found
-
-
-def highest(ranks: NDArray[np.floating[Any]], k: int) -> Integers:
-    """Return the positions of the k highest ranks in descending order; equal ranks in order of position."""
-    xp = namespace(ranks)
-    block = min(MOST_IN_A_BLOCK, ranks.size // (4 * k))
-    if block <= 1:
-        rows = xp.arange(ranks.size)
-    else:
-        # The k-th highest of the maxima of blocks is at most the k-th highest of all, and few entries reach it.
-        width = ranks.size // block
-        maxima = ranks[: block * width].reshape(block, width).max(axis=0)
-        least = xp.sort(maxima)[-k]
-        if xp is np:  # only in few blocks
-            blocks = (np.arange(block)[:, None] * width + np.flatnonzero(maxima >= least)).ravel()
-            rows = np.append(blocks, np.arange(block * width, ranks.size))
-            rows = rows[ranks[rows] >= least]
-        else:
-            rows = xp.flatnonzero(ranks >= least)
-    descending: Integers = rows[xp.argsort(-ranks[rows], kind="stable")[:k]]
-    return descending
 
 
 def select_ranks(

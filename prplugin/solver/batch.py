@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,7 +109,7 @@ def _rank_into(
     """Rank one seed of a batch individually, after the iterations that the batch has made, and write its results."""
     step, adjacency = method.prepare(problem, machine, **options.method_options), problem.adjacency
     made = int(batch.iterations[place])
-    slow = SlowConvergence(problem, solver, made) if proves(options) and is_small(problem) else None
+    slow = partial(SlowConvergence, problem, solver, made) if proves(options) and is_small(problem) else None
     outcome = solve(step, options, (adjacency.n, adjacency.m), start, watch, slow=slow, made=made)
     batch.ranks[place], batch.converged[place] = step.ranks(), outcome.converged
     batch.iterations[place], batch.error_bounds[place] = made + outcome.iterations, outcome.error_bound

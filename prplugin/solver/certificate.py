@@ -69,7 +69,7 @@ class Certificate:
     ) -> None:
         self.alpha, self.n = alpha, n
         self._size, self._result = (n, m), (dtype, scale)
-        gamma, gamma32 = _gamma(rounding.rank), _gamma(rounding.single, U32)
+        gamma, gamma32 = _gamma(_depth_of_rank(rounding)), _gamma(rounding.single, U32)
         # ||y|| <= (1 + gamma) * (alpha * (1 + gamma32) * ||x|| + 1 - alpha). `_mass` is the fixed point of this
         # recurrence and bounds the sum of every iterate.
         growth = alpha * (1 + gamma) * (1 + gamma32) * ROUND_UP
@@ -136,6 +136,16 @@ class Certificate:
     def moves(self, threshold: float) -> int:
         """Return the number of steps after which the L1 change of a step is at most `threshold`, rounding aside."""
         return 1 + _least_exponent(self.alpha, threshold / 2)
+
+
+def _depth_of_rank(rounding: StepRounding) -> int:
+    """Return the most roundings from x to a rank of y.
+
+    Through an edge: the term, its row sum, the product with alpha, and two additions. Through D: its sum, the product
+    with alpha, the entry of w, their product, and two additions. From v: 1 - alpha, the entry, their product, and one
+    or two additions.
+    """
+    return max(rounding.edge + rounding.row + 3, rounding.dangling + rounding.vectors + 4)
 
 
 def _gamma(k: int, unit: float = U) -> float:

@@ -35,7 +35,7 @@ from prplugin.methods.base import Step, Sums
 from prplugin.options import Options
 from prplugin.solver.certificate import Certificate, is_met
 from prplugin.solver.top_k import OrderProof
-from prplugin.types.order import Order
+from prplugin.types.records import Order
 
 BoundWatch: TypeAlias = Callable[[int, float, Sequence[float]], object]
 """Called after each error bound with the number of passes, the bound, and those of the passes directly before."""
@@ -161,7 +161,6 @@ def iterate(step: Step, phase: Phase, state: Outcome, watch: BoundWatch, order: 
     """Iterate one vector until the stopping rule is met, the order is proved, or the passes of the phase are spent."""
     options, proof = phase.options, phase.proof
     change = before = math.inf
-    step.final_goal = phase.goal
     while state.live and state.passes < phase.last:
         goal = phase.goal if order is None else max(phase.goal, order.goal(proof))
         proposed = proposal(phase.strategies, step, Now(state.passes, phase.last, goal, True, change, before))
@@ -185,7 +184,6 @@ def iterate_batch(step: Step, phase: Phase, state: Outcome, watch: BoundWatch) -
     options, proof = phase.options, phase.proof
     change: Any = math.inf
     before: Any = math.inf
-    step.final_goal = phase.goal
     while state.live.any() and state.passes < phase.last:
         step.set_live(state.live)
         proposed = proposal(

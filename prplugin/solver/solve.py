@@ -12,6 +12,7 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -23,7 +24,7 @@ from prplugin.methods.base import Method, Step
 from prplugin.options import Options, allows_float32, proves
 from prplugin.progress import Watch
 from prplugin.solver.acceleration.anderson import AndersonMixing
-from prplugin.solver.acceleration.direct import SlowConvergence
+from prplugin.solver.acceleration.direct import WARN_PASSES, SlowConvergence
 from prplugin.solver.certificate import Certificate, goal_in_float32, goal_of, step_budget
 from prplugin.solver.loop import BoundWatch, Now, Outcome, Phase, Proposal, Strategy, iterate, iterate_batch
 from prplugin.solver.top_k import NO_ORDER, OrderProof
@@ -73,7 +74,7 @@ def solve_by(
     # Where any start will do: the bound is proved, and nobody asks for a number of iterations or for other teleports.
     step.free_start = proves(options) and options.max_iter is None and problem.personalization is None
     # tol=0 asks for exactly `max_iter` plain steps. Only a proved error bound allows a direct solution as an iterate.
-    slow = SlowConvergence(problem if proves(options) else None) if options.tol > 0 else None
+    slow = partial(SlowConvergence, problem if proves(options) else None) if options.tol > 0 else None
     outcome = solve(
         step, options, (adjacency.n, adjacency.m), 1.0 / adjacency.n if start is None else start, watch.iterations,
         order=order, slow=slow, closer=closer,
@@ -83,8 +84,8 @@ def solve_by(
 
 def solve(
     step: Step, options: Options, size: tuple[int, int], start: Floats | float | None, watch: WatchOf, *,
-    order: OrderProof | None = None, slow: SlowConvergence | None = None, closer: float = math.inf, made: int = 0,
-    most: int = sys.maxsize,
+    order: OrderProof | None = None, slow: Callable[[], Strategy] | None = None, closer: float = math.inf,
+    made: int = 0, most: int = sys.maxsize,
 ) -> Outcome:  # fmt: skip
     """Iterate from `start` until the stopping rule is met or the budget is spent; `step.ranks()` has the result.
 
@@ -98,8 +99,8 @@ def solve(
         Called with the options and the budget; what it returns is called after each error bound.
     order : OrderProof, optional
         Ends the iteration once the order of the highest ranks is proved.
-    slow : SlowConvergence, optional
-        Reacts to slow convergence.
+    slow : function, optional
+        Returns the strategy that reacts to slow convergence, which needs more than `WARN_PASSES` passes.
     closer : float
         Tolerance that is used instead of ``options.tol`` if it is smaller, and rounding permits a bound below it.
     made : int
@@ -125,13 +126,15 @@ def solve(
         state = Outcome(every, ~every, 0 * every, math.inf * every)
         # Seeds that stagnate are ranked individually, rather than by plain steps of the whole batch.
         budget = min(budget, certificate.steps(options.tol)) if proves(options) else budget
+    reactions = [slow()] if slow is not None and budget > WARN_PASSES else []
     on_bound = watch(options, allowed)
 
     def run(proof: Certificate, goal: float, last: int, *, narrow: bool) -> None:
-        strategies: list[Strategy] = [] if slow is None else [slow]
+        strategies = list(reactions)
         if proves(options):
             until = last if narrow else state.passes + proof.steps(options.tol)
-            strategies += [AndersonMixing(proof.alpha, step.seeds, until), OwnIterations(until)]
+            strategies += [AndersonMixing(proof.alpha, step.seeds, until)] if step.keeps_history else []
+            strategies.append(OwnIterations(until))
         elif options.stop != "vertex" and not narrow:
             strategies.append(OwnIterations(last, plain=True))
         phase = Phase(options, proof, strategies, goal, min(last, most), narrow)

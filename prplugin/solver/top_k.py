@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from prplugin.cpu.sums import total
 from prplugin.methods.base import Step
 from prplugin.solver.certificate import Certificate
-from prplugin.types.arrays import namespace, to_host
+from prplugin.types.arrays import highest, namespace, to_host
 from prplugin.types.edges import Floats, Integers
-from prplugin.types.order import Order, TieRows
+from prplugin.types.records import Order, TieRows
 
 MAX_EQUALITY_TESTS = 1000
 """Number of vertices below the k highest that are tested for equality with the k-th."""
@@ -122,7 +122,7 @@ class OrderProof:
     def _lower_bound_of_kth(self, ranks: Floats) -> float:
         """Return a lower bound of the k-th highest rank that is asked for, or of the lowest if they are fewer."""
         asked = self._asked(ranks)
-        return _lower_bound_of_kth(asked, min(self._k, asked.size))
+        return float(asked[highest(asked, self._k)[-1]])
 
     def _candidates(self, ranks: Floats, width: float, relative: float) -> tuple[Integers, Floats]:
         """Return `_candidates` of the ranks that are asked for; their positions count these ranks only."""
@@ -183,19 +183,11 @@ def _candidates(ranks: Floats, k: int, width: float, relative: float) -> tuple[I
     """
     xp = namespace(ranks)
     if k < ranks.size:
-        highest = np.sort(to_host(ranks[ranks >= _lower_bound_of_kth(ranks, k + 1)]))[-k - 1 :]
-        lowest = float(highest[1]) * (1 - 2.0**-50) - min(width, relative * float(highest[1]))  # rounded downward
-        rows = xp.flatnonzero(ranks >= min(float(highest[0]), lowest))
+        kth, below = to_host(ranks[highest(ranks, k + 1)[-2:]]).tolist()
+        lowest = kth * (1 - 2.0**-50) - min(width, relative * kth)  # rounded downward
+        rows = xp.flatnonzero(ranks >= min(below, lowest))
     else:
         rows = xp.arange(ranks.size)
     rows, values = to_host(rows), to_host(ranks[rows])
     falling = np.argsort(-values, kind="stable")
     return rows[falling].astype(np.int64), values[falling]
-
-
-def _lower_bound_of_kth(ranks: Floats, count: int) -> float:
-    """Return a lower bound of the `count`-th highest rank: the `count`-th highest of the maxima of equal pieces."""
-    pieces = min(4 * count, ranks.size)
-    width = ranks.size // pieces
-    maxima = to_host(ranks[: pieces * width].reshape(pieces, width).max(axis=1))
-    return float(np.sort(maxima)[pieces - count])

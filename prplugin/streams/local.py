@@ -50,7 +50,7 @@ from prplugin.streams.host_edges import HostEdges
 from prplugin.streams.residual import ROUNDING_MARGIN, UNIT_ROUNDOFF
 from prplugin.types.arrays import expand_values
 from prplugin.types.edges import Floats, Integers
-from prplugin.types.order import Order
+from prplugin.types.records import Order
 
 MIN_EDGES = 60_000
 """Number of edges below which iterations over all of them take about as long as the calls of a query."""
@@ -140,6 +140,10 @@ class LocalQueries:
         self._free: list[_Arrays] = []
         self._edges: OutEdges | None = None
 
+    def forget_edges(self) -> None:
+        """Read the edges of the graph again at the next query; the other arrays are kept."""
+        self._edges = None
+
     def rank(
         self, edges: Adjacency | HostEdges, seeds: tuple[Integers, Floats], options: Options, wanted: Wanted, *,
         equal: Equal | None = None,
@@ -183,11 +187,6 @@ class Wanted(NamedTuple):
     top: int | None = None
     among: Integers | None = None
     excluded: Integers | None = None
-
-    @property
-    def sparse(self) -> bool:
-        """Return whether the vertices to return are fewer than those of the graph."""
-        return self.top is not None or self.among is not None
 
 
 class LocalRanks(NamedTuple):

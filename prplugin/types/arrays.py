@@ -149,6 +149,33 @@ def to_python(value: object) -> Any:
     return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
 
 
+# --- the highest entries ---------------------------------------------------------------------------------------------
+
+MOST_IN_A_BLOCK = 64
+"""Maximum size of the blocks whose maxima give a lower bound of the k-th highest rank."""
+
+
+def highest(ranks: NDArray[np.floating[Any]], k: int) -> NDArray[Any]:
+    """Return the positions of the k highest ranks in descending order; equal ranks in order of position."""
+    xp = namespace(ranks)
+    block = min(MOST_IN_A_BLOCK, ranks.size // (4 * k))
+    if block <= 1:
+        rows = xp.arange(ranks.size)
+    else:
+        # The k-th highest of the maxima of blocks is at most the k-th highest of all, and few entries reach it.
+        width = ranks.size // block
+        maxima = ranks[: block * width].reshape(block, width).max(axis=0)
+        least = xp.sort(maxima)[-k]
+        if xp is np:  # only in few blocks
+            blocks = (np.arange(block)[:, None] * width + np.flatnonzero(maxima >= least)).ravel()
+            rows = np.append(blocks, np.arange(block * width, ranks.size))
+            rows = rows[ranks[rows] >= least]
+        else:
+            rows = xp.flatnonzero(ranks >= least)
+    descending: NDArray[Any] = rows[xp.argsort(-ranks[rows], kind="stable")[:k]]
+    return descending
+
+
 # --- objects of libraries that may not be loaded ------------------------------------------------------------------
 
 

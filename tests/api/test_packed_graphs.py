@@ -152,6 +152,13 @@ def test_memory_is_estimated_without_unpacking(folder):
     assert not is_unpacked(packed)
 
 
+def test_undirected_graph_is_shown_without_unpacking(tmp_path):
+    prplugin.Graph(pd.DataFrame({"src": [0, 1], "dst": [1, 2]}), directed=False).save(tmp_path / "graph", packed=True)
+    loaded = prplugin.Graph.load(tmp_path / "graph")
+    assert repr(loaded).startswith("Graph of 3 vertices and 4 directed edges")
+    assert not is_unpacked(loaded)
+
+
 def test_no_edges_and_no_vertices(tmp_path):
     for ids in ([], [3, 4]):
         empty = prplugin.Graph(pd.DataFrame({"src": [], "dst": []}, dtype=int), vertices=ids)

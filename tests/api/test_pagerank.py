@@ -15,7 +15,7 @@ from method_params import METHODS, same_ranks
 import prplugin
 from prplugin.cpu.pull import BLOCK_ROWS as BLOCK
 from prplugin.cpu.threads import equal_work
-from prplugin.result.selection import highest
+from prplugin.types.arrays import highest
 
 EDGES = pd.DataFrame(
     {"src": [1, 1, 2, 3, 3, 5, 3], "dst": [2, 3, 3, 1, 4, 5, 1], "w": [1.0, 2.0, 0.5, 4.0, 1.0, 1.0, 2.0]}

@@ -27,6 +27,7 @@ QUIET = {
     "distributed.logging.distributed": "critical",
     "distributed.worker.memory.terminate": False,
     "distributed.comm.timeouts.connect": "5s",
+    "distributed.worker.profile.enabled": False,  # it samples the threads of every worker, for a fifth of all time
 }
 
 
@@ -119,13 +120,10 @@ def test_result_is_partitioned_dask_frame(client):
 @pytest.mark.parametrize(
     "options",
     [
-        pytest.param(
-            {"weight": "w", "alpha": 0.95, "scale": "n", "dtype": "float32", "tol": 1e-5}, marks=pytest.mark.slow
-        ),
-        pytest.param({"directed": False, "duplicates": "first", "vertices": [1000, 7, -5]}, marks=pytest.mark.slow),
+        {"weight": "w", "alpha": 0.95, "scale": "n", "dtype": "float32", "tol": 1e-5},
+        {"directed": False, "duplicates": "first", "vertices": [1000, 7, -5], "top": 5},
         {"personalization": pd.Series([1.0, 2.0], index=[3, 5]), "dangling": {4: 1}, "nstart": {1: 1, 2: 3}},
         {"tol": 0, "max_iter": 5, "method": "native", "threads": 2},
-        pytest.param({"top": 5, "tol": 1e-10}, marks=pytest.mark.slow),
     ],
     ids=str,
 )
@@ -446,11 +444,12 @@ def test_concurrent_rankings(client):
         assert_same_ranks(ranks, edges.pagerank())
 
 
-@pytest.fixture(
-    params=["no cluster", *[pytest.param(kind, marks=pytest.mark.slow) for kind in ("cluster", "persisted on cluster")]]
-)
+@pytest.fixture(params=["no cluster", "cluster", "persisted on cluster"])
 def make_frame(request, monkeypatch):
-    """Return a function that makes a Dask frame of partitions that may differ from its metadata."""
+    """Return a function that makes a Dask frame of partitions that may differ from its metadata.
+
+    Some tests of it have a kind of partitions for each of their parameters: a ranking on the cluster takes a second.
+    """
     if request.param == "no cluster":
         monkeypatch.setattr("prplugin.frames.dask.client", lambda: None)
     else:
@@ -477,6 +476,7 @@ def test_columns_of_partitions_are_read_by_name(make_frame):
     assert_same_ranks(make_frame(PART, (PART + 1)[["dst", "src"]]).pagerank(), combined.pagerank())
 
 
+@pytest.mark.parametrize("make_frame", ["no cluster", "cluster"], indirect=True)
 def test_partitions_that_lack_a_column_are_named(make_frame):
     with pytest.raises(
         prplugin.ColumnNotFoundError, match=r"no column 'src' in partition 1. Its columns are 'dst', 'w'"
@@ -488,6 +488,7 @@ def test_partitions_that_lack_a_column_are_named(make_frame):
         make_frame(PART, pd.concat([PART, PART[["src"]]], axis=1)).pagerank()
 
 
+@pytest.mark.parametrize("make_frame", ["no cluster", "persisted on cluster"], indirect=True)
 def test_partitions_of_one_kind_are_read_in_common_dtype(make_frame):
     ids = PART[["src", "dst"]]
     assert_same_ranks(make_frame(ids.astype("int8"), ids + 1000).pagerank(), pd.concat([ids, ids + 1000]).pagerank())
@@ -504,7 +505,11 @@ def test_partitions_of_one_kind_are_read_in_common_dtype(make_frame):
     assert_same_ranks(make_frame(days, in_berlin).pagerank(), pd.concat([days, days]).pagerank())
 
 
-@pytest.mark.parametrize(("dtype", "kind"), [(str, "string"), (bool, "boolean"), ("M8[ns]", "datetime")])
+@pytest.mark.parametrize(
+    ("make_frame", "dtype", "kind"),
+    [("no cluster", str, "string"), ("cluster", bool, "boolean"), ("persisted on cluster", "M8[ns]", "datetime")],
+    indirect=["make_frame"],
+)
 def test_partitions_of_two_kinds_raise(make_frame, dtype, kind):
     other = PART.astype({"src": dtype, "dst": dtype})
     message = rf"column 'src' of partition 0 \(int64\) .* integer, but .* of partition 2 \(.*\) of kind {kind}"

@@ -294,7 +294,7 @@ def test_strings_with_colliding_hashes(monkeypatch):
 
 @pytest.mark.parametrize("offset_type", [np.int32, np.int64])
 def test_strings_round_trip_through_arrays(offset_type):
-    from prplugin.frames.device_columns import as_string_series, as_strings
+    from prplugin.frames.device_ids import as_string_series, as_strings
     from prplugin.gpu.strings import Strings
 
     texts = ["b", "", "ä", "a" * 300]

@@ -439,7 +439,7 @@ def test_only_the_columns_in_use_of_a_lazy_frame_are_read():
 def test_plain_columns_are_not_copied():
     """The pandas adapter factorizes a view of the column."""
     from prplugin.frames import arrow, narwhals
-    from prplugin.frames.host_ids import HOST
+    from prplugin.frames.ids import HOST
 
     for column in (pl.Series(range(100)), pa.array(range(100))):
         frame = pl.DataFrame({"a": column}) if isinstance(column, pl.Series) else pa.table({"a": column})

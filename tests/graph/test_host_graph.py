@@ -10,7 +10,7 @@ import pytest
 
 import prplugin
 from prplugin.cpu import factorize, group
-from prplugin.frames import host_objects
+from prplugin.frames import host_columns
 from prplugin.graph.adjacency import edges_by_id, factorize_ids, sectors_per_edge
 from prplugin.machine import Machine
 
@@ -152,7 +152,7 @@ class TestObjects:
 
     @pytest.fixture(autouse=True)
     def _treat_all_columns_as_long(self, monkeypatch):
-        monkeypatch.setattr(host_objects, "MANY_OBJECTS", 1)
+        monkeypatch.setattr(host_columns, "MANY_OBJECTS", 1)
 
     @pytest.mark.parametrize("shared", [True, False])
     @pytest.mark.parametrize(
@@ -202,10 +202,10 @@ class TestObjects:
             pd.DataFrame({"src": mixed, "dst": mixed}).pagerank()
 
 
-@pytest.mark.parametrize("truncates_strings", [True, host_objects.TRUNCATES_STRINGS])
+@pytest.mark.parametrize("truncates_strings", [True, host_columns.TRUNCATES_STRINGS])
 @pytest.mark.parametrize("dtype", [object, "string[python]", "str", "category"])
 def test_ids_differ_by_what_follows_a_null_character(dtype, truncates_strings, monkeypatch):
-    monkeypatch.setattr(host_objects, "TRUNCATES_STRINGS", truncates_strings)
+    monkeypatch.setattr(host_columns, "TRUNCATES_STRINGS", truncates_strings)
     vertices = ["\0a", "\0b", "b\0", "b"]
     ids = pd.Series(pd.Categorical.from_codes(range(4), pd.Index(vertices, dtype=object)))
     ids = ids if dtype == "category" else pd.Series(vertices, dtype=object).astype(dtype)

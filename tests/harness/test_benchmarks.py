@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 import prplugin
 from benchmarks import __main__ as command_line
-from benchmarks import compare, gap, memory, overlap, report, retrieval, run
+from benchmarks import compare, gap, mapped, memory, overlap, report, retrieval, run
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.generate import rmat, uniform
 from benchmarks.measure import repeatedly
@@ -360,3 +360,15 @@ def test_graphs_of_gap_have_each_pair_once(monkeypatch, kind):
     pairs = {(min(pair), max(pair)) for pair in drawn.itertuples(index=False) if pair[0] != pair[1]}
     frame = gap._distinct_pairs(kind, 8, "host")
     assert list(frame.itertuples(index=False, name=None)) == sorted(map(tuple, pairs))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_packed_crawl_has_edges_to_all_vertices(monkeypatch, threads):
+    monkeypatch.setattr(mapped, "STEP", 1 << 8)
+    adjacency, _ = mapped.packed_crawl(100_000, threads)
+    in_degrees = np.diff(adjacency.csc.offsets)
+    assert 0.5 < adjacency.m / 100_000 < 2
+    assert in_degrees.min() >= 4
+    expected = np.concatenate([np.diff(mapped.piece(first, adjacency.n)[0]) for first in range(0, adjacency.n, 1 << 8)])
+    assert (in_degrees == expected).all()
+    assert (np.bincount(adjacency.csc.indices, minlength=adjacency.n) == adjacency.out_weight).all()

@@ -60,7 +60,9 @@ GRADED_ON_A_CPU = ("| rounds of the", "| eight CPU threads", "| every other vers
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAPERS)
-def test_quick_run_of_each_paper(name, tmp_path):
+def test_quick_run_of_each_paper(name, tmp_path, monkeypatch):
+    for module in (implementations, cpu_peers):
+        monkeypatch.setattr(module, "RUNS", 2)  # samples of each time
     done = CliRunner().invoke(main, [name, "--quick", "--data", str(tmp_path), "--output", str(tmp_path)])
     assert done.exit_code == 0, done.output
     written = json.loads((tmp_path / f"{name}.json").read_text())

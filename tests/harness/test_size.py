@@ -15,7 +15,6 @@ import pytest
 import prplugin
 
 PACKAGE = Path(prplugin.__file__).parent
-TREES = [ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py")]
 EDGES = pd.DataFrame({"src": [i * i % 101 for i in range(500)], "dst": [i * 7 % 103 for i in range(500)]})
 
 
@@ -51,8 +50,8 @@ def test_a_call_passes_through_few_files(call, most):
 def test_few_parameters_are_typed_any():
     arguments = [
         argument.annotation
-        for tree in TREES
-        for node in ast.walk(tree)
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.arguments)
         for argument in (*node.posonlyargs, *node.args, *node.kwonlyargs, node.vararg, node.kwarg)
         if argument is not None

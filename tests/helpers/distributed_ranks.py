@@ -13,7 +13,7 @@ from threaded_communicator import run_workers
 from prplugin.distributed.ranks import joined, rank_shard
 from prplugin.distributed.shard import build
 from prplugin.distributed.update import read_change, update
-from prplugin.frames import cluster
+from prplugin.frames import partitions
 from prplugin.frames.columns import resolve
 from prplugin.frames.times import Clock
 from prplugin.options import EdgeOptions, GivenByVertex, Options
@@ -37,9 +37,9 @@ def rank_distributed(edges, size, cuts=None, holders=None, *, vertices=None, thr
     frames = [edges.iloc[first:last] for first, last in pairwise(bounds)]
     holders = [index % size for index in range(len(frames))] if holders is None else holders
     several = columns.source_names if len(columns.source) > 1 else None
-    more_vertices = None if vertices is None else cluster.given_ids(vertices, several, "vertices")
+    more_vertices = None if vertices is None else partitions.given_ids(vertices, several, "vertices")
     names = [field.name for field in fields(GivenByVertex) if field.name in options]
-    by_vertex = cluster.converted(GivenByVertex(**{name: options.pop(name) for name in names}), columns.vertex_names)
+    by_vertex = partitions.converted(GivenByVertex(**{name: options.pop(name) for name in names}), columns.vertex_names)
     chosen = Options(**options)
 
     def program(communicator):

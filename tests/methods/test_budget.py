@@ -170,7 +170,7 @@ def test_edges_beyond_budget_are_streamed(memory, monkeypatch, spilled):
     monkeypatch.setattr(runtime, "attribute", lambda name: 232_448)
     monkeypatch.setattr(memory.cuda.runtime, "memGetInfo", lambda: (80 * 10**9, 80 * 10**9))
     n, m = 10**7, 3 * 10**8
-    graph = Counts(n, m, False, "host", spilled=spilled, longest=10**6)
+    graph = Counts(n, m, False, "host", spilled=spilled)
     for size, chosen in (("40GB", None), ("480MB", "streamed")):  # a tenth of two columns of int64
         monkeypatch.setenv(runtime.BUDGET, size)
         found = choose("auto", graph, this_machine(), {}).name

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,8 +47,23 @@ def prepare(problem, machine, *, loops: int = 1):
     return numpy.prepare(problem, machine)
 '''
 
+WRONG = '''"""Rank with a smaller alpha than it is told."""
+
+from prplugin.methods import numpy
+
+name = "wrong"
+runs_on = "cpu"
+memory = numpy.memory
+unavailable_reason = numpy.unavailable_reason
+
+
+def prepare(problem, machine):
+    return numpy.prepare(problem._replace(alpha=0.999 * problem.alpha), machine)
+'''
+
 ENTRY_POINTS = """[prplugin.methods]
 of-another = another_distribution
+wrong = wrong_method
 broken = no_such_module
 """
 
@@ -57,6 +75,7 @@ def folder(tmp_path_factory):
     shutil.copytree(Path(prplugin.__file__).parent, folder / "prplugin", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "prplugin" / "methods" / "in_the_package.py").write_text(TOY.format(name="in-the-package"))
     (folder / "another_distribution.py").write_text(TOY.format(name="of-another"))
+    (folder / "wrong_method.py").write_text(WRONG)
     metadata = folder / "another-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: another\nVersion: 1.0\n")
@@ -151,11 +170,17 @@ def test_a_method_that_cannot_be_imported_is_named_in_a_warning(folder):
         run(folder, "-W", "error", "-c", "import prplugin.methods.registry as registry; registry.methods()")
 
 
-def test_the_suite_over_all_methods_includes_a_new_method(folder):
+def test_the_suite_over_all_methods_tests_new_methods_and_finds_a_wrong_one(folder):
     path = f"pythonpath={folder} {ROOT / 'tests' / 'helpers'} {ROOT}"
-    tests = f"{ROOT / 'tests' / 'solver' / 'test_accuracy.py'}::test_tol_1e_minus_12_is_met_on_small_graphs"
-    done = run(
-        folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", "--import-mode=append", "-o", path, "-k",
-        "in-the-package or of-another", "-c", str(ROOT / "pyproject.toml"), tests,
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", "--import-mode=append", "-o", path,
+            "-k", "in-the-package or of-another or (wrong and hub)", "--tb=line", "-c", ROOT / "pyproject.toml",
+            ROOT / "tests" / "solver" / "test_accuracy.py",
+        ],
+        cwd=folder, env={**os.environ, "PYTHONPATH": str(folder)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert int(done.split(" passed")[0].split()[-1]) == 2
+    failed, passed = re.search(r"(\d+) failed, (\d+) passed", done.stdout).groups()
+    assert int(passed) >= 28
+    assert int(failed) == len(re.findall(r"^FAILED .*hub.*wrong\]$", done.stdout, re.MULTILINE)) >= 4
+    assert int(failed) == len(re.findall(r"test_accuracy\.py:\d+: assert .* <= Fraction", done.stdout)), done.stdout

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from in_degrees import IN_DEGREES, PROBLEMS, assert_agrees_with_numpy, assert_sums, graph, row_sums, web
 from method_params import param
 
 import prplugin
 from prplugin.cpu import packing
+from prplugin.graph.memory import Counts, footprint
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
-from prplugin.methods import packed
+from prplugin.methods import packed, persistent
+from prplugin.methods.engines import packed as engine
 from prplugin.methods.packed import PackedEdges, PackedPull
 
 PACKED = [param("packed")]
@@ -23,7 +27,7 @@ def sums_of(edges: PackedEdges, contributions: np.ndarray) -> np.ndarray:
     import cupy
 
     pull, sums = PackedPull(edges), cupy.full(edges.n, math.nan)
-    pull._partials.fill(math.nan)
+    pull._sums._partials.fill(math.nan)
     pull(cupy.asarray(contributions), sums)
     return sums.get()
 
@@ -94,7 +98,7 @@ def test_position_outside_graph_raises(method, source, target, position):
 @pytest.mark.parametrize("memory_space", ["host", "device"])
 def test_row_sums_of_a_graph(monkeypatch, method, part, reordered, memory_space):
     monkeypatch.setattr(packed, "PART", part)
-    monkeypatch.setattr(packed, "SCATTERED", 0.0 if reordered else 2.0)
+    monkeypatch.setattr(engine, "SCATTERED", 0.0 if reordered else 2.0)
     host = graph([30_000, 0, *range(60), 9_000], weighted=False)
     step = packed.prepare(Problem(host.on(memory_space), 0.85), this_machine())
     assert (step._order is not None) == reordered
@@ -113,6 +117,38 @@ def test_row_sums_of_a_graph(monkeypatch, method, part, reordered, memory_space)
         assert_sums(sums, expected)
     np.testing.assert_allclose(sums, expected, rtol=(2 + len(step._pull._edges.parts)) * 2.0**-53, atol=0)
     assert ("_other_memory" in vars(host)) == (memory_space == "device")  # no edges of a host graph are copied as such
+
+
+def test_packed_edges_that_are_held_are_counted():
+    first = Counts(1_000, 50_000, False, "device", frozenset({"csc", "out_weight"}))
+    again = replace(first, packed_bytes=90_000)
+    new, held = (footprint(packed.memory, counts).device for counts in (first, again))
+    assert new.held - held.held == packed.EDGE_BYTES * first.m
+    assert held.peak == held.held < new.peak  # nothing is sorted
+    beside, instead = (footprint(persistent.memory, counts).device for counts in (first, again))
+    assert beside.held - instead.held == 90_000
+
+
+@pytest.mark.parametrize("method", PACKED)
+def test_graph_keeps_its_packed_edges_until_another_method_ranks(monkeypatch, method):
+    packings = []
+    monkeypatch.setattr(packed, "_packed", lambda graph, pack=packed._packed: packings.append(1) or pack(graph))
+    edges = pd.DataFrame({"src": [0, 1, 2, 2, 3], "dst": [1, 2, 0, 3, 3]})
+    graph = prplugin.Graph(edges)
+    first = graph.rank(method="packed")
+    assert graph.rank(method="packed").ranks.tobytes() == first.ranks.tobytes()
+    graph.rank(method="packed", alpha=0.5)
+    assert len(packings) == 1
+    graph.rank(method="persistent")
+    assert graph.rank(method="packed").ranks.tobytes() == first.ranks.tobytes()
+    assert len(packings) == 2
+    graph.rank(method="numpy", seeds=[1, 2])
+    assert graph._graph.adjacency.packed is None
+    graph.rank(method="packed")
+    graph.update(add=edges.iloc[:1])
+    assert graph.rank(method="packed", tol=1e-9).ranks.tolist() == pytest.approx(
+        prplugin.Graph(pd.concat([edges, edges.iloc[:1]])).rank(method="numpy", tol=1e-9).ranks.tolist(), abs=2e-9
+    )
 
 
 @pytest.mark.parametrize("method", PACKED)

@@ -109,13 +109,13 @@ def assert_decoded(rows, parts):
 
 
 def test_order_of_fewer_bytes_is_chosen():
-    random, n, m = np.random.default_rng(0), 4_000, 200_000
+    random, n, m = np.random.default_rng(0), 40_000, 2_000_000
     target = np.repeat(np.arange(n), m // n)
     near = (target + random.integers(0, 20, m)) % n
     hubs = random.permutation(n)[(n * random.random(m) ** 6).astype(int)]
     for source, expected in ((near, False), (hubs, True)):
         host = Adjacency(Edges(source.astype(np.int32), target.astype(np.int32), None, n))
-        rows = packing.choose_order(packing.Rows(*host.csc), 2)
+        rows = packing.Rows(*host.csc).in_packing_order()
         assert (rows.order is not None) == expected
         sizes = {}
         for order in (packing.Rows(*host.csc), rows):
@@ -377,8 +377,8 @@ def test_ranks_are_reordered_unless_a_mix_starts_from_those_of_the_step(monkeypa
     monkeypatch.setattr(gpu_pull.DeviceStep, "start", lambda self, ranks: started.append(ranks))
     adjacency = graph([1, 2, 0], False)
     rows = packing.Rows(*adjacency.csc).by_out_degree(np.array([1, 0, 2]))
-    pull = SimpleNamespace(order=rows.order, position=rows.position, out_weight=None, allocate=lambda dtype: None)
-    step = PackedStep(Problem(adjacency, 0.85), pull, None)
+    pull = SimpleNamespace(order=rows.order, position=rows.position, allocate=lambda dtype: None)
+    step = PackedStep(Problem(adjacency, 0.85), pull)
     step._pull, step._contributions, step._ranks = pull, np.empty(3), np.array([0.5, 0.3, 0.2])
     assert step.ranks().tolist() == [0.3, 0.2, 0.5]
     for ranks in (step.ranks(), step._ranks, 0.25):
@@ -396,7 +396,7 @@ def row_sums_by_vertex(pull, contributions):
     import cupy
 
     order = np.arange(contributions.size) if pull.rows.order is None else pull.rows.order
-    pull._partials.fill(math.nan)
+    pull._sums._partials.fill(math.nan)
     device_sums = cupy.full(contributions.size, math.nan)
     pull(cupy.asarray(contributions[order]), device_sums)
     sums = np.empty(contributions.size)
@@ -469,7 +469,7 @@ def test_device_memory_does_not_grow_with_edges(method, directory, tmp_path):
             step.set_contribution_dtype("float32")
             step.start(np.full(n, 1 / n))
             step()
-            peaks[m] = pool.total_bytes() - step._pull._pieces.nbytes - step._pull._partials.nbytes
+            peaks[m] = pool.total_bytes() - step._pull._sums._table.nbytes - step._pull._sums._partials.nbytes
             del step
             gc.collect()
         assert "_other_memory" not in vars(host)  # the edges were not copied to the device

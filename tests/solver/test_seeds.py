@@ -21,8 +21,9 @@ from conformance import rapids
 from prplugin.methods import native
 from prplugin.methods.engines import native_batch
 from prplugin.methods.registry import methods
-from prplugin.result.selection import highest, highest_of_each
+from prplugin.result.selection import highest_of_each
 from prplugin.solver import batch as batch_module
+from prplugin.types.arrays import highest
 
 BATCH_METHODS = [name for name, method in methods().items() if hasattr(method, "batch_cost")]
 each_batch_method = pytest.mark.parametrize("method", [param(name) for name in BATCH_METHODS])

@@ -9,7 +9,6 @@ import numpy as np
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
 from prplugin.methods.base import Step
-from prplugin.numerics import symmetric
 from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats
 
@@ -25,6 +24,7 @@ GROUPS = 8
 class MixedOnDevice(Step):
     """A step whose ranks are in device memory: a vector, or a matrix with one column per seed."""
 
+    keeps_history = True
     _ranks: Any  # n float64, or n x seeds
 
     def history(self, rows: int) -> Any:
@@ -38,9 +38,10 @@ class MixedOnDevice(Step):
         shape, threads = self._shape(seeds)
         partials = cupy.empty((shape, count * (count + 1) // 2, *seeds))
         self._mixing("products", moves)((BLOCKS,), threads, (n, moves, partials))
-        lower = np.zeros((count, count, *seeds))
-        lower[np.tril_indices(count)] = self.add(partials.get().sum(axis=0))
-        products = symmetric(np.moveaxis(lower, -1, 0) if seeds else lower)
+        found = np.zeros((count, count, *seeds))
+        row, column = np.tril_indices(count)
+        found[row, column] = found[column, row] = self.add(partials.get().sum(axis=0))
+        products = np.moveaxis(found, -1, 0) if seeds else found
         return products[..., rows, :][..., rows]
 
     def mix(self, moves: Array, weights: Floats, jump: Array) -> None:

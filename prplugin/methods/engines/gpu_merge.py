@@ -279,9 +279,6 @@ class MergeStep(MergedRows):
                 self._phase = BEGINNING
         return len(taken), taken[-1]._replace(earlier=[sums.change for sums in taken[:-1]])
 
-    def history(self, rows: int) -> None:
-        return  # mixing happens within the launches
-
     def _allocate_history(self, goal: float, change: float) -> None:
         """Allocate the history for mixing, if it fits, for the iterations from an L1 change to the goal."""
         # The first iterations are faster than later ones; alpha bounds the rate of all.

@@ -36,9 +36,6 @@ TOTALS_DEPTH = 12
 ROW_DEPTH = 2
 """Rounding depth of a compensated sum of up to 2**26 terms: see sums.cuh."""
 
-COLLECTORS = 128
-"""Threads per block of the kernels that collect partial sums of rows; most rows have only a few."""
-
 SMALL = runtime.FEW_BYTES >> 8
 """Vertices and edges that fit on any GPU: no method needs 256 bytes for each, unless it stores pairs."""
 
@@ -152,6 +149,11 @@ def rounding_in(rounding: StepRounding, dtype: str, *, weighted: bool) -> StepRo
     return rounding._replace(single=0 if dtype == "float64" else 1 + weighted)
 
 
+def launch_collect(kernel: Any, pieces: int, *arguments: Any) -> None:
+    """Launch a kernel that adds up the partial sums of rows that cross pieces, by one warp per piece."""
+    runtime.launch(kernel, runtime.blocks_for(32 * pieces, THREADS), THREADS, pieces, *arguments)
+
+
 def _of_finish(name: str, dtype: np.dtype[Any]) -> Any:
     return runtime.kernel("gpu/finish.cu", name, real_t=dtype)
 
@@ -239,15 +241,21 @@ def unavailable_reason(
 
 
 def cost_of(
-    iteration: float, *, edge: float, vertex: float = 0.0, longest: float = 0.0, layout: float = 0.0
-) -> Callable[[Adjacency, Machine], float]:
-    """Return the function `cost` of a method, given its seconds for the layout and per iteration.
+    iteration: float, *, edge: float = 0.0, weighted_edge: float | None = None, vertex: float = 0.0, pair: float = 0.0,
+    longest: float = 0.0, layout: float = 0.0, layout_edge: float = 0.0, layout_vertex: float = 0.0,
+) -> Callable[[Adjacency, Machine], float]:  # fmt: skip
+    """Return the function `cost` of a method, given its seconds per iteration and for the layout.
 
-    `edge`, `vertex`, `longest`: Seconds per iteration for each edge, each vertex, and each edge of the longest row.
+    `edge`, `weighted_edge`, `vertex`, `pair`, `longest`: Seconds per iteration for each edge, also in a weighted graph
+    if not given for that, each vertex, each pair of vertices, and each edge of the longest row.
+    `layout`, `layout_edge`, `layout_vertex`: Seconds before the first iteration, and those for each edge and vertex.
     """
 
     def cost(adjacency: Adjacency, machine: Machine) -> float:
+        n, m = adjacency.n, adjacency.m
+        per_edge = edge if weighted_edge is None or not adjacency.weighted else weighted_edge
         of_longest = longest * adjacency.largest_in_degree if longest else 0.0
-        return layout + ITERATIONS * (iteration + edge * adjacency.m + vertex * adjacency.n + of_longest)
+        step = iteration + per_edge * m + vertex * n + pair * n**2 + of_longest
+        return layout + layout_edge * m + layout_vertex * n + ITERATIONS * step
 
     return cost

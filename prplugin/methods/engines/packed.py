@@ -15,7 +15,7 @@ from prplugin.cpu.sorting import offsets_of
 from prplugin.cpu.threads import Piece
 from prplugin.errors import InvalidOptionError
 from prplugin.graph import adjacency
-from prplugin.graph.adjacency import Adjacency, group_sizes
+from prplugin.graph.adjacency import SAMPLE_EDGES, SAMPLES, Adjacency, group_sizes, sectors_per_edge
 from prplugin.graph.packed import PackedInEdges
 from prplugin.machine import this_machine
 from prplugin.types.arrays import namespace
@@ -33,8 +33,8 @@ PIECE_BYTES = 8 * COLUMNS + 32
 PART = 1 << 18
 """Edges per part, which one thread sorts and packs; a longer row is a part of its own."""
 
-SAMPLE_EDGES, SAMPLES = 1 << 14, 64
-"""Edges per sample when orders of vertices are compared, and number of samples."""
+SCATTERED = 0.5
+"""Sectors per edge from which vertices are sorted by out-degree; see `prplugin.graph.adjacency.sectors_per_edge`."""
 
 
 class Rows(NamedTuple):
@@ -57,6 +57,15 @@ class Rows(NamedTuple):
         """Reorder the vertices by descending out-degree: most sources, and their differences, are then small."""
         order, position = by_out_degree(out_degree, self.sources.dtype)
         return self._replace(order=order, position=position)
+
+    def in_packing_order(self) -> Rows:
+        """Reorder the vertices by out-degree if sources are scattered."""
+        return self.by_out_degree(group_sizes(self.sources, self.n)) if is_scattered(self.sources) else self
+
+
+def is_scattered(sources: Integers) -> bool:
+    """Return whether the sources of edges by target are so far apart that the vertices are to be sorted."""
+    return sources.size > SAMPLES * SAMPLE_EDGES and sectors_per_edge(sources) > SCATTERED
 
 
 def by_out_degree(out_degree: Integers | Floats, dtype: DTypeLike) -> tuple[Integers, Integers]:
@@ -132,23 +141,6 @@ def row_begins(rows: Integers, continued: Any) -> Integers:
 def too_many(n: int) -> str | None:
     """Return why the edges of a graph of n vertices cannot be packed, or None."""
     return f"{n:,} vertices are too many: packed edges store positions in 31 bits." if n > 2**31 else None
-
-
-def choose_order(rows: Rows, threads: int) -> Rows:
-    """Return the rows in the order that packs a sample into fewer bytes: the present one, or by out-degree."""
-    if not rows.sources.size:
-        return rows
-    other = rows.by_out_degree(group_sizes(rows.sources, rows.n))
-    firsts = np.unique(np.linspace(0, rows.n, SAMPLES, endpoint=False).astype(np.int64))
-    lasts = np.searchsorted(rows.offsets, rows.offsets[firsts] + SAMPLE_EDGES, "right") - 1
-    samples = list(zip(firsts.tolist(), np.clip(lasts, firsts + 1, rows.n).tolist(), strict=True))
-
-    def size(ordered: Rows) -> int:
-        # Sample the same rows of the graph for both orders.
-        rows_as_given = Rows(rows.offsets, rows.sources, None, None, ordered.position)
-        return sum(part.data.size for part in _packed(rows_as_given, samples, threads))
-
-    return other if size(other) < size(rows) else rows
 
 
 def _parts(rows: Rows, threads: int) -> Iterator[list[Piece]]:

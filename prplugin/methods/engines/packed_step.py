@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from prplugin.gpu import runtime
+from prplugin.gpu.lazy import cupy
 from prplugin.graph.problem import Problem
 from prplugin.methods.engines import gpu_pull
 from prplugin.types.arrays import memory_space_of, to_memory
@@ -33,7 +34,7 @@ class ReorderedPull(gpu_pull.Pull, Protocol):
 
 
 class PackedStep(gpu_pull.DeviceStep):
-    """A step on the edges of `pull`, given the out-weights in its order of the vertices.
+    """A step on the edges of `pull`, in its order of the vertices.
 
     Where the vertices are reordered, ranks are permuted in the memory space of the graph: on a GPU that does not hold
     the edges there may be no room for one more vector.
@@ -41,16 +42,13 @@ class PackedStep(gpu_pull.DeviceStep):
 
     _pull: ReorderedPull
 
-    def __init__(self, problem: Problem, pull: ReorderedPull, out_weight: Floats) -> None:
-        self._order, self._position = pull.order, pull.position
-        if self._order is not None:
-            v, w = (
-                None if vector is None else vector[self._order]
-                for vector in (problem.personalization, problem.dangling)
-            )
+    def __init__(self, problem: Problem, pull: ReorderedPull) -> None:
+        order, self._order, self._position = pull.order, pull.order, pull.position
+        if order is not None:
+            v, w = (None if vector is None else vector[order] for vector in (problem.personalization, problem.dangling))
             adjacency = problem.adjacency
             reordered: Any = SimpleNamespace(  # the attributes that `DeviceStep` reads
-                n=adjacency.n, weighted=adjacency.weighted, out_weight=out_weight,
+                n=adjacency.n, weighted=adjacency.weighted, out_weight=adjacency.out_weight[order],
                 out_weight_depth=adjacency.out_weight_depth,
             )  # fmt: skip
             problem = Problem(reordered, problem.alpha, v, w)
@@ -72,11 +70,41 @@ class PackedStep(gpu_pull.DeviceStep):
         return ranks
 
 
-def sum_kernels(dtype: np.dtype[Any], weighted: bool, largest: int) -> tuple[Any, Any, int]:
-    """Return the kernels `sum_pieces` and `collect`, and the shared memory for pieces of `largest` bytes at most."""
-    smem = largest + 16  # a number is read with the word after it
-    sum_pieces, collect = (
-        runtime.kernel("methods/streamed.cu", name, real_t=dtype, WEIGHTED=int(weighted))
-        for name in ("sum_pieces", "collect")
-    )
-    return runtime.with_dynamic_smem(sum_pieces, smem), collect, smem
+class PieceSums:
+    """Launches of the kernels of streamed.cu.
+
+    `table`: Its table of all pieces, and of their end.
+    `largest`: Bytes of the largest piece.
+    `parts`: Whether rows have edges in several parts, which are added up one after another.
+    """
+
+    def __init__(self, table: Integers, largest: int, *, weighted: bool, parts: bool = False) -> None:
+        self._table, self._smem = table, largest + 16  # a number is read with the word after it
+        self._weighted, self._parts = weighted, parts
+        self._partials = cupy.empty((len(table), 4))
+        self._cleared: Any = None
+
+    def clear(self, row_sums: Floats) -> None:
+        """Set the sums of rows that are in no piece to 0; later launches keep them."""
+        if self._parts or self._cleared is not row_sums:
+            row_sums.fill(0.0)
+            self._cleared = row_sums
+
+    def pieces(
+        self, first: int, count: int, bits: int, base: int, contributions: Floats, row_sums: Floats,
+        data: Any = None, normalized_weights: Any = None,
+    ) -> None:  # fmt: skip
+        """Sum the rows within `count` pieces from `first` on; `data` has them, unless their offsets are addresses."""
+        kernel = runtime.with_dynamic_smem(self._kernel("sum_pieces", contributions.dtype), self._smem)
+        runtime.launch(
+            kernel, count, THREADS, first, np.int32(bits), np.uint32(base), self._table, data, normalized_weights,
+            contributions, row_sums, self._partials, smem=self._smem,
+        )  # fmt: skip
+
+    def crossing(self, first: int, count: int, row_sums: Floats, dtype: np.dtype[Any]) -> None:
+        """Sum the rows that end in one of these pieces and begin in an earlier one."""
+        gpu_pull.launch_collect(self._kernel("collect", dtype), count, first, self._table, self._partials, row_sums)
+
+    def _kernel(self, name: str, dtype: np.dtype[Any]) -> Any:
+        macros = {"WEIGHTED": int(self._weighted), "ADDING": int(self._parts)}
+        return runtime.kernel("methods/streamed.cu", name, real_t=dtype, **macros)

@@ -1,4 +1,18 @@
-"""Anderson mixing of the iterates, between plain steps: `prplugin.numerics` has the mathematics."""
+"""Anderson mixing of the iterates, between plain steps.
+
+It extrapolates the fixed point of an affine map from its last iterates. Let y_j = G x_j be steps of
+G x = A x + b from any vectors x_j, and f_j = y_j - x_j their residuals. For weights a_j of sum 1,
+
+    z = sum_j a_j y_j    has    G z - z = A sum_j a_j f_j,
+
+since z - b = A sum_j a_j x_j. The a_j that minimise ||sum_j a_j f_j|| in L2 cancel the slow modes of the residual, each
+of which a plain step shrinks by alpha at most (Walker and Ni 2011, "Anderson acceleration for fixed-point iterations").
+Iterates are mixed once in `period` steps, from the residuals of the last `cycles * period` steps; one cycle is reduced
+rank extrapolation.
+
+The error bound does not depend on the mixing: z, clipped at 0 and divided by its sum, is a start like any other, and
+one exact step from it proves the bound.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.methods.base import Step
-from prplugin.numerics import depth_for, mixing_weights
+from prplugin.numerics import depth_for
 from prplugin.solver.loop import Now, Proposal, Strategy
 from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats
@@ -18,6 +32,9 @@ MIN_STEPS_LEFT = 4
 
 MIN_GAIN = 0.15
 """Minimum gain of a mix, in plain steps. Mixing ends after two consecutive mixes that gain less."""
+
+RIDGE = 1e-12
+"""Relative ridge: this times the trace is added to the diagonal, since residuals may be nearly dependent."""
 
 
 class AndersonMixing(Strategy):
@@ -115,3 +132,29 @@ def steps_left(live: Array, before: Array, change: Array, goal: float) -> Any:
         left = np.log(goal / np.asarray(change)) / np.log(change / np.asarray(before))
     left = np.where((change < before) & np.isfinite(before) & (goal > 0), np.maximum(left, 0.0), math.inf)
     return np.where(live, left, 0.0)[()]
+
+
+def mixing_weights(products: Floats) -> Floats:
+    """Minimise a^T M a over a of sum 1, for each matrix M of dot products of residuals, the newest residual last.
+
+    With a = e_last - T^T g, where T takes differences of neighbours, this is the least squares problem
+    (T M T^T) g = T M e_last. With its ridge the matrix is positive definite, so elimination needs no pivoting. All
+    operations are elementwise, so the bits are the same on every machine.
+    """
+    forward = np.diff(products, axis=-2)
+    matrix, right = np.diff(forward, axis=-1), forward[..., -1].copy()
+    size = matrix.shape[-1]
+    trace = np.trace(matrix, axis1=-2, axis2=-1)
+    matrix[..., range(size), range(size)] += np.where(trace > 0, RIDGE * trace, 1.0)[..., None]
+    for pivot in range(size):
+        factors = matrix[..., pivot + 1 :, pivot] / matrix[..., pivot, pivot, None]
+        matrix[..., pivot + 1 :, :] -= factors[..., None] * matrix[..., pivot, None, :]
+        right[..., pivot + 1 :] -= factors * right[..., pivot, None]
+    for pivot in reversed(range(size)):
+        right[..., pivot] /= matrix[..., pivot, pivot]
+        right[..., :pivot] -= matrix[..., :pivot, pivot] * right[..., pivot, None]
+    weights = np.zeros(products.shape[:-1])
+    weights[..., -1] = 1
+    weights[..., :-1] += right
+    weights[..., 1:] -= right
+    return weights

@@ -29,7 +29,9 @@ RATE_SECONDS = 1.0
 """Seconds over which the convergence rate and the time per pass are measured."""
 
 WARN_PASSES = 1000
-"""Remaining passes above which the user is warned. With fewer, the graph is large but convergence is not slow."""
+"""Remaining passes above which the user is warned. With fewer, the graph is large but convergence is not slow.
+
+With a smaller budget of passes there is nothing to react to: `DIRECT_AFTER` is larger."""
 
 
 class SlowConvergence(Strategy):

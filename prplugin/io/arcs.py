@@ -1,0 +1,231 @@
+"""Read lists of arcs and of all vertices: Matrix Market coordinates, DIMACS' shortest paths, and LDBC Graphalytics.
+
+The header of the first two announces how many arcs follow, and vertices are 1..n, including isolated ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prplugin.errors import InvalidEdgesError
+from prplugin.io.blocks import Block, blocks, check_memory
+from prplugin.io.formats import COMPRESSIONS, Properties
+from prplugin.io.selection import EdgeFile, Selection
+from prplugin.io.text import Column, read_columns
+
+FIELDS = {"pattern": 2, "real": 3, "double": 3, "integer": 3}
+"""Number of fields per entry, by the type of the values in the banner."""
+
+VERTEX_BYTES = 24
+"""Lower bound of the bytes per vertex: id, rank and out-weight."""
+
+PROBLEM = re.compile(rb"p[ \t]+sp[ \t]+(\d{1,18})[ \t]+(\d{1,18})[ \t]*")
+OTHER = re.compile(rb"(?m)^[^acp\s].*|^[acp](?![ \t\r\n]).*|^[ \t]+\S.*")
+
+VERTEX_FILE = re.compile(r"graph\.(.+)\.vertex-file")
+
+
+def read_matrix_market(selection: Selection, compression: str | None) -> EdgeFile:
+    """Read a square matrix, whose rows are sources; see `prplugin.io.read_edges`.
+
+    R. F. Boisvert, R. Pozo and K. A. Remington, "The Matrix Market exchange formats: initial design", NIST IR 5935,
+    1996.
+    """
+    text = blocks(selection.path, compression, None)
+    banner = next(text)
+    values, symmetric = _banner(banner)
+    size = _first_record(chain([banner], text))
+    if size is None:
+        raise InvalidEdgesError(f"{banner.name} has no size line: it is cut short.")
+    block, start, line = size
+    n, entries = _size(block, start, line.strip())
+
+    def check(block: Block, columns: list[Column]) -> None:
+        rows, targets, *weights = (column.parts[-1].to_numpy() for column in columns)
+        if symmetric and (upper := np.flatnonzero(rows < targets)).size:
+            entry = f"entry ({rows[upper[0]]}, {targets[upper[0]]}) is above the diagonal."
+            what = "A symmetric matrix lists only its lower triangle. Drop it, or write 'general' in the banner."
+            block.fault_of(upper[0], f"{entry} {what}")
+        if values == "integer" and weights and (fractional := np.flatnonzero(weights[0] != np.floor(weights[0]))).size:
+            what = f"column 'weight' has {weights[0][fractional[0]]}, and the banner announces integers."
+            block.fault_of(fractional[0], f"{what} Write 'real' in it.")
+
+    names = ["source", "destination", "weight"][: FIELDS[values]]
+    text = chain([block.part(start + len(line))], text)
+    file = _arcs(selection, (block, start), names, (n, entries, "entries"), text, check)
+    return replace(file, directed=not symmetric)
+
+
+def read_dimacs(selection: Selection, compression: str | None) -> EdgeFile:
+    """Read a graph of the 9th DIMACS implementation challenge: lines ``p sp n m`` and ``a source target weight``.
+
+    Lines that begin with c are comments; see `prplugin.io.read_edges`.
+    """
+    text = _dimacs_records(blocks(selection.path, compression, None))
+    if (found := _first_record(text)) is None:
+        raise InvalidEdgesError(f"{selection.name} has no line 'p sp', and no arcs: it is cut short.")
+    block, start, line = found
+    problem = PROBLEM.fullmatch(line.strip())
+    if problem is None:
+        block.fault(
+            start, f"it is not 'p sp', the number of vertices and the number of arcs: {line[:60].decode('latin-1')!r}."
+        )
+    arcs = _without_letter(chain([block.part(start + len(line))], text))
+    announced = int(problem[1]), int(problem[2]), "arcs"
+    return _arcs(selection, (block, start), ["source", "destination", "weight"], announced, arcs)
+
+
+def _first_record(text: Iterator[Block]) -> tuple[Block, int, bytes] | None:
+    """Return the first record, its block and its position there; None if there is none."""
+    return next(((block, *record) for block in text for record in block.records()), None)
+
+
+def _arcs(
+    selection: Selection, header: tuple[Block, int], names: Sequence[str], announced: tuple[int, int, str],
+    text: Iterator[Block], check: Callable[[Block, list[Column]], None] | None = None,
+) -> EdgeFile:  # fmt: skip
+    """Read the arcs after a header, of which `announced` has the numbers of vertices and of arcs, and their name."""
+    (block, start), (n, count, noun) = header, announced
+    check_memory(VERTEX_BYTES * n, f"{block.name}, line {block.line_at(start):,}: it announces {n:,} vertices")
+    found = selection.resolved(names, "weight" if len(names) == 3 and not selection.unweighted else None)
+    columns = [Column(position, names[position], "integer", zeros=True, largest=n) for position in (0, 1)]
+    if found.weight is not None:
+        columns.append(Column(2, "weight", "weight"))
+    frame, _ = read_columns(text, len(names), columns, check and (lambda block: check(block, columns)))
+    if len(frame) != count:
+        block.fault(start, f"it announces {count:,} {noun}, but {len(frame):,} follow.")
+    return EdgeFile(frame, found, np.arange(1, n + 1))
+
+
+def _banner(block: Block) -> tuple[str, bool]:
+    """Return the type of the values, and whether the matrix is symmetric."""
+    banner = block.text[: block.text.find(b"\n")][:1024].decode("latin-1").lower().split()
+    if len(banner) != 5 or banner[0] != "%%matrixmarket":
+        block.fault(0, "it is not the banner of a Matrix Market file, %%MatrixMarket matrix coordinate ...")
+    kind, layout, values, symmetry = banner[1:]
+    if kind != "matrix" or layout != "coordinate":
+        block.fault(0, f"a {kind} in {layout} format cannot be ranked: only 'matrix coordinate' is read.")
+    if values not in FIELDS:
+        block.fault(0, f"a matrix of {values} values cannot be ranked: they must be pattern, real or integer.")
+    if symmetry not in ("general", "symmetric"):
+        block.fault(0, f"a {symmetry} matrix cannot be ranked: it must be general or symmetric.")
+    return values, symmetry == "symmetric"
+
+
+def _size(block: Block, start: int, line: bytes) -> tuple[int, int]:
+    """Return the numbers of vertices and of entries."""
+    shown = repr(line[:60].decode("latin-1"))
+    if not re.fullmatch(rb"\d+\s+\d+\s+\d+", line):
+        block.fault(start, f"it is not a size line, rows columns entries: {shown}.")
+    if len(line) > 4000 or max(map(int, line.split())) >= 2**63:
+        block.fault(start, f"{shown} has a number of more than 64 bits.")
+    rows, columns, entries = map(int, line.split())
+    if rows != columns:
+        block.fault(start, f"the matrix is {rows:,} x {columns:,}; an adjacency matrix is square.")
+    return rows, entries
+
+
+def _dimacs_records(text: Iterator[Block]) -> Iterator[Block]:
+    """Yield the blocks with the character of comments that `Block` knows; raise for lines of no known kind."""
+    for block in text:
+        if other := OTHER.search(block.text):
+            shown = other[0][:60].decode("latin-1").strip()
+            block.fault(other.start(), f"a line begins with c, p or a, and a blank, but this one is {shown!r}.")
+        yield replace(block, text=re.sub(rb"(?m)^c", b"#", block.text))
+
+
+def _without_letter(text: Iterator[Block]) -> Iterator[Block]:
+    """Yield the blocks with a blank for the letter a."""
+    for block in text:
+        if again := re.search(rb"(?m)^p", block.text):
+            block.fault(again.start(), "it is a second line 'p sp'.")
+        yield replace(block, text=re.sub(rb"(?m)^a", b" ", block.text))
+
+
+# --- LDBC Graphalytics ------------------------------------------------------------------------------------------------
+
+
+def read_graphalytics(selection: Selection, compression: str | None) -> EdgeFile:
+    """Read a graph of LDBC Graphalytics by the name of any of its files; see `prplugin.io.read_edges`.
+
+    "The LDBC Graphalytics benchmark", version 1.0.5, section 2.2. A line of .v is a vertex; one of .e is its two ends,
+    and perhaps properties, separated by blanks; an undirected graph has each edge once. Damping factor and number of
+    iterations in the .properties are those of the algorithm `pr`: section 2.3.3.
+    """
+    path = Path(selection.path)
+    path = path.with_suffix("") if compression else path
+    suffix = path.suffix.lower()
+    end = next((end for end, known in COMPRESSIONS.items() if known == compression), "")
+    vertices, edges = path.with_suffix(f".v{end}"), path.with_suffix(f".e{end}")
+    described = path if suffix == ".properties" else path.with_suffix(".properties")
+    directed, rule, weight = True, None, "weight"
+    if suffix == ".properties" or described.is_file():
+        properties = Properties.read(str(described))
+        prefix = next((f"graph.{found[1]}." for key in properties.items if (found := VERTEX_FILE.fullmatch(key))), None)
+        if prefix is None:
+            properties.refuse("it has no property graph.NAME.vertex-file, as one of LDBC Graphalytics has.")
+        folder = described.parent
+        vertices, edges = (folder / properties.text(f"{prefix}{kind}-file") for kind in ("vertex", "edge"))
+        directed = _boolean(properties, f"{prefix}directed")
+        weight = properties.text(f"{prefix}edge-properties.names", weight).split(",")[0].strip() or weight
+        rule = _rule(properties, prefix)
+    ids = _vertices(vertices)
+    file = _edges(selection, edges, weight)
+    for name in (*file.columns.source_names, *file.columns.destination_names):
+        if (unknown := file.frame[name][~file.frame[name].isin(ids)]).size:
+            raise InvalidEdgesError(f"{edges}: vertex {unknown.iloc[0]} of an edge is not in {vertices}.")
+    return replace(file, vertices=ids, directed=directed, rule=rule)
+
+
+def _compression(path: Path) -> str | None:
+    return COMPRESSIONS.get(path.suffix.lower())
+
+
+def _vertices(path: Path) -> Any:
+    """Return the ids of all vertices; raise for a repeated one."""
+    frame, _ = read_columns(blocks(str(path), _compression(path), None), 1, [Column(0, "vertex", "integer")])
+    if (repeated := frame["vertex"][frame["vertex"].duplicated()]).size:
+        raise InvalidEdgesError(f"{path} has vertex {repeated.iloc[0]} twice.")
+    return frame["vertex"].to_numpy()
+
+
+def _edges(selection: Selection, path: Path, weight: str) -> EdgeFile:
+    """Read two or three columns; the weights only if they are named."""
+    text = blocks(str(path), _compression(path), None)
+    first = next(text)
+    width = next((len(record.split()) for _, record in first.records()), 2)
+    names = ["source", "destination", weight, *(f"property{position}" for position in range(3, width))][:width]
+    selection = replace(selection, path=str(path))
+    columns = selection.resolved(names)
+    read = [Column(position, names[position], "integer") for position in (0, 1)]
+    if columns.weight is not None:
+        read.append(Column(columns.weight, names[columns.weight], "weight"))
+    frame, _ = read_columns(chain([first], text), width, read)
+    return EdgeFile(frame, columns)
+
+
+def _boolean(properties: Properties, key: str) -> bool:
+    """Return the value of a key, true or false."""
+    text = properties.text(key).lower()
+    if text not in ("true", "false"):
+        properties.refuse(f"{key} is {text!r}, and must be true or false.")
+    return text == "true"
+
+
+def _rule(properties: Properties, prefix: str) -> Mapping[str, Any] | None:
+    """Return the options of the benchmark's ranking: so many iterations of the power method from equal ranks."""
+    damping, iterations = f"{prefix}pr.damping-factor", f"{prefix}pr.num-iterations"
+    if damping not in properties.items or iterations not in properties.items:
+        return None
+    try:
+        alpha = float(properties.text(damping))
+    except ValueError:
+        properties.refuse(f"{damping} is {properties.text(damping)!r}, and must be a number.")
+    return {"alpha": alpha, "tol": 0.0, "max_iter": properties.integer(iterations)}
