@@ -92,7 +92,7 @@ class PieceSums:
 
     def pieces(
         self, first: int, count: int, bits: int, base: int, contributions: Floats, row_sums: Floats,
-        data: Any = None, normalized_weights: Any = None,
+        data: Integers | None = None, normalized_weights: Floats | None = None,
     ) -> None:  # fmt: skip
         """Sum the rows within `count` pieces from `first` on; `data` has them, unless their offsets are addresses."""
         kernel = runtime.with_dynamic_smem(self._kernel("sum_pieces", contributions.dtype), self._smem)
