@@ -305,8 +305,6 @@ class LocalGraph:
                     method = fastest(problem, machine, options, self._timings)
                 else:
                     method = choose(options.method, adjacency, machine, options.method_options, self._cheapest)
-                if method.name != "packed":
-                    adjacency.packed = None  # frees its memory
         if isinstance(begin, Pushed):
             name, ranks, outcome = "push", options.requested(begin.ranks), begin.outcome
             considered = (Considered(name, None, "the ranks have changed little since the last ranking"),)
@@ -446,10 +444,8 @@ class LocalGraph:
         )  # fmt: skip
 
 
-def _allocating(
-    memory_space: MemorySpace, edges: Adjacency | HostEdges | DeviceEdges | None = None, *, wait: bool = True
-) -> AbstractContextManager[None]:
+def _allocating(memory_space: MemorySpace, edges: object = None, *, wait: bool = True) -> AbstractContextManager[None]:
     """Return a context manager that allocates on the GPU of the edges, or that has no effect on the host."""
     if memory_space == "host":
         return nullcontext()
-    return runtime.device_allocation(memory_space, None if edges is None else edges.gpu, wait=wait)
+    return runtime.device_allocation(memory_space, getattr(edges, "gpu", None), wait=wait)
