@@ -264,10 +264,9 @@ class LocalGraph:
     def rank(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
         """Compute one ranking, or one per seed; raise `NotConvergedError` if it did not converge."""
         check_certified(options, given)
-        rank = self._rank_one if given.seeds is None else self._rank_many
         with self._access.reading(ranking=True):
             self._checked()
-            ranking = rank(options, given, watch)
+            ranking = (self._rank_one if given.seeds is None else self._rank_many)(options, given, watch)
         if not ranking.converged and options.tol > 0:
             raise not_converged(ranking, options)
         return ranking
