@@ -5,10 +5,11 @@ rows, ids of int64 scattered over 62 bits. "files": a folder of Parquet files (i
 Snappy, row groups of 4 million rows). Where the edges fit in one frame, prplugin may use 24 bytes of memory per edge,
 so that they are packed nevertheless. "read s" is the time of reading the files once with cuDF, one file at a time.
 "seconds" is from the frames or files to ranks, by `pagerank`; "build s" to the graph. "peak GB" is that of RMM's
-allocations beside the frames in the call, of which the packed edges take "packed GB", and the vectors of the ranking
-"vectors GB" by `prplugin.graph.memory`. "piece GB" are the edges that are read at a time, as their frame has them: a
-frame, or `prplugin.frames.pieces.PART` edges of files. "host GB" is by how much the resident set of the process grew at
-most in the call. "residual" is ||G x - x|| in L1 of the ranks x, in float64 by plain CuPy, from the same frames.
+allocations beside the frames in the call. "packed GB" are the packed edges, "vectors GB" the most that
+`prplugin.graph.memory` counts for the vectors of the ranking, of which fewer may be allocated. "piece GB" are the edges
+that are read at a time, as their frame has them: a frame, or `prplugin.frames.pieces.PART` edges of files. "host GB" is
+by how much the resident set of the process grew at most in the call. "residual" is ||G x - x|| in L1 of the ranks x, in
+float64 by plain CuPy, from the same frames.
 """
 
 from __future__ import annotations

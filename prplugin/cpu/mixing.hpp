@@ -73,8 +73,8 @@ class Mixing {
 
     // Record a step, and return whether a cycle has ended and a mix pays.
     //
-    // Where the changes shrink by less than the square root of the factor at which mixing ended, it begins again: slow
-    // modes, which it removes, set the pace once the fast ones have gone.
+    // Mixing that has paused begins again where the changes shrink by less than the square root of the factor at which
+    // it paused: slow modes, which it removes, set the pace once the fast ones have gone.
     bool after_step(f64 change, f64 before, f64 goal) {
         if (paused_) {
             paused_ = !(change > before * slower_);

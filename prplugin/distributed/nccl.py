@@ -92,7 +92,7 @@ def abort() -> None:
 
 
 class DeviceRanks(Communicator):
-    """A `Communicator` that uses NCCL on the current stream, and a `Communicator` for host arrays and large objects."""
+    """Uses NCCL on the current stream, and the connections of the workers for host arrays and large objects."""
 
     _communicator: _Communicator
     _handle: Any = None

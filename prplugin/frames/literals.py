@@ -89,7 +89,7 @@ def to_json(value: Any, what: str) -> Any:
             restored = from_json(encoded)
             same = kind in (tuple, list) or (restored == value and repr(restored) == repr(value))
     except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
-        if isinstance(error, InvalidOptionError):
+        if isinstance(error, InvalidOptionError) and kind in (tuple, list):  # it names the part
             raise
     if not same:
         raise InvalidOptionError(

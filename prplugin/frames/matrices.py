@@ -7,7 +7,7 @@ loaded, otherwise in a pandas frame.
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -134,8 +134,11 @@ def adjacency(matrix: Matrix, ids: object = None) -> tuple[Adjacency, Vertices]:
     return graph, Vertices(["vertex"], [positions], ["integer"], boundary=OnHost(graph.memory_space))
 
 
-def with_ids(graph: Adjacency, given: object) -> tuple[Adjacency, Vertices]:
-    """Return the graph and its vertices with these ids, which must be distinct, one per row."""
+def with_ids(graph: Adjacency, given: object, inferred: Collection[str] = BUILTIN) -> tuple[Adjacency, Vertices]:
+    """Return the graph and its vertices with these ids, which must be distinct, one per row.
+
+    `inferred`: Kinds of Python objects in a list that become a column of a type of their own.
+    """
     import pandas as pd
 
     ids = ids_in("host")
@@ -146,7 +149,7 @@ def with_ids(graph: Adjacency, given: object) -> tuple[Adjacency, Vertices]:
         columns = [ids.column_of(given, place) for place in range(len(names))]
     else:
         columns = ids.id_columns(given, None, "vertices")
-    if isinstance(given, (list, tuple)) and pd.api.types.infer_dtype(columns[0], skipna=False) in BUILTIN:
+    if isinstance(given, (list, tuple)) and pd.api.types.infer_dtype(columns[0], skipna=False) in inferred:
         columns = [columns[0].infer_objects()]
     if len(columns[0]) != graph.n:
         raise InvalidOptionError(

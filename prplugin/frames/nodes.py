@@ -65,7 +65,7 @@ def adjacency(graph: NodeGraph) -> tuple[Adjacency, Vertices]:
     dtype = index_dtype(n)
     edges = Edges(graph.sources.astype(dtype, copy=False), graph.targets.astype(dtype, copy=False), weights, n)
     try:
-        return with_ids(Adjacency(edges if graph.directed else with_reverse_edges(edges)), graph.nodes)
+        return with_ids(Adjacency(edges if graph.directed else with_reverse_edges(edges)), graph.nodes, ("integer",))
     except InvalidEdgesError as error:
         raise InvalidEdgesError(f"the nodes of the graph cannot be the ids of one column: {error}") from error
 

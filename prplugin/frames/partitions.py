@@ -225,6 +225,7 @@ def hash_ranks(arrays: list[Any], shared: list[CommonType], size: int) -> Intege
     """Return the worker, 0 .. size - 1, responsible for each vertex, from a hash that is the same on all workers."""
     hashes = {place: _hashes(*pair) for place, pair in enumerate(zip(arrays, shared, strict=True))}
     mixed = pd.util.hash_pandas_object(pd.DataFrame(hashes), index=False).to_numpy()
+    mixed = mixed ^ (mixed >> np.uint64(32))  # the low bits of a vertex of equal ids cancel
     return (mixed % np.uint64(size)).astype(np.int64)
 
 

@@ -245,13 +245,17 @@ def _spec_and_array(array: Any, what: str) -> tuple[Any, Any]:
         ordered = bool(dtype.ordered)
         held = pa.DictionaryArray.from_arrays(array.codes, categories, ordered=ordered)
         return {"category": spec, "ordered": ordered}, held
+    if isinstance(dtype, pd.IntervalDtype):
+        ends = [_encoded(end.array, what) for end in (array.left, array.right)]
+        held = pa.StructArray.from_arrays([end for _, end in ends], ["left", "right"])
+        return {"interval": dtype.closed, "ends": [spec for spec, _ in ends]}, held
     if dtype.kind == "O" and isinstance(dtype, np.dtype):
         in_json, held = _held_objects(np.asarray(array).tolist(), what)
         return {"json": in_json}, held
     if isinstance(dtype, pd.StringDtype):
         spec = {"string": dtype.storage, "nan": dtype.na_value is not pd.NA}
         return spec, pa.array(array, None if dtype.storage == "pyarrow" else "large_string")
-    return {"dtype": None if isinstance(dtype, pd.ArrowDtype) else str(dtype)}, pa.array(pd.Series(array))
+    return {"dtype": None if isinstance(dtype, pd.ArrowDtype) else str(dtype)}, pa.array(pd.Series(array, copy=False))
 
 
 def _held_objects(values: list[Any], what: str) -> tuple[bool, pa.Array]:
@@ -275,6 +279,9 @@ def _decoded(spec: Any, held: pa.Array) -> Any:
         categories = pd.Index(_decoded(spec["category"], held.dictionary), copy=False)
         codes = held.indices.to_numpy(zero_copy_only=False)
         return pd.Categorical.from_codes(codes, dtype=pd.CategoricalDtype(categories, ordered=spec["ordered"]))
+    if "interval" in spec:
+        left, right = (_decoded(end, held.field(place)) for place, end in enumerate(spec["ends"]))
+        return pd.arrays.IntervalArray.from_arrays(left, right, closed=spec["interval"])
     if "json" in spec:
         objects = held.to_pylist()
         values = np.empty(len(objects), object)

@@ -234,7 +234,8 @@ def _read_times(column: pd.Series, label: str) -> _Times:
         column = _from_objects(column, label)
     dtype = column.dtype
     if isinstance(dtype, pd.ArrowDtype):
-        kind, array = dtype.pyarrow_dtype, pa.chunked_array([column.array]).combine_chunks()
+        kind, array = dtype.pyarrow_dtype, pa.array(column.array)
+        array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
         if pa.types.is_decimal(kind):
             return _decimals(column, array, label)
         if pa.types.is_timestamp(kind) or pa.types.is_date(kind):

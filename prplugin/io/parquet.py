@@ -28,8 +28,10 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
         found = selection.resolved(file.schema_arrow.names)
         weight = [] if found.weight is None else [found.weight_name]
         ends = [*found.source_names, *found.destination_names]
-        reason: str | None = "it is not a Parquet file on disk, or has rows to drop"
-        if not compression and Path(selection.path).is_file() and selection.missing == "error":
+        reason: str | None = "it is not a file on disk"
+        if selection.missing == "drop":
+            reason = "it does not drop rows"
+        elif not compression and Path(selection.path).is_file():
             reason = device_files.unavailable_reason(os.stat(selection.path).st_size)
         if reason is None:
             return EdgeFile(selection.path, found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,6 @@ from numpy.typing import NDArray
 from prplugin.errors import ColumnNotFoundError, InvalidOptionError, PageRankError, counted, listed
 from prplugin.frames.columns import Columns, resolve
 from prplugin.io.formats import described
-
-if TYPE_CHECKING:
-    pass
 
 Ids: TypeAlias = Literal["auto", "integer", "string"]
 Missing: TypeAlias = Literal["error", "drop"]
@@ -24,7 +21,7 @@ Missing: TypeAlias = Literal["error", "drop"]
 class EdgeFile:
     """Edges from a file: a frame of only the endpoint and weight columns, and the columns of the file.
 
-    `frame` is the path of a Parquet file that is to be read on the GPU.
+    `frame` is the path instead, if the file is Parquet and cuDF is to read it.
 
     `vertices` is None unless the file names all vertices. `directed` is False if each row is an undirected edge.
     `dropped` is the number of rows dropped because an endpoint is missing. `rule` has the options of `Graph.rank` by

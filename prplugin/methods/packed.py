@@ -65,9 +65,9 @@ def prepare(problem: Problem, machine: Machine) -> Step:
     The graph keeps the packed edges for further rankings.
     """
     adjacency = problem.adjacency
-    if not adjacency.packed_only and adjacency.packed is None:
-        adjacency.packed = _packed(adjacency)
     edges: Any = adjacency.edges if adjacency.packed_only else adjacency.packed
+    if edges is None:
+        edges = adjacency.packed = _packed(adjacency)  # another thread may clear the attribute
     v, w = (to_memory(vector, adjacency.memory_space) for vector in (problem.personalization, problem.dangling))
     step = PackedStep(Problem(adjacency, problem.alpha, v, w), PackedPull(edges))
     step.float32_is_faster = not adjacency.weighted  # normalized weights are stored in float64

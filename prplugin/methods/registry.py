@@ -218,7 +218,8 @@ def contenders(
 ) -> Iterator[Method]:
     """Yield the available methods that "auto" may choose and that take these options, by ascending cost.
 
-    Costs are those of equal in-degrees, which are not computed: what long rows slow down is not the fastest without.
+    Costs are those of equal in-degrees, which are not computed: methods that long rows slow down are not the fastest
+    with equal rows either.
     The reasons of those that are not available are added to `unavailable`.
 
     Raises InvalidOptionError: if no method takes the options.
@@ -348,8 +349,10 @@ def reasons(
         if measured:
             return Considered(name, None, "not timed: its estimate is much higher, or it failed")
         seconds = method.cost(counts, machine)
-        reason = None if seconds >= chosen_cost else unavailable_reason(method, adjacency, machine)
-        return Considered(name, seconds, reason or "a higher estimate")
+        if seconds >= chosen_cost:
+            return Considered(name, seconds, "a higher estimate")
+        reason = unavailable_reason(method, adjacency, machine)
+        return Considered(name, seconds, reason or "was unavailable when the method was chosen")
 
     others = [reason_against(name) for name in methods() if name != chosen.name]
     others.sort(key=lambda one: math.inf if one.seconds is None else one.seconds)

@@ -102,7 +102,7 @@ def solve(
     order : OrderProof, optional
         Ends the iteration once the order of the highest ranks is proved.
     slow : function, optional
-        Returns the strategy that reacts to slow convergence, which needs more than `WARN_PASSES` passes.
+        Returns the strategy that reacts to slow convergence, which needs more than `WARN_PASSES` passes in all.
     closer : float
         Tolerance that is used instead of ``options.tol`` if it is smaller, and rounding permits a bound below it.
     made : int
@@ -128,7 +128,7 @@ def solve(
         state = Outcome(every, ~every, 0 * every, math.inf * every)
         # Seeds that stagnate are ranked individually, rather than by plain steps of the whole batch.
         budget = min(budget, certificate.steps(options.tol)) if proves(options) else budget
-    reactions = [slow()] if slow is not None and budget > WARN_PASSES else []
+    reactions = [slow()] if slow is not None and made + budget > WARN_PASSES else []
     on_bound = watch(options, allowed)
 
     def run(proof: Certificate, goal: float, last: int, *, narrow: bool) -> None:

@@ -118,6 +118,7 @@ COLUMNS = {
     "timedelta": pd.Series(DAYS - DAYS[0]),
     "period": pd.Series(DAYS.to_period("D")),
     "interval": pd.Series(pd.interval_range(0, 4, closed="left")),
+    "interval of times with a zone": pd.Series(pd.interval_range(DAYS[0].tz_localize("Europe/Berlin"), periods=4)),
     **{f"arrow {kind}": pd.Series(values).astype(pd.ArrowDtype(kind)) for kind, values in (
         (pa.timestamp("us"), DAYS), (pa.timestamp("ns", "Europe/Berlin"), DAYS.tz_localize("UTC")),
         (pa.date32(), DAYS.date), (pa.time64("ns"), OBJECTS["times of day"]), (pa.duration("ms"), DAYS - DAYS[0]),

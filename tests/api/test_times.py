@@ -33,6 +33,10 @@ def decayed_edges(frame: pd.DataFrame, weight: str | None = "w", window: str | N
     return frame if window is None else frame[age < pd.Timedelta(window)]
 
 
+def as_table(frame: pd.DataFrame) -> pa.Table:
+    return pa.Table.from_pandas(frame, preserve_index=False)
+
+
 def l1_distance(one, other) -> float:
     assert list(one["vertex"]) == list(other["vertex"])
     return float(np.abs(np.asarray(one["pagerank"]) - np.asarray(other["pagerank"])).sum())
@@ -68,11 +72,14 @@ def test_half_life_of_any_type(half_life):
         lambda frame: frame.assign(at=frame["at"].astype(object)),
         lambda frame: frame.assign(at=frame["at"].astype(pd.ArrowDtype(pa.timestamp("us")))),
         lambda frame: frame.assign(at=frame["at"].astype(pd.ArrowDtype(pa.timestamp("ms", "UTC")))),
+        lambda frame: pa.concat_tables([as_table(frame[:2]), as_table(frame[2:])]).to_pandas(
+            types_mapper=pd.ArrowDtype
+        ),
         pl.from_pandas,
         lambda frame: pl.from_pandas(frame).lazy(),
-        lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
+        as_table,
     ],
-    ids=["seconds", "time zone", "objects", "arrow", "arrow with a time zone", "polars", "lazy", "pyarrow"],
+    ids=["seconds", "time zone", "objects", "arrow", "arrow with a zone", "two chunks", "polars", "lazy", "pyarrow"],
 )
 def test_timestamps_of_any_type(convert):
     frame = edges()

@@ -14,8 +14,17 @@ from method_params import examples
 
 import prplugin
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, MethodUnavailableError
+from prplugin.frames.partitions import CommonType, hash_ranks
 
 SIZES = st.integers(1, 5)
+
+
+@pytest.mark.parametrize("workers", [2, 3, 8])
+def test_all_workers_own_vertices_of_two_equal_columns(workers):
+    ids = np.arange(10_000)
+    column = CommonType("integer", ids[:1], [ids.dtype])
+    counts = np.bincount(hash_ranks([ids, ids], [column, column], workers), minlength=workers)
+    assert counts.min() > 0.8 * ids.size / workers
 
 
 @pytest.mark.parametrize("kind", KINDS)

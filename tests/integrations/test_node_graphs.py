@@ -62,6 +62,12 @@ class TestNetworkX:
         strings = networkx.relabel_nodes(sample, "n{}".format)
         assert prplugin.Graph.from_networkx(strings).rank().frame["vertex"].tolist() == list(strings)
 
+    @pytest.mark.parametrize("nodes", [["b", "a"], ["\ud800", "a"], [True, False]])
+    def test_nodes_are_the_objects_of_the_graph(self, networkx, nodes):
+        vertices = prplugin.Graph.from_networkx(networkx.DiGraph([nodes])).rank().frame["vertex"]
+        assert vertices.dtype == object
+        assert vertices.tolist() == nodes
+
     def test_tuples_and_large_integers_as_nodes(self, networkx):
         grid = networkx.grid_2d_graph(3, 3)
         assert_close(ranks_of(prplugin.Graph.from_networkx(grid)), networkx.pagerank(grid, tol=1e-14, max_iter=1000))

@@ -108,7 +108,7 @@ def assert_decoded(rows, parts):
     assert (found == sorted_edges(rows)).all()
 
 
-def test_order_of_fewer_bytes_is_chosen():
+def test_scattered_vertices_are_sorted_and_take_fewer_bytes():
     random, n, m = np.random.default_rng(0), 40_000, 2_000_000
     target = np.repeat(np.arange(n), m // n)
     near = (target + random.integers(0, 20, m)) % n

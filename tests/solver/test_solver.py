@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -16,8 +17,11 @@ import prplugin
 from benchmarks.communities import graph_of as communities_apart
 from conformance.options import pairwise
 from prplugin.graph.problem import Problem
+from prplugin.machine import this_machine
+from prplugin.methods import numpy
 from prplugin.options import Options
 from prplugin.solver import solve as solver
+from prplugin.solver.acceleration.direct import DirectSolver, SlowConvergence
 
 HOST_METHODS = ["numpy", "native"]
 
@@ -61,6 +65,20 @@ def test_mixing_begins_again_when_a_slow_mode_is_left():
         ranking = graph.rank(method="native", tol=tol)
         assert ranking.error_bound <= tol
         assert ranking.iterations <= fast < plain_iterations(graph, 0.85, tol)
+
+
+def test_a_seed_that_a_batch_leaves_with_few_passes_is_solved_directly():
+    """A ring with one more edge and alpha near 1, after 1,500 of 2,400 passes."""
+    n, made = 400, 1500
+    edges = pd.DataFrame({"src": [*range(n), 0], "dst": [*range(1, n), 0, 200]})
+    start = np.eye(1, n)[0]
+    problem = Problem(adjacency_of(prplugin.Graph(edges)), 0.99999, start, None)
+    options = Options(alpha=problem.alpha, tol=1e-7, max_iter=2400)
+    slow = partial(SlowConvergence, problem, DirectSolver(), made)
+    step = numpy.prepare(problem, this_machine())
+    outcome = solver.solve(step, options, (n, len(edges)), start, lambda *_: lambda *_: None, slow=slow, made=made)
+    assert outcome.converged
+    assert outcome.iterations < 900
 
 
 BLOCKS = {

@@ -31,7 +31,7 @@ RATE_SECONDS = 1.0
 WARN_PASSES = 1000
 """Remaining passes above which the user is warned. With fewer, the graph is large but convergence is not slow.
 
-With a smaller budget of passes there is nothing to react to: `DIRECT_AFTER` is larger."""
+With a smaller budget in all there is nothing to react to: `DIRECT_AFTER` is larger."""
 
 
 class SlowConvergence(Strategy):
