@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu.library import Kernel
-from prplugin.types.edges import Floats, Integers, PackedRows
+from prplugin.types.edges import Floats, Integers, PackedRows, bits_of
 
 PIECE = 2048
 """Edges per piece, as in packing.cpp and streamed.cu; the last piece of a part may have fewer."""
@@ -76,11 +76,6 @@ def pack(starts: Integers, sources: Integers, bits: int, begins: Integers, threa
             for packed, size, places, count in zip(data, sizes.tolist(), table, counts, strict=False)
         ]
     return found
-
-
-def bits_of(n: int) -> int:
-    """Return the number of bits of a position among n vertices."""
-    return max(1, (n - 1).bit_length())
 
 
 def unpack(packed: PackedRows, n: int, m: int, threads: int) -> tuple[Integers, Integers]:

@@ -28,7 +28,7 @@ from prplugin.graph.adjacency import factorize_ids, group_sizes
 from prplugin.graph.dedup import drop_duplicates
 from prplugin.options import Duplicates
 from prplugin.types.arrays import Array, memory_space_of, namespace, to_host, to_memory
-from prplugin.types.edges import Edges, Floats, Integers
+from prplugin.types.edges import Edges, Floats, Integers, bits_of
 
 SAMPLES = 1 << 16
 """Number of rows of the frame, over all ranks, that are sampled for splitters of ids."""
@@ -73,9 +73,9 @@ def pieces_of(owner: Integers, size: int) -> tuple[list[Integers], Integers]:
     if namespace(owner) is np:
         pieces = [np.flatnonzero(owner == rank) for rank in range(size)]
         return pieces, np.concatenate(pieces)
-    from prplugin.gpu.sort import bits_for, order_of  # imports CuPy, which holds the rows
+    from prplugin.gpu.sort import order_of  # imports CuPy, which holds the rows
 
-    ordered, order = order_of(owner, bits_for(size), owned=True)
+    ordered, order = order_of(owner, bits_of(size), owned=True)
     xp = namespace(owner)
     cuts = xp.searchsorted(ordered, xp.arange(1, size, dtype=ordered.dtype)).tolist()
     return [order[begin:end] for begin, end in pairwise([0, *cuts, owner.size])], order

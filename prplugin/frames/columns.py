@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
@@ -13,6 +14,7 @@ import numpy as np
 from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, listed
 from prplugin.frames.kinds import cast_to
 from prplugin.suggestions import close_name, plain
+from prplugin.types.arrays import is_a
 from prplugin.types.edges import Edges, GroupedEdges, Integers
 
 KNOWN_PAIRS = (("src", "dst"), ("source", "destination"), ("source", "target"), ("from", "to"))
@@ -36,6 +38,11 @@ Frame: TypeAlias = Any
 
 EdgesById: TypeAlias = Callable[[list[Integers]], tuple[Edges | GroupedEdges, Integers]]
 """Factorizes columns of integer ids: sources, destinations and, optionally, more; returns edges and distinct ids."""
+
+
+def is_plain_frame(library: str, frame: object) -> bool:
+    """Return whether a frame is of pandas or cuDF, and cudf.pandas, whose proxies either may be, is not in use."""
+    return is_a(frame, library, "DataFrame") and "cudf.pandas" not in sys.modules
 
 
 class GivenTypes(NamedTuple):

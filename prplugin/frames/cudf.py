@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Hashable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.frames.columns import Columns
+from prplugin.frames.columns import Columns, is_plain_frame
 from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.gpu import runtime
-from prplugin.types.arrays import MemorySpace, is_a
+from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges, Integers
 
 if TYPE_CHECKING:
     from prplugin.gpu.edges import GivenWeights
 
 
-def accepts(frame: object) -> bool:
-    """Return whether a frame is of cuDF, and cudf.pandas is not in use."""
-    return is_a(frame, "cudf", "DataFrame") and "cudf.pandas" not in sys.modules
+accepts = partial(is_plain_frame, "cudf")
 
 
 def memory_space_of(frame: object) -> MemorySpace:

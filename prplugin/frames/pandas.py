@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Hashable
 from dataclasses import replace
 from functools import partial
@@ -11,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, PageRankError
-from prplugin.frames.columns import Columns, EdgesById
+from prplugin.frames.columns import Columns, EdgesById, is_plain_frame
 from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.graph.adjacency import edges_by_id
-from prplugin.types.arrays import MemorySpace, is_a
+from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges
 
 if TYPE_CHECKING:
@@ -25,9 +24,7 @@ MOST_IN_MATRIX = 1 << 14
 """Rows of a frame up to which two columns of integers are read as one matrix, which may be a copy."""
 
 
-def accepts(frame: object) -> bool:
-    """Return whether a frame is of pandas, and cudf.pandas is not in use."""
-    return is_a(frame, "pandas", "DataFrame") and "cudf.pandas" not in sys.modules
+accepts = partial(is_plain_frame, "pandas")
 
 
 def memory_space_of(frame: object) -> MemorySpace:

@@ -9,8 +9,8 @@ import numpy as np
 
 from prplugin.gpu import runtime
 from prplugin.gpu.runtime import THREADS, blocks_for_each, launch
-from prplugin.gpu.sort import bits_for, order_of, state_type
-from prplugin.types.edges import Edges, Integers, index_dtype
+from prplugin.gpu.sort import order_of, state_type
+from prplugin.types.edges import Edges, Integers, bits_of, index_dtype
 
 
 def mark_repeated(edges: Edges, *, last: bool, directed: bool) -> tuple[Integers, int]:
@@ -18,7 +18,7 @@ def mark_repeated(edges: Edges, *, last: bool, directed: bool) -> tuple[Integers
 
     Peak memory is 17 bytes per edge.
     """
-    m, bits = edges.m, bits_for(edges.n)
+    m, bits = edges.m, bits_of(edges.n)
     if not m:
         return cupy.zeros(0, np.uint8), 0
     endpoints, way = (edges.source, edges.destination), (np.int32(directed), np.int32(bits))

@@ -13,8 +13,8 @@ import numpy as np
 from prplugin.gpu import group, runtime
 from prplugin.gpu.factorize import ONE_BLOCK, as_kernel_ids, counted_marks, extremes, factorize_ids
 from prplugin.gpu.runtime import THREADS, blocks_for_each, launch
-from prplugin.gpu.sort import bits_for, distances, sorted_by
-from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, index_dtype, offset_dtype
+from prplugin.gpu.sort import distances, sorted_by
+from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, bits_of, index_dtype, offset_dtype
 
 EDGE_BYTES, WEIGHTED_EDGE_BYTES, ID_BYTES = 17, 33, 24
 """Peak memory of `_grouped` in bytes per edge, per weighted edge, and per id of the range."""
@@ -74,7 +74,7 @@ def _grouped(
     source, target = (distances(column, low) for column in columns)
     if weights is not None:
         outs, rounding_depth = group.sums_by(source, weights, span, extent, absent=-1.0)
-    targets, sources, weights = sorted_by(target, bits_for(span), source, weights)
+    targets, sources, weights = sorted_by(target, bits_of(span), source, weights)
     begins = group.offsets_of(targets, span)
     del targets
     if weights is None:

@@ -11,8 +11,8 @@ import cupy
 import numpy as np
 
 from prplugin.gpu import group, runtime
-from prplugin.gpu.runtime import THREADS, blocks_for_each, launch
-from prplugin.gpu.sort import SORTING, TILE, TILED, padded, sorted_by, state_type
+from prplugin.gpu.runtime import THREADS, blocks_for_each, launch, padded
+from prplugin.gpu.sort import SORTING, TILE, TILED, sorted_by, state_type
 from prplugin.types.edges import ANY, MAX_NARROW, Floats, Integers, index_dtype
 
 DENSE = 16

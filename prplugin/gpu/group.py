@@ -11,9 +11,9 @@ from numpy.typing import DTypeLike
 
 from prplugin.gpu import runtime
 from prplugin.gpu.runtime import THREADS, blocks_for_each, launch
-from prplugin.gpu.sort import BINS, DIGIT_BITS, SORTING, TILE, TILED, Column, bits_for, partitioned, sorted_by
+from prplugin.gpu.sort import BINS, DIGIT_BITS, SORTING, TILE, TILED, Column, partitioned, sorted_by
 from prplugin.numerics import compensated_depth
-from prplugin.types.edges import Floats, Integers, offset_dtype
+from prplugin.types.edges import Floats, Integers, bits_of, offset_dtype
 
 FEW_GROUPS = 1 << 16
 """Number of groups up to which one block groups `TILE` rows."""
@@ -65,7 +65,7 @@ def grouped(groups: Integers, members: object, weights: Floats | None, n: int) -
     """
     if groups.size <= TILE and n <= FEW_GROUPS and groups.itemsize == 4:
         return _grouped_one_block(groups, members, weights, n)
-    groups, members, weights = sorted_by(groups, bits_for(n), members, weights)
+    groups, members, weights = sorted_by(groups, bits_of(n), members, weights)
     return offsets_of(groups, n), members, weights
 
 
@@ -79,7 +79,7 @@ def _grouped_one_block(
     value_t = np.dtype(f"i{members.itemsize}")
     kernel = runtime.kernel("gpu/one_block.cu", "group_one_block", id_t=offsets.dtype, value_t=value_t, **TILED)
     launch(
-        kernel, 1, SORTING, groups.size, groups, members, 0 if weights is None else weights, n, np.int32(bits_for(n)),
+        kernel, 1, SORTING, groups.size, groups, members, 0 if weights is None else weights, n, np.int32(bits_of(n)),
         offsets, grouped_members, 0 if grouped_weights is None else grouped_weights,
     )  # fmt: skip
     return offsets, grouped_members, grouped_weights
@@ -99,7 +99,7 @@ def degrees(groups: Integers, n: int) -> Integers:
 def _count_binned(groups: Integers, counts: Integers) -> None:
     """Add the number of rows of each group to its count, by bins of neighbouring groups."""
     m, n = groups.size, counts.size
-    shift = max(bits_for(n) - DIGIT_BITS, 0)
+    shift = max(bits_of(n) - DIGIT_BITS, 0)
     width, runs = 1 << shift, runtime.blocks_for(m, MOVED)
     rows = cupy.empty(runs * MOVED, np.uint16 if shift <= 16 else np.uint32)
     begins, totals = cupy.empty(runs * BINS, np.uint16), cupy.zeros(BINS, np.uint32)
@@ -134,7 +134,7 @@ def sums_by(
     if words := _words_of_sums(m, n, groups.dtype.itemsize, extent):
         return _exact_sums(groups, terms, n, _exponent(extent[0]), words, absent), 1
     if isinstance(groups, Column):
-        ordered, terms = sorted_by(groups, bits_for(n), terms)
+        ordered, terms = sorted_by(groups, bits_of(n), terms)
         offsets = offsets_of(ordered, n)
     else:
         offsets, terms, _ = grouped(groups, terms, None, n)
@@ -144,7 +144,7 @@ def sums_by(
 def _exact_sums(groups: Integers | Column, terms: Floats, n: int, least: int, words: int, absent: float) -> Floats:
     """Sum by bins of neighbouring groups, in integer multiples of the last place of numbers of exponent `least`."""
     m = terms.size
-    (rows, terms), starts, shift = partitioned(groups, bits_for(n), terms)
+    (rows, terms), starts, shift = partitioned(groups, bits_of(n), terms)
     width, sum_bytes = 1 << shift, words * WORD_BITS // 8
     parts = -(-width // ((runtime.attribute("MaxSharedMemoryPerBlockOptin") - STATIC) // sum_bytes))
     part = -(-width // parts)

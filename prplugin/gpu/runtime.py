@@ -323,6 +323,11 @@ def launch(kernel: Any, blocks: int, threads: int, *arguments: Any, smem: int = 
     kernel((blocks,), (threads,), arguments, shared_mem=smem)
 
 
+def padded(arguments: list[Any], count: int) -> list[Any]:
+    """Append null arguments of a kernel up to `count`."""
+    return arguments + [0] * (count - len(arguments))
+
+
 def with_dynamic_smem(kernel: Any, smem: int) -> Any:
     """Allow a kernel to use `smem` bytes of dynamic shared memory, which is opt-in above 48 KB."""
     kernel.max_dynamic_shared_size_bytes = max(kernel.max_dynamic_shared_size_bytes, smem)

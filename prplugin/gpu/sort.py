@@ -8,7 +8,7 @@ import cupy
 import numpy as np
 
 from prplugin.gpu import runtime
-from prplugin.gpu.runtime import launch
+from prplugin.gpu.runtime import launch, padded
 from prplugin.types.edges import Integers, index_dtype
 
 SORTING = 256
@@ -30,11 +30,6 @@ NARROW = 1 << 30
 
 COUNTING = 512
 """Threads per block that counts digits; two such blocks saturate a multiprocessor's memory bandwidth."""
-
-
-def bits_for(n: int) -> int:
-    """Return the number of bits of a position below n."""
-    return max(n - 1, 0).bit_length()
 
 
 def state_type(count: int) -> np.dtype[Any]:
@@ -123,8 +118,3 @@ def _passes(columns: list[Column], bits: int, *, skipped: int = 0, owned: bool =
         arrays = to
         reading = [(np.int32(1), np.uint32(0))] * 2
     return arrays, starts
-
-
-def padded(arguments: list[Any], count: int) -> list[Any]:
-    """Append null arguments of a kernel up to `count`."""
-    return arguments + [0] * (count - len(arguments))

@@ -9,9 +9,9 @@ import numpy as np
 
 from prplugin.gpu import runtime
 from prplugin.gpu.factorize import INDEX, STATE, slots_needed
-from prplugin.gpu.runtime import THREADS, blocks_for_each
-from prplugin.gpu.sort import bits_for, padded, sorted_by, state_type
-from prplugin.types.edges import Integers, index_dtype, offset_dtype
+from prplugin.gpu.runtime import THREADS, blocks_for_each, padded
+from prplugin.gpu.sort import sorted_by, state_type
+from prplugin.types.edges import Integers, bits_of, index_dtype, offset_dtype
 
 WARP = 32
 
@@ -62,7 +62,7 @@ def factorize_strings(columns: list[Strings]) -> tuple[list[Integers], Strings] 
 
     first, slots = cupy.empty(n, np.uint64), cupy.empty(n, index)
     launch("collect", blocks_for_each(capacity + 1), capacity, table, listed, first, slots)
-    first, slots = sorted_by(first, bits_for(places), slots)
+    first, slots = sorted_by(first, bits_of(places), slots)
     tiles = blocks_for_each(n)
     states = cupy.zeros(tiles + 1, state)
     begins = cupy.empty(n + 1, columns[0].offsets.dtype)

@@ -117,6 +117,7 @@ class Counts:
     `packed_only`: As in `GroupedEdges`.
     `packed_on_host`: Whether the edges are `PackedInEdges`.
     `packed_bytes`: Bytes of `Adjacency.packed`, which other methods than `packed` free.
+    `largest_in_degree`: 0 if it is not known.
     """
 
     n: int
@@ -131,6 +132,7 @@ class Counts:
     packed_only: bool = False
     packed_on_host: bool = False
     packed_bytes: int = 0
+    largest_in_degree: int = 0
 
     @classmethod
     def of(cls, graph: Any) -> Counts:
@@ -151,11 +153,6 @@ class Counts:
             graph.spread if "csc" in built else 1.0, graph.packed_only, packed,
             getattr(known.get("packed"), "nbytes", 0),
         )  # fmt: skip
-
-    @property
-    def largest_in_degree(self) -> int:
-        """Lower bound of the largest in-degree: that of equal in-degrees."""
-        return -(-self.m // max(1, self.n))
 
     @property
     def index(self) -> int:

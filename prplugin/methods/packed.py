@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prplugin.cpu.packing import PIECE, bits_of
+from prplugin.cpu.packing import PIECE
 from prplugin.errors import InvalidEdgesError, MethodUnavailableError
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
@@ -21,7 +21,7 @@ from prplugin.methods.engines import gpu_pull
 from prplugin.methods.engines.packed import COLUMNS, GROUP, Rows, row_begins, too_many
 from prplugin.methods.engines.packed_step import PackedStep, PieceSums
 from prplugin.types.arrays import MemorySpace, namespace, to_device, to_host, to_memory
-from prplugin.types.edges import MAX_NARROW, Floats, GroupedEdges, Integers, PackedRows
+from prplugin.types.edges import MAX_NARROW, Floats, GroupedEdges, Integers, PackedRows, bits_of
 
 name = "packed"
 runs_on = "gpu"

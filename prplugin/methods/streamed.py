@@ -26,7 +26,7 @@ from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull, packed
 from prplugin.methods.engines.packed_step import PackedStep, PieceSums
 from prplugin.options import validate_int
-from prplugin.types.edges import Floats
+from prplugin.types.edges import Floats, bits_of
 
 name = "streamed"
 runs_on = "gpu"
@@ -65,10 +65,8 @@ def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | N
     return gpu_pull.unavailable_reason(memory._replace(chunk_bytes=LEAST_BYTES), adjacency, machine, REMEDY)
 
 
-def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate a ranking (benchmarks/results/kernels.md) with its copies, and the layout on the host."""
-    copied = max(0, adjacency.m * (EDGE_BYTES + 8 * adjacency.weighted) - 2 * CHUNK_BYTES)
-    return 5e-8 * adjacency.m + gpu_pull.ITERATIONS * (85e-6 + 1.2e-11 * adjacency.m + copied / 45e9)
+cost = gpu_pull.cost_of(85e-6, edge=1.2e-11, layout_edge=5e-8, copied=(EDGE_BYTES, 2 * CHUNK_BYTES))
+"""Fitted to benchmarks/results/kernels.md; the layout is that on the host."""
 
 
 def prepare(
@@ -127,7 +125,7 @@ class StreamedPull:
         else:
             self.data = _split(_in_file(chain.from_iterable(chunks), np.uint8, self._directory), chunker.sizes)
         self._chunks, self._edges = chunker.first_pieces, chunker.edges
-        self._bits = packing.bits_of(adjacency.n)
+        self._bits = bits_of(adjacency.n)
         self._sums = PieceSums(cupy.asarray(chunker.table()), chunker.largest, weighted=adjacency.weighted)
         self.chunk_stream: _ChunkStream | None = None
         self._normalized_weights_dtype: Any = None

@@ -181,6 +181,11 @@ def index_dtype(n: int) -> np.dtype[Any]:
     return np.dtype(np.int32 if n <= MAX_NARROW else np.int64)
 
 
+def bits_of(n: int) -> int:
+    """Return the number of bits of a position among n vertices, at least 1."""
+    return max(1, (n - 1).bit_length())
+
+
 def offset_dtype(m: int) -> np.dtype[Any]:
     """Return int32 if it holds m, the number of edges, else int64."""
     return index_dtype(m)

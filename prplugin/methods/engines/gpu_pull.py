@@ -27,6 +27,9 @@ BLOCKS = 1024
 ITERATIONS = 20
 """Iterations that `cost` assumes. Social networks take 10 to 20 at the default tolerance, web graphs some 60."""
 
+BUS = 45e9
+"""Bytes per second of copies from page-locked memory to the GPU."""
+
 TOTALS = 3
 """Number of doubles in the struct of that name in finish.cu: change, largest, dangling."""
 
@@ -243,19 +246,23 @@ def unavailable_reason(
 def cost_of(
     iteration: float, *, edge: float = 0.0, weighted_edge: float | None = None, vertex: float = 0.0, pair: float = 0.0,
     longest: float = 0.0, layout: float = 0.0, layout_edge: float = 0.0, layout_vertex: float = 0.0,
+    copied: tuple[float, int] = (0.0, 0),
 ) -> Callable[[Adjacency, Machine], float]:  # fmt: skip
     """Return the function `cost` of a method, given its seconds per iteration and for the layout.
 
     `edge`, `weighted_edge`, `vertex`, `pair`, `longest`: Seconds per iteration for each edge, also in a weighted graph
     if not given for that, each vertex, each pair of vertices, and each edge of the longest row.
     `layout`, `layout_edge`, `layout_vertex`: Seconds before the first iteration, and those for each edge and vertex.
+    `copied`: Bytes per edge that each iteration copies from the host, and 8 more for a weight; and bytes that it keeps.
     """
 
     def cost(adjacency: Adjacency, machine: Machine) -> float:
         n, m = adjacency.n, adjacency.m
         per_edge = edge if weighted_edge is None or not adjacency.weighted else weighted_edge
-        of_longest = longest * adjacency.largest_in_degree if longest else 0.0
-        step = iteration + per_edge * m + vertex * n + pair * n**2 + of_longest
+        # Without rows, those of equal in-degrees.
+        of_longest = longest and longest * (adjacency.largest_in_degree or -(-m // max(1, n)))
+        bytes_copied = max(0.0, m * (copied[0] + 8 * adjacency.weighted) - copied[1]) if copied[0] else 0.0
+        step = iteration + per_edge * m + vertex * n + pair * n**2 + of_longest + bytes_copied / BUS
         return layout + layout_edge * m + layout_vertex * n + ITERATIONS * step
 
     return cost

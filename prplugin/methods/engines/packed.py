@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from prplugin.cpu import packing
-from prplugin.cpu.packing import PIECE, bits_of
+from prplugin.cpu.packing import PIECE
 from prplugin.cpu.sorting import offsets_of
 from prplugin.cpu.threads import Piece
 from prplugin.errors import InvalidOptionError
@@ -19,7 +19,7 @@ from prplugin.graph.adjacency import SAMPLE_EDGES, SAMPLES, Adjacency, group_siz
 from prplugin.graph.packed import PackedInEdges
 from prplugin.machine import this_machine
 from prplugin.types.arrays import namespace
-from prplugin.types.edges import Floats, Integers, PackedRows
+from prplugin.types.edges import Floats, Integers, PackedRows, bits_of
 
 GROUP = 8
 """Numbers per group, as in streamed.cu."""
