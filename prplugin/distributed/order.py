@@ -93,10 +93,6 @@ class SharedOrderProof(OrderProof):
         sum_ = all_reduce_sum(self._communicator, float(total(ranks)))
         return certificate.of_vertex(bound + 2 * self._communicator.size * U, sum_)
 
-    def _lower_bound_of_kth(self, ranks: Floats) -> float:
-        values = self._candidates(ranks, 0.0, 0.0)[1]
-        return float(values[min(self._k, values.size) - 1])
-
     def _candidates(self, ranks: Floats, width: float, relative: float) -> tuple[Integers, Floats]:
         return self._vertices.candidates(self._communicator, ranks, self._k, width, relative)
 

@@ -73,8 +73,9 @@ class OrderProof:
             return True
         if bound > self._due:
             if not self._estimated:
-                kth, self._estimated = self._lower_bound_of_kth(step.ranks()), True
-                self._aim = min(self._aim, kth / self._k**2)
+                self._estimated = True
+                kth = self._candidates(step.ranks(), 0.0, 0.0)[1][: self._k][-1]
+                self._aim = min(self._aim, float(kth) / self._k**2)
                 self._due = min(self._due, max(self._tol, self._aim / CHECK_FACTOR))
             return False
         ranks = step.ranks()
@@ -118,11 +119,6 @@ class OrderProof:
     def _margin(self, ranks: Floats, certificate: Certificate, bound: float) -> float:
         """Return a bound of the error of each rank, given a bound of their L1 error."""
         return certificate.of_vertex(bound, total(ranks))
-
-    def _lower_bound_of_kth(self, ranks: Floats) -> float:
-        """Return a lower bound of the k-th highest rank that is asked for, or of the lowest if they are fewer."""
-        asked = self._asked(ranks)
-        return float(asked[highest(asked, self._k)[-1]])
 
     def _candidates(self, ranks: Floats, width: float, relative: float) -> tuple[Integers, Floats]:
         """Return `_candidates` of the ranks that are asked for; their positions count these ranks only."""
