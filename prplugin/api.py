@@ -6,11 +6,11 @@ from collections.abc import Hashable
 from typing import Any, Literal, overload
 
 from prplugin.calls import explain_unknown_arguments, preserves_frame_type
-from prplugin.constructors import Constructors, prepare, reading_for
+from prplugin.constructors import Constructors, PreparedGraph, prepare, reading_for
 from prplugin.methods.estimates import Estimate
-from prplugin.options import Duplicates, EdgeOptions, GivenByVertex, Options, Stop
-from prplugin.progress import ProgressOption, watching
-from prplugin.result.ranking import Ranking, Rankings
+from prplugin.options import Duplicates, EdgeOptions, Options, Stop, of_arguments
+from prplugin.progress import ProgressOption, Watch, watching
+from prplugin.result.ranking import Ranking, Rankings, not_converged
 from prplugin.types.compressed import Compressed
 
 
@@ -169,17 +169,13 @@ def pagerank(
       vertex  pagerank
     0      a  0.486486
     """
-    options = Options(
-        alpha=alpha, tol=tol, max_iter=max_iter, stop=stop, scale=scale, dtype=dtype, method=method, top=top,
-        certified=certified, method_options=method_options,
-    )  # fmt: skip
-    given = GivenByVertex(personalization, seeds, among, exclude, dangling, nstart)
-    how = EdgeOptions(source, destination, weight, directed, vertices, duplicates, time, half_life, window, now)
+    arguments = locals()
+    options, how = of_arguments(Options, arguments), of_arguments(EdgeOptions, arguments)
     with watching(progress) as watch:
         watch.stage("vertices")
         with reading_for(edges, method):
             graph = prepare(edges, how, lasting=False)
-        return graph.rank(options, given, watch).frame
+        return _rank(graph, options, watch).frame
 
 
 class Graph(Constructors):
@@ -219,8 +215,7 @@ class Graph(Constructors):
         vertices: object = None,
         duplicates: Duplicates = "sum",
     ) -> None:
-        how = EdgeOptions(source, destination, weight, directed, vertices, duplicates, time, half_life, window, now)
-        self._graph = prepare(edges, how, lasting=True)
+        self._graph = prepare(edges, of_arguments(EdgeOptions, locals()), lasting=True)
 
     @property
     def number_of_vertices(self) -> int:
@@ -351,10 +346,14 @@ class Graph(Constructors):
         Ranking or Rankings
             `Rankings` if `seeds` is given.
         """
-        options = Options(
-            alpha=alpha, tol=tol, max_iter=max_iter, stop=stop, scale=scale, dtype=dtype, method=method, top=top,
-            certified=certified, method_options=method_options,
-        )  # fmt: skip
-        given = GivenByVertex(personalization, seeds, among, exclude, dangling, nstart)
+        options = of_arguments(Options, locals())
         with watching(progress) as watch:
-            return self._graph.rank(options, given, watch)
+            return _rank(self._graph, options, watch)
+
+
+def _rank(graph: PreparedGraph, options: Options, watch: Watch) -> Ranking:
+    """Rank a graph; raise `NotConvergedError` if the ranking did not meet its stopping rule."""
+    ranking = graph.rank(options, watch)
+    if not ranking.converged and options.tol > 0:
+        raise not_converged(ranking, options)
+    return ranking

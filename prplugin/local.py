@@ -34,10 +34,10 @@ from prplugin.methods.estimates import (
 )
 from prplugin.methods.measured import TimingCache, fastest, measured
 from prplugin.methods.registry import ChoiceCache, choose, choose_batch, compile_ahead, reasons
-from prplugin.options import EdgeOptions, GivenByVertex, Options, check_certified, proves
+from prplugin.options import EdgeOptions, Options, proves
 from prplugin.progress import Watch
 from prplugin.queries import SeedRanks, order_proof
-from prplugin.result.ranking import Ranking, Rankings, not_converged
+from prplugin.result.ranking import Ranking, Rankings
 from prplugin.result.selection import remaining
 from prplugin.solver.batch import batches
 from prplugin.solver.solve import solve_by
@@ -261,31 +261,27 @@ class LocalGraph:
         }
         return n, edges, facts
 
-    def rank(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
-        """Compute one ranking, or one per seed; raise `NotConvergedError` if it did not converge."""
-        check_certified(options, given)
+    def rank(self, options: Options, watch: Watch) -> Ranking:
+        """Compute one ranking, or one per seed."""
         with self._access.reading(ranking=True):
             self._checked()
-            ranking = (self._rank_one if given.seeds is None else self._rank_many)(options, given, watch)
-        if not ranking.converged and options.tol > 0:
-            raise not_converged(ranking, options)
-        return ranking
+            return (self._rank_one if options.seeds is None else self._rank_many)(options, watch)
 
-    def _rank_one(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
+    def _rank_one(self, options: Options, watch: Watch) -> Ranking:
         began, machine, n = time.perf_counter(), this_machine(), self._changing.state.edges.n
         record: History | None = None
         with self._allocating(wait=False):  # only this call reads the vectors, on this stream
-            pushes = given.personalization is not None and self._local_edges(options, 1) is not None
-            entries = self._vertices.read_teleports(given) if pushes or isinstance(given.exclude, str) else None
-            v = self._vector(given, "personalization") if entries is None else None
-            w, start = self._vector(given, "dangling"), self._vector(given, "nstart")
+            pushes = options.personalization is not None and self._local_edges(options, 1) is not None
+            entries = self._vertices.read_teleports(options) if pushes or isinstance(options.exclude, str) else None
+            v = self._vector(options, "personalization") if entries is None else None
+            w, start = self._vector(options, "dangling"), self._vector(options, "nstart")
             among = excluded = None
-            if given.among is not None or given.exclude is not None:
-                among, excluded = self._vertices.read_selection(given, entries and entries[0], self.memory_space)
+            if options.among is not None or options.exclude is not None:
+                among, excluded = self._vertices.read_selection(options, entries and entries[0], self.memory_space)
             watch.stage("edges")
             local = None
             if entries is not None and w is None and start is None:
-                local = self._rank_locally(entries, options, given, Wanted(options.top, among, excluded))
+                local = self._rank_locally(entries, options, Wanted(options.top, among, excluded))
             if local is not None and local.met:
                 return self._local_ranking(local, options, began, (among, excluded))
             if entries is not None:
@@ -313,7 +309,7 @@ class LocalGraph:
             name, memory_space = method.name, "device" if method.runs_on == "gpu" else adjacency.memory_space
             planned = partial(describe_method_memory, adjacency, name, machine)
             with explain_oom(planned), _allocating(memory_space, adjacency):
-                order = order_proof(adjacency, self._vertices, given, options, selected) if options.certified else None
+                order = order_proof(adjacency, self._vertices, options, selected) if options.certified else None
                 ranks, outcome = solve_by(
                     method, problem, options, machine, watch, begin.ranks, closer=begin.tol, order=order
                 )
@@ -331,16 +327,16 @@ class LocalGraph:
             self._vertices.plain_ids,
         )  # fmt: skip
 
-    def _rank_many(self, options: Options, given: GivenByVertex, watch: Watch) -> Rankings:
+    def _rank_many(self, options: Options, watch: Watch) -> Rankings:
         """Compute one ranking per seed, and keep only the ranks selected by `among`, `exclude` and `top`."""
         began, machine = time.perf_counter(), this_machine()
         with self._allocating():
-            many = read_seeds(self._vertices, given.seeds, "seeds")
+            many = read_seeds(self._vertices, options.seeds, "seeds")
             seeds = Seeds.normalized(many.bounds, many.rows, many.values)
-            w, start = self._vector(given, "dangling"), self._vector(given, "nstart")
-            selection = self._vertices.read_selection(given, None, self.memory_space)
+            w, start = self._vector(options, "dangling"), self._vector(options, "nstart")
+            selection = self._vertices.read_selection(options, None, self.memory_space)
             watch.stage("edges")
-        found = SeedRanks(seeds, options, selection, self._changing.state.edges.n, own=isinstance(given.exclude, str))
+        found = SeedRanks(seeds, options, selection, self._changing.state.edges.n)
         edges = self._local_edges(options, seeds.rows.size // seeds.count)
         left, name = np.arange(seeds.count), "push"
         if w is None and start is None and edges is not None:
@@ -379,9 +375,7 @@ class LocalGraph:
     def _queries(self) -> LocalQueries:
         return LocalQueries()
 
-    def _rank_locally(
-        self, entries: tuple[Integers, Floats], options: Options, given: GivenByVertex, wanted: Wanted
-    ) -> LocalRanks | None:
+    def _rank_locally(self, entries: tuple[Integers, Floats], options: Options, wanted: Wanted) -> LocalRanks | None:
         """Rank by pushes from the seeds; None if that is not expected to pay."""
         rows, values = entries
         edges = self._local_edges(options, rows.size)
@@ -411,9 +405,9 @@ class LocalGraph:
     def _allocating(self, *, wait: bool = True) -> AbstractContextManager[None]:
         return _allocating(self.memory_space, self._changing.state.edges, wait=wait)
 
-    def _vector(self, given: GivenByVertex, what: str) -> Floats | None:
+    def _vector(self, options: Options, what: str) -> Floats | None:
         """Return a distribution given by vertex as n float64 with sum 1, or None."""
-        values = getattr(given, what)
+        values = getattr(options, what)
         return None if values is None else normalised(self._vertices.read_values(values, what), what)
 
     def _considered(self, method: Method, options: Options, machine: Machine) -> tuple[Considered, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,39 +68,17 @@ def refuse_all_but(allowed: tuple[str, ...], what: str, how: EdgeOptions) -> Non
             raise InvalidOptionError(f"{argument.name}= applies to frames only, not to {what}: omit it.")
 
 
-@dataclass(frozen=True, slots=True)
-class GivenByVertex:
-    """The arguments of one ranking that are given by vertex, as the user passed them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The options of a ranking, those given by vertex as the user passed them; raises InvalidOptionError."""
 
+    alpha: float = 0.85
     personalization: Any = None
     seeds: Any = None
     among: Any = None
     exclude: Any = None
     dangling: Any = None
     nstart: Any = None
-
-    def __post_init__(self) -> None:
-        if self.personalization is not None and self.seeds is not None:
-            raise InvalidOptionError(
-                "personalization is one teleport distribution and seeds are many: pass one of the two."
-            )
-        if isinstance(self.exclude, str):
-            if self.exclude != "seeds":
-                raise InvalidOptionError(
-                    f"exclude must be a list, Series, index or array of vertices, or 'seeds', not {self.exclude!r}."
-                )
-            if self.personalization is None and self.seeds is None:
-                raise InvalidOptionError(
-                    "exclude='seeds' leaves out the vertices to which a ranking teleports: pass personalization= or "
-                    "seeds=, or list the vertices to leave out."
-                )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """The options of a ranking that do not depend on the graph; the constructor raises InvalidOptionError."""
-
-    alpha: float = 0.85
     tol: float = 1e-6
     max_iter: int | None = None
     stop: Stop = "error"
@@ -133,11 +111,8 @@ class Options:
         check_choice("stop", self.stop, STOPS)
         if not isinstance(self.certified, (bool, np.bool_)):
             raise InvalidOptionError(f"certified must be True or False, not {self.certified!r}.")
-        if self.certified and (self.stop != "error" or self.tol == 0):
-            raise InvalidOptionError(
-                "certified=True proves the order of the highest ranks: use stop='error' with a positive tol, at which "
-                "it ends if the order cannot be proved."
-            )
+        if self.certified:
+            self._check_certified()
         if not isinstance(self.scale, (int, str)) or isinstance(self.scale, bool) or self.scale not in (1, "n"):
             raise InvalidOptionError(
                 f"scale must be 1 (ranks sum to 1) or 'n' (they sum to the number of vertices), not {self.scale!r}."
@@ -145,30 +120,53 @@ class Options:
         assign(self, "dtype", _float_name(self.dtype))
         if not isinstance(self.method, str):
             raise InvalidOptionError(f"method must be a name such as 'auto', not {self.method!r}.")
+        if self.personalization is not None and self.seeds is not None:
+            raise InvalidOptionError(
+                "personalization is one teleport distribution and seeds are many: pass one of the two."
+            )
+        if isinstance(self.exclude, str):
+            if self.exclude != "seeds":
+                raise InvalidOptionError(
+                    f"exclude must be a list, Series, index or array of vertices, or 'seeds', not {self.exclude!r}."
+                )
+            if self.personalization is None and self.seeds is None:
+                raise InvalidOptionError(
+                    "exclude='seeds' leaves out the vertices to which a ranking teleports: pass personalization= or "
+                    "seeds=, or list the vertices to leave out."
+                )
+
+    def _check_certified(self) -> None:
+        order = "certified=True proves the order of"
+        if self.stop != "error" or self.tol == 0:
+            raise InvalidOptionError(
+                f"{order} the highest ranks: use stop='error' with a positive tol, at which it ends if the order "
+                "cannot be proved."
+            )
+        if self.top is None and self.among is None:
+            raise InvalidOptionError(
+                f"{order} the highest ranks: pass their number as top=k, or the vertices to compare as among=."
+            )
+        if self.seeds is not None:
+            raise InvalidOptionError(
+                f"{order} one ranking, but seeds= requests several: rank each seed in a separate call, or omit "
+                "certified."
+            )
 
     def requested(self, ranks: NDArray[np.float64]) -> Any:
         """Return ranks of sum 1 in the requested scale and type."""
         return (ranks if self.scale == 1 else ranks * ranks.shape[-1]).astype(self.dtype, copy=False)
 
 
-def check_certified(options: Options, given: GivenByVertex) -> None:
-    """Raise if ``certified=True`` has no order to prove."""
-    if not options.certified:
-        return
-    if options.top is None and given.among is None:
-        raise InvalidOptionError(
-            "certified=True proves the order of the highest ranks: pass their number as top=k, or the vertices to "
-            "compare as among=."
-        )
-    if given.seeds is not None:
-        raise InvalidOptionError(
-            "certified=True proves the order of one ranking, but seeds= requests several: rank each seed in a separate "
-            "call, or omit certified."
-        )
+Record = TypeVar("Record", EdgeOptions, Options)
+
+
+def of_arguments(record: type[Record], arguments: Mapping[str, Any]) -> Record:
+    """Return the options of a record among the arguments of a public function, which have the names of its fields."""
+    return record(**{name: arguments[name] for name in record.__slots__})
 
 
 GRAPH_ARGUMENTS = tuple(field.name for field in fields(EdgeOptions))
-RANK_ARGUMENTS = *(field.name for field in (*fields(GivenByVertex), *fields(Options))), "progress"
+RANK_ARGUMENTS = *(field.name for field in fields(Options)), "progress"
 """Arguments of `prplugin.Graph` and of its `rank`; `prplugin.pagerank` has both."""
 
 

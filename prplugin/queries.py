@@ -11,7 +11,7 @@ from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.problem import Seeds
-from prplugin.options import GivenByVertex, Options
+from prplugin.options import Options
 from prplugin.result.selection import remaining, select_ranks
 from prplugin.solver.batch import Batch
 from prplugin.solver.top_k import OrderProof
@@ -24,11 +24,9 @@ TRIED_AT_A_TIME = 8
 """Number of seeds, none of which pushes rank in time, after which no more are tried."""
 
 
-def order_proof(
-    adjacency: Adjacency, vertices: Vertices, given: GivenByVertex, options: Options, selected: Integers | None
-) -> OrderProof:
+def order_proof(adjacency: Adjacency, vertices: Vertices, options: Options, selected: Integers | None) -> OrderProof:
     """Return the proof of the order of the vertices to return, by default of all that are selected."""
-    vectors = {what: getattr(given, what) for what in ("personalization", "dangling")}
+    vectors = {what: getattr(options, what) for what in ("personalization", "dangling")}
     read = vertices.read_values
     equal = EqualRanks(
         adjacency, lambda: [read(values, what) for what, values in vectors.items() if values is not None]
@@ -45,9 +43,10 @@ class SeedRanks:
     """
 
     def __init__(
-        self, seeds: Seeds, options: Options, selection: tuple[Integers | None, Integers | None], n: int, *, own: bool
+        self, seeds: Seeds, options: Options, selection: tuple[Integers | None, Integers | None], n: int
     ) -> None:
-        self._seeds, self._options, self._selection, self._own = seeds, options, selection, own
+        self._seeds, self._options, self._selection = seeds, options, selection
+        self._own = isinstance(options.exclude, str)  # "seeds": those of each ranking
         self._selected = remaining(n, *selection)
         self.ranks: Any = None
         self.rows: Any = None

@@ -39,7 +39,7 @@ from prplugin.io.formats import check_standard_output, described
 from prplugin.machine import this_machine
 from prplugin.methods.registry import check_options, is_option, options_of
 from prplugin.methods.registry import methods as known
-from prplugin.options import RANK_ARGUMENTS, Duplicates, EdgeOptions, GivenByVertex, Options, check_choice
+from prplugin.options import RANK_ARGUMENTS, Duplicates, EdgeOptions, Options, check_choice
 from prplugin.progress import watching
 from prplugin.saving import load
 from prplugin.tables import table, upward
@@ -69,7 +69,7 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: 
     --alpha, --tol or --max-iter is given.
     """
     names = "personalization", "seeds", "among", "exclude", "dangling"
-    by_vertex = {name: given.pop(name) or None for name in names}
+    by_vertex: dict[str, Any] = {name: given.pop(name) or None for name in names}
     if given.pop("exclude_seeds"):
         if by_vertex["exclude"]:
             raise click.UsageError("--exclude lists vertices and --exclude-seeds names the seeds: pass one of the two.")
@@ -79,8 +79,7 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: 
     arguments = method_options(given.pop("method_option_pairs"))
     options["top"] = top or (SHOWN if output is None or options["certified"] else None)
     with _usage_errors():
-        _check_method(Options(**options, method_options=arguments))
-        GivenByVertex(**by_vertex)
+        _check_method(Options(**options, **by_vertex, method_options=arguments))
         if output is not None:
             check_output(output)
 

@@ -15,7 +15,7 @@ import click
 from prplugin.errors import ColumnNotFoundError, InvalidOptionError
 from prplugin.io import read_values
 from prplugin.io.formats import ROWS, by_suffix, names
-from prplugin.options import Duplicates, GivenByVertex, Options, Stop
+from prplugin.options import RANK_ARGUMENTS, Duplicates, Stop
 
 ARGUMENT = re.compile(r"\b(source|destination|weight)=('[^']*'|\"[^\"]*\")")
 """Argument that names a column, in a message."""
@@ -177,7 +177,7 @@ def method_options(pairs: Collection[str]) -> dict[str, Any]:
         name, equals, value = pair.partition("=")
         if not (name and equals):
             raise click.UsageError(f"--option takes NAME=VALUE, not {pair!r}.")
-        if name in (*Options.__slots__, *GivenByVertex.__slots__, "progress"):
+        if name in RANK_ARGUMENTS:
             raise click.UsageError(f"{name} is not an option of a method: see --help.")
         try:
             options[name] = json.loads(value)

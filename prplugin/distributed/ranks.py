@@ -21,7 +21,7 @@ from prplugin.frames.vertices import Labels, Vertices, ids_in, plain_ids
 from prplugin.graph.problem import Problem, Seeds, normalised
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
-from prplugin.options import GivenByVertex, Options
+from prplugin.options import Options
 from prplugin.progress import Report as StateReport
 from prplugin.progress import Watch
 from prplugin.solver.loop import Outcome
@@ -59,39 +59,39 @@ class Report:
     joined: bool
 
 
-def is_joined(options: Options, given: GivenByVertex) -> bool:
+def is_joined(options: Options) -> bool:
     """Return whether the result has one part, in the order of the vertices asked for, instead of one per rank."""
-    return options.top is not None or given.among is not None
+    return options.top is not None or options.among is not None
 
 
 def rank_shard(
-    communicator: Communicator, shard: Shard, names: list[Any], options: Options, given: GivenByVertex, threads: int,
+    communicator: Communicator, shard: Shard, names: list[Any], options: Options, threads: int,
     report: StateReport | None = None,
 ) -> tuple[list[Any], Report]:  # fmt: skip
     """Compute one ranking, or one per seed; collective. Return the frames of this rank, and a report.
 
     There is one frame per ranking, or a single one if the result is joined: see `is_joined`.
 
-    `names` are the vertex columns of the result. `given` holds pandas objects; of `personalization`, `dangling` and
-    `nstart`, the id columns and the values. `report`, if given, is called with the state after each error bound.
+    `names` are the vertex columns of the result. `options` are those that `partitions.converted` returns. `report`, if
+    given, is called with the state after each error bound.
     """
     stages, sent, waited = Stages(), communicator.bytes_sent, communicator.wait_seconds
     watch = Watch(report)
     vertices = GraphVertices.of(communicator, shard, names)
-    personalization = vertices.entries(given.personalization, "personalization")
-    seeds, labels = _teleports(vertices, given.seeds, personalization)
-    dangling = vertices.entries(given.dangling, "dangling")
+    personalization = vertices.entries(options.personalization, "personalization")
+    seeds, labels = _teleports(vertices, options.seeds, personalization)
+    dangling = vertices.entries(options.dangling, "dangling")
     w = to_memory(vertices.distribution(dangling, "dangling"), shard.adjacency.memory_space)
-    nstart = vertices.entries(given.nstart, "nstart")
+    nstart = vertices.entries(options.nstart, "nstart")
     start = to_memory(vertices.distribution(nstart, "nstart"), shard.adjacency.memory_space)
-    among, excluded = vertices.read_selection(given, None, "host")
+    among, excluded = vertices.read_selection(options, None, "host")
     stages.done("vectors")
     method, prepared = ("numpy", None) if shard.n == 0 else _prepared(communicator, shard, options, threads)
     stages.done("plan")
     results = []
     for ranking in range(1 if seeds is None else seeds.count):
         one = None if seeds is None else seeds.slice(ranking, ranking + 1)
-        own = one.support()[1] if one is not None and isinstance(given.exclude, str) else excluded
+        own = one.support()[1] if one is not None and isinstance(options.exclude, str) else excluded
         asked = Asked.of(vertices.own, among, own)
         order = None
         if options.certified:
@@ -114,7 +114,7 @@ def rank_shard(
     stages.done("iterations")
     part = _Part(shard, *_columns(vertices, shard, labels))
     counts = [[result.length] for result in results]
-    if is_joined(options, given):
+    if is_joined(options):
         frames, permutation = part.joined(results)
     else:
         sizes = communicator.all_gather([result.ranks.size for result in results])
@@ -133,7 +133,7 @@ def rank_shard(
     return frames, Report(
         [result.outcome for result in results], history, counts, frames[0].iloc[:0], [sent for _, sent in of_ranks],
         permutation, [result.positions for result in results if result.positions is not None], part.seed_ids,
-        is_joined(options, given),
+        is_joined(options),
     )  # fmt: skip
 
 

@@ -37,9 +37,9 @@ from prplugin.frames.vertices import ids_in
 from prplugin.gpu import runtime
 from prplugin.methods.estimates import Estimate
 from prplugin.methods.registry import check_options, methods, options_of
-from prplugin.options import EdgeOptions, GivenByVertex, Options, check_certified, check_choice
+from prplugin.options import EdgeOptions, Options, check_choice
 from prplugin.progress import State, Watch, watching
-from prplugin.result.ranking import DistributedRanking, DistributedRankings, Ranking, not_converged
+from prplugin.result.ranking import DistributedRanking, DistributedRankings, Ranking
 from prplugin.streams.changes import refuse_window
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.compressed import Compressed
@@ -111,7 +111,7 @@ class DistributedGraph:
     def vertices(self) -> Any:
         """Return the ids in the order of the ranks: a Dask Series, or a frame if a vertex has several columns."""
         with watching(False) as watch:
-            frame = self.rank(Options(alpha=0.0), GivenByVertex(), watch).frame  # a single iteration
+            frame = self.rank(Options(alpha=0.0), watch).frame  # a single iteration
         return frame[self._names] if len(self._names) > 1 else frame[self._names[0]]
 
     def csr(self) -> Compressed:
@@ -141,18 +141,17 @@ class DistributedGraph:
         workers = counted(len(self._workers.addresses), "worker")
         return self.n, counted(self.m, "directed edge"), {"edges are on": f"{workers} of a Dask cluster"}
 
-    def rank(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
+    def rank(self, options: Options, watch: Watch) -> Ranking:
         """Compute one ranking, or one per seed, as `prplugin.Graph.rank` does; the ranks stay on the workers."""
         began = time.perf_counter()
         _check_method(options, self._memory_space)
-        check_certified(options, given)
         workers, shards = self._workers, self._shards
-        given = workers.scatter(parts_of.converted(given, self._names))
+        converted = workers.scatter(parts_of.converted(options, self._names))
         workers.check()
         topic = _watched(workers.client, watch, options)
         log = None if topic is None else partial(_log_iteration, topic)
         arguments = [
-            (shard, self._names, options, given, threads, log if rank == 0 else None)
+            (shard, self._names, converted, threads, log if rank == 0 else None)
             for rank, (shard, threads) in enumerate(zip(shards, workers.threads, strict=True))
         ]
         ranked = workers.start(rank_shard, self._memory_space, arguments)
@@ -162,10 +161,7 @@ class DistributedGraph:
         finally:
             if topic is not None:
                 workers.client.unsubscribe_topic(topic)
-        ranking = self._ranking(ranked, found, options, time.perf_counter() - began)
-        if not ranking.converged and options.tol > 0:
-            raise not_converged(ranking, options)
-        return ranking
+        return self._ranking(ranked, found, options, time.perf_counter() - began)
 
     def _ranking(self, ranked: list[Future], found: Report, options: Options, seconds: float) -> Ranking:
         """Return the ranking of a report, with the frames that are on the workers."""

@@ -31,7 +31,7 @@ from prplugin.frames.host_columns import in_utc
 from prplugin.frames.ids import HOST, Ids
 from prplugin.frames.kinds import ZONED
 from prplugin.frames.vertices import Vertices, format_ids, plain_ids
-from prplugin.options import GivenByVertex
+from prplugin.options import Options
 from prplugin.types.arrays import namespace, plain_array, to_host
 from prplugin.types.edges import Floats, Integers
 
@@ -300,14 +300,14 @@ def given_ids(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
     return columns
 
 
-def converted(given: GivenByVertex, names: list[Hashable]) -> GivenByVertex:
-    """Return arguments given by vertex as pandas objects; distributions as id columns and float64 values."""
-    found = {
+def converted(options: Options, names: list[Hashable]) -> Options:
+    """Return options with arguments by vertex as pandas objects; distributions as id columns and float64 values."""
+    found: dict[str, Any] = {
         what: value if isinstance(value, str) else _converted(value, what, names)
         for what in ("personalization", "seeds", "among", "exclude", "dangling", "nstart")
-        if (value := getattr(given, what)) is not None
+        if (value := getattr(options, what)) is not None
     }
-    return GivenByVertex(**found)
+    return replace(options, **found)
 
 
 def _converted(given: Any, what: str, names: list[Hashable]) -> Any:

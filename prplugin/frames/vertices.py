@@ -13,7 +13,7 @@ import numpy as np
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
 from prplugin.frames.columns import Column
 from prplugin.frames.kinds import ambiguous_refused, cast_to, casts_of
-from prplugin.options import GivenByVertex
+from prplugin.options import Options
 from prplugin.types.arrays import (
     MemorySpace,
     copied,
@@ -266,25 +266,25 @@ class Vertices:
             )
         return self.ids.numbers_of_array(given, what, InvalidOptionError)
 
-    def read_teleports(self, given: GivenByVertex) -> tuple[Integers, Floats] | None:
+    def read_teleports(self, options: Options) -> tuple[Integers, Floats] | None:
         """Return the positions and the positive values of the personalization, not normalized; None without one."""
-        if given.personalization is None:
+        if options.personalization is None:
             return None
-        rows, entries = self.read_entries(given.personalization, "personalization")
+        rows, entries = self.read_entries(options.personalization, "personalization")
         positive = namespace(entries).flatnonzero(entries)
         return rows[positive], entries[positive]
 
     def read_selection(
-        self, given: GivenByVertex, own: Integers | None, memory_space: MemorySpace
+        self, options: Options, own: Integers | None, memory_space: MemorySpace
     ) -> tuple[Integers | None, Integers | None]:
         """Return the positions of the vertices in `among`, and of those in `exclude`.
 
         `own`: Vertices that exclude="seeds" leaves out; None if each of several rankings has its own.
         """
-        among = None if given.among is None else self.read_positions(given.among, "among")
-        excluded = own if isinstance(given.exclude, str) else None
-        if given.exclude is not None and not isinstance(given.exclude, str):
-            excluded = self.read_positions(given.exclude, "exclude", may_be_empty=True)
+        among = None if options.among is None else self.read_positions(options.among, "among")
+        excluded = own if isinstance(options.exclude, str) else None
+        if options.exclude is not None and not isinstance(options.exclude, str):
+            excluded = self.read_positions(options.exclude, "exclude", may_be_empty=True)
         return to_memory(among, memory_space), to_memory(excluded, memory_space)
 
     def read_positions(self, given: object, what: str, *, may_be_empty: bool = False) -> Integers:

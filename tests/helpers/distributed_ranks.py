@@ -16,7 +16,7 @@ from prplugin.distributed.update import read_change, update
 from prplugin.frames import partitions
 from prplugin.frames.columns import resolve
 from prplugin.frames.times import Clock
-from prplugin.options import EdgeOptions, GivenByVertex, Options
+from prplugin.options import EdgeOptions, Options
 
 __all__ = ["KINDS", "assert_same_ranks", "edge_frames", "rank_distributed"]
 
@@ -38,9 +38,7 @@ def rank_distributed(edges, size, cuts=None, holders=None, *, vertices=None, thr
     holders = [index % size for index in range(len(frames))] if holders is None else holders
     several = columns.source_names if len(columns.source) > 1 else None
     more_vertices = None if vertices is None else partitions.given_ids(vertices, several, "vertices")
-    names = [field.name for field in fields(GivenByVertex) if field.name in options]
-    by_vertex = partitions.converted(GivenByVertex(**{name: options.pop(name) for name in names}), columns.vertex_names)
-    chosen = Options(**options)
+    chosen = partitions.converted(Options(**options), columns.vertex_names)
 
     def program(communicator):
         indices = [index for index, holder in enumerate(holders) if holder == communicator.rank] or [len(frames)]
@@ -51,7 +49,7 @@ def rank_distributed(edges, size, cuts=None, holders=None, *, vertices=None, thr
         for add, remove in changes:
             change = read_change(add, remove, schema, shard.clock)
             shard = update(communicator, shard, columns.vertex_names, change, directed=directed, duplicates=duplicates)
-        return rank_shard(communicator, shard, columns.vertex_names, chosen, by_vertex, threads)
+        return rank_shard(communicator, shard, columns.vertex_names, chosen, threads)
 
     parts = run_workers(size, program)
     report = parts[0][1]
