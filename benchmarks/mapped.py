@@ -31,8 +31,7 @@ from benchmarks.generate import rmat
 from benchmarks.measure import alternately
 from prplugin.cpu.group import add_degrees
 from prplugin.cpu.sorting import offsets_of
-from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.packed import PackedInEdges
+from prplugin.graph.adjacency import Adjacency, PackedInEdges
 from prplugin.graph.problem import Problem
 from prplugin.io.adjacency import numbered
 from prplugin.local import LocalGraph

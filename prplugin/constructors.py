@@ -372,14 +372,13 @@ class Constructors(Displayed):
         """
         how = EdgeOptions(source, destination, weight, directed, None, duplicates)
         if is_saved(path):
-            refuse_all_but((), SAVED, how)
             for name, given in {"format": format, "header": header, "ids": None if ids == "auto" else ids}.items():
                 if given is not None:
                     raise InvalidOptionError(f"{name}= applies to text only, not to {SAVED}: omit it.")
-            saved = cls.load(path)
-            return cls._of(saved._graph.packed()) if packed and isinstance(saved._graph, LocalGraph) else saved
-        with reading_to("host") if packed else nullcontext():
-            graph = _read_file(path, how, lasting=True, format=format, header=header, ids=ids, packed=packed)
+            graph = _load(path, how, lasting=True)
+        else:
+            with reading_to("host") if packed else nullcontext():
+                graph = _read_file(path, how, lasting=True, format=format, header=header, ids=ids, packed=packed)
         return cls._of(graph.packed() if packed else graph)
 
     @classmethod

@@ -81,16 +81,13 @@ class InvalidOptionError(PageRankError, ValueError):
 class ColumnNotFoundError(PageRankError, KeyError):
     """The frame lacks a named column, or has no known pair of endpoint columns."""
 
-    def __str__(self) -> str:
-        # KeyError would return the repr of the message, in quotes.
-        return str(self.args[0])
+    __str__ = Exception.__str__  # KeyError returns the repr of the message, in quotes
 
 
 class VertexNotFoundError(PageRankError, KeyError):
     """A ranking does not have the rank of a vertex, or `Rankings` a seed."""
 
-    def __str__(self) -> str:
-        return str(self.args[0])
+    __str__ = Exception.__str__
 
 
 class MethodUnavailableError(PageRankError):

@@ -8,13 +8,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from prplugin.cpu import library, sorting
+from prplugin.cpu import library, packing, sorting
 from prplugin.cpu.sorting import factorize_sorted, offsets_of, stable_order
 from prplugin.cpu.sums import GroupSums
 from prplugin.machine import this_machine
 from prplugin.types.arrays import MemorySpace, namespace, synchronize, to_host, to_memory
 from prplugin.types.compressed import Compressed
-from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers, index_dtype, offset_dtype
+from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers, PackedRows, index_dtype, offset_dtype
 
 SAMPLED_FROM = 1 << 25
 """Number of edges from which `Adjacency.spread` is sampled; on smaller graphs this takes longer than it may save."""
@@ -237,6 +237,25 @@ def rows_of(offsets: Integers, m: int) -> Integers:
 def endpoints_by_target(offsets: Integers, sources: Integers) -> tuple[Integers, Integers]:
     """Return sources and targets of the edges of a CSC, in the order of its entries."""
     return sources, rows_of(offsets, sources.size)
+
+
+class PackedInEdges(GroupedEdges):
+    """Unweighted edges by target that are packed; `in_edges` are unpacked on first access, in 4 bytes per edge.
+
+    `out_degree`: Array of n counts.
+    """
+
+    def __init__(self, packed: PackedRows, out_degree: Integers, m: int) -> None:
+        nothing: Any = None, out_degree[:0], None
+        super().__init__(nothing, out_degree, lambda: endpoints_by_target(*self.in_edges[:2]))
+        self.packed_rows, self.m = packed, m
+        del self.in_edges
+
+    @cached_property
+    def in_edges(self) -> Any:  # type: ignore[override]  # an attribute of other edges
+        """Offsets and sources of the CSC layout, and no weights."""
+        assert self.packed_rows is not None
+        return *packing.unpack(self.packed_rows, self.n, self.m, this_machine().threads_for(self.m)), None
 
 
 def sectors_per_edge(sources: Integers) -> float:

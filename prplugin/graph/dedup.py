@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -43,19 +44,8 @@ def drop_duplicates(edges: Edges, duplicates: Duplicates, *, directed: bool) -> 
 
 def with_reverse_edges(edges: Edges) -> Edges:
     """Append the reverse of each edge that is not a self-loop."""
-    xp = namespace(edges.source)
-    not_loops = xp.flatnonzero(edges.source != edges.destination)
-    weights, times = (
-        None if values is None else xp.concatenate([values, values[not_loops]])
-        for values in (edges.weights, edges.times)
-    )
-    return replace(
-        edges,
-        source=xp.concatenate([edges.source, edges.destination[not_loops]]),
-        destination=xp.concatenate([edges.destination, edges.source[not_loops]]),
-        weights=weights,
-        times=times,
-    )
+    not_loops = namespace(edges.source).flatnonzero(edges.source != edges.destination)
+    return concatenated(edges, reversed_edges(edges.take(not_loops)))
 
 
 def pair_keys(edges: Edges, n: int) -> Integers:
@@ -76,15 +66,13 @@ def reversed_edges(edges: Edges) -> Edges:
 
 
 def concatenated(first: Edges, second: Edges) -> Edges:
-    """Concatenate edges, with weights if both have weights."""
-    xp = namespace(first.source)
-    source = xp.concatenate([first.source, second.source])
-    destination = xp.concatenate([first.destination, second.destination])
-    weights = None
-    if first.weights is not None and second.weights is not None:
-        weights = xp.concatenate([first.weights, second.weights])
-    extent = joint_extent(first.extent, second.extent)
-    return replace(first, source=source, destination=destination, weights=weights, extent=extent)
+    """Concatenate edges, with weights and times if both have them."""
+    joined: dict[str, Any] = {
+        name: None if (one := getattr(first, name)) is None or (other := getattr(second, name)) is None
+        else namespace(one).concatenate([one, other])
+        for name in ("source", "destination", "weights", "times")
+    }  # fmt: skip
+    return replace(first, **joined, extent=joint_extent(first.extent, second.extent))
 
 
 def joint_extent(*extents: tuple[float, float]) -> tuple[float, float]:

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu import packing
-from prplugin.graph.adjacency import Adjacency, endpoints_by_target
-from prplugin.graph.packed import PackedInEdges
+from prplugin.graph.adjacency import Adjacency, PackedInEdges, endpoints_by_target
 from prplugin.machine import this_machine
 from prplugin.types.arrays import to_host
 from prplugin.types.compressed import Compressed

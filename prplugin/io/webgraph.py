@@ -25,8 +25,7 @@ from prplugin.cpu.group import add_degrees
 from prplugin.cpu.sorting import offsets_of
 from prplugin.errors import InvalidEdgesError, InvalidOptionError
 from prplugin.frames.vertices import Vertices
-from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.packed import PackedInEdges
+from prplugin.graph.adjacency import Adjacency, PackedInEdges
 from prplugin.io.adjacency import AdjacencyFile, arc_columns, numbered, read_rows, require_kernels
 from prplugin.io.blocks import check_memory
 from prplugin.io.formats import COMPRESSIONS, WEBGRAPH_SUFFIXES, Properties, errors_named, part_files

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from functools import cached_property
 from numbers import Real
 from typing import Any
@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 
 from prplugin.errors import VertexNotFoundError, counted
-from prplugin.gpu import runtime
-from prplugin.types.arrays import gpu_of, memory_space_of, to_host
 
 INTEGER_TYPE = re.compile(r"u?int(8|16|32|64)(\[pyarrow\])?", re.IGNORECASE)
 """Names of the integer types of all libraries."""
@@ -23,7 +21,6 @@ class Lookups:
     """Lookups of a ranking, in its `frame`, which is converted at the first one."""
 
     frame: Any
-    ranks: Any
 
     @cached_property
     def _by_vertex(self) -> ByVertex | BySeed:
@@ -56,20 +53,6 @@ class Lookups:
             {vertex: rank}, or {seed: {vertex: rank}}. Ids are Python objects, tuples if a vertex has several columns.
         """
         return self._by_vertex.to_dict()
-
-
-class SeedLookups(Lookups):
-    """Lookups of many rankings, by seed."""
-
-    rows: Any
-    _seeds: Callable[[int], list[Any]]
-
-    @cached_property
-    def _by_vertex(self) -> BySeed:
-        count, n = self.ranks.shape
-        counts = np.full(count, n) if self.rows is None else to_host((self.rows >= 0).sum(axis=1))
-        with runtime.device_allocation(memory_space_of(self.ranks), gpu_of(self.ranks)):
-            return BySeed(self.frame, self._seeds(count), counts)
 
 
 class ByVertex:

@@ -16,7 +16,7 @@ from prplugin.calls import explain_unknown_arguments
 from prplugin.errors import InvalidOptionError, MissingLibraryError, NotConvergedError, counted
 from prplugin.gpu import runtime
 from prplugin.options import Options, validate_int
-from prplugin.result.by_vertex import BySeed, Lookups, SeedLookups, name_of
+from prplugin.result.by_vertex import BySeed, Lookups, name_of
 from prplugin.result.explain import explain, of_order, of_passes
 from prplugin.result.selection import select_ranks
 from prplugin.tables import Display, Displayed, upward
@@ -294,7 +294,7 @@ class DistributedRanking(Ranking):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Rankings(SeedLookups, Ranking):
+class Rankings(Ranking):
     """Rankings of a graph for k seeds, each with its own personalization.
 
     `ranks` is a matrix with one row per seed: k x n, or with ``top=t`` k x t, the highest ranks in descending order.
@@ -315,6 +315,13 @@ class Rankings(SeedLookups, Ranking):
     each_error_bound: NDArray[np.float64] = field(kw_only=True)
     rows: Integers | None = field(kw_only=True, default=None)
     _seeds: Callable[[int], list[Any]] = field(kw_only=True)
+
+    @cached_property
+    def _by_vertex(self) -> BySeed:
+        count, n = self.ranks.shape
+        counts = np.full(count, n) if self.rows is None else to_host((self.rows >= 0).sum(axis=1))
+        with _allocating(self.ranks):
+            return BySeed(self.frame, self._seeds(count), counts)
 
     @cached_property
     def frame(self) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import fields
 from functools import partial
 
 import numpy as np
@@ -12,7 +13,7 @@ from shown_text import error_message
 
 import prplugin
 from prplugin.methods.registry import all_options
-from prplugin.options import GRAPH_ARGUMENTS, RANK_ARGUMENTS
+from prplugin.options import GRAPH_ARGUMENTS, RANK_ARGUMENTS, EdgeOptions, Options
 from prplugin.suggestions import MEANT
 
 EDGES = pd.DataFrame({"src": [1, 2, 3], "dst": [2, 1, 1], "w": [1.0, 2.0, 3.0]})
@@ -283,3 +284,10 @@ def test_argument_lists_match_the_signatures():
     assert names(prplugin.Graph.__init__) == set(GRAPH_ARGUMENTS)
     assert names(prplugin.Graph.rank) == {*RANK_ARGUMENTS}
     assert names(prplugin.pagerank) == {*GRAPH_ARGUMENTS, *RANK_ARGUMENTS}
+
+
+def test_records_have_the_defaults_of_the_signature():
+    declared = inspect.signature(prplugin.pagerank).parameters
+    for field in (*fields(EdgeOptions), *fields(Options)):
+        if field.name != "method_options":
+            assert declared[field.name].default == field.default, field.name

@@ -55,14 +55,15 @@ def test_acceleration_saves_iterations_and_bound_holds(method, directed, alpha):
     assert again.ranks.tobytes() == ranking.ranks.tobytes()
 
 
-def test_mixing_begins_again_when_a_slow_mode_is_left():
+@pytest.mark.parametrize("method", HOST_METHODS)
+def test_mixing_begins_again_when_a_slow_mode_is_left(method):
     """A random graph whose fast modes end the mixing, and a vertex that links to itself alone."""
     random, n, m = np.random.default_rng(0), 2000, 10_000
     edges = pd.DataFrame({"src": random.integers(1, n, m), "dst": random.integers(0, n, m)})
     edges.loc[m] = 0, 0
     graph = prplugin.Graph(edges)
     for tol, fast in ((1e-6, 30), (1e-10, 50)):
-        ranking = graph.rank(method="native", tol=tol)
+        ranking = graph.rank(method=method, tol=tol)
         assert ranking.error_bound <= tol
         assert ranking.iterations <= fast < plain_iterations(graph, 0.85, tol)
 

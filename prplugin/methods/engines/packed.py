@@ -15,8 +15,7 @@ from prplugin.cpu.sorting import offsets_of
 from prplugin.cpu.threads import Piece
 from prplugin.errors import InvalidOptionError
 from prplugin.graph import adjacency
-from prplugin.graph.adjacency import SAMPLE_EDGES, SAMPLES, Adjacency, group_sizes, sectors_per_edge
-from prplugin.graph.packed import PackedInEdges
+from prplugin.graph.adjacency import SAMPLE_EDGES, SAMPLES, Adjacency, PackedInEdges, group_sizes, sectors_per_edge
 from prplugin.machine import this_machine
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats, Integers, PackedRows, bits_of

@@ -31,7 +31,7 @@ MIN_STEPS_LEFT = 4
 """Minimum number of plain steps left for a mix to be faster than these steps."""
 
 MIN_GAIN = 0.15
-"""Minimum gain of a mix, in plain steps. Mixing ends after two consecutive mixes that gain less."""
+"""Minimum gain of a mix, in plain steps. Mixing pauses after two consecutive mixes that gain less."""
 
 RIDGE = 1e-12
 """Relative ridge: this times the trace is added to the diagonal, since residuals may be nearly dependent."""
@@ -43,6 +43,9 @@ class AndersonMixing(Strategy):
     The history holds the differences of consecutive iterates, called moves: the residual y - x of each plain step, and
     the jump z - y of each mix from y to z.
 
+    Mixing that has paused begins again once the changes shrink by less than the square root of the factor at the pause:
+    slow modes, which it removes, set the pace when the fast ones have gone. Native kernels do the same.
+
     `until`: Number of passes from which on it proposes nothing.
     """
 
@@ -50,9 +53,10 @@ class AndersonMixing(Strategy):
         self._depth, self._until = depth_for(alpha, seeds), until
         self._rows: Any = None
         self._recording = False  # whether the last step wrote its residual to the free row
-        self._enabled: Any = np.True_
         self._ended = False
         self._gained_little: Any = np.False_
+        self._paused: Any = np.False_
+        self._resuming: Any = 1.0  # ratio of two changes above which mixing begins again
         self.forget()
 
     def forget(self) -> None:
@@ -63,7 +67,8 @@ class AndersonMixing(Strategy):
         self._since = 0
 
     def moves(self, step: Step) -> Any:
-        if self._ended:
+        self._recording = False
+        if self._ended or self._paused.all():
             return None
         if self._rows is None:
             self._rows = step.history(self._depth.rows)
@@ -73,13 +78,15 @@ class AndersonMixing(Strategy):
     def propose(self, step: Step, now: Now) -> Proposal | None:
         if now.passes >= self._until:
             self._ended = True
+        if self._paused.any():
+            self._paused = self._paused & (now.change <= now.before * self._resuming)
         if self._ended or not self._recording:
             return None
         self._history.append(self._free())
         self._since += 1
         if self._since < self._depth.period:
             return None
-        pays_now = self._enabled & np.asarray(steps_left(now.live, now.before, now.change, now.goal) >= MIN_STEPS_LEFT)
+        pays_now = ~self._paused & np.asarray(steps_left(now.live, now.before, now.change, now.goal) >= MIN_STEPS_LEFT)
         if not pays_now.any():
             self._gained_little = pays_now
             self.forget()
@@ -89,9 +96,11 @@ class AndersonMixing(Strategy):
         products = step.products(rows, steps)
         row_weights = np.zeros((*products.shape[:-2], len(rows)))
         row_weights[..., steps] = mixing_weights(products)
-        gained_little = pays_now & _gains_little(products, row_weights[..., steps])
-        self._enabled, self._gained_little = self._enabled & ~(gained_little & self._gained_little), gained_little
-        self._ended = not self._enabled.any()
+        little, rate = _gains_little(products, row_weights[..., steps])
+        gained_little = pays_now & little
+        pausing = gained_little & self._gained_little
+        self._paused, self._gained_little = self._paused | pausing, gained_little & ~pausing
+        self._resuming = np.where(pausing, np.sqrt(rate), self._resuming)
         # sum_j a_j y_j = y_last - sum_k (sum_(j<k) a_j) d_k with the moves d_k: small corrections, no cancellation.
         step_weights = row_weights[..., self._history]
         weights = np.zeros_like(row_weights)
@@ -101,7 +110,7 @@ class AndersonMixing(Strategy):
         # `mix` reads an entry of all moves before it writes that of the jump: the jump may overwrite the oldest move.
         self._jump = self._free() if len(self._history) < self._depth.rows else self._history[0]
         step.mix(rows, weights, self._rows[self._jump])
-        if self._depth.cycles == 1:
+        if self._depth.cycles == 1 or self._paused.all():
             self.forget()
             return Proposal(moved=mixed)
         self._history = [
@@ -115,12 +124,16 @@ class AndersonMixing(Strategy):
         return next(row for row in range(self._depth.rows) if row not in self._history)
 
 
-def _gains_little(products: Floats, weights: Floats) -> Any:
-    """Return whether ||sum_j a_j f_j|| exceeds ||f|| after `MIN_GAIN` more plain steps at the rate of the last one."""
+def _gains_little(products: Floats, weights: Floats) -> tuple[Any, Any]:
+    """Return whether ||sum_j a_j f_j|| exceeds ||f|| after `MIN_GAIN` more plain steps at the rate of the last one.
+
+    Also return that rate, the ratio of the last two residuals.
+    """
     mixed_norm = ((products * weights[..., None, :]).sum(axis=-1) * weights).sum(axis=-1)
-    last, before = products[..., -1, -1], products[..., -2, -2]
+    last, before = products[..., -1, -1], products[..., -2, -2]  # squared
     with np.errstate(all="ignore"):
-        return (last < before) & (mixed_norm > last * (last / before) ** MIN_GAIN)
+        rate = np.sqrt(last / before)
+        return (rate < 1) & (mixed_norm > last * rate ** (2 * MIN_GAIN)), rate
 
 
 def steps_left(live: Array, before: Array, change: Array, goal: float) -> Any:
