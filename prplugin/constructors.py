@@ -19,7 +19,7 @@ from prplugin.frames.device_files import reading_to
 from prplugin.frames.lists import FRAMES
 from prplugin.local import LocalGraph
 from prplugin.methods.registry import methods
-from prplugin.options import Duplicates, EdgeOptions, refuse_all_but
+from prplugin.options import Duplicates, EdgeOptions, refuse, refuse_all_but
 from prplugin.tables import Display, Displayed
 from prplugin.types.arrays import is_a
 
@@ -372,9 +372,8 @@ class Constructors(Displayed):
         """
         how = EdgeOptions(source, destination, weight, directed, None, duplicates)
         if is_saved(path):
-            for name, given in {"format": format, "header": header, "ids": None if ids == "auto" else ids}.items():
-                if given is not None:
-                    raise InvalidOptionError(f"{name}= applies to text only, not to {SAVED}: omit it.")
+            given = {"format": format, "header": header, "ids": None if ids == "auto" else ids}
+            refuse(given, f"applies to text only, not to {SAVED}")
             graph = _load(path, how, lasting=True)
         else:
             with reading_to("host") if packed else nullcontext():

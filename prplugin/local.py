@@ -59,9 +59,6 @@ from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.records import Considered, History
 
-STAGES = "frame read, ids factorized", "method chosen, edges arranged", "iterations"
-"""Names of the stages of a ranking, in order."""
-
 
 class LocalGraph:
     """Graph of one process: adjacency and vertex ids.
@@ -320,7 +317,7 @@ class LocalGraph:
                 ranks = to_memory(options.requested(ranks), adjacency.memory_space)
             if self._lasting or not outcome.converged:  # otherwise nobody sees the history
                 why = self._considered(method, options, machine)
-                record = self._history(options, why, self._stages(watch), watch.bounds)
+                record = self._history(options, why, watch.stages(self._reading), watch.bounds)
         return Ranking(
             ranks, bool(outcome.converged), int(outcome.iterations), float(outcome.error_bound), name,
             time.perf_counter() - began, self._vertices.write, options.top, outcome.order, record, selected,
@@ -360,7 +357,7 @@ class LocalGraph:
                 found.ranks, bool(found.converged.all()), int(found.iterations.max()), float(found.bounds.max()), name,
                 time.perf_counter() - began, partial(self._vertices.write, labels=many.labels), options.top,
                 each_converged=found.converged, each_iterations=found.iterations, each_error_bound=found.bounds,
-                rows=found.rows, _history=self._history(options, considered, self._stages(watch), []),
+                rows=found.rows, _history=self._history(options, considered, watch.stages(self._reading), []),
                 _ids=self._vertices.plain_ids, _seeds=partial(seed_ids, self._vertices, many.labels),
             )  # fmt: skip
 
@@ -419,11 +416,6 @@ class LocalGraph:
         if key not in self._reasons:
             self._reasons[key] = reasons(*request, {})
         return self._reasons[key]
-
-    def _stages(self, watch: Watch) -> tuple[tuple[str, float], ...]:
-        """Return the seconds of each stage of a ranking that has just ended."""
-        prepared = watch.begun.get("iterations", now := time.perf_counter())
-        return tuple(zip(STAGES, (self._reading, prepared - watch.begun["edges"], now - prepared), strict=True))
 
     def _history(
         self, options: Options, considered: tuple[Considered, ...], stages: tuple[tuple[str, float], ...],

@@ -10,12 +10,12 @@ FAN_IN = 32
 
 
 @lru_cache(1024)
-def rounding_depth(terms: int, fan_in: int = FAN_IN) -> int:
-    """Return the most additions that a term goes through when `terms` terms are added in groups of `fan_in`."""
+def rounding_depth(terms: int) -> int:
+    """Return the most additions that a term goes through when `terms` terms are added in groups of `FAN_IN`."""
     additions = 0
-    while terms > fan_in:
-        additions += fan_in - 1
-        terms = -(-terms // fan_in)
+    while terms > FAN_IN:
+        additions += FAN_IN - 1
+        terms = -(-terms // FAN_IN)
     return additions + max(terms - 1, 0)
 
 

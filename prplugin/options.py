@@ -68,6 +68,13 @@ def refuse_all_but(allowed: tuple[str, ...], what: str, how: EdgeOptions) -> Non
             raise InvalidOptionError(f"{argument.name}= applies to frames only, not to {what}: omit it.")
 
 
+def refuse(arguments: Mapping[str, object], why: str) -> None:
+    """Raise for the first argument that is not None."""
+    for name, given in arguments.items():
+        if given is not None:
+            raise InvalidOptionError(f"{name}= {why}: omit it.")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """The options of a ranking, those given by vertex as the user passed them; raises InvalidOptionError."""

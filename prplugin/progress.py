@@ -15,6 +15,9 @@ from prplugin.errors import InvalidOptionError
 if TYPE_CHECKING:
     from prplugin.options import Options
 
+STAGES = "frame read, ids factorized", "method chosen, edges arranged", "iterations"
+"""Names of the stages of a ranking, in order, in `Ranking.explain`."""
+
 QUIET_SECONDS = 2.0
 """Delay in seconds before the bar is shown."""
 
@@ -69,6 +72,11 @@ class Watch:
         self.begun[stage] = time.perf_counter()
         if self.report is not None:
             self.report(State(stage, 0, None, math.inf, time.perf_counter() - self._began))
+
+    def stages(self, reading: float) -> tuple[tuple[str, float], ...]:
+        """Return name and seconds of each stage of a ranking that has just ended; `reading`: those of its graph."""
+        prepared = self.begun.get("iterations", now := time.perf_counter())
+        return tuple(zip(STAGES, (reading, prepared - self.begun["edges"], now - prepared), strict=True))
 
     def iterations(self, options: Options, budget: int) -> Callable[[int, float, Sequence[float]], None]:
         """Return the function that the loop calls after each step; without a tolerance it uses the whole budget."""

@@ -6,10 +6,10 @@ from collections.abc import Hashable
 from numbers import Real
 
 from prplugin.calls import explain_unknown_arguments
-from prplugin.errors import InvalidOptionError
 from prplugin.folders import is_saved
 from prplugin.frames import sizes_of
 from prplugin.methods.estimates import Estimate, Ids, estimate_counts
+from prplugin.options import refuse
 from prplugin.types.arrays import MemorySpace
 
 
@@ -70,22 +70,16 @@ def estimate(
     >>> prplugin.estimate(pd.DataFrame({"src": [1, 2, 3], "dst": [2, 1, 1]}), vertices=3).chosen.method
     'numpy'
     """
+    columns = {"source": source, "destination": destination, "weight": weight}
     if isinstance(edges, Real):
-        columns = {"source": source, "destination": destination, "weight": weight}
-        for name, given in columns.items():
-            if given is not None:
-                raise InvalidOptionError(f"{name}= names a column of a frame, but edges is a number of rows: omit it.")
+        refuse(columns, "names a column of a frame, but edges is a number of rows")
         return estimate_counts(edges, vertices, bool(weighted), ids or "int64", id_bytes, place or "host")
     if is_saved(edges):
-        describing = {"source": source, "destination": destination, "weight": weight, "vertices": vertices}
-        for name, described in describing.items():
-            if described is not None:
-                raise InvalidOptionError(f"{name}= does not apply to a saved graph: omit it.")
+        refuse(columns | {"vertices": vertices}, "does not apply to a saved graph")
         from prplugin.saving import load  # lazy import: few calls need it
 
         return load(edges).estimate()
-    for name, given in {"weighted": weighted, "ids": ids, "place": place}.items():
-        if given is not None:
-            raise InvalidOptionError(f"{name}= applies only if edges is a number of rows; here it is a frame: omit it.")
+    of_counts = {"weighted": weighted, "ids": ids, "place": place}
+    refuse(of_counts, "applies only if edges is a number of rows; here it is a frame")
     rows, id_type, memory_space = sizes_of(edges, source, destination, weight)
     return estimate_counts(rows, vertices, weight is not None, id_type, id_bytes, memory_space)

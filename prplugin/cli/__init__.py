@@ -74,8 +74,8 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: 
         if by_vertex["exclude"]:
             raise click.UsageError("--exclude lists vertices and --exclude-seeds names the seeds: pass one of the two.")
         by_vertex["exclude"] = "seeds"
-    options = {name: given.pop(name) for name in ("alpha", "tol", "max_iter", "stop", "dtype", "method", "certified")}
-    options["scale"] = 1 if given.pop("scale") == "1" else "n"
+    options = {name: given.pop(name) for name in RANK_ARGUMENTS if name in given}
+    options["scale"] = 1 if options["scale"] == "1" else "n"
     arguments = method_options(given.pop("method_option_pairs"))
     options["top"] = top or (SHOWN if output is None or options["certified"] else None)
     with _usage_errors():
