@@ -72,17 +72,18 @@ def rank_shard(
 
     There is one frame per ranking, or a single one if the result is joined: see `is_joined`.
 
-    `names` are the vertex columns of the result. `given` holds pandas objects; of `personalization`, `dangling` and
-    `nstart`, the id columns and the values. `report`, if given, is called with the state after each error bound.
+    `names` are the vertex columns of the result. `given` holds pandas objects. `report`, if given, is called with the
+    state after each error bound.
     """
     stages, sent, waited = Stages(), communicator.bytes_sent, communicator.wait_seconds
     watch = Watch(report)
     vertices = GraphVertices.of(communicator, shard, names)
-    personalization = vertices.entries(given.personalization, "personalization")
+    personalization, dangling, nstart = (
+        None if (value := getattr(given, what)) is None else vertices.read_entries(value, what)
+        for what in ("personalization", "dangling", "nstart")
+    )
     seeds, labels = _teleports(vertices, given.seeds, personalization)
-    dangling = vertices.entries(given.dangling, "dangling")
     w = to_memory(vertices.distribution(dangling, "dangling"), shard.adjacency.memory_space)
-    nstart = vertices.entries(given.nstart, "nstart")
     start = to_memory(vertices.distribution(nstart, "nstart"), shard.adjacency.memory_space)
     among, excluded = vertices.read_selection(given, None, "host")
     stages.done("vectors")
@@ -181,10 +182,6 @@ class GraphVertices(Vertices):
         owned, vector = (rows >= self.own.start) & (rows < self.own.stop), np.zeros(len(self.own))
         vector[rows[owned] - self.own.start] = values[owned]
         return vector
-
-    def entries(self, given: tuple[list[Any], Floats] | None, what: str) -> tuple[Integers, Floats] | None:
-        """Return the positions and the values of a distribution, given as id columns and values."""
-        return None if given is None else (self.known_positions(given[0], what), given[1])
 
     def distribution(self, entries: tuple[Integers, Floats] | None, what: str) -> Floats | None:
         """Return the values of the vertices that this rank owns, divided by the sum over all ranks."""

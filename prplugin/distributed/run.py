@@ -147,7 +147,7 @@ class DistributedGraph:
         _check_method(options, self._memory_space)
         check_certified(options, given)
         workers, shards = self._workers, self._shards
-        given = workers.scatter(parts_of.converted(given, self._names))
+        given = workers.scatter(parts_of.converted(given))
         workers.check()
         topic = _watched(workers.client, watch, options)
         log = None if topic is None else partial(_log_iteration, topic)

@@ -7,7 +7,7 @@ other kinds than integer are arrays in host memory, also of partitions of cuDF. 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -30,7 +30,7 @@ from prplugin.frames.columns import (
 from prplugin.frames.host_columns import in_utc
 from prplugin.frames.ids import HOST, Ids
 from prplugin.frames.kinds import ZONED
-from prplugin.frames.vertices import Vertices, format_ids, plain_ids
+from prplugin.frames.vertices import format_ids, plain_ids
 from prplugin.options import GivenByVertex
 from prplugin.types.arrays import namespace, plain_array, to_host
 from prplugin.types.edges import Floats, Integers
@@ -300,17 +300,13 @@ def given_ids(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
     return columns
 
 
-def converted(given: GivenByVertex, names: list[Hashable]) -> GivenByVertex:
-    """Return arguments given by vertex as pandas objects; distributions as id columns and float64 values."""
-    found = {
-        what: value if isinstance(value, str) else _converted(value, what, names)
-        for what in ("personalization", "seeds", "among", "exclude", "dangling", "nstart")
-        if (value := getattr(given, what)) is not None
-    }
-    return GivenByVertex(**found)
+def converted(given: GivenByVertex) -> GivenByVertex:
+    """Return arguments given by vertex as pandas objects."""
+    values = {each.name: getattr(given, each.name) for each in fields(given)}
+    return replace(given, **{what: _converted(value, what) for what, value in values.items() if value is not None})
 
 
-def _converted(given: Any, what: str, names: list[Hashable]) -> Any:
+def _converted(given: Any, what: str) -> Any:
     given = HOST.convert(plain_array(computed(given), what), what)
     if what in ("among", "exclude"):
         return given
@@ -323,7 +319,7 @@ def _converted(given: Any, what: str, names: list[Hashable]) -> Any:
             f"{what} is an array, and the vertices of this graph are on several workers: pass a Series indexed by "
             "vertex."
         )
-    return given if what == "seeds" else Vertices(names, [], []).ids_and_numbers(given, what)
+    return given
 
 
 def frame_of(futures: list[Any], rows: list[int], like: Any) -> Any:

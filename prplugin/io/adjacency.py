@@ -17,7 +17,7 @@ from prplugin.cpu import library
 from prplugin.cpu.numbers import Numbers, Text
 from prplugin.cpu.sorting import offsets_of, rows_of
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, MethodUnavailableError
-from prplugin.frames.columns import Columns
+from prplugin.frames.columns import Columns, resolve
 from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import Adjacency, endpoints_by_target, group_sizes, sum_out_weight
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
@@ -26,7 +26,6 @@ from prplugin.io.formats import errors_named
 from prplugin.io.selection import EdgeFile, Selection
 from prplugin.machine import this_machine
 from prplugin.options import Duplicates
-from prplugin.types.arrays import to_host
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, index_dtype
 
@@ -73,15 +72,12 @@ class AdjacencyFile:
         """Return the arcs as a frame of ids."""
         import pandas as pd
 
-        edges, ids = self.adjacency.edges, to_host(np.asarray(self.vertices.write_ids()))
-        frame = {"source": ids[edges.source], "destination": ids[edges.destination]}
-        if edges.weights is not None:
-            frame["weight"] = edges.weights
-        by_name = {name: position for position, name in enumerate(frame)}
-        columns = Columns(
-            [0], [1], by_name.get("weight"), ["source"], ["destination"], "weight" if "weight" in by_name else None
-        )
-        return EdgeFile(pd.DataFrame(frame), columns, None)
+        edges, ids = self.adjacency.edges, np.asarray(self.vertices.write_ids())
+        frame = pd.DataFrame({"source": ids[edges.source], "destination": ids[edges.destination]})
+        weight = None if edges.weights is None else "weight"
+        if weight is not None:
+            frame[weight] = edges.weights
+        return EdgeFile(frame, resolve(list(frame), "source", "destination", weight))
 
 
 def arc_columns(selection: Selection, *, weighted: bool) -> Columns:
@@ -203,13 +199,12 @@ def read_gap(selection: Selection, compression: str | None) -> AdjacencyFile:
             )
         check_memory(list_bytes + 8 * m, f"{name} announces {m:,} arcs")
         columns = arc_columns(selection, weighted=weighted)
-        offsets = _array(file, n + 1, "<i8")
-        check_offsets(selection, offsets, m)
+        offsets = _offsets(selection, file, n, m)
         # Weights are read by source, in the order of the file, so that rounding does not depend on which list is used.
         if directed and not weighted and columns.source == [0]:
             file.seek(entry_bytes * m, 1)
             out_degrees = np.diff(offsets)
-            rows = _rows(selection, file, n, m, weighted=False)
+            rows = _rows(selection, file, _offsets(selection, file, n, m), m, weighted=False)
             if (wrong := np.flatnonzero(group_sizes(rows.indices, n) != out_degrees)).size:
                 raise InvalidEdgesError(
                     f"{name}: its lists of out-edges and of in-edges differ in the out-degree of vertex "
@@ -217,29 +212,21 @@ def read_gap(selection: Selection, compression: str | None) -> AdjacencyFile:
                 )
             adjacency = of_in_edges(rows, out_degrees.astype(np.float64))
             return AdjacencyFile(adjacency, numbered(n), columns)
-        return read_rows(selection, _rows(selection, file, n, m, weighted=weighted, offsets=offsets))
+        return read_rows(selection, _rows(selection, file, offsets, m, weighted=weighted))
 
 
-def _rows(
-    selection: Selection, file: IO[bytes], n: int, m: int, *, weighted: bool, offsets: Integers | None = None
-) -> Compressed:
-    """Read and check a list, after its offsets if these are given."""
-    if offsets is None:
-        offsets = _array(file, n + 1, "<i8")
-        check_offsets(selection, offsets, m)
-    entries = _array(file, 2 * m if weighted else m, "<i4")
+def _offsets(selection: Selection, file: IO[bytes], n: int, m: int) -> Integers:
+    offsets = np.fromfile(file, "<i8", n + 1)  # a map of the file would not be aligned
+    check_offsets(selection, offsets, m)
+    return offsets
+
+
+def _rows(selection: Selection, file: IO[bytes], offsets: Integers, m: int, *, weighted: bool) -> Compressed:
+    """Read and check a list after its offsets; `read_rows` checks its weights."""
+    entries = np.fromfile(file, "<i4", 2 * m if weighted else m)
     indices = np.ascontiguousarray(entries[::2]) if weighted else entries
-    check_indices(selection, indices, n)
-    weights = entries[1::2].astype(np.float64) if weighted else None
-    if weights is not None:
-        check_weights(selection, weights)
-    return Compressed(offsets, indices, weights)
-
-
-def _array(file: IO[bytes], count: int, dtype: str) -> Integers:
-    """Read an array. A map of the file would not do: nothing in it is aligned."""
-    found = np.fromfile(file, dtype, count)
-    return found.astype(found.dtype.newbyteorder("="), copy=False)
+    check_indices(selection, indices, offsets.size - 1)
+    return Compressed(offsets, indices, entries[1::2].astype(np.float64) if weighted else None)
 
 
 # --- text -------------------------------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ def rank_distributed(edges, size, cuts=None, holders=None, *, vertices=None, thr
     several = columns.source_names if len(columns.source) > 1 else None
     more_vertices = None if vertices is None else partitions.given_ids(vertices, several, "vertices")
     names = [field.name for field in fields(GivenByVertex) if field.name in options]
-    by_vertex = partitions.converted(GivenByVertex(**{name: options.pop(name) for name in names}), columns.vertex_names)
+    by_vertex = partitions.converted(GivenByVertex(**{name: options.pop(name) for name in names}))
     chosen = Options(**options)
 
     def program(communicator):
