@@ -136,7 +136,7 @@ def keys_by_appearance(
     received = communicator.all_to_all([(take(arrays, r), places[r], occurrences[r]) for r in rows])
     pieces, places_received, counts = zip(*received, strict=True)
     kinds, names = [like.kind for like in shared], ["vertices"] * len(shared)
-    numbers, _, found_ids = HOST.factorize(concat_columns(list(pieces), shared), kinds, names)
+    numbers, _, found_ids = HOST.factorize(concat_columns(pieces), kinds, names)
     first = np.full(len(found_ids[0]), np.iinfo(np.int64).max)
     np.minimum.at(first, numbers, np.concatenate(places_received))
     # Load of a vertex: 1 + degree. The 1 is added here, once per vertex, since several ranks may have sent the id.
@@ -149,7 +149,7 @@ def keys_by_appearance(
     runs = runs_of(keys, splitters)
     received = communicator.all_to_all([(take(found_ids, by_place[run]), keys[run]) for run in runs])
     pieces, keys_owned = zip(*received, strict=True)
-    owned = take(concat_columns(list(pieces), shared), np.argsort(np.concatenate(keys_owned)))
+    owned = take(concat_columns(pieces), np.argsort(np.concatenate(keys_owned)))
 
     # 3. Return the keys to the ranks that sent the ids.
     found = np.empty(order.size, np.int64)

@@ -287,7 +287,7 @@ def _columns(
     rank = vertices.communicator.rank
     pieces = vertices.communicator.all_gather(take(vertices.columns, labels.rows[owners == rank] - vertices.own.start))
     order = np.argsort(np.argsort(owners, kind="stable"))
-    seeds = take(concat_columns(pieces, shard.shared), order)
+    seeds = take(concat_columns(pieces), order)
     return names, own, in_edge_types(ids, seeds, shard.shared), plain_ids(seeds, np.arange(len(order)))
 
 

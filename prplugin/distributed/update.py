@@ -133,11 +133,9 @@ class _Change(NamedTuple):
             new = np.flatnonzero(keys[1] < 0)
             keys[1][new] = shard.n + np.arange(new.size)
             if new.size and communicator.rank == communicator.size - 1:
-                ids = [
-                    cast_ids(HOST.to_host(HOST.without_categories(column.take(new))), common)
-                    for column, common in zip(series[1], shared, strict=True)
-                ]
-                owned = concat_columns([owned, ids], shared) if shard.n else ids
+                ids = [HOST.to_host(HOST.without_categories(column.take(new))) for column in series[1]]
+                parts = [owned, ids] if shard.n else [ids]
+                owned = concat_columns([cast_ids(*pair) for pair in zip(part, shared, strict=True)] for part in parts)
         mine = keys[1][owners_of(keys[1], splitters) == communicator.rank]
         every, codes = np.unique(np.concatenate(keys), return_inverse=True)
         edges = [

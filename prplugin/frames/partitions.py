@@ -6,7 +6,7 @@ other kinds than integer are arrays in host memory, also of partitions of cuDF. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any
@@ -193,12 +193,9 @@ def cast_ids(array: Any, shared: CommonType) -> Any:
     return HOST.concatenate([shared.dtype_sample, array], "vertices")[len(shared.dtype_sample) :]
 
 
-def concat_columns(pieces: list[list[Any]], shared: list[CommonType]) -> list[Any]:
-    """Concatenate vertices, column by column, in the common types."""
-    return [
-        np.concatenate(parts) if common_type.kind == "integer" else HOST.concatenate(list(parts), "vertices")
-        for parts, common_type in zip(zip(*pieces, strict=True), shared, strict=True)
-    ]
+def concat_columns(pieces: Iterable[list[Any]]) -> list[Any]:
+    """Concatenate vertices in the common types, column by column."""
+    return [HOST.concatenate(list(parts), "vertices") for parts in zip(*pieces, strict=True)]
 
 
 def take(arrays: list[Any], rows: Integers) -> list[Any]:

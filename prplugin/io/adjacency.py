@@ -18,6 +18,7 @@ from prplugin.cpu.numbers import Numbers, Text
 from prplugin.cpu.sorting import offsets_of, rows_of
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, MethodUnavailableError
 from prplugin.frames.columns import Columns, resolve
+from prplugin.frames.matrices import check_offsets, check_vertices, checked_weights
 from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import Adjacency, endpoints_by_target, group_sizes, sum_out_weight
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
@@ -100,11 +101,8 @@ def read_rows(
     """
     columns = arc_columns(selection, weighted=rows.weights is not None)
     offsets, indices, weights = rows
-    if columns.weight is None:
-        weights = None
-    if weights is not None:
-        check_weights(selection, weights)
-        weights = None if (weights == 1).all() else weights
+    label = f"{selection.name}: its list of weights"
+    weights = checked_weights(None if columns.weight is None else weights, indices.size, label)
     rows, n = Compressed(offsets, indices, weights), offsets.size - 1
     if columns.source == [1]:
         adjacency = of_in_edges(rows, *sum_out_weight(indices, weights, n, ANY))
@@ -123,39 +121,6 @@ def of_in_edges(rows: Compressed, out_weight: Floats, rounding_depth: int = 0) -
     edge_list = partial(endpoints_by_target, rows.offsets, rows.indices)
     in_edges = rows.offsets, rows.indices, rows.weights
     return Adjacency(GroupedEdges(in_edges, out_weight, edge_list, rounding_depth))
-
-
-def check_weights(selection: Selection, weights: Floats) -> None:
-    """Raise InvalidEdgesError if a weight is below 0."""
-    if weights.size and (least := weights.min()) < 0:
-        arc = int(weights.argmin())
-        raise InvalidEdgesError(
-            f"{selection.name}: the weight of arc {arc:,} (counted from 0) is {least:g}. Weights must be at least 0."
-        )
-
-
-def check_offsets(selection: Selection, offsets: Integers, m: int) -> None:
-    """Raise InvalidEdgesError unless offsets go from 0 to m and never fall."""
-    if offsets[0] != 0 or offsets[-1] != m:
-        raise InvalidEdgesError(
-            f"{selection.name}: its offsets go from {int(offsets[0]):,} to {int(offsets[-1]):,}, not from 0 to {m:,}, "
-            "the number of arcs. The file is damaged."
-        )
-    if (falls := np.flatnonzero(offsets[1:] < offsets[:-1])).size:
-        raise InvalidEdgesError(
-            f"{selection.name}: its offsets fall after vertex {int(falls[0]):,} (counted from 0). The file is damaged."
-        )
-
-
-def check_indices(selection: Selection, indices: Any, n: int, first: int = 0) -> None:
-    """Raise InvalidEdgesError unless all are vertices of `first` to first + n - 1."""
-    if not indices.size or (indices.min() >= first and indices.max() < first + n):
-        return
-    arc = int(np.flatnonzero((indices < first) | (indices >= first + n))[0])
-    raise InvalidEdgesError(
-        f"{selection.name}: arc {arc:,} (counted from 0) ends at {indices[arc]:,.0f}, and the vertices are {first} to "
-        f"{first + n - 1:,}."
-    )
 
 
 def require_kernels(selection: Selection) -> None:
@@ -217,7 +182,7 @@ def read_gap(selection: Selection, compression: str | None) -> AdjacencyFile:
 
 def _offsets(selection: Selection, file: IO[bytes], n: int, m: int) -> Integers:
     offsets = np.fromfile(file, "<i8", n + 1)  # a map of the file would not be aligned
-    check_offsets(selection, offsets, m)
+    check_offsets(offsets, m, f"{selection.name}: its list of offsets", "the number of arcs")
     return offsets
 
 
@@ -225,8 +190,8 @@ def _rows(selection: Selection, file: IO[bytes], offsets: Integers, m: int, *, w
     """Read and check a list after its offsets; `read_rows` checks its weights."""
     entries = np.fromfile(file, "<i4", 2 * m if weighted else m)
     indices = np.ascontiguousarray(entries[::2]) if weighted else entries
-    check_indices(selection, indices, offsets.size - 1)
-    return Compressed(offsets, indices, entries[1::2].astype(np.float64) if weighted else None)
+    check_vertices(indices, offsets.size - 1, f"{selection.name}: its list of arcs")
+    return Compressed(offsets, indices, entries[1::2] if weighted else None)
 
 
 # --- text -------------------------------------------------------------------------------------------------------------
@@ -263,12 +228,10 @@ class AdjacencyText:
 
 def as_vertices(selection: Selection, ids: Floats, n: int, first: int) -> Integers:
     """Return ids, of `first` to first + n - 1, as positions."""
+    label = f"{selection.name}: its list of arcs"
     if (fractions := np.flatnonzero(ids != np.floor(ids))).size:
-        raise InvalidEdgesError(
-            f"{selection.name}: arc {int(fractions[0]):,} (counted from 0) ends at {ids[fractions[0]]:g}, which is no "
-            "integer."
-        )
-    check_indices(selection, ids, n, first)
+        raise InvalidEdgesError(f"{label} has {ids[fractions[0]]:g} in entry {fractions[0]}, which is no integer.")
+    check_vertices(ids, n, label, first)
     positions: Integers = (ids - first).astype(index_dtype(n))
     return positions
 
@@ -298,9 +261,9 @@ def read_ligra(selection: Selection, compression: str | None) -> AdjacencyFile:
         )
     n, m = int(n), int(m)
     offsets = np.append(values[2 : 2 + n], m).astype(np.int64)
-    check_offsets(selection, offsets, m)
+    check_offsets(offsets, m, f"{selection.name}: its list of offsets", "the number of arcs")
     indices = as_vertices(selection, values[2 + n : 2 + n + m], n, 0)
-    return read_rows(selection, Compressed(offsets, indices, values[2 + n + m :].copy() if weighted else None))
+    return read_rows(selection, Compressed(offsets, indices, values[2 + n + m :] if weighted else None))
 
 
 def read_metis(selection: Selection, compression: str | None) -> AdjacencyFile:
@@ -348,7 +311,7 @@ def read_metis(selection: Selection, compression: str | None) -> AdjacencyFile:
             f"{int(offsets[-1]):,}.",
         )
     indices = as_vertices(selection, values[::2] if weighted else values, n, 1)
-    return read_rows(selection, Compressed(offsets, indices, values[1::2].copy() if weighted else None), first=1)
+    return read_rows(selection, Compressed(offsets, indices, values[1::2] if weighted else None), first=1)
 
 
 def _position(text: AdjacencyText, first: int, line: int) -> int:
