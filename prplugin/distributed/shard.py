@@ -24,10 +24,10 @@ from prplugin.distributed.factorize import (
     Rows,
     edges_of_owned_targets,
     keys_by_appearance,
-    keys_of_integers,
     owners_of,
     runs_of,
     split,
+    splitters_of,
 )
 from prplugin.errors import overflow_error
 from prplugin.frames.columns import Columns
@@ -153,7 +153,7 @@ def build(
     stages.done("read")
     if [common.kind for common in shared] == ["integer"]:
         keys = [integers_of(ids, end[0], label[0], shared[0]) for end, label in zip(endpoints, labels, strict=True)]
-        splitters = keys_of_integers(communicator, part, keys)
+        splitters = splitters_of(communicator, part, keys)
         owned = None
     else:
         keys, splitters, owned = keys_by_appearance(communicator, ids, part, endpoints, labels, shared)

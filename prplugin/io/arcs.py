@@ -16,7 +16,7 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError
 from prplugin.io.blocks import Block, blocks, check_memory
-from prplugin.io.formats import COMPRESSIONS, Properties
+from prplugin.io.formats import COMPRESSIONS, Properties, without_compression
 from prplugin.io.selection import EdgeFile, Selection
 from prplugin.io.text import Column, read_columns
 
@@ -159,14 +159,12 @@ def read_graphalytics(selection: Selection, compression: str | None) -> EdgeFile
     and perhaps properties, separated by blanks; an undirected graph has each edge once. Damping factor and number of
     iterations in the .properties are those of the algorithm `pr`: section 2.3.3.
     """
-    path = Path(selection.path)
-    path = path.with_suffix("") if compression else path
-    suffix = path.suffix.lower()
-    end = next((end for end, known in COMPRESSIONS.items() if known == compression), "")
+    path, _ = without_compression(selection.path)
+    end = Path(selection.path).suffix if compression else ""
     vertices, edges = path.with_suffix(f".v{end}"), path.with_suffix(f".e{end}")
-    described = path if suffix == ".properties" else path.with_suffix(".properties")
+    described = path if path.suffix.lower() == ".properties" else path.with_suffix(".properties")
     directed, rule, weight = True, None, "weight"
-    if suffix == ".properties" or described.is_file():
+    if path == described or described.is_file():
         properties = Properties.read(str(described))
         prefix = next((f"graph.{found[1]}." for key in properties.items if (found := VERTEX_FILE.fullmatch(key))), None)
         if prefix is None:
@@ -184,13 +182,13 @@ def read_graphalytics(selection: Selection, compression: str | None) -> EdgeFile
     return replace(file, vertices=ids, directed=directed, rule=rule)
 
 
-def _compression(path: Path) -> str | None:
-    return COMPRESSIONS.get(path.suffix.lower())
+def _blocks(path: Path) -> Iterator[Block]:
+    return blocks(str(path), COMPRESSIONS.get(path.suffix.lower()), None)
 
 
 def _vertices(path: Path) -> Any:
     """Return the ids of all vertices; raise for a repeated one."""
-    frame, _ = read_columns(blocks(str(path), _compression(path), None), 1, [Column(0, "vertex", "integer")])
+    frame, _ = read_columns(_blocks(path), 1, [Column(0, "vertex", "integer")])
     if (repeated := frame["vertex"][frame["vertex"].duplicated()]).size:
         raise InvalidEdgesError(f"{path} has vertex {repeated.iloc[0]} twice.")
     return frame["vertex"].to_numpy()
@@ -198,7 +196,7 @@ def _vertices(path: Path) -> Any:
 
 def _edges(selection: Selection, path: Path, weight: str) -> EdgeFile:
     """Read two or three columns; the weights only if they are named."""
-    text = blocks(str(path), _compression(path), None)
+    text = _blocks(path)
     first = next(text)
     width = next((len(record.split()) for _, record in first.records()), 2)
     names = ["source", "destination", weight, *(f"property{position}" for position in range(3, width))][:width]

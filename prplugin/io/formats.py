@@ -131,13 +131,18 @@ ROWS = {known.name: known.suffixes for known in FORMATS if known.name in ("parqu
 """Suffixes of files of rows, among them those of values by vertex."""
 
 
+def without_compression(path: str) -> tuple[Path, str | None]:
+    """Return a path without the suffix of a compression, and the compression, or None."""
+    name = Path(path)
+    compression = COMPRESSIONS.get(name.suffix.lower())
+    return name.with_suffix("") if compression else name, compression
+
+
 def recognized(path: str) -> tuple[Format | None, str | None]:
     """Return the first format that accepts a path, or None, and the compression by its suffix."""
     if path == STANDARD_STREAM:
         return DELIMITED, None
-    name = Path(path)
-    compression = COMPRESSIONS.get(name.suffix.lower())
-    name = name.with_suffix("") if compression else name
+    name, compression = without_compression(path)
     return next((known for known in FORMATS if known.accepts(name)), None), compression
 
 
@@ -145,9 +150,9 @@ def input_format(path: str, given: str | None = None) -> tuple[Format, str | Non
     """Return the format, by default as recognized, and the compression; raise InvalidEdgesError if it is unknown."""
     found, compression = recognized(path)
     if given is not None:
-        found = next((known for known in FORMATS if known.name == given), None)
-        if found is None:
+        if given not in names():
             raise InvalidOptionError(f"format must be one of {', '.join(map(repr, names()))}, not {given!r}.")
+        found = FORMATS[names().index(given)]
     if found is None:
         raise InvalidEdgesError(
             f"{path}: its name does not say what it holds. {_known({known.name: known.suffixes for known in FORMATS})} "
@@ -184,10 +189,8 @@ def output_format(path: str) -> tuple[str, str | None]:
 
 def by_suffix(path: str, formats: Mapping[str, tuple[str, ...]]) -> tuple[str | None, str | None]:
     """Return the format and the compression of a file by its suffix, or None."""
-    name = Path(path)
-    compression = COMPRESSIONS.get(name.suffix.lower())
-    suffix = (name.with_suffix("") if compression else name).suffix.lower()
-    return next((known for known, suffixes in formats.items() if suffix in suffixes), None), compression
+    name, compression = without_compression(path)
+    return next((known for known, suffixes in formats.items() if name.suffix.lower() in suffixes), None), compression
 
 
 def _known(formats: Mapping[str, tuple[str, ...]]) -> str:
