@@ -30,11 +30,8 @@ from prplugin.options import Duplicates
 from prplugin.types.arrays import Array, memory_space_of, namespace, to_host, to_memory
 from prplugin.types.edges import Edges, Floats, Integers
 
-SAMPLES = 1 << 16
-"""Number of rows of the frame, over all ranks, that are sampled for splitters."""
-
-MORE_SAMPLES = 1 << 12
-"""Number of additional vertices of each rank that are sampled for splitters."""
+SAMPLES = 1 << 16  # number of rows of the frame, over all ranks, that are sampled for splitters
+MORE_SAMPLES = 1 << 12  # number of additional vertices of each rank that are sampled for splitters
 
 
 @dataclass(frozen=True)

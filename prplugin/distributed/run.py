@@ -47,14 +47,9 @@ from prplugin.types.edges import Integers
 
 logger = logging.getLogger(__name__)
 
-POLL_SECONDS = 0.5
-"""Interval at which the driver checks for lost workers."""
-
-LOSS_SECONDS = 5.0
-"""Maximum time in which the scheduler notices the loss of a worker that made a task fail."""
-
-SCATTER_BYTES = 1 << 20
-"""Size in bytes above which an argument is scattered, not sent with each task."""
+POLL_SECONDS = 0.5  # interval at which the driver checks for lost workers
+LOSS_SECONDS = 5.0  # maximum time in which the scheduler notices the loss of a worker that made a task fail
+SCATTER_BYTES = 1 << 20  # size in bytes above which an argument is scattered, not sent with each task
 
 _with_plugin: WeakSet[Client] = WeakSet()
 

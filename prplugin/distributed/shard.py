@@ -42,8 +42,7 @@ from prplugin.streams.decay import ZERO_EXPONENT, ScaledWeights, roundings_of
 from prplugin.types.arrays import Array, MemorySpace, namespace, to_host, to_memory
 from prplugin.types.edges import ANY, Edges, Floats, Integers, index_dtype
 
-NO_EDGES = 2 * ZERO_EXPONENT
-"""Reference exponent of a vertex without out-edges."""
+NO_EDGES = 2 * ZERO_EXPONENT  # reference exponent of a vertex without out-edges
 
 
 @dataclass(frozen=True)

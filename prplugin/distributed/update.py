@@ -36,8 +36,7 @@ from prplugin.streams.decay import ZERO_EXPONENT, ScaledWeights, roundings_of
 from prplugin.types.arrays import MemorySpace, cast_integers, find_integers, namespace, to_host
 from prplugin.types.edges import Edges, Floats, Integers
 
-MAX_FALL = 900
-"""Half-lives by which the latest out-edge of a vertex may become older before its weights underflow."""
+MAX_FALL = 900  # half-lives by which the latest out-edge of a vertex may become older before its weights underflow
 
 
 def read_change(

@@ -28,11 +28,8 @@ WEIGHTS = frozenset(["weight", "weights", "wt", "wts", "wgt", "wgts", "w", "edge
 """Plain names of probable weight columns, for `Columns.unused_weight`."""
 
 
-Column: TypeAlias = Any
-"""One column of ids: a Series or an array of the library."""
-
-Frame: TypeAlias = Any
-"""A frame of the library."""
+Column: TypeAlias = Any  # one column of ids: a Series or an array of the library
+Frame: TypeAlias = Any  # a frame of the library
 
 EdgesById: TypeAlias = Callable[[list[Integers]], tuple[Edges | GroupedEdges, Integers]]
 """Factorizes columns of integer ids: sources, destinations and, optionally, more; returns edges and distinct ids."""

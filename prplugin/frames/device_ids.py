@@ -311,9 +311,7 @@ class DeviceIds(Ids):
         return np.array(extremes(as_kernel_ids([integers]))[:2], integers.dtype)
 
 
-DEVICE = DeviceIds()
-"""The operations on ids in device memory."""
-
+DEVICE = DeviceIds()  # the operations on ids in device memory
 _NUMPY_INTEGERS = tuple(np.dtype(f"{sign}{size}") for sign in "iu" for size in (1, 2, 4, 8))
 
 

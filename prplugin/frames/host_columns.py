@@ -230,8 +230,7 @@ def _float(value: Any) -> float:
 MANY_OBJECTS = 1 << 14
 """Number of objects from which comparing addresses, and Arrow for strings, take less time than pandas."""
 
-SAMPLED = 8
-"""Ratio of rows to rows in the sample that decides whether objects repeat."""
+SAMPLED = 8  # ratio of rows to rows in the sample that decides whether objects repeat
 
 TRUNCATES_STRINGS = len(pd.factorize(np.array(["\0a", "\0b"], object))[1]) < 2
 """True for pandas before 3.1, whose factorization truncates strings at a null character or a lone surrogate."""

@@ -441,5 +441,4 @@ class Ids:
         return in_one_type(arrays, [has_width(column.dtype) for column in columns], labels)
 
 
-HOST = Ids()
-"""The operations on ids in host memory."""
+HOST = Ids()  # the operations on ids in host memory

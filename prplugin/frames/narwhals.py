@@ -139,5 +139,4 @@ class _WrappedFrames:
         return edges, replace(known, boundary=replace(output, from_native=from_native))
 
 
-WRAPPED = _WrappedFrames()
-"""The adapter of frames of narwhals itself."""
+WRAPPED = _WrappedFrames()  # the adapter of frames of narwhals itself

@@ -116,8 +116,7 @@ class _Paths:
         return edges, replace(known, boundary=replace(output, backend=nw.Implementation.PANDAS))
 
 
-PATHS = _Paths()
-"""The adapter of paths."""
+PATHS = _Paths()  # the adapter of paths
 
 
 def _paths(given: object) -> list[str]:

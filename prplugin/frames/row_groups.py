@@ -32,8 +32,7 @@ from prplugin.machine import bytes_available
 from prplugin.types.arrays import expand_values
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
-PEAK = 4
-"""Upper estimate of the peak memory of reading and factorizing a table, in multiples of its size."""
+PEAK = 4  # upper estimate of the peak memory of reading and factorizing a table, in multiples of its size
 
 VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 """Types that Arrow does not unify with others, and the types to which they are decoded."""

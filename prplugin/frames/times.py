@@ -24,8 +24,7 @@ from prplugin.frames.kinds import ZONED, format_values, refuse_rows
 from prplugin.types.edges import Floats, Integers
 
 _ONE = Fraction(1)
-_NANOSECONDS = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-"""Nanoseconds per unit of time."""
+_NANOSECONDS = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}  # nanoseconds per unit of time
 
 MAX_HALF_LIVES = 1 << 39
 """Largest age in half-lives. Exponents of decayed weights stay above `ZERO_EXPONENT`, and 2**t keeps three digits."""

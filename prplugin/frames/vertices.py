@@ -29,8 +29,7 @@ from prplugin.types.edges import Floats, Integers
 if TYPE_CHECKING:
     from prplugin.frames.ids import Ids
 
-SEED = "seed"
-"""Name of the seed column, in arguments and results."""
+SEED = "seed"  # name of the seed column, in arguments and results
 
 
 @cache

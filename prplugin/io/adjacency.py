@@ -33,13 +33,9 @@ from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, ind
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-HEADER_BYTES = 17
-"""Bytes of the header of a file of GAP."""
-
+HEADER_BYTES = 17  # bytes of the header of a file of GAP
 BYTES_PER_THREAD = 1 << 20
-TOKEN_BYTES = 24
-"""Bytes per number: the number, and then arrays of the graph."""
-
+TOKEN_BYTES = 24  # bytes per number: the number, and then arrays of the graph
 WORDS = (b"AdjacencyGraph", b"WeightedAdjacencyGraph")
 
 HEADER = re.compile(

@@ -23,9 +23,7 @@ from prplugin.io.text import Column, read_columns
 FIELDS = {"pattern": 2, "real": 3, "double": 3, "integer": 3}
 """Number of fields per entry, by the type of the values in the banner."""
 
-VERTEX_BYTES = 24
-"""Lower bound of the bytes per vertex: id, rank and out-weight."""
-
+VERTEX_BYTES = 24  # lower bound of the bytes per vertex: id, rank and out-weight
 PROBLEM = re.compile(rb"p[ \t]+sp[ \t]+(\d{1,18})[ \t]+(\d{1,18})[ \t]*")
 OTHER = re.compile(rb"(?m)^[^acp\s].*|^[acp](?![ \t\r\n]).*|^[ \t]+\S.*")
 

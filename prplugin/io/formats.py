@@ -19,8 +19,7 @@ STANDARD_INPUT, STANDARD_OUTPUT = "standard input", "standard output"
 
 TABLES = {"parquet": (".parquet", ".pq"), "csv": (".csv",), "tsv": (".tsv", ".tab")}
 OUTPUT_FORMATS = TABLES | {"jsonl": (".jsonl", ".ndjson"), "snap": (".txt",)}
-COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
-"""Compressions by suffix, as named by pyarrow."""
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}  # compressions by suffix, as named by pyarrow
 
 
 def described(path: str) -> str:
@@ -124,8 +123,7 @@ FORMATS = (
 )
 """All formats, in the order in which they are asked whether they accept a path."""
 
-DELIMITED = Format("delimited", "text.read")
-"""TSV or CSV by its first line: standard input."""
+DELIMITED = Format("delimited", "text.read")  # TSV or CSV by its first line: standard input
 
 ROWS = {known.name: known.suffixes for known in FORMATS if known.name in ("parquet", "csv", "tsv", "snap", "mtx")}
 """Suffixes of files of rows, among them those of values by vertex."""
@@ -200,11 +198,8 @@ def _known(formats: Mapping[str, tuple[str, ...]]) -> str:
 
 # --- property files ---------------------------------------------------------------------------------------------------
 
-LARGEST = 1 << 20
-"""Bytes of a property file, of which a few thousand are usual."""
-
-MOST = 2**31 - 1, 2**62
-"""Greatest parameter, and greatest number of vertices or arcs."""
+LARGEST = 1 << 20  # bytes of a property file, of which a few thousand are usual
+MOST = 2**31 - 1, 2**62  # greatest parameter, and greatest number of vertices or arcs
 
 
 @dataclass(frozen=True)

@@ -36,22 +36,12 @@ from prplugin.methods.engines.packed import Rows, joined, too_many
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Integers, index_dtype
 
-EDGE_BYTES = 24
-"""Lower bound of the bytes per edge to build the graph."""
-
+EDGE_BYTES = 24  # lower bound of the bytes per edge to build the graph
 SEPARATORS = csv.ParseOptions(delimiter="\t", quote_char=False)
-
-PIECE_BITS = 1 << 18
-"""Bits of records per piece of work: a tenth of a millisecond."""
-
+PIECE_BITS = 1 << 18  # bits of records per piece of work: a tenth of a millisecond
 MOST_PIECES = 1 << 12
-
-RANGE = 1 << 26
-"""Arcs that are decoded before they are packed."""
-
-VERTEX_BYTES = 24
-"""Bytes per vertex while a graph is read: positions, offsets and degrees."""
-
+RANGE = 1 << 26  # arcs that are decoded before they are packed
+VERTEX_BYTES = 24  # bytes per vertex while a graph is read: positions, offsets and degrees
 FLAG = re.compile(r"(OUTDEGREES|REFERENCES|BLOCK_COUNT|BLOCKS|INTERVALS|RESIDUALS|OFFSETS)_([A-Z]+)([1-7]?)")
 DEFAULTS = {"REFERENCES": "UNARY", "RESIDUALS": "ZETA"}  # GAMMA for the others
 
