@@ -240,7 +240,6 @@ def _shuffle(
 
 
 def _drop_duplicates(rows: Rows, duplicates: Duplicates, *, directed: bool) -> Rows:
-    """Keep the first or the last row of each pair on this rank, or raise for repeated pairs."""
     (source, target), ids = factorize_ids([rows.source, rows.target])
     edges = Edges(source, target, rows.weights, ids.size, times=rows.times)
     edges = edges if rows.times is None else edges.on_host()

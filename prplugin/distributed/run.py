@@ -163,7 +163,6 @@ class DistributedGraph:
         return ranking
 
     def _ranking(self, ranked: list[Future], found: Report, options: Options, seconds: float) -> Ranking:
-        """Return the ranking of a report, with the frames that are on the workers."""
         workers, outcomes = self._workers, found.outcomes
         history = found.history._replace(unused_weight=self._unused_weight)
         method, stages = history.considered[0].method, dict(history.stages)
@@ -361,7 +360,6 @@ METHODS: dict[MemorySpace, tuple[str, ...]] = {
 
 
 def _check_method(options: Options, memory_space: MemorySpace) -> None:
-    """Raise unless the method is available on several workers and has the given options."""
     available = METHODS[memory_space]
     if options.method in available:
         check_options(methods()[options.method], options.method_options)

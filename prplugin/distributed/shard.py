@@ -216,7 +216,6 @@ def assemble(
 
 
 def _part(communicator: Communicator, lengths: list[int], partitions: list[int], offset: int) -> Part:
-    """Return the `Part` of the frame that this rank holds; collective."""
     of_ranks = communicator.all_gather(list(zip(partitions, lengths, strict=True)))
     starts, rows = {}, 0
     for partition, length in sorted(pair for pairs in of_ranks for pair in pairs):

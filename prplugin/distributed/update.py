@@ -147,7 +147,6 @@ class _Change(NamedTuple):
 
 
 def _refuse_missing(removed: FrameEdges, absent: Any) -> None:
-    """Raise if vertices of edges to remove are not in the graph."""
     if absent.any():
         edges = removed.edges
         raise ChangeError("missing", np.flatnonzero(absent[edges.source] | absent[edges.destination]))
@@ -226,7 +225,6 @@ class _Edges:
         return Rows(source, target, weights, times)
 
     def _have_edge(self, pairs: Edges) -> Any:
-        """Return a mask of the different pairs of vertices that have an edge."""
         return self._shared_values(self._find(pairs, []))[0]
 
     def _find(self, wanted: Edges, values: list[Any]) -> Integers:

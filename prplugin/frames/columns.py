@@ -188,7 +188,6 @@ def _matching_labels(labels: Sequence[Hashable], name: str) -> list[str]:
 
 
 def _suggested_call(labels: Sequence[Hashable]) -> str:
-    """Return a suggestion of endpoint columns for an error message; empty if no pair is probable."""
     sources, destinations = (
         [label for label in labels if _is_probable(label, names.split())] for names in ENDPOINT_NAMES
     )
@@ -228,7 +227,6 @@ def _check_name(labels: Sequence[Hashable], role: str, given: object) -> None:
 
 
 def _name_hint(labels: Sequence[Hashable], role: str, given: object) -> str:
-    """Return a hint for an error message about values instead of a column name."""
     meta: Any = getattr(given, "meta", None)  # attribute of polars expressions
     name = meta.output_name() if hasattr(meta, "output_name") else getattr(given, "name", None)
     if isinstance(name, Hashable) and name is not None and positions(labels, name):

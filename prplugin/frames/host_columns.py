@@ -121,7 +121,6 @@ def kind_of(column: pd.Series | ObjectColumn, label: str) -> str:
 
 
 def _kind_of_arrow(dtype: pd.ArrowDtype, label: str) -> str:
-    """Return the kind of the Python objects that an Arrow type converts to."""
     if "list" in str(dtype) or "struct" in str(dtype) or "map" in str(dtype):
         raise unhashable_refused(dtype, label)
     names = {"date": "date", "binary": "bytes", "large_binary": "bytes", "decimal": "decimal.Decimal"}

@@ -132,7 +132,6 @@ def empty(like: Any) -> nx.Graph:
 
 
 def _positions(nodes: list[Hashable], rows: list[Any], count: int) -> Integers:
-    """Return the positions in `nodes` of the `count` neighbours in all rows."""
     neighbours = chain.from_iterable(rows)
     dtype = index_dtype(len(nodes))
     known = np.array(nodes) if nodes and all(type(node) is int for node in nodes) else None

@@ -89,7 +89,6 @@ def unwrap(given: Any, *, on_gpu: bool) -> Any:
 
 
 def _proxies_disabled() -> AbstractContextManager[Any]:
-    """Return a context manager in which pandas creates plain objects instead of proxies."""
     from cudf.pandas.module_accelerator import disable_module_accelerator  # loaded with cudf.pandas
 
     return disable_module_accelerator()

@@ -93,7 +93,6 @@ class File:
         return [(each.min, each.max) if each is not None and each.has_min_max else (None, None) for each in found]
 
     def _chunks(self) -> list[list[Any]]:
-        """Return the metadata of the columns, for each row group."""
         metadata = self.fragment.metadata
         places = {metadata.schema.column(place).path: place for place in range(metadata.num_columns)}
         positions = [places[name] for name in self.schema.names]
@@ -143,7 +142,6 @@ class File:
 
 @contextmanager
 def _errors_of(fragment: Any) -> Iterator[None]:
-    """Convert errors of Arrow to `InvalidEdgesError` with the name of the file."""
     try:
         yield
     except MemoryError:

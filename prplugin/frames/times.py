@@ -224,7 +224,6 @@ def with_frame_rows(error: PageRankError, rows: Integers) -> PageRankError:
 
 
 def _read_times(column: pd.Series, label: str) -> _Times:
-    """Return the times of a column without rounding."""
     original, column = column, decode_storage(column)
     refuse_rows(missing_rows(column), label, "null", ": each edge needs a time. Drop or fill them.")
     if types.is_object_dtype(column.dtype) and HOST.kind_of(column, label) in (
@@ -280,7 +279,6 @@ def _from_objects(column: pd.Series, label: str) -> pd.Series:
 
 
 def _decimals(column: pd.Series, array: Any, label: str) -> _Times:
-    """Return decimals of Arrow as integers."""
     kind = array.type
     # Little-endian integers of 64-bit words, in units of 10**-scale.
     words = np.frombuffer(array.buffers()[1] or b"", np.int64).reshape(-1, kind.bit_width // 64)
@@ -293,7 +291,6 @@ def _decimals(column: pd.Series, array: Any, label: str) -> _Times:
 
 
 def _refused_times(column: pd.Series, label: str, rows: Integers, fault: str, remedy: str) -> PageRankError:
-    """Return the error for invalid times in these rows."""
     try:
         shown = [str(column.iloc[row]) for row in rows[:3].tolist()]
     except OverflowError:  # dates of Arrow beyond those of Python
@@ -303,7 +300,6 @@ def _refused_times(column: pd.Series, label: str, rows: Integers, fault: str, re
 
 
 def _timestamps(ticks: Any, *, with_zone: bool) -> _Times:
-    """Return the times of an array of datetime64."""
     kind = "timestamps with a time zone" if with_zone else "timestamps"
     return _Times(ticks.view(np.int64), Fraction(_NANOSECONDS[np.datetime_data(ticks.dtype)[0]]), kind)
 

@@ -315,7 +315,6 @@ class Vertices:
         return columns, values
 
     def _ids_and_values(self, given: object, what: str) -> tuple[list[Any], Any]:
-        """Return the id columns and the value column of a dict, Series or frame."""
         if isinstance(given, Mapping):
             import pandas as pd  # loaded with every library that has columns
 

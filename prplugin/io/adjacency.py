@@ -311,7 +311,6 @@ def read_metis(selection: Selection, compression: str | None) -> AdjacencyFile:
 
 
 def _position(text: AdjacencyText, first: int, line: int) -> int:
-    """Return the position of a line that is no comment, counted from 0 after the header."""
     position: int = first
     for piece in bytes(text.bytes[first:]).splitlines(keepends=True):
         if not piece.startswith(b"%"):

@@ -81,7 +81,6 @@ def read_dimacs(selection: Selection, compression: str | None) -> EdgeFile:
 
 
 def _first_record(text: Iterator[Block]) -> tuple[Block, int, bytes] | None:
-    """Return the first record, its block and its position there; None if there is none."""
     return next(((block, *record) for block in text for record in block.records()), None)
 
 
@@ -103,7 +102,6 @@ def _arcs(
 
 
 def _banner(block: Block) -> tuple[str, bool]:
-    """Return the type of the values, and whether the matrix is symmetric."""
     banner = block.text[: block.text.find(b"\n")][:1024].decode("latin-1").lower().split()
     if len(banner) != 5 or banner[0] != "%%matrixmarket":
         block.fault(0, "it is not the banner of a Matrix Market file, %%MatrixMarket matrix coordinate ...")
@@ -118,7 +116,6 @@ def _banner(block: Block) -> tuple[str, bool]:
 
 
 def _size(block: Block, start: int, line: bytes) -> tuple[int, int]:
-    """Return the numbers of vertices and of entries."""
     shown = repr(line[:60].decode("latin-1"))
     if not re.fullmatch(rb"\d+\s+\d+\s+\d+", line):
         block.fault(start, f"it is not a size line, rows columns entries: {shown}.")
@@ -208,7 +205,6 @@ def _edges(selection: Selection, path: Path, weight: str) -> EdgeFile:
 
 
 def _boolean(properties: Properties, key: str) -> bool:
-    """Return the value of a key, true or false."""
     text = properties.text(key).lower()
     if text not in ("true", "false"):
         properties.refuse(f"{key} is {text!r}, and must be true or false.")

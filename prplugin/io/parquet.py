@@ -60,7 +60,6 @@ def _table(file: Any, names: list[Any]) -> pa.Table:
 
 @contextmanager
 def _opened(selection: Selection, compression: str | None) -> Iterator[Any]:
-    """Open a Parquet file; add its name to errors of pyarrow."""
     try:
         if compression or selection.path == STANDARD_STREAM:
             yield pq.ParquetFile(pa.BufferReader(content(selection.path, compression)))

@@ -135,7 +135,6 @@ class Lists(NamedTuple):
 
 
 def _lists(base: str) -> Lists:
-    """Find the lists of a graph, and check their degrees."""
     form = _format(Properties.read(base + ".properties"))
     name, graph = base + ".graph", mapped(base + ".graph")
     n = form.n
@@ -185,7 +184,6 @@ def _read_positions(base: str, form: Format, positions: Integers, bits: int) -> 
 
 
 def _pieces(positions: Integers) -> Integers:
-    """Return the first vertex of each piece of work, and n."""
     bits = int(positions[-1])
     count = max(1, min(MOST_PIECES, bits // PIECE_BITS))
     bounds = np.searchsorted(positions, np.arange(count + 1) * (bits // count)).astype(np.int64)
@@ -194,7 +192,6 @@ def _pieces(positions: Integers) -> Integers:
 
 
 def _refuse(name: str, faults: Integers) -> None:
-    """Raise InvalidEdgesError about the first record that is at fault."""
     for fault, vertex, position in faults[faults[:, 0] > 0].tolist():
         raise InvalidEdgesError(
             f"{name}, vertex {vertex:,}, byte {position // 8:,}: {kernels.FAULTS[fault]}. The file is damaged, or "
@@ -203,7 +200,6 @@ def _refuse(name: str, faults: Integers) -> None:
 
 
 def _format(properties: Properties) -> Format:
-    """Read the sizes, the codes and the parameters; raise for unknown ones."""
     kind = properties.text("graphclass", "BVGraph").removeprefix("class ").rpartition(".")[2]
     if kind != "BVGraph":
         properties.refuse(f"a graph of class {kind} is not read, only a BVGraph: store it as one, by WebGraph's tools.")
@@ -231,7 +227,6 @@ def _format(properties: Properties) -> Format:
 
 
 def _code(properties: Properties, name: str, k: int) -> int:
-    """Return a code as the kernels get it."""
     if name == "ZETA" and not 1 <= k <= 7:
         properties.refuse(f"the parameter k of zeta codes is {k}, and must be 1 to 7.")
     if name == "GOLOMB" and k < 1:
@@ -333,7 +328,6 @@ def _parts(files: Sequence[Path], types: Mapping[str, pa.DataType]) -> Iterator[
 
 
 def _batches(path: Path, types: Mapping[str, pa.DataType]) -> list[pa.RecordBatch]:
-    """Read a file; raise InvalidEdgesError with its name."""
     try:
         with errors_named(str(path)), open(path, "rb") as file:
             compression = COMPRESSIONS.get(path.suffix)
