@@ -52,12 +52,10 @@ class Clock:
 
         The times are None without a half-life, and the rows None if all are within the window.
         """
-        if not len(column) and column.dtype == object:  # an untyped empty column
-            return (None if self.half_life is None else np.empty(0)), None
         times = _read_times(column, label)
-        latest = times.latest() if times.values.size else None
-        self.begin(times.kind, latest, label)
-        if latest is None:
+        if times is not None:
+            self.begin(times.kind, times.latest(), label)
+        if times is None or (latest := times.latest()) is None:
             return (None if self.half_life is None else np.empty(0)), None
         assert self.latest is not None
         assert self.origin is not None
@@ -97,10 +95,8 @@ class Clock:
     @staticmethod
     def facts(column: pd.Series, label: str) -> tuple[str, Fraction | None] | None:
         """Return the arguments of `begin` for a column that is a part of one; None for an untyped empty column."""
-        if not len(column) and column.dtype == object:
-            return None
         times = _read_times(column, label)
-        return times.kind, times.latest() if times.values.size else None
+        return None if times is None else (times.kind, times.latest())
 
     def shift(self) -> float:
         """Return the time from the origin to `latest`, in half-lives, at most `4 * MAX_HALF_LIVES`.
@@ -170,9 +166,9 @@ class _Times(NamedTuple):
     tick: Fraction
     kind: str
 
-    def latest(self) -> Fraction:
-        """Return the latest time."""
-        return Fraction(self.values.max().item()) * self.tick
+    def latest(self) -> Fraction | None:
+        """Return the latest time; None if there are none."""
+        return Fraction(self.values.max().item()) * self.tick if self.values.size else None
 
     def after(self, instant: Fraction) -> Any:
         """Return a mask of the times that are later than an instant, without rounding."""
@@ -223,29 +219,26 @@ def with_frame_rows(error: PageRankError, rows: Integers) -> PageRankError:
     return refusal(type(error), replace(refused, rows=rows[refused.rows].tolist()))
 
 
-def _read_times(column: pd.Series, label: str) -> _Times:
-    original, column = column, decode_storage(column)
+def _read_times(column: pd.Series, label: str) -> _Times | None:
+    """Return the times of a column, exactly; None for an untyped empty column."""
+    if not len(column) and column.dtype == object:
+        return None
+    column = decode_storage(column)
     refuse_rows(missing_rows(column), label, "null", ": each edge needs a time. Drop or fill them.")
-    if types.is_object_dtype(column.dtype) and HOST.kind_of(column, label) in (
-        "datetime", ZONED, "date",
-    ):  # fmt: skip
+    if types.is_object_dtype(column.dtype) and HOST.kind_of(column, label) in ("datetime", ZONED, "date"):
         column = _from_objects(column, label)
     dtype = column.dtype
-    if isinstance(dtype, pd.ArrowDtype):
-        kind, array = dtype.pyarrow_dtype, pa.array(column.array)
-        array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-        if pa.types.is_decimal(kind):
-            return _decimals(column, array, label)
-        if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-            ticks: Any = array.to_numpy(zero_copy_only=False)
-            return _timestamps(ticks, with_zone=getattr(kind, "tz", None) is not None)
+    kind = getattr(dtype, "pyarrow_dtype", None)
+    if kind is not None and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+        ticks: Any = np.asarray(pa.array(column.array))
+        return _timestamps(ticks, with_zone=getattr(kind, "tz", None) is not None)
     if types.is_datetime64_any_dtype(dtype):
         with_zone = isinstance(dtype, pd.DatetimeTZDtype)
         return _timestamps(column.to_numpy(f"datetime64[{dtype.unit}]" if with_zone else None), with_zone=with_zone)
-    if not types.is_numeric_dtype(dtype) or types.is_bool_dtype(dtype) or types.is_complex_dtype(dtype):
+    if getattr(dtype, "kind", "O") not in "iuf" or dtype.itemsize > 8:
         raise InvalidEdgesError(
-            f"{label} holds {dtype}, which are no times: cast it to numbers or, for instance with pandas.to_datetime, "
-            "to timestamps."
+            f"{label} holds {dtype}, which are no times: cast it to integers or float64 or, for instance with "
+            "pandas.to_datetime, to timestamps."
         )
     if types.is_integer_dtype(dtype):
         numbers: Any = HOST.integers(column, label)
@@ -253,10 +246,6 @@ def _read_times(column: pd.Series, label: str) -> _Times:
     numbers = column.to_numpy(np.float64)
     infinite = np.flatnonzero(~np.isfinite(numbers))
     refuse_rows(infinite, label, "infinite time", ". Drop them.")
-    if isinstance(dtype, np.dtype) and dtype.itemsize > 8:
-        rounded = np.flatnonzero(numbers != column.to_numpy())
-        if rounded.size:
-            raise _refused_times(original, label, rounded, "that float64 does not hold", "Round them to float64.")
     return _Times(numbers, _ONE, "numbers")
 
 
@@ -264,10 +253,8 @@ def _from_objects(column: pd.Series, label: str) -> pd.Series:
     """Convert dates or timestamps that are Python objects, all of them with a time zone or all without."""
     zoned = column.map(lambda time: getattr(time, "tzinfo", None) is not None).to_numpy(np.bool_)
     if zoned.any() and not zoned.all():
-        fault, remedy = (
-            "without a time zone, and others with one",
-            "Convert them with pandas.to_datetime(..., utc=True).",
-        )
+        remedy = "Convert them with pandas.to_datetime(..., utc=True)."
+        fault = "without a time zone, and others with one"
         raise _refused_times(column, label, np.flatnonzero(~zoned), fault, remedy)
     try:
         return pd.Series(pd.to_datetime(column, utc=True if zoned.all() else None))
@@ -276,18 +263,6 @@ def _from_objects(column: pd.Series, label: str) -> pd.Series:
             f"{label} holds timestamps that have no common unit: {error}. Cast it, for instance with "
             f".astype('datetime64[us{', UTC' if zoned.all() else ''}]')."
         ) from error
-
-
-def _decimals(column: pd.Series, array: Any, label: str) -> _Times:
-    kind = array.type
-    # Little-endian integers of 64-bit words, in units of 10**-scale.
-    words = np.frombuffer(array.buffers()[1] or b"", np.int64).reshape(-1, kind.bit_width // 64)
-    words = words[array.offset : array.offset + len(array)]
-    wide = np.flatnonzero((words[:, 1:] != (words[:, :1] >> 63)).any(axis=1))
-    if wide.size:
-        fault = f"of 2**63 or more units of 1e{-kind.scale}"
-        raise _refused_times(column, label, wide, fault, "Cast it to a type with fewer decimal places.")
-    return _Times(words[:, 0], 1 / Fraction(10) ** kind.scale, "numbers")
 
 
 def _refused_times(column: pd.Series, label: str, rows: Integers, fault: str, remedy: str) -> PageRankError:
