@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
@@ -311,11 +312,6 @@ def read_metis(selection: Selection, compression: str | None) -> AdjacencyFile:
 
 
 def _position(text: AdjacencyText, first: int, line: int) -> int:
-    position: int = first
-    for piece in bytes(text.bytes[first:]).splitlines(keepends=True):
-        if not piece.startswith(b"%"):
-            if line == 0:
-                break
-            line -= 1
-        position += len(piece)
-    return position
+    """Return the position of a line, counted from 0 after the header and without comments."""
+    lines = re.finditer(rb"(?m)^(?!%)", bytes(text.bytes[first:]))
+    return first + next(islice(lines, line, None)).start()
