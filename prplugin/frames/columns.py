@@ -13,6 +13,7 @@ import numpy as np
 from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, listed
 from prplugin.frames.kinds import cast_to
 from prplugin.suggestions import close_name, plain
+from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges, Integers
 
 KNOWN_PAIRS = (("src", "dst"), ("source", "destination"), ("source", "target"), ("from", "to"))
@@ -302,6 +303,16 @@ def index_levels(frame: object) -> list[Hashable]:
     if not isinstance(names, (list, tuple)) or names in ([None], (None,)):
         return []
     return [f"level_{level}" if name is None else name for level, name in enumerate(names)]
+
+
+def always(memory_space: MemorySpace) -> Callable[[object], MemorySpace]:
+    """Return the function `memory_space_of` of an adapter that reads all edges to one memory space."""
+    return lambda _: memory_space
+
+
+def labelled(frame: Frame) -> tuple[Frame, list[Hashable]]:
+    """Return a frame, and its column labels: `open_frame` of adapters that read frames as they are."""
+    return frame, list(frame)
 
 
 def computed(given: Any) -> Any:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.frames.columns import Columns
+from prplugin.frames.columns import Columns, always, labelled
 from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.gpu import runtime
-from prplugin.types.arrays import MemorySpace, is_a
+from prplugin.types.arrays import is_a
 from prplugin.types.edges import Edges, GroupedEdges, Integers
 
 if TYPE_CHECKING:
@@ -23,14 +22,8 @@ def accepts(frame: object) -> bool:
     return is_a(frame, "cudf", "DataFrame") and "cudf.pandas" not in sys.modules
 
 
-def memory_space_of(frame: object) -> MemorySpace:
-    """Return "device"."""
-    return "device"
-
-
-def open_frame(frame: Any) -> tuple[Any, list[Hashable]]:
-    """Return the frame, and its column labels."""
-    return frame, list(frame)
+memory_space_of = always("device")
+open_frame = labelled
 
 
 def read(

@@ -81,6 +81,8 @@ def decode_arrow(column: Any, label: str) -> Any:
 
 # --- kinds ----------------------------------------------------------------------------------------------------------
 
+KINDS = {"b": "boolean", "i": "integer", "u": "integer", "M": "datetime", "m": "timedelta"}  # by `dtype.kind`
+
 
 def kind_of(column: pd.Series | ObjectColumn, label: str) -> str:
     """Return the kind of ids in a column: see `prplugin.frames.ids.Ids.kind_of`."""
@@ -90,7 +92,8 @@ def kind_of(column: pd.Series | ObjectColumn, label: str) -> str:
         except InvalidEdgesError:
             column = column.column  # for row numbers in the message
     dtype = column.dtype
-    if types.is_object_dtype(dtype) and types.infer_dtype(column, skipna=False) == "string":
+    is_object = types.is_object_dtype(dtype)
+    if is_object and types.infer_dtype(column, skipna=False) == "string":
         return "string"  # infer_dtype found no nulls
     if isinstance(dtype, pd.CategoricalDtype):
         refuse_rows(missing_rows(column), label)
@@ -101,20 +104,14 @@ def kind_of(column: pd.Series | ObjectColumn, label: str) -> str:
     if types.is_float_dtype(dtype) or types.is_complex_dtype(dtype):
         raise floats_refused(dtype, label, missing_rows(column))
     refuse_rows(missing_rows(column), label)
-    if types.is_bool_dtype(dtype) and not types.is_object_dtype(dtype):
-        return "boolean"
-    if types.is_integer_dtype(dtype):
-        return "integer"
+    if is_object:
+        return _kind_of_objects(column, label)
     if isinstance(dtype, pd.DatetimeTZDtype) or getattr(getattr(dtype, "pyarrow_dtype", None), "tz", None):
         return ZONED
-    if types.is_datetime64_any_dtype(dtype) and not str(dtype).startswith(("date32", "date64")):
-        return "datetime"
-    if types.is_object_dtype(dtype):
-        return _kind_of_objects(column, label)
+    if (kind := KINDS.get(dtype.kind)) is not None and not str(dtype).startswith(("date32", "date64")):
+        return kind
     if types.is_string_dtype(dtype):
         return "string"
-    if getattr(dtype, "kind", None) == "m":
-        return "timedelta"
     if isinstance(dtype, pd.ArrowDtype):
         return _kind_of_arrow(dtype, label)
     return str(dtype)
@@ -128,14 +125,11 @@ def _kind_of_arrow(dtype: pd.ArrowDtype, label: str) -> str:
 
 
 def _kind_of_objects(column: pd.Series, label: str) -> str:
-    inferred = types.infer_dtype(column, skipna=False)
-    if inferred in ("string", "integer", "boolean", "empty", "bytes", "date"):
-        return str(inferred)
-    if inferred in ("datetime", "datetime64"):
-        zoned = getattr(column.iloc[0], "tzinfo", None) is not None
-        return ZONED if zoned else "datetime"
-    if inferred in ("timedelta", "timedelta64"):
-        return "timedelta"
+    inferred: str = types.infer_dtype(column, skipna=False).removesuffix("64")
+    if inferred == "datetime" and getattr(column.iloc[0], "tzinfo", None) is not None:
+        return ZONED
+    if inferred in ("string", "integer", "boolean", "empty", "bytes", "date", "datetime", "timedelta"):
+        return inferred
     kinds = column.map(type)
     if kinds.nunique() > 1:
         rows = [0, int(np.flatnonzero(kinds != kinds.iloc[0])[0])]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, PageRankError
-from prplugin.frames.columns import Columns, EdgesById
+from prplugin.frames.columns import Columns, EdgesById, always, labelled
 from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.graph.adjacency import edges_by_id
-from prplugin.types.arrays import MemorySpace, is_a
+from prplugin.types.arrays import is_a
 from prplugin.types.edges import Edges, GroupedEdges
 
 if TYPE_CHECKING:
@@ -30,14 +29,8 @@ def accepts(frame: object) -> bool:
     return is_a(frame, "pandas", "DataFrame") and "cudf.pandas" not in sys.modules
 
 
-def memory_space_of(frame: object) -> MemorySpace:
-    """Return "host"."""
-    return "host"
-
-
-def open_frame(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[Hashable]]:
-    """Return the frame, and its column labels."""
-    return frame, list(frame)
+memory_space_of = always("host")
+open_frame = labelled
 
 
 def read(

@@ -232,13 +232,11 @@ def _hashes(array: Any, shared: CommonType) -> Any:
         return np.asarray(array).astype(np.int64, copy=False).view(np.uint64)
     if kind in PANDAS_HASHED:
         series = HOST.as_column(in_utc(array, kind) if pd.api.types.is_object_dtype(array.dtype) else array)
+        hashed = partial(pd.util.hash_pandas_object, index=False, categorize=False)
         try:
-            return pd.util.hash_pandas_object(series, index=False, categorize=False).to_numpy()
-        except UnicodeError:  # strings with a lone surrogate, which UTF-8 cannot encode: their hash is 0
-            hashes = np.zeros(len(series), np.uint64)
-            valid = ~series.str.contains("[\ud800-\udfff]", regex=True).to_numpy(bool)
-            hashes[valid] = pd.util.hash_pandas_object(series[valid], index=False, categorize=False).to_numpy()
-            return hashes
+            return hashed(series).to_numpy()
+        except UnicodeError:  # a lone surrogate; pandas hashes the bytes of text
+            return hashed(series.map(lambda text: text.encode("utf-8", "surrogatepass"))).to_numpy()
     if kind in PYTHON_HASHED:
         return np.array([hash(value) for value in array], np.int64).view(np.uint64)
     return np.zeros(len(array), np.uint64)  # all on one worker: correct, and slow only for these rare kinds
