@@ -231,12 +231,10 @@ def _within_window(
     label, clock = f"column {columns.time_name!r}", copy(columns.clock)
     parts = Partitions(ids, frames, part.partitions, part.starts, columns)
 
-    def read() -> list[Any]:
-        pairs = zip(frames, parts.own_columns, strict=True)
-        times = [ids.column_of(frame, own.time) for frame, own in pairs if own.time is not None]
-        return [HOST.as_column(ids.to_host(column)) for column in times]
+    def read(frame: Any, own: Any) -> Any:
+        return HOST.as_column(ids.to_host(ids.column_of(frame, own.time)))
 
-    given = call_on_all(communicator, read)
+    given = call_on_all(communicator, lambda: list(map(read, frames, parts.own_columns)))
     of_ranks = gather_results(communicator, lambda: parts.map(partial(Clock.facts, label=label), given))
     known = [facts for of_partitions in of_ranks for facts in of_partitions if facts is not None]
     for kind in dict.fromkeys(kind for kind, _ in known):

@@ -154,21 +154,18 @@ def numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError]
     column = decode_storage(column)
     refuse = refusing(column, label, noun, error)
     dtype = column.dtype
+    if not types.is_object_dtype(dtype) and dtype.kind not in "biuf" and not str(dtype).startswith("decimal"):
+        raise error(f"{label} holds {dtype}, not real numbers. Cast it, for instance with {cast_to('number')}.")
+    if (missing := missing_rows(column)).size:
+        refuse(missing, "missing or NaN", "Drop or fill them.")
     if types.is_object_dtype(dtype):
         values = column.tolist()
-        invalid = np.flatnonzero([not _is_number(value) for value in values])
+        invalid = np.flatnonzero([not isinstance(value, (Real, Decimal, np.bool_)) for value in values])
         if invalid.size:
             fault = "that is not a number" if invalid.size == 1 else "that are not numbers"
             refuse(invalid, fault, "Cast or drop them.")
         floats = np.array([_float(value) for value in values], np.float64)
-    elif types.is_complex_dtype(dtype) or not (
-        types.is_numeric_dtype(dtype) or types.is_bool_dtype(dtype) or str(dtype).startswith("decimal")
-    ):
-        raise error(f"{label} holds {dtype}, not real numbers. Cast it, for instance with {cast_to('number')}.")
     else:
-        missing = missing_rows(column)
-        if missing.size:
-            refuse(missing, "missing or NaN", "Drop or fill them.")
         with np.errstate(over="ignore", under="ignore"):  # values lost by narrowing are detected below
             floats = column.to_numpy(np.float64, copy=True)  # a copy: the graph outlives the frame
     check_range(floats, refuse)
@@ -204,14 +201,8 @@ def check_range(floats: Floats, refuse: Refuse) -> None:
     refuse(xp.flatnonzero(xp.isinf(floats)), "infinite, or past the range of float64", "Scale or drop them.")
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (Real, Decimal, np.bool_)) or value is None or value is pd.NA
-
-
 def _float(value: Any) -> float:
-    """Cast a number to float: infinite on overflow, NaN for missing values."""
-    if value is None or value is pd.NA or (isinstance(value, Decimal) and value.is_nan()):
-        return np.nan
+    """Cast a number to float, infinite on overflow."""
     try:
         return float(value)
     except OverflowError:
