@@ -112,11 +112,10 @@ class Clock:
         if given is None:
             return None
         if self.kind == "numbers":
-            if not _is_number(given):
-                raise InvalidOptionError(f"{name} must be a number, as {label} holds numbers, not {given!r}.")
             number = _exact_number(given)
             if number is None or number <= 0:
-                raise InvalidOptionError(f"{name} must be positive and finite, not {given!r}.")
+                expected = f"a number, as {label} holds numbers, positive and finite"
+                raise InvalidOptionError(f"{name} must be {expected}, not {given!r}.")
             return number
         try:
             if not isinstance(given, (str, timedelta, np.timedelta64)) or (isinstance(given, str) and given.isdigit()):
@@ -138,7 +137,7 @@ class Clock:
     def _parse_now(self, given: object, label: str) -> Fraction:
         """Return the option `now` in nanoseconds since 1970, or in the unit of the numbers."""
         if self.kind == "numbers":
-            number = _exact_number(given) if _is_number(given) else None
+            number = _exact_number(given)
             if number is None:
                 raise InvalidOptionError(f"now must be a finite number, as {label} holds numbers, not {given!r}.")
             return number
@@ -284,12 +283,10 @@ def _nanoseconds(moment: Any) -> Fraction:
     return Fraction(int(moment.astype(np.int64)) * _NANOSECONDS[np.datetime_data(moment.dtype)[0]])
 
 
-def _is_number(given: object) -> bool:
-    return isinstance(given, (Real, Decimal)) and not isinstance(given, (bool, np.bool_, np.timedelta64))
-
-
 def _exact_number(given: Any) -> Fraction | None:
-    """Return a number without rounding; None if it is not finite."""
+    """Return a number without rounding; None for others, and if it is not finite."""
+    if not isinstance(given, (Real, Decimal)) or isinstance(given, (bool, np.bool_, np.timedelta64)):
+        return None
     if isinstance(given, Integral):
         return Fraction(int(given))
     try:

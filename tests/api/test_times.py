@@ -175,7 +175,7 @@ def with_now_before_the_latest(frame):
         (None, {"half_life": "7D", "now": np.datetime64(1500, "ps")}, prplugin.InvalidOptionError, "now must be a timestamp"),
         (None, with_now_before_the_latest, prplugin.InvalidEdgesError, "column 'at' has 1 time after now=2024-03"),
         ("numbers", {"half_life": "7D"}, prplugin.InvalidOptionError, "half_life must be a number, as column 'at' holds numbers"),
-        ("numbers", {"half_life": 0}, prplugin.InvalidOptionError, "half_life must be positive and finite"),
+        ("numbers", {"half_life": 0}, prplugin.InvalidOptionError, "half_life must be a number, as .*, positive and finite, not 0"),
         ("numbers", {"half_life": 7, "now": 3}, prplugin.InvalidEdgesError, "times after now=3: 4 in row 4"),
         ("strings", {"half_life": "7D"}, prplugin.InvalidEdgesError, "column 'at' holds .*, which are no times"),
         ("nulls", {"half_life": "7D"}, prplugin.InvalidEdgesError, "column 'at' has 2 nulls, in rows 3, 5"),
