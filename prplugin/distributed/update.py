@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from prplugin.distributed.communicator import Communicator, call_on_all
 from prplugin.distributed.factorize import Rows, owners_of
@@ -24,7 +23,7 @@ from prplugin.distributed.shard import NO_EDGES, Shard, Stages, assemble, of_gho
 from prplugin.frames import FrameEdges
 from prplugin.frames.columns import has_width, in_one_type
 from prplugin.frames.ids import HOST
-from prplugin.frames.partitions import CommonType, cast_ids, concat_columns
+from prplugin.frames.partitions import CommonType, cast_ids, concat_columns, match_rows
 from prplugin.frames.times import Clock
 from prplugin.frames.vertex_index import check_kinds
 from prplugin.frames.vertices import Vertices
@@ -229,7 +228,7 @@ class _Edges:
 
     def _find(self, wanted: Edges, values: list[Any]) -> Integers:
         """Return the number of a different edge of `_entries` for each edge, the first with equal values, or -1."""
-        return _match([wanted.destination, wanted.source, *values], [*self._ends, *self._values[: len(values)]])
+        return match_rows([wanted.destination, wanted.source, *values], [*self._ends, *self._values[: len(values)]])
 
     def _values_of(self, edges: Edges) -> list[Any]:
         """Return what `_values` has of edges to remove; nothing if they match edges of any weight."""
@@ -258,17 +257,6 @@ def _exact(weights: Floats | None, times: Floats) -> list[Any]:
     scaled = ScaledWeights.of(weights, times)
     fractions, exponents = np.frexp(scaled.significands)
     return [fractions, np.where(fractions == 0, 0, exponents + scaled.exponents)]
-
-
-def _match(wanted: list[Any], present: list[Any]) -> Integers:
-    """Return the position of a different present row for each wanted row of the same values, or -1."""
-
-    def numbered(columns: list[Any]) -> pd.MultiIndex:
-        rows = pd.DataFrame(dict(enumerate(columns)))
-        return pd.MultiIndex.from_arrays([*columns, rows.groupby(list(rows), sort=False).cumcount()])
-
-    found: Integers = numbered(present).get_indexer(numbered(wanted))
-    return found
 
 
 def _check_range(shard: Shard, new: Shard, change: _Change, vertices: GraphVertices) -> None:

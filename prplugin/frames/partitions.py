@@ -203,6 +203,16 @@ def take(arrays: list[Any], rows: Integers) -> list[Any]:
     return [array.take(rows) for array in arrays]
 
 
+def match_rows(wanted: list[Any], present: list[Any]) -> Integers:
+    """Return the position of a different present row for each wanted row of the same values, or -1."""
+
+    def numbered(columns: list[Any]) -> pd.MultiIndex:
+        rows = pd.DataFrame(dict(enumerate(columns)))
+        return pd.MultiIndex.from_arrays([*columns, rows.groupby(list(rows), sort=False).cumcount()])
+
+    return numbered(present).get_indexer(numbered(wanted))
+
+
 def format_vertices(arrays: list[Any], rows: Integers) -> list[str]:
     """Return the vertices at `rows`, of NumPy, pandas or CuPy arrays, as text, for messages."""
     ids_at_rows = [to_host(array[namespace(array).asarray(rows)]) for array in arrays]

@@ -284,13 +284,14 @@ def _nanoseconds(moment: Any) -> Fraction:
 
 
 def _exact_number(given: Any) -> Fraction | None:
-    """Return a number without rounding; None for others, and if it is not finite."""
+    """Return a number without rounding; None for other objects, and if it is not finite."""
+    number: Any = given
     if not isinstance(given, (Real, Decimal)) or isinstance(given, (bool, np.bool_, np.timedelta64)):
         return None
     if isinstance(given, Integral):
         return Fraction(int(given))
     try:
-        return Fraction(*given.as_integer_ratio())
+        return Fraction(*number.as_integer_ratio())
     except (OverflowError, ValueError):
         return None
 
