@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -98,7 +97,7 @@ class VertexIndex:
                 self._concat_ids(column, ids.take(added, new), kind)
                 for column, added, kind in zip(old.series, vertices.series, kinds, strict=True)
             ]
-        index = VertexIndex(replace(old, columns=columns, kinds=kinds), self._labels)
+        index = VertexIndex(old.with_columns(columns, kinds), self._labels)
         if self._table and old_positions is None:
             added_keys = _keys(index.vertices, len(old))
             self._table.update(zip(added_keys, range(len(old), len(index)), strict=True))

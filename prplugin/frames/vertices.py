@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -137,6 +137,10 @@ class Vertices:
         """Return a context manager for reading a per-vertex argument, in the syntax of whose library messages are."""
         with self.active(), casts_of(type(given).__module__.partition(".")[0]):
             yield
+
+    def with_columns(self, columns: list[Column], kinds: list[str]) -> Vertices:
+        """Return vertices with other ids, and results of the same library; also of `SavedVertices`."""
+        return replace(self, columns=columns, kinds=kinds)
 
     def on_device(self) -> Vertices:
         """Return vertices of pandas columns as vertices of columns in device memory."""
