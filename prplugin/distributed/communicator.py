@@ -28,9 +28,7 @@ T = TypeVar("T")
 JOB_PREFIX = "prplugin-job-"
 """Prefix of the names of jobs. The task of a rank has the key ``f"{job}-{rank}"``."""
 
-ENDED_JOBS = 1000
-"""Number of ended jobs that a worker remembers, to discard messages that arrive late."""
-
+ENDED_JOBS = 1000  # number of ended jobs that a worker remembers, to discard messages that arrive late
 CANCELLED = "Dask has cancelled the task of this worker."
 
 

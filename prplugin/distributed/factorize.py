@@ -2,13 +2,13 @@
 
 No rank holds the ids of all vertices.
 
-**Integer ids** are their own keys. Ranks own ranges of ids between splitters, which are quantiles of samples of both
-endpoints. The sorted ids of an owner are its part of the result.
+**Integer ids** are their own keys. The sorted ids of an owner are its part of the result.
 
 **Other ids** get keys in the order of first appearance. Each rank factorizes its rows and sends the distinct ids to the
 rank selected by a hash. That rank receives all occurrences of an id, and determines its first place in the frame.
-This place is the key of the id, and is returned to the ranks that sent it. Splitters of places, weighted by degree,
-determine the owner of an id. The owner sorts its ids by place.
+This place is the key of the id, and is returned to the ranks that sent it. The owner sorts its ids by place.
+
+Ranks own ranges of keys between splitters, which are quantiles of samples of both endpoints.
 """
 
 from __future__ import annotations
@@ -24,17 +24,14 @@ from prplugin.distributed.communicator import Communicator, call_on_all
 from prplugin.errors import InvalidEdgesError, refusal
 from prplugin.frames.ids import HOST, Ids
 from prplugin.frames.partitions import CommonType, concat_columns, factorize_part, hash_ranks, take
-from prplugin.graph.adjacency import factorize_ids, group_sizes
+from prplugin.graph.adjacency import factorize_ids
 from prplugin.graph.dedup import drop_duplicates
 from prplugin.options import Duplicates
 from prplugin.types.arrays import Array, memory_space_of, namespace, to_host, to_memory
 from prplugin.types.edges import Edges, Floats, Integers, bits_of
 
-SAMPLES = 1 << 16
-"""Number of rows of the frame, over all ranks, that are sampled for splitters of ids."""
-
-QUANTILES = 1 << 12
-"""Number of quantiles that each rank contributes to the splitters of places."""
+SAMPLES = 1 << 16  # number of rows of the frame, over all ranks, that are sampled for splitters
+MORE_SAMPLES = 1 << 12  # number of additional vertices of each rank that are sampled for splitters
 
 
 @dataclass(frozen=True)
@@ -88,11 +85,11 @@ def runs_of(keys: Integers, splitters: Integers) -> list[slice]:
     return [slice(*cut) for cut in pairwise([0, *cuts, keys.size])]
 
 
-def keys_of_integers(communicator: Communicator, part: Part, endpoints: list[Integers]) -> Integers:
-    """Choose splitters of integer ids: quantiles of a sample of all ranks.
+def splitters_of(communicator: Communicator, part: Part, endpoints: list[Integers]) -> Integers:
+    """Choose splitters of keys: quantiles of a sample of all ranks.
 
-    The sample does not depend on which rank holds which partition. `endpoints` are sources, destinations and,
-    optionally, additional vertices of this rank.
+    The sample does not depend on which rank holds which partition. `endpoints` are the keys of sources, destinations
+    and, optionally, additional vertices of this rank.
     """
     xp = namespace(endpoints[0])
     stride = max(1, part.rows // SAMPLES)
@@ -103,7 +100,7 @@ def keys_of_integers(communicator: Communicator, part: Part, endpoints: list[Int
         ]
     )
     samples = [ids[xp.asarray(rows)] for ids in endpoints[:2]] + [
-        ids[:: max(1, ids.size // QUANTILES)] for ids in endpoints[2:]
+        ids[:: max(1, ids.size // MORE_SAMPLES)] for ids in endpoints[2:]
     ]
     sample = np.sort(np.concatenate(communicator.all_gather(to_host(xp.concatenate(samples)))))
     if not sample.size:
@@ -124,64 +121,34 @@ def keys_by_appearance(
 
     Return the keys of the ids of this rank per endpoint, the splitters, and the columns of the ids that this rank owns.
     """
-    size = communicator.size
     codes, arrays, places = factorize_part(ids, endpoints, labels, shared)
     places = part.places_of(places)
-    occurrences = np.zeros(places.size)
-    for code in codes:
-        occurrences += to_host(group_sizes(code, places.size))
 
     # 1. Send distinct ids to the rank selected by their hash, which determines their first places: their keys.
-    rows, order = pieces_of(hash_ranks(arrays, shared, size), size)
-    received = communicator.all_to_all([(take(arrays, r), places[r], occurrences[r]) for r in rows])
-    pieces, places_received, counts = zip(*received, strict=True)
+    rows, order = pieces_of(hash_ranks(arrays, shared, communicator.size), communicator.size)
+    pieces, received = zip(*communicator.all_to_all([(take(arrays, r), places[r]) for r in rows]), strict=True)
     kinds, names = [like.kind for like in shared], ["vertices"] * len(shared)
-    numbers, _, found_ids = HOST.factorize(concat_columns(list(pieces), shared), kinds, names)
+    numbers, _, found_ids = HOST.factorize(concat_columns(pieces), kinds, names)
     first = np.full(len(found_ids[0]), np.iinfo(np.int64).max)
-    np.minimum.at(first, numbers, np.concatenate(places_received))
-    # Load of a vertex: 1 + degree. The 1 is added here, once per vertex, since several ranks may have sent the id.
-    loads = 1.0 + np.bincount(numbers, np.concatenate(counts), first.size)
+    np.minimum.at(first, numbers, np.concatenate(received))
 
-    # 2. Send each id to its owner.
-    by_place = np.argsort(first)
-    keys = first[by_place]
-    splitters = _weighted_splitters(communicator, keys, loads[by_place])
-    runs = runs_of(keys, splitters)
-    received = communicator.all_to_all([(take(found_ids, by_place[run]), keys[run]) for run in runs])
-    pieces, keys_owned = zip(*received, strict=True)
-    owned = take(concat_columns(list(pieces), shared), np.argsort(np.concatenate(keys_owned)))
-
-    # 3. Return the keys to the ranks that sent the ids.
+    # 2. Return the keys to the ranks that sent the ids.
     found = np.empty(order.size, np.int64)
-    found[order] = np.concatenate(communicator.all_to_all(split(first[numbers], [count.size for count in counts])))
-    return [namespace(code).asarray(found)[code] for code in codes], splitters, owned
+    found[order] = np.concatenate(communicator.all_to_all(split(first[numbers], [each.size for each in received])))
+    keys = [namespace(code).asarray(found)[code] for code in codes]
+    splitters = splitters_of(communicator, part, keys)
+
+    # 3. Send each id to its owner.
+    by_place = np.argsort(first)
+    runs = [by_place[run] for run in runs_of(first[by_place], splitters)]
+    pieces, received = zip(*communicator.all_to_all([(take(found_ids, run), first[run]) for run in runs]), strict=True)
+    return keys, splitters, take(concat_columns(pieces), np.argsort(np.concatenate(received)))
 
 
 def split(array: Array, sizes: list[int]) -> list[Any]:
     """Split an array into consecutive pieces of the given sizes."""
     ends = np.cumsum(sizes).tolist()
     return [array[end - size : end] for end, size in zip(ends, sizes, strict=True)]
-
-
-def _weighted_splitters(communicator: Communicator, places: Integers, weights: Array) -> Integers:
-    """Choose splitters that divide the places of all ranks into ranges of approximately equal weight.
-
-    `places` are ascending on each rank.
-    """
-    cumulative = np.cumsum(weights)
-    total = float(cumulative[-1]) if cumulative.size else 0.0
-    positions = np.searchsorted(cumulative, total * (np.arange(QUANTILES) + 0.5) / QUANTILES)
-    quantiles = places[np.minimum(positions, places.size - 1)] if places.size else places
-    of_ranks, loads = zip(*communicator.all_gather((quantiles, total / QUANTILES)), strict=True)
-    samples = np.concatenate(of_ranks)
-    if not samples.size:
-        return np.zeros(communicator.size - 1, np.int64)
-    sample_weights = np.repeat(loads, [of_rank.size for of_rank in of_ranks])
-    order = np.argsort(samples, kind="stable")
-    cumulative = np.cumsum(sample_weights[order])
-    cuts = np.searchsorted(cumulative, cumulative[-1] * np.arange(1, communicator.size) / communicator.size)
-    splitters: Integers = samples[order][np.minimum(cuts, samples.size - 1)]
-    return splitters
 
 
 # --- exchange of edges ------------------------------------------------------------------------------------------------
@@ -273,7 +240,6 @@ def _shuffle(
 
 
 def _drop_duplicates(rows: Rows, duplicates: Duplicates, *, directed: bool) -> Rows:
-    """Keep the first or the last row of each pair on this rank, or raise for repeated pairs."""
     (source, target), ids = factorize_ids([rows.source, rows.target])
     edges = Edges(source, target, rows.weights, ids.size, times=rows.times)
     edges = edges if rows.times is None else edges.on_host()

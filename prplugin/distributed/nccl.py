@@ -26,14 +26,12 @@ from prplugin.errors import MethodUnavailableError, WorkerLostError, listed
 from prplugin.gpu import runtime
 from prplugin.types.arrays import Array
 
-SLOT = 4096
-"""Bytes per rank of the first message of `all_gather`. Longer values need a second message."""
+SLOT = 4096  # bytes per rank of the first message of `all_gather`. Longer values need a second message
 
 LOCK_SECONDS = 2.0
 """Interval of checks for cancellation while waiting for the lock, and timeout of `abort` for running calls."""
 
-BYTE = 1
-"""Value of NCCL_UINT8; CuPy's constant requires the library."""
+BYTE = 1  # value of NCCL_UINT8; CuPy's constant requires the library
 
 _turn = Lock()
 """Lock that serializes jobs; only the first rank of a job acquires it."""

@@ -78,11 +78,12 @@ def rank_shard(
     stages, sent, waited = Stages(), communicator.bytes_sent, communicator.wait_seconds
     watch = Watch(report)
     vertices = GraphVertices.of(communicator, shard, names)
-    personalization = vertices.entries(options.personalization, "personalization")
+    personalization, dangling, nstart = (
+        None if (value := getattr(options, what)) is None else vertices.read_entries(value, what)
+        for what in ("personalization", "dangling", "nstart")
+    )
     seeds, labels = _teleports(vertices, options.seeds, personalization)
-    dangling = vertices.entries(options.dangling, "dangling")
     w = to_memory(vertices.distribution(dangling, "dangling"), shard.adjacency.memory_space)
-    nstart = vertices.entries(options.nstart, "nstart")
     start = to_memory(vertices.distribution(nstart, "nstart"), shard.adjacency.memory_space)
     among, excluded = vertices.read_selection(options, None, "host")
     stages.done("vectors")
@@ -181,10 +182,6 @@ class GraphVertices(Vertices):
         owned, vector = (rows >= self.own.start) & (rows < self.own.stop), np.zeros(len(self.own))
         vector[rows[owned] - self.own.start] = values[owned]
         return vector
-
-    def entries(self, given: tuple[list[Any], Floats] | None, what: str) -> tuple[Integers, Floats] | None:
-        """Return the positions and the values of a distribution, given as id columns and values."""
-        return None if given is None else (self.known_positions(given[0], what), given[1])
 
     def distribution(self, entries: tuple[Integers, Floats] | None, what: str) -> Floats | None:
         """Return the values of the vertices that this rank owns, divided by the sum over all ranks."""
@@ -290,7 +287,7 @@ def _columns(
     rank = vertices.communicator.rank
     pieces = vertices.communicator.all_gather(take(vertices.columns, labels.rows[owners == rank] - vertices.own.start))
     order = np.argsort(np.argsort(owners, kind="stable"))
-    seeds = take(concat_columns(pieces, shard.shared), order)
+    seeds = take(concat_columns(pieces), order)
     return names, own, in_edge_types(ids, seeds, shard.shared), plain_ids(seeds, np.arange(len(order)))
 
 

@@ -47,14 +47,9 @@ from prplugin.types.edges import Integers
 
 logger = logging.getLogger(__name__)
 
-POLL_SECONDS = 0.5
-"""Interval at which the driver checks for lost workers."""
-
-LOSS_SECONDS = 5.0
-"""Maximum time in which the scheduler notices the loss of a worker that made a task fail."""
-
-SCATTER_BYTES = 1 << 20
-"""Size in bytes above which an argument is scattered, not sent with each task."""
+POLL_SECONDS = 0.5  # interval at which the driver checks for lost workers
+LOSS_SECONDS = 5.0  # maximum time in which the scheduler notices the loss of a worker that made a task fail
+SCATTER_BYTES = 1 << 20  # size in bytes above which an argument is scattered, not sent with each task
 
 _with_plugin: WeakSet[Client] = WeakSet()
 
@@ -146,7 +141,7 @@ class DistributedGraph:
         began = time.perf_counter()
         _check_method(options, self._memory_space)
         workers, shards = self._workers, self._shards
-        converted = workers.scatter(parts_of.converted(options, self._names))
+        converted = workers.scatter(parts_of.converted(options))
         workers.check()
         topic = _watched(workers.client, watch, options)
         log = None if topic is None else partial(_log_iteration, topic)
@@ -164,7 +159,6 @@ class DistributedGraph:
         return self._ranking(ranked, found, options, time.perf_counter() - began)
 
     def _ranking(self, ranked: list[Future], found: Report, options: Options, seconds: float) -> Ranking:
-        """Return the ranking of a report, with the frames that are on the workers."""
         workers, outcomes = self._workers, found.outcomes
         history = found.history._replace(unused_weight=self._unused_weight)
         method, stages = history.considered[0].method, dict(history.stages)
@@ -362,7 +356,6 @@ METHODS: dict[MemorySpace, tuple[str, ...]] = {
 
 
 def _check_method(options: Options, memory_space: MemorySpace) -> None:
-    """Raise unless the method is available on several workers and has the given options."""
     available = METHODS[memory_space]
     if options.method in available:
         check_options(methods()[options.method], options.method_options)

@@ -24,10 +24,10 @@ from prplugin.distributed.factorize import (
     Rows,
     edges_of_owned_targets,
     keys_by_appearance,
-    keys_of_integers,
     owners_of,
     runs_of,
     split,
+    splitters_of,
 )
 from prplugin.errors import overflow_error
 from prplugin.frames.columns import Columns
@@ -42,8 +42,7 @@ from prplugin.streams.decay import ZERO_EXPONENT, ScaledWeights, roundings_of
 from prplugin.types.arrays import Array, MemorySpace, namespace, to_host, to_memory
 from prplugin.types.edges import ANY, Edges, Floats, Integers, index_dtype
 
-NO_EDGES = 2 * ZERO_EXPONENT
-"""Reference exponent of a vertex without out-edges."""
+NO_EDGES = 2 * ZERO_EXPONENT  # reference exponent of a vertex without out-edges
 
 
 @dataclass(frozen=True)
@@ -153,7 +152,7 @@ def build(
     stages.done("read")
     if [common.kind for common in shared] == ["integer"]:
         keys = [integers_of(ids, end[0], label[0], shared[0]) for end, label in zip(endpoints, labels, strict=True)]
-        splitters = keys_of_integers(communicator, part, keys)
+        splitters = splitters_of(communicator, part, keys)
         owned = None
     else:
         keys, splitters, owned = keys_by_appearance(communicator, ids, part, endpoints, labels, shared)
@@ -217,7 +216,6 @@ def assemble(
 
 
 def _part(communicator: Communicator, lengths: list[int], partitions: list[int], offset: int) -> Part:
-    """Return the `Part` of the frame that this rank holds; collective."""
     of_ranks = communicator.all_gather(list(zip(partitions, lengths, strict=True)))
     starts, rows = {}, 0
     for partition, length in sorted(pair for pairs in of_ranks for pair in pairs):
@@ -233,12 +231,10 @@ def _within_window(
     label, clock = f"column {columns.time_name!r}", copy(columns.clock)
     parts = Partitions(ids, frames, part.partitions, part.starts, columns)
 
-    def read() -> list[Any]:
-        pairs = zip(frames, parts.own_columns, strict=True)
-        times = [ids.column_of(frame, own.time) for frame, own in pairs if own.time is not None]
-        return [HOST.as_column(ids.to_host(column)) for column in times]
+    def read(frame: Any, own: Any) -> Any:
+        return HOST.as_column(ids.to_host(ids.column_of(frame, own.time)))
 
-    given = call_on_all(communicator, read)
+    given = call_on_all(communicator, lambda: list(map(read, frames, parts.own_columns)))
     of_ranks = gather_results(communicator, lambda: parts.map(partial(Clock.facts, label=label), given))
     known = [facts for of_partitions in of_ranks for facts in of_partitions if facts is not None]
     for kind in dict.fromkeys(kind for kind, _ in known):

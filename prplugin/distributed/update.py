@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prplugin.cpu.sorting import run_starts
 from prplugin.distributed.communicator import Communicator, call_on_all
 from prplugin.distributed.factorize import Rows, owners_of
 from prplugin.distributed.ranks import GraphVertices
@@ -24,7 +23,7 @@ from prplugin.distributed.shard import NO_EDGES, Shard, Stages, assemble, of_gho
 from prplugin.frames import FrameEdges
 from prplugin.frames.columns import has_width, in_one_type
 from prplugin.frames.ids import HOST
-from prplugin.frames.partitions import CommonType, cast_ids, concat_columns
+from prplugin.frames.partitions import CommonType, cast_ids, concat_columns, match_rows
 from prplugin.frames.times import Clock
 from prplugin.frames.vertex_index import check_kinds
 from prplugin.frames.vertices import Vertices
@@ -36,8 +35,7 @@ from prplugin.streams.decay import ZERO_EXPONENT, ScaledWeights, roundings_of
 from prplugin.types.arrays import MemorySpace, cast_integers, find_integers, namespace, to_host
 from prplugin.types.edges import Edges, Floats, Integers
 
-MAX_FALL = 900
-"""Half-lives by which the latest out-edge of a vertex may become older before its weights underflow."""
+MAX_FALL = 900  # half-lives by which the latest out-edge of a vertex may become older before its weights underflow
 
 
 def read_change(
@@ -133,11 +131,9 @@ class _Change(NamedTuple):
             new = np.flatnonzero(keys[1] < 0)
             keys[1][new] = shard.n + np.arange(new.size)
             if new.size and communicator.rank == communicator.size - 1:
-                ids = [
-                    cast_ids(HOST.to_host(HOST.without_categories(column.take(new))), common)
-                    for column, common in zip(series[1], shared, strict=True)
-                ]
-                owned = concat_columns([owned, ids], shared) if shard.n else ids
+                ids = [HOST.to_host(HOST.without_categories(column.take(new))) for column in series[1]]
+                parts = [owned, ids] if shard.n else [ids]
+                owned = concat_columns([cast_ids(*pair) for pair in zip(part, shared, strict=True)] for part in parts)
         mine = keys[1][owners_of(keys[1], splitters) == communicator.rank]
         every, codes = np.unique(np.concatenate(keys), return_inverse=True)
         edges = [
@@ -150,7 +146,6 @@ class _Change(NamedTuple):
 
 
 def _refuse_missing(removed: FrameEdges, absent: Any) -> None:
-    """Raise if vertices of edges to remove are not in the graph."""
     if absent.any():
         edges = removed.edges
         raise ChangeError("missing", np.flatnonzero(absent[edges.source] | absent[edges.destination]))
@@ -174,15 +169,21 @@ def _joint_type(
 
 
 class _Edges:
-    """The in-edges of this rank's vertices, found by the positions of their ends in the keys of a change."""
+    """The in-edges of this rank's vertices, those between keys of a change by positions in these."""
 
     def __init__(self, communicator: Communicator, shard: Shard, change: _Change) -> None:
         self._communicator, self._change, self._references = communicator, change, shard.references
         self._csc, self._keys = shard.adjacency.csc, of_ghosts(communicator, shard.ghost_sources, change.own)
-        keys = to_host(self._keys)
-        # Both are ascending.
-        self._target, ghost = (_find(of, change.keys) for of in (keys[: shard.rows], keys[shard.rows :]))
-        self._source = np.where(ghost >= 0, shard.rows + ghost, self._target)
+        (offsets, sources, weights), xp = self._csc, namespace(self._keys)
+        position = xp.asarray(_find(change.keys, to_host(self._keys)))
+        source, target = position[sources], position[rows_of(offsets, sources.size)]
+        entries = xp.flatnonzero((source >= 0) & (target >= 0))
+        # Parallel edges are distinguished by their weights before scaling.
+        values = [] if weights is None else [to_host(weights[entries])]
+        if self._references is not None:
+            values = _exact(values[0], self._references[to_host(sources[entries])].astype(np.float64))
+        self._entries, self._values = entries, values
+        self._ends = [to_host(target[entries]), to_host(source[entries])]
 
     def changed(self, duplicates: Duplicates, *, directed: bool) -> Rows:
         """Return the edges after the change."""
@@ -193,18 +194,17 @@ class _Edges:
             change.added, removed, duplicates, change.keys.size, self._have_edge, directed=directed
         )
         for edges in (removed, replaced):
-            entries = self._find(edges, self._values_of(edges))
-            found, values = self._shared_values(entries)
+            mine = self._find(edges, self._values_of(edges))
+            found, values = self._shared_values(mine)
             if not found.all():
                 raise ChangeError("missing", np.flatnonzero(~found))
-            gone.append(entries)
+            gone.append(mine)
             if not directed:  # the weight of the edge that was found selects its reverse edge
                 reverse = np.flatnonzero(edges.source != edges.destination)
                 back = reversed_edges(edges.take(reverse))
                 gone.append(self._find(back, [value[reverse] for value in values]))
-        kept = xp.ones(sources.size, np.bool_)
-        entries = np.concatenate(gone)
-        kept[xp.asarray(entries[entries >= 0])] = False
+        kept, all_gone = xp.ones(sources.size, np.bool_), np.concatenate(gone)
+        kept[self._entries[xp.asarray(all_gone[all_gone >= 0])]] = False
         added = added if directed else with_reverse_edges(added)
         owner = owners_of(change.keys, change.splitters)
         added = added.take(owner[added.destination] == self._communicator.rank)
@@ -224,49 +224,23 @@ class _Edges:
         return Rows(source, target, weights, times)
 
     def _have_edge(self, pairs: Edges) -> Any:
-        """Return a mask of the different pairs of vertices that have an edge."""
         return self._shared_values(self._find(pairs, []))[0]
 
     def _find(self, wanted: Edges, values: list[Any]) -> Integers:
-        """Return a different entry of the CSC for each edge, the first with equal values, or -1."""
-        (offsets, sources, _), found = self._csc, np.full(wanted.m, -1)
-        source, target = self._source[wanted.source], self._target[wanted.destination]
-        mine = np.flatnonzero((source >= 0) & (target >= 0))
-        if not mine.size:
-            return found
-        xp, rows = namespace(sources), np.unique(target[mine])
-        begins, ends = (to_host(offsets[xp.asarray(at)]).astype(np.int64) for at in (rows, rows + 1))
-        sizes = ends - begins
-        entries = np.repeat(begins - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
-        present = [np.repeat(rows, sizes), to_host(sources[xp.asarray(entries)])]
-        present += self._values(entries)[: len(values)]
-        at = _match([target[mine], source[mine], *(value[mine] for value in values)], present)
-        found[mine] = np.where(at >= 0, np.append(entries, -1)[at], -1)
-        return found
-
-    def _values(self, entries: Integers) -> list[Any]:
-        """Return what distinguishes parallel edges, at these entries of the CSC: their weights before scaling."""
-        _, sources, weights = self._csc
-        if weights is None:
-            return []
-        at = namespace(sources).asarray(entries)
-        weights = to_host(weights[at])
-        if self._references is None:
-            return [weights]
-        return _exact(weights, self._references[to_host(sources[at])].astype(np.float64))
+        """Return the number of a different edge of `_entries` for each edge, the first with equal values, or -1."""
+        return match_rows([wanted.destination, wanted.source, *values], [*self._ends, *self._values[: len(values)]])
 
     def _values_of(self, edges: Edges) -> list[Any]:
-        """Return what `_values` returns of edges to remove; nothing if they match edges of any weight."""
+        """Return what `_values` has of edges to remove; nothing if they match edges of any weight."""
         if self._references is not None and edges.times is not None:
             return _exact(edges.weights, edges.times)
         return [] if edges.weights is None else [edges.weights]
 
-    def _shared_values(self, entries: Integers) -> tuple[Any, list[Any]]:
-        """Return which edges any rank has found, and their `_values`, given the entries that this rank has found."""
-        own, found = entries >= 0, np.zeros(entries.size, np.bool_)
-        values: list[Any] = []
-        for mine, sent in self._communicator.all_gather((own, self._values(entries[own]))):
-            values = values or [np.zeros(entries.size, column.dtype) for column in sent]
+    def _shared_values(self, own: Integers) -> tuple[Any, list[Any]]:
+        """Return which edges any rank has found, and their `_values`, given what this rank has found."""
+        has, found = own >= 0, np.zeros(own.size, np.bool_)
+        values = [np.zeros(own.size, column.dtype) for column in self._values]
+        for mine, sent in self._communicator.all_gather((has, [column[own[has]] for column in self._values])):
             found |= mine
             for column, received in zip(values, sent, strict=True):
                 column[mine] = received
@@ -283,25 +257,6 @@ def _exact(weights: Floats | None, times: Floats) -> list[Any]:
     scaled = ScaledWeights.of(weights, times)
     fractions, exponents = np.frexp(scaled.significands)
     return [fractions, np.where(fractions == 0, 0, exponents + scaled.exponents)]
-
-
-def _match(wanted: list[Any], present: list[Any]) -> Integers:
-    """Return the position of a different present row for each wanted row of the same values, or -1."""
-    count = wanted[0].size
-    columns = [np.concatenate(pair) for pair in zip(wanted, present, strict=True)]
-    is_present = np.arange(columns[0].size) >= count
-    order = np.lexsort([is_present, *columns])  # stable: equal rows stay in their order
-    groups = np.cumsum(run_starts(*(column[order] for column in columns))) - 1
-    places = np.arange(order.size)
-    starts = run_starts(groups, is_present[order])
-    nth = places - np.maximum.accumulate(np.where(starts, places, 0))
-    keys = groups * order.size + nth
-    of_present = is_present[order]
-    rows, sorted_keys = order[of_present] - count, keys[of_present]
-    found = np.empty(count, np.int64)
-    at = _find(sorted_keys, keys[~of_present])
-    found[order[~of_present]] = np.where(at >= 0, np.append(rows, -1)[at], -1)
-    return found
 
 
 def _check_range(shard: Shard, new: Shard, change: _Change, vertices: GraphVertices) -> None:

@@ -81,7 +81,6 @@ def unsupported(frame: object) -> InvalidEdgesError:
 
 
 def _conversion_hint(given: object) -> str:
-    """Return a hint for the error message on how to convert an object to a frame or a graph."""
     shape: tuple[int, ...] = getattr(given, "shape", ())
     if len(shape) == 2 and shape[0] == shape[1]:
         return "For an adjacency matrix use prplugin.Graph.from_csr(scipy.sparse.csr_array(matrix))."

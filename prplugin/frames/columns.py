@@ -14,7 +14,7 @@ import numpy as np
 from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, listed
 from prplugin.frames.kinds import cast_to
 from prplugin.suggestions import close_name, plain
-from prplugin.types.arrays import is_a
+from prplugin.types.arrays import MemorySpace, is_a
 from prplugin.types.edges import Edges, GroupedEdges, Integers
 
 KNOWN_PAIRS = (("src", "dst"), ("source", "destination"), ("source", "target"), ("from", "to"))
@@ -30,11 +30,8 @@ WEIGHTS = frozenset(["weight", "weights", "wt", "wts", "wgt", "wgts", "w", "edge
 """Plain names of probable weight columns, for `Columns.unused_weight`."""
 
 
-Column: TypeAlias = Any
-"""One column of ids: a Series or an array of the library."""
-
-Frame: TypeAlias = Any
-"""A frame of the library."""
+Column: TypeAlias = Any  # one column of ids: a Series or an array of the library
+Frame: TypeAlias = Any  # a frame of the library
 
 EdgesById: TypeAlias = Callable[[list[Integers]], tuple[Edges | GroupedEdges, Integers]]
 """Factorizes columns of integer ids: sources, destinations and, optionally, more; returns edges and distinct ids."""
@@ -198,7 +195,6 @@ def _matching_labels(labels: Sequence[Hashable], name: str) -> list[str]:
 
 
 def _suggested_call(labels: Sequence[Hashable]) -> str:
-    """Return a suggestion of endpoint columns for an error message; empty if no pair is probable."""
     sources, destinations = (
         [label for label in labels if _is_probable(label, names.split())] for names in ENDPOINT_NAMES
     )
@@ -238,7 +234,6 @@ def _check_name(labels: Sequence[Hashable], role: str, given: object) -> None:
 
 
 def _name_hint(labels: Sequence[Hashable], role: str, given: object) -> str:
-    """Return a hint for an error message about values instead of a column name."""
     meta: Any = getattr(given, "meta", None)  # attribute of polars expressions
     name = meta.output_name() if hasattr(meta, "output_name") else getattr(given, "name", None)
     if isinstance(name, Hashable) and name is not None and positions(labels, name):
@@ -314,6 +309,16 @@ def index_levels(frame: object) -> list[Hashable]:
     if not isinstance(names, (list, tuple)) or names in ([None], (None,)):
         return []
     return [f"level_{level}" if name is None else name for level, name in enumerate(names)]
+
+
+def always(memory_space: MemorySpace) -> Callable[[object], MemorySpace]:
+    """Return the function `memory_space_of` of an adapter that reads all edges to one memory space."""
+    return lambda _: memory_space
+
+
+def labelled(frame: Frame) -> tuple[Frame, list[Hashable]]:
+    """Return a frame, and its column labels: `open_frame` of adapters that read frames as they are."""
+    return frame, list(frame)
 
 
 def computed(given: Any) -> Any:

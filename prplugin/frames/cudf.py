@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.frames.columns import Columns, is_plain_frame
+from prplugin.frames.columns import Columns, always, is_plain_frame, labelled
 from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.gpu import runtime
-from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges, Integers
 
 if TYPE_CHECKING:
@@ -19,16 +17,8 @@ if TYPE_CHECKING:
 
 
 accepts = partial(is_plain_frame, "cudf")
-
-
-def memory_space_of(frame: object) -> MemorySpace:
-    """Return "device"."""
-    return "device"
-
-
-def open_frame(frame: Any) -> tuple[Any, list[Hashable]]:
-    """Return the frame, and its column labels."""
-    return frame, list(frame)
+memory_space_of = always("device")
+open_frame = labelled
 
 
 def read(

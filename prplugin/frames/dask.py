@@ -8,12 +8,12 @@ the result has one partition.
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, full_name
-from prplugin.frames.columns import Columns, Frame, computed
+from prplugin.frames.columns import Columns, Frame, computed, labelled
 from prplugin.frames.lists import FRAMES
 from prplugin.frames.vertices import Boundary, Vertices
 from prplugin.options import EdgeOptions
@@ -35,9 +35,7 @@ def memory_space_of(frame: Any) -> MemorySpace:
     raise InvalidEdgesError(f"partitions must be frames of pandas or cuDF, not {full_name(frame._meta)}.")
 
 
-def open_frame(frame: Any) -> tuple[Any, list[Hashable]]:
-    """Return the frame, and its column labels."""
-    return frame, list(frame)
+open_frame = labelled
 
 
 def client() -> Any:

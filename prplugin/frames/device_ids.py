@@ -21,7 +21,7 @@ import pylibcudf as plc
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
 from prplugin.frames.columns import ColumnInfo, GivenTypes
-from prplugin.frames.host_columns import check_range, refusing, require_one_column, stored_like
+from prplugin.frames.host_columns import KINDS, check_range, refusing, require_one_column, stored_like
 from prplugin.frames.ids import HOST, Ids
 from prplugin.frames.kinds import ZONED, floats_refused, refuse_rows, unhashable_refused
 from prplugin.gpu.edges import GivenWeights
@@ -188,8 +188,7 @@ class DeviceIds(Ids):
             return str(dtype)
         if isinstance(dtype, pd.DatetimeTZDtype) or getattr(arrow, "tz", None):
             return ZONED
-        kinds = {"b": "boolean", "i": "integer", "u": "integer", "M": "datetime", "m": "timedelta"}
-        return kinds.get(dtype.kind, "string")
+        return KINDS.get(dtype.kind, "string")
 
     def take(self, column: Any, rows: Integers | None) -> Any:
         if namespace(column) is not np:
@@ -311,9 +310,7 @@ class DeviceIds(Ids):
         return np.array(extremes(as_kernel_ids([integers]))[:2], integers.dtype)
 
 
-DEVICE = DeviceIds()
-"""The operations on ids in device memory."""
-
+DEVICE = DeviceIds()  # the operations on ids in device memory
 _NUMPY_INTEGERS = tuple(np.dtype(f"{sign}{size}") for sign in "iu" for size in (1, 2, 4, 8))
 
 

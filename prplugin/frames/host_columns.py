@@ -81,6 +81,8 @@ def decode_arrow(column: Any, label: str) -> Any:
 
 # --- kinds ----------------------------------------------------------------------------------------------------------
 
+KINDS = {"b": "boolean", "i": "integer", "u": "integer", "M": "datetime", "m": "timedelta"}  # by `dtype.kind`
+
 
 def kind_of(column: pd.Series | ObjectColumn, label: str) -> str:
     """Return the kind of ids in a column: see `prplugin.frames.ids.Ids.kind_of`."""
@@ -90,7 +92,8 @@ def kind_of(column: pd.Series | ObjectColumn, label: str) -> str:
         except InvalidEdgesError:
             column = column.column  # for row numbers in the message
     dtype = column.dtype
-    if types.is_object_dtype(dtype) and types.infer_dtype(column, skipna=False) == "string":
+    is_object = types.is_object_dtype(dtype)
+    if is_object and types.infer_dtype(column, skipna=False) == "string":
         return "string"  # infer_dtype found no nulls
     if isinstance(dtype, pd.CategoricalDtype):
         refuse_rows(missing_rows(column), label)
@@ -101,27 +104,20 @@ def kind_of(column: pd.Series | ObjectColumn, label: str) -> str:
     if types.is_float_dtype(dtype) or types.is_complex_dtype(dtype):
         raise floats_refused(dtype, label, missing_rows(column))
     refuse_rows(missing_rows(column), label)
-    if types.is_bool_dtype(dtype) and not types.is_object_dtype(dtype):
-        return "boolean"
-    if types.is_integer_dtype(dtype):
-        return "integer"
+    if is_object:
+        return _kind_of_objects(column, label)
     if isinstance(dtype, pd.DatetimeTZDtype) or getattr(getattr(dtype, "pyarrow_dtype", None), "tz", None):
         return ZONED
-    if types.is_datetime64_any_dtype(dtype) and not str(dtype).startswith(("date32", "date64")):
-        return "datetime"
-    if types.is_object_dtype(dtype):
-        return _kind_of_objects(column, label)
+    if (kind := KINDS.get(dtype.kind)) is not None and not str(dtype).startswith(("date32", "date64")):
+        return kind
     if types.is_string_dtype(dtype):
         return "string"
-    if getattr(dtype, "kind", None) == "m":
-        return "timedelta"
     if isinstance(dtype, pd.ArrowDtype):
         return _kind_of_arrow(dtype, label)
     return str(dtype)
 
 
 def _kind_of_arrow(dtype: pd.ArrowDtype, label: str) -> str:
-    """Return the kind of the Python objects that an Arrow type converts to."""
     if "list" in str(dtype) or "struct" in str(dtype) or "map" in str(dtype):
         raise unhashable_refused(dtype, label)
     names = {"date": "date", "binary": "bytes", "large_binary": "bytes", "decimal": "decimal.Decimal"}
@@ -129,14 +125,11 @@ def _kind_of_arrow(dtype: pd.ArrowDtype, label: str) -> str:
 
 
 def _kind_of_objects(column: pd.Series, label: str) -> str:
-    inferred = types.infer_dtype(column, skipna=False)
-    if inferred in ("string", "integer", "boolean", "empty", "bytes", "date"):
-        return str(inferred)
-    if inferred in ("datetime", "datetime64"):
-        zoned = getattr(column.iloc[0], "tzinfo", None) is not None
-        return ZONED if zoned else "datetime"
-    if inferred in ("timedelta", "timedelta64"):
-        return "timedelta"
+    inferred: str = types.infer_dtype(column, skipna=False).removesuffix("64")
+    if inferred == "datetime" and getattr(column.iloc[0], "tzinfo", None) is not None:
+        return ZONED
+    if inferred in ("string", "integer", "boolean", "empty", "bytes", "date", "datetime", "timedelta"):
+        return inferred
     kinds = column.map(type)
     if kinds.nunique() > 1:
         rows = [0, int(np.flatnonzero(kinds != kinds.iloc[0])[0])]
@@ -161,21 +154,18 @@ def numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError]
     column = decode_storage(column)
     refuse = refusing(column, label, noun, error)
     dtype = column.dtype
+    if not types.is_object_dtype(dtype) and dtype.kind not in "biuf" and not str(dtype).startswith("decimal"):
+        raise error(f"{label} holds {dtype}, not real numbers. Cast it, for instance with {cast_to('number')}.")
+    if (missing := missing_rows(column)).size:
+        refuse(missing, "missing or NaN", "Drop or fill them.")
     if types.is_object_dtype(dtype):
         values = column.tolist()
-        invalid = np.flatnonzero([not _is_number(value) for value in values])
+        invalid = np.flatnonzero([not isinstance(value, (Real, Decimal, np.bool_)) for value in values])
         if invalid.size:
             fault = "that is not a number" if invalid.size == 1 else "that are not numbers"
             refuse(invalid, fault, "Cast or drop them.")
         floats = np.array([_float(value) for value in values], np.float64)
-    elif types.is_complex_dtype(dtype) or not (
-        types.is_numeric_dtype(dtype) or types.is_bool_dtype(dtype) or str(dtype).startswith("decimal")
-    ):
-        raise error(f"{label} holds {dtype}, not real numbers. Cast it, for instance with {cast_to('number')}.")
     else:
-        missing = missing_rows(column)
-        if missing.size:
-            refuse(missing, "missing or NaN", "Drop or fill them.")
         with np.errstate(over="ignore", under="ignore"):  # values lost by narrowing are detected below
             floats = column.to_numpy(np.float64, copy=True)  # a copy: the graph outlives the frame
     check_range(floats, refuse)
@@ -211,14 +201,8 @@ def check_range(floats: Floats, refuse: Refuse) -> None:
     refuse(xp.flatnonzero(xp.isinf(floats)), "infinite, or past the range of float64", "Scale or drop them.")
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (Real, Decimal, np.bool_)) or value is None or value is pd.NA
-
-
 def _float(value: Any) -> float:
-    """Cast a number to float: infinite on overflow, NaN for missing values."""
-    if value is None or value is pd.NA or (isinstance(value, Decimal) and value.is_nan()):
-        return np.nan
+    """Cast a number to float, infinite on overflow."""
     try:
         return float(value)
     except OverflowError:
@@ -230,8 +214,7 @@ def _float(value: Any) -> float:
 MANY_OBJECTS = 1 << 14
 """Number of objects from which comparing addresses, and Arrow for strings, take less time than pandas."""
 
-SAMPLED = 8
-"""Ratio of rows to rows in the sample that decides whether objects repeat."""
+SAMPLED = 8  # ratio of rows to rows in the sample that decides whether objects repeat
 
 TRUNCATES_STRINGS = len(pd.factorize(np.array(["\0a", "\0b"], object))[1]) < 2
 """True for pandas before 3.1, whose factorization truncates strings at a null character or a lone surrogate."""

@@ -34,20 +34,7 @@ from prplugin.frames.columns import (
     same_kind,
     transposed,
 )
-from prplugin.frames.host_columns import (
-    ObjectColumn,
-    decode_storage,
-    deduplicate_objects,
-    factorize_column,
-    first_rows,
-    in_utc,
-    missing_rows,
-    objects_of,
-    require_one_column,
-    result_columns,
-    stored_like,
-    values_of,
-)
+from prplugin.frames.host_columns import ObjectColumn
 from prplugin.frames.kinds import cast_to
 from prplugin.machine import this_machine
 from prplugin.types.arrays import (
@@ -97,7 +84,7 @@ class Ids:
     def column_of(self, frame: pd.DataFrame, position: int) -> pd.Series:
         """Return a column of a frame of `types` by position. Its index is arbitrary."""
         # By name, pandas would first build a hash table of the labels; ``iloc[:, position]`` takes twice the time.
-        return decode_storage(frame.iloc(axis=1)[position])
+        return host_columns.decode_storage(frame.iloc(axis=1)[position])
 
     def id_columns(self, given: object, names: list[Hashable] | None, what: str) -> list[pd.Series]:
         """Convert a list, array, Series, Index or frame of ids to columns, one per component of a vertex.
@@ -110,13 +97,13 @@ class Ids:
         if isinstance(given, (set, frozenset)):
             raise InvalidOptionError(f"{what} is a set, which has no order: pass a list, for instance sorted(...).")
         if names is None:
-            require_one_column(given, pd.DataFrame, pd.MultiIndex, what)
+            host_columns.require_one_column(given, pd.DataFrame, pd.MultiIndex, what)
             if isinstance(given, pd.DataFrame):
-                return [decode_storage(given.iloc[:, 0])]
+                return [host_columns.decode_storage(given.iloc[:, 0])]
             if isinstance(given, (pd.Series, pd.Index, np.ndarray, pd.api.extensions.ExtensionArray)):
-                return [decode_storage(pd.Series(given).reset_index(drop=True))]
+                return [host_columns.decode_storage(pd.Series(given).reset_index(drop=True))]
             # As objects, since pandas would convert [1, None] to floats.
-            return [objects_of(list(given))]
+            return [host_columns.objects_of(list(given))]
         if isinstance(given, pd.DataFrame):
             return self.columns_of(given, names, what)
         rows = list(given)
@@ -127,7 +114,7 @@ class Ids:
                 f"{counted(len(invalid), 'entry is', 'entries are')} not: "
                 f"{listed([repr(rows[row]) for row in invalid])}."
             )
-        return [objects_of([item[part] for item in rows]) for part in range(len(names))]
+        return [host_columns.objects_of([item[part] for item in rows]) for part in range(len(names))]
 
     def frame_of(self, names: list[Hashable], columns: list[Any]) -> pd.DataFrame:
         """Return a frame of columns and numeric arrays, without a copy."""
@@ -135,8 +122,8 @@ class Ids:
         if of_integers and names == ["vertex", "pagerank"] and hasattr(pd.api, "internals"):  # from pandas 3 on
             # A tenth of the time of a dict. The names are a view, so that users may set its `name`.
             blocks = [(column[None], np.array([place])) for place, column in enumerate(columns)]
-            index = pd.RangeIndex(len(columns[0]))
-            return pd.api.internals.create_dataframe_from_blocks(blocks, index=index, columns=result_columns().view())
+            index, labels = pd.RangeIndex(len(columns[0])), host_columns.result_columns().view()
+            return pd.api.internals.create_dataframe_from_blocks(blocks, index=index, columns=labels)
         named = dict(zip(names, map(self.as_column, columns), strict=True))
         return pd.DataFrame(named, copy=False)
 
@@ -160,7 +147,7 @@ class Ids:
 
     def missing_rows(self, column: pd.Series) -> Integers:
         """Return the rows of a Series without a value."""
-        return missing_rows(column)
+        return host_columns.missing_rows(column)
 
     def as_column(self, values: Any, label: str = "") -> pd.Series:
         """Return an array, or a column of pandas, as a Series of the library."""
@@ -190,7 +177,7 @@ class Ids:
 
     def deduplicate(self, column: pd.Series) -> pd.Series | ObjectColumn:
         """Return a column of repeated Python objects in a form that takes less time to factorize, others unchanged."""
-        return deduplicate_objects(column) if column.dtype.kind == "O" else column
+        return host_columns.deduplicate_objects(column) if column.dtype.kind == "O" else column
 
     def factorize(
         self, columns: list[Any], kinds: list[str], labels: list[str]
@@ -199,10 +186,10 @@ class Ids:
 
         Return codes, the first row of each code, and the distinct rows, column by column.
         """
-        factorized = [factorize_column(*column) for column in zip(columns, kinds, labels, strict=True)]
+        factorized = [host_columns.factorize_column(*column) for column in zip(columns, kinds, labels, strict=True)]
         codes, values = factorized[0]
         if len(columns) == 1:
-            return codes, first_rows(codes, len(values)), [values]
+            return codes, host_columns.first_rows(codes, len(values)), [values]
         # Encode the codes of each row as one integer.
         keys, size = codes.astype(np.int64), len(values)
         for codes, values in factorized[1:]:
@@ -212,7 +199,7 @@ class Ids:
             keys = keys * len(values) + codes
             size *= max(len(values), 1)
         keys, distinct = pd.factorize(keys)
-        rows = first_rows(keys, len(distinct))
+        rows = host_columns.first_rows(keys, len(distinct))
         return keys, rows, [values.take(codes[rows]) for codes, values in factorized]
 
     def concatenate(self, columns: list[Any], label: str) -> Any:
@@ -244,7 +231,7 @@ class Ids:
                     f"{label} and the other columns of ids hold values that {first} does not. Cast them to one type."
                 )
             joined = self.concat(cast)
-        return values_of(joined)
+        return host_columns.values_of(joined)
 
     def one_column(self, columns: list[Any], what: str) -> pd.Series:
         """Concatenate columns of ids that were given by the user, of any types."""
@@ -260,7 +247,7 @@ class Ids:
             if kind == "integer":  # as NumPy arrays, since pandas would compare some types as floats
                 ids, others = self.integers(array), self.integers(column)
             elif ids.dtype != others.dtype or types.is_object_dtype(ids.dtype):
-                ids, others = (in_utc(np.asarray(array, object), kind) for array in (ids, others))
+                ids, others = (host_columns.in_utc(np.asarray(array, object), kind) for array in (ids, others))
             # With the type, since pandas infers its string type for objects that are all strings.
             pairs.append([pd.Index(array, dtype=array.dtype) for array in (ids, others)])
         if len(pairs) == 1:
@@ -317,7 +304,7 @@ class Ids:
             return self.like_categories(integers, dtypes)
         if types.is_object_dtype(like):
             return pd.array(integers.tolist(), dtype=object)
-        return pd.array(integers, dtype=stored_like(integers.dtype, like))
+        return pd.array(integers, dtype=host_columns.stored_like(integers.dtype, like))
 
     def joined_dtypes(self, columns: list[Any]) -> list[Any]:
         """Return their common categorical type, else their common integer type in pandas, else that of the first."""
@@ -441,5 +428,4 @@ class Ids:
         return in_one_type(arrays, [has_width(column.dtype) for column in columns], labels)
 
 
-HOST = Ids()
-"""The operations on ids in host memory."""
+HOST = Ids()  # the operations on ids in host memory

@@ -12,9 +12,7 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError, RefusedRows, 
 from prplugin.types.edges import Integers
 
 Kind = Literal["integer", "number", "string"]
-
-ZONED = "datetime with a time zone"
-"""The kind of ids that are times with a zone."""
+ZONED = "datetime with a time zone"  # the kind of ids that are times with a zone
 
 
 def _casts(form: str, integer: str, number: str, string: str) -> dict[Kind, str]:

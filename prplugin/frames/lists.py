@@ -20,8 +20,7 @@ from prplugin.types.edges import Edges, GroupedEdges
 if TYPE_CHECKING:
     from prplugin.frames.ids import Ids
 
-Frames: TypeAlias = Any
-"""An iterable of frames."""
+Frames: TypeAlias = Any  # an iterable of frames
 
 
 def _adapter_of(given: object) -> Any:
@@ -86,8 +85,7 @@ def _of_one_library(frames: Frames, adapter: object) -> Iterator[Frame]:
         yield frame
 
 
-FRAMES = _Frames()
-"""The adapter of lists of frames."""
+FRAMES = _Frames()  # the adapter of lists of frames
 
 
 def joined(ids: Ids, frames: list[Frame], columns: Columns) -> tuple[Frame, Columns]:

@@ -18,8 +18,7 @@ import numpy as np
 
 from prplugin.errors import InvalidOptionError, full_name
 
-PLAIN = (type(None), bool, int, float, str)
-"""Types that JSON has."""
+PLAIN = (type(None), bool, int, float, str)  # types that JSON has
 
 
 class _Codec(NamedTuple):

@@ -118,11 +118,11 @@ def adjacency(matrix: Matrix, ids: object = None) -> tuple[Adjacency, Vertices]:
         rows, columns = _positions(matrix.offsets, n, offsets_name), _positions(matrix.indices, n, indices_name)
         if rows.size != columns.size:
             raise InvalidEdgesError(f"{offsets_name} has {rows.size:,} entries, and {indices_name} {columns.size:,}.")
-        graph = Adjacency(Edges(rows, columns, _weights(matrix.weights, rows.size, weights_name), n))
+        graph = Adjacency(Edges(rows, columns, checked_weights(matrix.weights, rows.size, weights_name), n))
     else:
         offsets = _offsets(matrix.offsets, int(matrix.indices.size), matrix.n, offsets_name, indices_name)
         indices = _positions(matrix.indices, offsets.size - 1, indices_name)
-        weights = _weights(matrix.weights, indices.size, weights_name)
+        weights = checked_weights(matrix.weights, indices.size, weights_name)
         graph = Adjacency.of(Compressed(offsets, indices, weights), by_target=matrix.layout == "csc")
     in_cudf = graph.memory_space == "device" and "cudf" in sys.modules
     if ids is not None:
@@ -180,10 +180,17 @@ def _offsets(given: Any, m: int, n: int | None, label: str, members: str) -> Int
     if not given.size or (n is not None and given.size != n + 1):
         entries = f"{n + 1:,} entries, one more than there are vertices" if n is not None else "at least one entry"
         raise InvalidEdgesError(f"{label} has {counted(given.size, 'entry', 'entries')}: it needs {entries}.")
+    check_offsets(given, m, label, f"the length of {members}")
+    offsets: Integers = given.astype(np.int64 if namespace(given) is np else offset_dtype(m))
+    return offsets
+
+
+def check_offsets(given: Any, m: int, label: str, end: str) -> None:
+    """Raise unless offsets go from 0 to m, which is called `end` in messages, and never fall."""
     if int(given[0]) != 0 or int(given[-1]) != m:
         raise InvalidEdgesError(
-            f"{label} goes from {int(given[0]):,} to {int(given[-1]):,}: it must begin with 0 and end with the length "
-            f"of {members}, {m:,}."
+            f"{label} goes from {int(given[0]):,} to {int(given[-1]):,}: it must begin with 0 and end with {end}, "
+            f"{m:,}."
         )
     xp = namespace(given)
     if (decreases := xp.flatnonzero(given[1:] < given[:-1])).size:
@@ -191,23 +198,26 @@ def _offsets(given: Any, m: int, n: int | None, label: str, members: str) -> Int
             f"{label} falls {counted(decreases.size, 'time')}, after {'entry' if decreases.size == 1 else 'entries'} "
             f"{listed(decreases)} (counted from 0): the offsets of the rows must not decrease."
         )
-    offsets: Integers = given.astype(np.int64 if xp is np else offset_dtype(m))
-    return offsets
 
 
 def _positions(given: Any, n: int, label: str) -> Integers:
     """Check positions of vertices; return a copy as `index_dtype(n)`."""
     _require_integers(given, label)
-    if given.size and (int(given.min()) < 0 or int(given.max()) >= n):
-        xp = namespace(given)
-        outside = xp.flatnonzero((given < 0) | (given >= n))
-        shown = [f"{int(given[place])} in entry {place}" for place in outside[:3].tolist()]
-        raise InvalidEdgesError(
-            f"{label} has {counted(outside.size, 'value')} that {'is' if outside.size == 1 else 'are'} no vertex of 0 "
-            f"to {n - 1}: {listed(shown + [''] * (outside.size - len(shown)), 3)} (counted from 0)."
-        )
+    check_vertices(given, n, label)
     positions: Integers = given.astype(index_dtype(n))
     return positions
+
+
+def check_vertices(given: Any, n: int, label: str, first: int = 0) -> None:
+    """Raise unless all numbers are vertices, `first` to first + n - 1."""
+    xp, last = namespace(given), first + n - 1
+    if given.size and (given.min() < first or given.max() > last):
+        outside = xp.flatnonzero((given < first) | (given > last))
+        shown = [f"{given[place]:.0f} in entry {place}" for place in outside[:3].tolist()]
+        raise InvalidEdgesError(
+            f"{label} has {counted(outside.size, 'value')} that {'is' if outside.size == 1 else 'are'} no vertex of "
+            f"{first} to {last}: {listed(shown + [''] * (outside.size - len(shown)), 3)} (counted from 0)."
+        )
 
 
 def _require_integers(given: Any, label: str) -> None:
@@ -217,8 +227,8 @@ def _require_integers(given: Any, label: str) -> None:
         )
 
 
-def _weights(given: Any, m: int, label: str) -> Floats | None:
-    """Check weights; return a copy as float64, or None if all are 1."""
+def checked_weights(given: Any, m: int, label: str) -> Floats | None:
+    """Check weights, if given; return a copy as float64, or None if all are 1."""
     if given is None:
         return None
     if given.shape != (m,):

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames import pandas
-from prplugin.frames.columns import Column, Columns
+from prplugin.frames.columns import Column, Columns, always
 from prplugin.frames.kinds import casts_of
 from prplugin.frames.vertices import Boundary, Vertices
-from prplugin.types.arrays import MemorySpace, is_a
+from prplugin.types.arrays import is_a
 from prplugin.types.edges import Edges, GroupedEdges
 
 if TYPE_CHECKING:
@@ -74,9 +74,7 @@ def accepts(frame: object) -> bool:
     return is_supported(frame)
 
 
-def memory_space_of(frame: object) -> MemorySpace:
-    """Return "host"."""
-    return "host"
+memory_space_of = always("host")
 
 
 def open_frame(frame: object) -> tuple[Any, list[Hashable]]:
@@ -139,5 +137,4 @@ class _WrappedFrames:
         return edges, replace(known, boundary=replace(output, from_native=from_native))
 
 
-WRAPPED = _WrappedFrames()
-"""The adapter of frames of narwhals itself."""
+WRAPPED = _WrappedFrames()  # the adapter of frames of narwhals itself

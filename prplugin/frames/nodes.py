@@ -132,7 +132,6 @@ def empty(like: Any) -> nx.Graph:
 
 
 def _positions(nodes: list[Hashable], rows: list[Any], count: int) -> Integers:
-    """Return the positions in `nodes` of the `count` neighbours in all rows."""
     neighbours = chain.from_iterable(rows)
     dtype = index_dtype(len(nodes))
     known = np.array(nodes) if nodes and all(type(node) is int for node in nodes) else None
@@ -185,8 +184,7 @@ def read_cugraph(graph: Any) -> dict[str, Any]:
     rows from which the graph was made: they include pairs that `cugraph.Graph` drops, and only one direction of the
     edges of an undirected graph.
     """
-    if not is_a(graph, "cugraph", "Graph"):
-        raise InvalidEdgesError(f"from_cugraph takes a cugraph.Graph or cugraph.MultiGraph, not {full_name(graph)}.")
+    check_type(graph, "cugraph", "from_cugraph")
     if graph.is_multi_gpu():
         raise InvalidEdgesError("the graph is spread over several GPUs: from_cugraph reads graphs on one.")
     if graph.edgelist is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -10,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, PageRankError
-from prplugin.frames.columns import Columns, EdgesById, is_plain_frame
+from prplugin.frames.columns import Columns, EdgesById, always, is_plain_frame, labelled
 from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.graph.adjacency import edges_by_id
-from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges
 
 if TYPE_CHECKING:
@@ -25,16 +23,8 @@ MOST_IN_MATRIX = 1 << 14
 
 
 accepts = partial(is_plain_frame, "pandas")
-
-
-def memory_space_of(frame: object) -> MemorySpace:
-    """Return "host"."""
-    return "host"
-
-
-def open_frame(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[Hashable]]:
-    """Return the frame, and its column labels."""
-    return frame, list(frame)
+memory_space_of = always("host")
+open_frame = labelled
 
 
 def read(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from prplugin.errors import InvalidEdgesError, listed
 from prplugin.frames import device_files, narwhals
-from prplugin.frames.columns import Columns
+from prplugin.frames.columns import Columns, always
 from prplugin.frames.vertices import Vertices
 from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace, is_a
@@ -30,9 +30,7 @@ def accepts(frame: object) -> bool:
     return is_a(frame, "pyarrow.dataset", "Dataset")
 
 
-def memory_space_of(frame: object) -> MemorySpace:
-    """Return "host"."""
-    return "host"
+memory_space_of = always("host")
 
 
 def open_frame(frame: Any) -> tuple[ds.Dataset, list[Hashable]]:
@@ -116,8 +114,7 @@ class _Paths:
         return edges, replace(known, boundary=replace(output, backend=nw.Implementation.PANDAS))
 
 
-PATHS = _Paths()
-"""The adapter of paths."""
+PATHS = _Paths()  # the adapter of paths
 
 
 def _paths(given: object) -> list[str]:

@@ -6,7 +6,7 @@ other kinds than integer are arrays in host memory, also of partitions of cuDF. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -30,7 +30,7 @@ from prplugin.frames.columns import (
 from prplugin.frames.host_columns import in_utc
 from prplugin.frames.ids import HOST, Ids
 from prplugin.frames.kinds import ZONED
-from prplugin.frames.vertices import Vertices, format_ids, plain_ids
+from prplugin.frames.vertices import format_ids, plain_ids
 from prplugin.options import Options
 from prplugin.types.arrays import namespace, plain_array, to_host
 from prplugin.types.edges import Floats, Integers
@@ -193,17 +193,24 @@ def cast_ids(array: Any, shared: CommonType) -> Any:
     return HOST.concatenate([shared.dtype_sample, array], "vertices")[len(shared.dtype_sample) :]
 
 
-def concat_columns(pieces: list[list[Any]], shared: list[CommonType]) -> list[Any]:
-    """Concatenate vertices, column by column, in the common types."""
-    return [
-        np.concatenate(parts) if common_type.kind == "integer" else HOST.concatenate(list(parts), "vertices")
-        for parts, common_type in zip(zip(*pieces, strict=True), shared, strict=True)
-    ]
+def concat_columns(pieces: Iterable[list[Any]]) -> list[Any]:
+    """Concatenate vertices in the common types, column by column."""
+    return [HOST.concatenate(list(parts), "vertices") for parts in zip(*pieces, strict=True)]
 
 
 def take(arrays: list[Any], rows: Integers) -> list[Any]:
     """Return a copy of the given rows of each column."""
     return [array.take(rows) for array in arrays]
+
+
+def match_rows(wanted: list[Any], present: list[Any]) -> Integers:
+    """Return the position of a different present row for each wanted row of the same values, or -1."""
+
+    def numbered(columns: list[Any]) -> pd.MultiIndex:
+        rows = pd.DataFrame(dict(enumerate(columns)))
+        return pd.MultiIndex.from_arrays([*columns, rows.groupby(list(rows), sort=False).cumcount()])
+
+    return numbered(present).get_indexer(numbered(wanted))
 
 
 def format_vertices(arrays: list[Any], rows: Integers) -> list[str]:
@@ -235,13 +242,11 @@ def _hashes(array: Any, shared: CommonType) -> Any:
         return np.asarray(array).astype(np.int64, copy=False).view(np.uint64)
     if kind in PANDAS_HASHED:
         series = HOST.as_column(in_utc(array, kind) if pd.api.types.is_object_dtype(array.dtype) else array)
+        hashed = partial(pd.util.hash_pandas_object, index=False, categorize=False)
         try:
-            return pd.util.hash_pandas_object(series, index=False, categorize=False).to_numpy()
-        except UnicodeError:  # strings with a lone surrogate, which UTF-8 cannot encode: their hash is 0
-            hashes = np.zeros(len(series), np.uint64)
-            valid = ~series.str.contains("[\ud800-\udfff]", regex=True).to_numpy(bool)
-            hashes[valid] = pd.util.hash_pandas_object(series[valid], index=False, categorize=False).to_numpy()
-            return hashes
+            return hashed(series).to_numpy()
+        except UnicodeError:  # a lone surrogate; pandas hashes the bytes of text
+            return hashed(series.map(lambda text: text.encode("utf-8", "surrogatepass"))).to_numpy()
     if kind in PYTHON_HASHED:
         return np.array([hash(value) for value in array], np.int64).view(np.uint64)
     return np.zeros(len(array), np.uint64)  # all on one worker: correct, and slow only for these rare kinds
@@ -300,17 +305,16 @@ def given_ids(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
     return columns
 
 
-def converted(options: Options, names: list[Hashable]) -> Options:
-    """Return options with arguments by vertex as pandas objects; distributions as id columns and float64 values."""
+def converted(options: Options) -> Options:
+    """Return options with arguments by vertex as pandas objects."""
+    names = ("personalization", "seeds", "among", "exclude", "dangling", "nstart")
     found: dict[str, Any] = {
-        what: value if isinstance(value, str) else _converted(value, what, names)
-        for what in ("personalization", "seeds", "among", "exclude", "dangling", "nstart")
-        if (value := getattr(options, what)) is not None
+        name: _converted(value, name) for name in names if (value := getattr(options, name)) is not None
     }
     return replace(options, **found)
 
 
-def _converted(given: Any, what: str, names: list[Hashable]) -> Any:
+def _converted(given: Any, what: str) -> Any:
     given = HOST.convert(plain_array(computed(given), what), what)
     if what in ("among", "exclude"):
         return given
@@ -323,7 +327,7 @@ def _converted(given: Any, what: str, names: list[Hashable]) -> Any:
             f"{what} is an array, and the vertices of this graph are on several workers: pass a Series indexed by "
             "vertex."
         )
-    return given if what == "seeds" else Vertices(names, [], []).ids_and_numbers(given, what)
+    return given
 
 
 def frame_of(futures: list[Any], rows: list[int], like: Any) -> Any:

@@ -7,15 +7,14 @@ objects, stay on the host, as in cudf.pandas.
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from prplugin.frames import cudf, pandas
-from prplugin.frames.columns import Columns
+from prplugin.frames.columns import Columns, always, labelled
 from prplugin.frames.vertices import Boundary, Vertices
-from prplugin.types.arrays import MemorySpace, is_a
+from prplugin.types.arrays import is_a
 from prplugin.types.edges import Edges, GroupedEdges
 
 
@@ -45,14 +44,8 @@ def accepts(frame: object) -> bool:
     return "cudf.pandas" in sys.modules and frames
 
 
-def memory_space_of(frame: object) -> MemorySpace:
-    """Return "device"."""
-    return "device"
-
-
-def open_frame(frame: Any) -> tuple[Any, list[Hashable]]:
-    """Return the frame, and its column labels."""
-    return frame, list(frame)
+memory_space_of = always("device")
+open_frame = labelled
 
 
 def read(frame: Any, columns: Columns, vertices: object, **how: bool) -> tuple[Edges | GroupedEdges, Vertices]:
@@ -89,7 +82,6 @@ def unwrap(given: Any, *, on_gpu: bool) -> Any:
 
 
 def _proxies_disabled() -> AbstractContextManager[Any]:
-    """Return a context manager in which pandas creates plain objects instead of proxies."""
     from cudf.pandas.module_accelerator import disable_module_accelerator  # loaded with cudf.pandas
 
     return disable_module_accelerator()

@@ -32,8 +32,7 @@ from prplugin.machine import bytes_available
 from prplugin.types.arrays import expand_values
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
-PEAK = 4
-"""Upper estimate of the peak memory of reading and factorizing a table, in multiples of its size."""
+PEAK = 4  # upper estimate of the peak memory of reading and factorizing a table, in multiples of its size
 
 VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 """Types that Arrow does not unify with others, and the types to which they are decoded."""
@@ -94,7 +93,6 @@ class File:
         return [(each.min, each.max) if each is not None and each.has_min_max else (None, None) for each in found]
 
     def _chunks(self) -> list[list[Any]]:
-        """Return the metadata of the columns, for each row group."""
         metadata = self.fragment.metadata
         places = {metadata.schema.column(place).path: place for place in range(metadata.num_columns)}
         positions = [places[name] for name in self.schema.names]
@@ -144,7 +142,6 @@ class File:
 
 @contextmanager
 def _errors_of(fragment: Any) -> Iterator[None]:
-    """Convert errors of Arrow to `InvalidEdgesError` with the name of the file."""
     try:
         yield
     except MemoryError:
@@ -201,7 +198,6 @@ def _common_field(files: list[File], position: int, field: pa.Field, columns: Co
     """Return the field of the dataset's schema in the common type of the files; None to keep the types of the files."""
     label = f"column {field.name!r}"
     if position == columns.weight:
-        _refuse_weights_in_part(files, position, label)
         return None
     members = [(file.schema.field(position).type, file.where, file.rows) for file in files]
     if not members or field.type != members[0][0]:  # a schema given by the user, not that of the first file
@@ -243,19 +239,6 @@ def _common_type(kinds: list[pa.DataType]) -> pa.DataType | None:
     return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
 
 
-def _refuse_weights_in_part(files: list[File], position: int, label: str) -> None:
-    """Raise if weights are numeric in some files but not in all."""
-    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean, pa.types.is_null)
-    first: dict[bool, str] = {}
-    for file in files:
-        kind = _plain(file.schema.field(position).type)
-        first.setdefault(any(test(kind) for test in tests), f"{label} of {file.where} ({kind})")
-    if len(first) == 2:
-        raise InvalidEdgesError(
-            f"{first[True]} holds numbers, but {first[False]} does not: cast it, for instance to float64."
-        )
-
-
 # --- row groups -----------------------------------------------------------------------------------------------------
 
 
@@ -273,13 +256,15 @@ def read(
 
     def groups(by_id: EdgesById | None = None) -> Iterator[tuple[Any, Vertices]]:
         row = 0
-        for table in chain.from_iterable(file.tables(common) for file in files):
+        for file, table in ((each, table) for each in files for table in each.tables(common)):
             try:
                 read = narwhals.read(table, columns, None, edge_list=True, by_id=by_id)
             except PageRankError as error:
                 if not row:
                     raise
-                where = f"in the row group that begins with row {row:,}, from which rows are counted here"
+                where = (
+                    f"in the row group that begins with row {row:,}, from which rows are counted here, of {file.where}"
+                )
                 raise type(error)(f"{where}: {error}") from error
             yield read
             row += table.num_rows

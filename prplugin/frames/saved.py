@@ -33,8 +33,7 @@ from prplugin.types.edges import Integers
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FILE = "vertices.arrow"
-"""File of the ids."""
+FILE = "vertices.arrow"  # file of the ids
 
 OBJECTS: dict[type, str] = {str: "large_string", bytes: "large_binary", int: "int64", bool: "bool"}
 """Arrow types of columns of Python objects that all are of one of these types; others are saved as JSON."""

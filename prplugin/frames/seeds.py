@@ -104,7 +104,6 @@ def _read_seed_frame(vertices: Vertices, frame: Any, what: str) -> SeedValues:
 
 
 def _distribution(vertices: Vertices, given: object, what: str) -> tuple[list[Any], Floats]:
-    """Return the id columns and the values of one of several distributions."""
     if is_array(given):
         values = vertices.checked_vector(given, what)
         rows = vertices.ids.xp.flatnonzero(values)

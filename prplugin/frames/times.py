@@ -24,8 +24,7 @@ from prplugin.frames.kinds import ZONED, format_values, refuse_rows
 from prplugin.types.edges import Floats, Integers
 
 _ONE = Fraction(1)
-_NANOSECONDS = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-"""Nanoseconds per unit of time."""
+_NANOSECONDS = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}  # nanoseconds per unit of time
 
 MAX_HALF_LIVES = 1 << 39
 """Largest age in half-lives. Exponents of decayed weights stay above `ZERO_EXPONENT`, and 2**t keeps three digits."""
@@ -53,12 +52,10 @@ class Clock:
 
         The times are None without a half-life, and the rows None if all are within the window.
         """
-        if not len(column) and column.dtype == object:  # an untyped empty column
-            return (None if self.half_life is None else np.empty(0)), None
         times = _read_times(column, label)
-        latest = times.latest() if times.values.size else None
-        self.begin(times.kind, latest, label)
-        if latest is None:
+        if times is not None:
+            self.begin(times.kind, times.latest(), label)
+        if times is None or (latest := times.latest()) is None:
             return (None if self.half_life is None else np.empty(0)), None
         assert self.latest is not None
         assert self.origin is not None
@@ -98,10 +95,8 @@ class Clock:
     @staticmethod
     def facts(column: pd.Series, label: str) -> tuple[str, Fraction | None] | None:
         """Return the arguments of `begin` for a column that is a part of one; None for an untyped empty column."""
-        if not len(column) and column.dtype == object:
-            return None
         times = _read_times(column, label)
-        return times.kind, times.latest() if times.values.size else None
+        return None if times is None else (times.kind, times.latest())
 
     def shift(self) -> float:
         """Return the time from the origin to `latest`, in half-lives, at most `4 * MAX_HALF_LIVES`.
@@ -117,11 +112,10 @@ class Clock:
         if given is None:
             return None
         if self.kind == "numbers":
-            if not _is_number(given):
-                raise InvalidOptionError(f"{name} must be a number, as {label} holds numbers, not {given!r}.")
             number = _exact_number(given)
             if number is None or number <= 0:
-                raise InvalidOptionError(f"{name} must be positive and finite, not {given!r}.")
+                expected = f"a number, as {label} holds numbers, positive and finite"
+                raise InvalidOptionError(f"{name} must be {expected}, not {given!r}.")
             return number
         try:
             if not isinstance(given, (str, timedelta, np.timedelta64)) or (isinstance(given, str) and given.isdigit()):
@@ -143,7 +137,7 @@ class Clock:
     def _parse_now(self, given: object, label: str) -> Fraction:
         """Return the option `now` in nanoseconds since 1970, or in the unit of the numbers."""
         if self.kind == "numbers":
-            number = _exact_number(given) if _is_number(given) else None
+            number = _exact_number(given)
             if number is None:
                 raise InvalidOptionError(f"now must be a finite number, as {label} holds numbers, not {given!r}.")
             return number
@@ -171,9 +165,9 @@ class _Times(NamedTuple):
     tick: Fraction
     kind: str
 
-    def latest(self) -> Fraction:
-        """Return the latest time."""
-        return Fraction(self.values.max().item()) * self.tick
+    def latest(self) -> Fraction | None:
+        """Return the latest time; None if there are none."""
+        return Fraction(self.values.max().item()) * self.tick if self.values.size else None
 
     def after(self, instant: Fraction) -> Any:
         """Return a mask of the times that are later than an instant, without rounding."""
@@ -224,30 +218,26 @@ def with_frame_rows(error: PageRankError, rows: Integers) -> PageRankError:
     return refusal(type(error), replace(refused, rows=rows[refused.rows].tolist()))
 
 
-def _read_times(column: pd.Series, label: str) -> _Times:
-    """Return the times of a column without rounding."""
-    original, column = column, decode_storage(column)
+def _read_times(column: pd.Series, label: str) -> _Times | None:
+    """Return the times of a column, exactly; None for an untyped empty column."""
+    if not len(column) and column.dtype == object:
+        return None
+    column = decode_storage(column)
     refuse_rows(missing_rows(column), label, "null", ": each edge needs a time. Drop or fill them.")
-    if types.is_object_dtype(column.dtype) and HOST.kind_of(column, label) in (
-        "datetime", ZONED, "date",
-    ):  # fmt: skip
+    if types.is_object_dtype(column.dtype) and HOST.kind_of(column, label) in ("datetime", ZONED, "date"):
         column = _from_objects(column, label)
     dtype = column.dtype
-    if isinstance(dtype, pd.ArrowDtype):
-        kind, array = dtype.pyarrow_dtype, pa.array(column.array)
-        array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-        if pa.types.is_decimal(kind):
-            return _decimals(column, array, label)
-        if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-            ticks: Any = array.to_numpy(zero_copy_only=False)
-            return _timestamps(ticks, with_zone=getattr(kind, "tz", None) is not None)
+    kind = getattr(dtype, "pyarrow_dtype", None)
+    if kind is not None and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+        ticks: Any = np.asarray(pa.array(column.array))
+        return _timestamps(ticks, with_zone=getattr(kind, "tz", None) is not None)
     if types.is_datetime64_any_dtype(dtype):
         with_zone = isinstance(dtype, pd.DatetimeTZDtype)
         return _timestamps(column.to_numpy(f"datetime64[{dtype.unit}]" if with_zone else None), with_zone=with_zone)
-    if not types.is_numeric_dtype(dtype) or types.is_bool_dtype(dtype) or types.is_complex_dtype(dtype):
+    if getattr(dtype, "kind", "O") not in "iuf" or dtype.itemsize > 8:
         raise InvalidEdgesError(
-            f"{label} holds {dtype}, which are no times: cast it to numbers or, for instance with pandas.to_datetime, "
-            "to timestamps."
+            f"{label} holds {dtype}, which are no times: cast it to integers or float64 or, for instance with "
+            "pandas.to_datetime, to timestamps."
         )
     if types.is_integer_dtype(dtype):
         numbers: Any = HOST.integers(column, label)
@@ -255,10 +245,6 @@ def _read_times(column: pd.Series, label: str) -> _Times:
     numbers = column.to_numpy(np.float64)
     infinite = np.flatnonzero(~np.isfinite(numbers))
     refuse_rows(infinite, label, "infinite time", ". Drop them.")
-    if isinstance(dtype, np.dtype) and dtype.itemsize > 8:
-        rounded = np.flatnonzero(numbers != column.to_numpy())
-        if rounded.size:
-            raise _refused_times(original, label, rounded, "that float64 does not hold", "Round them to float64.")
     return _Times(numbers, _ONE, "numbers")
 
 
@@ -266,10 +252,8 @@ def _from_objects(column: pd.Series, label: str) -> pd.Series:
     """Convert dates or timestamps that are Python objects, all of them with a time zone or all without."""
     zoned = column.map(lambda time: getattr(time, "tzinfo", None) is not None).to_numpy(np.bool_)
     if zoned.any() and not zoned.all():
-        fault, remedy = (
-            "without a time zone, and others with one",
-            "Convert them with pandas.to_datetime(..., utc=True).",
-        )
+        remedy = "Convert them with pandas.to_datetime(..., utc=True)."
+        fault = "without a time zone, and others with one"
         raise _refused_times(column, label, np.flatnonzero(~zoned), fault, remedy)
     try:
         return pd.Series(pd.to_datetime(column, utc=True if zoned.all() else None))
@@ -280,21 +264,7 @@ def _from_objects(column: pd.Series, label: str) -> pd.Series:
         ) from error
 
 
-def _decimals(column: pd.Series, array: Any, label: str) -> _Times:
-    """Return decimals of Arrow as integers."""
-    kind = array.type
-    # Little-endian integers of 64-bit words, in units of 10**-scale.
-    words = np.frombuffer(array.buffers()[1] or b"", np.int64).reshape(-1, kind.bit_width // 64)
-    words = words[array.offset : array.offset + len(array)]
-    wide = np.flatnonzero((words[:, 1:] != (words[:, :1] >> 63)).any(axis=1))
-    if wide.size:
-        fault = f"of 2**63 or more units of 1e{-kind.scale}"
-        raise _refused_times(column, label, wide, fault, "Cast it to a type with fewer decimal places.")
-    return _Times(words[:, 0], 1 / Fraction(10) ** kind.scale, "numbers")
-
-
 def _refused_times(column: pd.Series, label: str, rows: Integers, fault: str, remedy: str) -> PageRankError:
-    """Return the error for invalid times in these rows."""
     try:
         shown = [str(column.iloc[row]) for row in rows[:3].tolist()]
     except OverflowError:  # dates of Arrow beyond those of Python
@@ -304,7 +274,6 @@ def _refused_times(column: pd.Series, label: str, rows: Integers, fault: str, re
 
 
 def _timestamps(ticks: Any, *, with_zone: bool) -> _Times:
-    """Return the times of an array of datetime64."""
     kind = "timestamps with a time zone" if with_zone else "timestamps"
     return _Times(ticks.view(np.int64), Fraction(_NANOSECONDS[np.datetime_data(ticks.dtype)[0]]), kind)
 
@@ -314,16 +283,15 @@ def _nanoseconds(moment: Any) -> Fraction:
     return Fraction(int(moment.astype(np.int64)) * _NANOSECONDS[np.datetime_data(moment.dtype)[0]])
 
 
-def _is_number(given: object) -> bool:
-    return isinstance(given, (Real, Decimal)) and not isinstance(given, (bool, np.bool_, np.timedelta64))
-
-
 def _exact_number(given: Any) -> Fraction | None:
-    """Return a number without rounding; None if it is not finite."""
+    """Return a number without rounding; None for other objects, and if it is not finite."""
+    number: Any = given
+    if not isinstance(given, (Real, Decimal)) or isinstance(given, (bool, np.bool_, np.timedelta64)):
+        return None
     if isinstance(given, Integral):
         return Fraction(int(given))
     try:
-        return Fraction(*given.as_integer_ratio())
+        return Fraction(*number.as_integer_ratio())
     except (OverflowError, ValueError):
         return None
 

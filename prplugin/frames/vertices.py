@@ -29,8 +29,7 @@ from prplugin.types.edges import Floats, Integers
 if TYPE_CHECKING:
     from prplugin.frames.ids import Ids
 
-SEED = "seed"
-"""Name of the seed column, in arguments and results."""
+SEED = "seed"  # name of the seed column, in arguments and results
 
 
 @cache
@@ -140,7 +139,7 @@ class Vertices:
             yield
 
     def with_columns(self, columns: list[Column], kinds: list[str]) -> Vertices:
-        """Return vertices with other ids, and results of the same library."""
+        """Return vertices with other ids, and results of the same library; also of `SavedVertices`."""
         return replace(self, columns=columns, kinds=kinds)
 
     def on_device(self) -> Vertices:
@@ -320,7 +319,6 @@ class Vertices:
         return columns, values
 
     def _ids_and_values(self, given: object, what: str) -> tuple[list[Any], Any]:
-        """Return the id columns and the value column of a dict, Series or frame."""
         if isinstance(given, Mapping):
             import pandas as pd  # loaded with every library that has columns
 

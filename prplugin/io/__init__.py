@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from prplugin.errors import InvalidOptionError
 from prplugin.io.formats import described, input_format, is_standard_output
@@ -46,9 +46,8 @@ def read_edges(
             "for CSV, TSV or SNAP text."
         )
     selection = Selection(path, source, destination, weight, header, ids, unweighted, delimiter, missing, packed)
-    # A lazy import, since most readers import pyarrow.
     module, function = found.reader.split(".")
-    read = getattr(import_module(f"prplugin.io.{module}"), function)
+    read = getattr(_module(module), function)
     file: EdgeFile | AdjacencyFile = read(selection, compression, *([found.name] if is_text else ()))
     return file
 
@@ -62,13 +61,13 @@ def read_values(path: str, kinds: dict[str, str]) -> pd.DataFrame:
     Raises ColumnNotFoundError: if the file has other columns, one of which may be meant, but not `values`.
     """
     found, compression = input_format(path)
-    selection = Selection(path)
-    if found.name == "parquet":
-        from prplugin.io import parquet  # imports pyarrow
+    module = found.reader.split(".")[0]
+    if module not in ("parquet", "text"):
+        raise InvalidOptionError(f"{path}: a graph has no values by vertex. Pass CSV, TSV, SNAP text or Parquet.")
+    values: pd.DataFrame = _module(module).read_values(Selection(path), compression, found.name, kinds)
+    return values
 
-        return parquet.read_values(selection, compression, list(kinds))
-    if found.reader == "text.read":
-        from prplugin.io import text  # imports pyarrow
 
-        return text.read_values(selection, compression, found.name, kinds)
-    raise InvalidOptionError(f"{path}: a matrix has no values by vertex. Pass CSV, TSV, SNAP text or Parquet.")
+def _module(name: str) -> Any:
+    """Import a module of readers, most of which import pyarrow."""
+    return import_module(f"prplugin.io.{name}")

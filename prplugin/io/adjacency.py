@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
@@ -17,7 +18,8 @@ from prplugin.cpu import library
 from prplugin.cpu.numbers import Numbers, Text
 from prplugin.cpu.sorting import offsets_of, rows_of
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, MethodUnavailableError
-from prplugin.frames.columns import Columns
+from prplugin.frames.columns import Columns, resolve
+from prplugin.frames.matrices import check_offsets, check_vertices, checked_weights
 from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import Adjacency, endpoints_by_target, group_sizes, sum_out_weight
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
@@ -26,20 +28,15 @@ from prplugin.io.formats import errors_named
 from prplugin.io.selection import EdgeFile, Selection
 from prplugin.machine import this_machine
 from prplugin.options import Duplicates
-from prplugin.types.arrays import to_host
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, index_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-HEADER_BYTES = 17
-"""Bytes of the header of a file of GAP."""
-
+HEADER_BYTES = 17  # bytes of the header of a file of GAP
 BYTES_PER_THREAD = 1 << 20
-TOKEN_BYTES = 24
-"""Bytes per number: the number, and then arrays of the graph."""
-
+TOKEN_BYTES = 24  # bytes per number: the number, and then arrays of the graph
 WORDS = (b"AdjacencyGraph", b"WeightedAdjacencyGraph")
 
 HEADER = re.compile(
@@ -73,15 +70,12 @@ class AdjacencyFile:
         """Return the arcs as a frame of ids."""
         import pandas as pd
 
-        edges, ids = self.adjacency.edges, to_host(np.asarray(self.vertices.write_ids()))
-        frame = {"source": ids[edges.source], "destination": ids[edges.destination]}
-        if edges.weights is not None:
-            frame["weight"] = edges.weights
-        by_name = {name: position for position, name in enumerate(frame)}
-        columns = Columns(
-            [0], [1], by_name.get("weight"), ["source"], ["destination"], "weight" if "weight" in by_name else None
-        )
-        return EdgeFile(pd.DataFrame(frame), columns, None)
+        edges, ids = self.adjacency.edges, np.asarray(self.vertices.write_ids())
+        frame = pd.DataFrame({"source": ids[edges.source], "destination": ids[edges.destination]})
+        weight = None if edges.weights is None else "weight"
+        if weight is not None:
+            frame[weight] = edges.weights
+        return EdgeFile(frame, resolve(list(frame), "source", "destination", weight))
 
 
 def arc_columns(selection: Selection, *, weighted: bool) -> Columns:
@@ -104,11 +98,8 @@ def read_rows(
     """
     columns = arc_columns(selection, weighted=rows.weights is not None)
     offsets, indices, weights = rows
-    if columns.weight is None:
-        weights = None
-    if weights is not None:
-        check_weights(selection, weights)
-        weights = None if (weights == 1).all() else weights
+    label = f"{selection.name}: its list of weights"
+    weights = checked_weights(None if columns.weight is None else weights, indices.size, label)
     rows, n = Compressed(offsets, indices, weights), offsets.size - 1
     if columns.source == [1]:
         adjacency = of_in_edges(rows, *sum_out_weight(indices, weights, n, ANY))
@@ -127,39 +118,6 @@ def of_in_edges(rows: Compressed, out_weight: Floats, rounding_depth: int = 0) -
     edge_list = partial(endpoints_by_target, rows.offsets, rows.indices)
     in_edges = rows.offsets, rows.indices, rows.weights
     return Adjacency(GroupedEdges(in_edges, out_weight, edge_list, rounding_depth))
-
-
-def check_weights(selection: Selection, weights: Floats) -> None:
-    """Raise InvalidEdgesError if a weight is below 0."""
-    if weights.size and (least := weights.min()) < 0:
-        arc = int(weights.argmin())
-        raise InvalidEdgesError(
-            f"{selection.name}: the weight of arc {arc:,} (counted from 0) is {least:g}. Weights must be at least 0."
-        )
-
-
-def check_offsets(selection: Selection, offsets: Integers, m: int) -> None:
-    """Raise InvalidEdgesError unless offsets go from 0 to m and never fall."""
-    if offsets[0] != 0 or offsets[-1] != m:
-        raise InvalidEdgesError(
-            f"{selection.name}: its offsets go from {int(offsets[0]):,} to {int(offsets[-1]):,}, not from 0 to {m:,}, "
-            "the number of arcs. The file is damaged."
-        )
-    if (falls := np.flatnonzero(offsets[1:] < offsets[:-1])).size:
-        raise InvalidEdgesError(
-            f"{selection.name}: its offsets fall after vertex {int(falls[0]):,} (counted from 0). The file is damaged."
-        )
-
-
-def check_indices(selection: Selection, indices: Any, n: int, first: int = 0) -> None:
-    """Raise InvalidEdgesError unless all are vertices of `first` to first + n - 1."""
-    if not indices.size or (indices.min() >= first and indices.max() < first + n):
-        return
-    arc = int(np.flatnonzero((indices < first) | (indices >= first + n))[0])
-    raise InvalidEdgesError(
-        f"{selection.name}: arc {arc:,} (counted from 0) ends at {indices[arc]:,.0f}, and the vertices are {first} to "
-        f"{first + n - 1:,}."
-    )
 
 
 def require_kernels(selection: Selection) -> None:
@@ -203,13 +161,12 @@ def read_gap(selection: Selection, compression: str | None) -> AdjacencyFile:
             )
         check_memory(list_bytes + 8 * m, f"{name} announces {m:,} arcs")
         columns = arc_columns(selection, weighted=weighted)
-        offsets = _array(file, n + 1, "<i8")
-        check_offsets(selection, offsets, m)
+        offsets = _offsets(selection, file, n, m)
         # Weights are read by source, in the order of the file, so that rounding does not depend on which list is used.
         if directed and not weighted and columns.source == [0]:
             file.seek(entry_bytes * m, 1)
             out_degrees = np.diff(offsets)
-            rows = _rows(selection, file, n, m, weighted=False)
+            rows = _rows(selection, file, _offsets(selection, file, n, m), m, weighted=False)
             if (wrong := np.flatnonzero(group_sizes(rows.indices, n) != out_degrees)).size:
                 raise InvalidEdgesError(
                     f"{name}: its lists of out-edges and of in-edges differ in the out-degree of vertex "
@@ -217,29 +174,21 @@ def read_gap(selection: Selection, compression: str | None) -> AdjacencyFile:
                 )
             adjacency = of_in_edges(rows, out_degrees.astype(np.float64))
             return AdjacencyFile(adjacency, numbered(n), columns)
-        return read_rows(selection, _rows(selection, file, n, m, weighted=weighted, offsets=offsets))
+        return read_rows(selection, _rows(selection, file, offsets, m, weighted=weighted))
 
 
-def _rows(
-    selection: Selection, file: IO[bytes], n: int, m: int, *, weighted: bool, offsets: Integers | None = None
-) -> Compressed:
-    """Read and check a list, after its offsets if these are given."""
-    if offsets is None:
-        offsets = _array(file, n + 1, "<i8")
-        check_offsets(selection, offsets, m)
-    entries = _array(file, 2 * m if weighted else m, "<i4")
+def _offsets(selection: Selection, file: IO[bytes], n: int, m: int) -> Integers:
+    offsets = np.fromfile(file, "<i8", n + 1)  # a map of the file would not be aligned
+    check_offsets(offsets, m, f"{selection.name}: its list of offsets", "the number of arcs")
+    return offsets
+
+
+def _rows(selection: Selection, file: IO[bytes], offsets: Integers, m: int, *, weighted: bool) -> Compressed:
+    """Read and check a list after its offsets; `read_rows` checks its weights."""
+    entries = np.fromfile(file, "<i4", 2 * m if weighted else m)
     indices = np.ascontiguousarray(entries[::2]) if weighted else entries
-    check_indices(selection, indices, n)
-    weights = entries[1::2].astype(np.float64) if weighted else None
-    if weights is not None:
-        check_weights(selection, weights)
-    return Compressed(offsets, indices, weights)
-
-
-def _array(file: IO[bytes], count: int, dtype: str) -> Integers:
-    """Read an array. A map of the file would not do: nothing in it is aligned."""
-    found = np.fromfile(file, dtype, count)
-    return found.astype(found.dtype.newbyteorder("="), copy=False)
+    check_vertices(indices, offsets.size - 1, f"{selection.name}: its list of arcs")
+    return Compressed(offsets, indices, entries[1::2] if weighted else None)
 
 
 # --- text -------------------------------------------------------------------------------------------------------------
@@ -276,12 +225,10 @@ class AdjacencyText:
 
 def as_vertices(selection: Selection, ids: Floats, n: int, first: int) -> Integers:
     """Return ids, of `first` to first + n - 1, as positions."""
+    label = f"{selection.name}: its list of arcs"
     if (fractions := np.flatnonzero(ids != np.floor(ids))).size:
-        raise InvalidEdgesError(
-            f"{selection.name}: arc {int(fractions[0]):,} (counted from 0) ends at {ids[fractions[0]]:g}, which is no "
-            "integer."
-        )
-    check_indices(selection, ids, n, first)
+        raise InvalidEdgesError(f"{label} has {ids[fractions[0]]:g} in entry {fractions[0]}, which is no integer.")
+    check_vertices(ids, n, label, first)
     positions: Integers = (ids - first).astype(index_dtype(n))
     return positions
 
@@ -311,9 +258,9 @@ def read_ligra(selection: Selection, compression: str | None) -> AdjacencyFile:
         )
     n, m = int(n), int(m)
     offsets = np.append(values[2 : 2 + n], m).astype(np.int64)
-    check_offsets(selection, offsets, m)
+    check_offsets(offsets, m, f"{selection.name}: its list of offsets", "the number of arcs")
     indices = as_vertices(selection, values[2 + n : 2 + n + m], n, 0)
-    return read_rows(selection, Compressed(offsets, indices, values[2 + n + m :].copy() if weighted else None))
+    return read_rows(selection, Compressed(offsets, indices, values[2 + n + m :] if weighted else None))
 
 
 def read_metis(selection: Selection, compression: str | None) -> AdjacencyFile:
@@ -361,16 +308,10 @@ def read_metis(selection: Selection, compression: str | None) -> AdjacencyFile:
             f"{int(offsets[-1]):,}.",
         )
     indices = as_vertices(selection, values[::2] if weighted else values, n, 1)
-    return read_rows(selection, Compressed(offsets, indices, values[1::2].copy() if weighted else None), first=1)
+    return read_rows(selection, Compressed(offsets, indices, values[1::2] if weighted else None), first=1)
 
 
 def _position(text: AdjacencyText, first: int, line: int) -> int:
-    """Return the position of a line that is no comment, counted from 0 after the header."""
-    position: int = first
-    for piece in bytes(text.bytes[first:]).splitlines(keepends=True):
-        if not piece.startswith(b"%"):
-            if line == 0:
-                break
-            line -= 1
-        position += len(piece)
-    return position
+    """Return the position of a line, counted from 0 after the header and without comments."""
+    lines = re.finditer(rb"(?m)^(?!%)", bytes(text.bytes[first:]))
+    return first + next(islice(lines, line, None)).start()

@@ -16,16 +16,14 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError
 from prplugin.io.blocks import Block, blocks, check_memory
-from prplugin.io.formats import COMPRESSIONS, Properties
+from prplugin.io.formats import COMPRESSIONS, Properties, without_compression
 from prplugin.io.selection import EdgeFile, Selection
 from prplugin.io.text import Column, read_columns
 
 FIELDS = {"pattern": 2, "real": 3, "double": 3, "integer": 3}
 """Number of fields per entry, by the type of the values in the banner."""
 
-VERTEX_BYTES = 24
-"""Lower bound of the bytes per vertex: id, rank and out-weight."""
-
+VERTEX_BYTES = 24  # lower bound of the bytes per vertex: id, rank and out-weight
 PROBLEM = re.compile(rb"p[ \t]+sp[ \t]+(\d{1,18})[ \t]+(\d{1,18})[ \t]*")
 OTHER = re.compile(rb"(?m)^[^acp\s].*|^[acp](?![ \t\r\n]).*|^[ \t]+\S.*")
 
@@ -83,7 +81,6 @@ def read_dimacs(selection: Selection, compression: str | None) -> EdgeFile:
 
 
 def _first_record(text: Iterator[Block]) -> tuple[Block, int, bytes] | None:
-    """Return the first record, its block and its position there; None if there is none."""
     return next(((block, *record) for block in text for record in block.records()), None)
 
 
@@ -105,7 +102,6 @@ def _arcs(
 
 
 def _banner(block: Block) -> tuple[str, bool]:
-    """Return the type of the values, and whether the matrix is symmetric."""
     banner = block.text[: block.text.find(b"\n")][:1024].decode("latin-1").lower().split()
     if len(banner) != 5 or banner[0] != "%%matrixmarket":
         block.fault(0, "it is not the banner of a Matrix Market file, %%MatrixMarket matrix coordinate ...")
@@ -120,7 +116,6 @@ def _banner(block: Block) -> tuple[str, bool]:
 
 
 def _size(block: Block, start: int, line: bytes) -> tuple[int, int]:
-    """Return the numbers of vertices and of entries."""
     shown = repr(line[:60].decode("latin-1"))
     if not re.fullmatch(rb"\d+\s+\d+\s+\d+", line):
         block.fault(start, f"it is not a size line, rows columns entries: {shown}.")
@@ -159,14 +154,12 @@ def read_graphalytics(selection: Selection, compression: str | None) -> EdgeFile
     and perhaps properties, separated by blanks; an undirected graph has each edge once. Damping factor and number of
     iterations in the .properties are those of the algorithm `pr`: section 2.3.3.
     """
-    path = Path(selection.path)
-    path = path.with_suffix("") if compression else path
-    suffix = path.suffix.lower()
-    end = next((end for end, known in COMPRESSIONS.items() if known == compression), "")
+    path, _ = without_compression(selection.path)
+    end = Path(selection.path).suffix if compression else ""
     vertices, edges = path.with_suffix(f".v{end}"), path.with_suffix(f".e{end}")
-    described = path if suffix == ".properties" else path.with_suffix(".properties")
+    described = path if path.suffix.lower() == ".properties" else path.with_suffix(".properties")
     directed, rule, weight = True, None, "weight"
-    if suffix == ".properties" or described.is_file():
+    if path == described or described.is_file():
         properties = Properties.read(str(described))
         prefix = next((f"graph.{found[1]}." for key in properties.items if (found := VERTEX_FILE.fullmatch(key))), None)
         if prefix is None:
@@ -184,13 +177,13 @@ def read_graphalytics(selection: Selection, compression: str | None) -> EdgeFile
     return replace(file, vertices=ids, directed=directed, rule=rule)
 
 
-def _compression(path: Path) -> str | None:
-    return COMPRESSIONS.get(path.suffix.lower())
+def _blocks(path: Path) -> Iterator[Block]:
+    return blocks(str(path), COMPRESSIONS.get(path.suffix.lower()), None)
 
 
 def _vertices(path: Path) -> Any:
     """Return the ids of all vertices; raise for a repeated one."""
-    frame, _ = read_columns(blocks(str(path), _compression(path), None), 1, [Column(0, "vertex", "integer")])
+    frame, _ = read_columns(_blocks(path), 1, [Column(0, "vertex", "integer")])
     if (repeated := frame["vertex"][frame["vertex"].duplicated()]).size:
         raise InvalidEdgesError(f"{path} has vertex {repeated.iloc[0]} twice.")
     return frame["vertex"].to_numpy()
@@ -198,7 +191,7 @@ def _vertices(path: Path) -> Any:
 
 def _edges(selection: Selection, path: Path, weight: str) -> EdgeFile:
     """Read two or three columns; the weights only if they are named."""
-    text = blocks(str(path), _compression(path), None)
+    text = _blocks(path)
     first = next(text)
     width = next((len(record.split()) for _, record in first.records()), 2)
     names = ["source", "destination", weight, *(f"property{position}" for position in range(3, width))][:width]
@@ -212,7 +205,6 @@ def _edges(selection: Selection, path: Path, weight: str) -> EdgeFile:
 
 
 def _boolean(properties: Properties, key: str) -> bool:
-    """Return the value of a key, true or false."""
     text = properties.text(key).lower()
     if text not in ("true", "false"):
         properties.refuse(f"{key} is {text!r}, and must be true or false.")

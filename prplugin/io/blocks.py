@@ -30,18 +30,13 @@ MAGIC = {
 }
 """First bytes of formats other than text."""
 
-COMMA_OR_SEMICOLON = ",;"
-"""Candidates for the delimiter of CSV. The first line determines it by majority."""
-
-PIECE_BYTES = 4 << 20
-"""Number of bytes per read."""
+COMMA_OR_SEMICOLON = ",;"  # candidates for the delimiter of CSV. The first line determines it by majority
+PIECE_BYTES = 4 << 20  # number of bytes per read
 
 WORKING_BYTES = 16 * PIECE_BYTES
 """Bytes to parse a piece: several copies of its text, and its columns as text and as numbers."""
 
-LONGEST_RECORD = 64 << 20
-"""Maximum size of a record in bytes."""
-
+LONGEST_RECORD = 64 << 20  # maximum size of a record in bytes
 BLANKS = bytes.maketrans(b"\t\v\f\r", b"   \n")
 UNBALANCED_QUOTES = "its quotes are not balanced."
 

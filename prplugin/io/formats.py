@@ -19,8 +19,7 @@ STANDARD_INPUT, STANDARD_OUTPUT = "standard input", "standard output"
 
 TABLES = {"parquet": (".parquet", ".pq"), "csv": (".csv",), "tsv": (".tsv", ".tab")}
 OUTPUT_FORMATS = TABLES | {"jsonl": (".jsonl", ".ndjson"), "snap": (".txt",)}
-COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
-"""Compressions by suffix, as named by pyarrow."""
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}  # compressions by suffix, as named by pyarrow
 
 
 def described(path: str) -> str:
@@ -124,20 +123,24 @@ FORMATS = (
 )
 """All formats, in the order in which they are asked whether they accept a path."""
 
-DELIMITED = Format("delimited", "text.read")
-"""TSV or CSV by its first line: standard input."""
+DELIMITED = Format("delimited", "text.read")  # TSV or CSV by its first line: standard input
 
 ROWS = {known.name: known.suffixes for known in FORMATS if known.name in ("parquet", "csv", "tsv", "snap", "mtx")}
 """Suffixes of files of rows, among them those of values by vertex."""
+
+
+def without_compression(path: str) -> tuple[Path, str | None]:
+    """Return a path without the suffix of a compression, and the compression, or None."""
+    name = Path(path)
+    compression = COMPRESSIONS.get(name.suffix.lower())
+    return name.with_suffix("") if compression else name, compression
 
 
 def recognized(path: str) -> tuple[Format | None, str | None]:
     """Return the first format that accepts a path, or None, and the compression by its suffix."""
     if path == STANDARD_STREAM:
         return DELIMITED, None
-    name = Path(path)
-    compression = COMPRESSIONS.get(name.suffix.lower())
-    name = name.with_suffix("") if compression else name
+    name, compression = without_compression(path)
     return next((known for known in FORMATS if known.accepts(name)), None), compression
 
 
@@ -145,9 +148,9 @@ def input_format(path: str, given: str | None = None) -> tuple[Format, str | Non
     """Return the format, by default as recognized, and the compression; raise InvalidEdgesError if it is unknown."""
     found, compression = recognized(path)
     if given is not None:
-        found = next((known for known in FORMATS if known.name == given), None)
-        if found is None:
+        if given not in names():
             raise InvalidOptionError(f"format must be one of {', '.join(map(repr, names()))}, not {given!r}.")
+        found = FORMATS[names().index(given)]
     if found is None:
         raise InvalidEdgesError(
             f"{path}: its name does not say what it holds. {_known({known.name: known.suffixes for known in FORMATS})} "
@@ -184,10 +187,8 @@ def output_format(path: str) -> tuple[str, str | None]:
 
 def by_suffix(path: str, formats: Mapping[str, tuple[str, ...]]) -> tuple[str | None, str | None]:
     """Return the format and the compression of a file by its suffix, or None."""
-    name = Path(path)
-    compression = COMPRESSIONS.get(name.suffix.lower())
-    suffix = (name.with_suffix("") if compression else name).suffix.lower()
-    return next((known for known, suffixes in formats.items() if suffix in suffixes), None), compression
+    name, compression = without_compression(path)
+    return next((known for known, suffixes in formats.items() if name.suffix.lower() in suffixes), None), compression
 
 
 def _known(formats: Mapping[str, tuple[str, ...]]) -> str:
@@ -197,11 +198,8 @@ def _known(formats: Mapping[str, tuple[str, ...]]) -> str:
 
 # --- property files ---------------------------------------------------------------------------------------------------
 
-LARGEST = 1 << 20
-"""Bytes of a property file, of which a few thousand are usual."""
-
-MOST = 2**31 - 1, 2**62
-"""Greatest parameter, and greatest number of vertices or arcs."""
+LARGEST = 1 << 20  # bytes of a property file, of which a few thousand are usual
+MOST = 2**31 - 1, 2**62  # greatest parameter, and greatest number of vertices or arcs
 
 
 @dataclass(frozen=True)

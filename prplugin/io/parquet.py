@@ -46,11 +46,11 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
         return EdgeFile(kept.to_pandas(ignore_metadata=True), found, dropped=dropped)
 
 
-def read_values(selection: Selection, compression: str | None, names: list[str]) -> pd.DataFrame:
-    """Read the named columns that a file has; see `prplugin.io.read_values`."""
+def read_values(selection: Selection, compression: str | None, _: str, kinds: dict[str, str]) -> pd.DataFrame:
+    """Read the columns of `kinds` that a file has; see `prplugin.io.read_values`."""
     with _opened(selection, compression) as file:
-        selection.require_values(file.schema_arrow.names, names)
-        names = [name for name in names if name in file.schema_arrow.names]
+        selection.require_values(file.schema_arrow.names, list(kinds))
+        names = [name for name in kinds if name in file.schema_arrow.names]
         return _table(file, names).to_pandas(ignore_metadata=True)
 
 
@@ -60,7 +60,6 @@ def _table(file: Any, names: list[Any]) -> pa.Table:
 
 @contextmanager
 def _opened(selection: Selection, compression: str | None) -> Iterator[Any]:
-    """Open a Parquet file; add its name to errors of pyarrow."""
     try:
         if compression or selection.path == STANDARD_STREAM:
             yield pq.ParquetFile(pa.BufferReader(content(selection.path, compression)))

@@ -19,9 +19,7 @@ from prplugin.frames import device_files
 from prplugin.io.blocks import COMMA_OR_SEMICOLON, WORKING_BYTES, Block, blocks, check_memory
 from prplugin.io.selection import EdgeFile, Missing, Selection, missing_endpoints
 
-SAMPLE = 100
-"""Number of records in the sample that decides whether ids are integers."""
-
+SAMPLE = 100  # number of records in the sample that decides whether ids are integers
 DELIMITERS = {"csv": COMMA_OR_SEMICOLON, "tsv": "\t", "delimited": "\t" + COMMA_OR_SEMICOLON, "snap": None}
 
 

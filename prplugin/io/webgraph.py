@@ -35,22 +35,12 @@ from prplugin.methods.engines.packed import Rows, joined, too_many
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Integers, index_dtype
 
-EDGE_BYTES = 24
-"""Lower bound of the bytes per edge to build the graph."""
-
+EDGE_BYTES = 24  # lower bound of the bytes per edge to build the graph
 SEPARATORS = csv.ParseOptions(delimiter="\t", quote_char=False)
-
-PIECE_BITS = 1 << 18
-"""Bits of records per piece of work: a tenth of a millisecond."""
-
+PIECE_BITS = 1 << 18  # bits of records per piece of work: a tenth of a millisecond
 MOST_PIECES = 1 << 12
-
-RANGE = 1 << 26
-"""Arcs that are decoded before they are packed."""
-
-VERTEX_BYTES = 24
-"""Bytes per vertex while a graph is read: positions, offsets and degrees."""
-
+RANGE = 1 << 26  # arcs that are decoded before they are packed
+VERTEX_BYTES = 24  # bytes per vertex while a graph is read: positions, offsets and degrees
 FLAG = re.compile(r"(OUTDEGREES|REFERENCES|BLOCK_COUNT|BLOCKS|INTERVALS|RESIDUALS|OFFSETS)_([A-Z]+)([1-7]?)")
 DEFAULTS = {"REFERENCES": "UNARY", "RESIDUALS": "ZETA"}  # GAMMA for the others
 
@@ -144,7 +134,6 @@ class Lists(NamedTuple):
 
 
 def _lists(base: str) -> Lists:
-    """Find the lists of a graph, and check their degrees."""
     form = _format(Properties.read(base + ".properties"))
     name, graph = base + ".graph", mapped(base + ".graph")
     n = form.n
@@ -194,7 +183,6 @@ def _read_positions(base: str, form: Format, positions: Integers, bits: int) -> 
 
 
 def _pieces(positions: Integers) -> Integers:
-    """Return the first vertex of each piece of work, and n."""
     bits = int(positions[-1])
     count = max(1, min(MOST_PIECES, bits // PIECE_BITS))
     bounds = np.searchsorted(positions, np.arange(count + 1) * (bits // count)).astype(np.int64)
@@ -203,7 +191,6 @@ def _pieces(positions: Integers) -> Integers:
 
 
 def _refuse(name: str, faults: Integers) -> None:
-    """Raise InvalidEdgesError about the first record that is at fault."""
     for fault, vertex, position in faults[faults[:, 0] > 0].tolist():
         raise InvalidEdgesError(
             f"{name}, vertex {vertex:,}, byte {position // 8:,}: {kernels.FAULTS[fault]}. The file is damaged, or "
@@ -212,7 +199,6 @@ def _refuse(name: str, faults: Integers) -> None:
 
 
 def _format(properties: Properties) -> Format:
-    """Read the sizes, the codes and the parameters; raise for unknown ones."""
     kind = properties.text("graphclass", "BVGraph").removeprefix("class ").rpartition(".")[2]
     if kind != "BVGraph":
         properties.refuse(f"a graph of class {kind} is not read, only a BVGraph: store it as one, by WebGraph's tools.")
@@ -240,7 +226,6 @@ def _format(properties: Properties) -> Format:
 
 
 def _code(properties: Properties, name: str, k: int) -> int:
-    """Return a code as the kernels get it."""
     if name == "ZETA" and not 1 <= k <= 7:
         properties.refuse(f"the parameter k of zeta codes is {k}, and must be 1 to 7.")
     if name == "GOLOMB" and k < 1:
@@ -342,7 +327,6 @@ def _parts(files: Sequence[Path], types: Mapping[str, pa.DataType]) -> Iterator[
 
 
 def _batches(path: Path, types: Mapping[str, pa.DataType]) -> list[pa.RecordBatch]:
-    """Read a file; raise InvalidEdgesError with its name."""
     try:
         with errors_named(str(path)), open(path, "rb") as file:
             compression = COMPRESSIONS.get(path.suffix)

@@ -175,7 +175,7 @@ def with_now_before_the_latest(frame):
         (None, {"half_life": "7D", "now": np.datetime64(1500, "ps")}, prplugin.InvalidOptionError, "now must be a timestamp"),
         (None, with_now_before_the_latest, prplugin.InvalidEdgesError, "column 'at' has 1 time after now=2024-03"),
         ("numbers", {"half_life": "7D"}, prplugin.InvalidOptionError, "half_life must be a number, as column 'at' holds numbers"),
-        ("numbers", {"half_life": 0}, prplugin.InvalidOptionError, "half_life must be positive and finite"),
+        ("numbers", {"half_life": 0}, prplugin.InvalidOptionError, "half_life must be a number, as .*, positive and finite, not 0"),
         ("numbers", {"half_life": 7, "now": 3}, prplugin.InvalidEdgesError, "times after now=3: 4 in row 4"),
         ("strings", {"half_life": "7D"}, prplugin.InvalidEdgesError, "column 'at' holds .*, which are no times"),
         ("nulls", {"half_life": "7D"}, prplugin.InvalidEdgesError, "column 'at' has 2 nulls, in rows 3, 5"),
@@ -283,8 +283,6 @@ def test_now_beyond_the_unit_of_the_times():
         ([-1e308, 1e308, 0.0], 3 * 10**308, [0, 1, 2]),
         ([0.1, 0.2, 0.3], 0.3 - 0.2, [2]),
         ([0.0, 5e-324], 5e-324, [1]),
-        (pd.array([Decimal("0.1"), Decimal("0.3")], pd.ArrowDtype(pa.decimal128(38, 18))), Decimal("0.2"), [1]),
-        (pd.array([Decimal("-0.1"), Decimal("0.1")], pd.ArrowDtype(pa.decimal256(50, 2))), Decimal("0.201"), [0, 1]),
     ],
 )  # fmt: skip
 def test_windows_of_numbers_are_exact(at, window, kept):
@@ -338,8 +336,8 @@ def test_objects_of_several_time_zones():
         (CENTURIES, {"half_life": "1ns"}, "2 times more than .*: 1700-01-01 .* in row 0"),
         ([ZONED, pd.Timestamp("2020"), ZONED], {"window": "1h"}, "1 time without a time zone, and others .* in row 1"),
         ([pd.Timestamp(1), dt.datetime(1, 1, 1)], {"window": "1h"}, r"no common unit: .*astype\('datetime64\[us\]'\)"),
-        (pd.array([Decimal(10) ** 20, 1], pd.ArrowDtype(pa.decimal128(30, 2))), {"window": 1}, "1 time of 2[*][*]63 or more units of 1e-2: .* in row 0"),
-        (np.array([1, 2], np.longdouble) / 3, {"window": 1}, "2 times that float64 does not hold"),
+        (pd.array([Decimal(1), Decimal(2)], pd.ArrowDtype(pa.decimal128(30, 2))), {"window": 1}, "holds decimal.*, which are no times: cast it to integers"),
+        (np.array([1, 2], np.longdouble) / 3, {"window": 1}, "holds float128, which are no times"),
     ],
 )  # fmt: skip
 def test_times_that_cannot_be_represented_are_refused(at, options, message):

@@ -38,7 +38,7 @@ def rank_distributed(edges, size, cuts=None, holders=None, *, vertices=None, thr
     holders = [index % size for index in range(len(frames))] if holders is None else holders
     several = columns.source_names if len(columns.source) > 1 else None
     more_vertices = None if vertices is None else partitions.given_ids(vertices, several, "vertices")
-    chosen = partitions.converted(Options(**options), columns.vertex_names)
+    chosen = partitions.converted(Options(**options))
 
     def program(communicator):
         indices = [index for index, holder in enumerate(holders) if holder == communicator.rank] or [len(frames)]

@@ -84,14 +84,14 @@ def test_damaged_files(write):
 def test_messages(write, set_available_bytes):
     content = bytearray(serialized(EDGES, N, weighted=True))
     content[17 + 8 * (N + 1) + 4 : 17 + 8 * (N + 1) + 8] = struct.pack("<i", -2)
-    with pytest.raises(InvalidEdgesError, match=r"weight of arc 0 .* is -2"):
+    with pytest.raises(InvalidEdgesError, match="list of weights has 1 value below 0: -2 in entry 0"):
         prplugin.pagerank(write("g.wsg", bytes(content)))
     content = bytearray(serialized(EDGES, N))
     content[-4:] = struct.pack("<i", 1)
     with pytest.raises(InvalidEdgesError, match=r"differ in the out-degree of vertex 1"):
         prplugin.pagerank(write("g.sg", bytes(content)))
     content[-4:] = struct.pack("<i", 5)
-    with pytest.raises(InvalidEdgesError, match=r"arc 5 .* ends at 5, and the vertices are 0 to 4"):
+    with pytest.raises(InvalidEdgesError, match="no vertex of 0 to 4: 5 in entry 5"):
         prplugin.pagerank(write("g.sg", bytes(content)))
     with pytest.raises(InvalidEdgesError, match="as it announces, takes"):
         prplugin.pagerank(write("g.sg", struct.pack("<?qq", True, 2**40, 2**20)))
