@@ -18,23 +18,15 @@ from prplugin.types.edges import ANY, MAX_NARROW, Floats, Integers, index_dtype
 DENSE = 16
 """Ids are dense if their range is below this many times their number: its bitmap then takes at most 6 bytes per id."""
 
-ONE_BLOCK = TILE
-"""Number of ids up to which one block factorizes all of them."""
-
-WORDS = 4 * THREADS
-"""Words of marks per tile of `count_marks`, as in dense_ids.cu."""
+ONE_BLOCK = TILE  # number of ids up to which one block factorizes all of them
+WORDS = 4 * THREADS  # words of marks per tile of `count_marks`, as in dense_ids.cu
 
 SKETCHED = 1 << 20
 """Number of ids from which the distinct ones are estimated: a hash table for fewer takes at most 16 MiB."""
 
-REGISTERS = 1 << 12
-"""Registers of the HyperLogLog sketch, whose standard error is 1.6 %: see sparse_ids.cu."""
-
-SLOTS_PER_ID = 1.7
-"""Slots of the hash table per distinct id."""
-
-FIRST_SLOTS = 1 << 24
-"""Slots of a hash table that grows with the number of distinct ids."""
+REGISTERS = 1 << 12  # registers of the HyperLogLog sketch, whose standard error is 1.6 %: see sparse_ids.cu
+SLOTS_PER_ID = 1.7  # slots of the hash table per distinct id
+FIRST_SLOTS = 1 << 24  # slots of a hash table that grows with the number of distinct ids
 
 INDEX, STATE = np.dtype(np.int32), np.dtype(np.uint32)
 """Types of positions and of look-back states, for kernels without them."""

@@ -15,24 +15,19 @@ from prplugin.gpu.sort import BINS, DIGIT_BITS, SORTING, TILE, TILED, Column, bi
 from prplugin.numerics import compensated_depth
 from prplugin.types.edges import Floats, Integers, offset_dtype
 
-FEW_GROUPS = 1 << 16
-"""Number of groups up to which one block groups `TILE` rows."""
+FEW_GROUPS = 1 << 16  # number of groups up to which one block groups `TILE` rows
 
 BINNED, MIN_ROWS_PER_GROUP = range(1 << 21, (1 << 26) + 1), 4
 """Numbers of groups, and least rows per group, for which rows are binned before they are counted. Fewer counts fit in
 the L2 cache; more are too many per bin."""
 
-SUMMED = 1 << 26
-"""Number of groups up to which terms are summed by bins; more are too many per bin."""
+SUMMED = 1 << 26  # number of groups up to which terms are summed by bins; more are too many per bin
 
 WORD_BITS, WORDS = 32, (3, 4)
 """Bits per word of an exact sum, and possible numbers of words; one bit of a sum marks that its group has terms."""
 
-DIGITS = 53
-"""Bits of the significand of a float64."""
-
-SPAN = 8192
-"""Groups and rows per block of `offsets`, as in offsets.cu."""
+DIGITS = 53  # bits of the significand of a float64
+SPAN = 8192  # groups and rows per block of `offsets`, as in offsets.cu
 
 MOVING, MOVED, COUNTING = 512, 8192, 1024
 """Threads and rows per block of `bin_rows`, and threads of `binned_sizes`, as in binned_sizes.cu."""
@@ -41,20 +36,14 @@ PIECE, ROWS_PER_GROUP = 1 << 17, 4
 """Rows per block of `binned_sizes` or `add_exactly`: the maximum of the first and the second times the groups of a bin.
 A block adds to each group at most once, so that there are far fewer atomic additions than rows."""
 
-SUMMING = 1024
-"""Threads per block of `add_exactly`, as in exact_sums.cu."""
-
-LAST_PLACE = 1075
-"""Biased exponent of a float64 minus the exponent of its last place."""
-
-STATIC = 2048
-"""Bytes of static shared memory of `add_exactly` and of `binned_sizes`, at most."""
+SUMMING = 1024  # threads per block of `add_exactly`, as in exact_sums.cu
+LAST_PLACE = 1075  # biased exponent of a float64 minus the exponent of its last place
+STATIC = 2048  # bytes of static shared memory of `add_exactly` and of `binned_sizes`, at most
 
 RUNS_SPAN, PARTIALS = 4096, 5
 """Values and ends of runs per block of `run_sums`, and 8-byte words that each block writes, as in run_sums.cu."""
 
-OFFSETS_PIECE = 2048
-"""Rows per block of `group_of_rows`, as in offsets.cu."""
+OFFSETS_PIECE = 2048  # rows per block of `group_of_rows`, as in offsets.cu
 
 
 def grouped(groups: Integers, members: object, weights: Floats | None, n: int) -> tuple[Integers, Any, Floats | None]:

@@ -21,14 +21,9 @@ from prplugin.errors import InvalidOptionError, OutOfMemoryError
 from prplugin.gpu.lazy import cupy
 from prplugin.types.arrays import MemorySpace, synchronize
 
-MOST_BLOCKS = 2**31 - 1
-"""Largest grid."""
-
-THREADS = 256
-"""Threads per block of the kernels that use each.cuh."""
-
-LOADS_IN_FLIGHT = 8
-"""Items per thread of these kernels, as in each.cuh."""
+MOST_BLOCKS = 2**31 - 1  # largest grid
+THREADS = 256  # threads per block of the kernels that use each.cuh
+LOADS_IN_FLIGHT = 8  # items per thread of these kernels, as in each.cuh
 
 COMPUTE_CAPABILITY = (7, 5)
 """Oldest hardware that CUDA 13 supports; `edge` needs native atomic additions of doubles, from 6.0 on."""
@@ -36,11 +31,8 @@ COMPUTE_CAPABILITY = (7, 5)
 MEMORY_ADVICE = "Use method='streamed', which keeps the edges in host memory, dtype='float32', or several GPUs."
 """Advice in errors about a lack of memory."""
 
-FEW_BYTES = 1 << 28
-"""Small allocations skip the memory query: a sixteenth of the smallest GPU's memory."""
-
-BUDGET = "PRPLUGIN_DEVICE_MEMORY"
-"""Environment variable that limits the GPU memory used by this package, in bytes."""
+FEW_BYTES = 1 << 28  # small allocations skip the memory query: a sixteenth of the smallest GPU's memory
+BUDGET = "PRPLUGIN_DEVICE_MEMORY"  # environment variable that limits the GPU memory used by this package, in bytes
 
 UNITS = {"": 1, "b": 1}
 UNITS |= {f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)}
@@ -49,8 +41,7 @@ UNITS |= {f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", 1)}
 Macro: TypeAlias = str | int | np.dtype[Any]
 """Value of a macro of a kernel; a type of NumPy stands for that of CUDA C++."""
 
-ROOT = Path(__file__).parents[1]
-"""Folder of the package; paths of kernels are relative to it."""
+ROOT = Path(__file__).parents[1]  # folder of the package; paths of kernels are relative to it
 
 CTYPES = {
     "u2": "unsigned short",

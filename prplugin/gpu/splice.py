@@ -9,11 +9,8 @@ from prplugin.gpu import runtime
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, Integers, offset_dtype
 
-PIECE = 4096
-"""Entries of a row that one warp searches for an edge."""
-
-TILE = 8
-"""Entries that one thread copies."""
+PIECE = 4096  # entries of a row that one warp searches for an edge
+TILE = 8  # entries that one thread copies
 
 
 def find_edges(present: Compressed, wanted: Edges, nth: Integers) -> Integers:

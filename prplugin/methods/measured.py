@@ -32,14 +32,9 @@ from prplugin.types.arrays import synchronize
 
 logger = logging.getLogger(__name__)
 
-SKIP_RATIO = 20
-"""Ratio to the least estimate from which a method is not timed."""
-
-SAMPLES = 5
-"""Maximum number of samples of a step."""
-
-STEPS_PER_SAMPLE = 20
-"""Maximum number of steps per sample."""
+SKIP_RATIO = 20  # ratio to the least estimate from which a method is not timed
+SAMPLES = 5  # maximum number of samples of a step
+STEPS_PER_SAMPLE = 20  # maximum number of steps per sample
 
 
 class Timing(NamedTuple):

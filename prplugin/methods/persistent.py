@@ -20,14 +20,9 @@ from prplugin.types.arrays import Array
 name = "persistent"
 runs_on = "gpu"
 
-MOST = 8 * gpu_merge.THREADS
-"""Rows plus edges per piece, at most: each thread of a block loads eight edges at once."""
-
-BLOCKS = 4
-"""Blocks per multiprocessor at once, as in the launch bounds of the kernel."""
-
-IN_CACHE = 6_500_000
-"""Vertices whose float32 contributions fit in the L2 cache of an H100, about."""
+MOST = 8 * gpu_merge.THREADS  # rows plus edges per piece, at most: each thread of a block loads eight edges at once
+BLOCKS = 4  # blocks per multiprocessor at once, as in the launch bounds of the kernel
+IN_CACHE = 6_500_000  # vertices whose float32 contributions fit in the L2 cache of an H100, about
 
 NARROW_FROM = 4_000_000
 """Vertices from which float64 contributions no longer fit in the L2 cache.

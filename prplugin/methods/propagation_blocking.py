@@ -29,23 +29,12 @@ MOST = 24_000
 As float64 they fill a block's shared memory on an H100. As float32 two blocks fit, and leave 60 KB of L1 cache.
 """
 
-LEAST = 2048
-"""Least rows plus edges per piece: with smaller pieces, more blocks cost more than they save."""
-
-BLOCKS = 2
-"""Blocks per multiprocessor at once, as in the launch bounds of the kernel."""
-
-CHUNK = 8
-"""Edges per chunk, the unit of transfer between the two orders: see blocks.cuh."""
-
-SPAN = 3
-"""Edges per span for each vertex of a tile, so that loading the tile is a small part of the memory traffic."""
-
-LEAST_SPAN = 512
-"""Least number of chunks per span: as many as a block processes at a time."""
-
-STATIC = 8192
-"""Bytes of shared memory reserved for the kernels' static arrays."""
+LEAST = 2048  # least rows plus edges per piece: with smaller pieces, more blocks cost more than they save
+BLOCKS = 2  # blocks per multiprocessor at once, as in the launch bounds of the kernel
+CHUNK = 8  # edges per chunk, the unit of transfer between the two orders: see blocks.cuh
+SPAN = 3  # edges per span for each vertex of a tile, so that loading the tile is a small part of the memory traffic
+LEAST_SPAN = 512  # least number of chunks per span: as many as a block processes at a time
+STATIC = 8192  # bytes of shared memory reserved for the kernels' static arrays
 
 memory = Memory(
     # Two 16-bit indices, an eighth of a 32-bit one, the contribution, and the normalized weight in both orders.

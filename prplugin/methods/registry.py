@@ -43,8 +43,7 @@ PACKED_ONLY = "the edges were packed when they were read, and only method 'packe
 
 PROCESSORS = {"cpu": "CPU", "gpu": "GPU"}
 
-ChoiceCache: TypeAlias = dict[tuple[Any, ...], Method]
-"""Methods of least cost on one graph, by what they depend on."""
+ChoiceCache: TypeAlias = dict[tuple[Any, ...], Method]  # methods of least cost on one graph, by what they depend on
 
 
 class Methods(Mapping[str, Method]):

@@ -34,8 +34,7 @@ runs_on = "gpu"
 CHUNK_BYTES = 64 * 2**20
 """Bytes of one buffer. Copies of this size reach the bandwidth of the bus."""
 
-LEAST_BYTES = 2**20
-"""Bytes of one buffer if two of CHUNK_BYTES do not fit in GPU memory."""
+LEAST_BYTES = 2**20  # bytes of one buffer if two of CHUNK_BYTES do not fit in GPU memory
 
 EDGE_BYTES = 1.5
 """Bytes per packed edge, about: 1 on web graphs, 2.5 on random ones; docs/decisions/0015-edge-compression.md."""
@@ -109,11 +108,7 @@ class StreamedPull:
     rounding_depth = gpu_pull.ROW_DEPTH
 
     def __init__(
-        self,
-        adjacency: Adjacency,
-        *,
-        chunk_bytes: int = CHUNK_BYTES,
-        directory: str | os.PathLike[str] | None = None,
+        self, adjacency: Adjacency, *, chunk_bytes: int = CHUNK_BYTES, directory: str | os.PathLike[str] | None = None
     ) -> None:
         chunk_bytes = validate_int("chunk_bytes", chunk_bytes)
         self._directory = _folder(directory)

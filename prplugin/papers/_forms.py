@@ -23,11 +23,8 @@ from prplugin.methods.base import Step, Sums
 from prplugin.methods.engines import gpu_pull
 from prplugin.types.edges import Floats, Integers
 
-GROUP = 64
-"""Threads per block in wu.cu: a wavefront."""
-
-WARP_LANES = 32
-"""Threads per row of Bowen's warp sum."""
+GROUP = 64  # threads per block in wu.cu: a wavefront
+WARP_LANES = 32  # threads per row of Bowen's warp sum
 
 KERNELS = {"node": "one_to_one", "warp": "warp_reduce", "block": "block_reduce"}
 """Kernels of bowen.cu by the method of a segment."""

@@ -19,8 +19,7 @@ from prplugin.types.edges import Floats, Integers
 FILE = "papers/cpu_split.cu"
 THREADS = 256
 
-CHUNK = 1 << 18
-"""Edges copied to the host at a time, which bounds temporary GPU memory."""
+CHUNK = 1 << 18  # edges copied to the host at a time, which bounds temporary GPU memory
 
 Recorder: TypeAlias = Callable[[str, str, Any], AbstractContextManager[None]]
 """Records the work within a block: its name, its lane, and its stream (None: the calling thread)."""

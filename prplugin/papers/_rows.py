@@ -15,11 +15,8 @@ from prplugin.options import validate_int
 from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats
 
-LANES = (4, 8, 16, 32)
-"""Valid numbers of threads per row for `warp`."""
-
-LIMIT = 0.1
-"""Total seconds after which `best_seconds` does not repeat the work."""
+LANES = (4, 8, 16, 32)  # valid numbers of threads per row for `warp`
+LIMIT = 0.1  # total seconds after which `best_seconds` does not repeat the work
 
 
 def check_launch(method: str, threads: int, lanes: int | None, blocks: int | None) -> None:

@@ -39,25 +39,18 @@ logger = logging.getLogger(__name__)
 
 name = "cpu-split"
 runs_on = "gpu"
-nondeterministic = True
-"""With ``split="auto"`` N depends on timings, and the last bits of a sum depend on N."""
-
-N: TypeAlias = int | Literal["all"]
-"""Most in-edges per vertex that the GPU sums."""
+nondeterministic = True  # with ``split="auto"`` N depends on timings, and the last bits of a sum depend on N
+N: TypeAlias = int | Literal["all"]  # most in-edges per vertex that the GPU sums
 
 Split: TypeAlias = tuple[N, ...]  # by block of vertices
 
-MOST_BLOCKS = 1 << 16
-"""Most blocks for which "auto" times a list of N."""
+MOST_BLOCKS = 1 << 16  # most blocks for which "auto" times a list of N
 
 BLOCK_THREADS = 64
 """Threads per block of the heads: docs/cpu-split.md. Few blocks then wait for a long row."""
 
-FINALISTS = 3
-"""Number of splits that "auto" times twice more."""
-
-NOISE = 0.05
-"""Fraction by which a split must be faster than "all" to be chosen by "auto"."""
+FINALISTS = 3  # number of splits that "auto" times twice more
+NOISE = 0.05  # fraction by which a split must be faster than "all" to be chosen by "auto"
 
 
 memory = gpu_pull.MEMORY._replace(

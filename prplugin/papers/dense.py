@@ -33,12 +33,10 @@ memory = gpu_pull.MEMORY._replace(
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
-PART_OF_A_WARP = (8, 16)
-"""Valid threads per block that are fewer than a warp; the paper's first two."""
+PART_OF_A_WARP = (8, 16)  # valid threads per block that are fewer than a warp; the paper's first two
 
 
-cost = gpu_pull.cost_of(56e-6, pair=1.9e-12)
-"""Fitted to benchmarks/results/kernels.md."""
+cost = gpu_pull.cost_of(56e-6, pair=1.9e-12)  # fitted to benchmarks/results/kernels.md
 
 
 def prepare(problem: Problem, machine: Machine, *, threads: int = 256) -> Step:

@@ -24,28 +24,18 @@ from prplugin.types.edges import Floats, Integers
 name = "expanded"
 runs_on = "gpu"
 
-SIZE = 2048
-"""Edges per piece: 16 KB of terms, the size of a DMA transfer to a local store of the Cell processor."""
-
-PIECE_BYTES = 40
-"""Bytes per piece on the GPU: two compensated sums and a head."""
-
-TERM = 8
-"""Bytes of a term in shared memory: float64 for any type of contributions."""
-
-LEAST = 32 * TERM
-"""A piece is a multiple of 32 edges."""
-
-MOST = 32_768
-"""Limit of a piece in bytes; every GPU allows a block 48 KB of shared memory without opt-in."""
+SIZE = 2048  # edges per piece: 16 KB of terms, the size of a DMA transfer to a local store of the Cell processor
+PIECE_BYTES = 40  # bytes per piece on the GPU: two compensated sums and a head
+TERM = 8  # bytes of a term in shared memory: float64 for any type of contributions
+LEAST = 32 * TERM  # a piece is a multiple of 32 edges
+MOST = 32_768  # limit of a piece in bytes; every GPU allows a block 48 KB of shared memory without opt-in
 
 memory = gpu_pull.MEMORY._replace(
     edge=Size(PIECE_BYTES / SIZE, real=1, normalized_weight=1),
     vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=1),  # runs of edges
 )
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
-cost = gpu_pull.cost_of(83e-6, edge=1.2e-11, vertex=5.3e-11)
-"""Fitted to benchmarks/results/kernels.md."""
+cost = gpu_pull.cost_of(83e-6, edge=1.2e-11, vertex=5.3e-11)  # fitted to benchmarks/results/kernels.md
 
 
 def prepare(problem: Problem, machine: Machine, *, piece_bytes: int = SIZE * TERM, threads: int = 128) -> Step:

@@ -36,8 +36,7 @@ from prplugin.types.edges import Edges, Floats, Integers
 
 logger = logging.getLogger(__name__)
 
-Work: TypeAlias = Callable[[Any, Any], object]
-"""Launches kernels that read contributions and write row sums."""
+Work: TypeAlias = Callable[[Any, Any], object]  # launches kernels that read contributions and write row sums
 
 name = "segmented"
 runs_on = "gpu"
@@ -63,14 +62,9 @@ PAPER_CANDIDATES = (
 GRIDS = (256, 512, 1024, 2048, 4096)
 """Numbers of blocks that are timed with the fastest kernel of a segment, besides as many as its rows need."""
 
-MOST_THREADS = 1024
-"""Threads per row of the candidate that is timed on rows of any length."""
-
-LONGEST = 1 << 14
-"""Most edges per thread for which a candidate is timed: some milliseconds."""
-
-LAUNCHES = 10
-"""Most consecutive launches that are timed; fewer if they fill a millisecond."""
+MOST_THREADS = 1024  # threads per row of the candidate that is timed on rows of any length
+LONGEST = 1 << 14  # most edges per thread for which a candidate is timed: some milliseconds
+LAUNCHES = 10  # most consecutive launches that are timed; fewer if they fill a millisecond
 
 
 memory = gpu_pull.MEMORY._replace(

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 VERTEX_COST = 8
 """Approximate time per vertex of an iteration of a method, which mixes iterates, relative to the time per edge."""
 
-PUSH_SLOWDOWN = 3
-"""Approximate time per pushed edge, relative to the time per edge of an iteration of a method."""
+PUSH_SLOWDOWN = 3  # approximate time per pushed edge, relative to the time per edge of an iteration of a method
 
 PREPARATION_PASSES = 14
 """Approximate time to group the edges by target and to prepare a method, in passes over the edges."""

@@ -26,11 +26,8 @@ from prplugin.types.arrays import expand_values
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import ANY, Edges, Floats, Integers, index_dtype
 
-SPARE_FRACTION = 1 / 2
-"""Spare capacity of a buffer for changed rows, as a fraction of its entries."""
-
-MIN_OUT_WEIGHT = 2.0**-900
-"""Out-weight below which the weights of a vertex may have lost digits to underflow."""
+SPARE_FRACTION = 1 / 2  # spare capacity of a buffer for changed rows, as a fraction of its entries
+MIN_OUT_WEIGHT = 2.0**-900  # out-weight below which the weights of a vertex may have lost digits to underflow
 
 MAX_EXPONENT = 500
 """Exponent of a weight, relative to the reference exponent of its source, above which that reference is raised."""

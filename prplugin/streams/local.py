@@ -55,8 +55,7 @@ from prplugin.types.records import Order
 MIN_EDGES = 60_000
 """Number of edges below which iterations over all of them take about as long as the calls of a query."""
 
-PUSH_SLOWDOWN = 6
-"""Approximate time per pushed edge, relative to the time per edge of an iteration over all edges."""
+PUSH_SLOWDOWN = 6  # approximate time per pushed edge, relative to the time per edge of an iteration over all edges
 
 MIN_STEPS, STEPS_PER_FACTOR = 4, 0.5
 """Iterations over all edges where ranks spread fast, and more of them per factor e of the tolerance."""
@@ -64,17 +63,13 @@ MIN_STEPS, STEPS_PER_FACTOR = 4, 0.5
 TRIAL_FRACTION = 0.06
 """Pushed edges, as a fraction of those of such iterations, after which the rest must be expected to pay."""
 
-MAX_SEEDS_FRACTION = 1 / 16
-"""Maximum number of seeds, as a fraction of the budget in pushed edges."""
-
-TOL_FRACTION = 0.98
-"""Fraction of the tolerance that is to be left to the residual; the rest is for rounding errors."""
+MAX_SEEDS_FRACTION = 1 / 16  # maximum number of seeds, as a fraction of the budget in pushed edges
+TOL_FRACTION = 0.98  # fraction of the tolerance that is to be left to the residual; the rest is for rounding errors
 
 CHECK_FACTOR, CHECKS = 1 / 8, 4
 """Ratio of the residuals at two checks of a certified order, and number of checks before the tolerance is met."""
 
-MAX_ROUNDING = 2.0**-21
-"""Largest F / Q for which `ROUNDING_MARGIN` covers F in the denominator of (3)."""
+MAX_ROUNDING = 2.0**-21  # largest F / Q for which `ROUNDING_MARGIN` covers F in the denominator of (3)
 
 MAX_OUT_WEIGHT = 2.0**500
 """Out-weights above this, or below its inverse, make quotients overflow or lose digits to underflow."""

@@ -66,14 +66,9 @@ LAST_UNPUSHED_FRACTION = 2.0
 MAX_LAST_RATIO = 0.95
 """Ratio of the bounds after and before such a round above which the next ones leave `UNPUSHED_FRACTION` at most."""
 
-FAST_RATIO = 0.5
-"""Ratio of the bounds after and before a round without relaxation above which it is not fast enough."""
-
-SLOW_RATIO = 0.8
-"""Ratio of the bounds after and before a round above which relaxation is reduced."""
-
-MIN_CENTERED_FRACTION = 1 / 4
-"""Fraction of the edges that a round spends above which c is changed afterwards."""
+FAST_RATIO = 0.5  # ratio of the bounds after and before a round without relaxation above which it is not fast enough
+SLOW_RATIO = 0.8  # ratio of the bounds after and before a round above which relaxation is reduced
+MIN_CENTERED_FRACTION = 1 / 4  # fraction of the edges that a round spends above which c is changed afterwards
 
 ROUNDING_MARGIN = 1 + 2.0**-20
 """Factor that covers the rounding errors of the bounds computed here and accumulated in the kernels."""

@@ -18,11 +18,8 @@ from prplugin.numerics import depth_for
 from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats, Integers
 
-WIDTHS = (8, 32)
-"""Seeds per batch: 32 lanes are a warp, and 32 float32 are a cache line."""
-
-GROUPS = 8
-"""Groups of threads per block, one thread per seed in each, as in batch.cu."""
+WIDTHS = (8, 32)  # seeds per batch: 32 lanes are a warp, and 32 float32 are a cache line
+GROUPS = 8  # groups of threads per block, one thread per seed in each, as in batch.cu
 
 BLOCKS = 1056
 """Largest grid, twice the number of blocks of the greatest width that an H100 holds at once. It is the same on every
@@ -30,17 +27,10 @@ GPU and for every width, so that the sums have the same bits."""
 
 CROSSING_BLOCKS = 256
 
-SIZE = 256
-"""Rows and edges per piece."""
-
-BLOCK_SUM_FROM = 16
-"""Number of partial sums of a row from which a whole block adds them up."""
-
-TOTAL_GROUPS = 32
-"""Groups of threads of the block that adds up the sums of all blocks."""
-
-COLUMN, MEASURED, STATE = 3, 3, 3
-"""Number of doubles in the structs of those names in batch.cu."""
+SIZE = 256  # rows and edges per piece
+BLOCK_SUM_FROM = 16  # number of partial sums of a row from which a whole block adds them up
+TOTAL_GROUPS = 32  # groups of threads of the block that adds up the sums of all blocks
+COLUMN, MEASURED, STATE = 3, 3, 3  # number of doubles in the structs of those names in batch.cu
 
 TOTALS_DEPTH = 2 + GROUPS + 2 + 5
 """Rounding depth of a sum over all vertices: compensated in a thread, over the groups of a block, compensated in a

@@ -27,23 +27,18 @@ from prplugin.types.edges import Floats, Integers
 
 THREADS = 256
 
-MAX_ITERATIONS = 256
-"""Iterations per launch, at most."""
+MAX_ITERATIONS = 256  # iterations per launch, at most
 
 EDGES_PER_LAUNCH = 1 << 32
 """Edges that a launch reads, about, so that it takes no longer than a few tenths of a second."""
 
-VERTEX = Size(4 * 8)
-"""Bytes per vertex: inverse out-weight, contributions twice, and ranks."""
+VERTEX = Size(4 * 8)  # bytes per vertex: inverse out-weight, contributions twice, and ranks
 
 MIN_ITERATIONS = 4
 """Least number of iterations per launch for a mix: one before it, one that follows it, and a plain one at the end."""
 
-MAX_CHANGE = 2.0
-"""L1 distance of two distributions, at most."""
-
-LONG_ROW = 32
-"""Terms that one lane adds up: see merge.cuh."""
+MAX_CHANGE = 2.0  # L1 distance of two distributions, at most
+LONG_ROW = 32  # terms that one lane adds up: see merge.cuh
 
 MIXING_FROM = 10.0
 """Iterations left, at the convergence rate of the last one, from which mixing is worth its history and another launch.
@@ -52,8 +47,7 @@ On an H100 those cost 0.12 ms, as long as four iterations over a graph of a mill
 Python integer to a kernel as a 64-bit integer.
 """
 
-LONG_WINDOW_FROM = 250
-"""Largest number of iterations left, by the contraction, that the short window is used for."""
+LONG_WINDOW_FROM = 250  # largest number of iterations left, by the contraction, that the short window is used for
 
 WINDOWS = ((8, 4), (16, 12))
 """Residual differences per mix, and iterations between mixes, of the short and of the long window."""
@@ -64,11 +58,8 @@ HISTORY_VERTEX = Size(4 * (WINDOWS[1][0] + 1 + WINDOWS[1][0] // WINDOWS[1][1]))
 MIXING_SMEM = 4608
 """Bytes of shared memory for mixing: 32 rows of 17 residuals, and one column of padding. See mixing.cuh."""
 
-MAX_TILE_ROWS = 256
-"""Rows of residuals that a block loads into shared memory at a time, at most."""
-
-NO_MIXING = (*np.zeros(4, np.int32), *(None,) * 2)
-"""Kernel arguments for plain iterations."""
+MAX_TILE_ROWS = 256  # rows of residuals that a block loads into shared memory at a time, at most
+NO_MIXING = (*np.zeros(4, np.int32), *(None,) * 2)  # kernel arguments for plain iterations
 
 HISTORY_STATE = 16
 """Doubles in the struct `History`, at most: HISTORY_STATE of mixing.cuh."""
@@ -79,8 +70,7 @@ EARLY_HISTORY = 1 << 16
 WAITING, BEGINNING, CONTINUING = range(3)
 """Phase of mixing before a launch: not begun, beginning with it, continuing from the last one. See mixing.cuh."""
 
-COUNT, GOAL, STALL, FAR_FROM_GOAL = range(4)
-"""Why a launch ended: `Reason` of merge.cuh."""
+COUNT, GOAL, STALL, FAR_FROM_GOAL = range(4)  # why a launch ended: `Reason` of merge.cuh
 
 
 @dataclass(frozen=True, slots=True)

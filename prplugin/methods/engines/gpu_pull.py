@@ -27,14 +27,12 @@ BLOCKS = 1024
 ITERATIONS = 20
 """Iterations that `cost` assumes. Social networks take 10 to 20 at the default tolerance, web graphs some 60."""
 
-TOTALS = 3
-"""Number of doubles in the struct of that name in finish.cu: change, largest, dangling."""
+TOTALS = 3  # number of doubles in the struct of that name in finish.cu: change, largest, dangling
 
 TOTALS_DEPTH = 12
 """Rounding depth of a block's sum: the compensated sums of two threads, and ten levels of plain additions."""
 
-ROW_DEPTH = 2
-"""Rounding depth of a compensated sum of up to 2**26 terms: see sums.cuh."""
+ROW_DEPTH = 2  # rounding depth of a compensated sum of up to 2**26 terms: see sums.cuh
 
 SMALL = runtime.FEW_BYTES >> 8
 """Vertices and edges that fit on any GPU: no method needs 256 bytes for each, unless it stores pairs."""
