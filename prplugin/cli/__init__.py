@@ -185,10 +185,10 @@ def methods(edges: str | None, as_json: bool, name: str | None) -> None:
         return
     machine = this_machine()
     estimate = None if edges is None else prplugin.Graph.from_file(edges).estimate()
-    found: list[dict[str, Any]] = []
+    found = []
     for each, module in known().items():
         reason = module.unavailable_reason(None, machine) if estimate is None else estimate[each].reason
-        entry = {"name": each, "runs": reason is None, "reason": reason, "options": options_of(module)}
+        entry: dict[str, Any] = {"name": each, "runs": reason is None, "reason": reason, "options": options_of(module)}
         entry["summary"] = str(module.__doc__).split("\n")[0]
         if estimate is not None:
             entry["seconds"] = estimate[each].seconds if reason is None else None

@@ -25,15 +25,11 @@ MOST_BLOCKS = 2**31 - 1  # largest grid
 THREADS = 256  # threads per block of the kernels that use each.cuh
 LOADS_IN_FLIGHT = 8  # items per thread of these kernels, as in each.cuh
 
-COMPUTE_CAPABILITY = (7, 5)
-"""Oldest hardware that CUDA 13 supports; `edge` needs native atomic additions of doubles, from 6.0 on."""
-
-MEMORY_ADVICE = "Use method='streamed', which keeps the edges in host memory, dtype='float32', or several GPUs."
-"""Advice in errors about a lack of memory."""
-
+COMPUTE_CAPABILITY = (7, 5)  # oldest that CUDA 13 supports; `edge` needs atomic additions of doubles, from 6.0 on
 FEW_BYTES = 1 << 28  # small allocations skip the memory query: a sixteenth of the smallest GPU's memory
-BUDGET = "PRPLUGIN_DEVICE_MEMORY"  # environment variable that limits the GPU memory used by this package, in bytes
+MEMORY_ADVICE = "Use method='streamed', which keeps the edges in host memory, dtype='float32', or several GPUs."
 
+BUDGET = "PRPLUGIN_DEVICE_MEMORY"  # environment variable that limits the GPU memory used by this package, in bytes
 UNITS = {"": 1, "b": 1}
 UNITS |= {f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)}
 UNITS |= {f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", 1)}
@@ -44,14 +40,9 @@ Macro: TypeAlias = str | int | np.dtype[Any]
 ROOT = Path(__file__).parents[1]  # folder of the package; paths of kernels are relative to it
 
 CTYPES = {
-    "u2": "unsigned short",
-    "i4": "int",
-    "u4": "unsigned int",
-    "i8": "long long",
-    "u8": "unsigned long long",
-    "f4": "float",
-    "f8": "double",
-}
+    "u2": "unsigned short", "i4": "int", "u4": "unsigned int", "i8": "long long", "u8": "unsigned long long",
+    "f4": "float", "f8": "double",
+}  # fmt: skip
 
 
 def unavailable_reason() -> str | None:
@@ -198,6 +189,14 @@ def _within(limit: int, allocate: Callable[[int], Any]) -> Callable[[int], Any]:
     return limited
 
 
+# --- the current GPU ----------------------------------------------------------------------------------------------
+
+
+def device() -> int:
+    """Return the number of the current GPU."""
+    return int(cupy.cuda.runtime.getDevice())
+
+
 def multiprocessors() -> int:
     """Return the number of multiprocessors of the current GPU."""
     return attribute("MultiProcessorCount")
@@ -206,11 +205,6 @@ def multiprocessors() -> int:
 def attribute(name: str) -> int:
     """Return an attribute of the current GPU by its CUDA name, less ``cudaDevAttr``."""
     return _attribute(name, device())
-
-
-def device() -> int:
-    """Return the number of the current GPU."""
-    return int(cupy.cuda.runtime.getDevice())
 
 
 @cache
@@ -229,12 +223,11 @@ def available_bytes() -> int:
     rmm = sys.modules.get("rmm")
     if rmm is None:
         free += int(cupy.get_default_memory_pool().free_bytes())
-    else:
-        resource = rmm.mr.get_current_device_resource()
-        while resource is not None:
-            if hasattr(resource, "pool_size"):
-                free += int(resource.pool_size())
-            resource = getattr(resource, "upstream_mr", None)
+    resource = None if rmm is None else rmm.mr.get_current_device_resource()
+    while resource is not None:
+        if hasattr(resource, "pool_size"):
+            free += int(resource.pool_size())
+        resource = getattr(resource, "upstream_mr", None)
     limit = budget()
     return free if limit is None else max(0, min(free, _reserve(limit, device())))
 
@@ -256,18 +249,18 @@ def _free_to_the_driver() -> int:
 @cache
 def source(path: str) -> str:
     """Read a .cu file of this package and inline its includes: CuPy caches compiled kernels by their source text."""
-    return _joined(ROOT / path, set())
+    seen: set[Path] = set()
 
-
-def _joined(path: Path, seen: set[Path]) -> str:
-    def insert(match: re.Match[str]) -> str:
-        included = (path.parent / match[1]).resolve()
-        if included in seen:
+    def joined(path: Path) -> str:
+        if path in seen:
             return ""
-        seen.add(included)
-        return _joined(included, seen)
+        seen.add(path)
+        text = path.read_text(encoding="utf-8")
+        return re.sub(
+            r'^#include "(.+)"$', lambda match: joined((path.parent / match[1]).resolve()), text, flags=re.MULTILINE
+        )
 
-    return re.sub(r'^#include "(.+)"$', insert, path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return joined((ROOT / path).resolve())
 
 
 def kernel(path: str, name: str, /, **macros: Macro) -> Any:
@@ -312,6 +305,11 @@ def compile_ahead(path: str, name: str, /, **macros: Macro) -> None:
 def launch(kernel: Any, blocks: int, threads: int, *arguments: Any, smem: int = 0) -> None:
     """Launch a kernel on the current stream, with `smem` bytes of dynamic shared memory per block."""
     kernel((blocks,), (threads,), arguments, shared_mem=smem)
+
+
+def run(path: str, name: str, blocks: int, threads: int, /, *arguments: Any, **macros: Macro) -> None:
+    """Launch the kernel of a .cu file that `kernel` compiles for the macros."""
+    launch(kernel(path, name, **macros), blocks, threads, *arguments)
 
 
 def with_dynamic_smem(kernel: Any, smem: int) -> Any:

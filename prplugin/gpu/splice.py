@@ -52,5 +52,5 @@ def spliced(present: Compressed, removed: Integers, added: Edges, out_degrees: F
 
 def _launch(name: str, present: Compressed, threads: int, *arguments: object) -> None:
     types = {"index_t": present.indices.dtype, "offset_t": present.offsets.dtype}
-    kernel = runtime.kernel("gpu/splice.cu", name, **types, PIECE=PIECE, TILE=TILE)
-    runtime.launch(kernel, runtime.blocks_for(threads, runtime.THREADS), runtime.THREADS, *arguments)
+    blocks = runtime.blocks_for(threads, runtime.THREADS)
+    runtime.run("gpu/splice.cu", name, blocks, runtime.THREADS, *arguments, **types, PIECE=PIECE, TILE=TILE)

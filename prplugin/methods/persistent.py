@@ -20,18 +20,15 @@ from prplugin.types.arrays import Array
 name = "persistent"
 runs_on = "gpu"
 
-MOST = 8 * gpu_merge.THREADS  # rows plus edges per piece, at most: each thread of a block loads eight edges at once
 BLOCKS = 4  # blocks per multiprocessor at once, as in the launch bounds of the kernel
-IN_CACHE = 6_500_000  # vertices whose float32 contributions fit in the L2 cache of an H100, about
 
-NARROW_FROM = 4_000_000
-"""Vertices from which float64 contributions no longer fit in the L2 cache.
+# Rows plus edges per piece. At most: each thread of a block loads eight edges at once. At least: with smaller pieces,
+# more blocks cost more at the barriers than they save.
+MOST, LEAST = 8 * gpu_merge.THREADS, 512
 
-Below it float32 saves nothing: a gather moves a sector of 32 bytes in either type.
-"""
-
-LEAST = 512
-"""Least rows plus edges per piece: with smaller pieces, more blocks cost more at the barriers than they save."""
+# Vertices whose contributions fit in the L2 cache of an H100, about: as float32, and as float64. Below the second,
+# float32 saves nothing: a gather moves a sector of 32 bytes in either type.
+IN_CACHE, NARROW_FROM = 6_500_000, 4_000_000
 
 memory = Memory(
     edge=Size(20 / LEAST, normalized_weight=1),  # pieces, and normalized weights

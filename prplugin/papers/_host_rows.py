@@ -18,7 +18,6 @@ from prplugin.types.edges import Floats, Integers
 
 FILE = "papers/cpu_split.cu"
 THREADS = 256
-
 CHUNK = 1 << 18  # edges copied to the host at a time, which bounds temporary GPU memory
 
 Recorder: TypeAlias = Callable[[str, str, Any], AbstractContextManager[None]]

@@ -69,9 +69,9 @@ class DensePull:
         if self._matrix is None or self._matrix.dtype != entry:
             self._matrix = None  # frees its memory first
             self._matrix = _matrix(self._adjacency, entry)
-        kernel = runtime.kernel("papers/dense.cu", "dense_pull", real_t=contributions.dtype, entry_t=entry)
-        n = self._adjacency.n
-        runtime.launch(kernel, runtime.blocks_for(n, 1), self.threads, n, self._matrix, contributions, row_sums)
+        n, types = self._adjacency.n, {"real_t": contributions.dtype, "entry_t": entry}
+        arrays = self._matrix, contributions, row_sums
+        runtime.run("papers/dense.cu", "dense_pull", runtime.blocks_for(n, 1), self.threads, n, *arrays, **types)
 
 
 def _matrix(adjacency: Adjacency, dtype: DTypeLike) -> Any:

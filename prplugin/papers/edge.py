@@ -63,10 +63,9 @@ class EdgePush:
 
     def __call__(self, contributions: Floats, row_sums: Array) -> None:
         edges, normalized_weights = self._edges, self._normalized_weights.of(contributions.dtype)
-        kernel = runtime.kernel(
-            "papers/edge.cu", "edge_push", index_t=edges.source.dtype, real_t=contributions.dtype,
+        row_sums.fill(0.0)
+        runtime.run(
+            "papers/edge.cu", "edge_push", self.blocks, self.threads, edges.m, edges.source, edges.destination,
+            normalized_weights, contributions, row_sums, index_t=edges.source.dtype, real_t=contributions.dtype,
             WEIGHTED=int(normalized_weights is not None),
         )  # fmt: skip
-        row_sums.fill(0.0)
-        arrays = edges.source, edges.destination, normalized_weights, contributions, row_sums
-        runtime.launch(kernel, self.blocks, self.threads, edges.m, *arrays)

@@ -77,8 +77,8 @@ class ExpandedPull:
         if self._expanded is None or self._expanded.dtype != contributions.dtype:
             self._expanded = None  # frees its memory first
             self._expanded = cupy.empty(self._layout.sources.size, contributions.dtype)
-        expanded = self._expanded
-        m, layout, types = expanded.size, self._layout, gpu_pull.pull_types(self._layout, contributions.dtype)
+        expanded, layout, m = self._expanded, self._layout, self._expanded.size
+        types = gpu_pull.pull_types(layout, contributions.dtype)
         expand, sum_pieces, collect = (
             runtime.kernel("papers/expanded.cu", name, **types) for name in ("expand", "sum_expanded", "collect")
         )
