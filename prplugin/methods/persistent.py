@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from prplugin.gpu import runtime
-from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Memory, Size
-from prplugin.graph.problem import Problem
-from prplugin.machine import Machine
-from prplugin.methods.base import SeedsStep, Step
+from prplugin.methods.base import Adjacency, Array, Machine, Memory, Problem, SeedsStep, Size, Step
 from prplugin.methods.engines import gpu_merge, gpu_pull
-from prplugin.types.arrays import Array
 
 name = "persistent"
 runs_on = "gpu"
@@ -36,7 +30,7 @@ memory = Memory(
     many_vertex=gpu_merge.HISTORY_VERTEX,
     float32_from=NARROW_FROM,
 )
-unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
+unavailable_reason = gpu_pull.reason_of(memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:

@@ -18,15 +18,12 @@ from prplugin.cpu import library, packing
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
-from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Counts, Memory, Size, footprint
-from prplugin.graph.problem import Problem
-from prplugin.machine import Machine, this_machine
-from prplugin.methods.base import Step
+from prplugin.graph.memory import Counts, footprint
+from prplugin.machine import this_machine
+from prplugin.methods.base import Adjacency, Floats, Machine, Memory, Problem, Size, Step
 from prplugin.methods.engines import gpu_pull, packed
 from prplugin.methods.engines.packed_step import PackedStep, PieceSums
 from prplugin.options import validate_int
-from prplugin.types.edges import Floats
 
 name = "streamed"
 runs_on = "gpu"

@@ -17,11 +17,8 @@ import numpy as np
 from prplugin.errors import InvalidOptionError
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
-from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.problem import Problem
-from prplugin.methods.base import Step, Sums
+from prplugin.methods.base import Adjacency, Floats, Integers, Problem, Step, Sums
 from prplugin.methods.engines import gpu_pull
-from prplugin.types.edges import Floats, Integers
 
 GROUP = 64  # threads per block in wu.cu: a wavefront
 WARP_LANES = 32  # threads per row of Bowen's warp sum

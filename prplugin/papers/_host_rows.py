@@ -12,9 +12,9 @@ import numpy as np
 from prplugin.cpu.run_sums import ThreadedSums
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy, cupyx
+from prplugin.methods.base import Array, Floats, Integers
 from prplugin.methods.engines.gpu_pull import Layout
-from prplugin.types.arrays import Array, namespace, to_host
-from prplugin.types.edges import Floats, Integers
+from prplugin.types.arrays import namespace, to_host
 
 FILE = "papers/cpu_split.cu"
 THREADS = 256

@@ -9,11 +9,10 @@ from numbers import Integral
 from prplugin.errors import InvalidOptionError
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
+from prplugin.methods.base import Array, Floats
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics import compensated_depth
 from prplugin.options import validate_int
-from prplugin.types.arrays import Array
-from prplugin.types.edges import Floats
 
 LANES = (4, 8, 16, 32)  # valid numbers of threads per row for `warp`
 LIMIT = 0.1  # total seconds after which `best_seconds` does not repeat the work

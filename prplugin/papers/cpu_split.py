@@ -24,16 +24,12 @@ import numpy as np
 from prplugin.cpu import library
 from prplugin.errors import InvalidOptionError
 from prplugin.gpu.lazy import cupy
-from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Size
-from prplugin.graph.problem import Problem
-from prplugin.machine import Machine
+from prplugin.methods.base import Adjacency, Floats, Integers, Machine, Problem, Size
 from prplugin.methods.engines import gpu_pull
 from prplugin.options import validate_int
 from prplugin.papers._host_rows import CHUNK, HostPull, Recorder, unrecorded
 from prplugin.papers._rows import RowsPull, best_seconds
 from prplugin.types.arrays import namespace
-from prplugin.types.edges import Floats, Integers
 
 logger = logging.getLogger(__name__)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,15 +10,10 @@ from numpy.typing import DTypeLike
 
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
-from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Size
-from prplugin.graph.problem import Problem
-from prplugin.machine import Machine
-from prplugin.methods.base import Step
+from prplugin.methods.base import Adjacency, Floats, Integers, Machine, Problem, Size, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.options import validate_int
 from prplugin.types.arrays import namespace
-from prplugin.types.edges import Floats, Integers
 
 name = "expanded"
 runs_on = "gpu"
@@ -34,7 +28,7 @@ memory = gpu_pull.MEMORY._replace(
     edge=Size(PIECE_BYTES / SIZE, real=1, normalized_weight=1),
     vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=1),  # runs of edges
 )
-unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
+unavailable_reason = gpu_pull.reason_of(memory)
 cost = gpu_pull.cost_of(83e-6, edge=1.2e-11, vertex=5.3e-11)  # fitted to benchmarks/results/kernels.md
 
 

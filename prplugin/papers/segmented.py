@@ -19,11 +19,8 @@ from prplugin.cpu.run_sums import ThreadedSums
 from prplugin.cpu.sorting import stable_order
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
 from prplugin.gpu.lazy import cupy, cupyx
-from prplugin.graph.adjacency import Adjacency, group_sizes
-from prplugin.graph.memory import Size
-from prplugin.graph.problem import Problem
-from prplugin.machine import Machine
-from prplugin.methods.base import Step
+from prplugin.graph.adjacency import group_sizes
+from prplugin.methods.base import Adjacency, Array, Floats, Integers, Machine, Problem, Size, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics import compensated_depth
 from prplugin.options import validate_int
@@ -31,8 +28,8 @@ from prplugin.papers._forms import WARP_LANES, InPlace, Launch, check_form, out_
 from prplugin.papers._host_rows import HostPull, Recorder, host_rows, unrecorded
 from prplugin.papers._rows import LANES, RowsPull, best_seconds
 from prplugin.papers._schedule import Schedule, Segment
-from prplugin.types.arrays import Array, namespace
-from prplugin.types.edges import Edges, Floats, Integers
+from prplugin.types.arrays import namespace
+from prplugin.types.edges import Edges
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +71,7 @@ memory = gpu_pull.MEMORY._replace(
     preparing_edge=Size(0.5, index=5, weight=2),  # buffers for sorting them
     preparing_vertex=Size(2 * 8, index=1),
 )
-unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
+unavailable_reason = gpu_pull.reason_of(memory)
 cost = gpu_pull.cost_of(75e-6, edge=1.2e-11, vertex=6.5e-11, layout=0.2)
 """Fitted to benchmarks/results/kernels.md; most of the layout is the measurement."""
 

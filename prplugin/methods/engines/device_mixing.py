@@ -8,9 +8,7 @@ import numpy as np
 
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
-from prplugin.methods.base import Step
-from prplugin.types.arrays import Array
-from prplugin.types.edges import Floats
+from prplugin.methods.base import Array, Floats, Step
 
 THREADS = 256  # threads per block: at least one per pair of moves
 

@@ -9,14 +9,11 @@ import numpy as np
 from prplugin.errors import MethodUnavailableError
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
-from prplugin.graph.memory import Counts, Memory, Size, footprint
-from prplugin.graph.problem import Problem, Seeds
-from prplugin.methods.base import SeedsStep, Sums
+from prplugin.graph.memory import Counts, footprint
+from prplugin.methods.base import Array, Floats, Integers, Memory, Problem, Seeds, SeedsStep, Size, Sums
 from prplugin.methods.engines import gpu_merge, gpu_pull
 from prplugin.methods.engines.device_mixing import MixedOnDevice
 from prplugin.numerics import depth_for
-from prplugin.types.arrays import Array
-from prplugin.types.edges import Floats, Integers
 
 WIDTHS = (8, 32)  # seeds per batch: 32 lanes are a warp, and 32 float32 are a cache line
 SIZE = 256  # rows and edges per piece

@@ -16,14 +16,9 @@ from numpy.typing import DTypeLike
 
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
-from prplugin.graph.memory import Size
-from prplugin.graph.problem import Problem
-from prplugin.methods.base import Sums
+from prplugin.methods.base import Array, Floats, Integers, Problem, Size, StepRounding, Sums
 from prplugin.methods.engines import gpu_pull
 from prplugin.methods.engines.device_mixing import MixedOnDevice
-from prplugin.numerics import StepRounding
-from prplugin.types.arrays import Array
-from prplugin.types.edges import Floats, Integers
 
 THREADS = 256
 MAX_ITERATIONS = 256  # iterations per launch, at most

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -10,15 +11,10 @@ from numpy.typing import DTypeLike
 
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
-from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Counts, Memory, Size, footprint
-from prplugin.graph.problem import Problem
-from prplugin.machine import Machine
-from prplugin.methods.base import Sums
+from prplugin.graph.memory import Counts, footprint
+from prplugin.methods.base import Adjacency, Array, Floats, Integers, Machine, Memory, Problem, Size, StepRounding, Sums
 from prplugin.methods.engines.device_mixing import MixedOnDevice
-from prplugin.numerics import StepRounding, depth_for
-from prplugin.types.arrays import Array
-from prplugin.types.edges import Floats, Integers
+from prplugin.numerics import depth_for
 
 THREADS, BLOCKS = 256, 1024  # grid of sums over all vertices, the same on every GPU so that these have the same bits
 ITERATIONS = 20  # of which `cost` is: social networks take 10 to 20 at the default tolerance, web graphs some 60
@@ -223,6 +219,11 @@ def unavailable_reason(
         return None
     available = runtime.available_bytes()
     return f"it needs about {needed:,} bytes of GPU memory for this graph, and {available:,} are free. {remedy}"
+
+
+def reason_of(memory: Memory) -> Callable[[Adjacency | None, Machine], str | None]:
+    """Return the function `unavailable_reason` of a method, given its memory."""
+    return partial(unavailable_reason, memory)
 
 
 def cost_of(
