@@ -39,30 +39,24 @@ name = "segmented"
 runs_on = "gpu"
 nondeterministic = True  # a measured schedule, and so the order of additions, differs between runs
 
-
-# --- the method -----------------------------------------------------------------------------------------------------
-
+# Kernels that are timed on every segment, and grids that are timed with the fastest of them.
 CANDIDATES = (
     Segment(method="node", threads=256),
     *(Segment(method="warp", threads=256, lanes=lanes) for lanes in LANES),
     *(Segment(method="block", threads=threads) for threads in (64, 128, 256, 1024)),
 )
-"""Kernels that are timed on every segment."""
+GRIDS = (256, 512, 1024, 2048, 4096)  # blocks, besides as many as the rows need
 
+# Kernels and launches that the paper's code times on every segment.
 PAPER_CANDIDATES = (
     Segment(method="node", blocks=256, threads=1024),
     Segment(method="warp", blocks=256, threads=1024, lanes=WARP_LANES),
     *(Segment(method="block", blocks=(256 << 10) // threads, threads=threads) for threads in (64, 128, 256, 512, 1024)),
 )
-"""Kernels and launches that the paper's code times on every segment."""
-
-GRIDS = (256, 512, 1024, 2048, 4096)
-"""Numbers of blocks that are timed with the fastest kernel of a segment, besides as many as its rows need."""
 
 MOST_THREADS = 1024  # threads per row of the candidate that is timed on rows of any length
 LONGEST = 1 << 14  # most edges per thread for which a candidate is timed: some milliseconds
 LAUNCHES = 10  # most consecutive launches that are timed; fewer if they fill a millisecond
-
 
 memory = gpu_pull.MEMORY._replace(
     arrays=("rows", "out_weight"),
@@ -72,8 +66,8 @@ memory = gpu_pull.MEMORY._replace(
     preparing_vertex=Size(2 * 8, index=1),
 )
 unavailable_reason = gpu_pull.reason_of(memory)
+# Fitted to benchmarks/results/kernels.md; most of the layout is the measurement.
 cost = gpu_pull.cost_of(75e-6, edge=1.2e-11, vertex=6.5e-11, layout=0.2)
-"""Fitted to benchmarks/results/kernels.md; most of the layout is the measurement."""
 
 
 def prepare(
