@@ -29,9 +29,9 @@ from prplugin.cli.options import (
     quiet_option,
     rank_options,
 )
-from prplugin.cli.tables import dropped_rows, print_ranks, print_reasons, show, summary
+from prplugin.cli.tables import counts, dropped_rows, print_ranks, print_reasons, show, summary
 from prplugin.constructors import of_file, reading_for
-from prplugin.errors import InvalidOptionError, counted
+from prplugin.errors import InvalidOptionError
 from prplugin.folders import check_target, is_saved
 from prplugin.frames.device_files import reading_to
 from prplugin.io import EdgeFile, check_output, is_standard_output, read_edges, write_frame
@@ -99,27 +99,24 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: 
     if quiet:
         return
     line = summary(graph, ranking, seconds, *((file.columns.unused_weight, file.dropped) if file else ()))
-    if output is not None and is_standard_output(output):
+    only_ranks = output is not None and is_standard_output(output)
+    if only_ranks:
         click.echo(line, err=True)
-        if explain:
-            ranking.explain(sys.stderr)
-        return
-    print_ranks(ranking, SHOWN if output is not None else options["top"])
-    show(line)
-    if output is not None:
-        show(f"{len(ranking.frame):,} ranks written to {output}")
+    else:
+        print_ranks(ranking, SHOWN if output is not None else options["top"])
+        show(line)
+        if output is not None:
+            show(f"{len(ranking.frame):,} ranks written to {output}")
     if explain:
-        show("")
-        ranking.explain(sys.stdout)
+        click.echo(err=only_ranks)
+        ranking.explain(sys.stderr if only_ranks else sys.stdout)
 
 
 @main.command()
 @edge_options
 @click.argument("graph", metavar="GRAPH")
 @click.option(
-    "--packed",
-    is_flag=True,
-    help="Pack the edges, in 1 to 2.5 bytes each instead of 4, which `rank` decodes in each iteration.",
+    "--packed", is_flag=True, help="Pack the edges, in 1 to 2.5 bytes each, which `rank` decodes as it iterates."
 )
 @quiet_option
 def save(edges: str, graph: str, packed: bool, quiet: bool, **given: Any) -> None:
@@ -132,12 +129,10 @@ def save(edges: str, graph: str, packed: bool, quiet: bool, **given: Any) -> Non
         file, built, began = _load(edges, quiet=quiet, packed=packed, **given)
     built.save(graph, packed=packed)
     if not quiet:
-        n, m = built.number_of_vertices, built.number_of_edges
         dropped = f"{dropped_rows(file.dropped)}; " if file and file.dropped else ""
         size = sum(path.stat().st_size for path in Path(graph).iterdir())
         seconds = time.perf_counter() - began
-        graph_of = f"{counted(n, 'vertex', 'vertices')}, {counted(m, 'edge')}"
-        show(f"{graph_of} saved to {graph}: {size / 1e6:,.3g} MB; {dropped}{seconds:.3g} s")
+        show(f"{counts(built)} saved to {graph}: {size / 1e6:,.3g} MB; {dropped}{seconds:.3g} s")
 
 
 @main.command()
@@ -192,10 +187,8 @@ def methods(edges: str | None, as_json: bool, name: str | None) -> None:
     found = []
     for each, module in known().items():
         reason = module.unavailable_reason(None, machine) if estimate is None else estimate[each].reason
-        summary = str(module.__doc__).split("\n")[0]
-        entry: dict[str, Any] = {
-            "name": each, "runs": reason is None, "reason": reason, "options": options_of(module), "summary": summary,
-        }  # fmt: skip
+        entry: dict[str, Any] = {"name": each, "runs": reason is None, "reason": reason, "options": options_of(module)}
+        entry["summary"] = str(module.__doc__).split("\n")[0]
         if estimate is not None:
             entry["seconds"] = estimate[each].seconds if reason is None else None
             entry["chosen"] = estimate[each].chosen
@@ -209,8 +202,8 @@ def methods(edges: str | None, as_json: bool, name: str | None) -> None:
     rows = []
     for entry in found:
         seconds = ["" if entry["seconds"] is None else f"{entry['seconds']:.2g}"] if "seconds" in entry else []
-        options = ", ".join(entry["options"])
-        rows.append([entry["name"], "yes" if entry["runs"] else "no", *seconds, options, entry["summary"]])
+        here = "yes" if entry["runs"] else "no"
+        rows.append([entry["name"], here, *seconds, ", ".join(entry["options"]), entry["summary"]])
     show(table(head, rows, left=range(len(head))), wrapped=True)
     print_reasons({entry["name"]: entry["reason"] for entry in found if not entry["runs"]})
     if estimate is not None and estimate.chosen is not None:
@@ -228,7 +221,7 @@ def demo(top: int, edges: str | None) -> None:
     from prplugin.cli.imports import imports
 
     if edges is not None:
-        check_output(edges)
+        check_output(edges)  # before the modules are parsed
     frame, files, unreadable = imports()
     if edges is not None:
         write_frame(frame, edges)
@@ -261,43 +254,28 @@ def _check_method(options: Options) -> None:
     for name in options.method_options:
         if not is_option(name):
             raise unknown_argument(name, "pagerank", RANK_ARGUMENTS, takes_options=True)
-    if options.method in ("auto", "measured"):
-        return
-    if options.method not in known():
-        names = ", ".join(["auto", "measured", *known()])
-        raise InvalidOptionError(f"there is no method {options.method!r}. Choose one of {names}.")
-    check_options(known()[options.method], options.method_options)
+    check_choice("method", options.method, ("auto", "measured", *known()))
+    if options.method in known():
+        check_options(known()[options.method], options.method_options)
 
 
 def _load(
-    path: str,
-    *,
-    quiet: bool,
-    undirected: bool,
-    duplicates: Duplicates,
-    vertices: tuple[str, ...],
-    source: Any,
-    destination: Any,
-    packed: bool = False,
-    **how: Any,
+    path: str, *, quiet: bool, packed: bool = False, **given: Any
 ) -> tuple[EdgeFile | AdjacencyFile | None, prplugin.Graph, float]:
     """Read the edges and build the graph; also return the time at which building began. Errors name the file.
 
-    Of a saved graph there is no file of edges, and options about edges are wrong usage.
+    `given` are the values of `edge_options`, which are wrong usage if the path is a saved graph.
     """
     if is_saved(path):
-        for name in ("source", "destination", "vertices", "undirected", "duplicates", *how):
-            if not _is_default(name):
-                option = name.replace("_", "-")
-                raise click.UsageError(
-                    f"--{option} describes edges, and {path} is a saved graph, which has it: omit it."
-                )
+        if wrong := [name for name in given if not _is_default(name)]:
+            raise click.UsageError(f"--{wrong[0]} describes edges, and {path} is a saved graph, which has it: omit it.")
         began = time.perf_counter()
         return None, prplugin.Graph._of(load(path, in_pandas=True)), began
+    vertices, directed, duplicates = given.pop("vertices"), not given.pop("undirected"), given.pop("duplicates")
     with watching(not quiet) as watch:
         try:
             with reading_to("host") if vertices else nullcontext():  # their types are those of the ids of a frame
-                file = read_edges(path, list(source) or None, list(destination) or None, packed=packed, **how)
+                file = read_edges(path, packed=packed, **given)
         except prplugin.PageRankError as error:
             raise type(error)(in_options(error.args[0]), *error.args[1:]) from error
         watch.stage("vertices")
@@ -308,7 +286,7 @@ def _load(
                 raise InvalidOptionError(f"{described(path)} names all vertices itself: omit --vertices.")
             names = file.columns.source_names
             more = given_by_vertex("--vertices", vertices, file.frame[names if len(names) > 1 else names[0]])
-        options = EdgeOptions(directed=not undirected, vertices=more, duplicates=duplicates)
+        options = EdgeOptions(directed=directed, vertices=more, duplicates=duplicates)
         try:
             return file, prplugin.Graph._of(of_file(file, described(path), options, lasting=True)), began
         except prplugin.PageRankError as error:

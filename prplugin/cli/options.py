@@ -20,8 +20,7 @@ from prplugin.options import RANK_ARGUMENTS, Duplicates, Stop
 ARGUMENT = re.compile(r"\b(source|destination|weight)=('[^']*'|\"[^\"]*\")")
 """Argument that names a column, in a message."""
 
-SHOWN = 10
-"""Number of the highest ranks that are printed."""
+SHOWN = 10  # number of the highest ranks that are printed
 
 
 def _together(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -35,7 +34,11 @@ def _choice(name: str, choices: Sequence[str], default: str | None, meaning: str
 
 def _columns(short: str, name: str, meaning: str) -> Callable[[Any], Any]:
     help_ = f"{meaning} Repeat it if vertices have several columns."
-    return click.option(short, name, multiple=True, metavar="COLUMN", help=help_)
+    return click.option(short, name, multiple=True, metavar="COLUMN", help=help_, callback=_listed)
+
+
+def _listed(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> list[str] | None:
+    return list(values) or None
 
 
 def _by_vertex(name: str, metavar: str, meaning: str) -> Callable[[Any], Any]:
@@ -189,14 +192,9 @@ def method_options(pairs: Collection[str]) -> dict[str, Any]:
 def in_options(message: str) -> str:
     """Replace suggested calls and arguments of Python in a message by options of the command line."""
     message = message.replace("pagerank(edges, source, destination)", "--source and --destination")
-
-    def option(argument: re.Match[str]) -> str:
-        return f"--{argument[1]} {shlex.quote(ast.literal_eval(argument[2]))}"
-
-    def options(suggestion: re.Match[str]) -> str:
-        return ARGUMENT.sub(option, suggestion[0]).replace(", --", " --")
-
-    return re.sub(r"Did you mean [^?]*\?", options, message)
+    said, suggests, suggested = message.partition("Did you mean ")
+    suggested = ARGUMENT.sub(lambda it: f"--{it[1]} {shlex.quote(ast.literal_eval(it[2]))}", suggested)
+    return said + suggests + suggested.replace(", --", " --")
 
 
 def given_by_vertex(option: str, items: Sequence[str], ids: Any) -> Any:
@@ -213,7 +211,8 @@ def given_by_vertex(option: str, items: Sequence[str], ids: Any) -> Any:
             raise click.UsageError(f"{option} takes one file and no further values.")
         return _from_file(option, items[0], kinds)
     if len(kinds) > 1:
-        raise click.UsageError(f"{option}: vertices have several columns. Pass a file with the columns {_and(kinds)}.")
+        columns = " and ".join(map(repr, kinds))
+        raise click.UsageError(f"{option}: vertices have several columns. Pass a file with the columns {columns}.")
     kind = kinds["vertex"]
     bare = option == "--personalization" and not any("=" in item for item in items)
     if option in ("--seeds", "--among", "--exclude", "--vertices") or bare:
@@ -225,9 +224,8 @@ def given_by_vertex(option: str, items: Sequence[str], ids: Any) -> Any:
             value = float(number if equals else "")
         except ValueError:
             bare_too = ", vertices alone," if option == "--personalization" else ""
-            raise click.UsageError(
-                f"{option} takes VERTEX=VALUE{bare_too} or a file such as values.csv, not {item!r}."
-            ) from None
+            message = f"{option} takes VERTEX=VALUE{bare_too} or a file such as values.csv, not {item!r}."
+            raise click.UsageError(message) from None
         vertex = _vertex(option, name, kind)
         if vertex in values:
             raise click.UsageError(f"{option} names vertex {name!r} twice.")
@@ -236,7 +234,7 @@ def given_by_vertex(option: str, items: Sequence[str], ids: Any) -> Any:
 
 
 def _kind(dtype: Any) -> str:
-    return {"i": "integer", "u": "integer", "O": "string", "T": "string", "U": "string"}.get(dtype.kind, str(dtype))
+    return {"i": "integer", "u": "integer"}.get(dtype.kind, "string" if dtype.kind in "OTU" else str(dtype))
 
 
 def _vertex(option: str, text: str, kind: str) -> str | int:
@@ -254,11 +252,7 @@ def _vertex(option: str, text: str, kind: str) -> str | int:
 def _from_file(option: str, path: str, kinds: dict[str, str]) -> Any:
     frame = read_values(path, kinds | {"values": "weight", "seed": "string"})
     if absent := [name for name in kinds if name not in frame.columns]:
-        raise ColumnNotFoundError(f"{path}: {option} needs a column {_and(absent)}.")
+        raise ColumnNotFoundError(f"{path}: {option} needs a column {' and '.join(map(repr, absent))}.")
     if len(frame.columns) > len(kinds):
         return frame
     return list(frame.itertuples(index=False, name=None)) if len(kinds) > 1 else frame["vertex"].tolist()
-
-
-def _and(names: Sequence[str] | dict[str, str]) -> str:
-    return " and ".join(map(repr, names))

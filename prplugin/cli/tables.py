@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from prplugin import Graph, Ranking
 
-WIDTH = 80
-"""Width in characters of wrapped text if standard output is not a terminal."""
+WIDTH = 80  # width in characters of wrapped text if standard output is not a terminal
 
 
 def print_ranks(ranking: Ranking, shown: int) -> None:
@@ -61,15 +60,18 @@ def dropped_rows(count: int) -> str:
     return f"{counted(count, 'row')} with a missing endpoint dropped"
 
 
+def counts(graph: Graph) -> str:
+    """Return a phrase about the size of a graph."""
+    return f"{counted(graph.number_of_vertices, 'vertex', 'vertices')}, {counted(graph.number_of_edges, 'edge')}"
+
+
 def summary(graph: Graph, ranking: Ranking, seconds: float, unused_weight: Hashable = None, dropped: int = 0) -> str:
     """Return one line: graph, method, error bound, unused column of weights, number of dropped rows, and time."""
     unused = "" if unused_weight is None else f"column {unused_weight!r} is not used (--weight {unused_weight}); "
     unused += f"{dropped_rows(dropped)}; " if dropped else ""
-    n, m = graph.number_of_vertices, graph.number_of_edges
-    rate = m / max(seconds, 1e-9)
+    rate = graph.number_of_edges / max(seconds, 1e-9)
     speed = f"{rate / 1e6:,.3g} million" if rate >= 1e6 else f"{float(f'{rate:.3g}'):,.0f}"
     return (
-        f"{counted(n, 'vertex', 'vertices')}, {counted(m, 'edge')}; {ranking.method}, "
-        f"{counted(ranking.iterations, 'iteration')}; error at most {upward(ranking.error_bound)} (proved); "
-        f"{unused}{seconds:.3g} s, {speed} edges/s"
+        f"{counts(graph)}; {ranking.method}, {counted(ranking.iterations, 'iteration')}; "
+        f"error at most {upward(ranking.error_bound)} (proved); {unused}{seconds:.3g} s, {speed} edges/s"
     )

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-import prplugin
+from prplugin import Graph
 from prplugin.cpu.sums import total
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, NotConvergedError, PageRankError
 from prplugin.io import EdgeFile
@@ -29,15 +29,14 @@ from prplugin.types.edges import Floats, Integers
 NETWORKX_EDGES = 5_000_000
 """Number of edges above which NetworkX is skipped; at this size it takes a minute and several gigabytes."""
 
-ROUNDING = 1e-12
-"""Relative tolerance, far above the rounding error of a distance."""
+ROUNDING = 1e-12  # relative tolerance, far above the rounding error of a distance
 
 
 class _Ranks(NamedTuple):
-    """Ranks by any library, in the order of the result; iterations are None if the library does not report them."""
+    """Ranks by any library, in the order of the result."""
 
     ranks: Floats
-    iterations: int | None
+    iterations: int | None  # None if the library does not report them
     seconds: float
     error_bound: float
 
@@ -56,14 +55,7 @@ class Check(NamedTuple):
 
 
 def checks_of(
-    graph: prplugin.Graph,
-    edges: EdgeFile,
-    directed: bool,
-    duplicates: Duplicates,
-    alpha: float,
-    tol: float,
-    *,
-    progress: bool = False,
+    graph: Graph, edges: EdgeFile, directed: bool, duplicates: Duplicates, alpha: float, tol: float, *, progress: bool
 ) -> list[Check]:
     """Rank the graph of `edges` by every available method and library; the reference has the smallest bound."""
     if graph.number_of_vertices == 0:
@@ -85,12 +77,12 @@ def checks_of(
     for name, implementation in implementations.items():
         try:
             found = implementation()
-        except MethodUnavailableError as reason:
-            checks.append(Check(name, note=str(reason).removeprefix(f"method {name!r} cannot run here: ")))
-        except InvalidOptionError as reason:  # plain sums prove less than compensated ones
-            if not getattr(methods().get(name), "nondeterministic", False):
+        except (MethodUnavailableError, InvalidOptionError) as reason:
+            # Plain sums of a nondeterministic method prove less than compensated ones.
+            varies = getattr(methods().get(name), "nondeterministic", False)
+            if isinstance(reason, InvalidOptionError) and not varies:
                 raise
-            checks.append(Check(name, note=str(reason)))
+            checks.append(Check(name, note=str(reason).removeprefix(f"method {name!r} cannot run here: ")))
         else:
             distance = total(np.abs(found.ranks - reference.ranks))
             agrees = bool(distance * (1 - ROUNDING) <= found.error_bound + reference.error_bound)
@@ -200,7 +192,5 @@ def _by_cugraph(rows: _Rows, tol: float) -> _Ranks:
 def _imported(name: str) -> Any:
     try:
         return importlib.import_module(name)
-    except ImportError as error:
-        raise MethodUnavailableError(f"{name} is not installed") from error
     except Exception as error:  # without a GPU, cuGraph raises errors of many classes
-        raise MethodUnavailableError(f"{name} does not import: {error}") from error
+        raise MethodUnavailableError(f"it cannot be imported: {error}") from error

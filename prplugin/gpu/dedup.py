@@ -8,7 +8,7 @@ import cupy
 import numpy as np
 
 from prplugin.gpu import runtime
-from prplugin.gpu.runtime import THREADS, blocks_for_each, launch
+from prplugin.gpu.runtime import THREADS, blocks_for_each
 from prplugin.gpu.sort import order_of, state_type
 from prplugin.types.edges import Edges, Integers, bits_of, index_dtype
 
@@ -44,8 +44,7 @@ def drop_marked(edges: Edges, marks: Integers, count: int) -> Edges:
 
 
 def _launch(name: str, edges: Edges, *arguments: object) -> None:
-    kernel = runtime.kernel(
-        "gpu/pairs.cu", name, index_t=edges.source.dtype, order_t=index_dtype(edges.m), state_t=state_type(edges.m),
-        WEIGHTED=int(edges.weights is not None),
+    runtime.run(
+        "gpu/pairs.cu", name, blocks_for_each(edges.m), THREADS, *arguments, index_t=edges.source.dtype,
+        order_t=index_dtype(edges.m), state_t=state_type(edges.m), WEIGHTED=int(edges.weights is not None),
     )  # fmt: skip
-    launch(kernel, blocks_for_each(edges.m), THREADS, *arguments)

@@ -12,12 +12,12 @@ import numpy as np
 
 from prplugin.gpu import group, runtime
 from prplugin.gpu.factorize import ONE_BLOCK, as_kernel_ids, counted_marks, extremes, factorize_ids
-from prplugin.gpu.runtime import THREADS, blocks_for_each, launch
+from prplugin.gpu.runtime import THREADS, blocks_for_each
 from prplugin.gpu.sort import distances, sorted_by
 from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, bits_of, index_dtype, offset_dtype
 
+# Peak memory of `_grouped` in bytes per edge, per weighted edge, and per id of the range.
 EDGE_BYTES, WEIGHTED_EDGE_BYTES, ID_BYTES = 17, 33, 24
-"""Peak memory of `_grouped` in bytes per edge, per weighted edge, and per id of the range."""
 
 
 class GivenWeights(NamedTuple):
@@ -82,8 +82,7 @@ def _grouped(
     range_blocks = runtime.blocks_for(span + 1, THREADS)
 
     def launch_kernel(name: str, blocks: int, *arguments: object) -> None:
-        kernel = runtime.kernel("gpu/grouped.cu", name, id_t=dtype, WEIGHTED=int(weights is not None))
-        launch(kernel, blocks, THREADS, *arguments)
+        runtime.run("gpu/grouped.cu", name, blocks, THREADS, *arguments, id_t=dtype, WEIGHTED=int(weights is not None))
 
     def mark(bits: Integers) -> None:
         launch_kernel("mark_endpoints", range_blocks, span, begins, outs, bits)

@@ -11,33 +11,18 @@ import cupy
 import numpy as np
 
 from prplugin.gpu import group, runtime
-from prplugin.gpu.runtime import THREADS, blocks_for_each, launch, padded
+from prplugin.gpu.runtime import THREADS, blocks_for_each, padded
 from prplugin.gpu.sort import SORTING, TILE, TILED, sorted_by, state_type
 from prplugin.types.edges import ANY, MAX_NARROW, Floats, Integers, index_dtype
 
-DENSE = 16
-"""Ids are dense if their range is below this many times their number: its bitmap then takes at most 6 bytes per id."""
-
-ONE_BLOCK = TILE
-"""Number of ids up to which one block factorizes all of them."""
-
-WORDS = 4 * THREADS
-"""Words of marks per tile of `count_marks`, as in dense_ids.cu."""
-
-SKETCHED = 1 << 20
-"""Number of ids from which the distinct ones are estimated: a hash table for fewer takes at most 16 MiB."""
-
-REGISTERS = 1 << 12
-"""Registers of the HyperLogLog sketch, whose standard error is 1.6 %: see sparse_ids.cu."""
-
-SLOTS_PER_ID = 1.7
-"""Slots of the hash table per distinct id."""
-
-FIRST_SLOTS = 1 << 24
-"""Slots of a hash table that grows with the number of distinct ids."""
-
-INDEX, STATE = np.dtype(np.int32), np.dtype(np.uint32)
-"""Types of positions and of look-back states, for kernels without them."""
+ONE_BLOCK = TILE  # number of ids up to which one block factorizes all of them
+DENSE = 16  # ids of a range below this many times their number are dense: a bitmap takes at most 6 bytes per id
+WORDS = 4 * THREADS  # words of marks per tile of `count_marks`, as in dense_ids.cu
+SKETCHED = 1 << 20  # ids from which distinct ones are estimated: a hash table for fewer takes at most 16 MiB
+REGISTERS = 1 << 12  # registers of the HyperLogLog sketch, whose standard error is 1.6 %: see sparse_ids.cu
+SLOTS_PER_ID = 1.7  # slots of the hash table per distinct id
+FIRST_SLOTS = 1 << 24  # slots of a hash table that grows with the number of distinct ids
+INDEX, STATE = np.dtype(np.int32), np.dtype(np.uint32)  # types in kernels without positions or look-back states
 
 
 def factorize_ids(columns: list[Integers], known: tuple[int, int] | None = None) -> tuple[list[Integers], Integers]:
@@ -65,8 +50,8 @@ def _factorize_one_block(columns: list[Integers], count: int) -> tuple[list[Inte
     """Factorize all ids in one launch."""
     codes = cupy.empty(count + 1, np.int32)
     ids = cupy.empty(count, columns[0].dtype)
-    kernel = runtime.kernel("gpu/one_block.cu", "factorize_one_block", id_t=ids.dtype, value_t=INDEX, **TILED)
-    launch(kernel, 1, SORTING, *_columns(columns), codes, ids)
+    types: dict[str, runtime.Macro] = {"id_t": ids.dtype, "value_t": INDEX, **TILED}
+    runtime.run("gpu/one_block.cu", "factorize_one_block", 1, SORTING, *_columns(columns), codes, ids, **types)
     ends = np.cumsum([0, *(column.size for column in columns)]).tolist()
     parts = [codes[start:end] for start, end in pairwise(ends)]
     return parts, ids[: int(codes[count])]
@@ -82,7 +67,7 @@ def extremes(columns: list[Integers], weights: Floats | None = None) -> tuple[in
     dtype = columns[0].dtype if columns else np.dtype(np.int64)
     blocks = min(_blocks([*columns, *([] if weights is None else [weights])]), 8 * runtime.multiprocessors())
     weighed = (0, 0) if weights is None else (weights, weights.size)
-    launch(ids_kernel("extremes", dtype), blocks, THREADS, *_columns(columns), *weighed, found)
+    _run_dense("extremes", dtype, blocks, *_columns(columns), *weighed, found)
     bits = found.get()
     bits[[0, 2]] ^= np.uint64(2**64 - 1)  # stored as complements
     low, high = bits[:2].tolist()
@@ -99,7 +84,7 @@ def _dense(columns: list[Integers], low: int, high: int) -> tuple[list[Integers]
     blocks = _blocks(columns)
 
     def mark(bits: Integers) -> None:
-        launch(ids_kernel("mark", dtype), blocks, THREADS, *_columns(columns), least, bits)
+        _run_dense("mark", dtype, blocks, *_columns(columns), least, bits)
 
     marks, n = counted_marks(mark, span, dtype)
     words = marks.size
@@ -108,8 +93,8 @@ def _dense(columns: list[Integers], low: int, high: int) -> tuple[list[Integers]
     codes = [cupy.empty(column.size, index_dtype(n)) for column in columns]
     ids = cupy.empty(n, dtype)
     blocks = max(blocks, runtime.blocks_for(words, THREADS))
-    encode = ids_kernel("encode", dtype, index_dtype(n))
-    launch(encode, blocks, THREADS, *_columns(columns), least, words, marks, *padded(codes, 3), ids)
+    arguments = *_columns(columns), least, words, marks, *padded(codes, 3), ids
+    _run_dense("encode", dtype, blocks, *arguments, index_t=index_dtype(n))
     return codes, ids
 
 
@@ -128,7 +113,7 @@ def counted_marks(mark: Callable[[Integers], None], span: int, dtype: np.dtype[A
     total, states, ticket, bits = cleared[:8], cleared[8:], cleared[ticketed:], cleared[ticketed + 4 :]
     mark(bits)
     marks: Any = cupy.empty(words, np.uint64)
-    launch(ids_kernel("count_marks", dtype, state=state), tiles, THREADS, words, bits, marks, ticket, states, total)
+    _run_dense("count_marks", dtype, tiles, words, bits, marks, ticket, states, total, state_t=state)
     return marks, int(total.view(np.int64)[0])
 
 
@@ -141,7 +126,7 @@ def _sparse(columns: list[Integers], low: int, high: int) -> tuple[list[Integers
     if failures:
         return _by_sort(columns)
     ids, _, positions = _ordered(table, n, dtype, least, (high - low).bit_length(), reuse=True)
-    launch(_sparse_kernel("recode", dtype, codes[0].dtype), _blocks(columns), THREADS, *_columns(codes), positions)
+    _run_sparse("recode", dtype, codes[0].dtype, _blocks(columns), *_columns(codes), positions)
     return [code.astype(index_dtype(n), copy=False) for code in codes], ids
 
 
@@ -158,10 +143,8 @@ def _insert(
     capacity = table.size - 1
     slots = [cupy.empty(column.size, index_dtype(capacity)) for column in columns]
     found = cupy.zeros(3, np.uint64)
-    launch(
-        _sparse_kernel("insert", dtype, slots[0].dtype), min(_blocks(columns), 8 * runtime.multiprocessors()), THREADS,
-        *_columns(columns), least, capacity, table, *padded(slots, 3), found,
-    )  # fmt: skip
+    arguments = *_columns(columns), least, capacity, table, *padded(slots, 3), found
+    _run_sparse("insert", dtype, slots[0].dtype, min(_blocks(columns), 8 * runtime.multiprocessors()), *arguments)
     added, failures, _ = found.get().tolist()
     return slots, added, failures
 
@@ -170,10 +153,8 @@ def _collected(table: Integers, count: int, dtype: np.dtype[Any]) -> tuple[Integ
     """Return the keys of a table and their slots, in no particular order; `dtype` selects the compiled module."""
     capacity = table.size - 1
     keys, slots = cupy.empty(count, np.uint64), cupy.empty(count, index_dtype(capacity))
-    launch(
-        _sparse_kernel("collect", dtype, slots.dtype), blocks_for_each(capacity + 1), THREADS,
-        capacity, table, cupy.zeros(1, np.uint64), keys, slots,
-    )  # fmt: skip
+    arguments = capacity, table, cupy.zeros(1, np.uint64), keys, slots
+    _run_sparse("collect", dtype, slots.dtype, blocks_for_each(capacity + 1), *arguments)
     return keys, slots
 
 
@@ -188,8 +169,7 @@ def _ordered(
     keys, slots = sorted_by(keys, bits, slots)
     positions = table if reuse else cupy.zeros(table.size, slots.dtype)
     ids = cupy.empty(count, dtype)
-    kernel = _sparse_kernel("place", dtype, slots.dtype)
-    launch(kernel, blocks_for_each(count), THREADS, count, keys, slots, least, positions, ids)
+    _run_sparse("place", dtype, slots.dtype, blocks_for_each(count), count, keys, slots, least, positions, ids)
     return ids, slots, positions
 
 
@@ -203,7 +183,7 @@ def _estimate(columns: list[Integers]) -> int:
     """Estimate the number of distinct ids by HyperLogLog, plus three standard deviations."""
     ranks = cupy.zeros(REGISTERS, np.uint32)
     blocks = min(_blocks(columns), 4 * runtime.multiprocessors())
-    launch(_sparse_kernel("sketch", columns[0].dtype), blocks, THREADS, *_columns(columns), ranks)
+    _run_sparse("sketch", columns[0].dtype, INDEX, blocks, *_columns(columns), ranks)
     found = ranks.get()
     estimate = 0.7213 / (1 + 1.079 / REGISTERS) * REGISTERS**2 / (0.5**found).sum()
     empty = REGISTERS - np.count_nonzero(found)
@@ -221,13 +201,13 @@ def _columns(columns: list[Integers]) -> list[Any]:
     return padded([argument for column in columns for argument in (column, column.size)], 6)
 
 
-def ids_kernel(name: str, ids: np.dtype[Any], index: np.dtype[Any] = INDEX, *, state: np.dtype[Any] = STATE) -> Any:
-    """Return a kernel of dense_ids.cu."""
-    return runtime.kernel("gpu/dense_ids.cu", name, id_t=ids, index_t=index, state_t=state)
+def _run_dense(name: str, ids: np.dtype[Any], blocks: int, *arguments: object, **types: np.dtype[Any]) -> None:
+    types = {"index_t": INDEX, "state_t": STATE} | types
+    runtime.run("gpu/dense_ids.cu", name, blocks, THREADS, *arguments, id_t=ids, **types)
 
 
-def _sparse_kernel(name: str, ids: np.dtype[Any], index: np.dtype[Any] = INDEX) -> Any:
-    return runtime.kernel("gpu/sparse_ids.cu", name, id_t=ids, index_t=index)
+def _run_sparse(name: str, ids: np.dtype[Any], index: np.dtype[Any], blocks: int, *arguments: object) -> None:
+    runtime.run("gpu/sparse_ids.cu", name, blocks, THREADS, *arguments, id_t=ids, index_t=index)
 
 
 def _by_sort(columns: list[Integers]) -> tuple[list[Integers], Integers]:
@@ -274,10 +254,8 @@ class PartwiseFactorizer:
         """Add the ids of a part, and the out-weights of its edges; ids without `destination` are of vertices."""
         columns = [source] if destination is None else [source, destination]
         if self._marks is not None:
-            launch(
-                ids_kernel("mark", self._dtype), blocks_for_each(source.size), THREADS,
-                *_columns(columns), self._least, self._marks,
-            )  # fmt: skip
+            blocks = blocks_for_each(source.size)
+            _run_dense("mark", self._dtype, blocks, *_columns(columns), self._least, self._marks)
         places = self._places(columns)[0]
         if destination is None:
             return

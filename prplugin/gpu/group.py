@@ -15,46 +15,28 @@ from prplugin.gpu.sort import BINS, DIGIT_BITS, SORTING, TILE, TILED, Column, pa
 from prplugin.numerics import compensated_depth
 from prplugin.types.edges import Floats, Integers, bits_of, offset_dtype
 
-FEW_GROUPS = 1 << 16
-"""Number of groups up to which one block groups `TILE` rows."""
+FEW_GROUPS = 1 << 16  # number of groups up to which one block groups `TILE` rows
+SUMMED = 1 << 26  # number of groups up to which terms are summed by bins; more are too many per bin
 
+# Numbers of groups, and least rows per group, for which rows are binned before they are counted. Fewer counts fit in
+# the L2 cache; more are too many per bin.
 BINNED, MIN_ROWS_PER_GROUP = range(1 << 21, (1 << 26) + 1), 4
-"""Numbers of groups, and least rows per group, for which rows are binned before they are counted. Fewer counts fit in
-the L2 cache; more are too many per bin."""
 
-SUMMED = 1 << 26
-"""Number of groups up to which terms are summed by bins; more are too many per bin."""
-
-WORD_BITS, WORDS = 32, (3, 4)
-"""Bits per word of an exact sum, and possible numbers of words; one bit of a sum marks that its group has terms."""
-
-DIGITS = 53
-"""Bits of the significand of a float64."""
-
-SPAN = 8192
-"""Groups and rows per block of `offsets`, as in offsets.cu."""
-
-MOVING, MOVED, COUNTING = 512, 8192, 1024
-"""Threads and rows per block of `bin_rows`, and threads of `binned_sizes`, as in binned_sizes.cu."""
-
+# Rows per block of `binned_sizes` or `add_exactly`: the maximum of the first and the second times the groups of a bin.
+# A block adds to each group at most once, so that there are far fewer atomic additions than rows.
 PIECE, ROWS_PER_GROUP = 1 << 17, 4
-"""Rows per block of `binned_sizes` or `add_exactly`: the maximum of the first and the second times the groups of a bin.
-A block adds to each group at most once, so that there are far fewer atomic additions than rows."""
+STATIC = 2048  # bytes of static shared memory of these kernels, at most
 
-SUMMING = 1024
-"""Threads per block of `add_exactly`, as in exact_sums.cu."""
+# As in binned_sizes.cu, exact_sums.cu, offsets.cu and run_sums.cu.
+MOVING, MOVED, COUNTING = 512, 8192, 1024  # threads and rows per block of `bin_rows`, and threads of `binned_sizes`
+SUMMING = 1024  # threads per block of `add_exactly`
+SPAN, OFFSETS_PIECE = 8192, 2048  # groups and rows per block of `offsets`, and rows per block of `group_of_rows`
+RUNS_SPAN, PARTIALS = 4096, 5  # values and ends of runs per block of `run_sums`, and 8-byte words that each writes
 
-LAST_PLACE = 1075
-"""Biased exponent of a float64 minus the exponent of its last place."""
-
-STATIC = 2048
-"""Bytes of static shared memory of `add_exactly` and of `binned_sizes`, at most."""
-
-RUNS_SPAN, PARTIALS = 4096, 5
-"""Values and ends of runs per block of `run_sums`, and 8-byte words that each block writes, as in run_sums.cu."""
-
-OFFSETS_PIECE = 2048
-"""Rows per block of `group_of_rows`, as in offsets.cu."""
+# An exact sum: bits per word, and possible numbers of words; one bit marks that its group has terms.
+WORD_BITS, WORDS = 32, (3, 4)
+DIGITS = 53  # bits of the significand of a float64
+LAST_PLACE = 1075  # biased exponent of a float64 minus the exponent of its last place
 
 
 def grouped(groups: Integers, members: object, weights: Floats | None, n: int) -> tuple[Integers, Any, Floats | None]:
@@ -77,10 +59,10 @@ def _grouped_one_block(
     grouped_members = cupy.empty_like(members)
     grouped_weights = None if weights is None else cupy.empty_like(weights)
     value_t = np.dtype(f"i{members.itemsize}")
-    kernel = runtime.kernel("gpu/one_block.cu", "group_one_block", id_t=offsets.dtype, value_t=value_t, **TILED)
-    launch(
-        kernel, 1, SORTING, groups.size, groups, members, 0 if weights is None else weights, n, np.int32(bits_of(n)),
-        offsets, grouped_members, 0 if grouped_weights is None else grouped_weights,
+    runtime.run(
+        "gpu/one_block.cu", "group_one_block", 1, SORTING, groups.size, groups, members,
+        0 if weights is None else weights, n, np.int32(bits_of(n)), offsets, grouped_members,
+        0 if grouped_weights is None else grouped_weights, id_t=offsets.dtype, value_t=value_t, **TILED,
     )  # fmt: skip
     return offsets, grouped_members, grouped_weights
 
@@ -170,11 +152,11 @@ def run_sums(terms: Floats, offsets: Integers, *, absent: float = 0.0) -> Floats
     sums: Floats = cupy.empty(runs, np.float64)
     spans = runtime.blocks_for(terms.size + runs, RUNS_SPAN)
     partials = cupy.empty((spans, PARTIALS), np.float64)
-    kernel = runtime.kernel("gpu/run_sums.cu", "run_sums", offset_t=offsets.dtype)
-    launch(kernel, spans, THREADS, runs, offsets, terms, absent, sums, partials)
+    file, dtype = "gpu/run_sums.cu", offsets.dtype
+    runtime.run(file, "run_sums", spans, THREADS, runs, offsets, terms, absent, sums, partials, offset_t=dtype)
     if spans > 1:
-        kernel = runtime.kernel("gpu/run_sums.cu", "crossing_sums", offset_t=offsets.dtype)
-        launch(kernel, runtime.blocks_for(spans * 32, THREADS), THREADS, spans, offsets, partials, sums)
+        blocks = runtime.blocks_for(spans * 32, THREADS)
+        runtime.run(file, "crossing_sums", blocks, THREADS, spans, offsets, partials, sums, offset_t=dtype)
     return sums
 
 
@@ -196,8 +178,8 @@ def offsets_of(groups: Integers, n: int) -> Integers:
 
 
 def _launch_offsets(name: str, groups: Integers, counts: Integers, blocks: int, *arguments: object) -> None:
-    kernel = runtime.kernel("gpu/offsets.cu", name, key_t=np.dtype(f"u{groups.itemsize}"), offset_t=counts.dtype)
-    launch(kernel, blocks, THREADS, *arguments)
+    key = np.dtype(f"u{groups.itemsize}")
+    runtime.run("gpu/offsets.cu", name, blocks, THREADS, *arguments, key_t=key, offset_t=counts.dtype)
 
 
 def _words_of_sums(m: int, n: int, itemsize: int, extent: tuple[float, float]) -> int:

@@ -21,27 +21,15 @@ from prplugin.errors import InvalidOptionError, OutOfMemoryError
 from prplugin.gpu.lazy import cupy
 from prplugin.types.arrays import MemorySpace, synchronize
 
-MOST_BLOCKS = 2**31 - 1
-"""Largest grid."""
+MOST_BLOCKS = 2**31 - 1  # largest grid
+THREADS = 256  # threads per block of the kernels that use each.cuh
+LOADS_IN_FLIGHT = 8  # items per thread of these kernels, as in each.cuh
 
-THREADS = 256
-"""Threads per block of the kernels that use each.cuh."""
-
-LOADS_IN_FLIGHT = 8
-"""Items per thread of these kernels, as in each.cuh."""
-
-COMPUTE_CAPABILITY = (7, 5)
-"""Oldest hardware that CUDA 13 supports; `edge` needs native atomic additions of doubles, from 6.0 on."""
-
+COMPUTE_CAPABILITY = (7, 5)  # oldest that CUDA 13 supports; `edge` needs atomic additions of doubles, from 6.0 on
+FEW_BYTES = 1 << 28  # small allocations skip the memory query: a sixteenth of the smallest GPU's memory
 MEMORY_ADVICE = "Use method='streamed', which keeps the edges in host memory, dtype='float32', or several GPUs."
-"""Advice in errors about a lack of memory."""
 
-FEW_BYTES = 1 << 28
-"""Small allocations skip the memory query: a sixteenth of the smallest GPU's memory."""
-
-BUDGET = "PRPLUGIN_DEVICE_MEMORY"
-"""Environment variable that limits the GPU memory used by this package, in bytes."""
-
+BUDGET = "PRPLUGIN_DEVICE_MEMORY"  # environment variable that limits the GPU memory used by this package, in bytes
 UNITS = {"": 1, "b": 1}
 UNITS |= {f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)}
 UNITS |= {f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", 1)}
@@ -49,18 +37,12 @@ UNITS |= {f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", 1)}
 Macro: TypeAlias = str | int | np.dtype[Any]
 """Value of a macro of a kernel; a type of NumPy stands for that of CUDA C++."""
 
-ROOT = Path(__file__).parents[1]
-"""Folder of the package; paths of kernels are relative to it."""
+ROOT = Path(__file__).parents[1]  # folder of the package; paths of kernels are relative to it
 
 CTYPES = {
-    "u2": "unsigned short",
-    "i4": "int",
-    "u4": "unsigned int",
-    "i8": "long long",
-    "u8": "unsigned long long",
-    "f4": "float",
-    "f8": "double",
-}
+    "u2": "unsigned short", "i4": "int", "u4": "unsigned int", "i8": "long long", "u8": "unsigned long long",
+    "f4": "float", "f8": "double",
+}  # fmt: skip
 
 
 def unavailable_reason() -> str | None:
@@ -207,6 +189,14 @@ def _within(limit: int, allocate: Callable[[int], Any]) -> Callable[[int], Any]:
     return limited
 
 
+# --- the current GPU ----------------------------------------------------------------------------------------------
+
+
+def device() -> int:
+    """Return the number of the current GPU."""
+    return int(cupy.cuda.runtime.getDevice())
+
+
 def multiprocessors() -> int:
     """Return the number of multiprocessors of the current GPU."""
     return attribute("MultiProcessorCount")
@@ -215,11 +205,6 @@ def multiprocessors() -> int:
 def attribute(name: str) -> int:
     """Return an attribute of the current GPU by its CUDA name, less ``cudaDevAttr``."""
     return _attribute(name, device())
-
-
-def device() -> int:
-    """Return the number of the current GPU."""
-    return int(cupy.cuda.runtime.getDevice())
 
 
 @cache
@@ -238,12 +223,11 @@ def available_bytes() -> int:
     rmm = sys.modules.get("rmm")
     if rmm is None:
         free += int(cupy.get_default_memory_pool().free_bytes())
-    else:
-        resource = rmm.mr.get_current_device_resource()
-        while resource is not None:
-            if hasattr(resource, "pool_size"):
-                free += int(resource.pool_size())
-            resource = getattr(resource, "upstream_mr", None)
+    resource = None if rmm is None else rmm.mr.get_current_device_resource()
+    while resource is not None:
+        if hasattr(resource, "pool_size"):
+            free += int(resource.pool_size())
+        resource = getattr(resource, "upstream_mr", None)
     limit = budget()
     return free if limit is None else max(0, min(free, _reserve(limit, device())))
 
@@ -265,18 +249,18 @@ def _free_to_the_driver() -> int:
 @cache
 def source(path: str) -> str:
     """Read a .cu file of this package and inline its includes: CuPy caches compiled kernels by their source text."""
-    return _joined(ROOT / path, set())
+    seen: set[Path] = set()
 
-
-def _joined(path: Path, seen: set[Path]) -> str:
-    def insert(match: re.Match[str]) -> str:
-        included = (path.parent / match[1]).resolve()
-        if included in seen:
+    def joined(path: Path) -> str:
+        if path in seen:
             return ""
-        seen.add(included)
-        return _joined(included, seen)
+        seen.add(path)
+        text = path.read_text(encoding="utf-8")
+        return re.sub(
+            r'^#include "(.+)"$', lambda match: joined((path.parent / match[1]).resolve()), text, flags=re.MULTILINE
+        )
 
-    return re.sub(r'^#include "(.+)"$', insert, path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return joined((ROOT / path).resolve())
 
 
 def kernel(path: str, name: str, /, **macros: Macro) -> Any:
@@ -326,6 +310,11 @@ def launch(kernel: Any, blocks: int, threads: int, *arguments: Any, smem: int = 
 def padded(arguments: list[Any], count: int) -> list[Any]:
     """Append null arguments of a kernel up to `count`."""
     return arguments + [0] * (count - len(arguments))
+
+
+def run(path: str, name: str, blocks: int, threads: int, /, *arguments: Any, **macros: Macro) -> None:
+    """Launch the kernel of a .cu file that `kernel` compiles for the macros."""
+    launch(kernel(path, name, **macros), blocks, threads, *arguments)
 
 
 def with_dynamic_smem(kernel: Any, smem: int) -> Any:

@@ -11,25 +11,16 @@ from prplugin.gpu import runtime
 from prplugin.gpu.runtime import launch, padded
 from prplugin.types.edges import Integers, index_dtype
 
-SORTING = 256
-"""Threads per block of the sort."""
+SORTING = 256  # threads per block of the sort
 
 ITEMS = 16
-TILE = SORTING * ITEMS
-"""Keys per block, 16 per thread."""
-
-TILED = {"THREADS": SORTING, "ITEMS": ITEMS}
-"""Macros of the kernels that sort tiles."""
+TILE = SORTING * ITEMS  # keys per block, 16 per thread
+TILED = {"THREADS": SORTING, "ITEMS": ITEMS}  # macros of the kernels that sort tiles
 
 DIGIT_BITS = 8
-BINS = 1 << DIGIT_BITS
-"""Values of a digit of a key."""
-
-NARROW = 1 << 30
-"""Counts below this fit in a 32-bit look-back state, beside its two flag bits."""
-
-COUNTING = 512
-"""Threads per block that counts digits; two such blocks saturate a multiprocessor's memory bandwidth."""
+BINS = 1 << DIGIT_BITS  # values of a digit of a key
+NARROW = 1 << 30  # counts below this fit in a 32-bit look-back state, beside its two flag bits
+COUNTING = 512  # threads per block that counts digits; two such blocks saturate a multiprocessor's memory bandwidth
 
 
 def state_type(count: int) -> np.dtype[Any]:

@@ -9,11 +9,8 @@ from prplugin.gpu import runtime
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, Integers, offset_dtype
 
-PIECE = 4096
-"""Entries of a row that one warp searches for an edge."""
-
-TILE = 8
-"""Entries that one thread copies."""
+PIECE = 4096  # entries of a row that one warp searches for an edge
+TILE = 8  # entries that one thread copies
 
 
 def find_edges(present: Compressed, wanted: Edges, nth: Integers) -> Integers:
@@ -55,5 +52,5 @@ def spliced(present: Compressed, removed: Integers, added: Edges, out_degrees: F
 
 def _launch(name: str, present: Compressed, threads: int, *arguments: object) -> None:
     types = {"index_t": present.indices.dtype, "offset_t": present.offsets.dtype}
-    kernel = runtime.kernel("gpu/splice.cu", name, **types, PIECE=PIECE, TILE=TILE)
-    runtime.launch(kernel, runtime.blocks_for(threads, runtime.THREADS), runtime.THREADS, *arguments)
+    blocks = runtime.blocks_for(threads, runtime.THREADS)
+    runtime.run("gpu/splice.cu", name, blocks, runtime.THREADS, *arguments, **types, PIECE=PIECE, TILE=TILE)

@@ -3,6 +3,8 @@
 Every module of this package and of `prplugin.papers` that declares `runs_on` is a method, with the attributes of
 `Method`; its name is that of the module, with - for _. Entry points of the group "prplugin.methods" are methods of
 other distributions. Adding a method touches no other file. Modules that begin with _ are shared by several methods.
+
+What the signatures of a method name can be imported from here.
 """
 
 from __future__ import annotations
@@ -11,12 +13,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, Literal, NamedTuple, Protocol
 
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Memory
+from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem, Seeds
 from prplugin.machine import Machine
 from prplugin.numerics import StepRounding
 from prplugin.types.arrays import Array
-from prplugin.types.edges import Floats
+from prplugin.types.edges import Floats, Integers
+
+__all__ = [
+    "Adjacency", "Array", "Floats", "Integers", "Machine", "Memory", "Method", "Problem", "Seeds", "SeedsStep", "Size",
+    "Step", "StepRounding", "Sums",
+]  # fmt: skip
 
 
 class Sums(NamedTuple):

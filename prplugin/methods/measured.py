@@ -32,14 +32,9 @@ from prplugin.types.arrays import synchronize
 
 logger = logging.getLogger(__name__)
 
-SKIP_RATIO = 20
-"""Ratio to the least estimate from which a method is not timed."""
-
-SAMPLES = 5
-"""Maximum number of samples of a step."""
-
-STEPS_PER_SAMPLE = 20
-"""Maximum number of steps per sample."""
+SKIP_RATIO = 20  # ratio to the least estimate from which a method is not timed
+SAMPLES = 5  # maximum number of samples of a step
+STEPS_PER_SAMPLE = 20  # maximum number of steps per sample
 
 
 class Timing(NamedTuple):
@@ -66,8 +61,7 @@ def fastest(problem: Problem, machine: Machine, options: Options, cache: TimingC
     candidates = _worth_timing(problem, machine, options)
     if len(candidates) == 1 or problem.adjacency.n == 0:
         return candidates[0]
-    steps = likely_steps(options)
-    key = _key(machine, options)
+    steps, key = likely_steps(options), _key(machine, options)
     timings = cache.get(key, {})
     if not any(method.name in timings for method in candidates):
         timings = cache[key] = _all_timed(candidates, problem, machine, options)
@@ -99,13 +93,12 @@ def _key(machine: Machine, options: Options) -> tuple[Any, ...]:
 def _worth_timing(problem: Problem, machine: Machine, options: Options) -> list[Method]:
     """Return the contenders before the first whose estimate is `SKIP_RATIO` times the least."""
     candidates: list[Method] = []
-    limit = math.inf
+    estimates: list[float] = []
     for method in contenders(problem.adjacency, machine, options.method_options):
-        estimate = method.cost(problem.adjacency, machine)
-        if estimate > limit:
-            logger.info("%s and what is slower are not timed: an estimate of %.2g s", method.name, estimate)
+        estimates.append(method.cost(problem.adjacency, machine))
+        if estimates[-1] > SKIP_RATIO * min(estimates):
+            logger.info("%s and what is slower are not timed: an estimate of %.2g s", method.name, estimates[-1])
             break
-        limit = min(limit, SKIP_RATIO * estimate)
         candidates.append(method)
     return candidates
 

@@ -5,15 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from prplugin.cpu.sums import total
-from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Memory, Size
-from prplugin.graph.problem import Problem
-from prplugin.machine import Machine
-from prplugin.methods.base import Step, Sums
+from prplugin.methods.base import Adjacency, Array, Floats, Machine, Memory, Problem, Size, Step, StepRounding, Sums
 from prplugin.methods.engines.host_step import HostStep, product_of
-from prplugin.numerics import StepRounding, rounding_depth
-from prplugin.types.arrays import Array, to_host
-from prplugin.types.edges import Floats
+from prplugin.numerics import rounding_depth
+from prplugin.types.arrays import to_host
 
 name = "numpy"
 runs_on = "cpu"

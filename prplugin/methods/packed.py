@@ -26,8 +26,7 @@ from prplugin.types.edges import MAX_NARROW, Floats, GroupedEdges, Integers, Pac
 name = "packed"
 runs_on = "gpu"
 
-PART = 1 << 25
-"""Edges that are sorted and packed at a time; a longer row is a part of its own."""
+PART = 1 << 25  # edges that are sorted and packed at a time; a longer row is a part of its own
 
 PART_BYTES = 24
 """Bytes per edge of a part while it is packed: sources, targets, keys, and a copy of these for the sort."""

@@ -2,41 +2,27 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from prplugin.gpu import runtime
-from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Memory, Size
-from prplugin.graph.problem import Problem
-from prplugin.machine import Machine
-from prplugin.methods.base import SeedsStep, Step
+from prplugin.methods.base import Adjacency, Array, Machine, Memory, Problem, SeedsStep, Size, Step
 from prplugin.methods.engines import gpu_merge, gpu_pull
-from prplugin.types.arrays import Array
 
 name = "persistent"
 runs_on = "gpu"
 
-MOST = 8 * gpu_merge.THREADS
-"""Rows plus edges per piece, at most: each thread of a block loads eight edges at once."""
+BLOCKS = 4  # blocks per multiprocessor at once, as in the launch bounds of the kernel
 
-BLOCKS = 4
-"""Blocks per multiprocessor at once, as in the launch bounds of the kernel."""
+# Rows plus edges per piece. At most: each thread of a block loads eight edges at once. At least: with smaller pieces,
+# more blocks cost more at the barriers than they save.
+MOST, LEAST = 8 * gpu_merge.THREADS, 512
 
-IN_CACHE = 6_500_000
-"""Vertices whose float32 contributions fit in the L2 cache of an H100, about."""
-
-NARROW_FROM = 4_000_000
-"""Vertices from which float64 contributions no longer fit in the L2 cache.
-
-Below it float32 saves nothing: a gather moves a sector of 32 bytes in either type.
-"""
-
-LEAST = 512
-"""Least rows plus edges per piece: with smaller pieces, more blocks cost more at the barriers than they save."""
+# Vertices whose contributions fit in the L2 cache of an H100, about: as float32, and as float64. Below the second,
+# float32 saves nothing: a gather moves a sector of 32 bytes in either type.
+IN_CACHE, NARROW_FROM = 6_500_000, 4_000_000
 
 memory = Memory(
     edge=Size(20 / LEAST, normalized_weight=1),  # pieces, and normalized weights
@@ -44,7 +30,7 @@ memory = Memory(
     many_vertex=gpu_merge.HISTORY_VERTEX,
     float32_from=NARROW_FROM,
 )
-unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
+unavailable_reason = gpu_pull.reason_of(memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:

@@ -10,42 +10,22 @@ from numpy.typing import DTypeLike
 
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
-from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Memory, Size
-from prplugin.graph.problem import Problem
-from prplugin.machine import Machine
-from prplugin.methods.base import Step
+from prplugin.methods.base import Adjacency, Array, Floats, Integers, Machine, Memory, Problem, Size, Step
 from prplugin.methods.engines import gpu_merge, gpu_pull
 from prplugin.options import validate_int
-from prplugin.types.arrays import Array
-from prplugin.types.edges import Floats, Integers
 
 name = "propagation-blocking"
 runs_on = "gpu"
 
+# Vertices per tile, and rows plus edges per piece, at most. As float64 they fill a block's shared memory on an H100. As
+# float32 two blocks fit, and leave 60 KB of L1 cache.
 MOST = 24_000
-"""Vertices per tile, and rows plus edges per piece, at most.
-
-As float64 they fill a block's shared memory on an H100. As float32 two blocks fit, and leave 60 KB of L1 cache.
-"""
-
-LEAST = 2048
-"""Least rows plus edges per piece: with smaller pieces, more blocks cost more than they save."""
-
-BLOCKS = 2
-"""Blocks per multiprocessor at once, as in the launch bounds of the kernel."""
-
-CHUNK = 8
-"""Edges per chunk, the unit of transfer between the two orders: see blocks.cuh."""
-
-SPAN = 3
-"""Edges per span for each vertex of a tile, so that loading the tile is a small part of the memory traffic."""
-
-LEAST_SPAN = 512
-"""Least number of chunks per span: as many as a block processes at a time."""
-
-STATIC = 8192
-"""Bytes of shared memory reserved for the kernels' static arrays."""
+LEAST = 2048  # least rows plus edges per piece: with smaller pieces, more blocks cost more than they save
+BLOCKS = 2  # blocks per multiprocessor at once, as in the launch bounds of the kernel
+CHUNK = 8  # edges per chunk, the unit of transfer between the two orders: see blocks.cuh
+SPAN = 3  # edges per span for each vertex of a tile, so that loading the tile is a small part of the memory traffic
+LEAST_SPAN = 512  # least number of chunks per span: as many as a block processes at a time
+STATIC = 8192  # bytes of shared memory reserved for the kernels' static arrays
 
 memory = Memory(
     # Two 16-bit indices, an eighth of a 32-bit one, the contribution, and the normalized weight in both orders.
@@ -68,11 +48,11 @@ def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | N
     return f"{adjacency.n:,} vertices are too many for tiles of {most:,}, which is what this GPU's shared memory holds."
 
 
+# Fitted to benchmarks/results/kernels.md.
 cost = gpu_pull.cost_of(
     35e-6, edge=5.3e-12, weighted_edge=1.2e-11, vertex=2.4e-11,
     layout=3.5e-4, layout_edge=5e-12, layout_vertex=5e-11,
 )  # fmt: skip
-"""Fitted to benchmarks/results/kernels.md."""
 
 
 def prepare(problem: Problem, machine: Machine, *, tile: int | None = None, piece: int | None = None) -> Step:
@@ -105,14 +85,13 @@ class BlockedPlan:
         self, adjacency: Adjacency, *, tile: int | None = None, piece: int | None = None, rows: int | None = None
     ) -> None:
         offsets = adjacency.csc.offsets[: None if rows is None else rows + 1]
-        most, items = _most(), offsets.size - 1 + adjacency.m
+        most, grid, sources = _most(), runtime.multiprocessors() * BLOCKS, adjacency.csc.indices
         tile = most if tile is None else validate_int("tile", tile, multiple_of=32, at_most=most)
-        grid = runtime.multiprocessors() * BLOCKS
-        size = _even(items, most) if piece is None else validate_int("piece", piece, multiple_of=32, at_most=most)
+        piece = _even(offsets.size - 1 + adjacency.m, most) if piece is None else piece
+        size = validate_int("piece", piece, multiple_of=32, at_most=most)
         self._adjacency = adjacency
-        csc = adjacency.csc
-        self.pieces = gpu_merge.cut(offsets, adjacency.m, size, csc.indices.dtype)
-        self._blocks = build_blocks(self.pieces, csc.indices, tile, grid, adjacency.n)
+        self.pieces = gpu_merge.cut(offsets, adjacency.m, size, sources.dtype)
+        self._blocks = build_blocks(self.pieces, sources, tile, grid, adjacency.n)
         self._values: Any = None
         self._row_spans = 0 if rows is None else self._blocks.row_spans
         self._next = cupy.full(1, self._row_spans, np.uint32)

@@ -15,6 +15,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -30,21 +31,15 @@ from prplugin.types.records import Considered
 
 logger = logging.getLogger(__name__)
 
-PACKAGES = "prplugin.methods", "prplugin.papers"
-"""Packages of which each module with a processor is a method. The core imports the second in no other way."""
-
-GROUP = "prplugin.methods"
-"""Group of the entry points by which other distributions add methods: the name of a method, and its module."""
+PACKAGES = "prplugin.methods", "prplugin.papers"  # the core imports the second in no other way
+GROUP = "prplugin.methods"  # of the entry points of other distributions: the name of a method, and its module
 
 RUNS_ON = re.compile('^runs_on = "(cpu|gpu)"$', re.MULTILINE)
 """Declaration of the processor in the source of a method. All modules together take as long to import as a ranking."""
 
 PACKED_ONLY = "the edges were packed when they were read, and only method 'packed' ranks them."
-
 PROCESSORS = {"cpu": "CPU", "gpu": "GPU"}
-
-ChoiceCache: TypeAlias = dict[tuple[Any, ...], Method]
-"""Methods of least cost on one graph, by what they depend on."""
+ChoiceCache: TypeAlias = dict[tuple[Any, ...], Method]  # methods of least cost on one graph, by what they depend on
 
 
 class Methods(Mapping[str, Method]):
@@ -63,9 +58,6 @@ class Methods(Mapping[str, Method]):
         if name not in self._imported:
             self._imported[name] = importlib.import_module(self._built_in[name][0])
         return self._imported[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._names  # without importing the module
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -100,8 +92,7 @@ def methods() -> Methods:
 
 def _others() -> dict[str, Method]:
     """Import the methods of other distributions; warn about those that cannot be imported."""
-    # `importlib.metadata` takes as long as a small ranking: it is used only if a file names the group.
-    if not any(map(_names_group, _installed())):
+    if not _is_named(f"[{GROUP}]".encode()):
         return {}
     from importlib.metadata import entry_points
 
@@ -116,18 +107,18 @@ def _others() -> dict[str, Method]:
     return found
 
 
-def _installed() -> Iterator[str]:
-    """Yield the folders with the metadata of the installed distributions."""
+def _is_named(group: bytes) -> bool:
+    """Return whether an installed distribution names a group of entry points.
+
+    `importlib.metadata` takes as long as a small ranking, and is used only in this case.
+    """
     for folder in filter(os.path.isdir, sys.path):
-        yield from (entry.path for entry in os.scandir(folder) if entry.name.endswith((".dist-info", ".egg-info")))
-
-
-def _names_group(folder: str) -> bool:
-    try:
-        with open(f"{folder}/entry_points.txt", "rb") as file:
-            return f"[{GROUP}]".encode() in file.read()
-    except OSError:  # the distribution has no entry points
-        return False
+        for entry in os.scandir(folder):
+            if entry.name.endswith((".dist-info", ".egg-info")):
+                with suppress(OSError), open(f"{entry.path}/entry_points.txt", "rb") as file:
+                    if group in file.read():
+                        return True
+    return False
 
 
 def compile_ahead(weighted: bool) -> None:
@@ -148,9 +139,8 @@ def check_options(method: Method, options: Mapping[str, Any]) -> None:
 
 def is_option(name: str) -> bool:
     """Return whether any method has an option of that name."""
-    return any(
-        name in options_of(method) for processor in ("cpu", "gpu") for method in methods().of(processor).values()
-    )
+    by_processor = (methods().of(processor).values() for processor in ("cpu", "gpu"))  # "gpu" only if necessary
+    return any(name in options_of(method) for found in by_processor for method in found)
 
 
 def all_options() -> list[str]:
@@ -219,8 +209,7 @@ def contenders(
     """Yield the available methods that "auto" may choose and that take these options, by ascending cost.
 
     Costs are those of equal in-degrees, which are not computed: methods that long rows slow down are not the fastest
-    with equal rows either.
-    The reasons of those that are not available are added to `unavailable`.
+    with equal rows either. The reasons of those that are not available are added to `unavailable`.
 
     Raises InvalidOptionError: if no method takes the options.
     Raises MethodUnavailableError: if none can run here, with the reason of each.
@@ -234,8 +223,7 @@ def contenders(
     reasons = {} if unavailable is None else unavailable
     counts = _with_equal_rows(adjacency)
     for method in sorted(eligible, key=lambda method: method.cost(counts, machine)):
-        # Lazy: it queries the GPU.
-        if reason := unavailable_reason(method, adjacency, machine):
+        if reason := unavailable_reason(method, adjacency, machine):  # only now: it queries the GPU
             reasons[method.name] = reason
         else:
             yield method
@@ -301,11 +289,9 @@ def candidates(adjacency: Adjacency) -> Mapping[str, Method]:
 
     With a budget of GPU memory set by the user, and a GPU present, frames in host memory are ranked on the GPU, too.
     """
-    on_gpu = (
-        adjacency.memory_space == "device"
-        or adjacency.spilled
-        or (runtime.BUDGET in os.environ and runtime.budget() is not None and runtime.unavailable_reason() is None)
-    )
+    on_gpu = adjacency.memory_space == "device" or adjacency.spilled
+    if not on_gpu and runtime.BUDGET in os.environ:
+        on_gpu = runtime.budget() is not None and runtime.unavailable_reason() is None
     return {
         name: method
         for name, method in methods().of("gpu" if on_gpu else "cpu").items()
@@ -316,13 +302,9 @@ def candidates(adjacency: Adjacency) -> Mapping[str, Method]:
 
 
 def reasons(
-    chosen: Method,
-    asked: str,
-    adjacency: Adjacency,
-    machine: Machine,
-    options: Mapping[str, Any],
+    chosen: Method, asked: str, adjacency: Adjacency, machine: Machine, options: Mapping[str, Any],
     measured: Mapping[str, float],
-) -> tuple[Considered, ...]:
+) -> tuple[Considered, ...]:  # fmt: skip
     """Return the reasons why `chosen` was chosen and each other method was not, without a pass over the edges.
 
     `asked` is the value of the argument `method`; `measured` maps methods to the seconds of their timed rankings.

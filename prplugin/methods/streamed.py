@@ -18,30 +18,22 @@ from prplugin.cpu import library, packing
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
-from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Counts, Memory, Size, footprint
-from prplugin.graph.problem import Problem
-from prplugin.machine import Machine, this_machine
-from prplugin.methods.base import Step
+from prplugin.graph.memory import Counts, footprint
+from prplugin.machine import this_machine
+from prplugin.methods.base import Adjacency, Floats, Machine, Memory, Problem, Size, Step
 from prplugin.methods.engines import gpu_pull, packed
 from prplugin.methods.engines.packed_step import PackedStep, PieceSums
 from prplugin.options import validate_int
-from prplugin.types.edges import Floats, bits_of
+from prplugin.types.edges import bits_of
 
 name = "streamed"
 runs_on = "gpu"
 
-CHUNK_BYTES = 64 * 2**20
-"""Bytes of one buffer. Copies of this size reach the bandwidth of the bus."""
+CHUNK_BYTES = 64 * 2**20  # of one buffer; copies of this size reach the bandwidth of the bus
+LEAST_BYTES = 2**20  # bytes of one buffer if two of CHUNK_BYTES do not fit in GPU memory
 
-LEAST_BYTES = 2**20
-"""Bytes of one buffer if two of CHUNK_BYTES do not fit in GPU memory."""
-
-EDGE_BYTES = 1.5
-"""Bytes per packed edge, about: 1 on web graphs, 2.5 on random ones; docs/decisions/0015-edge-compression.md."""
-
+EDGE_BYTES = 1.5  # per packed edge, about: 1 on web graphs, 2.5 on random ones; docs/decisions/0015-edge-compression.md
 REMEDY = "Use a GPU with more, or a smaller chunk_bytes."
-"""Advice in the error if the memory does not suffice for this method either."""
 
 memory = Memory(
     arrays_on="host",
@@ -56,11 +48,10 @@ memory = Memory(
 
 def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Return why the vectors and two chunks of edges do not fit on the GPU, or None."""
-    if reason := runtime.unavailable_reason() or library.unavailable_reason():
-        return reason
-    if adjacency is None:
-        return None
-    if reason := packed.too_many(adjacency.n):
+    reason = runtime.unavailable_reason() or library.unavailable_reason()
+    if reason is None and adjacency is not None:
+        reason = packed.too_many(adjacency.n)
+    if reason or adjacency is None:
         return reason
     return gpu_pull.unavailable_reason(memory._replace(chunk_bytes=LEAST_BYTES), adjacency, machine, REMEDY)
 
@@ -107,11 +98,7 @@ class StreamedPull:
     rounding_depth = gpu_pull.ROW_DEPTH
 
     def __init__(
-        self,
-        adjacency: Adjacency,
-        *,
-        chunk_bytes: int = CHUNK_BYTES,
-        directory: str | os.PathLike[str] | None = None,
+        self, adjacency: Adjacency, *, chunk_bytes: int = CHUNK_BYTES, directory: str | os.PathLike[str] | None = None
     ) -> None:
         chunk_bytes = validate_int("chunk_bytes", chunk_bytes)
         self._directory = _folder(directory)
@@ -166,18 +153,15 @@ class _Chunker:
 
     `chunk_bytes`: Size of a buffer; exceeded only by a chunk of one piece.
     `extra_bytes`: Bytes per edge in a second buffer (normalized weights), for which part of `chunk_bytes` is reserved.
-
-    `first_pieces`: First piece of each chunk, then the number of pieces.
-    `edges`, `sizes`: Number of edges, and of bytes, of each chunk.
-    `largest`: Bytes of the largest piece.
     """
 
     def __init__(self, chunk_bytes: int, extra_bytes: int) -> None:
         self._most_edges = int(chunk_bytes / (extra_bytes + EDGE_BYTES)) if extra_bytes else 2**62
         self._limit = chunk_bytes - extra_bytes * self._most_edges if extra_bytes else chunk_bytes
-        self.first_pieces, self.largest = [0], 0
-        self.edges: list[int] = []
-        self.sizes: list[int] = []
+        self.first_pieces = [0]  # of each chunk, then the number of pieces
+        self.edges: list[int] = []  # numbers of edges of the chunks
+        self.sizes: list[int] = []  # and of bytes
+        self.largest = 0  # bytes of the largest piece
         self._table = array("q")
 
     def chunks(self, parts: Iterable[packed.Packed]) -> Iterator[list[Any]]:
@@ -189,21 +173,21 @@ class _Chunker:
             columns = part.edges.tolist(), part.rows.tolist(), part.continued.tolist()
             for piece, its_edges, row, continued in zip(pieces, *columns, strict=True):
                 if held and (size + piece.size > self._limit or edges + its_edges > self._most_edges):
-                    yield self._ended(held, edges, size)
+                    self._end(held, edges, size)
+                    yield held
                     held, size, edges = [], 0, 0
                 # `table` replaces the last one by the piece in which the row begins.
                 self._table.extend((size, piece.size, edges, row, continued))
                 held.append(piece)
                 size, edges, self.largest = size + piece.size, edges + its_edges, max(self.largest, piece.size)
         if held:
-            yield self._ended(held, edges, size)
+            self._end(held, edges, size)
+            yield held
 
-    def _ended(self, held: list[Any], edges: int, size: int) -> list[Any]:
-        """Return the pieces of a chunk, which has these numbers of edges and bytes."""
+    def _end(self, held: list[Any], edges: int, size: int) -> None:
         self.first_pieces.append(self.first_pieces[-1] + len(held))
         self.edges.append(edges)
         self.sizes.append(size)
-        return held
 
     def table(self) -> Any:
         """Return the table of the pieces, and of one more at the end: see streamed.cu."""

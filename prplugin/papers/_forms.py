@@ -17,36 +17,23 @@ import numpy as np
 from prplugin.errors import InvalidOptionError
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
-from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.problem import Problem
-from prplugin.methods.base import Step, Sums
+from prplugin.methods.base import Adjacency, Floats, Integers, Problem, Step, Sums
 from prplugin.methods.engines import gpu_pull
-from prplugin.types.edges import Floats, Integers
 
-GROUP = 64
-"""Threads per block in wu.cu: a wavefront."""
+GROUP = 64  # threads per block in wu.cu: a wavefront
+WARP_LANES = 32  # threads per row of Bowen's warp sum
 
-WARP_LANES = 32
-"""Threads per row of Bowen's warp sum."""
-
-KERNELS = {"node": "one_to_one", "warp": "warp_reduce", "block": "block_reduce"}
-"""Kernels of bowen.cu by the method of a segment."""
+KERNELS = {"node": "one_to_one", "warp": "warp_reduce", "block": "block_reduce"}  # of bowen.cu, by method of a segment
 
 
 class PaperForm:
-    """Iteration of a paper: each call updates `scores`, n float32.
+    """Iteration of a paper: each call updates `scores`, n float32."""
 
-    `scores`, `other`: The scores, and as many of an iteration that is not in place.
-    `drops`: Whether the dangling mass is dropped.
-    `epsilon`: Greatest move of a score that is not written, for Bowen.
-    `order`: Vertex of each score; None: in the order of the vertices.
-    """
-
-    drops = True
-    epsilon = 0.0
-    order: Integers | None = None
     scores: Any
-    other: Any
+    other: Any  # as many, for an iteration that is not in place
+    order: Integers | None = None  # vertex of each score; None: in the order of the vertices
+    drops = True  # whether the dangling mass is dropped
+    epsilon = 0.0  # greatest move of a score that is not written, for Bowen
 
     def load(self, ranks: Floats | float, n: int) -> None:
         """Set the scores to n ranks, or all to one number."""
@@ -62,12 +49,6 @@ class PaperForm:
         """Return the scores in the order of the vertices, in float64."""
         ranks: Floats = cupy.empty(self.scores.size)
         ranks[slice(None) if self.order is None else self.order] = self.scores
-        return ranks
-
-    def ranks(self) -> Floats:
-        """Return the scores in the order of the vertices, in float64, with sum 1."""
-        ranks = self.in_order()
-        ranks /= ranks.sum()
         return ranks
 
 
@@ -103,7 +84,8 @@ class PaperStep(gpu_pull.DeviceStep):
             change = float(abs(last).sum())
             self._ended = change <= goal or change >= (1 + alpha) / 2 * before
             before = change
-        self._ranks[:] = form.ranks()
+        ranks = form.in_order()
+        self._ranks[:] = ranks / ranks.sum()
         self.start(self._ranks)
         return passes, None
 
@@ -152,11 +134,10 @@ class NodeCentric(PaperForm):
 
     def __call__(self) -> None:
         offsets, sources, degrees = self._arrays
-        kernel = runtime.kernel(
-            "papers/kim.cu", "node_centric", index_t=sources.dtype, offset_t=offsets.dtype,
-            UNDIRECTED=int(degrees is None),
+        runtime.run(
+            "papers/kim.cu", "node_centric", *self._launch, self.scores.size, self._alpha, *self._arrays, self.scores,
+            self.other, index_t=sources.dtype, offset_t=offsets.dtype, UNDIRECTED=int(degrees is None),
         )  # fmt: skip
-        runtime.launch(kernel, *self._launch, self.scores.size, self._alpha, *self._arrays, self.scores, self.other)
         self.scores, self.other = self.other, self.scores
 
 
@@ -175,11 +156,10 @@ class EdgeCentric(PaperForm):
 
     def __call__(self) -> None:
         types = {"index_t": self._edges.dtype, "offset_t": "int", "UNDIRECTED": int(self._undirected)}
-        initialize, add = (runtime.kernel("papers/kim.cu", name, **types) for name in ("initialize", "edge_centric"))
-        n, alpha = self.scores.size, self._alpha
-        runtime.launch(initialize, *self._launch, n, np.float32((1 - alpha) / n), self.other)
+        file, n, alpha = "papers/kim.cu", self.scores.size, self._alpha
+        runtime.run(file, "initialize", *self._launch, n, np.float32((1 - alpha) / n), self.other, **types)
         arrays = self._degrees, self._edges, self.scores, self.other
-        runtime.launch(add, *self._launch, len(self._edges), np.float32(alpha), *arrays)
+        runtime.run(file, "edge_centric", *self._launch, len(self._edges), np.float32(alpha), *arrays, **types)
         self.scores, self.other = self.other, self.scores
 
 
@@ -210,14 +190,14 @@ class Spmv:
             self._launches = [(lanes, *span) for lanes, span in zip((1, 16, GROUP), bounds, strict=True)]
 
     def __call__(self, ranks: Any, sums: Any) -> None:
-        types: dict[str, runtime.Macro] = {"index_t": self._columns.dtype, "offset_t": self._offsets.dtype}
-        types["BINNED"] = int(self._rows is not None)
         arrays = self._offsets, self._rows, self._values, self._columns, ranks, sums
         for lanes, first, last in self._launches:
             if first < last:
-                kernel = runtime.kernel("papers/wu.cu", "spmv", LANES=lanes, **types)
                 blocks = runtime.blocks_for((last - first) * lanes, GROUP)
-                runtime.launch(kernel, blocks, GROUP, first, last, *arrays)
+                runtime.run(
+                    "papers/wu.cu", "spmv", blocks, GROUP, first, last, *arrays, LANES=lanes,
+                    index_t=self._columns.dtype, offset_t=self._offsets.dtype, BINNED=int(self._rows is not None),
+                )  # fmt: skip
 
 
 class PowerMethod(PaperForm):
@@ -275,10 +255,9 @@ class InPlace(PaperForm):
         """Launch the kernel of each segment."""
         n = np.int32(self.scores.size)
         for k, (launch, index, neighbors) in enumerate(self._segments):
-            kernel = runtime.kernel("papers/bowen.cu", KERNELS[launch.method])
-            span = np.int32(launch.first), np.int32(launch.last)
-            runtime.launch(
-                kernel, launch.blocks, launch.threads, index, neighbors, self._degrees, *span, n, self._alpha,
+            runtime.run(
+                "papers/bowen.cu", KERNELS[launch.method], launch.blocks, launch.threads, index, neighbors,
+                self._degrees, np.int32(launch.first), np.int32(launch.last), n, self._alpha,
                 np.float32(self.epsilon), self.scores, self._updated[k:],
             )  # fmt: skip
 

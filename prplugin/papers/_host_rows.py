@@ -12,15 +12,13 @@ import numpy as np
 from prplugin.cpu.run_sums import ThreadedSums
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy, cupyx
+from prplugin.methods.base import Array, Floats, Integers
 from prplugin.methods.engines.gpu_pull import Layout
-from prplugin.types.arrays import Array, namespace, to_host
-from prplugin.types.edges import Floats, Integers
+from prplugin.types.arrays import namespace, to_host
 
 FILE = "papers/cpu_split.cu"
 THREADS = 256
-
-CHUNK = 1 << 18
-"""Edges copied to the host at a time, which bounds temporary GPU memory."""
+CHUNK = 1 << 18  # edges copied to the host at a time, which bounds temporary GPU memory
 
 Recorder: TypeAlias = Callable[[str, str, Any], AbstractContextManager[None]]
 """Records the work within a block: its name, its lane, and its stream (None: the calling thread)."""

@@ -9,17 +9,13 @@ from numbers import Integral
 from prplugin.errors import InvalidOptionError
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
+from prplugin.methods.base import Array, Floats
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics import compensated_depth
 from prplugin.options import validate_int
-from prplugin.types.arrays import Array
-from prplugin.types.edges import Floats
 
-LANES = (4, 8, 16, 32)
-"""Valid numbers of threads per row for `warp`."""
-
-LIMIT = 0.1
-"""Total seconds after which `best_seconds` does not repeat the work."""
+LANES = (4, 8, 16, 32)  # valid numbers of threads per row for `warp`
+LIMIT = 0.1  # total seconds after which `best_seconds` does not repeat the work
 
 
 def check_launch(method: str, threads: int, lanes: int | None, blocks: int | None) -> None:
@@ -34,27 +30,17 @@ def check_launch(method: str, threads: int, lanes: int | None, blocks: int | Non
 
 
 class RowsPull:
-    """Sums some runs of a layout in one launch.
+    """Sums the runs `first` to `last` - 1 of a layout in one launch, by default all.
 
     `method` ({"node", "warp", "block"}): The kernel.
-    `threads`: Threads per block.
-    `lanes`: Threads per run, only for "warp".
-    `blocks`: Blocks of the grid; as many as give each run its threads if not given. The sums are the same for any
-    number.
-    `first`, `last`: Range of runs; up to the end of the layout if `last` is None.
+    `threads`, `lanes`: Threads per block, and, only for "warp", per run.
+    `blocks`: Blocks of the grid, by default as many as give each run its threads. The sums are the same for any number.
     """
 
     def __init__(
-        self,
-        layout: gpu_pull.Layout,
-        method: str,
-        *,
-        threads: int = 256,
-        lanes: int | None = None,
-        blocks: int | None = None,
-        first: int = 0,
-        last: int | None = None,
-    ) -> None:
+        self, layout: gpu_pull.Layout, method: str, *, threads: int = 256, lanes: int | None = None,
+        blocks: int | None = None, first: int = 0, last: int | None = None,
+    ) -> None:  # fmt: skip
         check_launch(method, threads, lanes, blocks)
         self._kernel = f"papers/{method}.cu", f"{method}_pull"
         self._macros = {} if lanes is None else {"LANES": int(lanes)}
@@ -70,10 +56,10 @@ class RowsPull:
         if self._first == self._last:
             return
         layout = self._layout
-        kernel = runtime.kernel(*self._kernel, **gpu_pull.pull_types(layout, contributions.dtype), **self._macros)
-        runtime.launch(
-            kernel, self.blocks, self.threads, self._first, self._last, layout.rows, layout.begins, layout.ends,
+        runtime.run(
+            *self._kernel, self.blocks, self.threads, self._first, self._last, layout.rows, layout.begins, layout.ends,
             layout.sources, layout.normalized_weights.of(contributions.dtype), contributions, row_sums,
+            **gpu_pull.pull_types(layout, contributions.dtype), **self._macros,
         )  # fmt: skip
 
 

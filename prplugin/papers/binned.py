@@ -5,30 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
 from prplugin.errors import InvalidOptionError
-from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.problem import Problem
-from prplugin.machine import Machine
-from prplugin.methods.base import Step
+from prplugin.methods.base import Adjacency, Floats, Machine, Problem, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics import compensated_depth
 from prplugin.options import validate_int
 from prplugin.papers._forms import PowerMethod, Spmv, step_of
 from prplugin.papers._rows import RowsPull
 from prplugin.types.arrays import namespace
-from prplugin.types.edges import Floats
 
 name = "binned"
 runs_on = "gpu"
 memory = gpu_pull.MEMORY._replace(vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=2))  # rows, begins, ends
-unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
-cost = gpu_pull.cost_of(69e-6, edge=2.1e-11, vertex=4e-11, longest=1.5e-9)
-"""Fitted to benchmarks/results/kernels.md."""
+unavailable_reason = gpu_pull.reason_of(memory)
+cost = gpu_pull.cost_of(69e-6, edge=2.1e-11, vertex=4e-11, longest=1.5e-9)  # fitted to benchmarks/results/kernels.md
 
 
 def prepare(

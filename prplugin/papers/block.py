@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from prplugin.graph.problem import Problem
-from prplugin.machine import Machine
-from prplugin.methods.base import Step
+from prplugin.methods.base import Machine, Problem, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.papers._forms import step_of, whole_graph
 from prplugin.papers._rows import RowsPull
@@ -14,9 +10,8 @@ from prplugin.papers._rows import RowsPull
 name = "block"
 runs_on = "gpu"
 memory = gpu_pull.MEMORY
-unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
-cost = gpu_pull.cost_of(54e-6, edge=1.5e-11, vertex=1.4e-9)
-"""Fitted to benchmarks/results/kernels.md."""
+unavailable_reason = gpu_pull.reason_of(memory)
+cost = gpu_pull.cost_of(54e-6, edge=1.5e-11, vertex=1.4e-9)  # fitted to benchmarks/results/kernels.md
 
 
 def prepare(

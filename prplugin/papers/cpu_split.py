@@ -24,40 +24,29 @@ import numpy as np
 from prplugin.cpu import library
 from prplugin.errors import InvalidOptionError
 from prplugin.gpu.lazy import cupy
-from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Size
-from prplugin.graph.problem import Problem
-from prplugin.machine import Machine
+from prplugin.methods.base import Adjacency, Floats, Integers, Machine, Problem, Size
 from prplugin.methods.engines import gpu_pull
 from prplugin.options import validate_int
 from prplugin.papers._host_rows import CHUNK, HostPull, Recorder, unrecorded
 from prplugin.papers._rows import RowsPull, best_seconds
 from prplugin.types.arrays import namespace
-from prplugin.types.edges import Floats, Integers
 
 logger = logging.getLogger(__name__)
 
 name = "cpu-split"
 runs_on = "gpu"
-nondeterministic = True
-"""With ``split="auto"`` N depends on timings, and the last bits of a sum depend on N."""
-
-N: TypeAlias = int | Literal["all"]
-"""Most in-edges per vertex that the GPU sums."""
+nondeterministic = True  # with ``split="auto"`` N depends on timings, and the last bits of a sum depend on N
+N: TypeAlias = int | Literal["all"]  # most in-edges per vertex that the GPU sums
 
 Split: TypeAlias = tuple[N, ...]  # by block of vertices
 
-MOST_BLOCKS = 1 << 16
-"""Most blocks for which "auto" times a list of N."""
+MOST_BLOCKS = 1 << 16  # most blocks for which "auto" times a list of N
 
 BLOCK_THREADS = 64
 """Threads per block of the heads: docs/cpu-split.md. Few blocks then wait for a long row."""
 
-FINALISTS = 3
-"""Number of splits that "auto" times twice more."""
-
-NOISE = 0.05
-"""Fraction by which a split must be faster than "all" to be chosen by "auto"."""
+FINALISTS = 3  # number of splits that "auto" times twice more
+NOISE = 0.05  # fraction by which a split must be faster than "all" to be chosen by "auto"
 
 
 memory = gpu_pull.MEMORY._replace(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,16 +10,10 @@ from numpy.typing import DTypeLike
 from prplugin.cpu.sorting import run_starts
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
-from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Size
-from prplugin.graph.problem import Problem
-from prplugin.machine import Machine
-from prplugin.methods.base import Step
+from prplugin.methods.base import Adjacency, Array, Floats, Machine, Problem, Size, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics import compensated_depth
 from prplugin.options import validate_int
-from prplugin.types.arrays import Array
-from prplugin.types.edges import Floats
 
 name = "dense"
 runs_on = "gpu"
@@ -30,15 +23,13 @@ memory = gpu_pull.MEMORY._replace(
     preparing_edge=Size(40, weight=1),  # pairs, their order and their entries, with buffers for sorting
     pair=Size(4, normalized_weight=1, weight=-0.5),  # an int32, or a normalized weight
 )
-unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
+unavailable_reason = gpu_pull.reason_of(memory)
 
 
-PART_OF_A_WARP = (8, 16)
-"""Valid threads per block that are fewer than a warp; the paper's first two."""
+PART_OF_A_WARP = (8, 16)  # valid threads per block that are fewer than a warp; the paper's first two
 
 
-cost = gpu_pull.cost_of(56e-6, pair=1.9e-12)
-"""Fitted to benchmarks/results/kernels.md."""
+cost = gpu_pull.cost_of(56e-6, pair=1.9e-12)  # fitted to benchmarks/results/kernels.md
 
 
 def prepare(problem: Problem, machine: Machine, *, threads: int = 256) -> Step:
@@ -71,9 +62,9 @@ class DensePull:
         if self._matrix is None or self._matrix.dtype != entry:
             self._matrix = None  # frees its memory first
             self._matrix = _matrix(self._adjacency, entry)
-        kernel = runtime.kernel("papers/dense.cu", "dense_pull", real_t=contributions.dtype, entry_t=entry)
-        n = self._adjacency.n
-        runtime.launch(kernel, runtime.blocks_for(n, 1), self.threads, n, self._matrix, contributions, row_sums)
+        n, types = self._adjacency.n, {"real_t": contributions.dtype, "entry_t": entry}
+        arrays = self._matrix, contributions, row_sums
+        runtime.run("papers/dense.cu", "dense_pull", runtime.blocks_for(n, 1), self.threads, n, *arrays, **types)
 
 
 def _matrix(adjacency: Adjacency, dtype: DTypeLike) -> Any:

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
-from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.problem import Problem
-from prplugin.machine import Machine
-from prplugin.methods.base import Step
+from prplugin.methods.base import Adjacency, Array, Floats, Machine, Problem, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.options import validate_int
 from prplugin.papers._forms import EdgeCentric, out_degrees, step_of
-from prplugin.types.arrays import Array
-from prplugin.types.edges import Floats
 
 name = "edge"
 runs_on = "gpu"
 nondeterministic = True  # the order of atomic additions varies
 memory = gpu_pull.MEMORY._replace(arrays=("csc", "rows", "out_weight"))
-unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
-cost = gpu_pull.cost_of(61e-6, edge=2.4e-11, vertex=4.3e-11)
-"""Fitted to benchmarks/results/kernels.md."""
+unavailable_reason = gpu_pull.reason_of(memory)
+cost = gpu_pull.cost_of(61e-6, edge=2.4e-11, vertex=4.3e-11)  # fitted to benchmarks/results/kernels.md
 
 
 def prepare(
@@ -64,10 +56,9 @@ class EdgePush:
 
     def __call__(self, contributions: Floats, row_sums: Array) -> None:
         edges, normalized_weights = self._edges, self._normalized_weights.of(contributions.dtype)
-        kernel = runtime.kernel(
-            "papers/edge.cu", "edge_push", index_t=edges.source.dtype, real_t=contributions.dtype,
+        row_sums.fill(0.0)
+        runtime.run(
+            "papers/edge.cu", "edge_push", self.blocks, self.threads, edges.m, edges.source, edges.destination,
+            normalized_weights, contributions, row_sums, index_t=edges.source.dtype, real_t=contributions.dtype,
             WEIGHTED=int(normalized_weights is not None),
         )  # fmt: skip
-        row_sums.fill(0.0)
-        arrays = edges.source, edges.destination, normalized_weights, contributions, row_sums
-        runtime.launch(kernel, self.blocks, self.threads, edges.m, *arrays)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,41 +10,26 @@ from numpy.typing import DTypeLike
 
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
-from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Size
-from prplugin.graph.problem import Problem
-from prplugin.machine import Machine
-from prplugin.methods.base import Step
+from prplugin.methods.base import Adjacency, Floats, Integers, Machine, Problem, Size, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.options import validate_int
 from prplugin.types.arrays import namespace
-from prplugin.types.edges import Floats, Integers
 
 name = "expanded"
 runs_on = "gpu"
 
-SIZE = 2048
-"""Edges per piece: 16 KB of terms, the size of a DMA transfer to a local store of the Cell processor."""
-
-PIECE_BYTES = 40
-"""Bytes per piece on the GPU: two compensated sums and a head."""
-
-TERM = 8
-"""Bytes of a term in shared memory: float64 for any type of contributions."""
-
-LEAST = 32 * TERM
-"""A piece is a multiple of 32 edges."""
-
-MOST = 32_768
-"""Limit of a piece in bytes; every GPU allows a block 48 KB of shared memory without opt-in."""
+SIZE = 2048  # edges per piece: 16 KB of terms, the size of a DMA transfer to a local store of the Cell processor
+PIECE_BYTES = 40  # bytes per piece on the GPU: two compensated sums and a head
+TERM = 8  # bytes of a term in shared memory: float64 for any type of contributions
+LEAST = 32 * TERM  # a piece is a multiple of 32 edges
+MOST = 32_768  # limit of a piece in bytes; every GPU allows a block 48 KB of shared memory without opt-in
 
 memory = gpu_pull.MEMORY._replace(
     edge=Size(PIECE_BYTES / SIZE, real=1, normalized_weight=1),
     vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=1),  # runs of edges
 )
-unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
-cost = gpu_pull.cost_of(83e-6, edge=1.2e-11, vertex=5.3e-11)
-"""Fitted to benchmarks/results/kernels.md."""
+unavailable_reason = gpu_pull.reason_of(memory)
+cost = gpu_pull.cost_of(83e-6, edge=1.2e-11, vertex=5.3e-11)  # fitted to benchmarks/results/kernels.md
 
 
 def prepare(problem: Problem, machine: Machine, *, piece_bytes: int = SIZE * TERM, threads: int = 128) -> Step:
@@ -87,8 +71,8 @@ class ExpandedPull:
         if self._expanded is None or self._expanded.dtype != contributions.dtype:
             self._expanded = None  # frees its memory first
             self._expanded = cupy.empty(self._layout.sources.size, contributions.dtype)
-        expanded = self._expanded
-        m, layout, types = expanded.size, self._layout, gpu_pull.pull_types(self._layout, contributions.dtype)
+        expanded, layout, m = self._expanded, self._layout, self._expanded.size
+        types = gpu_pull.pull_types(layout, contributions.dtype)
         expand, sum_pieces, collect = (
             runtime.kernel("papers/expanded.cu", name, **types) for name in ("expand", "sum_expanded", "collect")
         )

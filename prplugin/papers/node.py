@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from prplugin.graph.problem import Problem
-from prplugin.machine import Machine
-from prplugin.methods.base import Step
+from prplugin.methods.base import Machine, Problem, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.papers._forms import NodeCentric, out_degrees, step_of
 from prplugin.papers._rows import RowsPull
@@ -14,7 +10,7 @@ from prplugin.papers._rows import RowsPull
 name = "node"
 runs_on = "gpu"
 memory = gpu_pull.MEMORY
-unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
+unavailable_reason = gpu_pull.reason_of(memory)
 cost = gpu_pull.cost_of(49e-6, edge=1.9e-11, vertex=1.1e-10, longest=7e-8)
 """Fitted to benchmarks/results/kernels.md; a warp waits for its longest row."""
 

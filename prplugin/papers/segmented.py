@@ -19,11 +19,8 @@ from prplugin.cpu.run_sums import ThreadedSums
 from prplugin.cpu.sorting import stable_order
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
 from prplugin.gpu.lazy import cupy, cupyx
-from prplugin.graph.adjacency import Adjacency, group_sizes
-from prplugin.graph.memory import Size
-from prplugin.graph.problem import Problem
-from prplugin.machine import Machine
-from prplugin.methods.base import Step
+from prplugin.graph.adjacency import group_sizes
+from prplugin.methods.base import Adjacency, Array, Floats, Integers, Machine, Problem, Size, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics import compensated_depth
 from prplugin.options import validate_int
@@ -31,47 +28,35 @@ from prplugin.papers._forms import WARP_LANES, InPlace, Launch, check_form, out_
 from prplugin.papers._host_rows import HostPull, Recorder, host_rows, unrecorded
 from prplugin.papers._rows import LANES, RowsPull, best_seconds
 from prplugin.papers._schedule import Schedule, Segment
-from prplugin.types.arrays import Array, namespace
-from prplugin.types.edges import Edges, Floats, Integers
+from prplugin.types.arrays import namespace
+from prplugin.types.edges import Edges
 
 logger = logging.getLogger(__name__)
 
-Work: TypeAlias = Callable[[Any, Any], object]
-"""Launches kernels that read contributions and write row sums."""
+Work: TypeAlias = Callable[[Any, Any], object]  # launches kernels that read contributions and write row sums
 
 name = "segmented"
 runs_on = "gpu"
 nondeterministic = True  # a measured schedule, and so the order of additions, differs between runs
 
-
-# --- the method -----------------------------------------------------------------------------------------------------
-
+# Kernels that are timed on every segment, and grids that are timed with the fastest of them.
 CANDIDATES = (
     Segment(method="node", threads=256),
     *(Segment(method="warp", threads=256, lanes=lanes) for lanes in LANES),
     *(Segment(method="block", threads=threads) for threads in (64, 128, 256, 1024)),
 )
-"""Kernels that are timed on every segment."""
+GRIDS = (256, 512, 1024, 2048, 4096)  # blocks, besides as many as the rows need
 
+# Kernels and launches that the paper's code times on every segment.
 PAPER_CANDIDATES = (
     Segment(method="node", blocks=256, threads=1024),
     Segment(method="warp", blocks=256, threads=1024, lanes=WARP_LANES),
     *(Segment(method="block", blocks=(256 << 10) // threads, threads=threads) for threads in (64, 128, 256, 512, 1024)),
 )
-"""Kernels and launches that the paper's code times on every segment."""
 
-GRIDS = (256, 512, 1024, 2048, 4096)
-"""Numbers of blocks that are timed with the fastest kernel of a segment, besides as many as its rows need."""
-
-MOST_THREADS = 1024
-"""Threads per row of the candidate that is timed on rows of any length."""
-
-LONGEST = 1 << 14
-"""Most edges per thread for which a candidate is timed: some milliseconds."""
-
-LAUNCHES = 10
-"""Most consecutive launches that are timed; fewer if they fill a millisecond."""
-
+MOST_THREADS = 1024  # threads per row of the candidate that is timed on rows of any length
+LONGEST = 1 << 14  # most edges per thread for which a candidate is timed: some milliseconds
+LAUNCHES = 10  # most consecutive launches that are timed; fewer if they fill a millisecond
 
 memory = gpu_pull.MEMORY._replace(
     arrays=("rows", "out_weight"),
@@ -80,9 +65,9 @@ memory = gpu_pull.MEMORY._replace(
     preparing_edge=Size(0.5, index=5, weight=2),  # buffers for sorting them
     preparing_vertex=Size(2 * 8, index=1),
 )
-unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
+unavailable_reason = gpu_pull.reason_of(memory)
+# Fitted to benchmarks/results/kernels.md; most of the layout is the measurement.
 cost = gpu_pull.cost_of(75e-6, edge=1.2e-11, vertex=6.5e-11, layout=0.2)
-"""Fitted to benchmarks/results/kernels.md; most of the layout is the measurement."""
 
 
 def prepare(

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from prplugin.errors import InvalidOptionError
-from prplugin.graph.problem import Problem
-from prplugin.machine import Machine
-from prplugin.methods.base import Step
+from prplugin.methods.base import Machine, Problem, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.papers._forms import WARP_LANES, step_of, whole_graph
 from prplugin.papers._rows import RowsPull
@@ -15,9 +11,8 @@ from prplugin.papers._rows import RowsPull
 name = "warp"
 runs_on = "gpu"
 memory = gpu_pull.MEMORY
-unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
-cost = gpu_pull.cost_of(61e-6, edge=2.5e-11, vertex=1.3e-10)
-"""Fitted to benchmarks/results/kernels.md."""
+unavailable_reason = gpu_pull.reason_of(memory)
+cost = gpu_pull.cost_of(61e-6, edge=2.5e-11, vertex=1.3e-10)  # fitted to benchmarks/results/kernels.md
 
 
 def prepare(

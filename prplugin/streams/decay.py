@@ -16,8 +16,7 @@ import numpy as np
 
 from prplugin.types.edges import ANY, Edges, Floats, Integers
 
-ZERO_EXPONENT = -(1 << 40)
-"""Exponent that represents a weight of 0."""
+ZERO_EXPONENT = -(1 << 40)  # exponent that represents a weight of 0
 
 
 class ScaledWeights(NamedTuple):

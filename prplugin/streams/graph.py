@@ -16,15 +16,13 @@ from prplugin.errors import MethodUnavailableError, PageRankError
 from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import Adjacency, rows_of
 from prplugin.graph.stored import restored, stored
-from prplugin.numerics import StepRounding
 from prplugin.options import EdgeOptions, Options
-from prplugin.solver.certificate import Certificate
 from prplugin.solver.loop import Outcome
 from prplugin.streams.changes import Change, ChangeError, read_changes, refuse_window
 from prplugin.streams.decay import weights_at
 from prplugin.streams.device_edges import DeviceEdges
 from prplugin.streams.host_edges import HostEdges
-from prplugin.streams.residual import Residual
+from prplugin.streams.residual import Residual, cast_error
 from prplugin.types.arrays import Array, expand_values, namespace
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Floats, Integers
@@ -33,24 +31,15 @@ if TYPE_CHECKING:
     from prplugin.frames.times import Clock
     from prplugin.frames.vertex_index import VertexIndex
 
-VERTEX_COST = 8
-"""Approximate time per vertex of an iteration of a method, which mixes iterates, relative to the time per edge."""
+# Approximate times, relative to the time per edge of an iteration of a method.
+VERTEX_COST = 8  # per vertex of an iteration, which mixes iterates
+PUSH_SLOWDOWN = 3  # per pushed edge
+PREPARATION_PASSES = 14  # per edge, to group the edges by target and to prepare a method
+CALL_COST = 1_000_000  # of the calls that prepare a method and run it on a small graph, in pushed edges
 
-PUSH_SLOWDOWN = 3
-"""Approximate time per pushed edge, relative to the time per edge of an iteration of a method."""
-
-PREPARATION_PASSES = 14
-"""Approximate time to group the edges by target and to prepare a method, in passes over the edges."""
-
-CALL_COST = 1_000_000
-"""Approximate time of the calls that prepare a method and run it on a small graph, in pushed edges."""
-
-TOL_FRACTION = 1 / 2
-"""Fraction of the tolerance that a method is to attain if few edges changed, so that pushes suffice afterwards."""
-
-MAX_ROUNDING_FRACTION = 1 / 10
-"""Fraction of the tolerance that the rounding errors of a residual may take before it is computed anew."""
-
+# Fractions of the tolerance.
+TOL_FRACTION = 1 / 2  # that a method is to attain if few edges changed, so that pushes suffice afterwards
+MAX_ROUNDING_FRACTION = 1 / 10  # that the rounding errors of a residual may take before it is computed anew
 
 Equation: TypeAlias = tuple[float, Floats | None, Floats | None]
 """Alpha, v and w of `prplugin.graph.problem.Problem`."""
@@ -84,17 +73,17 @@ class LastRanks(NamedTuple):
 
 
 class Pushed(NamedTuple):
-    """Ranks that pushes found, and the outcome."""
+    """Ranks that pushes found."""
 
     ranks: Floats
     outcome: Outcome
 
 
 class Start(NamedTuple):
-    """Ranks from which a method is to start, None for its own start, and the error bound that it is to attain."""
+    """Where a method is to start."""
 
-    ranks: Floats | None
-    tol: float
+    ranks: Floats | None  # None: its own start
+    tol: float  # error bound that it is to attain
 
 
 class Aging(NamedTuple):
@@ -105,15 +94,11 @@ class Aging(NamedTuple):
 
 
 class State(NamedTuple):
-    """State of a graph that an update replaces in one assignment.
+    """State of a graph that an update replaces in one assignment."""
 
-    `edges`: The graph itself; from the first update on, its edges in a form that can be changed.
-    `vertex_index`: None until the first update.
-    """
-
-    edges: Adjacency | HostEdges | DeviceEdges
+    edges: Adjacency | HostEdges | DeviceEdges  # from the first update on in a form that can be changed
     vertices: Vertices
-    vertex_index: VertexIndex | None
+    vertex_index: VertexIndex | None  # None until the first update
     aging: Aging | None
 
 
@@ -162,15 +147,14 @@ class ChangingGraph:
 
     def snapshot(self) -> Snapshot:
         """Return the present state; of the last ranks without their residual, which is computed from them."""
-        adjacency, state = self.adjacency, self.state
+        adjacency, (_, vertices, _, aging) = self.adjacency, self.state
         with self._lock:
-            last, aging = self._last, state.aging
-            if last is not None:
+            if (last := self._last) is not None:
                 ranks = last.ranks if last.residual is None else normalized_start(last.residual.ranks())
                 last = LastRanks(last.equation, ranks, max(last.passes, self._passes))
         if aging is not None:
             aging = aging._replace(references=aging.references.copy())
-        return Snapshot(adjacency, state.vertices, self.schema, aging, last)
+        return Snapshot(adjacency, vertices, self.schema, aging, last)
 
     def with_current_weights(self, edges: Compressed, *, by_target: bool) -> Compressed:
         """Return the edges of the graph; if weights decay, with their weights at the latest time of the clock."""
@@ -265,11 +249,9 @@ class ChangingGraph:
                 residual.recompute(edges)
                 passes += 1
             if may_push:
-                # Of scaling and casting the result: the steps' own rounding errors do not count.
-                exact = StepRounding(row=0, edge=0, dangling=0, vectors=0, norm=0)
-                cast_error = Certificate(options.alpha, edges.n, 0, exact, options.dtype, options.scale).cast
-                spent = residual.push(edges, tol - cast_error, self._max_pushes(residual.bound, tol))
-                bound = residual.bound + cast_error
+                of_cast = cast_error(edges.n, options)
+                spent = residual.push(edges, tol - of_cast, self._max_pushes(residual.bound, tol))
+                bound = residual.bound + of_cast
                 if bound <= tol:
                     self._last = LastRanks(equation, None, residual=residual)
                     passes += -(-spent // max(edges.m, 1))
@@ -314,46 +296,44 @@ class Access:
     @contextmanager
     def reading(self, *, ranking: bool = False) -> Iterator[None]:
         """Return a context manager in which no other thread updates the graph."""
-        thread, entered = get_ident(), False
+        thread = get_ident()
+        with self._condition:
+            if self._updating == thread:
+                raise PageRankError("this graph is being updated by this very thread: use it after the update.")
+            # An update may be waiting for the outer reading of this thread.
+            self._condition.wait_for(lambda: thread in self._depth or self._updating is None)
+            self._depth[thread] += 1
+            self._rankings += ranking
         try:
-            with self._condition:
-                if self._updating == thread:
-                    raise PageRankError("this graph is being updated by this very thread: use it after the update.")
-                # An update may be waiting for the outer reading of this thread.
-                if self._updating is not None:
-                    self._condition.wait_for(lambda: thread in self._depth or self._updating is None)
-                self._depth[thread] += 1
-                self._rankings += ranking
-                entered = True
             yield
         finally:
-            if entered:
-                with self._condition:
-                    self._rankings -= ranking
-                    self._depth[thread] -= 1
-                    if not self._depth[thread]:
-                        del self._depth[thread]
-                        self._condition.notify_all()
+            with self._condition:
+                self._rankings -= ranking
+                self._depth[thread] -= 1
+                if not self._depth[thread]:
+                    del self._depth[thread]
+                    self._condition.notify_all()
 
     @contextmanager
     def updating(self) -> Iterator[None]:
         """Return a context manager in which no other thread uses the graph."""
-        thread, entered = get_ident(), False
+        thread = get_ident()
+        with self._condition:
+            self._condition.wait_for(lambda: self._may_update(thread))
+            self._updating = thread
         try:
             with self._condition:
-                while True:
-                    if self._rankings:
-                        raise PageRankError("this graph is being ranked: update it after the ranking has ended.")
-                    if self._updating == thread or thread in self._depth:
-                        raise PageRankError("this graph is in use by this very thread: update it afterwards.")
-                    if self._updating is None:
-                        break
-                    self._condition.wait()
-                self._updating, entered = thread, True
                 self._condition.wait_for(lambda: not self._depth)
             yield
         finally:
-            if entered:
-                with self._condition:
-                    self._updating = None
-                    self._condition.notify_all()
+            with self._condition:
+                self._updating = None
+                self._condition.notify_all()
+
+    def _may_update(self, thread: int) -> bool:
+        """Return whether no thread updates the graph; raise if this thread would wait for a ranking, or for itself."""
+        if self._rankings:
+            raise PageRankError("this graph is being ranked: update it after the ranking has ended.")
+        if self._updating == thread or thread in self._depth:
+            raise PageRankError("this graph is in use by this very thread: update it afterwards.")
+        return self._updating is None

@@ -26,14 +26,9 @@ from prplugin.types.arrays import expand_values
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import ANY, Edges, Floats, Integers, index_dtype
 
-SPARE_FRACTION = 1 / 2
-"""Spare capacity of a buffer for changed rows, as a fraction of its entries."""
-
-MIN_OUT_WEIGHT = 2.0**-900
-"""Out-weight below which the weights of a vertex may have lost digits to underflow."""
-
-MAX_EXPONENT = 500
-"""Exponent of a weight, relative to the reference exponent of its source, above which that reference is raised."""
+SPARE_FRACTION = 1 / 2  # spare capacity of a buffer for changed rows, as a fraction of its entries
+MIN_OUT_WEIGHT = 2.0**-900  # out-weight below which the weights of a vertex may have lost digits to underflow
+MAX_EXPONENT = 500  # exponent of a weight, relative to that of its source, above which the latter is raised
 
 
 @dataclass
@@ -80,27 +75,19 @@ class _RowBuffer:
 
 @dataclass
 class Plan:
-    """A change whose rows have been written to the buffer, but which is not visible before `HostEdges.commit`.
+    """A change whose rows have been written to the buffer, but which is not visible before `HostEdges.commit`."""
 
-    `rows`: The vertices whose out-edges change.
-    `removed`, `added`: Edges to remove from each of these rows and to add to it; `indices` are targets.
-    `begins`, `ends`, `out_weight`, `references`: New positions, out-weights and reference exponents of the rows that
-    change; `used`: number of buffer entries in use with them.
-    `old_out_weight`: Out-weights before the change; NaN where the reference exponent changes.
-    `count_change`: Number of added edges minus number of removed edges; `roundings`: those of the added weights.
-    """
-
-    rows: Integers
-    removed: Compressed
-    added: Compressed
-    begins: Integers
+    rows: Integers  # the vertices whose out-edges change
+    removed: Compressed  # edges to remove from each of these rows; `indices` are targets
+    added: Compressed  # edges to add to each of them
+    begins: Integers  # new positions of these rows in the buffer
     ends: Integers
-    used: int
-    old_out_weight: Floats
+    used: int  # buffer entries in use with them
+    old_out_weight: Floats  # before the change; NaN where the reference exponent changes
     out_weight: Floats
-    references: Integers | None
-    count_change: int
-    roundings: int
+    references: Integers | None  # new reference exponents
+    count_change: int  # number of added edges minus number of removed edges
+    roundings: int  # of the added weights
 
 
 class HostEdges:
@@ -248,14 +235,8 @@ class HostEdges:
         )
         self.out_edges = buffer
         order = _by_source(removed)
-        removals, additions = (
-            Compressed(
-                np.append(np.searchsorted(edges.source, rows), edges.m),
-                edges.destination.astype(np.int64, copy=False),
-                edges.weights,
-            )
-            for edges in (removed.take(order), added.take(np.argsort(added.source, kind="stable")))
-        )
+        removals = _grouped(removed.take(order), rows)
+        additions = _grouped(added.take(np.argsort(added.source, kind="stable")), rows)
         found = np.zeros(removed.m, np.bool_)
         begins, ends, sums = np.empty(rows.size, np.int64), np.empty(rows.size, np.int64), np.empty(rows.size)
         used = kernels.rewrite(
@@ -293,3 +274,9 @@ class HostEdges:
 def _by_source(edges: Edges) -> Integers:
     """Return the order of edges by source, then target."""
     return np.lexsort((edges.destination, edges.source))
+
+
+def _grouped(edges: Edges, rows: Integers) -> Compressed:
+    """Return edges that are sorted by source as compressed rows."""
+    offsets = np.append(np.searchsorted(edges.source, rows), edges.m)
+    return Compressed(offsets, edges.destination.astype(np.int64, copy=False), edges.weights)

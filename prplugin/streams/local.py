@@ -42,58 +42,43 @@ import numpy as np
 from prplugin.cpu import library
 from prplugin.cpu import push as kernels
 from prplugin.graph.adjacency import Adjacency
-from prplugin.numerics import StepRounding, rounding_depth
+from prplugin.numerics import rounding_depth
 from prplugin.options import Options, likely_steps, proves
-from prplugin.solver.certificate import Certificate
 from prplugin.solver.top_k import Equal, least_gap, order_of
 from prplugin.streams.host_edges import HostEdges
-from prplugin.streams.residual import ROUNDING_MARGIN, UNIT_ROUNDOFF
-from prplugin.types.arrays import expand_values
+from prplugin.streams.residual import ROUNDING_MARGIN, UNIT_ROUNDOFF, cast_error
+from prplugin.types.arrays import expand_values, highest
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.records import Order
 
-MIN_EDGES = 60_000
-"""Number of edges below which iterations over all of them take about as long as the calls of a query."""
+MIN_EDGES = 60_000  # edges below which iterations over all of them take about as long as the calls of a query
+PUSH_SLOWDOWN = 6  # approximate time per pushed edge, relative to the time per edge of an iteration over all edges
+MAX_SEEDS_FRACTION = 1 / 16  # maximum number of seeds, as a fraction of the budget in pushed edges
 
-PUSH_SLOWDOWN = 6
-"""Approximate time per pushed edge, relative to the time per edge of an iteration over all edges."""
+# Iterations over all edges where ranks spread fast, and more of them per factor e of the tolerance; pushed edges, as a
+# fraction of those of such iterations, after which the rest must be expected to pay.
+MIN_STEPS, STEPS_PER_FACTOR, TRIAL_FRACTION = 4, 0.5, 0.06
 
-MIN_STEPS, STEPS_PER_FACTOR = 4, 0.5
-"""Iterations over all edges where ranks spread fast, and more of them per factor e of the tolerance."""
+TOL_FRACTION = 0.98  # fraction of the tolerance that is to be left to the residual; the rest is for rounding errors
 
-TRIAL_FRACTION = 0.06
-"""Pushed edges, as a fraction of those of such iterations, after which the rest must be expected to pay."""
-
-MAX_SEEDS_FRACTION = 1 / 16
-"""Maximum number of seeds, as a fraction of the budget in pushed edges."""
-
-TOL_FRACTION = 0.98
-"""Fraction of the tolerance that is to be left to the residual; the rest is for rounding errors."""
-
+# Ratio of the residuals at two checks of a certified order, and number of checks before the tolerance is met.
 CHECK_FACTOR, CHECKS = 1 / 8, 4
-"""Ratio of the residuals at two checks of a certified order, and number of checks before the tolerance is met."""
 
-MAX_ROUNDING = 2.0**-21
-"""Largest F / Q for which `ROUNDING_MARGIN` covers F in the denominator of (3)."""
-
-MAX_OUT_WEIGHT = 2.0**500
-"""Out-weights above this, or below its inverse, make quotients overflow or lose digits to underflow."""
+MAX_ROUNDING = 2.0**-21  # largest F / Q for which `ROUNDING_MARGIN` covers F in the denominator of (3)
+MAX_OUT_WEIGHT = 2.0**500  # above it, or below its inverse, quotients overflow or lose digits to underflow
 
 
 class OutEdges(NamedTuple):
-    """Out-edges of a graph, out-weights, and the most roundings in a contribution, as kernels take them.
-
-    `usual`: Whether no quotient of a rank and an out-weight overflows or loses digits to underflow.
-    """
+    """Out-edges of a graph, as kernels take them."""
 
     begins: Integers
     ends: Integers
     indices: Integers
     weights: Floats | None
     out_weight: Floats
-    depth: int
+    depth: int  # most roundings in a contribution
     m: int
-    usual: bool
+    usual: bool  # whether no quotient of a rank and an out-weight overflows or loses digits to underflow
 
     @classmethod
     def of(cls, edges: Adjacency | HostEdges) -> OutEdges:
@@ -150,23 +135,15 @@ class LocalQueries:
     ) -> LocalRanks | None:  # fmt: skip
         """Rank by pushes, until iterations over all edges are expected to take less time; None if weights are extreme.
 
-        Parameters
-        ----------
-        seeds : (array of int, array of float64)
-            Positions and positive teleport probabilities, of sum 1.
-        equal : function, optional
-            Proves that two vertices have equal ranks. If given, the order of the vertices to return is to be proved.
+        `seeds`: Positions, and positive teleport probabilities of sum 1.
+        `equal`: Proves that two vertices have equal ranks. If given, the order of the vertices to return is proved.
         """
-        n, out = edges.n, self._out_edges(edges)
+        if (out := self._edges) is None:
+            out = self._edges = OutEdges.of(edges)
         if not out.usual:
             return None
-        with self._arrays(n, out.indices.dtype) as arrays:
-            return _Query(out, options, arrays, *seeds).rank(wanted, equal, _budget(n, out.m, options))
-
-    def _out_edges(self, edges: Adjacency | HostEdges) -> OutEdges:
-        if self._edges is None:
-            self._edges = OutEdges.of(edges)
-        return self._edges
+        with self._arrays(edges.n, out.indices.dtype) as arrays:
+            return _Query(out, options, arrays, *seeds).rank(wanted, equal, _budget(edges.n, out.m, options))
 
     @contextmanager
     def _arrays(self, n: int, dtype: Any) -> Iterator[_Arrays]:
@@ -192,23 +169,18 @@ class Wanted(NamedTuple):
 class LocalRanks(NamedTuple):
     """Ranks of n vertices, of which those at `rows` were touched.
 
-    `values`: Ranks in the requested scale and type.
-    `shown`: Positions and ranks of the vertices to return; None for all.
-    `error_bound`: Proved bound of the L1 error.
-    `passes`: Pushed edges, in passes over all edges.
     `met`: Whether the tolerance is met, or the order proved. If not, ranks of sum 1 for iterations to start from.
-    `elsewhere`: The rank of every other vertex.
     """
 
     n: int
     rows: Integers
-    values: Any
-    shown: tuple[Integers, Any] | None
-    error_bound: float
-    passes: int
+    values: Any  # their ranks, in the requested scale and type
+    shown: tuple[Integers, Any] | None  # positions and ranks of the vertices to return; None for all
+    error_bound: float  # proved bound of the L1 error
+    passes: int  # pushed edges, in passes over all edges
     met: bool
     order: Order | None
-    elsewhere: float
+    elsewhere: float  # the rank of every other vertex
 
     def dense(self) -> Any:
         """Return the ranks of all vertices."""
@@ -234,9 +206,7 @@ class _Query:
         arrays.r[rows], arrays.is_listed[rows], arrays.listed[: rows.size] = values, True, rows
         self._count, self._sums, self._spent = np.array([rows.size]), np.zeros(3), 0
         self._sums[2] = rounding_depth(rows.size) + 3  # of the entries of v: their sum, quotient and conversion
-        # Of scaling and casting the result: the steps' own rounding errors do not count.
-        exact = StepRounding(row=0, edge=0, dangling=0, vectors=0, norm=0)
-        self._cast = Certificate(options.alpha, n, 0, exact, options.dtype, options.scale).cast
+        self._cast = cast_error(n, options)
         alpha, tol = options.alpha, options.tol - self._cast
         self.goal = max(tol, 0.0) * TOL_FRACTION * (1 - alpha) / (2 * alpha) if alpha else np.inf
         steps = MIN_STEPS - STEPS_PER_FACTOR * math.log(min(options.tol, 1.0))
@@ -256,9 +226,8 @@ class _Query:
                 if order is not None:
                     break
         bound = self.bound()
-        met = bound <= self._options.tol if equal is None else order is not None
-        if order is not None and not order.proved:
-            met = bound <= self._options.tol
+        within = bound <= self._options.tol
+        met = within if equal is None else order is not None and (order.proved or within)
         return self.result(wanted, order if met else None, bound, met=met)
 
     def push(self, ratio: float, budget: float) -> None:
@@ -314,7 +283,11 @@ class _Query:
         among: Any = wanted.among
         if wanted.excluded is not None:
             among = among[~np.isin(among, wanted.excluded)]
-        return among, self._arrays.y[among] + self._arrays.r[among]
+        return among, self[among]
+
+    def __getitem__(self, rows: Integers) -> Floats:
+        """Return q = y + r at some positions."""
+        return self._arrays.y[rows] + self._arrays.r[rows]
 
     def order(self, wanted: Wanted, equal: Equal, *, last: bool) -> Order | None:
         """Return the order of the vertices to return if it is proved, or if it is the last; None if it needs others."""
@@ -332,10 +305,10 @@ class _Query:
             rows, values = rows[near], values[near]
         if not last and not least_gap(values, min(k, rows.size), gap / 2) > gap:
             return None
-        positions, ranks = rows.astype(np.int64), _Sum(self._arrays)
+        positions = rows.astype(np.int64)
 
         def both_equal(a: int, b: int, _: Floats) -> bool:
-            return equal(int(positions[a]), int(positions[b]), ranks)  # type: ignore[arg-type]
+            return equal(int(positions[a]), int(positions[b]), self)  # type: ignore[arg-type]  # only entries are read
 
         order = order_of(values, k, gap / 2, both_equal).at(positions)
         if not order.proved and not last:
@@ -348,10 +321,12 @@ class _Query:
         values, rows = np.empty(count), self.rows.astype(np.int64)
         shown: tuple[Integers, Any] | None = None
         if met and order is not None:
-            shown = order.rows, self._requested(arrays.y[order.rows] + arrays.r[order.rows])
+            shown = order.rows, self._requested(self[order.rows])
         elif met and wanted.among is not None:
             among, found = self._among(wanted)
-            shown = _highest(among, self._requested(found), wanted.top)
+            ranks = self._requested(found)
+            chosen: Any = slice(None) if wanted.top is None else highest(ranks, wanted.top)
+            shown = among[chosen], ranks[chosen]
         elif met and wanted.top is not None:
             shown = self._highest(wanted)
         kernels.collect_listed(self.rows, arrays.is_listed, arrays.y, arrays.r, 1, values)
@@ -382,26 +357,7 @@ class _Query:
         order = np.lexsort((rows, -ranks))[:top]
         rows, ranks = rows[order], ranks[order]
         if rows.size < top:
-            others = [rows] if wanted.excluded is None else [rows, wanted.excluded]
-            known = np.concatenate(others)
+            known = rows if wanted.excluded is None else np.append(rows, wanted.excluded)
             more = np.setdiff1d(np.arange(min(self.n, known.size + top)), known)[: top - rows.size]
             rows, ranks = np.append(rows, more), np.append(ranks, np.zeros(more.size, ranks.dtype))
         return rows, ranks
-
-
-class _Sum:
-    """q = y + r, by position."""
-
-    def __init__(self, arrays: _Arrays) -> None:
-        self._arrays = arrays
-
-    def __getitem__(self, rows: Integers) -> Floats:
-        return self._arrays.y[rows] + self._arrays.r[rows]
-
-
-def _highest(rows: Integers, ranks: Any, top: int | None) -> tuple[Integers, Any]:
-    """Return the `top` highest, the first of equal ones, or all in their order."""
-    if top is None:
-        return rows, ranks
-    order = np.argsort(-ranks, kind="stable")[:top]
-    return rows[order], ranks[order]

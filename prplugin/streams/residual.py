@@ -44,39 +44,36 @@ import numpy as np
 
 from prplugin.cpu import push as kernels
 from prplugin.cpu.sums import total
-from prplugin.numerics import rounding_depth
+from prplugin.numerics import StepRounding, rounding_depth
+from prplugin.options import Options
+from prplugin.solver.certificate import Certificate
 from prplugin.streams.host_edges import HostEdges, Plan
 from prplugin.types.arrays import expand_values
 from prplugin.types.edges import Floats, Integers
 
 UNIT_ROUNDOFF = 2.0**-53
 
+ROUNDING_MARGIN = 1 + 2.0**-20  # covers the rounding errors of the bounds computed here and of those in the kernels
+
+# A vertex is a candidate for the first rounds above this multiple of the mean residual at the tolerance.
 CANDIDATE_FACTOR = 4.0
-"""Multiple of the mean residual at the tolerance above which a vertex is a candidate for the first rounds.
 
-Later rounds examine all vertices.
-"""
+# A round over all vertices leaves at most this fraction of ||r|| on vertices that are not pushed; or the second if the
+# bound is less than so many times the tolerance, so that few pushes suffice.
+UNPUSHED_FRACTION, LAST_UNPUSHED_FRACTION = 0.9, 2.0
 
-UNPUSHED_FRACTION = 0.9
-"""Maximum fraction of ||r|| that a round over all vertices leaves on vertices that are not pushed."""
+# Ratios of the bounds after and before a round.
+MAX_LAST_RATIO = 0.95  # above it the next rounds leave `UNPUSHED_FRACTION` instead of `LAST_UNPUSHED_FRACTION`
+FAST_RATIO = 0.5  # above it a round without relaxation is not fast enough
+SLOW_RATIO = 0.8  # above it relaxation is reduced
 
-LAST_UNPUSHED_FRACTION = 2.0
-"""The same where the bound is less than this many times the tolerance, so that few pushes suffice."""
+MIN_CENTERED_FRACTION = 1 / 4  # fraction of the edges that a round spends above which c is changed afterwards
 
-MAX_LAST_RATIO = 0.95
-"""Ratio of the bounds after and before such a round above which the next ones leave `UNPUSHED_FRACTION` at most."""
 
-FAST_RATIO = 0.5
-"""Ratio of the bounds after and before a round without relaxation above which it is not fast enough."""
-
-SLOW_RATIO = 0.8
-"""Ratio of the bounds after and before a round above which relaxation is reduced."""
-
-MIN_CENTERED_FRACTION = 1 / 4
-"""Fraction of the edges that a round spends above which c is changed afterwards."""
-
-ROUNDING_MARGIN = 1 + 2.0**-20
-"""Factor that covers the rounding errors of the bounds computed here and accumulated in the kernels."""
+def cast_error(n: int, options: Options) -> float:
+    """Return the bound of the error of scaling and casting the ranks of n vertices; steps add no rounding error."""
+    exact = StepRounding(row=0, edge=0, dangling=0, vectors=0, norm=0)
+    return Certificate(options.alpha, n, 0, exact, options.dtype, options.scale).cast
 
 
 class Residual:
@@ -112,11 +109,16 @@ class Residual:
         self.rounding_error = np.array([total(np.abs(self.r)) + (self._depth_of_v + 1) * self.c])
         out = edges.out_edges
         self.costs: Any = (out.ends - out.begins + kernels.PUSH_COST).astype(np.float32)
-        kernels.add_contributions(
+        kernels.add_contributions(*self._arrays(edges))
+        self.measure()
+
+    def _arrays(self, edges: HostEdges) -> tuple[Any, ...]:
+        """Return the arguments by which kernels take the graph, y, r, and the bound of the rounding errors of r."""
+        out = edges.out_edges
+        return (
             out.begins, out.ends, out.indices, out.weights, edges.out_weight, self.y, self.alpha, self.r, edges.depth,
             self.rounding_error,
         )  # fmt: skip
-        self.measure()
 
     def apply(self, edges: HostEdges, plan: Plan) -> None:
         """Update r for a plan that was committed to the edges."""
@@ -145,12 +147,8 @@ class Residual:
 
         Return the number of edges spent.
         """
-        out, spent, n = edges.out_edges, 0, edges.n
-        selected = np.empty(n, out.indices.dtype)
-        arrays = (
-            out.begins, out.ends, out.indices, out.weights, edges.out_weight, self.y, self.alpha, self.r, edges.depth,
-            self.rounding_error,
-        )  # fmt: skip
+        spent, n, arrays = 0, edges.n, self._arrays(edges)
+        selected = np.empty(n, edges.out_edges.indices.dtype)
         if self.changed.size:
             listed_from = CANDIDATE_FACTOR * tol * self._scale / n
             near = np.unique(self.changed)

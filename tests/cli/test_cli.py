@@ -312,7 +312,7 @@ def test_failures_are_reported_in_one_line(edges, arguments, message):
     [
         (["--alpha", "1"], "alpha must be"),
         (["--tol", "0"], "tol=0 never stops by itself"),
-        (["--method", "fastest"], "no method 'fastest'. Choose one of auto, measured, binned, "),
+        (["--method", "fastest"], "method must be one of 'auto', 'measured', 'binned', "),
         (["--method", "numpy", "--option", "threads=2"], "'threads'"),
         (["--option", "speed=2"], "'speed' is neither an argument"),
         (["--method", "measured", "--option", "thread=2"], "Did you mean threads=?"),

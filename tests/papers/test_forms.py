@@ -66,7 +66,7 @@ def iterated(form, count):
     form.load(1 / N, N)
     for _ in range(count):
         form()
-    return form.ranks().get() * float(form.scores.sum(dtype=np.float64))
+    return form.in_order().get()
 
 
 def close(one, other):

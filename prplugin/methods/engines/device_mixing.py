@@ -8,17 +8,13 @@ import numpy as np
 
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
-from prplugin.methods.base import Step
-from prplugin.types.arrays import Array
-from prplugin.types.edges import Floats
+from prplugin.methods.base import Array, Floats, Step
 
-THREADS = 256
-"""Threads per block: at least one per pair of moves."""
+THREADS = 256  # threads per block: at least one per pair of moves
 
 BLOCKS = 128
 
-GROUPS = 8
-"""Vertices that a block processes at a time, with many seeds."""
+GROUPS = 8  # vertices that a block processes at a time, with many seeds
 
 
 class MixedOnDevice(Step):

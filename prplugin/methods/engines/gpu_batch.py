@@ -9,45 +9,28 @@ import numpy as np
 from prplugin.errors import MethodUnavailableError
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
-from prplugin.graph.memory import Counts, Memory, Size, footprint
-from prplugin.graph.problem import Problem, Seeds
-from prplugin.methods.base import SeedsStep, Sums
+from prplugin.graph.memory import Counts, footprint
+from prplugin.methods.base import Array, Floats, Integers, Memory, Problem, Seeds, SeedsStep, Size, Sums
 from prplugin.methods.engines import gpu_merge, gpu_pull
 from prplugin.methods.engines.device_mixing import MixedOnDevice
 from prplugin.numerics import depth_for
-from prplugin.types.arrays import Array
-from prplugin.types.edges import Floats, Integers
 
-WIDTHS = (8, 32)
-"""Seeds per batch: 32 lanes are a warp, and 32 float32 are a cache line."""
+WIDTHS = (8, 32)  # seeds per batch: 32 lanes are a warp, and 32 float32 are a cache line
+SIZE = 256  # rows and edges per piece
+BYTES = 3 * 8 + 4 * depth_for(0.0, WIDTHS[-1]).rows  # per rank: the rank, its contributions old and new, its history
 
-GROUPS = 8
-"""Groups of threads per block, one thread per seed in each, as in batch.cu."""
+# As in batch.cu.
+GROUPS, TOTAL_GROUPS = 8, 32  # groups of threads per block, one thread per seed in each; of the block that sums all
+COLUMN, MEASURED, STATE = 3, 3, 3  # number of doubles in the structs of those names
+BLOCK_SUM_FROM = 16  # number of partial sums of a row from which a whole block adds them up
 
-BLOCKS = 1056
-"""Largest grid, twice the number of blocks of the greatest width that an H100 holds at once. It is the same on every
-GPU and for every width, so that the sums have the same bits."""
+# Largest grids, twice the number of blocks of the greatest width that an H100 holds at once. They are the same on every
+# GPU and for every width, so that the sums have the same bits.
+BLOCKS, CROSSING_BLOCKS = 1056, 256
 
-CROSSING_BLOCKS = 256
-
-SIZE = 256
-"""Rows and edges per piece."""
-
-BLOCK_SUM_FROM = 16
-"""Number of partial sums of a row from which a whole block adds them up."""
-
-TOTAL_GROUPS = 32
-"""Groups of threads of the block that adds up the sums of all blocks."""
-
-COLUMN, MEASURED, STATE = 3, 3, 3
-"""Number of doubles in the structs of those names in batch.cu."""
-
+# Rounding depth of a sum over all vertices: compensated in a thread, over the groups of a block, compensated in a
+# thread again, and in five levels.
 TOTALS_DEPTH = 2 + GROUPS + 2 + 5
-"""Rounding depth of a sum over all vertices: compensated in a thread, over the groups of a block, compensated in a
-thread again, and in five levels."""
-
-BYTES = 3 * 8 + 4 * depth_for(0.0, WIDTHS[-1]).rows
-"""Bytes per rank: the rank, its contributions in this step and the next, and its history."""
 
 
 class DeviceBatch(MixedOnDevice, SeedsStep):
@@ -66,8 +49,7 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
         self._inverse_out_weight = gpu_pull.inverse_out_weight(adjacency)
         self._fronts, self._tails = (cupy.empty((self._pieces.count, self.width)) for _ in range(2))
         self._measured = cupy.empty((BLOCKS + CROSSING_BLOCKS, self.width, MEASURED))
-        self._states = cupy.empty((self.width, STATE))
-        self._columns = cupy.empty((self.width, COLUMN))
+        self._states, self._columns = cupy.empty((self.width, STATE)), cupy.empty((self.width, COLUMN))
         self._norms = cupy.empty(self.width)
         self._ranks: Any = cupy.empty((self._n, self.width))
         self._live = np.ones(self.width, np.bool_)
@@ -93,10 +75,9 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
             if ranks is None:
                 _, rows, columns, values = self._entries
                 self._ranks[rows, columns] = values
-            elif isinstance(ranks, float) or ranks.ndim == 1:
-                self._ranks[:, : self.seeds] = ranks if isinstance(ranks, float) else cupy.asarray(ranks)[:, None]
             else:
-                self._ranks[:, : self.seeds] = ranks
+                one = not isinstance(ranks, float) and ranks.ndim == 1
+                self._ranks[:, : self.seeds] = cupy.asarray(ranks)[:, None] if one else ranks
         self._begin()
 
     def set_live(self, live: Array) -> None:
@@ -157,11 +138,11 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
         )  # fmt: skip
 
     def _launch(self, name: str, blocks: int, groups: int, *arguments: object) -> None:
-        kernel = runtime.kernel(
-            "gpu/batch.cu", f"batch_{name}", SEEDS=self.width, WEIGHTED=int(self._weighted), real_t=self._dtype,
-            index_t=self._sources.dtype, offset_t=self._pieces.offsets.dtype,
+        runtime.run(
+            "gpu/batch.cu", f"batch_{name}", blocks, groups * self.width, *arguments, SEEDS=self.width,
+            WEIGHTED=int(self._weighted), real_t=self._dtype, index_t=self._sources.dtype,
+            offset_t=self._pieces.offsets.dtype,
         )  # fmt: skip
-        runtime.launch(kernel, blocks, groups * self.width, *arguments)
 
     def ranks(self) -> Floats:
         ranks: Floats = self._ranks[:, : self.seeds]

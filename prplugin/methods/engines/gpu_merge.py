@@ -16,34 +16,27 @@ from numpy.typing import DTypeLike
 
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
-from prplugin.graph.memory import Size
-from prplugin.graph.problem import Problem
-from prplugin.methods.base import Sums
+from prplugin.methods.base import Array, Floats, Integers, Problem, Size, StepRounding, Sums
 from prplugin.methods.engines import gpu_pull
 from prplugin.methods.engines.device_mixing import MixedOnDevice
-from prplugin.numerics import StepRounding
-from prplugin.types.arrays import Array
-from prplugin.types.edges import Floats, Integers
 
 THREADS = 256
+MAX_ITERATIONS = 256  # iterations per launch, at most
+EDGES_PER_LAUNCH = 1 << 32  # about, so that a launch takes no longer than a few tenths of a second
+LONG_ROW = 32  # terms that one lane adds up: see merge.cuh
+MAX_CHANGE = 2.0  # L1 distance of two distributions, at most
+COUNT, GOAL, STALL, FAR_FROM_GOAL = range(4)  # why a launch ended: `Reason` of merge.cuh
 
-MAX_ITERATIONS = 256
-"""Iterations per launch, at most."""
-
-EDGES_PER_LAUNCH = 1 << 32
-"""Edges that a launch reads, about, so that it takes no longer than a few tenths of a second."""
-
-VERTEX = Size(4 * 8)
-"""Bytes per vertex: inverse out-weight, contributions twice, and ranks."""
-
-MIN_ITERATIONS = 4
-"""Least number of iterations per launch for a mix: one before it, one that follows it, and a plain one at the end."""
-
-MAX_CHANGE = 2.0
-"""L1 distance of two distributions, at most."""
-
-LONG_ROW = 32
-"""Terms that one lane adds up: see merge.cuh."""
+# Mixing within launches: see mixing.cuh.
+WAITING, BEGINNING, CONTINUING = range(3)  # phase before a launch: not begun, beginning with it, continuing
+MIN_ITERATIONS = 4  # least per launch for a mix: one before it, one that follows it, and a plain one at the end
+WINDOWS = ((8, 4), (16, 12))  # residual differences per mix, and iterations between mixes: short and long window
+LONG_WINDOW_FROM = 250  # largest number of iterations left, by the contraction, that the short window is used for
+EARLY_HISTORY = 1 << 16  # vertices up to which the history is allocated before the first launch, to save another
+HISTORY_STATE = 16  # doubles in the struct `History`, at most
+MIXING_SMEM = 4608  # bytes of shared memory: 32 rows of 17 residuals, and one column of padding
+MAX_TILE_ROWS = 256  # rows of residuals that a block loads into shared memory at a time, at most
+NO_MIXING = (*np.zeros(4, np.int32), *(None,) * 2)  # kernel arguments for plain iterations
 
 MIXING_FROM = 10.0
 """Iterations left, at the convergence rate of the last one, from which mixing is worth its history and another launch.
@@ -52,35 +45,8 @@ On an H100 those cost 0.12 ms, as long as four iterations over a graph of a mill
 Python integer to a kernel as a 64-bit integer.
 """
 
-LONG_WINDOW_FROM = 250
-"""Largest number of iterations left, by the contraction, that the short window is used for."""
-
-WINDOWS = ((8, 4), (16, 12))
-"""Residual differences per mix, and iterations between mixes, of the short and of the long window."""
-
-HISTORY_VERTEX = Size(4 * (WINDOWS[1][0] + 1 + WINDOWS[1][0] // WINDOWS[1][1]))
-"""Bytes per vertex of the residuals and corrections of the long window."""
-
-MIXING_SMEM = 4608
-"""Bytes of shared memory for mixing: 32 rows of 17 residuals, and one column of padding. See mixing.cuh."""
-
-MAX_TILE_ROWS = 256
-"""Rows of residuals that a block loads into shared memory at a time, at most."""
-
-NO_MIXING = (*np.zeros(4, np.int32), *(None,) * 2)
-"""Kernel arguments for plain iterations."""
-
-HISTORY_STATE = 16
-"""Doubles in the struct `History`, at most: HISTORY_STATE of mixing.cuh."""
-
-EARLY_HISTORY = 1 << 16
-"""Vertices up to which the history is allocated before the first launch: another launch would cost more."""
-
-WAITING, BEGINNING, CONTINUING = range(3)
-"""Phase of mixing before a launch: not begun, beginning with it, continuing from the last one. See mixing.cuh."""
-
-COUNT, GOAL, STALL, FAR_FROM_GOAL = range(4)
-"""Why a launch ended: `Reason` of merge.cuh."""
+VERTEX = Size(4 * 8)  # bytes per vertex: inverse out-weight, contributions twice, and ranks
+HISTORY_VERTEX = Size(4 * (WINDOWS[1][0] + 1 + WINDOWS[1][0] // WINDOWS[1][1]))  # those of the long window
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +82,10 @@ def cut(offsets: Integers, m: int, size: int, index: DTypeLike) -> Pieces:
     n = offsets.size - 1
     count = -(-(n + m) // size)
     cuts = cupy.empty(count + 1, index)
-    kernel = runtime.kernel("gpu/cut.cu", "cut", index_t=cuts.dtype, offset_t=offsets.dtype)
-    runtime.launch(kernel, runtime.blocks_for(count + 1, THREADS), THREADS, n, m, size, count, offsets, cuts)
+    grid = runtime.blocks_for(count + 1, THREADS), THREADS
+    runtime.run(
+        "gpu/cut.cu", "cut", *grid, n, m, size, count, offsets, cuts, index_t=cuts.dtype, offset_t=offsets.dtype
+    )
     return Pieces(n, m, size, cuts, offsets)
 
 
@@ -128,7 +96,7 @@ def most_blocks_of(plan: Plan) -> int:
 
 
 class Plan(Protocol):
-    """Plan of the passes over the edges, which differs by method."""
+    """Passes over the edges, which differ by method."""
 
     pieces: Pieces
     threads: int  # per block

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -10,37 +11,19 @@ from numpy.typing import DTypeLike
 
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
-from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Counts, Memory, Size, footprint
-from prplugin.graph.problem import Problem
-from prplugin.machine import Machine
-from prplugin.methods.base import Sums
+from prplugin.graph.memory import Counts, footprint
+from prplugin.methods.base import Adjacency, Array, Floats, Integers, Machine, Memory, Problem, Size, StepRounding, Sums
 from prplugin.methods.engines.device_mixing import MixedOnDevice
-from prplugin.numerics import StepRounding, depth_for
-from prplugin.types.arrays import Array
-from prplugin.types.edges import Floats, Integers
+from prplugin.numerics import depth_for
 
-THREADS = 256
-BLOCKS = 1024
-"""Grid of the kernels that add up all vertices. It is the same on every GPU, so that the sums have the same bits."""
+THREADS, BLOCKS = 256, 1024  # grid of sums over all vertices, the same on every GPU so that these have the same bits
+ITERATIONS = 20  # of which `cost` is: social networks take 10 to 20 at the default tolerance, web graphs some 60
+SMALL = runtime.FEW_BYTES >> 8  # vertices and edges that fit on any GPU, unless a method stores pairs of vertices
 
-ITERATIONS = 20
-"""Iterations that `cost` assumes. Social networks take 10 to 20 at the default tolerance, web graphs some 60."""
-
-BUS = 45e9
-"""Bytes per second of copies from page-locked memory to the GPU."""
-
-TOTALS = 3
-"""Number of doubles in the struct of that name in finish.cu: change, largest, dangling."""
-
-TOTALS_DEPTH = 12
-"""Rounding depth of a block's sum: the compensated sums of two threads, and ten levels of plain additions."""
-
-ROW_DEPTH = 2
-"""Rounding depth of a compensated sum of up to 2**26 terms: see sums.cuh."""
-
-SMALL = runtime.FEW_BYTES >> 8
-"""Vertices and edges that fit on any GPU: no method needs 256 bytes for each, unless it stores pairs."""
+BUS = 45e9  # bytes per second of copies from page-locked memory to the GPU
+TOTALS = 3  # number of doubles in the struct of that name in finish.cu: change, largest, dangling
+TOTALS_DEPTH = 12  # rounding depth of a block's sum: compensated in two threads, and ten levels of plain additions
+ROW_DEPTH = 2  # rounding depth of a compensated sum of up to 2**26 terms: see sums.cuh
 
 MEMORY = Memory(
     edge=Size(normalized_weight=1),
@@ -72,11 +55,9 @@ class DeviceStep(MixedOnDevice):
     float32_is_faster = True
 
     def __init__(self, problem: Problem, pull: Pull) -> None:
-        adjacency = problem.adjacency
-        n = adjacency.n
+        adjacency, n = problem.adjacency, problem.adjacency.n
         self._pull = pull
-        self._n, self._alpha = n, problem.alpha
-        self._weighted = adjacency.weighted
+        self._n, self._alpha, self._weighted = n, problem.alpha, adjacency.weighted
         self._inverse_out_weight = inverse_out_weight(adjacency)
         # w and (1 - alpha) * v: arrays of n entries, or of one for all vertices, and their strides, 1 or 0.
         v = np.full(1, 1.0 / n) if problem.personalization is None else problem.personalization
@@ -127,9 +108,9 @@ def inverse_out_weight(adjacency: Adjacency) -> Floats:
     """Do the same as `prplugin.graph.adjacency.inverse_out_weight` on the GPU."""
     out_weight = cupy.asarray(adjacency.out_weight)
     flow: Floats = cupy.empty(adjacency.n)
-    grid = min(runtime.blocks_for(adjacency.n, THREADS), BLOCKS)
-    kernel = _of_finish("inverse_out_weight", flow.dtype)
-    runtime.launch(kernel, grid, THREADS, adjacency.n, np.int32(adjacency.weighted), out_weight, flow)
+    grid = min(runtime.blocks_for(adjacency.n, THREADS), BLOCKS), THREADS
+    weighted = np.int32(adjacency.weighted)
+    runtime.launch(_of_finish("inverse_out_weight", flow.dtype), *grid, adjacency.n, weighted, out_weight, flow)
     return flow
 
 
@@ -192,8 +173,8 @@ def normalized(weights: Floats, sources: Integers, out_weight: Floats, dtype: DT
     found: Floats = cupy.empty(m, dtype)
     if m:
         types = {"index_t": sources.dtype, "real_t": found.dtype}
-        kernel = runtime.kernel("gpu/normalized_weights.cu", "normalized_weights", **types)
-        runtime.launch(kernel, runtime.blocks_for_each(m), runtime.THREADS, m, sources, weights, out_weight, found)
+        grid, arrays = (runtime.blocks_for_each(m), runtime.THREADS), (sources, weights, out_weight, found)
+        runtime.run("gpu/normalized_weights.cu", "normalized_weights", *grid, m, *arrays, **types)
     return found
 
 
@@ -230,10 +211,8 @@ def unavailable_reason(
     memory: Memory, adjacency: Adjacency | Counts | None, machine: Machine, remedy: str = runtime.MEMORY_ADVICE
 ) -> str | None:
     """Return why a method cannot run on this GPU, or why this graph does not fit in its memory; None if it can run."""
-    if reason := runtime.unavailable_reason():
+    if (reason := runtime.unavailable_reason()) or adjacency is None:
         return reason
-    if adjacency is None:
-        return None
     if memory.pair == Size() and adjacency.n + adjacency.m <= SMALL and runtime.budget() is None:
         return None
     needed = footprint(memory, Counts.of(adjacency), real=8).device.peak  # for float64
@@ -241,6 +220,11 @@ def unavailable_reason(
         return None
     available = runtime.available_bytes()
     return f"it needs about {needed:,} bytes of GPU memory for this graph, and {available:,} are free. {remedy}"
+
+
+def reason_of(memory: Memory) -> Callable[[Adjacency | None, Machine], str | None]:
+    """Return the function `unavailable_reason` of a method, given its memory."""
+    return partial(unavailable_reason, memory)
 
 
 def cost_of(

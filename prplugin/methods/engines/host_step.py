@@ -9,10 +9,9 @@ import numpy as np
 
 from prplugin.cpu.sorting import rows_of
 from prplugin.cpu.sums import GroupSums, total
-from prplugin.graph.adjacency import Adjacency, normalized_weights
-from prplugin.methods.base import Step
-from prplugin.types.arrays import Array
-from prplugin.types.edges import Floats, GroupedEdges
+from prplugin.graph.adjacency import normalized_weights
+from prplugin.methods.base import Adjacency, Array, Floats, Step
+from prplugin.types.edges import GroupedEdges
 
 CHUNK = 8192
 """Entries per chunk of a vector: few enough that no BLAS splits a dot product among threads, and that all rows stay in

@@ -20,17 +20,10 @@ from prplugin.machine import this_machine
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats, Integers, PackedRows, bits_of
 
-GROUP = 8
-"""Numbers per group, as in streamed.cu."""
-
-COLUMNS = 5
-"""Values per piece in the table of streamed.cu."""
-
-PIECE_BYTES = 8 * COLUMNS + 32
-"""Bytes per piece in device memory: those values, and two compensated sums."""
-
-PART = 1 << 18
-"""Edges per part, which one thread sorts and packs; a longer row is a part of its own."""
+GROUP = 8  # numbers per group, as in streamed.cu
+COLUMNS = 5  # values per piece in the table of streamed.cu
+PIECE_BYTES = 8 * COLUMNS + 32  # bytes per piece in device memory: those values, and two compensated sums
+PART = 1 << 18  # edges per part, which one thread sorts and packs; a longer row is a part of its own
 
 SCATTERED = 0.5
 """Sectors per edge from which vertices are sorted by out-degree; see `prplugin.graph.adjacency.sectors_per_edge`."""

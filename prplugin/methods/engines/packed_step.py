@@ -9,13 +9,11 @@ import numpy as np
 
 from prplugin.gpu import runtime
 from prplugin.gpu.lazy import cupy
-from prplugin.graph.problem import Problem
+from prplugin.methods.base import Floats, Integers, Problem
 from prplugin.methods.engines import gpu_pull
 from prplugin.types.arrays import memory_space_of, to_memory
-from prplugin.types.edges import Floats, Integers
 
-THREADS = 128
-"""Threads per block of `sum_pieces`, as in streamed.cu."""
+THREADS = 128  # threads per block of `sum_pieces`, as in streamed.cu
 
 
 class ReorderedPull(gpu_pull.Pull, Protocol):
