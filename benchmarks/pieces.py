@@ -40,13 +40,15 @@ from prplugin.graph.memory import Counts, footprint
 from prplugin.methods import packed
 from prplugin.types.edges import MAX_NARROW
 
-__all__ = ["COLUMNS", "parts"]
+__all__ = ["COLUMNS", "KEYS", "parts"]
 
 COLUMNS = (
     "edges in", "ids", "edges", "vertices", "read s", "read at once", "seconds", "build s",
     "edges per second to the graph", "method", "iterations", "packed bytes per edge", "peak GB", "packed GB",
     "vectors GB", "piece GB", "pieces", "host GB", "error bound", "residual",
 )  # fmt: skip
+
+KEYS = "edges in", "ids", "read at once"
 
 DRAWN = 1 << 27
 """Edges that are drawn at a time."""
