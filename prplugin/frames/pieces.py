@@ -3,18 +3,13 @@
 They are read twice: first for the ids, of integers, and the out-weights of the vertices, then for the edges. These are
 an edge list of positions, or, if that does not fit or is too long, packed edges (`prplugin.methods.packed`).
 
-Beside the caller's frames, device memory is then bounded by the packed edges, the vectors of a ranking (132 bytes per
-vertex by `prplugin.graph.memory`), and two pieces, each of `PART` edges in columns of int64 and float64: 16 bytes per
-edge, 24 with weights. There are
+Beside the caller's frames, device memory is bounded by the packed edges, the vectors of a ranking (132 bytes per vertex
+by `prplugin.graph.memory`, where ids and out-weights take 13 per place of their range, or 60), and two pieces, each of
+`PART` edges in columns of int64 and float64: 16 bytes per edge, 24 with weights. These hold, per edge,
 
-- ids, out-weights and positions: 13 bytes per place of a range of ids, or 60 per vertex (`PartwiseFactorizer`), and a
-  few more while vertices are sorted;
-- for each of up to `PART` edges that are collected, a key of 8 bytes, and a weight of 8, and as many more while they
-  are joined or sorted: one piece, or 4 / 3 with weights;
-- for each of up to `READ` edges, of 8 to a piece, 24 bytes of ids and positions, 40 with weights; and about 60, or 90,
-  for the next ones while cuDF reads them: pages as they are stored, decompressed pages, and columns. Without weights,
-  this is 2 / 3 of a piece beside keys of half a piece. A row group of more edges than `READ` is read at once, and takes
-  more.
+- of `PART` that are collected, a key of 8 bytes, 16 with the weight, and as much while they are joined or sorted;
+- of `READ` that have been read, 24 bytes of ids and positions, 40 with weights; and of the next `READ`, while cuDF reads
+  them, about 60, or 90: pages as stored, decompressed pages, and columns. A longer row group is read at once.
 """
 
 from __future__ import annotations
