@@ -9,7 +9,7 @@ allocations beside the frames in the call. "packed GB" are the packed edges, "ve
 `prplugin.graph.memory` counts for the vectors of the ranking, of which fewer may be allocated. "piece GB" are
 `prplugin.frames.pieces.PART` edges, the most that are sorted at a time, in two columns of int64; "pieces" is how many
 of them the peak has beside packed edges and vectors, of which two are allowed. "read at once" are the edges that are
-read and factorized at a time. "host GB" is by how much the resident set of the process grew at most in the call.
+read from files at a time. "host GB" is by how much the resident set of the process grew at most in the call.
 "residual" is ||G x - x|| in L1 of the ranks x, in float64 by plain CuPy, from the same frames.
 """
 

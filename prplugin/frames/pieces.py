@@ -8,8 +8,9 @@ by `prplugin.graph.memory`, where ids and out-weights take 13 per place of their
 `PART` edges in columns of int64 and float64: 16 bytes per edge, 24 with weights. These hold, per edge,
 
 - of `PART` that are collected, a key of 8 bytes, 16 with the weight, and as much while they are joined or sorted;
-- of `READ` that have been read, 24 bytes of ids and positions, 40 with weights; and of the next `READ`, while cuDF reads
-  them, about 60, or 90: pages as stored, decompressed pages, and columns. A longer row group is read at once.
+- of `READ` that have been read, 24 bytes of ids and positions, 40 with weights; and of the next `READ`, while cuDF
+  reads them, about 60, or 90: pages as stored, decompressed pages, and columns. A longer row group is read at once;
+- or of `PART // 2` in a frame in device memory, 8 bytes of positions, and up to 16 where ids are cast.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ PART = 1 << 27
 """Most edges that are sorted and packed at a time."""
 
 READ = PART >> 3
-"""Most edges that are read from files and factorized at a time; a longer row group is read at once."""
+"""Most edges that are read from files at a time; a longer row group is read at once."""
 
 SORTED = 1 << 24
 """Edges that are sorted by target, as packed edges are, to see whether their sources are scattered."""
@@ -188,7 +189,7 @@ class _Reader:
             yield frame, self._pieces.columns.within(list(frame), f"partition {number}")
 
     def _parts(self) -> Iterator[Part]:
-        """Yield the edges, `READ` at a time, and, if they are packed and undirected, their reverse edges."""
+        """Yield the edges, at most `PART // 2` at a time, and, if they are packed and undirected, their reverse edges."""
         ids, row = self._ids, 0
         for number, (frame, columns) in enumerate(self._frames()):
             ends = [column for (column,) in ids.endpoints_of(frame, columns)]
@@ -196,8 +197,8 @@ class _Reader:
                 ids.kind_of(column, label)  # raises for nulls
             weights = self._partition(frame, number, row).weights()
             integers = [ids.integers(column) for column in ends]
-            for first in range(0, len(frame), READ):
-                rows = slice(first, first + READ)
+            for first in range(0, len(frame), PART // 2):
+                rows = slice(first, first + PART // 2)
                 source, destination = (end[rows].astype(self._dtype, copy=False) for end in integers)
                 part = None if weights is None else weights[rows]
                 yield source, destination, part

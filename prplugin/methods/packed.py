@@ -84,7 +84,7 @@ def _packed(adjacency: Adjacency) -> PackedEdges:
     rows = Rows(*adjacency.csc).in_packing_order(adjacency.out_weight)
     edges = PackedEdges(adjacency.n, weighted=adjacency.weighted, disjoint=True)
     edges.order, edges.position = rows.order, rows.position
-    out_weight = None
+    out_weight: Any = None
     if adjacency.weighted:
         out_weight = to_device(adjacency.out_weight if rows.order is None else adjacency.out_weight[rows.order])
     for sources, targets, weights in _parts(rows):

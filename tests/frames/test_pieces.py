@@ -98,7 +98,7 @@ def test_lists_that_are_no_frames_are_refused():
 
 @pytest.fixture
 def in_parts(monkeypatch):
-    """Let no frame hold the edges, factorize 2000 at a time, and pack 9000."""
+    """Let no frame hold the edges, read 2000 at a time, and pack 9000."""
     monkeypatch.setattr(pieces, "fit_at_once", lambda rows, *, weighted: False)
     monkeypatch.setattr(pieces, "PART", 9000)
     monkeypatch.setattr(pieces, "READ", 2000)
