@@ -120,7 +120,7 @@ def _of_files(rows: int, divisor: int) -> Iterator[dict[str, Any]]:
         about = {"edges in": f"{FILES} files", "ids": "int64", "read s": read}
         for shift in SHIFTS:
             with _memory_for(FILES * rows, divisor, shift):
-                row, ranks = _ranked(folder, about)
+                row, ranks = _ranked(folder, {**about, "read at once": reader.READ})
             frames = [cudf.read_parquet(file) for file in files]
             yield {**row, "residual": residual(frames, cudf.from_pandas(ranks))}
             del frames
@@ -157,7 +157,6 @@ def _ranked(source: Any, about: dict[str, Any]) -> tuple[dict[str, Any], Any]:
         **about,
         "edges": graph.number_of_edges,
         "vertices": len(ranks),
-        "read at once": reader.READ,
         "seconds": seconds,
         "build s": built,
         "edges per second to the graph": graph.number_of_edges / built,

@@ -189,7 +189,7 @@ class _Reader:
             yield frame, self._pieces.columns.within(list(frame), f"partition {number}")
 
     def _parts(self) -> Iterator[Part]:
-        """Yield the edges, at most `PART // 2` at a time, and, if they are packed and undirected, their reverse edges."""
+        """Yield up to `PART // 2` edges at a time, and, if they are packed and undirected, their reverse edges."""
         ids, row = self._ids, 0
         for number, (frame, columns) in enumerate(self._frames()):
             ends = [column for (column,) in ids.endpoints_of(frame, columns)]
