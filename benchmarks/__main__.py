@@ -75,7 +75,7 @@ REFERENCE = click.option("--reference", type=click.Path(exists=True), help="GAP'
 
 OPTIONS = {
     "overlap": click.option("--split", type=click.IntRange(0), help="Value of N whose timeline is drawn."),
-    **dict.fromkeys(("kim", "wu", "bowen", "cugraph"), ONLY),
+    **dict.fromkeys(("kim", "wu", "bowen", "cugraph", "crawl", "pieces"), ONLY),
     "gap": lambda command: SCALE(REFERENCE(command)),
     "peers": lambda command: LIST(ONLY(command)),
     "seeds": ONLY,

@@ -2,11 +2,12 @@
 
 Its shape is that of Common Crawl's host graph of early 2026: 269 million vertices, 9.4 billion edges, three quarters of
 the vertices dangling, three quarters of the edges between vertices of near ids. In-degrees follow a power law, and so
-do the out-degrees of the sources of the other edges. No more than two pieces of edges exist at a time; they are packed
-as they come, by target. The size is doubled until a graph does not fit. "residual" is ||G x - x|| in L1 of the ranks x,
-in float64 by plain CuPy, from the pieces generated again. "edges per second" are those of an iteration with
-contributions in float32; "peak GB" is what the pool of device memory got from the driver. cuGraph has reported 21.5
-billion edges per second and GPU (128.7 billion edges on 32 A100).
+do the out-degrees of the sources of the other edges. No more than two pieces of edges exist at a time; they come by
+target, twice: first their sources are counted, which gives the order of the vertices, then they are packed. The size is
+doubled until a graph does not fit. "residual" is ||G x - x|| in L1 of the ranks x, in float64 by plain CuPy, from the
+pieces generated again. "edges per second" are those of an iteration with contributions in float32; "peak GB" is what
+the pool of device memory got from the driver. cuGraph has reported 21.5 billion edges per second and GPU (128.7 billion
+edges on 32 A100).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,11 @@ from typing import Any
 import click
 
 from benchmarks.measure import timed
-from benchmarks.run import Part
+from benchmarks.run import Part, chosen
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
+from prplugin.methods.engines.packed import by_key, sort_key
 from prplugin.methods.engines.packed_step import PackedStep
 from prplugin.methods.packed import PackedEdges, PackedPull
 from prplugin.options import Options
@@ -83,12 +85,12 @@ source = min(4 * place + (bits(place) & 3), static_cast<unsigned long long>(vert
 """
 
 
-def parts(data: Path | None, quick: bool) -> list[Part]:
+def parts(data: Path | None, quick: bool, only: Sequence[str] = ()) -> list[Part]:
     """Return parts of two sizes, the second of which is doubled until a graph does not fit."""
     if reason := runtime.unavailable_reason():
         raise click.ClickException(f"this benchmark cannot run here: {reason}")
     scales = (0.01,) if quick else (0.1, 1.0)
-    return [Part(f"crawl x {scale:g}", partial(_doubled, scale, scale >= 1), scale) for scale in scales]
+    return chosen([Part(f"crawl x {scale:g}", partial(_doubled, scale, scale >= 1), scale) for scale in scales], only)
 
 
 def pieces(n: int) -> Iterator[tuple[Any, Any]]:
@@ -108,6 +110,18 @@ def pieces(n: int) -> Iterator[tuple[Any, Any]]:
         count = int(offsets[-1])
         yield edges(first, begin, n, rows, offsets, size=count)
         begin += count
+
+
+def _out_degrees(n: int) -> tuple[Any, Any]:
+    """Return the out-degrees, and the key by which the vertices are sorted before the edges are packed."""
+    import cupy
+
+    out_degree, some = cupy.zeros(n, cupy.uint32), None
+    for sources, _ in pieces(n):
+        cupy.add.at(out_degree, sources, cupy.uint32(1))
+        some = sources if some is None else some
+    out_weight = out_degree.astype(float)
+    return out_weight, sort_key(some, out_weight)
 
 
 def residual(n: int, ranks: Any) -> float:
@@ -150,15 +164,17 @@ def _rows(scale: float) -> Iterator[dict[str, Any]]:
         generation, _ = timed(lambda: [None for _ in pieces(n)], "device")
         pool.free_all_blocks()
         began = time.perf_counter()
-        edges = PackedEdges(n, disjoint=True, count=True)
-        for sources, targets in pieces(n):
-            edges.add(sources, targets)
-        del sources, targets
+        edges = PackedEdges(n, disjoint=True)
+        edges.out_weight, key = _out_degrees(n)
+        if key is not None:
+            edges.order, edges.position = by_key(key, cupy.int32)
+        for piece in pieces(n):
+            edges.add(*(ends if edges.position is None else edges.position[ends] for ends in piece))
+        del piece, key
         cupy.cuda.get_current_stream().synchronize()
         peak = pool.total_bytes()
         pool.free_all_blocks()
         packed = time.perf_counter()
-        edges.out_weight, edges.out_degree = edges.out_degree.astype(float), None  # frees its memory
         dangling = float((edges.out_weight == 0).mean())
         step = PackedStep(Problem(Adjacency(edges), ALPHA), PackedPull(edges))
         del edges.out_weight

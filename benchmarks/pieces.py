@@ -6,10 +6,11 @@ Snappy, row groups of 4 million rows). Where the edges fit in one frame, prplugi
 so that they are packed nevertheless. "read s" is the time of reading the files once with cuDF, one file at a time.
 "seconds" is from the frames or files to ranks, by `pagerank`; "build s" to the graph. "peak GB" is that of RMM's
 allocations beside the frames in the call. "packed GB" are the packed edges, "vectors GB" the most that
-`prplugin.graph.memory` counts for the vectors of the ranking, of which fewer may be allocated. "piece GB" are the edges
-that are read at a time, as their frame has them: a frame, or `prplugin.frames.pieces.PART` edges of files. "host GB" is
-by how much the resident set of the process grew at most in the call. "residual" is ||G x - x|| in L1 of the ranks x, in
-float64 by plain CuPy, from the same frames.
+`prplugin.graph.memory` counts for the vectors of the ranking, of which fewer may be allocated. "piece GB" are
+`prplugin.frames.pieces.PART` edges, the most that are sorted at a time, in two columns of int64; "pieces" is how many
+of them the peak has beside packed edges and vectors, of which two are allowed. "read at once" are the edges that are
+read from files at a time. "host GB" is by how much the resident set of the process grew at most in the call.
+"residual" is ||G x - x|| in L1 of the ranks x, in float64 by plain CuPy, from the same frames.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import os
 import re
 import tempfile
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -32,20 +33,22 @@ import numpy as np
 import prplugin
 from benchmarks.generate import frame_of, rmat_part, scattered_ids
 from benchmarks.measure import timed
-from benchmarks.run import Part
+from benchmarks.run import Part, chosen
 from prplugin.frames import pieces as reader
 from prplugin.gpu import runtime
 from prplugin.graph.memory import Counts, footprint
 from prplugin.methods import packed
 from prplugin.types.edges import MAX_NARROW
 
-__all__ = ["COLUMNS", "parts"]
+__all__ = ["COLUMNS", "KEYS", "parts"]
 
 COLUMNS = (
-    "edges in", "ids", "edges", "vertices", "read s", "seconds", "build s", "edges per second to the graph", "method",
-    "iterations", "packed bytes per edge", "peak GB", "packed GB", "vectors GB", "piece GB", "host GB", "error bound",
-    "residual",
+    "edges in", "ids", "edges", "vertices", "read s", "read at once", "seconds", "build s",
+    "edges per second to the graph", "method", "iterations", "packed bytes per edge", "peak GB", "packed GB",
+    "vectors GB", "piece GB", "pieces", "host GB", "error bound", "residual",
 )  # fmt: skip
+
+KEYS = "edges in", "ids", "read at once"
 
 DRAWN = 1 << 27
 """Edges that are drawn at a time."""
@@ -55,10 +58,13 @@ FILE_ROWS, FILES, GROUP_ROWS = 1 << 27, 4, 1 << 22
 QUICK = 8
 """Divisor of rows and of parts in a quick run; 24 bytes per edge then still hold the smallest hash table."""
 
+SHIFTS = 4, 3, 2
+"""Binary logarithms of the parts of a piece that are read from files at once."""
+
 ALPHA = 0.85
 
 
-def parts(data: Path | None, quick: bool) -> list[Part]:
+def parts(data: Path | None, quick: bool, only: Sequence[str] = ()) -> list[Part]:
     """Return one part per kind of source."""
     if reason := runtime.unavailable_reason():
         raise click.ClickException(f"this benchmark cannot run here: {reason}")
@@ -67,11 +73,12 @@ def parts(data: Path | None, quick: bool) -> list[Part]:
     rmm.mr.set_current_device_resource(rmm.mr.CudaAsyncMemoryResource())
     divisor = QUICK if quick else 1
     rows, file_rows = MAX_NARROW // divisor, FILE_ROWS // divisor
-    return [
+    every = [
         Part("frames, int32", partial(_of_frames, rows, "int32", divisor), 4),
         Part("files", partial(_of_files, file_rows, divisor)),
         Part("frames, scattered int64", partial(_of_frames, rows // 4, "scattered int64", divisor)),
     ]
+    return chosen(every, only)
 
 
 def _frames(rows: int, count: int, ids: str) -> Iterator[Any]:
@@ -95,7 +102,7 @@ def _frames(rows: int, count: int, ids: str) -> Iterator[Any]:
 def _of_frames(rows: int, ids: str, divisor: int) -> Iterator[dict[str, Any]]:
     frames = list(_frames(rows, 2, ids))
     with _memory_for(2 * rows, divisor):
-        about = {"edges in": f"2 frames of {rows:,} rows", "ids": ids, "piece GB": frames[0].memory_usage().sum() / 1e9}
+        about = {"edges in": f"2 frames of {rows:,} rows", "ids": ids}
         row, ranks = _ranked(frames, about)
     yield {**row, "residual": residual(frames, ranks)}
 
@@ -105,28 +112,28 @@ def _of_files(rows: int, divisor: int) -> Iterator[dict[str, Any]]:
 
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
         for number, frame in enumerate(_frames(rows, FILES, "int64")):
-            frame.to_parquet(f"{folder}/{number}.parquet", row_group_size_rows=GROUP_ROWS)
+            frame.to_parquet(f"{folder}/{number}.parquet", row_group_size_rows=GROUP_ROWS // divisor)
         del frame
         _free_memory()
         files = [f"{folder}/{number}.parquet" for number in range(FILES)]
         read, _ = timed(lambda: deque(map(cudf.read_parquet, files), maxlen=0))  # keeps none
-        with _memory_for(FILES * rows, divisor):
-            about = {
-                "edges in": f"{FILES} files",
-                "ids": "int64",
-                "read s": read,
-                "piece GB": 16 * min(reader.PART, rows) / 1e9,
-            }
-            row, ranks = _ranked(folder, about)
-        frames = [cudf.read_parquet(file) for file in files]
-        yield {**row, "residual": residual(frames, cudf.from_pandas(ranks))}
+        about = {"edges in": f"{FILES} files", "ids": "int64", "read s": read}
+        for shift in SHIFTS:
+            with _memory_for(FILES * rows, divisor, shift):
+                row, ranks = _ranked(folder, {**about, "read at once": reader.READ})
+            frames = [cudf.read_parquet(file) for file in files]
+            yield {**row, "residual": residual(frames, cudf.from_pandas(ranks))}
+            del frames
+            _free_memory()
 
 
 @contextmanager
-def _memory_for(rows: int, divisor: int) -> Iterator[None]:
+def _memory_for(rows: int, divisor: int, shift: int | None = None) -> Iterator[None]:
     """Keep prplugin from using the memory that one frame of all edges needs; divide its parts, too."""
     budget = {} if rows > MAX_NARROW else {runtime.BUDGET: str(24 * rows)}
-    with patch.dict(os.environ, budget), patch.object(reader, "PART", reader.PART // divisor):
+    part = reader.PART // divisor
+    sizes = {"PART": part, "READ": reader.READ // divisor if shift is None else part >> shift}
+    with patch.dict(os.environ, budget), patch.multiple(reader, **sizes):
         yield
 
 
@@ -145,6 +152,7 @@ def _ranked(source: Any, about: dict[str, Any]) -> tuple[dict[str, Any], Any]:
     built, graph = timed(partial(prplugin.Graph, source))
     ranking = graph.rank()
     edges: Any = graph._graph.adjacency.edges
+    vectors = footprint(packed.memory, Counts.of(graph._graph.adjacency), 8, many=True).device.held
     return {
         **about,
         "edges": graph.number_of_edges,
@@ -157,7 +165,9 @@ def _ranked(source: Any, about: dict[str, Any]) -> tuple[dict[str, Any], Any]:
         "packed bytes per edge": edges.nbytes / edges.m,
         "peak GB": device / 1e9,
         "packed GB": edges.nbytes / 1e9,
-        "vectors GB": footprint(packed.memory, Counts.of(graph._graph.adjacency), 8, many=True).device.held / 1e9,
+        "vectors GB": vectors / 1e9,
+        "piece GB": 16 * reader.PART / 1e9,
+        "pieces": (device - edges.nbytes - vectors) / (16 * reader.PART),
         "host GB": host / 1e9,
         "error bound": ranking.error_bound,
     }, ranks

@@ -131,7 +131,7 @@ def _streamed(adjacency: Adjacency) -> tuple[list[float], str]:
 def packed_bytes(adjacency: Adjacency) -> int:
     """Return the bytes of a host graph's edges as `streamed` packs them, without normalized weights."""
     threads = this_machine().threads
-    rows = packed.Rows(*adjacency.csc).in_packing_order()
+    rows = packed.Rows(*adjacency.csc).in_packing_order(adjacency.out_weight)
     return sum(int(part.data.nbytes) for part in packed.packed(rows, threads))
 
 

@@ -147,7 +147,7 @@ def _infos(files: list[File], columns: Columns) -> list[Any] | None:
 
 
 def _frames(files: list[File], schema: pa.Schema) -> Iterator[Any]:
-    """Yield consecutive row groups of all files as frames of about `pieces.PART` rows."""
+    """Yield consecutive row groups of all files as frames of at most `pieces.READ` rows, or of one row group."""
     some: dict[str, list[int]] = {}
     rows = 0
 
@@ -158,7 +158,7 @@ def _frames(files: list[File], schema: pa.Schema) -> Iterator[Any]:
         metadata = file.fragment.metadata
         for group in range(metadata.num_row_groups):
             more = metadata.row_group(group).num_rows
-            if some and rows + more > pieces.PART:
+            if some and rows + more > pieces.READ:
                 yield frame()
                 some, rows = {}, 0
             some.setdefault(file.fragment.path, []).append(group)

@@ -1,8 +1,16 @@
 """Edges in several frames of cuDF, of which one is read at a time: a list of frames, partitions, row groups of files.
 
 They are read twice: first for the ids, of integers, and the out-weights of the vertices, then for the edges. These are
-an edge list of positions, or, if that does not fit or is too long, packed edges (`prplugin.methods.packed`). Device
-memory then holds these, the vectors of the vertices, and what `PART` edges and one frame need.
+an edge list of positions, or, if that does not fit or is too long, packed edges (`prplugin.methods.packed`).
+
+Beside the caller's frames, device memory is bounded by the packed edges, the vectors of a ranking (132 bytes per vertex
+by `prplugin.graph.memory`, where ids and out-weights take 13 per place of their range, or 60), and two pieces, each of
+`PART` edges in columns of int64 and float64: 16 bytes per edge, 24 with weights. These hold, per edge,
+
+- of `PART` that are collected, a key of 8 bytes, 16 with the weight, and as much while they are joined or sorted;
+- of `READ` that have been read, 24 bytes of ids and positions, 40 with weights; and of the next `READ`, while cuDF
+  reads them, about 60, or 90: pages as stored, decompressed pages, and columns. A longer row group is read at once;
+- or of `PART // 2` in a frame in device memory, 8 bytes of positions, and up to 16 where ids are cast.
 """
 
 from __future__ import annotations
@@ -24,7 +32,10 @@ if TYPE_CHECKING:
     from prplugin.frames.partitions import Partitions
 
 PART = 1 << 27
-"""Most edges that are factorized and packed at a time."""
+"""Most edges that are sorted and packed at a time."""
+
+READ = PART >> 3
+"""Most edges that are read from files at a time; a longer row group is read at once."""
 
 SORTED = 1 << 24
 """Edges that are sorted by target, as packed edges are, to see whether their sources are scattered."""
@@ -139,7 +150,7 @@ class _Reader:
 
     def _packed(self, n: int) -> GroupedEdges:
         from prplugin.methods.engines.gpu_pull import normalized
-        from prplugin.methods.engines.packed import by_out_degree, is_scattered
+        from prplugin.methods.engines.packed import by_key, sort_key
         from prplugin.methods.packed import PackedEdges
 
         factorizer, weights = self._factorizer, None
@@ -151,15 +162,15 @@ class _Reader:
             if not edges.m and source.size:
                 some = slice(0, SORTED)
                 by_target = source[some][cupy.lexsort(cupy.stack([source[some], destination[some]]))]
-                if is_scattered(by_target):
-                    edges.order, edges.position = by_out_degree(edges.out_weight, np.int32)
+                if (key := sort_key(by_target, edges.out_weight)) is not None:
+                    edges.order, edges.position = by_key(key, np.int32)
                     of_sources = edges.out_weight[edges.order]
                     factorizer.reorder(edges.position)
                     source, destination = edges.position[source], edges.position[destination]
                 del by_target
-            edges.add(
-                source, destination, None if weights is None else normalized(weights, source, of_sources, np.float64)
-            )
+            of_edges = None if weights is None else normalized(weights, source, of_sources, np.float64)
+            edges.collect(source, destination, of_edges, limit=PART)
+        edges.pack()
         return edges
 
     def _infos(self, labels: list[list[str]]) -> list[list[list[ColumnInfo]]]:
@@ -178,7 +189,7 @@ class _Reader:
             yield frame, self._pieces.columns.within(list(frame), f"partition {number}")
 
     def _parts(self) -> Iterator[Part]:
-        """Yield the edges, `PART` at a time, and, if they are packed and undirected, their reverse edges."""
+        """Yield up to `PART // 2` edges at a time, and, if they are packed and undirected, their reverse edges."""
         ids, row = self._ids, 0
         for number, (frame, columns) in enumerate(self._frames()):
             ends = [column for (column,) in ids.endpoints_of(frame, columns)]
@@ -186,8 +197,8 @@ class _Reader:
                 ids.kind_of(column, label)  # raises for nulls
             weights = self._partition(frame, number, row).weights()
             integers = [ids.integers(column) for column in ends]
-            for first in range(0, len(frame), PART):
-                rows = slice(first, first + PART)
+            for first in range(0, len(frame), PART // 2):
+                rows = slice(first, first + PART // 2)
                 source, destination = (end[rows].astype(self._dtype, copy=False) for end in integers)
                 part = None if weights is None else weights[rows]
                 yield source, destination, part

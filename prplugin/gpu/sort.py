@@ -42,14 +42,16 @@ def distances(ids: Integers, low: int) -> Column:
     return Column(ids, np.dtype(np.int32), ids.itemsize // 4, low % 2**32)
 
 
-def sorted_by(keys: Integers | Column, bits: int, *payloads: object) -> tuple[Any, ...]:
-    """Sort keys and payloads stably, into new arrays; peak memory is two copies of each.
+def sorted_by(keys: Integers | Column, bits: int, *payloads: object, owned: bool = False) -> tuple[Any, ...]:
+    """Sort keys and payloads stably, into new arrays; peak memory is two copies of each, or one if they are `owned`.
+
+    Arrays that are `owned` may be overwritten.
 
     `keys` (array of 4 or 8 bytes per entry, or Column): at least 0, and below ``2**bits``.
     `*payloads` (up to two arrays or columns): of 4 or 8 bytes per entry; the second of float64. None is returned
     for None.
     """
-    arrays, _ = _passes(_columns(keys, *(payload for payload in payloads if payload is not None)), bits)
+    arrays, _ = _passes(_columns(keys, *(payload for payload in payloads if payload is not None)), bits, owned=owned)
     rest = iter(arrays[1:])
     return (arrays[0], *(None if payload is None else next(rest) for payload in payloads))
 

@@ -33,6 +33,8 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
             reason = "it does not drop rows"
         elif not compression and Path(selection.path).is_file():
             reason = device_files.unavailable_reason(os.stat(selection.path).st_size)
+            if reason is None and _has_nulls(file, ends):
+                reason = "an endpoint is missing"
         if reason is None:
             return EdgeFile(selection.path, found)
         device_files.log_fallback(selection.name, reason)
@@ -52,6 +54,14 @@ def read_values(selection: Selection, compression: str | None, _: str, kinds: di
         selection.require_values(file.schema_arrow.names, list(kinds))
         names = [name for name in kinds if name in file.schema_arrow.names]
         return _table(file, names).to_pandas(ignore_metadata=True)
+
+
+def _has_nulls(file: pq.ParquetFile, names: list[Any]) -> bool:
+    """Return whether one of the columns has nulls by the statistics of its row groups."""
+    groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
+    chunks = [group.column(place) for group in groups for place in range(group.num_columns)]
+    found = [chunk.statistics for chunk in chunks if chunk.path_in_schema in names]
+    return any(each is not None and each.null_count for each in found)
 
 
 def _table(file: Any, names: list[Any]) -> pa.Table:

@@ -7,13 +7,14 @@ format. Property files are those of the Java library and of webgraph-rs.
 from __future__ import annotations
 
 import glob
+import io
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +38,7 @@ from prplugin.types.edges import Edges, Integers, index_dtype
 
 EDGE_BYTES = 24  # lower bound of the bytes per edge to build the graph
 SEPARATORS = csv.ParseOptions(delimiter="\t", quote_char=False)
+BLOCK = 1 << 20  # bytes that Arrow parses at a time, and of the longest line
 PIECE_BITS = 1 << 18  # bits of records per piece of work: a tenth of a millisecond
 MOST_PIECES = 1 << 12
 RANGE = 1 << 26  # arcs that are decoded before they are packed
@@ -253,6 +255,7 @@ def read_common_crawl(selection: Selection, compression: str | None) -> Adjacenc
     names = _names(files["vertices"], str(folder / "vertices"))
     n = len(names)
     parts: list[tuple[Any, Any]] = []
+    m = 0
     for path, batches in _parts(files["edges"], {"f0": pa.int64(), "f1": pa.int64()}):
         for batch in batches:
             ends = [column.to_numpy() for column in batch]
@@ -261,7 +264,7 @@ def read_common_crawl(selection: Selection, compression: str | None) -> Adjacenc
                     wrong = end[(end < 0) | (end >= n)][0]
                     raise InvalidEdgesError(f"{path} has vertex {wrong:,}, and the vertices are 0 to {n - 1:,}.")
             parts.append((ends[0].astype(index_dtype(n)), ends[1].astype(index_dtype(n))))
-            m = sum(part[0].size for part in parts)
+            m += ends[0].size
             check_memory(EDGE_BYTES * m, f"{path}: {m:,} edges have been read")
     source, destination = (
         np.concatenate([part[end] for part in parts]) if parts else np.empty(0, index_dtype(n))
@@ -289,15 +292,14 @@ def names_beside(base: str, n: int) -> Vertices | None:
 def _names(files: Sequence[Path], where: str) -> pa.ChunkedArray:
     """Return the names of the vertices 0..n-1."""
     ids, names = [np.empty(0, np.int64)], []
+    n = size = 0
     for path, batches in _parts(files, {"f0": pa.int64(), "f1": pa.string()}):
         for batch in batches:
             ids.append(batch[0].to_numpy())
             names.append(batch[1])
-            check_memory(
-                2 * sum(part.nbytes for part in names), f"{path}: {sum(map(len, names)):,} names have been read"
-            )
+            n, size = n + len(batch), size + batch[1].nbytes
+            check_memory(2 * size, f"{path}: {n:,} names have been read")
     numbers, found = np.concatenate(ids), pa.chunked_array(names, pa.string())
-    n = numbers.size
     if not (numbers == np.arange(n)).all():
         order = np.argsort(numbers, kind="stable")
         if not (numbers[order] == np.arange(n)).all():
@@ -327,20 +329,29 @@ def _parts(files: Sequence[Path], types: Mapping[str, pa.DataType]) -> Iterator[
 
 
 def _batches(path: Path, types: Mapping[str, pa.DataType]) -> list[pa.RecordBatch]:
+    def opened(file: BinaryIO) -> Any:
+        compression = COMPRESSIONS.get(path.suffix)
+        return pa.CompressedInputStream(file, compression) if compression else file
+
+    def batches_of(stream: Any) -> list[pa.RecordBatch]:
+        reading = csv.ReadOptions(autogenerate_column_names=True, use_threads=False, block_size=BLOCK)
+        converting = csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=[])
+        return list(csv.open_csv(stream, reading, SEPARATORS, converting))
+
     try:
         with errors_named(str(path)), open(path, "rb") as file:
-            compression = COMPRESSIONS.get(path.suffix)
-            stream = pa.CompressedInputStream(file, compression) if compression else file
-            reader = csv.open_csv(
-                stream,
-                csv.ReadOptions(autogenerate_column_names=True, use_threads=False),
-                SEPARATORS,
-                csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=[]),
-            )
-            return list(reader)
+            try:
+                return batches_of(opened(file))
+            except pa.ArrowInvalid as error:
+                if "Empty CSV file" not in str(error):
+                    raise
+                file.seek(0)
+                start = opened(file).read(BLOCK)
+                if len(start) == BLOCK:
+                    raise
+            # Arrow finds no column in a single line without a line end, either.
+            return batches_of(io.BytesIO(start + b"\n")) if start.strip(b"\r\n") else []
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        if "Empty CSV file" in str(error):
-            return []
         raise InvalidEdgesError(f"{path}: a damaged part, or none of lines with tabs: {error}") from error

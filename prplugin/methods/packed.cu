@@ -35,11 +35,11 @@ __device__ inline void write_group(const unsigned *numbers, unsigned width, unsi
 }
 
 // Block b packs the keys from b * PIECE on, which are target * 2^32 + source in ascending order, to offsets[b] of
-// `packed`, which is 0 before; it adds 1 to `degrees` of each source. Without `packed`, it writes the number of bytes to
-// sizes[b] and the first target to rows[b].
+// `packed`, which is 0 before. Without `packed`, it writes the number of bytes to sizes[b] and the first target to
+// rows[b].
 extern "C" __global__ void __launch_bounds__(THREADS)
     pack(long long m, int bits, unsigned base, const wide_t *keys, const long long *offsets, unsigned char *packed,
-         unsigned *degrees, long long *sizes, long long *rows) {
+         long long *sizes, long long *rows) {
     __shared__ unsigned run_rows[PIECE];
     __shared__ int run_starts[PIECE + 1];
     long long first = static_cast<long long>(blockIdx.x) * PIECE;
@@ -58,7 +58,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         steps[k] = (static_cast<unsigned>(key) - base - source) & mask;
         source = static_cast<unsigned>(key) - base;
         before = key;
-        if (packed && degrees) atomicAdd(degrees + static_cast<unsigned>(key), 1u);
     }
     int runs, run = block_scan(__popc(starting), &runs);
 #pragma unroll

@@ -53,13 +53,14 @@ def unavailable_reason(adjacency: Adjacency | Counts | None, machine: Machine) -
 
 
 cost = gpu_pull.cost_of(85e-6, edge=8.5e-12, weighted_edge=2.5e-11, vertex=3e-11, layout=5e-3, layout_edge=2.5e-10)
-"""Of a ranking with the sort and the packing: docs/decisions/0021-packed-edges.md."""
+"""Seconds of a ranking, with the sort and the packing, as measured in docs/decisions/0021-packed-edges.md."""
 
 
 def prepare(problem: Problem, machine: Machine) -> Step:
     """Group the edges by target, sort each row by source, and pack the edges on the GPU, part by part.
 
-    Where sources are scattered, vertices are sorted by out-degree. Edges of a graph in host memory are copied by part.
+    The order of the vertices is that of `prplugin.methods.engines.packed.sort_key`. Edges of a graph in host memory are
+    copied by part.
     Edges that were packed when they were read stay as they are, and those packed on the host are copied as they are.
     The graph keeps the packed edges for further rankings.
     """
@@ -79,10 +80,12 @@ def _packed(adjacency: Adjacency) -> PackedEdges:
         edges = PackedEdges(adjacency.n, weighted=False, disjoint=True)
         edges.copy(packed, adjacency.m)
         return edges
-    rows = Rows(*adjacency.csc).in_packing_order()
+    rows = Rows(*adjacency.csc).in_packing_order(adjacency.out_weight)
     edges = PackedEdges(adjacency.n, weighted=adjacency.weighted, disjoint=True)
     edges.order, edges.position = rows.order, rows.position
-    out_weight = to_device(adjacency.out_weight if rows.order is None else adjacency.out_weight[rows.order])
+    out_weight: Any = None
+    if adjacency.weighted:
+        out_weight = to_device(adjacency.out_weight if rows.order is None else adjacency.out_weight[rows.order])
     for sources, targets, weights in _parts(rows):
         of_edges = None if weights is None else gpu_pull.normalized(weights, sources, out_weight, np.float64)
         edges.add(sources, targets, of_edges)
@@ -114,6 +117,15 @@ class Part(NamedTuple):
     base: int
 
 
+class _Collected(NamedTuple):
+    """Edges that are not packed yet."""
+
+    keys: Integers  # target * 2**32 + source
+    normalized_weights: Floats | None
+    low: int  # the least source
+    high: int  # the greatest
+
+
 class PackedEdges(GroupedEdges):
     """Edges packed in device memory, part by part, in any order.
 
@@ -130,22 +142,20 @@ class PackedEdges(GroupedEdges):
         Whether edges have normalized weights.
     disjoint : bool
         Whether no target has edges in two parts; one launch then sums them all.
-    count : bool
-        Whether to count the out-degrees.
     """
 
     packed_only = True
 
-    def __init__(self, n: int, *, weighted: bool = False, disjoint: bool = False, count: bool = False) -> None:
+    def __init__(self, n: int, *, weighted: bool = False, disjoint: bool = False) -> None:
         self.n, self.m, self.weighted, self._disjoint = n, 0, weighted, disjoint
         self.memory_space: MemorySpace = "device"
         self.weights: Any = () if weighted else None
         self._edge_list = self._endpoints
         self.order: Integers | None = None
         self.position: Integers | None = None
-        self.out_degree: Integers | None = cupy.zeros(n, np.uint32) if count else None
         self.parts: list[Part] = []
         self.largest = 0  # bytes of the largest piece
+        self._collected: list[_Collected] = []
         self._arrays: list[Any] = []  # to which the table points
         self._tables: list[Any] = []
 
@@ -167,16 +177,29 @@ class PackedEdges(GroupedEdges):
         return sum(int(array.nbytes) for array in (*self._arrays, *self._tables))
 
     def add(self, sources: Integers, targets: Integers, normalized_weights: Any = None) -> None:
-        """Pack edges between the given positions, arrays of int32 or int64 in device memory, in any order.
+        """Pack edges between the given positions, arrays of int32 or int64 in device memory, in any order, as a part.
+
+        Weights may be overwritten.
 
         Raises
         ------
         InvalidEdgesError
             If a position is negative or not below n.
         """
-        m = sources.size
-        if not m:
+        self.collect(sources, targets, normalized_weights)
+        self.pack()
+
+    def collect(
+        self, sources: Integers, targets: Integers, normalized_weights: Any = None, *, limit: int | None = None
+    ) -> None:
+        """Keep edges as `add` takes them for the next call of `pack`, in 8 bytes each, 16 with weights.
+
+        `limit`: Number of edges that are kept at most; those kept before are packed first if there would be more.
+        """
+        if not sources.size:
             return
+        if limit is not None and sum(part.keys.size for part in self._collected) + sources.size > limit:
+            self.pack()
         low, high, least, most = (int(end) for column in (sources, targets) for end in (column.min(), column.max()))
         if min(low, least) < 0 or max(high, most) >= self.n:
             raise InvalidEdgesError(
@@ -186,32 +209,42 @@ class PackedEdges(GroupedEdges):
         keys = targets.astype(np.uint64)
         keys <<= np.uint64(32)
         keys |= sources.view(f"u{sources.itemsize}")
-        if normalized_weights is None:
+        self._collected.append(_Collected(keys, normalized_weights, low, high))
+        self.m += sources.size
+
+    def pack(self) -> None:
+        """Sort and pack the collected edges, as a part. Peak memory is 16 bytes per edge, 32 with weights."""
+        if not self._collected:
+            return
+        low, high = min(part.low for part in self._collected), max(part.high for part in self._collected)
+        keys = _joined([part.keys for part in self._collected])
+        weights = _joined([part.normalized_weights for part in self._collected]) if self.weighted else None
+        self._collected = []  # frees its memory before the sort
+        if weights is None:
             keys.sort()
         else:
-            order = cupy.argsort(keys)
-            keys, normalized_weights = keys[order], normalized_weights[order]
-            del order
-            self._arrays.append(normalized_weights)
+            from prplugin.gpu.sort import sorted_by  # imports CuPy
+
+            keys, weights = sorted_by(keys, 32 + bits_of(self.n), weights, owned=True)
+            self._arrays.append(weights)
         base, bits = (0, bits_of(self.n)) if self._disjoint else (low, bits_of(high - low + 1))
-        pieces = -(-m // PIECE)
+        m, pieces = keys.size, -(-keys.size // PIECE)
         found = cupy.zeros((3, pieces), np.int64)
         kernel = runtime.kernel("methods/packed.cu", "pack")
         common = m, np.int32(bits), np.uint32(base), keys
         threads = PIECE // GROUP
-        runtime.launch(kernel, pieces, threads, *common, None, None, None, found[0], found[1])
+        runtime.launch(kernel, pieces, threads, *common, None, None, found[0], found[1])
         found[2, 1:] = keys[PIECE - 1 : m - 1 : PIECE].view(np.int64) >> 32  # the target of the edge before each piece
         sizes, rows, before = found.get()
         offsets = np.cumsum(sizes) - sizes
         data: Any = cupy.zeros(int(sizes.sum()), np.uint8)
-        arrays = cupy.asarray(offsets), data, self.out_degree
-        runtime.launch(kernel, pieces, threads, *common, *arrays, None, None)
+        runtime.launch(kernel, pieces, threads, *common, cupy.asarray(offsets), data, None, None)
 
         firsts = np.arange(0, m, PIECE)
-        if normalized_weights is not None:
-            firsts += normalized_weights.data.ptr // normalized_weights.itemsize
+        if weights is not None:
+            firsts += weights.data.ptr // weights.itemsize
         columns = data.data.ptr + offsets, sizes, firsts, rows
-        self._hold(m, data, columns, (rows == before) & (np.arange(pieces) > 0), bits, base)
+        self._hold(data, columns, (rows == before) & (np.arange(pieces) > 0), bits, base)
 
     def copy(self, packed: PackedRows, m: int) -> None:
         """Add the m edges of a graph that are packed on the host."""
@@ -221,13 +254,11 @@ class PackedEdges(GroupedEdges):
         begins, continued = packed.begins, packed.rows < 0
         rows = np.where(continued, ~packed.rows, packed.rows)
         firsts = np.zeros_like(rows)  # only weights have any
-        self._hold(m, data, (data.data.ptr + begins[:-1], np.diff(begins), firsts, rows), continued, bits_of(self.n), 0)
-
-    def _hold(
-        self, m: int, data: Integers, columns: tuple[Integers, ...], continued: Integers, bits: int, base: int
-    ) -> None:
-        """Keep m packed edges as a part, given the first columns of the table of their pieces."""
         self.m += m
+        self._hold(data, (data.data.ptr + begins[:-1], np.diff(begins), firsts, rows), continued, bits_of(self.n), 0)
+
+    def _hold(self, data: Integers, columns: tuple[Integers, ...], continued: Integers, bits: int, base: int) -> None:
+        """Keep packed edges as a part, given the first columns of the table of their pieces."""
         first = self.parts[-1].first + self.parts[-1].pieces if self.parts else 0
         start, pieces = 0 if self._disjoint else first, continued.size
         table = np.stack([*columns, first + row_begins(columns[3], continued)], axis=1)
@@ -242,6 +273,10 @@ class PackedEdges(GroupedEdges):
         end = np.full((1, COLUMNS), pieces, np.int64)
         table: Integers = cupy.asarray(np.concatenate([*self._tables, end]))
         return table
+
+
+def _joined(arrays: list[Any]) -> Any:
+    return arrays[0] if len(arrays) == 1 else cupy.concatenate(arrays)
 
 
 class PackedPull:

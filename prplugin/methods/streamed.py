@@ -103,7 +103,7 @@ class StreamedPull:
         chunk_bytes = validate_int("chunk_bytes", chunk_bytes)
         self._directory = _folder(directory)
         self._threads = this_machine().threads
-        self.rows = packed.Rows(*adjacency.csc).in_packing_order()
+        self.rows = packed.Rows(*adjacency.csc).in_packing_order(adjacency.out_weight)
         self.order, self.position, self._out_weight = self.rows.order, self.rows.position, adjacency.out_weight
         chunker = _Chunker(chunk_bytes, 8 if adjacency.weighted else 0)
         chunks = chunker.chunks(packed.packed(self.rows, self._threads))

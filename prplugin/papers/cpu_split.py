@@ -62,7 +62,7 @@ def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | N
 
 
 cost = gpu_pull.cost_of(68e-6, edge=3.3e-11, longest=2.2e-8)
-"""Fitted to benchmarks/results/kernels.md; the longest head dominates."""
+"""The constants are fitted to benchmarks/results/kernels.md; the longest head dominates."""
 
 
 def prepare(

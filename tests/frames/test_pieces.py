@@ -9,6 +9,8 @@ from cudf_frames import REQUIRES_CUDF, cudf
 
 import prplugin
 from prplugin.frames import pieces
+from prplugin.graph.memory import Counts, footprint
+from prplugin.methods import packed
 
 TOL = 1e-10
 
@@ -96,9 +98,10 @@ def test_lists_that_are_no_frames_are_refused():
 
 @pytest.fixture
 def in_parts(monkeypatch):
-    """Let no frame hold the edges, and factorize and pack 9000 at a time."""
+    """Let no frame hold the edges, read 2000 at a time, and pack 9000."""
     monkeypatch.setattr(pieces, "fit_at_once", lambda rows, *, weighted: False)
     monkeypatch.setattr(pieces, "PART", 9000)
+    monkeypatch.setattr(pieces, "READ", 2000)
     monkeypatch.setattr("prplugin.gpu.factorize.FIRST_SLOTS", 100)
 
 
@@ -165,3 +168,28 @@ def test_wrong_statistics_of_a_file_do_no_harm(tmp_path, in_parts, monkeypatch, 
     monkeypatch.setattr(File, "extremes", lambda self, position: [(10, 20)])
     found = prplugin.pagerank(tmp_path / "edges.parquet", tol=TOL)
     assert np.abs(found["pagerank"] - prplugin.pagerank(whole, tol=TOL)["pagerank"]).sum() <= 2 * TOL
+
+
+@pytest.mark.parametrize("mark", [pytest.param(None, marks=REQUIRES_CUDF)])
+@pytest.mark.parametrize("weight", [None, "weight"])
+def test_device_memory_is_bounded_by_two_pieces(tmp_path, in_parts, monkeypatch, mark, weight):
+    import rmm
+
+    part, m, n = 1 << 21, 1 << 23, 1 << 15
+    monkeypatch.setattr(pieces, "PART", part)
+    monkeypatch.setattr(pieces, "READ", part >> 3)
+    edges(m, n).to_parquet(tmp_path / "edges.parquet", row_group_size=part >> 5)
+    prplugin.Graph(tmp_path / "edges.parquet", weight=weight)  # compiles the kernels
+    upstream = rmm.mr.get_current_device_resource()
+    statistics = rmm.mr.StatisticsResourceAdaptor(upstream)
+    rmm.mr.set_current_device_resource(statistics)
+    try:
+        graph = prplugin.Graph(tmp_path / "edges.parquet", weight=weight)
+        ranking = graph.rank(method="packed")
+        peak = statistics.allocation_counts.peak_bytes
+    finally:
+        rmm.mr.set_current_device_resource(upstream)
+    assert ranking.method == "packed"
+    adjacency = graph._graph.adjacency
+    vectors = footprint(packed.memory, Counts.of(adjacency), 8, many=True).device.held
+    assert peak <= adjacency.edges.nbytes + vectors + 2 * part * (16 if weight is None else 24)

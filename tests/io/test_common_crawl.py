@@ -52,6 +52,24 @@ def test_single_files_and_other_orders(tmp_path):
     assert found["pagerank"].tolist() == pytest.approx(expected(), abs=1e-12)
 
 
+def test_parts_of_one_line_without_its_end(tmp_path):
+    folder = write(tmp_path / "host", [VERTICES[0], "2\torg.c", "3\torg.é"], ["0\t1\n0\t2", "", "1\t0", "\n\n", "3\t2"])
+    found = prplugin.pagerank(folder, tol=1e-12)
+    assert found["vertex"].tolist() == NAMES
+    assert found["pagerank"].tolist() == pytest.approx(expected(), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("7", 1), ("7\n", 1), ("\0", 1), ("7", 3_000_000), ("\0", 3_000_000), ("\n", 3_000_000)],
+    ids=repr,
+)
+def test_parts_of_something_else(tmp_path, text, count):
+    edges = [text * count + "0\t1\n" * (count > 1)]
+    with pytest.raises(InvalidEdgesError, match=r"part-00000\.txt\.gz"):
+        prplugin.pagerank(write(tmp_path / "host", edges=edges))
+
+
 def test_vertices_without_edges(tmp_path):
     assert prplugin.pagerank(write(tmp_path / "host", edges=[""]))["pagerank"].tolist() == [0.25] * 4
 

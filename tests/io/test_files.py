@@ -23,6 +23,7 @@ from method_params import examples
 import prplugin
 from prplugin import machine
 from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, OutOfMemoryError
+from prplugin.frames import device_files
 from prplugin.io import blocks, check_output, read_edges, write_frame
 
 BANNER = "%%MatrixMarket matrix coordinate"
@@ -123,6 +124,18 @@ def test_ids_have_the_requested_type(write_file):
 def test_ids_past_signed_integers_are_exact(write_file):
     file = read_edges(write_file("edges.tsv", f"{2**64 - 1}\t1\n1\t{2**63}\n"))
     assert rows(file) == [(2**64 - 1, 1), (1, 2**63)]
+
+
+def test_parquet_that_cudf_would_read_is_read_on_the_host_if_endpoints_are_missing(tmp_path, monkeypatch):
+    monkeypatch.setattr(device_files, "unavailable_reason", lambda size: None)
+    path = str(tmp_path / "edges.parquet")
+    for targets in ([2, 3], [2, None]):
+        pd.DataFrame({"src": [1, 2], "dst": pd.array(targets, "Int64")}).to_parquet(path)
+        if None not in targets:
+            assert read_edges(path).frame == path
+            continue
+        with pytest.raises(InvalidEdgesError, match=r"edges\.parquet: 1 row has a missing endpoint.*--missing drop"):
+            read_edges(path)
 
 
 def test_weights_are_read_only_if_named(write_file):

@@ -48,7 +48,7 @@ def pack(in_degrees, weighted=False, *, part=packing.PART, reordered=False, skew
     if skewed:
         rows = rows._replace(sources=(rows.sources.astype(float) ** 2 / host.n).astype(np.int32))
     if reordered:
-        rows = rows.by_out_degree(np.bincount(rows.sources, minlength=host.n))
+        rows = rows.sorted_by(np.bincount(rows.sources, minlength=host.n))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packing, "PART", part)
         return rows, list(packing.packed(rows, 2))
@@ -108,20 +108,21 @@ def assert_decoded(rows, parts):
     assert (found == sorted_edges(rows)).all()
 
 
-def test_scattered_vertices_are_sorted_and_take_fewer_bytes():
+def test_vertices_are_sorted_where_that_takes_fewer_bytes():
     random, n, m = np.random.default_rng(0), 40_000, 2_000_000
     target = np.repeat(np.arange(n), m // n)
     near = (target + random.integers(0, 20, m)) % n
     hubs = random.permutation(n)[(n * random.random(m) ** 6).astype(int)]
-    for source, expected in ((near, False), (hubs, True)):
+    for source, expected in ((near, False), (hubs, True), (near // 4 * 4, True)):
         host = Adjacency(Edges(source.astype(np.int32), target.astype(np.int32), None, n))
-        rows = packing.Rows(*host.csc).in_packing_order()
+        rows = packing.Rows(*host.csc).in_packing_order(host.out_weight)
         assert (rows.order is not None) == expected
         sizes = {}
         for order in (packing.Rows(*host.csc), rows):
             sizes[order.order is None] = sum(part.data.size for part in packing.packed(order, 2))
         assert min(sizes, key=sizes.get) == (not expected)
         assert min(sizes.values()) < 2 * m
+    assert rows.order[: n // 4].tolist() == list(range(0, n, 4))  # the dangling vertices come last
 
 
 def test_packing_holds_few_parts_in_memory():
@@ -209,7 +210,7 @@ def test_normalized_weights_are_in_packed_order(monkeypatch, part, reordered):
     rows = packing.Rows(np.array([0, 3, 3, 4, 6]), sources, weights)
     out_weight = np.bincount(sources, weights)
     if reordered:
-        rows = rows.by_out_degree(np.array([3, 2, 0, 1]))  # the order 0, 1, 3, 2
+        rows = rows.sorted_by(np.array([3, 2, 0, 1]))  # the order 0, 1, 3, 2
         out_weight = out_weight[rows.order]
     normalized_weights = list(packing.normalized_weights(rows, out_weight, np.dtype(np.float32), 2))
     assert all(array.dtype == np.float32 for array in normalized_weights)
@@ -376,7 +377,7 @@ def test_ranks_are_reordered_unless_a_mix_starts_from_those_of_the_step(monkeypa
     monkeypatch.setattr(gpu_pull.DeviceStep, "__init__", lambda self, problem, pull: None)
     monkeypatch.setattr(gpu_pull.DeviceStep, "start", lambda self, ranks: started.append(ranks))
     adjacency = graph([1, 2, 0], False)
-    rows = packing.Rows(*adjacency.csc).by_out_degree(np.array([1, 0, 2]))
+    rows = packing.Rows(*adjacency.csc).sorted_by(np.array([1, 0, 2]))
     pull = SimpleNamespace(order=rows.order, position=rows.position, allocate=lambda dtype: None)
     step = PackedStep(Problem(adjacency, 0.85), pull)
     step._pull, step._contributions, step._ranks = pull, np.empty(3), np.array([0.5, 0.3, 0.2])

@@ -15,7 +15,7 @@ from prplugin.cpu.sorting import offsets_of
 from prplugin.cpu.threads import Piece
 from prplugin.errors import InvalidOptionError
 from prplugin.graph import adjacency
-from prplugin.graph.adjacency import SAMPLE_EDGES, SAMPLES, Adjacency, PackedInEdges, group_sizes, sectors_per_edge
+from prplugin.graph.adjacency import SAMPLE_EDGES, SAMPLES, Adjacency, PackedInEdges, sectors_per_edge
 from prplugin.machine import this_machine
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats, Integers, PackedRows, bits_of
@@ -25,8 +25,10 @@ COLUMNS = 5  # values per piece in the table of streamed.cu
 PIECE_BYTES = 8 * COLUMNS + 32  # bytes per piece in device memory: those values, and two compensated sums
 PART = 1 << 18  # edges per part, which one thread sorts and packs; a longer row is a part of its own
 
-SCATTERED = 0.5
-"""Sectors per edge from which vertices are sorted by out-degree; see `prplugin.graph.adjacency.sectors_per_edge`."""
+SCATTERED, SCATTERED_IF_DANGLING = 0.5, 0.8
+"""Sectors per edge from which vertices are sorted by out-degree, unless, or if, most of them are dangling.
+
+See `prplugin.graph.adjacency.sectors_per_edge`, and docs/decisions/0021-packed-edges.md for graphs in each order."""
 
 
 class Rows(NamedTuple):
@@ -45,25 +47,37 @@ class Rows(NamedTuple):
         """Number of rows."""
         return self.offsets.size - 1
 
-    def by_out_degree(self, out_degree: Integers) -> Rows:
-        """Reorder the vertices by descending out-degree: most sources, and their differences, are then small."""
-        order, position = by_out_degree(out_degree, self.sources.dtype)
+    def sorted_by(self, key: Integers | Floats) -> Rows:
+        """Reorder the vertices by descending key."""
+        order, position = by_key(key, self.sources.dtype)
         return self._replace(order=order, position=position)
 
-    def in_packing_order(self) -> Rows:
-        """Reorder the vertices by out-degree if sources are scattered."""
-        return self.by_out_degree(group_sizes(self.sources, self.n)) if is_scattered(self.sources) else self
+    def in_packing_order(self, out_weight: Floats) -> Rows:
+        """Reorder the vertices by `sort_key`."""
+        key = sort_key(self.sources, out_weight)
+        return self if key is None else self.sorted_by(key)
 
 
-def is_scattered(sources: Integers) -> bool:
-    """Return whether the sources of edges by target are so far apart that the vertices are to be sorted."""
-    return sources.size > SAMPLES * SAMPLE_EDGES and sectors_per_edge(sources) > SCATTERED
+def sort_key(sources: Integers, out_weight: Floats) -> Integers | Floats | None:
+    """Return the key by which vertices are sorted, descending, before edges are packed; None to keep their order.
+
+    `sources`: Those of some or all edges, by target. If they are scattered, the key is the out-weight: most sources,
+    and their differences, are then small. Otherwise, if most vertices are dangling, these come last, and the others are
+    closer together.
+    """
+    if sources.size <= SAMPLES * SAMPLE_EDGES:
+        return None
+    linking = (out_weight > 0).astype(np.int8)
+    mostly_dangling = 2 * int(linking.sum(dtype=np.int64)) < linking.size
+    if sectors_per_edge(sources) > (SCATTERED_IF_DANGLING if mostly_dangling else SCATTERED):
+        return out_weight
+    return linking if mostly_dangling else None
 
 
-def by_out_degree(out_degree: Integers | Floats, dtype: DTypeLike) -> tuple[Integers, Integers]:
-    """Return the vertices by descending out-degree or out-weight, and the place of each vertex in this order."""
-    xp = namespace(out_degree)
-    order: Integers = xp.argsort(-out_degree, kind="stable").astype(dtype)
+def by_key(key: Integers | Floats, dtype: DTypeLike) -> tuple[Integers, Integers]:
+    """Return the vertices by descending key, and the place of each vertex in this order."""
+    xp = namespace(key)
+    order: Integers = xp.argsort(-key, kind="stable").astype(dtype)
     position: Integers = xp.empty_like(order)
     position[order] = xp.arange(order.size, dtype=dtype)
     return order, position
