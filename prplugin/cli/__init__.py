@@ -39,7 +39,7 @@ from prplugin.io.formats import check_standard_output, described
 from prplugin.machine import this_machine
 from prplugin.methods.registry import check_options, is_option, options_of
 from prplugin.methods.registry import methods as known
-from prplugin.options import RANK_ARGUMENTS, Duplicates, EdgeOptions, Options, check_choice
+from prplugin.options import RANK_ARGUMENTS, EdgeOptions, Options, check_choice
 from prplugin.progress import watching
 from prplugin.saving import load
 from prplugin.tables import table, upward
