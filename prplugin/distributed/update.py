@@ -128,12 +128,14 @@ class _Change(NamedTuple):
             for at, columns in enumerate(series):
                 keys[at] = vertices.find_positions(columns, "add" if at else "remove")
             _refuse_missing(removed, keys[0] < 0)
+            if shard.n:
+                owned = [cast_ids(*pair) for pair in zip(owned, shared, strict=True)]
             new = np.flatnonzero(keys[1] < 0)
             keys[1][new] = shard.n + np.arange(new.size)
             if new.size and communicator.rank == communicator.size - 1:
                 ids = [HOST.to_host(HOST.without_categories(column.take(new))) for column in series[1]]
-                parts = [owned, ids] if shard.n else [ids]
-                owned = concat_columns([cast_ids(*pair) for pair in zip(part, shared, strict=True)] for part in parts)
+                ids = [cast_ids(*pair) for pair in zip(ids, shared, strict=True)]
+                owned = concat_columns([owned, ids]) if shard.n else ids
         mine = keys[1][owners_of(keys[1], splitters) == communicator.rank]
         every, codes = np.unique(np.concatenate(keys), return_inverse=True)
         edges = [

@@ -150,6 +150,15 @@ def test_types_of_ids_widen():
     assert_same_ranks(found, ranks_of(narrow, [(more, None)]))
 
 
+def test_integers_of_several_columns_widen():
+    """Regression test: signed ids and new unsigned ones became floats."""
+    edges = pd.DataFrame({"a": ["x", "y"], "n": [1, 2], "b": ["y", "x"], "m": [2, 1]})
+    add = pd.DataFrame({"a": ["z"], "n": [2**63 + 5], "b": ["x"], "m": [1]}).astype({"n": "uint64", "m": "uint64"})
+    options = {"source": ["a", "n"], "destination": ["b", "m"]}
+    found, _ = rank_distributed(edges, 2, changes=[(add, None)], tol=1e-10, **options)
+    assert_same_ranks(found.reset_index(drop=True), ranks_of(edges, [(add, None)], **options))
+
+
 def test_all_edges_are_removed_and_vertices_remain():
     found, _ = rank_distributed(EDGES, 3, changes=[(None, EDGES), (EDGES.iloc[:1], None)], tol=1e-10)
     assert_same_ranks(found, ranks_of(EDGES, [(None, EDGES), (EDGES.iloc[:1], None)]))
