@@ -53,11 +53,7 @@ TimingCache: TypeAlias = dict[tuple[Any, ...], dict[str, Timing]]
 
 
 def fastest(problem: Problem, machine: Machine, options: Options, cache: TimingCache) -> Method:
-    """Return the fastest of the methods that "auto" may choose; new timings are added to the cache.
-
-    Raises InvalidOptionError: if no method takes the options.
-    Raises MethodUnavailableError: if none can run here.
-    """
+    """Return the fastest of the methods that "auto" may choose; new timings are added to the cache."""
     candidates = _worth_timing(problem, machine, options)
     if len(candidates) == 1 or problem.adjacency.n == 0:
         return candidates[0]
@@ -127,10 +123,7 @@ def _all_timed(candidates: list[Method], problem: Problem, machine: Machine, opt
 
 
 def timed(method: Method, problem: Problem, machine: Machine, options: Options, limit: float = math.inf) -> Timing:
-    """Time a method's layout, and samples of its steps.
-
-    `limit`: Seconds of a ranking by another method, after which one sample is enough.
-    """
+    """Time a method's layout, and samples of its steps; one is enough after `limit` seconds, of another's ranking."""
 
     def started() -> Step:
         step = method.prepare(problem, machine, **options.method_options)

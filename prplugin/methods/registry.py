@@ -43,10 +43,9 @@ ChoiceCache: TypeAlias = dict[tuple[Any, ...], Method]  # methods of least cost 
 
 
 class Methods(Mapping[str, Method]):
-    """All methods by name, in alphabetical order. Those of prplugin are imported when they are used.
+    """All methods by name, in alphabetical order: built-in ones, which are imported when they are used, and others.
 
-    `built_in`: Name of the module of each method of prplugin, and its processor.
-    `others`: Imported methods of other distributions.
+    `built_in` has the name of each method's module, and its processor.
     """
 
     def __init__(self, built_in: Mapping[str, tuple[str, str]], others: Mapping[str, Method]) -> None:
@@ -170,11 +169,7 @@ def choose(
 ) -> Method:
     """Return the named method, or for "auto" the available one of least cost that takes these options.
 
-    `cheapest` keeps the method of least cost on this graph between calls.
-
-    Raises InvalidOptionError: if there is no method of that name, or it does not take the options.
-    Raises MethodUnavailableError: if the named method cannot run here, with the reason; a named method is never
-    replaced by another.
+    A named method is never replaced by another. `cheapest` keeps the method of least cost on this graph between calls.
     """
     if name != "auto":
         if name not in methods():
@@ -210,9 +205,6 @@ def contenders(
 
     Costs are those of equal in-degrees, which are not computed: methods that long rows slow down are not the fastest
     with equal rows either. The reasons of those that are not available are added to `unavailable`.
-
-    Raises InvalidOptionError: if no method takes the options.
-    Raises MethodUnavailableError: if none can run here, with the reason of each.
     """
     eligible = _taking(options, adjacency)
     if not eligible:
@@ -228,18 +220,12 @@ def contenders(
         else:
             yield method
     if len(reasons) == len(eligible):
-        raise MethodUnavailableError(
-            "no method can run here: " + "; ".join(f"{method.name}: {reasons[method.name]}" for method in eligible)
-        )
+        each = "; ".join(f"{method.name}: {reasons[method.name]}" for method in eligible)
+        raise MethodUnavailableError(f"no method can run here: {each}")
 
 
 def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[str, Any], seeds: int) -> Any:
-    """Return the named method, or for "auto" the one of least cost, that ranks many seeds at once.
-
-    Raises InvalidOptionError: if there is no method of that name, none takes the options, or `name` is "measured",
-    which times one seed at a time.
-    Raises MethodUnavailableError: if the method cannot run here, or ranks one seed at a time.
-    """
+    """Return the named method, or for "auto" the one of least cost, that ranks many seeds at once."""
     if name == "measured":
         raise InvalidOptionError(
             "method='measured' times rankings of one personalization. For many at once name a method, "
