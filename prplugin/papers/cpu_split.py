@@ -46,7 +46,6 @@ BLOCK_THREADS = 64  # per block of the heads, so that few blocks wait for a long
 FINALISTS = 3  # number of splits that "auto" times twice more
 NOISE = 0.05  # fraction by which a split must be faster than "all" to be chosen by "auto"
 
-
 memory = gpu_pull.MEMORY._replace(
     vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=2),  # begins, ends and indices of heads
     preparing_vertex=Size(64, index=1, offset=2),  # vertices sorted by in-degree
@@ -247,5 +246,4 @@ def head_lengths(degrees: Integers, split: list[N]) -> Integers:
     longest = int(degrees.max())
     limits = xp.asarray([longest if block == "all" else min(block, longest) for block in split], degrees.dtype)
     block = xp.arange(degrees.size) * len(split) // degrees.size
-    lengths: Integers = xp.minimum(degrees, limits[block])
-    return lengths
+    return xp.minimum(degrees, limits[block])

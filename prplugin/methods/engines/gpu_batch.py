@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.errors import MethodUnavailableError
-from prplugin.gpu import runtime
-from prplugin.gpu.lazy import cupy
+from prplugin.gpu import cupy, runtime
 from prplugin.graph.memory import Counts, footprint
 from prplugin.methods.base import Array, Floats, Integers, Memory, Problem, Seeds, SeedsStep, Size, Sums
 from prplugin.methods.engines import gpu_merge, gpu_pull
@@ -144,12 +143,10 @@ class DeviceBatch(gpu_pull.MixedOnDevice, SeedsStep):
         )  # fmt: skip
 
     def ranks(self) -> Floats:
-        ranks: Floats = self._ranks[:, : self.seeds]
-        return ranks
+        return self._ranks[:, : self.seeds]
 
     def transposed(self) -> Floats:
-        transposed: Floats = cupy.ascontiguousarray(self._ranks[:, : self.seeds].T)
-        return transposed
+        return cupy.ascontiguousarray(self._ranks[:, : self.seeds].T)
 
 
 def _width_for(seeds: int, graph_bytes: int, n: int) -> int:

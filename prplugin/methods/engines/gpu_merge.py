@@ -14,8 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import DTypeLike
 
-from prplugin.gpu import runtime
-from prplugin.gpu.lazy import cupy
+from prplugin.gpu import cupy, runtime
 from prplugin.methods.base import Array, Floats, Integers, Problem, Size, StepRounding, Sums
 from prplugin.methods.engines import gpu_pull
 

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import DTypeLike
 
-from prplugin.gpu import runtime
-from prplugin.gpu.lazy import cupy
+from prplugin.gpu import cupy, runtime
 from prplugin.graph.memory import Counts, footprint
 from prplugin.methods.base import Adjacency, Array, Floats, Integers, Machine, Memory, Problem, Size, Step, Sums
 from prplugin.numerics import StepRounding, depth_for

@@ -34,8 +34,7 @@ class HostStep(Step):
             for i in range(k):
                 for j in range(i + 1):
                     found[i, j] += part[i].dot(part[j])
-        products: Floats = self.add(found + np.tril(found, -1).T)
-        return products
+        return self.add(found + np.tril(found, -1).T)
 
     def mix(self, moves: Array, weights: Floats, jump: Array) -> None:
         # weights @ moves is a correction of the ranks, so float32 suffices for it.

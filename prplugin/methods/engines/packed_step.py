@@ -7,8 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from prplugin.gpu import runtime
-from prplugin.gpu.lazy import cupy
+from prplugin.gpu import cupy, runtime
 from prplugin.methods.base import Floats, Integers, Problem
 from prplugin.methods.engines import gpu_pull
 from prplugin.types.arrays import memory_space_of, to_memory
@@ -59,8 +58,7 @@ class PackedStep(gpu_pull.DeviceStep):
     def ranks(self) -> Floats:
         if (position := self._position) is None:
             return self._ranks
-        ranks: Floats = to_memory(self._ranks, memory_space_of(position))[position]
-        return ranks
+        return to_memory(self._ranks, memory_space_of(position))[position]
 
 
 class PieceSums:
