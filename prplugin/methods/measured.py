@@ -2,14 +2,10 @@
 
 A ranking takes layout + steps * step: the seconds before its first step, the likely number of steps
 (`prplugin.options.likely_steps`), and the seconds per step. The methods that "auto" may choose are timed for layout and
-step, by ascending estimate, one in memory at a time. A first plan compiles kernels and builds the arrays that all
+step, by ascending estimate, one in memory at a time, unless the estimate is `SKIP_RATIO` times the least; samples end
+once they have taken as long as the fastest ranking so far. A first plan compiles kernels and builds the arrays that all
 methods share, and is discarded; a second one is timed, then its steps, in the initial precision of a ranking and in
-batches as large as the solver requests.
-
-A method whose estimate is `SKIP_RATIO` times the least is not timed; the samples of others end once they have taken as
-long as the fastest ranking so far.
-
-Timings are kept for later rankings: neither alpha nor tol changes the time of a step, only the number of steps.
+batches as large as the solver requests. Timings are kept for later rankings: alpha and tol change the number of steps.
 """
 
 from __future__ import annotations

@@ -38,7 +38,6 @@ RUNS_ON = re.compile('^runs_on = "(cpu|gpu)"$', re.MULTILINE)
 """Declaration of the processor in the source of a method. All modules together take as long to import as a ranking."""
 
 PACKED_ONLY = "the edges were packed when they were read, and only method 'packed' ranks them."
-PROCESSORS = {"cpu": "CPU", "gpu": "GPU"}
 ChoiceCache: TypeAlias = dict[tuple[Any, ...], Method]  # methods of least cost on one graph, by what they depend on
 
 
@@ -301,21 +300,20 @@ def reasons(
     eligible, chosen_cost = candidates(adjacency), chosen.cost(counts, machine)
 
     def reason_against(name: str) -> Considered:
-        if methods().runs_on(name) != chosen.runs_on:
-            here, there = (PROCESSORS[processor] for processor in (methods().runs_on(name), chosen.runs_on))
+        if (processor := methods().runs_on(name)) != chosen.runs_on:
+            here, there = processor.upper(), chosen.runs_on.upper()
             return Considered(name, None, f"runs on the {here}; this frame is ranked on the {there}")
         method = methods()[name]
         if adjacency.packed_only:
-            return Considered(name, None, unavailable_reason(method, adjacency, machine) or "")
+            return Considered(name, None, PACKED_ONLY)
         if name not in eligible:
             varies = getattr(method, "nondeterministic", False)
             return Considered(name, None, "its last bits vary from run to run" if varies else "declares no cost")
         if unknown := set(options) - set(options_of(method)):
             return Considered(name, None, f"takes no option {', '.join(sorted(unknown))}")
-        if name in measured:
-            return Considered(name, measured[name], "measured: slower here")
         if measured:
-            return Considered(name, None, "not timed: its estimate is much higher, or it failed")
+            untimed = "not timed: its estimate is much higher, or it failed"
+            return Considered(name, measured.get(name), "measured: slower here" if name in measured else untimed)
         seconds = method.cost(counts, machine)
         if seconds >= chosen_cost:
             return Considered(name, seconds, "a higher estimate")
