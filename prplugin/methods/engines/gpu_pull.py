@@ -15,7 +15,7 @@ from prplugin.methods.base import Adjacency, Array, Floats, Integers, Machine, M
 from prplugin.numerics import StepRounding, depth_for
 
 THREADS, BLOCKS = 256, 1024  # grid of sums over all vertices, the same on every GPU so that these have the same bits
-MIXING_BLOCKS, GROUPS = 128, 8  # blocks, each with THREADS or, for many seeds, so many groups of a thread per seed
+MIXING_BLOCKS, GROUPS = 128, 8  # blocks of a mix, and for many seeds groups of threads per block, one per seed in each
 ITERATIONS = 20  # of which `cost` is: social networks take 10 to 20 at the default tolerance, web graphs some 60
 SMALL = runtime.FEW_BYTES >> 8  # vertices and edges that fit on any GPU, unless a method stores pairs of vertices
 
@@ -23,12 +23,12 @@ TOTALS = 3  # number of doubles in the struct of that name in finish.cu: change,
 TOTALS_DEPTH = 12  # rounding depth of a block's sum: compensated in two threads, and ten levels of plain additions
 ROW_DEPTH = 2  # rounding depth of a compensated sum of up to 2**26 terms: see sums.cuh
 
+# Memory of a `DeviceStep` that pulls over the in-edges.
 MEMORY = Memory(
     edge=Size(normalized_weight=1),
     vertex=Size(3 * 8, real=1),  # inverse out-weights, row sums and ranks; contributions
     many_vertex=Size(4 * depth_for(1.0).rows),
 )
-"""Memory of a `DeviceStep` that pulls over the in-edges."""
 
 
 class Pull(Protocol):

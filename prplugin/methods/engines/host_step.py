@@ -13,9 +13,9 @@ from prplugin.graph.adjacency import normalized_weights
 from prplugin.methods.base import Adjacency, Array, Floats, Step
 from prplugin.types.edges import GroupedEdges
 
+# Entries per chunk of a vector: few enough that no BLAS splits a dot product among threads, and that all rows stay in
+# the cache.
 CHUNK = 8192
-"""Entries per chunk of a vector: few enough that no BLAS splits a dot product among threads, and that all rows stay in
-the cache."""
 
 
 class HostStep(Step):
