@@ -17,9 +17,7 @@ from prplugin.io import read_values
 from prplugin.io.formats import ROWS, by_suffix, names
 from prplugin.options import RANK_ARGUMENTS, Duplicates, Stop
 
-ARGUMENT = re.compile(r"\b(source|destination|weight)=('[^']*'|\"[^\"]*\")")
-"""Argument that names a column, in a message."""
-
+ARGUMENT = re.compile(r"\b(source|destination|weight)=('[^']*'|\"[^\"]*\")")  # that names a column, in a message
 SHOWN = 10  # number of the highest ranks that are printed
 
 

@@ -26,9 +26,7 @@ from prplugin.numerics import rounding_depth
 from prplugin.options import Duplicates
 from prplugin.types.edges import Floats, Integers
 
-NETWORKX_EDGES = 5_000_000
-"""Number of edges above which NetworkX is skipped; at this size it takes a minute and several gigabytes."""
-
+NETWORKX_EDGES = 5_000_000  # above which NetworkX is skipped: it takes a minute and several gigabytes
 ROUNDING = 1e-12  # relative tolerance, far above the rounding error of a distance
 
 

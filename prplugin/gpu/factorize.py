@@ -223,17 +223,8 @@ def _by_sort(columns: list[Integers]) -> tuple[list[Integers], Integers]:
 class PartwiseFactorizer:
     """Factorizes the endpoints of edges, and sums the out-weights of the vertices.
 
-    Ids of a range of at most `m` are places in an array of this size, others slots of a hash table. It takes up to
-    13 bytes per place, or up to 60 per distinct id.
-
-    Parameters
-    ----------
-    dtype : dtype
-        Type of the ids, of 4 or 8 bytes.
-    low, high : int
-        The least and the greatest id.
-    m : int
-        Number of edges, about.
+    Ids, of 4 or 8 bytes and from `low` to `high`, are places in an array if their range is at most about the number of
+    edges m, and else slots of a hash table. It takes up to 13 bytes per place, or up to 60 per distinct id.
     """
 
     def __init__(self, dtype: np.dtype[Any], low: int, high: int, m: int) -> None:

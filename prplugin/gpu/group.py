@@ -105,12 +105,9 @@ def _pieces(m: int, n: int, width: int, piece: int) -> int:
 def sums_by(
     groups: Integers | Column, terms: Floats, n: int, extent: tuple[float, float], *, absent: float = 0.0
 ) -> tuple[Floats, int]:
-    """Sum non-negative terms by group; return the sums, and the rounding depth of one.
+    """Sum non-negative terms by group, `absent` without terms; return the sums, and the rounding depth of one.
 
-    Temporary memory is up to two copies of groups and terms, and 16 bytes per group.
-
-    `extent`: bounds of the terms above 0.
-    `absent`: result for a group without terms.
+    `extent` are bounds of the terms above 0. Temporary memory: two copies of groups and terms, and 16 bytes per group.
     """
     m = terms.size
     if words := _words_of_sums(m, n, groups.dtype.itemsize, extent):

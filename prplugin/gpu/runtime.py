@@ -59,10 +59,8 @@ def unavailable_reason() -> str | None:
     if not count:
         return "it needs an NVIDIA GPU, and there is none."
     if (major, minor) < COMPUTE_CAPABILITY:
-        return (
-            f"it needs a GPU of compute capability {'.'.join(map(str, COMPUTE_CAPABILITY))} or later, "
-            f"and this one has {major}.{minor}."
-        )
+        least = ".".join(map(str, COMPUTE_CAPABILITY))
+        return f"it needs a GPU of compute capability {least} or later, and this one has {major}.{minor}."
     return None
 
 
@@ -73,8 +71,6 @@ def device_allocation(
 
     `gpu` (cupy.cuda.Device, optional): device that holds the arrays; the current one if not given.
     `wait`: Whether to synchronize the current stream at the end, so that any other stream may read or free the arrays.
-
-    Raises OutOfMemoryError: if the GPU's memory runs out within the block.
     """
     return nullcontext() if memory_space == "host" else _device_allocation(gpu, wait=wait)
 
@@ -130,8 +126,6 @@ def budget() -> int | None:
     """Return the budget of GPU memory in bytes that the environment sets, or None.
 
     Only allocations of this package count, not the user's frames or what cuDF allocates to read them.
-
-    Raises InvalidOptionError: if it is not a number of bytes, such as 800000000, 800MB or 1.5GiB.
     """
     given = os.environ.get(BUDGET, "").strip()
     if not given:

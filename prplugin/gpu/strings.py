@@ -66,7 +66,8 @@ def factorize_strings(columns: list[Strings]) -> tuple[list[Integers], Strings] 
     tiles = blocks_for_each(n)
     states = cupy.zeros(tiles + 1, state)
     begins = cupy.empty(n + 1, columns[0].offsets.dtype)
-    launch("place", tiles, n, first, slots, *_offsets(columns), states[tiles:], states, table, begins, outcome)
+    offsets = padded([argument for column in columns for argument in (column.offsets, column.rows)], 6)
+    launch("place", tiles, n, first, slots, *offsets, states[tiles:], states, table, begins, outcome)
     for nth, column in enumerate(codes):
         blocks = runtime.blocks_for(column.size, THREADS)
         launch("recode", blocks, *_arguments(columns), np.int32(nth), column.size, table, column, outcome)
@@ -94,12 +95,7 @@ def _hashed(column: Strings) -> Integers:
 
 def _arguments(columns: list[Strings]) -> list[Any]:
     """Return the kernel's arguments for three columns: bytes, offsets and rows; 0 for those that are absent."""
-    return padded([argument for column in columns for argument in (column.chars, column.offsets, column.rows)], 9)
-
-
-def _offsets(columns: list[Strings]) -> list[Any]:
-    """Return the arguments for three columns without their bytes."""
-    return padded([argument for column in columns for argument in (column.offsets, column.rows)], 6)
+    return padded([argument for column in columns for argument in (*column, column.rows)], 9)
 
 
 def _kernel(name: str, column: Strings, index: np.dtype[Any] = INDEX, state: np.dtype[Any] = STATE) -> Any:

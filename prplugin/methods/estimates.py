@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -115,11 +116,9 @@ def format_bytes(size: int) -> str:
 def estimate_graph(graph: Adjacency | Counts, machine: Machine) -> Estimate:
     """Estimate every method for an `Adjacency`, or for the `Counts` of one; builds nothing."""
     counts: Any = Counts.of(graph)
-    try:
+    chosen, estimates = None, []
+    with suppress(MethodUnavailableError):
         chosen = next(contenders(counts, machine, {})).name
-    except MethodUnavailableError:
-        chosen = None
-    estimates = []
     for name, method in methods().items():
         few, many = footprint(method.memory, counts), footprint(method.memory, counts, real=8, many=True)
         estimate = MethodEstimate(
@@ -180,10 +179,8 @@ def _on_device(graph: Counts, ids: Ids, id_bytes: int) -> int:
 
 def _on_host(graph: Counts, ids: Ids, id_bytes: int) -> int:
     """Bound the bytes of factorizing and grouping on the host, as measured; test_estimates.py checks this."""
-    if ids == "string":
-        edge, vertex = 64 + 2 * id_bytes, 240 + 2 * id_bytes
-    else:
-        edge, vertex = 22, 112  # including hash tables that have just grown
+    # Including hash tables that have just grown.
+    edge, vertex = (64 + 2 * id_bytes, 240 + 2 * id_bytes) if ids == "string" else (22, 112)
     most = graph.m * edge + graph.n * vertex
     if ids != "string" and not library.is_available():
         most = max(most, 92 * graph.m + 16 * graph.n)

@@ -2,14 +2,10 @@
 
 A ranking takes layout + steps * step: the seconds before its first step, the likely number of steps
 (`prplugin.options.likely_steps`), and the seconds per step. The methods that "auto" may choose are timed for layout and
-step, by ascending estimate, one in memory at a time. A first plan compiles kernels and builds the arrays that all
+step, by ascending estimate, one in memory at a time, unless the estimate is `SKIP_RATIO` times the least; samples end
+once they have taken as long as the fastest ranking so far. A first plan compiles kernels and builds the arrays that all
 methods share, and is discarded; a second one is timed, then its steps, in the initial precision of a ranking and in
-batches as large as the solver requests.
-
-A method whose estimate is `SKIP_RATIO` times the least is not timed; the samples of others end once they have taken as
-long as the fastest ranking so far.
-
-Timings are kept for later rankings: neither alpha nor tol changes the time of a step, only the number of steps.
+batches as large as the solver requests. Timings are kept for later rankings: alpha and tol change the number of steps.
 """
 
 from __future__ import annotations
@@ -53,11 +49,7 @@ TimingCache: TypeAlias = dict[tuple[Any, ...], dict[str, Timing]]
 
 
 def fastest(problem: Problem, machine: Machine, options: Options, cache: TimingCache) -> Method:
-    """Return the fastest of the methods that "auto" may choose; new timings are added to the cache.
-
-    Raises InvalidOptionError: if no method takes the options.
-    Raises MethodUnavailableError: if none can run here.
-    """
+    """Return the fastest of the methods that "auto" may choose; new timings are added to the cache."""
     candidates = _worth_timing(problem, machine, options)
     if len(candidates) == 1 or problem.adjacency.n == 0:
         return candidates[0]
@@ -127,10 +119,7 @@ def _all_timed(candidates: list[Method], problem: Problem, machine: Machine, opt
 
 
 def timed(method: Method, problem: Problem, machine: Machine, options: Options, limit: float = math.inf) -> Timing:
-    """Time a method's layout, and samples of its steps.
-
-    `limit`: Seconds of a ranking by another method, after which one sample is enough.
-    """
+    """Time a method's layout, and samples of its steps; one is enough after `limit` seconds, of another's ranking."""
 
     def started() -> Step:
         step = method.prepare(problem, machine, **options.method_options)

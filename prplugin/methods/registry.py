@@ -38,15 +38,13 @@ RUNS_ON = re.compile('^runs_on = "(cpu|gpu)"$', re.MULTILINE)
 """Declaration of the processor in the source of a method. All modules together take as long to import as a ranking."""
 
 PACKED_ONLY = "the edges were packed when they were read, and only method 'packed' ranks them."
-PROCESSORS = {"cpu": "CPU", "gpu": "GPU"}
 ChoiceCache: TypeAlias = dict[tuple[Any, ...], Method]  # methods of least cost on one graph, by what they depend on
 
 
 class Methods(Mapping[str, Method]):
-    """All methods by name, in alphabetical order. Those of prplugin are imported when they are used.
+    """All methods by name, in alphabetical order: built-in ones, which are imported when they are used, and others.
 
-    `built_in`: Name of the module of each method of prplugin, and its processor.
-    `others`: Imported methods of other distributions.
+    `built_in` has the name of each method's module, and its processor.
     """
 
     def __init__(self, built_in: Mapping[str, tuple[str, str]], others: Mapping[str, Method]) -> None:
@@ -170,11 +168,7 @@ def choose(
 ) -> Method:
     """Return the named method, or for "auto" the available one of least cost that takes these options.
 
-    `cheapest` keeps the method of least cost on this graph between calls.
-
-    Raises InvalidOptionError: if there is no method of that name, or it does not take the options.
-    Raises MethodUnavailableError: if the named method cannot run here, with the reason; a named method is never
-    replaced by another.
+    A named method is never replaced by another. `cheapest` keeps the method of least cost on this graph between calls.
     """
     if name != "auto":
         if name not in methods():
@@ -210,9 +204,6 @@ def contenders(
 
     Costs are those of equal in-degrees, which are not computed: methods that long rows slow down are not the fastest
     with equal rows either. The reasons of those that are not available are added to `unavailable`.
-
-    Raises InvalidOptionError: if no method takes the options.
-    Raises MethodUnavailableError: if none can run here, with the reason of each.
     """
     eligible = _taking(options, adjacency)
     if not eligible:
@@ -228,18 +219,12 @@ def contenders(
         else:
             yield method
     if len(reasons) == len(eligible):
-        raise MethodUnavailableError(
-            "no method can run here: " + "; ".join(f"{method.name}: {reasons[method.name]}" for method in eligible)
-        )
+        each = "; ".join(f"{method.name}: {reasons[method.name]}" for method in eligible)
+        raise MethodUnavailableError(f"no method can run here: {each}")
 
 
 def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[str, Any], seeds: int) -> Any:
-    """Return the named method, or for "auto" the one of least cost, that ranks many seeds at once.
-
-    Raises InvalidOptionError: if there is no method of that name, none takes the options, or `name` is "measured",
-    which times one seed at a time.
-    Raises MethodUnavailableError: if the method cannot run here, or ranks one seed at a time.
-    """
+    """Return the named method, or for "auto" the one of least cost, that ranks many seeds at once."""
     if name == "measured":
         raise InvalidOptionError(
             "method='measured' times rankings of one personalization. For many at once name a method, "
@@ -315,21 +300,20 @@ def reasons(
     eligible, chosen_cost = candidates(adjacency), chosen.cost(counts, machine)
 
     def reason_against(name: str) -> Considered:
-        if methods().runs_on(name) != chosen.runs_on:
-            here, there = (PROCESSORS[processor] for processor in (methods().runs_on(name), chosen.runs_on))
+        if (processor := methods().runs_on(name)) != chosen.runs_on:
+            here, there = processor.upper(), chosen.runs_on.upper()
             return Considered(name, None, f"runs on the {here}; this frame is ranked on the {there}")
         method = methods()[name]
         if adjacency.packed_only:
-            return Considered(name, None, unavailable_reason(method, adjacency, machine) or "")
+            return Considered(name, None, PACKED_ONLY)
         if name not in eligible:
             varies = getattr(method, "nondeterministic", False)
             return Considered(name, None, "its last bits vary from run to run" if varies else "declares no cost")
         if unknown := set(options) - set(options_of(method)):
             return Considered(name, None, f"takes no option {', '.join(sorted(unknown))}")
-        if name in measured:
-            return Considered(name, measured[name], "measured: slower here")
         if measured:
-            return Considered(name, None, "not timed: its estimate is much higher, or it failed")
+            untimed = "not timed: its estimate is much higher, or it failed"
+            return Considered(name, measured.get(name), "measured: slower here" if name in measured else untimed)
         seconds = method.cost(counts, machine)
         if seconds >= chosen_cost:
             return Considered(name, seconds, "a higher estimate")

@@ -16,8 +16,7 @@ from numpy.typing import DTypeLike
 
 from prplugin.cpu import library, packing
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
-from prplugin.gpu import runtime
-from prplugin.gpu.lazy import cupy
+from prplugin.gpu import cupy, runtime
 from prplugin.graph.memory import Counts, footprint
 from prplugin.machine import this_machine
 from prplugin.methods.base import Adjacency, Floats, Machine, Memory, Problem, Size, Step

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prplugin.errors import InvalidOptionError
-from prplugin.gpu import runtime
-from prplugin.gpu.lazy import cupy
+from prplugin.gpu import cupy, runtime
 from prplugin.methods.base import Adjacency, Floats, Integers, Problem, Step, Sums
 from prplugin.methods.engines import gpu_pull
 

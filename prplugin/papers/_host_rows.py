@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from prplugin.cpu.run_sums import ThreadedSums
-from prplugin.gpu import runtime
-from prplugin.gpu.lazy import cupy, cupyx
+from prplugin.gpu import cupy, cupyx, runtime
 from prplugin.methods.base import Array, Floats, Integers
 from prplugin.methods.engines.gpu_pull import Layout
 from prplugin.types.arrays import namespace, to_host

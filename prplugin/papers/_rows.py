@@ -7,8 +7,7 @@ from collections.abc import Callable
 from numbers import Integral
 
 from prplugin.errors import InvalidOptionError
-from prplugin.gpu import runtime
-from prplugin.gpu.lazy import cupy
+from prplugin.gpu import cupy, runtime
 from prplugin.methods.base import Array, Floats
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics import compensated_depth

@@ -67,8 +67,7 @@ class BinnedPull:
             rows=rows, begins=offsets[:-1][rows], ends=offsets[1:][rows]
         )
         self.rounding_depth = compensated_depth(adjacency.m)
-        self.sizes = tuple(part.size for part in bins)
-        """Number of tiny, small and normal rows."""
+        self.sizes = tuple(part.size for part in bins)  # numbers of tiny, small and normal rows
         bounds = np.cumsum([0, *self.sizes]).tolist()
         tiny, small, normal = ({"first": first, "last": last} for first, last in pairwise(bounds))
         self._pulls = (

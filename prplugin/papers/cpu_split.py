@@ -42,12 +42,9 @@ Split: TypeAlias = tuple[N, ...]  # by block of vertices
 
 MOST_BLOCKS = 1 << 16  # most blocks for which "auto" times a list of N
 
-BLOCK_THREADS = 64
-"""Threads per block of the heads: docs/cpu-split.md. Few blocks then wait for a long row."""
-
+BLOCK_THREADS = 64  # per block of the heads, so that few blocks wait for a long row: docs/cpu-split.md
 FINALISTS = 3  # number of splits that "auto" times twice more
 NOISE = 0.05  # fraction by which a split must be faster than "all" to be chosen by "auto"
-
 
 memory = gpu_pull.MEMORY._replace(
     vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=2),  # begins, ends and indices of heads
@@ -61,8 +58,8 @@ def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | N
     return gpu_pull.unavailable_reason(memory, adjacency, machine) or library.unavailable_reason()
 
 
+# Fitted to benchmarks/results/kernels.md; the longest head dominates.
 cost = gpu_pull.cost_of(68e-6, edge=3.3e-11, longest=2.2e-8)
-"""The constants are fitted to benchmarks/results/kernels.md; the longest head dominates."""
 
 
 def prepare(
@@ -100,23 +97,17 @@ def prepare(
     seconds = None
     if chosen is None:
         seconds = _timed(layout, adjacency.n, adjacency.largest_in_degree, threads, block_threads, by_degree)
-        best = choose(seconds)
-        logger.info(
-            "cpu-split: %s for %d vertices and %d edges; ms per iteration by N: %s",
-            "everything on the GPU (split='all')" if best == ("all",) else f"split={split_text(best)}",
-            adjacency.n, adjacency.m,
-            ", ".join(f"{split_text(split)} {taken * 1e3:.3g}" for split, taken in seconds.items()),
-        )  # fmt: skip
-        chosen = list(best)
+        chosen = list(choose(seconds))
+        result = "everything on the GPU (split='all')" if chosen == ["all"] else f"split={split_text(chosen)}"
+        each = ", ".join(f"{split_text(split)} {taken * 1e3:.3g}" for split, taken in seconds.items())
+        message = "cpu-split: %s for %d vertices and %d edges; ms per iteration by N: %s"
+        logger.info(message, result, adjacency.n, adjacency.m, each)
     pull = SplitPull(layout, adjacency.n, chosen, threads, block_threads, by_degree=by_degree)
     return SplitStep(problem, pull, chosen, seconds)
 
 
 def split_option(split: object) -> list[N] | None:
-    """Validate the option; return the N of each block of vertices, or None for "auto".
-
-    Raises InvalidOptionError: for any other value.
-    """
+    """Validate the option; return the N of each block of vertices, or None for "auto"."""
     if isinstance(split, str) and split == "auto":
         return None
     blocks: list[Any] = list(split) if isinstance(split, (list, tuple)) else [split]
@@ -207,11 +198,7 @@ def split_text(split: Sequence[N]) -> str:
 
 
 class SplitStep(gpu_pull.DeviceStep):
-    """A step whose row sums are computed partly on the host.
-
-    `split` (list of N): The N of each block of vertices.
-    `seconds` (dict or None): Seconds per iteration for every split that was timed; None without timing.
-    """
+    """A step whose row sums are computed partly on the host: `split` by block of vertices, timed in `seconds`."""
 
     def __init__(self, problem: Problem, pull: SplitPull, split: list[N], seconds: dict[Split, float] | None) -> None:
         super().__init__(problem, pull)
@@ -259,5 +246,4 @@ def head_lengths(degrees: Integers, split: list[N]) -> Integers:
     longest = int(degrees.max())
     limits = xp.asarray([longest if block == "all" else min(block, longest) for block in split], degrees.dtype)
     block = xp.arange(degrees.size) * len(split) // degrees.size
-    lengths: Integers = xp.minimum(degrees, limits[block])
-    return lengths
+    return xp.minimum(degrees, limits[block])

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from prplugin.cpu.sorting import run_starts
-from prplugin.gpu import runtime
-from prplugin.gpu.lazy import cupy
+from prplugin.gpu import cupy, runtime
 from prplugin.methods.base import Adjacency, Array, Floats, Machine, Problem, Size, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics import compensated_depth
@@ -25,9 +24,7 @@ memory = gpu_pull.MEMORY._replace(
 )
 unavailable_reason = gpu_pull.reason_of(memory)
 
-
 PART_OF_A_WARP = (8, 16)  # valid threads per block that are fewer than a warp; the paper's first two
-
 
 cost = gpu_pull.cost_of(56e-6, pair=1.9e-12)  # fitted to benchmarks/results/kernels.md
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from prplugin.gpu import runtime
-from prplugin.gpu.lazy import cupy
+from prplugin.gpu import cupy, runtime
 from prplugin.methods.base import Adjacency, Array, Floats, Machine, Problem, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.options import validate_int

@@ -58,15 +58,14 @@ class ChangeError(Exception):
     def explained(self, added: FrameEdges | None, removed: FrameEdges | None, vertices: Vertices) -> InvalidEdgesError:
         """Return the error for the user, which names the edges or the vertices."""
         which = self.positions
+        edges = counted(len(which), "edge")
         if self.kind == "missing" and removed is not None:
-            return InvalidEdgesError(
-                f"remove has {counted(len(which), 'edge')} that the graph does not have: "
-                f"{listed(_format_edges(removed, which))}. Nothing was changed."
-            )
+            named = listed(_format_edges(removed, which))
+            return InvalidEdgesError(f"remove has {edges} that the graph does not have: {named}. Nothing was changed.")
         if self.kind == "repeated" and added is not None:
+            named = listed(_format_edges(added, which))
             return InvalidEdgesError(
-                f"add has {counted(len(which), 'edge')} that the graph has already: "
-                f"{listed(_format_edges(added, which))}. "
+                f"add has {edges} that the graph has already: {named}. "
                 "Leave them out, or make the graph with duplicates='sum', 'first' or 'last'."
             )
         named = f"{counted(len(which), 'vertex', 'vertices')} ({listed(format_ids(vertices.plain_ids, which))})"
@@ -116,10 +115,9 @@ class Change(NamedTuple):
 def apply_duplicates(
     added: Edges, removed: Edges, duplicates: str, n: int, have_edge: Callable[[Edges], Any], *, directed: bool
 ) -> tuple[Edges, Edges]:
-    """Return the edges to add, and those to replace, of any weight, given pairs of vertices that keep an edge.
+    """Return the edges to add, and those to replace, of any weight, after edges are removed.
 
-    `removed`: Edges that are removed before; `oriented` if the graph is undirected.
-    `have_edge`: Returns a mask of the pairs of vertices that have an edge.
+    `removed` are `oriented` if the graph is undirected; `have_edge` returns a mask of the pairs that have an edge.
     """
     if duplicates == "sum" or not added.m:
         return added, added.take(slice(0))

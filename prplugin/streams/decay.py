@@ -40,8 +40,7 @@ class ScaledWeights(NamedTuple):
     def divide(self, references: Integers) -> Floats:
         """Return each weight divided by 2**reference, as float64."""
         # Beyond +-2000 the result is 0 or infinite in float64 in any case.
-        scaled: Floats = np.ldexp(self.significands, np.clip(self.exponents - references, -2000, 2000))
-        return scaled
+        return np.ldexp(self.significands, np.clip(self.exponents - references, -2000, 2000))
 
 
 def decay_weights(edges: Edges) -> tuple[Edges, Integers]:

@@ -276,8 +276,7 @@ def normalized_start(ranks: Array) -> Floats:
     xp = namespace(ranks)
     ranks = xp.maximum(xp.nan_to_num(ranks, posinf=0.0), 0.0)
     sum_ranks = total(ranks)
-    start: Floats = ranks / sum_ranks if sum_ranks > 0 else xp.full(ranks.size, 1 / max(ranks.size, 1))
-    return start
+    return ranks / sum_ranks if sum_ranks > 0 else xp.full(ranks.size, 1 / max(ranks.size, 1))
 
 
 class Access:

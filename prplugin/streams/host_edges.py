@@ -35,15 +35,14 @@ MAX_EXPONENT = 500  # exponent of a weight, relative to that of its source, abov
 class _RowBuffer:
     """Rows of a sparse matrix in a buffer with spare capacity.
 
-    Row v holds ``indices[begins[v]:ends[v]]`` and the weights at the same positions. The first `used` entries of the
-    buffer hold current and previous versions of rows.
+    Row v holds ``indices[begins[v]:ends[v]]`` and the weights at the same positions.
     """
 
     begins: Integers
     ends: Integers
     indices: Integers
     weights: Floats | None
-    used: int
+    used: int  # number of entries that hold current and previous versions of rows
 
     def with_capacity(self, needed: int, dtype: Any = None) -> Self:
         """Return rows with capacity for `needed` more entries.
@@ -93,11 +92,7 @@ class Plan:
 class HostEdges:
     """Out-edges of a graph in host memory, with the operations of `prplugin.streams.device_edges.DeviceEdges`.
 
-    `weights_depth`: Rounding depth of an out-weight, without the roundings of the weights.
-    `roundings`: Maximum number of relative rounding errors of 2**-53 in a weight.
-    `count`: Number of edges; an array of one, so that one compiled call can change it together with the rows.
     `references`: Reference exponent of each vertex, if weights decay: see `prplugin.streams.decay`.
-    `spilled`: As in `Edges`.
     """
 
     gpu = None
@@ -108,9 +103,10 @@ class HostEdges:
         rows = _RowBuffer(offsets[:-1], offsets[1:], indices, weights, indices.size)
         self.out_edges = rows.with_capacity(0, index_dtype(adjacency.n))
         self.out_weight: Floats = adjacency.out_weight.copy()
-        self.weights_depth = adjacency.out_weight_depth - 2 * adjacency.edges.roundings
-        self.roundings, self.spilled = adjacency.edges.roundings, adjacency.spilled
-        self.count, self.references = np.array([adjacency.m]), None if references is None else references.copy()
+        self.roundings, self.spilled = adjacency.edges.roundings, adjacency.spilled  # as in `Edges`
+        self.weights_depth = adjacency.out_weight_depth - 2 * self.roundings  # rounding depth of sums of weights
+        self.count = np.array([adjacency.m])  # an array, which one compiled call changes together with the rows
+        self.references = None if references is None else references.copy()
 
     @property
     def m(self) -> int:

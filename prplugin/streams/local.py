@@ -193,12 +193,10 @@ def _budget(n: int, m: int, options: Options) -> float:
 
 
 class _Query:
-    """State of one query.
+    """State of one query."""
 
-    `goal`: Ratio R / Q at which (3) is the tolerance; 0 if rounding makes that impossible.
-    `residual`, `sum`: R and Q.
-    `trial`: Number of pushed edges after which pushes end unless the rest is expected to be within the budget.
-    """
+    residual: float  # R
+    sum: float  # Q
 
     def __init__(self, edges: OutEdges, options: Options, arrays: _Arrays, rows: Integers, values: Floats) -> None:
         self._edges, self._options, self._arrays = edges, options, arrays
@@ -208,8 +206,10 @@ class _Query:
         self._sums[2] = rounding_depth(rows.size) + 3  # of the entries of v: their sum, quotient and conversion
         self._cast = cast_error(n, options)
         alpha, tol = options.alpha, options.tol - self._cast
+        # Ratio R / Q at which (3) is the tolerance; 0 if rounding makes that impossible.
         self.goal = max(tol, 0.0) * TOL_FRACTION * (1 - alpha) / (2 * alpha) if alpha else np.inf
         steps = MIN_STEPS - STEPS_PER_FACTOR * math.log(min(options.tol, 1.0))
+        # Pushed edges after which pushes end unless the rest is expected to be within the budget.
         self.trial = TRIAL_FRACTION * steps * (n + edges.m)
         self.push(np.inf, 0.0)  # only sums
 

@@ -80,14 +80,13 @@ class Residual:
     """An approximate solution y of (1) and its residual.
 
     `v`: The teleport distribution; None if it is uniform.
-    `r`: The residual as computed.
-    `rounding_error`: Bound on its L1 difference from the exact residual, in units of 2**-53; an array of one.
     `c`: The constant of (1), per vertex if v is uniform.
-    `costs`: Cost of a push of each vertex in edges; float32.
-    `bound`: The bound (2); an estimate if r has changed at the vertices in `changed` since it was computed.
     """
 
-    bound: float
+    r: Floats  # the residual as computed
+    rounding_error: Floats  # bound on its L1 difference from the exact residual, in units of 2**-53; an array of one
+    costs: Any  # cost of a push of each vertex in edges; float32
+    bound: float  # the bound (2); an estimate if r has changed at the vertices in `changed` since it was computed
     changed: Integers
 
     def __init__(self, edges: HostEdges, alpha: float, personalization: Floats | None, ranks: Floats) -> None:
@@ -104,11 +103,11 @@ class Residual:
 
     def recompute(self, edges: HostEdges) -> None:
         """Compute r from y, with one pass over the edges."""
-        self.r: Floats = (self.c if self.v is None else self.c * self.v) - self.y
+        self.r = (self.c if self.v is None else self.c * self.v) - self.y
         # The subtraction rounds once, and so does c v if v is given.
         self.rounding_error = np.array([total(np.abs(self.r)) + (self._depth_of_v + 1) * self.c])
         out = edges.out_edges
-        self.costs: Any = (out.ends - out.begins + kernels.PUSH_COST).astype(np.float32)
+        self.costs = (out.ends - out.begins + kernels.PUSH_COST).astype(np.float32)
         kernels.add_contributions(*self._arrays(edges))
         self.measure()
 

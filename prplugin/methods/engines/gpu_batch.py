@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 
 from prplugin.errors import MethodUnavailableError
-from prplugin.gpu import runtime
-from prplugin.gpu.lazy import cupy
+from prplugin.gpu import cupy, runtime
 from prplugin.graph.memory import Counts, footprint
 from prplugin.methods.base import Array, Floats, Integers, Memory, Problem, Seeds, SeedsStep, Size, Sums
 from prplugin.methods.engines import gpu_merge, gpu_pull
-from prplugin.methods.engines.device_mixing import MixedOnDevice
 from prplugin.numerics import depth_for
 
 WIDTHS = (8, 32)  # seeds per batch: 32 lanes are a warp, and 32 float32 are a cache line
@@ -33,7 +31,7 @@ BLOCKS, CROSSING_BLOCKS = 1056, 256
 TOTALS_DEPTH = 2 + GROUPS + 2 + 5
 
 
-class DeviceBatch(MixedOnDevice, SeedsStep):
+class DeviceBatch(gpu_pull.MixedOnDevice, SeedsStep):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v for several v at once, on the current stream."""
 
     def __init__(self, problem: Problem, seeds: int) -> None:
@@ -145,12 +143,10 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
         )  # fmt: skip
 
     def ranks(self) -> Floats:
-        ranks: Floats = self._ranks[:, : self.seeds]
-        return ranks
+        return self._ranks[:, : self.seeds]
 
     def transposed(self) -> Floats:
-        transposed: Floats = cupy.ascontiguousarray(self._ranks[:, : self.seeds].T)
-        return transposed
+        return cupy.ascontiguousarray(self._ranks[:, : self.seeds].T)
 
 
 def _width_for(seeds: int, graph_bytes: int, n: int) -> int:

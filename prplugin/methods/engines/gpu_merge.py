@@ -14,11 +14,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import DTypeLike
 
-from prplugin.gpu import runtime
-from prplugin.gpu.lazy import cupy
+from prplugin.gpu import cupy, runtime
 from prplugin.methods.base import Array, Floats, Integers, Problem, Size, StepRounding, Sums
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.engines.device_mixing import MixedOnDevice
 
 THREADS = 256
 MAX_ITERATIONS = 256  # iterations per launch, at most
@@ -113,7 +111,7 @@ class Plan(Protocol):
         """Return the kernel arguments that describe the edges."""
 
 
-class MergedRows(MixedOnDevice):
+class MergedRows(gpu_pull.MixedOnDevice):
     """Vectors of a merge-based step over the first vertices of a graph, and its launches on the current stream."""
 
     _plan: Any  # a `Plan`; None if there are no rows

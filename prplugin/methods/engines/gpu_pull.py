@@ -1,4 +1,4 @@
-"""Shared parts of all GPU methods: vectors, ranks from row sums, and layouts of the in-edges."""
+"""Shared parts of all GPU methods: vectors and their mixing, ranks from row sums, and layouts of the in-edges."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import DTypeLike
 
-from prplugin.gpu import runtime
-from prplugin.gpu.lazy import cupy
+from prplugin.gpu import cupy, runtime
 from prplugin.graph.memory import Counts, footprint
-from prplugin.methods.base import Adjacency, Array, Floats, Integers, Machine, Memory, Problem, Size, StepRounding, Sums
-from prplugin.methods.engines.device_mixing import MixedOnDevice
-from prplugin.numerics import depth_for
+from prplugin.methods.base import Adjacency, Array, Floats, Integers, Machine, Memory, Problem, Size, Step, Sums
+from prplugin.numerics import StepRounding, depth_for
 
 THREADS, BLOCKS = 256, 1024  # grid of sums over all vertices, the same on every GPU so that these have the same bits
+MIXING_BLOCKS, GROUPS = 128, 8  # blocks of a mix, and for many seeds groups of threads per block, one per seed in each
 ITERATIONS = 20  # of which `cost` is: social networks take 10 to 20 at the default tolerance, web graphs some 60
 SMALL = runtime.FEW_BYTES >> 8  # vertices and edges that fit on any GPU, unless a method stores pairs of vertices
 
@@ -25,12 +24,12 @@ TOTALS = 3  # number of doubles in the struct of that name in finish.cu: change,
 TOTALS_DEPTH = 12  # rounding depth of a block's sum: compensated in two threads, and ten levels of plain additions
 ROW_DEPTH = 2  # rounding depth of a compensated sum of up to 2**26 terms: see sums.cuh
 
+# Memory of a `DeviceStep` that pulls over the in-edges.
 MEMORY = Memory(
     edge=Size(normalized_weight=1),
     vertex=Size(3 * 8, real=1),  # inverse out-weights, row sums and ranks; contributions
     many_vertex=Size(4 * depth_for(1.0).rows),
 )
-"""Memory of a `DeviceStep` that pulls over the in-edges."""
 
 
 class Pull(Protocol):
@@ -44,6 +43,50 @@ class Pull(Protocol):
         `contributions` are n float64 or float32. In weighted graphs each term is multiplied by the edge's normalized
         weight, stored in the same type.
         """
+
+
+class MixedOnDevice(Step):
+    """A step whose ranks are in device memory: a vector, or a matrix with one column per seed."""
+
+    keeps_history = True
+    _ranks: Any  # n float64, or n x seeds
+
+    def history(self, rows: int) -> Any:
+        # Temporary vectors beside the history: of a mix, of its division by the sum, and of the start from it.
+        if not runtime.fits((4 * rows + 4 * 8) * self._ranks.size):
+            return None
+        return cupy.empty((rows, *self._ranks.shape), np.float32)
+
+    def products(self, moves: Array, rows: list[int]) -> Floats:
+        count, n, *seeds = moves.shape
+        shape, threads = self._shape(seeds)
+        partials = cupy.empty((shape, count * (count + 1) // 2, *seeds))
+        self._mixing("products", moves)((MIXING_BLOCKS,), threads, (n, moves, partials))
+        found = np.zeros((count, count, *seeds))
+        row, column = np.tril_indices(count)
+        found[row, column] = found[column, row] = self.add(partials.get().sum(axis=0))
+        products = np.moveaxis(found, -1, 0) if seeds else found
+        return products[..., rows, :][..., rows]
+
+    def mix(self, moves: Array, weights: Floats, jump: Array) -> None:
+        _, n, *seeds = moves.shape
+        shape, threads = self._shape(seeds)
+        sums = cupy.empty((shape, *seeds))
+        transposed = cupy.asarray(np.ascontiguousarray(weights.T))
+        self._mixing("mix", moves)((MIXING_BLOCKS,), threads, (n, moves, transposed, self._ranks, jump, sums))
+        totals = self.add(sums.get().sum(axis=0))
+        norms = cupy.asarray(np.where(weights.any(axis=-1) & (totals > 0), totals, 1.0))
+        self._ranks /= norms
+        if not seeds:  # the kernel wrote z - y
+            jump -= (norms - 1.0) * self._ranks
+        self.start(self._ranks)
+
+    def _shape(self, seeds: list[int]) -> tuple[int, tuple[int, ...]]:
+        """Return the number of partial sums, and the shape of a block."""
+        return (MIXING_BLOCKS * GROUPS, (seeds[0], GROUPS)) if seeds else (MIXING_BLOCKS, (THREADS,))
+
+    def _mixing(self, name: str, moves: Array) -> Any:
+        return runtime.kernel("gpu/mixing.cu", ("seeds_" if moves.ndim == 3 else "") + name, ROWS=len(moves))
 
 
 class DeviceStep(MixedOnDevice):

@@ -13,9 +13,9 @@ from prplugin.graph.adjacency import normalized_weights
 from prplugin.methods.base import Adjacency, Array, Floats, Step
 from prplugin.types.edges import GroupedEdges
 
+# Entries per chunk of a vector: few enough that no BLAS splits a dot product among threads, and that all rows stay in
+# the cache.
 CHUNK = 8192
-"""Entries per chunk of a vector: few enough that no BLAS splits a dot product among threads, and that all rows stay in
-the cache."""
 
 
 class HostStep(Step):
@@ -34,8 +34,7 @@ class HostStep(Step):
             for i in range(k):
                 for j in range(i + 1):
                     found[i, j] += part[i].dot(part[j])
-        products: Floats = self.add(found + np.tril(found, -1).T)
-        return products
+        return self.add(found + np.tril(found, -1).T)
 
     def mix(self, moves: Array, weights: Floats, jump: Array) -> None:
         # weights @ moves is a correction of the ranks, so float32 suffices for it.

@@ -7,8 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from prplugin.gpu import runtime
-from prplugin.gpu.lazy import cupy
+from prplugin.gpu import cupy, runtime
 from prplugin.methods.base import Floats, Integers, Problem
 from prplugin.methods.engines import gpu_pull
 from prplugin.types.arrays import memory_space_of, to_memory
@@ -17,15 +16,11 @@ THREADS = 128  # threads per block of `sum_pieces`, as in streamed.cu
 
 
 class ReorderedPull(gpu_pull.Pull, Protocol):
-    """Row sums from packed edges, whose vertices may be in another order.
+    """Row sums from packed edges, whose vertices may be in another order."""
 
-    `order`: The vertex at each position in `contributions` and `row_sums`, in the memory space of the graph; None: all
-    keep their positions.
-    `position`: The position of each vertex, likewise.
-    """
-
-    order: Integers | None
-    position: Integers | None
+    # In the memory space of the graph; None: all vertices keep their positions.
+    order: Integers | None  # the vertex at each position in `contributions` and `row_sums`
+    position: Integers | None  # the position of each vertex
 
     def allocate(self, dtype: Any) -> None:
         """Allocate what row sums of contributions in this type need."""
@@ -61,11 +56,9 @@ class PackedStep(gpu_pull.DeviceStep):
         super().start(ranks)
 
     def ranks(self) -> Floats:
-        position = self._position
-        if position is None:
+        if (position := self._position) is None:
             return self._ranks
-        ranks: Floats = to_memory(self._ranks, memory_space_of(position))[position]
-        return ranks
+        return to_memory(self._ranks, memory_space_of(position))[position]
 
 
 class PieceSums:
