@@ -72,7 +72,7 @@ cost = gpu_pull.cost_of(
     35e-6, edge=5.3e-12, weighted_edge=1.2e-11, vertex=2.4e-11,
     layout=3.5e-4, layout_edge=5e-12, layout_vertex=5e-11,
 )  # fmt: skip
-"""The constants are fitted to benchmarks/results/kernels.md."""
+"""Fitted to benchmarks/results/kernels.md."""
 
 
 def prepare(problem: Problem, machine: Machine, *, tile: int | None = None, piece: int | None = None) -> Step:

@@ -28,7 +28,7 @@ runs_on = "gpu"
 memory = gpu_pull.MEMORY._replace(vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=2))  # rows, begins, ends
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 cost = gpu_pull.cost_of(69e-6, edge=2.1e-11, vertex=4e-11, longest=1.5e-9)
-"""The constants are fitted to benchmarks/results/kernels.md."""
+"""Fitted to benchmarks/results/kernels.md."""
 
 
 def prepare(

@@ -16,7 +16,7 @@ runs_on = "gpu"
 memory = gpu_pull.MEMORY
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 cost = gpu_pull.cost_of(54e-6, edge=1.5e-11, vertex=1.4e-9)
-"""The constants are fitted to benchmarks/results/kernels.md."""
+"""Fitted to benchmarks/results/kernels.md."""
 
 
 def prepare(

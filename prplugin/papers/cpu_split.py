@@ -73,7 +73,7 @@ def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | N
 
 
 cost = gpu_pull.cost_of(68e-6, edge=3.3e-11, longest=2.2e-8)
-"""The constants are fitted to benchmarks/results/kernels.md; the longest head dominates."""
+"""Fitted to benchmarks/results/kernels.md; the longest head dominates."""
 
 
 def prepare(

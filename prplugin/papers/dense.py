@@ -38,7 +38,7 @@ PART_OF_A_WARP = (8, 16)
 
 
 cost = gpu_pull.cost_of(56e-6, pair=1.9e-12)
-"""The constants are fitted to benchmarks/results/kernels.md."""
+"""Fitted to benchmarks/results/kernels.md."""
 
 
 def prepare(problem: Problem, machine: Machine, *, threads: int = 256) -> Step:

@@ -22,7 +22,7 @@ nondeterministic = True  # the order of atomic additions varies
 memory = gpu_pull.MEMORY._replace(arrays=("csc", "rows", "out_weight"))
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 cost = gpu_pull.cost_of(61e-6, edge=2.4e-11, vertex=4.3e-11)
-"""The constants are fitted to benchmarks/results/kernels.md."""
+"""Fitted to benchmarks/results/kernels.md."""
 
 
 def prepare(

@@ -45,7 +45,7 @@ memory = gpu_pull.MEMORY._replace(
 )
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 cost = gpu_pull.cost_of(83e-6, edge=1.2e-11, vertex=5.3e-11)
-"""The constants are fitted to benchmarks/results/kernels.md."""
+"""Fitted to benchmarks/results/kernels.md."""
 
 
 def prepare(problem: Problem, machine: Machine, *, piece_bytes: int = SIZE * TERM, threads: int = 128) -> Step:

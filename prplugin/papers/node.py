@@ -16,7 +16,7 @@ runs_on = "gpu"
 memory = gpu_pull.MEMORY
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 cost = gpu_pull.cost_of(49e-6, edge=1.9e-11, vertex=1.1e-10, longest=7e-8)
-"""The constants are fitted to benchmarks/results/kernels.md; a warp waits for its longest row."""
+"""Fitted to benchmarks/results/kernels.md; a warp waits for its longest row."""
 
 
 def prepare(

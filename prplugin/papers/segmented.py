@@ -82,7 +82,7 @@ memory = gpu_pull.MEMORY._replace(
 )
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 cost = gpu_pull.cost_of(75e-6, edge=1.2e-11, vertex=6.5e-11, layout=0.2)
-"""The constants are fitted to benchmarks/results/kernels.md; most of the layout is the measurement."""
+"""Fitted to benchmarks/results/kernels.md; most of the layout is the measurement."""
 
 
 def prepare(

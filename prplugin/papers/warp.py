@@ -17,7 +17,7 @@ runs_on = "gpu"
 memory = gpu_pull.MEMORY
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 cost = gpu_pull.cost_of(61e-6, edge=2.5e-11, vertex=1.3e-10)
-"""The constants are fitted to benchmarks/results/kernels.md."""
+"""Fitted to benchmarks/results/kernels.md."""
 
 
 def prepare(
