@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -38,13 +38,13 @@ from prplugin.types.edges import Edges, Integers, index_dtype
 
 EDGE_BYTES = 24  # lower bound of the bytes per edge to build the graph
 SEPARATORS = csv.ParseOptions(delimiter="\t", quote_char=False)
-BLOCK = 1 << 20  # bytes that Arrow parses at a time, and of the longest line
 PIECE_BITS = 1 << 18  # bits of records per piece of work: a tenth of a millisecond
 MOST_PIECES = 1 << 12
 RANGE = 1 << 26  # arcs that are decoded before they are packed
 VERTEX_BYTES = 24  # bytes per vertex while a graph is read: positions, offsets and degrees
 FLAG = re.compile(r"(OUTDEGREES|REFERENCES|BLOCK_COUNT|BLOCKS|INTERVALS|RESIDUALS|OFFSETS)_([A-Z]+)([1-7]?)")
 DEFAULTS = {"REFERENCES": "UNARY", "RESIDUALS": "ZETA"}  # GAMMA for the others
+BLOCK = 1 << 20  # bytes that Arrow parses at a time, and of the longest line
 
 
 class Format(NamedTuple):
@@ -329,29 +329,28 @@ def _parts(files: Sequence[Path], types: Mapping[str, pa.DataType]) -> Iterator[
 
 
 def _batches(path: Path, types: Mapping[str, pa.DataType]) -> list[pa.RecordBatch]:
-    def opened(file: BinaryIO) -> Any:
-        compression = COMPRESSIONS.get(path.suffix)
-        return pa.CompressedInputStream(file, compression) if compression else file
-
-    def batches_of(stream: Any) -> list[pa.RecordBatch]:
-        reading = csv.ReadOptions(autogenerate_column_names=True, use_threads=False, block_size=BLOCK)
-        converting = csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=[])
-        return list(csv.open_csv(stream, reading, SEPARATORS, converting))
-
     try:
         with errors_named(str(path)), open(path, "rb") as file:
+            compression = COMPRESSIONS.get(path.suffix)
+            stream = pa.CompressedInputStream(file, compression) if compression else file
             try:
-                return batches_of(opened(file))
+                return _parsed(stream, types)
             except pa.ArrowInvalid as error:
                 if "Empty CSV file" not in str(error):
                     raise
                 file.seek(0)
-                start = opened(file).read(BLOCK)
+                start = (pa.CompressedInputStream(file, compression) if compression else file).read(BLOCK)
                 if len(start) == BLOCK:
                     raise
             # Arrow finds no column in a single line without a line end, either.
-            return batches_of(io.BytesIO(start + b"\n")) if start.strip(b"\r\n") else []
+            return _parsed(io.BytesIO(start + b"\n"), types) if start.strip(b"\r\n") else []
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise InvalidEdgesError(f"{path}: a damaged part, or none of lines with tabs: {error}") from error
+
+
+def _parsed(stream: Any, types: Mapping[str, pa.DataType]) -> list[pa.RecordBatch]:
+    reading = csv.ReadOptions(autogenerate_column_names=True, use_threads=False, block_size=BLOCK)
+    converting = csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=[])
+    return list(csv.open_csv(stream, reading, SEPARATORS, converting))
