@@ -36,7 +36,7 @@ def _library(*, optimized: bool) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / f"loops{suffix('')}"
         level = [] if optimized else ["-O0"]  # the last one counts
-        subprocess.run([*command, *FLAGS, *level, str(SOURCE), "-o", str(library)], check=True)
+        subprocess.run([*command, *FLAGS, "-shared", *level, str(SOURCE), "-o", str(library)], check=True)
         return ctypes.CDLL(str(library))  # stays loaded when the file is deleted
 
 

@@ -14,18 +14,19 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 HERE = Path(__file__).parent
 LIBRARIES = HERE / "lib"
 
 FLAGS = [
     "-std=c++17", "-O3", "-fno-exceptions", "-fno-rtti", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno",
-    "-shared", "-fPIC",
+    "-fPIC",
 ]  # fmt: skip
 """No option may let the compiler reorder or fuse floating-point operations: the error bounds count roundings."""
 
@@ -34,6 +35,9 @@ WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 
 LEVELS = {1: [], 3: ["-mavx2", "-mfma", "-mbmi2"]}
 """Instruction sets of x86-64 for which a library is built; other processors have level 1 alone."""
+
+VECTORIZED = {"batch", "extremes", "interpreter", "residual"}
+"""Sources of the libraries above level 1: those that are faster there, and what each library has for itself."""
 
 TARGETS = {
     "manylinux_2_17_x86_64": "x86_64-linux-gnu.2.17",
@@ -100,18 +104,30 @@ def build(folder: Path = LIBRARIES, flags: Sequence[str] = (), tag: str | None =
     system, machine = (tag, tag) if tag else (platform.system(), platform.machine().lower())
     folder.mkdir(parents=True, exist_ok=True)
 
-    def compile_level(level: int) -> Path:
+    levels = LEVELS if machine.endswith(("x86_64", "amd64")) else [1]
+    options = [*FLAGS, *flags, f"-DSOURCES={digest()}"]
+
+    def compile_file(level: int, source: Path, objects: str) -> str:
+        result = f"{objects}/{source.stem}-{level}.o"
+        subprocess.run([*command, *options, *LEVELS[level], "-x", "c++", "-c", str(source), "-o", result], check=True)
+        return result
+
+    def link(level: int, objects: Iterable[str]) -> Path:
         library = folder / f"kernels-{level}{suffix(system)}"
-        options = [*FLAGS, *LEVELS[level], *flags, f"-DSOURCES={digest()}", f"-I{HERE}"]
         # A new file: a process that has loaded the old one keeps it.
         library.unlink(missing_ok=True)
-        subprocess.run(
-            [*command, *options, "-x", "c++", *map(str, sources()), "-o", str(library), "-lpthread"], check=True
-        )
+        subprocess.run([*command, *flags, "-shared", *objects, "-o", str(library), "-lpthread"], check=True)
         return library
 
-    with ThreadPoolExecutor() as pool:
-        return list(pool.map(compile_level, LEVELS if machine.endswith(("x86_64", "amd64")) else [1]))
+    # Large files first, so that all cores end at about the same time.
+    files = sorted(sources(), key=lambda source: source.stat().st_size, reverse=True)
+    with TemporaryDirectory() as objects, ThreadPoolExecutor(os.cpu_count()) as pool:
+        compiled: dict[int, list[Future[str]]] = {level: [] for level in levels}
+        for level in sorted(levels, reverse=True):
+            for file in files:
+                if level == 1 or file.stem in VECTORIZED:
+                    compiled[level].append(pool.submit(compile_file, level, file, objects))
+        return [link(level, [each.result() for each in compiled[level]]) for level in levels]
 
 
 if __name__ == "__main__":

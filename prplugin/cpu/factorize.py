@@ -30,8 +30,8 @@ _insert = Kernel(
 _shift = Kernel("shift_ids", "ids:I[m] low:i8 codes:K[m]! threads:i8")
 _few = Kernel(
     "factorize_few",
-    "values:I[count] flip:i8 slots:i4[size]! scratch:i8[4,count]! codes:K[count]! ids:I[count]! "
-    "offsets:i8[count+1]!? indices:K[count/2]!? degrees:K[count]!?",
+    "values:I[count] flip:i8 slots:i4[size]! scratch:i8[4,count]! codes:i4[count]! ids:I[count]! "
+    "offsets:i8[count+1]!? indices:i4[count/2]!? degrees:i4[count]!?",
 )
 _replace = Kernel("replace_codes", "codes:I[m]! firsts:i8[pieces] lasts:i8[pieces] positions:I[n] threads:i8")
 
@@ -89,7 +89,7 @@ def _factorized_few(columns: Sequence[Integers], *, grouped: bool) -> tuple[Inte
     """Return codes of all values, the distinct ids, and offsets, indices and out-degrees of edges grouped by target."""
     values = as_int(np.concatenate(columns))
     count, dtype = values.size, columns[0].dtype
-    codes, ids = np.empty(count, index_dtype(count)), np.empty_like(values)
+    codes, ids = np.empty(count, np.int32), np.empty_like(values)
     slots, scratch = np.empty(1 << (2 * count).bit_length(), np.int32), np.empty((4, count), np.int64)
     edges: list[Any] = [None] * 3
     if grouped:

@@ -26,18 +26,6 @@ void count(const Index* ids, i64 first, i64 last, i64 low, i64 shift, i64 n, Cou
     }
 }
 
-// Write the least and the greatest of ids ^ flip to `found`.
-template <class Index> void extremes(const Index* ids, i64 first, i64 last, i64 flip, i64* found) {
-    i64 low = INT64_MAX, high = INT64_MIN;
-    for (i64 row = first; row < last; row++) {
-        i64 id = ids[row] ^ flip;
-        low = least(low, id);
-        high = most(high, id);
-    }
-    found[0] = low;
-    found[1] = high;
-}
-
 constexpr u64 GOLDEN = 0x9E3779B97F4A7C15u;  // of Fibonacci hashing: 2**64 over the golden ratio
 
 // Insert ids by open addressing until none of the `left` new ones is left; return the first row that is not inserted.
@@ -126,8 +114,8 @@ void sort_by_size(i64 buckets, const i64* bounds, i64* order) {
 }
 
 // Number the distinct ids ^ flip of a few values in the order of their first occurrence; return how many there are.
-template <class Index, class Code>
-i64 number(i64 count, const Index* values, u64 flip, i64 size, i32* slots, u64* ids, Code* codes) {
+template <class Index>
+i64 number(i64 count, const Index* values, u64 flip, i64 size, i32* slots, u64* ids, i32* codes) {
     i64 n = 0, mask = size - 1, shift = 64 - __builtin_ctzll(u64(size));
     memset(slots, -1, size * sizeof *slots);
     for (i64 row = 0; row < count; row++) {
@@ -138,7 +126,7 @@ i64 number(i64 count, const Index* values, u64 flip, i64 size, i32* slots, u64* 
             ids[n] = id;
             slots[slot] = i32(n++);
         }
-        codes[row] = Code(slots[slot]);
+        codes[row] = slots[slot];
     }
     return n;
 }
@@ -163,8 +151,7 @@ template <class Index> void sort_ids(i64 n, i64 count, u64* scratch, u64 flip, i
 }
 
 // Group edges by target in the order of the frame, and count those of each source, on one thread.
-template <class Code>
-void group(i64 m, const Code* sources, const Code* targets, i64 n, i64* offsets, Code* indices, Code* degrees) {
+void group(i64 m, const i32* sources, const i32* targets, i64 n, i64* offsets, i32* indices, i32* degrees) {
     memset(offsets, 0, (n + 1) * sizeof *offsets);
     memset(degrees, 0, n * sizeof *degrees);
     for (i64 edge = 0; edge < m; edge++) degrees[sources[edge]]++, offsets[targets[edge] + 1]++;
@@ -175,8 +162,6 @@ void group(i64 m, const Code* sources, const Code* targets, i64 n, i64* offsets,
     }
     for (i64 edge = 0; edge < m; edge++) indices[offsets[targets[edge] + 1]++] = sources[edge];
 }
-
-i64 part_of(i64 size, i64 part, i64 parts) { return i64((__int128)size * part / parts); }
 
 }  // namespace
 
@@ -195,22 +180,11 @@ i64 part_of(i64 size, i64 part, i64 parts) { return i64((__int128)size * part / 
 FOR_TWO(DEFINE)
 #undef DEFINE
 
-// Find the least and the greatest of ids ^ flip; each thread writes those of a part.
-#define DEFINE(suffix, Index)                                                                          \
-    EXPORT extremes_##suffix(i64 m, i64 parts, const Index* ids, i64 flip, i64* found) {               \
-        Team team(parts);                                                                              \
-        return team.for_each(parts, [&](i64 part) {                                                    \
-            extremes(ids, part_of(m, part, parts), part_of(m, part + 1, parts), flip, found + 2 * part); \
-        });                                                                                            \
-    }
-FOR_SIGNED(DEFINE)
-#undef DEFINE
-
 // Factorize a few values in ascending order of id, on one thread; return the number of ids. Unless `offsets` is null, the
 // values are sources, then destinations of edges, which are grouped by target. `size` is a power of two above `count`.
-#define DEFINE(suffix, Index, Code)                                                                               \
+#define DEFINE(suffix, Index)                                                                                     \
     EXPORT factorize_few_##suffix(i64 count, i64 size, const Index* values, i64 flip, i32* slots, i64* scratch,   \
-                                  Code* codes, Index* ids, i64* offsets, Code* indices, Code* degrees) {          \
+                                  i32* codes, Index* ids, i64* offsets, i32* indices, i32* degrees) {          \
         auto keys = reinterpret_cast<u64*>(scratch);                                                              \
         i64 n = number(count, values, u64(flip), size, slots, keys, codes);                                       \
         sort_ids(n, count, keys, u64(flip), slots, ids);                                                          \
@@ -218,7 +192,7 @@ FOR_SIGNED(DEFINE)
         if (offsets) group(count / 2, codes, codes + count / 2, n, offsets, indices, degrees);                    \
         return n;                                                                                                 \
     }
-FOR_TWO(DEFINE)
+FOR_SIGNED(DEFINE)
 #undef DEFINE
 
 // Insert ids into a table until `limit` are new, an equal part by each thread; write their slots to `codes`. The rows of

@@ -44,15 +44,16 @@ INTERRUPTED = -(2**63)
 
 
 @cache
-def library() -> Any:
-    """Load the kernels compiled for this machine's instructions; raise OSError if there are none."""
+def libraries() -> list[Any]:
+    """Load the kernels, those of the highest instruction level first; raise OSError if there are none."""
     end = suffix(platform.system())
-    found = _load_current(f"kernels-1{end}")
-    if (level := found.instruction_level()) > 1:
-        found = _load_current(f"kernels-{level}{end}")
+    found = [_load_current(f"kernels-1{end}")]
+    if (level := found[0].instruction_level()) > 1:
+        found.insert(0, _load_current(f"kernels-{level}{end}"))
     python = ctypes.pythonapi
     functions = python.PyGILState_Ensure, python.PyGILState_Release, python.PyErr_CheckSignals, python.PyErr_Fetch
-    found.connect_interpreter(*(ctypes.cast(function, ctypes.c_void_p) for function in functions))
+    for each in found:
+        each.connect_interpreter(*(ctypes.cast(function, ctypes.c_void_p) for function in functions))
     return found
 
 
@@ -74,7 +75,7 @@ def _load_current(name: str) -> Any:
 def unavailable_reason() -> str | None:
     """Return why there are no compiled kernels, or None."""
     try:
-        library()
+        libraries()
     except OSError as error:
         return str(error)
     return None
@@ -134,7 +135,8 @@ class Kernel:
         return call
 
     def _load(self, *variant: str) -> Any:
-        function = getattr(library(), "_".join((self.name, *variant)))
+        name = "_".join((self.name, *variant))
+        function = next(getattr(each, name) for each in libraries() if hasattr(each, name))
         function.restype = ctypes.c_int64
         function.argtypes = [ctypes.c_int64] * len(self._sizes) + [parameter.ctype for parameter in self.parameters]
         return function
@@ -192,7 +194,10 @@ class _Parameter:
 def _raise_exception() -> None:
     """Raise the exception of the signal handler that ended a kernel."""
     pointers = (ctypes.c_void_p * 3)()
-    library().take_exception(pointers)
+    for each in libraries():
+        each.take_exception(pointers)
+        if pointers[0]:
+            break
     restore = ctypes.pythonapi.PyErr_Restore
     restore.argtypes, restore.restype = [ctypes.c_void_p] * 3, None
     restore(*pointers)

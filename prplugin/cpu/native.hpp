@@ -37,6 +37,9 @@ using f64 = double;
 template <class T> static inline T least(T a, T b) { return b < a ? b : a; }
 template <class T> static inline T most(T a, T b) { return a < b ? b : a; }
 
+// Return the first of `size` entries that belongs to a part of about equally many.
+static inline i64 part_of(i64 size, i64 part, i64 parts) { return i64((__int128)size * part / parts); }
+
 constexpr i64 INTERRUPTED = INT64_MIN;  // returned by a function that a signal handler's exception ended
 
 namespace interpreter {

@@ -121,7 +121,8 @@ struct Bits {
         return quotient * u64(k) + rest;
     }
 
-    u64 number(i64 code, i64 k) {
+    // Read a number of any code, in a function of its own: six codes at each place would take long to compile.
+    __attribute__((noinline)) u64 number(i64 code, i64 k) {
         switch (code) {
             case UNARY: return unary();
             case GAMMA: return gamma();
