@@ -13,6 +13,7 @@ namespace {
 
 constexpr i64 AHEAD = 16;  // edges between a prefetch and its use
 constexpr i64 LINE = 64;   // bytes per cache line
+constexpr i64 CYCLE = 8;   // sweeps between two extrapolations
 
 #ifdef __AVX2__
 #define VECTOR 32
@@ -39,12 +40,12 @@ template <class T, i64 WIDTH> struct Row {
             parts[k] = __builtin_convertvector(part, Vector);
         }
     }
-    void store(T* values) const { memcpy(values, parts, sizeof(parts)); }
-    Row<f64, WIDTH> wide() const {
-        T values[WIDTH];
-        store(values);
-        return Row<f64, WIDTH>(values);
+    template <class U> explicit Row(const Row<U, WIDTH>& other) {
+        U values[WIDTH];
+        other.store(values);
+        *this = Row(values);
     }
+    void store(T* values) const { memcpy(values, parts, sizeof(parts)); }
 #define OPERATOR(name, expression)                                                                                     \
     Row name(const Row& other) const {                                                                                 \
         Row result(*this);                                                                                             \
@@ -61,6 +62,7 @@ template <class T, i64 WIDTH> struct Row {
 
 template <class Index, class Value> struct Tiles {
     static constexpr i64 WIDTH = LINE / i64(sizeof(Value));
+    static constexpr f64 NOISE = sizeof(Value) == 4 ? 2e-6 : 2e-15;  // relative change that may be rounding errors
     using Values = Row<Value, WIDTH>;
     using Wide = Row<f64, WIDTH>;
 
@@ -84,11 +86,13 @@ template <class Index, class Value> struct Tiles {
     // Factor of a rank in its contribution; the ranks of dangling vertices are stored in place of contributions.
     f64 scale(i64 i) const { return inverse[i] == 0 ? 1.0 : inverse[i]; }
 
-    // Return mass * w_i + factor * v_i, times a number.
-    template <class Sum> void add_teleports(i64 tile, i64 i, const f64* mass, const f64* factor, Sum times, Row<Sum, WIDTH>& y) const {
-        if (target) y = y + Row<Sum, WIDTH>(mass) * Sum(times * target[i]);
-        if (teleport_rows[i] < 0) return;
-        y = y + Row<Sum, WIDTH>(factor) * Row<Sum, WIDTH>(teleport + teleport_rows[i] * columns + tile * WIDTH) * times;
+    bool teleports(i64 i) const { return target || teleport_rows[i] >= 0; }
+
+    // Return mass * w_i + factor * v_i.
+    Wide teleport_of(i64 tile, i64 i, const Wide& mass, const Wide& factor) const {
+        Wide result = mass * (target ? target[i] : 0.0);
+        if (teleport_rows[i] < 0) return result;
+        return result + factor * Wide(teleport + teleport_rows[i] * columns + tile * WIDTH);
     }
 
     // Return the sum of the terms of the edges first .. last - 1.
@@ -110,14 +114,12 @@ template <class Index, class Value> struct Tiles {
         if (last - first <= fan_in) return add(first, last);
         Wide sums, groups_sum;
         for (i64 edge = first, groups = 1; edge < last; edge += fan_in, groups++) {
-            groups_sum = groups_sum + add(edge, least(edge + fan_in, last)).wide();
+            groups_sum = groups_sum + Wide(add(edge, least(edge + fan_in, last)));
             if (groups % fan_in > 0) continue;
             sums = sums + groups_sum;
             groups_sum = Wide();
         }
-        f64 all[WIDTH];
-        (sums + groups_sum).store(all);
-        return Row<Sum, WIDTH>(all);
+        return Row<Sum, WIDTH>(sums + groups_sum);
     }
 
     // Write what a sweep needs of each row of a block, with r = 1 / (1 - alpha * p_ii).
@@ -157,7 +159,7 @@ template <class Index, class Value> struct Tiles {
     // Compute a block of y = G x, where x_i = c_i / scale_i, and write it to the ranks of the seeds:
     // y_i = alpha * (sum of c_j over the in-edges of i) + mass * w_i + factor * v_i.
     void step_block(i64 tile, i64 block, const i64* seeds, const f64* mass, const f64* factor, f64* ranks) const {
-        Wide change, largest;
+        Wide change, largest, masses(mass), factors(factor);
         i64 end = least((block + 1) * BLOCK_ROWS, n);
         for (i64 group = block * BLOCK_ROWS; group < end; group += GROUP_ROWS) {
             f64 rows[GROUP_ROWS][WIDTH];
@@ -165,7 +167,7 @@ template <class Index, class Value> struct Tiles {
             i64 stop = least(group + GROUP_ROWS, end);
             for (i64 i = group; i < stop; i++) {
                 Wide y = row_sums<f64>(row(tile, 0), offsets[i], offsets[i + 1]) * alpha;
-                add_teleports(tile, i, mass, factor, 1.0, y);
+                if (teleports(i)) y = y + teleport_of(tile, i, masses, factors);
                 y.store(rows[i - group]);
                 Wide move = (y - Wide(row(tile, i)) * (1 / scale(i))).abs();
                 part = part + move;
@@ -181,56 +183,79 @@ template <class Index, class Value> struct Tiles {
 
     // Sweep a tile until every column has changed by at most `goal` times its sum; write the sweeps of each column.
     //
-    // x_i := x_i + (G x - x)_i / (1 - alpha * p_ii) with the present x: Gauss-Seidel. A sweep changes the sum of x:
-    // D(x) and the sum, times 1 - alpha, are those of the sweep before. At the end columns are divided by their sums.
+    // x_i := x_i + (G x - x)_i / (1 - alpha * p_ii) with the present x and D(x): Gauss-Seidel. A sweep changes the sum
+    // of x: the sum that is multiplied by 1 - alpha is that of the sweep before. Changes of late sweeps are nearly in
+    // proportion, d_k = r * d_(k-1). If r is about that of the sweep before, x := x + r / (1 - r) * d_k is their limit.
+    // A column also ends when its changes are rounding errors. At the end columns are divided by their sums.
     // The arithmetic is that of the contributions, which no proof counts on.
-    void sweep(i64 tile, const f64* first_mass, const f64* first_factor, f64 goal, i64 budget, i64* sweeps, Team& team,
+    void sweep(i64 tile, const f64* dangling, f64 goal, i64 budget, i64* sweeps, Value* moves, Team& team,
                i64 thread) const {
-        f64 mass[WIDTH], factor[WIDTH], changes[WIDTH], dangling_sums[WIDTH], sums[WIDTH];
+        f64 sum[WIDTH], change[WIDTH], before[WIDTH], ratio[WIDTH] = {0}, jump[WIDTH];
         Value is_live[WIDTH];
         for (i64 j = 0; j < WIDTH; j++) {
-            mass[j] = first_mass[j];
-            factor[j] = first_factor[j];
-            is_live[j] = 1;
-            sums[j] = sweeps[j] = 0;
+            is_live[j] = sum[j] = 1;
+            sweeps[j] = before[j] = 0;
         }
+        auto stopped = [&](i64 i) {
+            if (i % BLOCK_ROWS > 0) return false;
+            if (thread == 0) team.poll();
+            return team.stopped();
+        };
+        Wide mass = Wide(dangling) * alpha;
         i64 left = WIDTH;
         for (i64 made = 1; left > 0 && made <= budget; made++) {
-            Wide change, sum, dangling;
+            bool is_last_of_cycle = made % CYCLE == 0;
+            Wide changes, sums, ends, past = Wide(sum) * (1 - alpha);
             Values live(is_live);
             for (i64 group = 0; group < n; group += GROUP_ROWS) {
                 Values group_change, group_sum;
                 for (i64 i = group; i < least(group + GROUP_ROWS, n); i++) {
-                    Value own = constants[i][0], rank = constants[i][3];
-                    Values y = row_sums<Value>(row(tile, 0), offsets[i], offsets[i + 1]) * constants[i][2];
-                    add_teleports(tile, i, mass, factor, constants[i][1], y);
-                    Values before(row(tile, i)), after = before + live * (y - before * own);
-                    after.store(row(tile, i));
-                    group_change = group_change + (after - before).abs() * rank;
-                    group_sum = group_sum + after * rank;
-                    if (inverse[i] == 0) dangling = dangling + after.wide();
+                    const Value* constant = constants[i];
+                    Values y = row_sums<Value>(row(tile, 0), offsets[i], offsets[i + 1]) * constant[2];
+                    if (teleports(i))
+                        y = y + Values(teleport_of(tile, i, mass, target ? past : past + mass)) * constant[1];
+                    Values old(row(tile, i)), now = old + live * (y - old * constant[0]), move = now - old;
+                    now.store(row(tile, i));
+                    if (is_last_of_cycle) move.store(moves + i * WIDTH);
+                    group_change = group_change + move.abs() * constant[3];
+                    group_sum = group_sum + now * constant[3];
+                    if (inverse[i] > 0) continue;
+                    mass = mass + Wide(move) * alpha;
+                    ends = ends + Wide(now);
                 }
-                change = change + group_change.wide();
-                sum = sum + group_sum.wide();
-                if (group % BLOCK_ROWS > 0) continue;
-                if (thread == 0) team.poll();
-                if (team.stopped()) return;
+                changes = changes + Wide(group_change);
+                sums = sums + Wide(group_sum);
+                if (stopped(group)) return;
             }
-            change.store(changes);
-            dangling.store(dangling_sums);
-            sum.store(sums);
+            changes.store(change);
+            sums.store(sum);
+            mass = ends * alpha;
+            bool jumps = false;
             left = 0;
             for (i64 j = 0; j < WIDTH; j++) {
-                mass[j] = alpha * dangling_sums[j];
-                factor[j] = (1 - alpha) * sums[j] + (target ? 0.0 : mass[j]);
-                if (is_live[j] == 0) continue;
-                sweeps[j] = made;
-                is_live[j] = changes[j] > goal * sums[j];
+                f64 r = before[j] > 0 ? change[j] / before[j] : 0.0;
+                if (is_live[j] != 0) sweeps[j] = made;
+                if (change[j] <= goal * sum[j] || (change[j] < NOISE * sum[j] && r > 0.9)) is_live[j] = 0;
                 left += is_live[j] != 0;
+                bool is_steady = fabs(r - ratio[j]) < 0.06 && r > 0.3 && r < (1 + alpha) / 2;
+                jump[j] = is_live[j] != 0 && is_last_of_cycle && is_steady ? r / (1 - r) : 0.0;
+                jumps = jumps || jump[j] > 0;
+                ratio[j] = r;
+                before[j] = change[j];
             }
+            if (!jumps) continue;
+            sums = ends = Wide();
+            for (i64 i = 0; i < n && !stopped(i); i++) {
+                Values now = (Values(row(tile, i)) + Values(moves + i * WIDTH) * Values(jump)).max(Values());
+                now.store(row(tile, i));
+                sums = sums + Wide(now * constants[i][3]);
+                if (inverse[i] == 0) ends = ends + Wide(now);
+            }
+            sums.store(sum);
+            mass = ends * alpha;
         }
-        for (i64 j = 0; j < WIDTH; j++) sums[j] = sums[j] > 0 ? 1 / sums[j] : 1.0;
-        for (i64 block = 0; block < blocks; block++) begin_block(tile, block, nullptr, nullptr, sums);
+        for (i64 j = 0; j < WIDTH; j++) sum[j] = sum[j] > 0 ? 1 / sum[j] : 1.0;
+        for (i64 block = 0; block < blocks && !stopped(0); block++) begin_block(tile, block, nullptr, nullptr, sum);
     }
 };
 
@@ -242,7 +267,7 @@ template <class Index, class Value> struct Tiles {
     const i64 *offsets, const Index *sources, const f64 *weights, i64 fan_in, f64 alpha, const f64 *inverse,           \
         const f64 *target, const f64 *teleport, const i64 *teleport_rows, Value(*constants)[4], Value *contributions,  \
         f64 *sums
-#define CHECK_TILES(Index, Value)                                                                                      \
+#define CHECK_TILES(Index, Value, threads)                                                                                      \
     using All = Tiles<Index, Value>;                                                                                   \
     if (width != All::WIDTH || columns != count * width) return -1;                                                    \
     i64 blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;                                                                    \
@@ -256,7 +281,7 @@ template <class Index, class Value> struct Tiles {
 #define DEFINE(suffix, Index, Value)                                                                                   \
     /* Write the contributions of the ranks of the seeds `chosen`, one per column; those of a negative one are 0. */   \
     EXPORT batch_begin_##suffix(SIZES, i64 seeds, TILES(Index, Value), const i64* chosen, const f64* ranks, i64 threads) {                                  \
-        CHECK_TILES(Index, Value)                                                                                      \
+        CHECK_TILES(Index, Value, threads)                                                                                      \
         CHECK_SEEDS                                                                                    \
         return team.for_each(count * blocks, [&](i64 piece) {                                                          \
             if (piece < blocks) all.write_constants(piece);                                                            \
@@ -265,7 +290,7 @@ template <class Index, class Value> struct Tiles {
     }                                                                                                                  \
     /* Compute y = G x from the contributions of x, and write it to the ranks of the seeds `chosen`. */                \
     EXPORT batch_step_##suffix(SIZES, i64 seeds, TILES(Index, Value), const i64* chosen, const f64* mass, const f64* factor, f64* ranks, i64 threads) {     \
-        CHECK_TILES(Index, Value)                                                                                      \
+        CHECK_TILES(Index, Value, threads)                                                                                      \
         CHECK_SEEDS                                                                                    \
         return team.for_each(count * blocks, [&](i64 piece) {                                                          \
             i64 first = piece / blocks * width;                                                                        \
@@ -273,14 +298,14 @@ template <class Index, class Value> struct Tiles {
         });                                                                                                            \
     }                                                                                                                  \
     /* Make at most `budget` sweeps of each tile, until they change each column by at most `goal` times its sum. */    \
-    EXPORT batch_sweep_##suffix(SIZES, TILES(Index, Value), const f64* mass, const f64* factor, f64 goal, i64 budget,         \
-                                i64* sweeps, i64 threads) {                                                            \
-        CHECK_TILES(Index, Value)                                                                                    \
+    EXPORT batch_sweep_##suffix(SIZES, i64 movers, TILES(Index, Value), const f64* dangling, f64 goal, i64 budget,     \
+                                Value* moves, i64* sweeps, i64 threads) {                                              \
+        CHECK_TILES(Index, Value, least(threads, movers))                                                              \
         i64 next = 0, done = 0;                                                                                        \
         return team.run([&](i64 thread) {                                                                              \
             for (i64 tile; (tile = team.take(next, count, thread)) >= 0;) {                                            \
-                i64 first = tile * width;                                                                              \
-                all.sweep(tile, mass + first, factor + first, goal, budget, sweeps + first, team, thread);             \
+                all.sweep(tile, dangling + tile * width, goal, budget, sweeps + tile * width,                          \
+                          moves + thread * n * width, team, thread);                                                   \
                 __atomic_fetch_add(&done, 1, __ATOMIC_RELAXED);                                                        \
             }                                                                                                          \
             if (thread == 0) team.wait_for(done, count);                                                               \

@@ -16,5 +16,6 @@ step = Kernel(
     "batch_step", f"{_TILES} chosen:i8[columns] mass:f8[columns] factor:f8[columns] ranks:f8[seeds,n]! threads:i8"
 )
 sweep = Kernel(
-    "batch_sweep", f"{_TILES} mass:f8[columns] factor:f8[columns] goal:f8 budget:i8 sweeps:i8[columns]! threads:i8"
+    "batch_sweep",
+    f"{_TILES} dangling:f8[columns] goal:f8 budget:i8 moves:F[movers,n,width]! sweeps:i8[columns]! threads:i8",
 )

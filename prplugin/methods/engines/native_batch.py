@@ -28,10 +28,10 @@ BYTES_PER_RANK = 8 + 8 + 8
 MOST_BYTES = 1 << 32
 """Largest size of the matrices of a batch of more than 8 seeds."""
 
-MOST_SWEEPS = 32
+MOST_SWEEPS = 64
 """Sweeps after which the seeds that have not converged move to tiles of their own."""
 
-IN_FLOAT32 = 4
+IN_FLOAT32 = 2
 """Number of calls of `advance` that sweep in float32. It does not depend on the seeds, whose bits would differ."""
 
 FLOAT32_CHANGE = 3e-8
@@ -131,10 +131,11 @@ class NativeBatch(SeedsStep):
         self._calls += 1
         narrow = self._calls <= IN_FLOAT32
         self._fill_tiles(np.dtype(np.float32 if narrow else np.float64))
-        sweeps = np.empty(self._chosen.size, np.int64)
+        sweeps, contributions = np.empty(self._chosen.size, np.int64), self._tiles[-2]
+        moves = np.empty_like(contributions[: self._threads])
         kernels.sweep(
-            *self._tiles, *self._factors(), max(goal, FLOAT32_CHANGE if narrow else 0.0),
-            min(budget - 1, MOST_SWEEPS), sweeps, self._threads,
+            *self._tiles, self._sums(2), max(goal, FLOAT32_CHANGE if narrow else 0.0), min(budget - 1, MOST_SWEEPS),
+            moves, sweeps, self._threads,
         )  # fmt: skip
         return self._per_seed(sweeps), None
 
