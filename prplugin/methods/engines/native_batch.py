@@ -31,7 +31,7 @@ MOST_BYTES = 1 << 32
 MOST_SWEEPS = 64
 """Sweeps after which the seeds that have not converged move to tiles of their own."""
 
-IN_FLOAT32 = 2
+IN_FLOAT32 = 1
 """Number of calls of `advance` that sweep in float32. It does not depend on the seeds, whose bits would differ."""
 
 FLOAT32_CHANGE = 3e-8
