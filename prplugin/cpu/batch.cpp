@@ -34,10 +34,12 @@ template <class T, i64 WIDTH> struct Row {
         for (i64 k = 0; k < PARTS; k++) parts[k] = value - Vector{};
     }
     template <class U> explicit Row(const U* values) {
-        for (i64 k = 0; k < PARTS; k++) {
-            typename Simd<U, VECTOR / i64(sizeof(T)) * i64(sizeof(U))>::Vector part;
-            memcpy(&part, values + k * LENGTH, sizeof(part));
-            parts[k] = __builtin_convertvector(part, Vector);
+        constexpr i64 COUNT = VECTOR / i64(sizeof(T) < sizeof(U) ? sizeof(U) : sizeof(T));
+        for (i64 j = 0; j < WIDTH; j += COUNT) {
+            typename Simd<U, COUNT * i64(sizeof(U))>::Vector given;
+            memcpy(&given, values + j, sizeof(given));
+            auto part = __builtin_convertvector(given, typename Simd<T, COUNT * i64(sizeof(T))>::Vector);
+            memcpy(reinterpret_cast<T*>(parts) + j, &part, sizeof(part));
         }
     }
     template <class U> explicit Row(const Row<U, WIDTH>& other) {

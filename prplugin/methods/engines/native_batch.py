@@ -22,17 +22,14 @@ LINE = 64
 SEEDS_PER_THREAD = 32
 """Seeds of a batch per thread: enough that all threads have tiles until the last one."""
 
-BYTES_PER_RANK = 8 + 8 + 8
-"""The rank, its contribution in float64, and v."""
+BYTES_PER_RANK = 8 + 8 + 8 + 8
+"""The rank, its contribution in float64, its last move and v."""
 
 MOST_BYTES = 1 << 32
 """Largest size of the matrices of a batch of more than 8 seeds."""
 
 MOST_SWEEPS = 64
 """Sweeps after which the seeds that have not converged move to tiles of their own."""
-
-IN_FLOAT32 = 1
-"""Number of calls of `advance` that sweep in float32. It does not depend on the seeds, whose bits would differ."""
 
 FLOAT32_CHANGE = 3e-8
 """L1 change per sum that float32 contributions reach: about half the unit roundoff."""
@@ -83,7 +80,7 @@ class NativeBatch(SeedsStep):
             self._ranks[:] = ranks if isinstance(ranks, float) else to_host(ranks).T
         self._live = np.arange(self._count)
         self._chosen: Any = None
-        self._calls = 0
+        self._narrow = True
 
     def set_live(self, live: Array) -> None:
         self._live = np.flatnonzero(live)
@@ -125,11 +122,11 @@ class NativeBatch(SeedsStep):
         return spread
 
     def advance(self, goal: float, budget: int) -> tuple[Any, Sums | None]:
-        """Sweep the contributions, in float32 first; later calls, for what that did not prove, in float64."""
+        """Sweep the contributions, at first in float32; later calls, for what that did not prove, in float64."""
         if budget < 2:
             return 0, None
-        self._calls += 1
-        narrow = self._calls <= IN_FLOAT32
+        # Whether a call is in float32 does not depend on the seeds, whose bits would differ.
+        narrow, self._narrow = self._narrow, False
         self._fill_tiles(np.dtype(np.float32 if narrow else np.float64))
         sweeps, contributions = np.empty(self._chosen.size, np.int64), self._tiles[-2]
         moves = np.empty_like(contributions[: self._threads])
