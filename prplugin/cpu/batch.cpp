@@ -216,7 +216,7 @@ template <class Index, class Value> struct Tiles {
                     Values y = row_sums<Value>(row(tile, 0), offsets[i], offsets[i + 1]) * constant[2];
                     if (teleports(i))
                         y = y + Values(teleport_of(tile, i, mass, target ? past : past + mass)) * constant[1];
-                    Values old(row(tile, i)), now = old + live * (y - old * constant[0]), move = now - old;
+                    Values old(row(tile, i)), now = (old + live * (y - old * constant[0])).max(Values()), move = now - old;
                     now.store(row(tile, i));
                     if (is_last_of_cycle) move.store(moves + i * WIDTH);
                     group_change = group_change + move.abs() * constant[3];
@@ -253,7 +253,8 @@ template <class Index, class Value> struct Tiles {
                 sums = sums + Wide(now * constants[i][3]);
                 if (inverse[i] == 0) ends = ends + Wide(now);
             }
-            sums.store(sum);
+            sums.store(change);
+            for (i64 j = 0; j < WIDTH; j++) sum[j] = jump[j] > 0 ? change[j] : sum[j];  // others keep their bits
             mass = ends * alpha;
         }
         for (i64 j = 0; j < WIDTH; j++) sum[j] = sum[j] > 0 ? 1 / sum[j] : 1.0;
