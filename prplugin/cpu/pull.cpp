@@ -56,9 +56,9 @@ template <class Index> struct Pull {
     i64 fan_in;
     f64* ranks;
     f64 *contributions, *next;
-    f64* sums;  // blocks x 3
+    f64* sums;  // blocks x 4
     const u8* order;  // rows of each block by number of in-edges, as by order_rows; null: in their own order
-    f64 dangling = 0;  // D(x)
+    f64 dangling = 0, total = 1;  // D(x), and the sum of x
     PackedPieces packed = {};  // instead of offsets and sources, if there are any
     f64* packed_sums = nullptr;  // the row sums of the packed edges, 0 for rows without
     f64* continued = nullptr;  // the sum of the first run of each piece, if its row begins in an earlier piece
@@ -105,12 +105,30 @@ template <class Index> struct Pull {
         }
     }
 
-    // Make y the ranks of the next step.
-    void after_step() {
+    bool sweeps() const { return next == contributions; }
+
+    // Make y the ranks of the next step; return the change that proves its bound.
+    //
+    // A sweep from x computes y = alpha * (L y + U x + D(x) * w) + (1 - alpha) * S * v, where L + U = P^T, L has the edges
+    // that read new contributions, and S is the sum of x as computed. Let T be that of y, e = y - x, and z = y / T, which
+    // is the result. Then
+    //
+    //     T * (G z - z) = alpha * (U e + D(e) * w) + (1 - alpha) * (T - S) * v
+    //
+    // exactly, rounding errors of y aside, whatever S and T. Columns of U + w D have sums of at most 1, so
+    //
+    //     ||G z - z|| <= alpha * c,    c = (||e|| + (1 / alpha - 1) * |T - S|) / T,
+    //
+    // as for a step whose change is c. In a step U = P^T and T = S = 1, so c = ||e||.
+    f64 after_step() {
         auto swapped = contributions;
         contributions = next;
         next = swapped;
-        dangling = sum_in_groups(sums + 2, blocks, 3);
+        dangling = sum_in_groups(sums + 2, blocks, 4);
+        f64 change = sum_in_groups(sums, blocks, 4), before = total;
+        if (!sweeps()) return change;
+        total = sum_in_groups(sums + 3, blocks, 4);
+        return (change + (1 / alpha - 1) * fabs(total - before)) / total;
     }
 
     void step_block(i64 block, f32* moves) {
@@ -119,19 +137,24 @@ template <class Index> struct Pull {
         else weights ? step_rows<true, 0>(block, moves) : step_rows<false, 0>(block, moves);
     }
 
-    // Compute the rows of one block; write ||y - x||, max |y - x| and D(y) of the block to its sums.
+    // Compute the rows of one block; write ||y - x||, max |y - x|, D(y) and sum(y) of the block to its sums.
+    //
+    // In a sweep, every `LANES` rows read the contributions of those before.
     template <bool WEIGHTED, i64 DISTANCE> void step_rows(i64 block, f32* moves) {
         i64 begin = block * BLOCK_ROWS, count = least(BLOCK_ROWS, n - begin);
         f64 row_sums[BLOCK_ROWS], added[BLOCK_ROWS], mass = alpha * dangling;
         if (packed_sums) memcpy(row_sums, packed_sums + begin, size_t(count) * sizeof(f64));
-        for (i64 nth = 0; nth < count && !packed_sums; nth++) {
-            i64 row = order ? order[begin + nth] : nth, first = offsets[begin + row], last = offsets[begin + row + 1];
-            row_sums[row] = row_sum<WEIGHTED, DISTANCE>(contributions, sources, weights, first, last, fan_in);
-        }
+        auto sum_rows = [&](i64 from, i64 to) {
+            for (i64 nth = from; nth < to && !packed_sums; nth++) {
+                i64 row = order ? order[begin + nth] : nth, first = offsets[begin + row], last = offsets[begin + row + 1];
+                row_sums[row] = row_sum<WEIGHTED, DISTANCE>(contributions, sources, weights, first, last, fan_in);
+            }
+        };
+        i64 wave = sweeps() ? LANES : BLOCK_ROWS;
         for (i64 i = 0; i < count; i++) {
-            added[i] = mass * target[(begin + i) * target_step] + teleport[(begin + i) * teleport_step];
+            added[i] = mass * target[(begin + i) * target_step] + total * teleport[(begin + i) * teleport_step];
         }
-        f64 change[LANES] = {0}, largest[LANES] = {0}, to_dangling[LANES] = {0};
+        f64 change[LANES] = {0}, largest[LANES] = {0}, to_dangling[LANES] = {0}, sum[LANES] = {0};
         auto finish = [&](i64 i, i64 lane) {
             f64 rank = alpha * row_sums[i] + added[i], move = rank - ranks[begin + i];
             if (moves) moves[begin + i] = f32(move);
@@ -141,15 +164,20 @@ template <class Index> struct Pull {
             change[lane] += move;
             largest[lane] = move > largest[lane] ? move : largest[lane];
             to_dangling[lane] += inverse[begin + i] == 0 ? rank : 0.0;
+            sum[lane] += rank;
         };
-        i64 i = 0;
-        for (; i + LANES <= count; i += LANES)
-            for (i64 lane = 0; lane < LANES; lane++) finish(i + lane, lane);
-        for (; i < count; i++) finish(i, i % LANES);
+        for (i64 first = 0; first < count; first += wave) {
+            i64 i = first, end = least(first + wave, count);
+            sum_rows(first, end);
+            for (; i + LANES <= end; i += LANES)
+                for (i64 lane = 0; lane < LANES; lane++) finish(i + lane, lane);
+            for (; i < end; i++) finish(i, i % LANES);
+        }
         for (f64 each : largest) largest[0] = most(largest[0], each);
-        sums[3 * block] = sum_of_lanes(change);
-        sums[3 * block + 1] = largest[0];
-        sums[3 * block + 2] = sum_of_lanes(to_dangling);
+        sums[4 * block] = sum_of_lanes(change);
+        sums[4 * block + 1] = largest[0];
+        sums[4 * block + 2] = sum_of_lanes(to_dangling);
+        sums[4 * block + 3] = sum_of_lanes(sum);
     }
 
     // Divide the ranks z of a block by their sum, and write contributions and dangling mass. `jump`, if given, is z - y,
@@ -168,7 +196,7 @@ template <class Index> struct Pull {
             }
             to_dangling += group_dangling;
         }
-        sums[3 * block + 2] = to_dangling;
+        sums[4 * block + 2] = to_dangling;
     }
 
     // Add the dot products of the new moves with all moves, over the rows of a chunk.
@@ -221,7 +249,7 @@ template <class Index> struct Pull {
 // What is kept from one call to the next, so that the number of steps per call does not change the ranks.
 struct Memory {
     i64 current;  // index of the contributions of x
-    f64 dangling, largest;  // D(x), and the largest change of a rank in the last step
+    f64 dangling, largest, total;  // D(x), the largest change of a rank in the last step, and the sum of x
     f64 change;   // of the last step; infinite before the first
     bool mixes;   // whether a mix precedes the next step
     Mixing mixing;
@@ -285,7 +313,10 @@ i64 iterate(Pull<Index>& pull, Team& team, f64 norm, i64 budget, f64 goal, Memor
             f32* jumped = memory.mixes ? history + jump * pull.n : nullptr;
             if (begins && !in_turn(
                               blocks, [&](i64 block) { pull.begin_block(block, norm, jumped); },
-                              [&] { pull.dangling = sum_in_groups(pull.sums + 2, pull.blocks, 3); }))
+                              [&] {
+                                  pull.dangling = sum_in_groups(pull.sums + 2, pull.blocks, 4);
+                                  pull.total = 1;
+                              }))
                 return;
             if (pull.packed.count && !in_turn(
                                          pieces, [&](i64 piece) { pull.sum_piece(piece); },
@@ -295,11 +326,10 @@ i64 iterate(Pull<Index>& pull, Team& team, f64 norm, i64 budget, f64 goal, Memor
             if (!in_turn(
                     blocks, [&](i64 block) { pull.step_block(block, moves); },
                     [&] {
-                        pull.after_step();
                         f64 before = memory.change;
-                        f64 change = memory.change = changes[steps++] = sum_in_groups(pull.sums, pull.blocks, 3);
+                        memory.change = changes[steps++] = pull.after_step();
                         begins = false;
-                        memory.mixes = !mixing.ended() && mixing.after_step(change, before, goal);
+                        memory.mixes = !mixing.ended() && mixing.after_step(memory.change, before, goal);
                     }))
                 return;
         }
@@ -338,22 +368,24 @@ EXPORT order_rows(i64 n, const i64* offsets, u8* order, i64 threads) {
         const Index* sources, const f64* weights, const u8* data, const i64* begins, const i64* piece_rows, i64 bits,  \
         f64* packed_sums, f64* continued, const f64* inverse, const f64* target, const f64* teleport, f64 alpha,       \
         i64 fan_in, const u8* order, f64* ranks, f64* contributions, f64* sums, f64* kept, f64 norm, f64 goal, i64 period, \
-        i64 cycles, f32* history, f64* scratch, f64* changes, i64 threads) {                                           \
+        i64 cycles, f32* history, f64* scratch, f64* changes, i64 sweeps, i64 threads) {                                           \
         auto& memory = *reinterpret_cast<Memory*>(kept);                                                               \
-        if (norm != 0) memory = {0, 0, 0, INFINITY, false, Mixing(period, cycles, rows), {}};                          \
+        if (norm != 0) memory = {0, 0, 0, 1, INFINITY, false, Mixing(period, cycles, rows), {}};                       \
         if (period == 0) memory.mixing = Mixing(), memory.mixes = false;                                               \
+        if (!sweeps && memory.total != 1) norm = memory.total;                                                         \
         i64 current = memory.current != 0, blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;                                 \
+        if (sweeps) threads = 1;                                                                                       \
         Pull<Index> pull{                                                                                              \
             n,        blocks,        offsets,       sources, weights, inverse, target,                                 \
             teleport, targets > 0,   teleports > 0, alpha,   fan_in,  ranks,   contributions + current * n,            \
-            contributions + !current * n, sums, order, memory.dangling,                                                \
+            contributions + (sweeps ? current : !current) * n, sums, order, memory.dangling, memory.total,                                                \
             {pieces, bits, data, begins, piece_rows}, packed_sums, continued};                                         \
         Team team(least(threads, blocks));                                                                             \
         i64 steps = iterate(pull, team, norm, budget, goal, memory, history, scratch, changes);                        \
-        memory.dangling = pull.dangling;                                                                               \
+        memory.dangling = pull.dangling; memory.total = pull.total;                                                                              \
         memory.current = pull.contributions != contributions;                                                          \
         memory.largest = 0;                                                                                            \
-        for (i64 block = 0; block < blocks; block++) memory.largest = most(memory.largest, sums[3 * block + 1]);       \
+        for (i64 block = 0; block < blocks; block++) memory.largest = most(memory.largest, sums[4 * block + 1]);       \
         return steps;                                                                                                  \
     }
 FOR_INDICES(DEFINE)
@@ -367,7 +399,7 @@ FOR_INDICES(DEFINE)
         i64 blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;                                                                \
         Pull<Index> pull{n,        blocks,      offsets,       sources, weights, inverse, target,                      \
                               teleport, targets > 0, teleports > 0, alpha,   fan_in,  ranks,   contributions,          \
-                              next,     sums,        nullptr,       dangling};                                         \
+                              next,     sums,        nullptr,       dangling, 1};                                         \
         return step(pull, moves, threads);                                                                             \
     }
 FOR_INDICES(DEFINE_STEP)

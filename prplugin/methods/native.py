@@ -117,7 +117,9 @@ class NativeStep(Step):
             threads,
         )
         self._depth = depth_for(problem.alpha)
-        self.rounding = rounding_of(problem, row)
+        self.rounding = rounding = rounding_of(problem, row)
+        if self._pull.sweeps:  # division by the sum of the ranks, and the operations of `Pull::after_step`
+            self.rounding = rounding._replace(row=rounding.row + 1, dangling=rounding.dangling + 1, norm=rounding.norm + 4)
 
     def start(self, ranks: Floats | float) -> None:
         self._pull.start(to_host(ranks))
