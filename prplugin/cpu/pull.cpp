@@ -20,6 +20,8 @@ constexpr i64 AHEAD = 64;         // edges between a prefetch and its use
 constexpr i64 FETCHED_FROM = 1 << 17;  // number of vertices whose contributions exceed the L2 cache of many cores
 constexpr i64 FAR = 1 << 12;           // difference of positions that share no lines of the L1 cache
 constexpr i64 SAMPLES = 512;           // edges that tell whether a graph is scattered
+constexpr i64 SWEPT_EDGES = 100000;    // below, one thread sweeps in place: docs/decisions/0019
+constexpr i64 PHASES = 4;              // of a sweep of scattered graphs
 
 f64 sum_in_groups(const f64* terms, i64 count, i64 stride) {  // of 32, level by level: rounding_depth(count)
     f64 sums[8] = {0};
@@ -62,20 +64,14 @@ template <class Index> struct Pull {
     PackedPieces packed = {};  // instead of offsets and sources, if there are any
     f64* packed_sums = nullptr;  // the row sums of the packed edges, 0 for rows without
     f64* continued = nullptr;  // the sum of the first run of each piece, if its row begins in an earlier piece
-    bool scattered = reads_far();
+    bool scattered = reads_far(), sweeps = false;
 
     i64 chunks() const { return (blocks + CHUNK_BLOCKS - 1) / CHUNK_BLOCKS; }
     i64 chunk_row(i64 chunk) const { return least(chunk * CHUNK_BLOCKS * BLOCK_ROWS, n); }
 
-    // Work of the rows before a block: four edges per row, and its edges.
-    i64 work_before(i64 block) const {
-        i64 row = least(block * BLOCK_ROWS, n);
-        return (offsets ? offsets[row] : 0) + 4 * row;
-    }
-
     // Return whether most edges read contributions far from those of the edge before, which caches do not hold.
     bool reads_far() const {
-        if (!offsets || n < FETCHED_FROM) return false;
+        if (!offsets) return false;
         i64 m = offsets[n], far = 0;
         for (i64 k = 0; k < SAMPLES && m > SAMPLES; k++) {
             i64 edge = m / SAMPLES * k, difference = i64(sources[edge + 1]) - i64(sources[edge]);
@@ -105,11 +101,17 @@ template <class Index> struct Pull {
         }
     }
 
-    bool sweeps() const { return next == contributions; }
+    bool in_place() const { return next == contributions; }
+
+    // Let the next phase of a sweep read the contributions of a block.
+    void renew_block(i64 block) {
+        i64 begin = block * BLOCK_ROWS;
+        memcpy(contributions + begin, next + begin, size_t(least(BLOCK_ROWS, n - begin)) * sizeof(f64));
+    }
 
     // Make y the ranks of the next step; return the change that proves its bound.
     //
-    // A sweep from x computes y = alpha * (L y + U x + D(x) * w) + (1 - alpha) * S * v, where L + U = P^T, L has the edges
+    // A Gauss-Seidel sweep from x computes y = alpha * (L y + U x + D(x) * w) + (1 - alpha) * S * v, where L + U = P^T, L has the edges
     // that read new contributions, and S is the sum of x as computed. Let T be that of y, e = y - x, and z = y / T, which
     // is the result. Then
     //
@@ -121,25 +123,27 @@ template <class Index> struct Pull {
     //
     // as for a step whose change is c. In a step U = P^T and T = S = 1, so c = ||e||.
     f64 after_step() {
+        dangling = sum_in_groups(sums + 2, blocks, 4);
+        f64 change = sum_in_groups(sums, blocks, 4), before = total;
+        if (sweeps) {
+            total = sum_in_groups(sums + 3, blocks, 4);
+            return (change + (1 / alpha - 1) * fabs(total - before)) / total;
+        }
         auto swapped = contributions;
         contributions = next;
         next = swapped;
-        dangling = sum_in_groups(sums + 2, blocks, 4);
-        f64 change = sum_in_groups(sums, blocks, 4), before = total;
-        if (!sweeps()) return change;
-        total = sum_in_groups(sums + 3, blocks, 4);
-        return (change + (1 / alpha - 1) * fabs(total - before)) / total;
+        return change;
     }
 
     void step_block(i64 block, f32* moves) {
-        bool fetches = scattered && offsets[least((block + 1) * BLOCK_ROWS, n)] + AHEAD < offsets[n];
+        bool fetches = scattered && n >= FETCHED_FROM && offsets[least((block + 1) * BLOCK_ROWS, n)] + AHEAD < offsets[n];
         if (fetches) weights ? step_rows<true, AHEAD>(block, moves) : step_rows<false, AHEAD>(block, moves);
         else weights ? step_rows<true, 0>(block, moves) : step_rows<false, 0>(block, moves);
     }
 
     // Compute the rows of one block; write ||y - x||, max |y - x|, D(y) and sum(y) of the block to its sums.
     //
-    // In a sweep, every `LANES` rows read the contributions of those before.
+    // In a sweep in place, every `GROUP_ROWS` rows read the contributions of those before.
     template <bool WEIGHTED, i64 DISTANCE> void step_rows(i64 block, f32* moves) {
         i64 begin = block * BLOCK_ROWS, count = least(BLOCK_ROWS, n - begin);
         f64 row_sums[BLOCK_ROWS], added[BLOCK_ROWS], mass = alpha * dangling;
@@ -150,7 +154,7 @@ template <class Index> struct Pull {
                 row_sums[row] = row_sum<WEIGHTED, DISTANCE>(contributions, sources, weights, first, last, fan_in);
             }
         };
-        i64 wave = sweeps() ? LANES : BLOCK_ROWS;
+        i64 wave = in_place() ? GROUP_ROWS : BLOCK_ROWS;
         for (i64 i = 0; i < count; i++) {
             added[i] = mass * target[(begin + i) * target_step] + total * teleport[(begin + i) * teleport_step];
         }
@@ -259,17 +263,18 @@ static_assert(sizeof(Memory) <= 8 * 704, "declared in pull.py");
 
 // Iterate until a plain step changes the ranks by at most `goal`, or `budget` steps are made; return their number.
 //
-// Each step writes its change to `changes`. If `norm` is not 0, the ranks are divided by it first.
+// Each step writes its change to `changes`. If `norm` is not 0, the ranks are divided by it first. A sweep is made by one
+// thread in place, or in phases of consecutive blocks, which read the new contributions of the phases before.
 template <class Index>
 i64 iterate(Pull<Index>& pull, Team& team, f64 norm, i64 budget, f64 goal, Memory& memory, f32* history,
             f64* scratch, f64* changes) {
     Mixing& mixing = memory.mixing;
     auto& products = memory.products;
-    Shares blocks(team.count(), pull.blocks), chunks(team.count(), pull.chunks());
-    Shares pieces(team.count(), pull.packed.count);
-    pieces.divide([](i64 piece) { return piece; });
-    blocks.divide([&](i64 block) { return pull.work_before(block); });
-    chunks.divide([](i64 piece) { return piece; });
+    Shares chunks(team.count(), 0, pull.chunks()), pieces(team.count(), 0, pull.packed.count);
+    Shares blocks(team.count(), 0, pull.blocks), phases[PHASES];
+    for (i64 k = 0; k < PHASES; k++)
+        phases[k] = Shares(team.count(), pull.blocks * k / PHASES, pull.blocks * (k + 1) / PHASES);
+    bool phased = pull.sweeps && !pull.in_place();
     i64 steps = 0, jump = 0;
     bool begins = norm != 0;
     f64 factors[MOST_ROWS];
@@ -279,8 +284,10 @@ i64 iterate(Pull<Index>& pull, Team& team, f64 norm, i64 budget, f64 goal, Memor
         auto in_turn = [&](Shares& shares, auto work, auto finish) {
             shares.work(team, thread, work);
             if (!team.barrier(thread)) return false;
-            shares.restore(thread);
-            if (thread == 0) finish();
+            if (thread == 0) {
+                shares.restore();
+                finish();
+            }
             return team.barrier(thread);
         };
         while (steps < budget && !(steps && memory.change <= goal)) {
@@ -323,15 +330,18 @@ i64 iterate(Pull<Index>& pull, Team& team, f64 norm, i64 budget, f64 goal, Memor
                                          [&] { pull.add_continued(); }))
                 return;
             f32* moves = !mixing.records() ? nullptr : history + mixing.free_row() * pull.n;
-            if (!in_turn(
-                    blocks, [&](i64 block) { pull.step_block(block, moves); },
-                    [&] {
-                        f64 before = memory.change;
-                        memory.change = changes[steps++] = pull.after_step();
-                        begins = false;
-                        memory.mixes = !mixing.ended() && mixing.after_step(memory.change, before, goal);
-                    }))
-                return;
+            auto step_block = [&](i64 block) { pull.step_block(block, moves); };
+            auto renew_block = [&](i64 block) { pull.renew_block(block); };
+            for (i64 k = 0; k < PHASES && phased; k++)
+                if (!in_turn(phases[k], step_block, [] {}) || !in_turn(phases[k], renew_block, [] {})) return;
+            if (!phased && !in_turn(blocks, step_block, [] {})) return;
+            if (thread == 0) {
+                f64 before = memory.change;
+                memory.change = changes[steps++] = pull.after_step();
+                begins = false;
+                memory.mixes = !mixing.ended() && mixing.after_step(memory.change, before, goal);
+            }
+            if (!team.barrier(thread)) return;
         }
     });
     return ended ? ended : steps;
@@ -340,10 +350,7 @@ i64 iterate(Pull<Index>& pull, Team& team, f64 norm, i64 budget, f64 goal, Memor
 // Make one step; the sums of its blocks are left in `pull.sums`.
 template <class Index> i64 step(Pull<Index>& pull, f32* moves, i64 threads) {
     Team team(least(threads, pull.blocks));
-    Shares blocks(team.count(), pull.blocks);
-    blocks.divide([&](i64 block) { return pull.work_before(block); });
-    auto step_block = [&](i64 block) { pull.step_block(block, moves); };
-    return team.run([&](i64 thread) { blocks.work(team, thread, step_block); });
+    return team.for_each(pull.blocks, [&](i64 block) { pull.step_block(block, moves); });
 }
 
 }  // namespace
@@ -368,19 +375,20 @@ EXPORT order_rows(i64 n, const i64* offsets, u8* order, i64 threads) {
         const Index* sources, const f64* weights, const u8* data, const i64* begins, const i64* piece_rows, i64 bits,  \
         f64* packed_sums, f64* continued, const f64* inverse, const f64* target, const f64* teleport, f64 alpha,       \
         i64 fan_in, const u8* order, f64* ranks, f64* contributions, f64* sums, f64* kept, f64 norm, f64 goal, i64 period, \
-        i64 cycles, f32* history, f64* scratch, f64* changes, i64 sweeps, i64 threads) {                                           \
+        i64 cycles, f32* history, f64* scratch, f64* changes, i64 threads) {                                           \
         auto& memory = *reinterpret_cast<Memory*>(kept);                                                               \
         if (norm != 0) memory = {0, 0, 0, 1, INFINITY, false, Mixing(period, cycles, rows), {}};                       \
         if (period == 0) memory.mixing = Mixing(), memory.mixes = false;                                               \
-        if (!sweeps && memory.total != 1) norm = memory.total;                                                         \
         i64 current = memory.current != 0, blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;                                 \
-        if (sweeps) threads = 1;                                                                                       \
+        bool in_place = period > 0 && alpha > 0 && offsets && offsets[n] < SWEPT_EDGES;                                \
         Pull<Index> pull{                                                                                              \
             n,        blocks,        offsets,       sources, weights, inverse, target,                                 \
             teleport, targets > 0,   teleports > 0, alpha,   fan_in,  ranks,   contributions + current * n,            \
-            contributions + (sweeps ? current : !current) * n, sums, order, memory.dangling, memory.total,                                                \
+            contributions + (in_place ? current : !current) * n, sums, order, memory.dangling, memory.total,                                                \
             {pieces, bits, data, begins, piece_rows}, packed_sums, continued};                                         \
-        Team team(least(threads, blocks));                                                                             \
+        pull.sweeps = in_place || (period > 0 && alpha > 0 && pull.scattered);                                         \
+        if (!pull.sweeps && memory.total != 1) norm = memory.total;                                                    \
+        Team team(in_place ? 1 : least(threads, blocks));                                                              \
         i64 steps = iterate(pull, team, norm, budget, goal, memory, history, scratch, changes);                        \
         memory.dangling = pull.dangling; memory.total = pull.total;                                                                              \
         memory.current = pull.contributions != contributions;                                                          \
@@ -399,7 +407,7 @@ FOR_INDICES(DEFINE)
         i64 blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;                                                                \
         Pull<Index> pull{n,        blocks,      offsets,       sources, weights, inverse, target,                      \
                               teleport, targets > 0, teleports > 0, alpha,   fan_in,  ranks,   contributions,          \
-                              next,     sums,        nullptr,       dangling, 1};                                         \
+                              next,     sums,        nullptr,       dangling};                                         \
         return step(pull, moves, threads);                                                                             \
     }
 FOR_INDICES(DEFINE_STEP)

@@ -26,8 +26,7 @@ _iterate = Kernel(
     "offsets:i8[n+1]? sources:I[m]? weights:f8[m]? data:u1[bytes]? begins:i8[pieces+1]? piece_rows:i8[pieces]? bits:i8 "
     "packed_sums:f8[n]!? continued:f8[pieces]!? inverse:f8[n] target:f8[targets+1] teleport:f8[teleports+1] "
     "alpha:f8 fan_in:i8 order:u1[n]? ranks:f8[n]! contributions:f8[2,n]! sums:f8[n/256,4]! memory:f8[704]! "
-    "norm:f8 goal:f8 period:i8 cycles:i8 history:f4[rows,n]!? scratch:f8[n/4096,576]!? changes:f8[budget]! sweeps:i8 "
-    "threads:i8",
+    "norm:f8 goal:f8 period:i8 cycles:i8 history:f4[rows,n]!? scratch:f8[n/4096,576]!? changes:f8[budget]! threads:i8",
 )
 
 _order = Kernel("order_rows", "offsets:i8[n+1] order:u1[n]! threads:i8")
@@ -69,9 +68,6 @@ def packed_depth(m: int) -> int:
     return group_sum_depth(PIECE) + compensated_depth(-(-m // PIECE) + 1)
 
 
-SWEPT_EDGES = 100_000
-"""Number of edges below which one thread makes Gauss-Seidel sweeps: docs/decisions/0019."""
-
 PLAIN = Depth(0, 0)
 """Depth of the history of an iteration without mixing."""
 
@@ -95,7 +91,6 @@ class Pull:
             edges = (None, None, None, *in_edges, bits_of(n), np.zeros(n), np.empty(in_edges.rows.size))
         else:
             edges = (*in_edges, None, None, None, 0, None, None)
-        self.sweeps = not isinstance(in_edges, PackedRows) and in_edges.indices.size < SWEPT_EDGES and alpha > 0
         self._graph = (*edges, inverse_out_weight, target, teleport, alpha, fan_in, order)
         self._sums = np.empty((-(-n // BLOCK_ROWS), 4))
         self._memory, self._norm = np.zeros(704), 1.0
@@ -129,7 +124,7 @@ class Pull:
             self._scratch = np.empty((-(-n // CHUNK_ROWS), PRODUCTS))
         steps = _iterate(
             *self._graph, self._ranks, self._contributions, self._sums, self._memory, self._norm, goal, *depth[:2],
-            self._history, self._scratch, changes, self.sweeps and depth.period > 0, self._threads,
+            self._history, self._scratch, changes, self._threads,
         )  # fmt: skip
         self._norm, self.largest = 0.0, float(self._memory[2])
         return changes[:steps]

@@ -51,28 +51,19 @@ static inline f64 row_sum(const Value* c, const Index* sources, const f64* weigh
 }
 
 // Shares of the rows: each thread first takes the pieces of its own share, so that they stay in its caches, then those
-// that others have left. The work of a row counts as four edges plus its edges.
+// that others have left.
 class Shares {
   public:
-    Shares(i64 threads, i64 pieces) : threads_(threads), pieces_(pieces) {}
+    Shares() = default;
+    Shares(i64 threads, i64 begin, i64 end) : threads_(threads), begin_(begin), end_(end) { restore(); }
 
-    // Divide the pieces into shares of equal work; `before(piece)` is the work of all pieces before it.
-    template <class Before> void divide(const Before& before) {
-        for (i64 thread = 0; thread <= threads_; thread++) {
-            i64 low = 0, high = pieces_;
-            while (low < high) {
-                i64 middle = (low + high) / 2;
-                if (before(middle) * threads_ < before(pieces_) * thread) low = middle + 1;
-                else high = middle;
-            }
-            if (thread < threads_) shares_[thread].first = shares_[thread].next = low;
-            if (thread > 0) shares_[thread - 1].last = low;
+    // Offer all pieces; on one thread, while no other works.
+    void restore() {
+        for (i64 thread = 0; thread < threads_; thread++) {
+            i64 first = begin_ + (end_ - begin_) * thread / threads_;
+            shares_[thread] = {first, begin_ + (end_ - begin_) * (thread + 1) / threads_};
         }
-        shares_[threads_ - 1].last = pieces_;
     }
-
-    // Offer the share of a thread again; the thread does so itself, after all pieces were taken.
-    void restore(i64 thread) { __atomic_store_n(&shares_[thread].next, shares_[thread].first, __ATOMIC_RELAXED); }
 
     // Call body(piece) for pieces until none is left or the call is interrupted.
     template <class Body> void work(Team& team, i64 thread, const Body& body) {
@@ -90,8 +81,8 @@ class Shares {
 
   private:
     struct alignas(64) Share {
-        i64 first, last, next;
+        i64 next, last;
     };
-    i64 threads_, pieces_;
+    i64 threads_ = 0, begin_ = 0, end_ = 0;
     Share shares_[Team::MOST];
 };

@@ -113,5 +113,5 @@ class NativeStep(_DistributedStep):
                 *self._in_edges, self._inverse_out_weight, self._target, self._teleport, self._alpha, self._fan_in,
                 self._mass, self._ranks, self._contributions, self._next, moves, self._sums, self._threads,
             )  # fmt: skip
-        change, largest, dangling = self._sums.T
+        change, largest, dangling, _ = self._sums.T
         return total(change), float(largest.max(initial=0.0)), total(dangling)

@@ -85,12 +85,13 @@ def rounding_of(problem: Problem, row: int | None = None) -> StepRounding:
     """Return the rounding depths of a step of the compiled kernels; `row` is that of the row sums of packed edges."""
     adjacency = problem.adjacency
     depth = norm_depth(adjacency.n)
+    # One more for row and D, the division by the sum of the ranks; the norm has four operations of `Pull::after_step`.
     return StepRounding(
-        row=group_sum_depth(adjacency.largest_in_degree) if row is None else row,
+        row=1 + (group_sum_depth(adjacency.largest_in_degree) if row is None else row),
         edge=adjacency.out_weight_depth + 4 if adjacency.weighted else 2,
-        dangling=max(rounding_depth(adjacency.n), depth),
+        dangling=1 + max(rounding_depth(adjacency.n), depth),
         vectors=problem.vector_depth,
-        norm=depth + 1,
+        norm=depth + 1 + 4,
     )
 
 
@@ -117,9 +118,7 @@ class NativeStep(Step):
             threads,
         )
         self._depth = depth_for(problem.alpha)
-        self.rounding = rounding = rounding_of(problem, row)
-        if self._pull.sweeps:  # division by the sum of the ranks, and the operations of `Pull::after_step`
-            self.rounding = rounding._replace(row=rounding.row + 1, dangling=rounding.dangling + 1, norm=rounding.norm + 4)
+        self.rounding = rounding_of(problem, row)
 
     def start(self, ranks: Floats | float) -> None:
         self._pull.start(to_host(ranks))
