@@ -270,19 +270,16 @@ i64 iterate(Pull<Index>& pull, Team& team, f64 norm, i64 budget, f64 goal, Memor
             f64* scratch, f64* changes) {
     Mixing& mixing = memory.mixing;
     auto& products = memory.products;
-    Shares chunks(team.count(), 0, pull.chunks()), pieces(team.count(), 0, pull.packed.count);
-    Shares blocks(team.count(), 0, pull.blocks), phases[PHASES];
-    for (i64 k = 0; k < PHASES; k++)
-        phases[k] = Shares(team.count(), pull.blocks * k / PHASES, pull.blocks * (k + 1) / PHASES);
-    bool phased = pull.sweeps && !pull.in_place();
-    i64 steps = 0, jump = 0;
+    Shares shares(team.count());
+    i64 steps = 0, jump = 0, chunks = pull.chunks(), blocks = pull.blocks;
+    i64 phases = pull.sweeps && !pull.in_place() ? PHASES : 1;
     bool begins = norm != 0;
     f64 factors[MOST_ROWS];
     constexpr i64 PRODUCTS = MOST_ROWS * MOST_ROWS;
     i64 ended = team.run([&](i64 thread) {
-        // Call work(piece) for all pieces on all threads, then finish() on one of them.
-        auto in_turn = [&](Shares& shares, auto work, auto finish) {
-            shares.work(team, thread, work);
+        // Call work(piece) for the pieces begin .. end - 1 on all threads, then finish() on one of them.
+        auto in_turn = [&](i64 begin, i64 end, auto work, auto finish) {
+            shares.work(team, thread, begin, end, work);
             if (!team.barrier(thread)) return false;
             if (thread == 0) {
                 shares.restore();
@@ -293,13 +290,13 @@ i64 iterate(Pull<Index>& pull, Team& team, f64 norm, i64 budget, f64 goal, Memor
         while (steps < budget && !(steps && memory.change <= goal)) {
             if (memory.mixes &&
                 !in_turn(
-                    chunks, [&](i64 chunk) { pull.multiply(chunk, mixing, history, scratch + chunk * PRODUCTS); },
+                    0, chunks, [&](i64 chunk) { pull.multiply(chunk, mixing, history, scratch + chunk * PRODUCTS); },
                     [&] {
                         for (i64 a = 0; a < mixing.size(); a++)
                             for (i64 b = 0; b <= a; b++)
                                 if (mixing.is_new(a) && mixing.is_step(b))
                                     products[mixing.row(a)][mixing.row(b)] = products[mixing.row(b)][mixing.row(a)] =
-                                        sum_in_groups(scratch + a * MOST_ROWS + b, pull.chunks(), PRODUCTS);
+                                        sum_in_groups(scratch + a * MOST_ROWS + b, chunks, PRODUCTS);
                         begins = mixing.factors(products, factors);
                         jump = mixing.jump_row();
                         if (!begins) mixing.restart();
@@ -307,50 +304,47 @@ i64 iterate(Pull<Index>& pull, Team& team, f64 norm, i64 budget, f64 goal, Memor
                 return;
             if (memory.mixes && begins &&
                 !in_turn(
-                    chunks,
+                    0, chunks,
                     [&](i64 chunk) {
                         scratch[chunk] = pull.mix(chunk, mixing, history, factors, history + jump * pull.n);
                     },
                     [&] {
-                        norm = sum_in_groups(scratch, pull.chunks(), 1);
+                        norm = sum_in_groups(scratch, chunks, 1);
                         if (!(norm > 0)) norm = 1;
                         mixing.after_mix(jump);
                     }))
                 return;
             f32* jumped = memory.mixes ? history + jump * pull.n : nullptr;
             if (begins && !in_turn(
-                              blocks, [&](i64 block) { pull.begin_block(block, norm, jumped); },
+                              0, blocks, [&](i64 block) { pull.begin_block(block, norm, jumped); },
                               [&] {
-                                  pull.dangling = sum_in_groups(pull.sums + 2, pull.blocks, 4);
+                                  pull.dangling = sum_in_groups(pull.sums + 2, blocks, 4);
                                   pull.total = 1;
                               }))
                 return;
             if (pull.packed.count && !in_turn(
-                                         pieces, [&](i64 piece) { pull.sum_piece(piece); },
+                                         0, pull.packed.count, [&](i64 piece) { pull.sum_piece(piece); },
                                          [&] { pull.add_continued(); }))
                 return;
             f32* moves = !mixing.records() ? nullptr : history + mixing.free_row() * pull.n;
-            auto step_block = [&](i64 block) { pull.step_block(block, moves); };
-            auto renew_block = [&](i64 block) { pull.renew_block(block); };
-            for (i64 k = 0; k < PHASES && phased; k++)
-                if (!in_turn(phases[k], step_block, [] {}) || !in_turn(phases[k], renew_block, [] {})) return;
-            if (!phased && !in_turn(blocks, step_block, [] {})) return;
-            if (thread == 0) {
+            auto after_step = [&] {
                 f64 before = memory.change;
                 memory.change = changes[steps++] = pull.after_step();
                 begins = false;
                 memory.mixes = !mixing.ended() && mixing.after_step(memory.change, before, goal);
+            };
+            auto step_block = [&](i64 block) { pull.step_block(block, moves); };
+            if (phases == 1 && !in_turn(0, blocks, step_block, after_step)) return;
+            for (i64 phase = 1; phase <= phases && phases > 1; phase++) {
+                i64 begin = blocks * (phase - 1) / phases, end = blocks * phase / phases;
+                if (!in_turn(begin, end, step_block, [] {}) ||
+                    !in_turn(begin, end, [&](i64 block) { pull.renew_block(block); },
+                             [&] { if (phase == phases) after_step(); }))
+                    return;
             }
-            if (!team.barrier(thread)) return;
         }
     });
     return ended ? ended : steps;
-}
-
-// Make one step; the sums of its blocks are left in `pull.sums`.
-template <class Index> i64 step(Pull<Index>& pull, f32* moves, i64 threads) {
-    Team team(least(threads, pull.blocks));
-    return team.for_each(pull.blocks, [&](i64 block) { pull.step_block(block, moves); });
 }
 
 }  // namespace
@@ -384,7 +378,8 @@ EXPORT order_rows(i64 n, const i64* offsets, u8* order, i64 threads) {
         Pull<Index> pull{                                                                                              \
             n,        blocks,        offsets,       sources, weights, inverse, target,                                 \
             teleport, targets > 0,   teleports > 0, alpha,   fan_in,  ranks,   contributions + current * n,            \
-            contributions + (in_place ? current : !current) * n, sums, order, memory.dangling, memory.total,                                                \
+            contributions + (in_place ? current : !current) * n, sums, in_place ? nullptr : order,                         \
+            memory.dangling, memory.total,                                                \
             {pieces, bits, data, begins, piece_rows}, packed_sums, continued};                                         \
         pull.sweeps = in_place || (period > 0 && alpha > 0 && pull.scattered);                                         \
         if (!pull.sweeps && memory.total != 1) norm = memory.total;                                                    \
@@ -408,6 +403,6 @@ FOR_INDICES(DEFINE)
         Pull<Index> pull{n,        blocks,      offsets,       sources, weights, inverse, target,                      \
                               teleport, targets > 0, teleports > 0, alpha,   fan_in,  ranks,   contributions,          \
                               next,     sums,        nullptr,       dangling};                                         \
-        return step(pull, moves, threads);                                                                             \
+        return Team(threads).for_each(blocks, [&](i64 block) { pull.step_block(block, moves); });                      \
     }
 FOR_INDICES(DEFINE_STEP)
