@@ -1,6 +1,6 @@
 // PageRank of one vector: y = alpha * (P^T x + D * w) + (1 - alpha) * v, iterated with Anderson mixing.
 //
-// Mapping: rows in blocks of 256; each thread has a share of the blocks of about equal work, and helps others when done.
+// Mapping: rows in blocks of 256; each thread has a share of the blocks, and helps others when done.
 // One call makes all iterations; threads meet at barriers. Every block has its own sums, added in order by one thread.
 // Memory per iteration: one position (and weight) per edge, one gathered contribution per edge, and per vertex the
 // offset, inverse out-weight, rank (twice), contribution, and its move in float32. Packed edges are read in 1 to 2.5

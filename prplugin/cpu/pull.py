@@ -114,8 +114,9 @@ class Pull:
     def iterate(self, budget: int, goal: float = -1.0, depth: Depth = PLAIN) -> Floats:
         """Make steps until one changes the ranks by at most `goal`, at most `budget`; return the change of each.
 
-        Iterates are mixed in between, with a history of the given depth, until a call without; the last step is plain
-        in any case. The ranks do not depend on the number of steps per call.
+        Iterates are mixed in between, with a history of the given depth, until a call without. Steps with mixing may be
+        Gauss-Seidel sweeps, whose changes bound the error as those of plain steps do. The ranks do not depend on the
+        number of steps per call.
         """
         changes = np.empty(budget)
         if depth.rows > 0 and self._history is None:

@@ -23,9 +23,9 @@ runs_on = "cpu"
 memory = Memory(
     memory_space="host",
     arrays=("csc", "out_weight", "normalized_weights"),
-    # Ranks, contributions old and new, 7 rows of history and their products; inverse out-weights and the order of rows,
+    # Ranks before and after their division, contributions old and new, 7 rows of history and their products; inverse out-weights and the order of rows,
     # which the graph keeps.
-    vertex=Size(4 * 8 + 7 * 4 + 3),
+    vertex=Size(5 * 8 + 7 * 4 + 3),
     reads_packed=True,
     # 12 more rows of history.
     many_vertex=Size(12 * 4),
@@ -127,7 +127,7 @@ class NativeStep(Step):
         return Sums(float(self._pull.iterate(1)[-1]), self._pull.largest)
 
     def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
-        """Iterate with Anderson mixing; the last iteration is a plain step."""
+        """Iterate with Anderson mixing, by plain steps or Gauss-Seidel sweeps, whose changes prove as much."""
         return self._iterated(goal, budget, self._depth)
 
     def repeat(self, goal: float, budget: int) -> tuple[int, Sums | None]:
