@@ -111,9 +111,9 @@ template <class Index> struct Pull {
 
     // Make y the ranks of the next step; return the change that proves its bound.
     //
-    // A Gauss-Seidel sweep from x computes y = alpha * (L y + U x + D(x) * w) + (1 - alpha) * S * v, where L + U = P^T, L has the edges
-    // that read new contributions, and S is the sum of x as computed. Let T be that of y, e = y - x, and z = y / T, which
-    // is the result. Then
+    // A Gauss-Seidel sweep from x computes y = alpha * (L y + U x + D(x) * w) + (1 - alpha) * S * v, where L + U = P^T,
+    // L has the edges that read new contributions, and S is the sum of x as computed. Let T be that of y, e = y - x, and
+    // z = y / T, which is the result. Then
     //
     //     T * (G z - z) = alpha * (U e + D(e) * w) + (1 - alpha) * (T - S) * v
     //
@@ -136,7 +136,8 @@ template <class Index> struct Pull {
     }
 
     void step_block(i64 block, f32* moves) {
-        bool fetches = scattered && n >= FETCHED_FROM && offsets[least((block + 1) * BLOCK_ROWS, n)] + AHEAD < offsets[n];
+        bool fetches = scattered && n >= FETCHED_FROM;
+        fetches = fetches && offsets[least((block + 1) * BLOCK_ROWS, n)] + AHEAD < offsets[n];
         if (fetches) weights ? step_rows<true, AHEAD>(block, moves) : step_rows<false, AHEAD>(block, moves);
         else weights ? step_rows<true, 0>(block, moves) : step_rows<false, 0>(block, moves);
     }
@@ -150,8 +151,9 @@ template <class Index> struct Pull {
         if (packed_sums) memcpy(row_sums, packed_sums + begin, size_t(count) * sizeof(f64));
         auto sum_rows = [&](i64 from, i64 to) {
             for (i64 nth = from; nth < to && !packed_sums; nth++) {
-                i64 row = order ? order[begin + nth] : nth, first = offsets[begin + row], last = offsets[begin + row + 1];
-                row_sums[row] = row_sum<WEIGHTED, DISTANCE>(contributions, sources, weights, first, last, fan_in);
+                i64 row = order ? order[begin + nth] : nth;
+                const i64* ends = offsets + begin + row;
+                row_sums[row] = row_sum<WEIGHTED, DISTANCE>(contributions, sources, weights, ends[0], ends[1], fan_in);
             }
         };
         i64 wave = in_place() ? GROUP_ROWS : BLOCK_ROWS;
@@ -385,7 +387,7 @@ EXPORT order_rows(i64 n, const i64* offsets, u8* order, i64 threads) {
         if (!pull.sweeps && memory.total != 1) norm = memory.total;                                                    \
         Team team(in_place ? 1 : least(threads, blocks));                                                              \
         i64 steps = iterate(pull, team, norm, budget, goal, memory, history, scratch, changes);                        \
-        memory.dangling = pull.dangling; memory.total = pull.total;                                                                              \
+        memory.dangling = pull.dangling, memory.total = pull.total;                                                    \
         memory.current = pull.contributions != contributions;                                                          \
         memory.largest = 0;                                                                                            \
         for (i64 block = 0; block < blocks; block++) memory.largest = most(memory.largest, sums[4 * block + 1]);       \

@@ -23,8 +23,8 @@ runs_on = "cpu"
 memory = Memory(
     memory_space="host",
     arrays=("csc", "out_weight", "normalized_weights"),
-    # Ranks before and after their division, contributions old and new, 7 rows of history and their products; inverse out-weights and the order of rows,
-    # which the graph keeps.
+    # Ranks before and after their division, contributions old and new, 7 rows of history and their products; inverse
+    # out-weights and the order of rows, which the graph keeps.
     vertex=Size(5 * 8 + 7 * 4 + 3),
     reads_packed=True,
     # 12 more rows of history.
