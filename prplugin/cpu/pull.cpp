@@ -22,6 +22,7 @@ constexpr i64 FAR = 1 << 12;           // difference of positions that share no 
 constexpr i64 SAMPLES = 512;           // edges that tell whether a graph is scattered
 constexpr i64 SWEPT_EDGES = 100000;    // below, one thread sweeps in place: docs/decisions/0019
 constexpr i64 PHASES = 4;              // of a sweep of scattered graphs
+constexpr f64 SWEPT_ALPHA = 0.9;       // above, sweeps of undirected communities take more passes than plain steps
 
 f64 sum_in_groups(const f64* terms, i64 count, i64 stride) {  // of 32, level by level: rounding_depth(count)
     f64 sums[8] = {0};
@@ -376,14 +377,15 @@ EXPORT order_rows(i64 n, const i64* offsets, u8* order, i64 threads) {
         if (norm != 0) memory = {0, 0, 0, 1, INFINITY, false, Mixing(period, cycles, rows), {}};                       \
         if (period == 0) memory.mixing = Mixing(), memory.mixes = false;                                               \
         i64 current = memory.current != 0, blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;                                 \
-        bool in_place = period > 0 && alpha > 0 && offsets && offsets[n] < SWEPT_EDGES;                                \
+        bool may_sweep = period > 0 && alpha > 0 && alpha <= SWEPT_ALPHA;                                              \
+        bool in_place = may_sweep && offsets && offsets[n] < SWEPT_EDGES;                                              \
         Pull<Index> pull{                                                                                              \
             n,        blocks,        offsets,       sources, weights, inverse, target,                                 \
             teleport, targets > 0,   teleports > 0, alpha,   fan_in,  ranks,   contributions + current * n,            \
             contributions + (in_place ? current : !current) * n, sums, in_place ? nullptr : order,                         \
             memory.dangling, memory.total,                                                \
             {pieces, bits, data, begins, piece_rows}, packed_sums, continued};                                         \
-        pull.sweeps = in_place || (period > 0 && alpha > 0 && pull.scattered);                                         \
+        pull.sweeps = in_place || (may_sweep && pull.scattered);                                                       \
         if (!pull.sweeps && memory.total != 1) norm = memory.total;                                                    \
         Team team(in_place ? 1 : least(threads, blocks));                                                              \
         i64 steps = iterate(pull, team, norm, budget, goal, memory, history, scratch, changes);                        \
