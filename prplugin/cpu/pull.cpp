@@ -104,12 +104,6 @@ template <class Index> struct Pull {
 
     bool in_place() const { return next == contributions; }
 
-    // Let the next phase of a sweep read the contributions of a block.
-    void renew_block(i64 block) {
-        i64 begin = block * BLOCK_ROWS;
-        memcpy(contributions + begin, next + begin, size_t(least(BLOCK_ROWS, n - begin)) * sizeof(f64));
-    }
-
     // Make y the ranks of the next step; return the change that proves its bound.
     //
     // A Gauss-Seidel sweep from x computes y = alpha * (L y + U x + D(x) * w) + (1 - alpha) * S * v, where L + U = P^T,
@@ -340,10 +334,13 @@ i64 iterate(Pull<Index>& pull, Team& team, f64 norm, i64 budget, f64 goal, Memor
             if (phases == 1 && !in_turn(0, blocks, step_block, after_step)) return;
             for (i64 phase = 1; phase <= phases && phases > 1; phase++) {
                 i64 begin = blocks * (phase - 1) / phases, end = blocks * phase / phases;
-                if (!in_turn(begin, end, step_block, [] {}) ||
-                    !in_turn(begin, end, [&](i64 block) { pull.renew_block(block); },
-                             [&] { if (phase == phases) after_step(); }))
-                    return;
+                // The next phase reads the new contributions of this one.
+                auto renew_block = [&](i64 block) {
+                    i64 first = block * BLOCK_ROWS, count = least(BLOCK_ROWS, pull.n - first);
+                    memcpy(pull.contributions + first, pull.next + first, size_t(count) * sizeof(f64));
+                };
+                if (!in_turn(begin, end, step_block, [] {})) return;
+                if (!in_turn(begin, end, renew_block, [&] { if (phase == phases) after_step(); })) return;
             }
         }
     });
