@@ -124,7 +124,7 @@ def draw_native(picture: Picture) -> int:
             (WORKERS[2], "thread 2"),
         ],
     )
-    picture.text(330, TOP + 84, "Shares have about equal work. A thread that is done takes")
+    picture.text(330, TOP + 84, "Shares have as many blocks each. A thread that is done takes")
     picture.text(330, TOP + 100, "blocks of others. Each block has its own sums, so the bits")
     picture.text(330, TOP + 116, "are the same for any number of threads.")
     return TOP + 8 * ROW + 20

@@ -1,6 +1,6 @@
 // PageRank of one vector: y = alpha * (P^T x + D * w) + (1 - alpha) * v, iterated with Anderson mixing.
 //
-// Mapping: rows in blocks of 256; each thread has a share of the blocks of about equal work, and helps others when done.
+// Mapping: rows in blocks of 256; each thread has a share of the blocks, and helps others when done.
 // One call makes all iterations; threads meet at barriers. Every block has its own sums, added in order by one thread.
 // Memory per iteration: one position (and weight) per edge, one gathered contribution per edge, and per vertex the
 // offset, inverse out-weight, rank (twice), contribution, and its move in float32. Packed edges are read in 1 to 2.5
@@ -20,6 +20,9 @@ constexpr i64 AHEAD = 64;         // edges between a prefetch and its use
 constexpr i64 FETCHED_FROM = 1 << 17;  // number of vertices whose contributions exceed the L2 cache of many cores
 constexpr i64 FAR = 1 << 12;           // difference of positions that share no lines of the L1 cache
 constexpr i64 SAMPLES = 512;           // edges that tell whether a graph is scattered
+constexpr i64 SWEPT_EDGES = 100000;    // below, one thread sweeps in place: docs/decisions/0019
+constexpr i64 PHASES = 4;              // of a sweep of scattered graphs
+constexpr f64 SWEPT_ALPHA = 0.9;       // above, sweeps of undirected communities take more passes than plain steps
 
 f64 sum_in_groups(const f64* terms, i64 count, i64 stride) {  // of 32, level by level: rounding_depth(count)
     f64 sums[8] = {0};
@@ -56,26 +59,20 @@ template <class Index> struct Pull {
     i64 fan_in;
     f64* ranks;
     f64 *contributions, *next;
-    f64* sums;  // blocks x 3
+    f64* sums;  // blocks x 4
     const u8* order;  // rows of each block by number of in-edges, as by order_rows; null: in their own order
-    f64 dangling = 0;  // D(x)
+    f64 dangling = 0, total = 1;  // D(x), and the sum of x
     PackedPieces packed = {};  // instead of offsets and sources, if there are any
     f64* packed_sums = nullptr;  // the row sums of the packed edges, 0 for rows without
     f64* continued = nullptr;  // the sum of the first run of each piece, if its row begins in an earlier piece
-    bool scattered = reads_far();
+    bool scattered = reads_far(), sweeps = false;
 
     i64 chunks() const { return (blocks + CHUNK_BLOCKS - 1) / CHUNK_BLOCKS; }
     i64 chunk_row(i64 chunk) const { return least(chunk * CHUNK_BLOCKS * BLOCK_ROWS, n); }
 
-    // Work of the rows before a block: four edges per row, and its edges.
-    i64 work_before(i64 block) const {
-        i64 row = least(block * BLOCK_ROWS, n);
-        return (offsets ? offsets[row] : 0) + 4 * row;
-    }
-
     // Return whether most edges read contributions far from those of the edge before, which caches do not hold.
     bool reads_far() const {
-        if (!offsets || n < FETCHED_FROM) return false;
+        if (!offsets) return false;
         i64 m = offsets[n], far = 0;
         for (i64 k = 0; k < SAMPLES && m > SAMPLES; k++) {
             i64 edge = m / SAMPLES * k, difference = i64(sources[edge + 1]) - i64(sources[edge]);
@@ -105,33 +102,60 @@ template <class Index> struct Pull {
         }
     }
 
-    // Make y the ranks of the next step.
-    void after_step() {
+    bool in_place() const { return next == contributions; }
+
+    // Make y the ranks of the next step; return the change that proves its bound.
+    //
+    // A Gauss-Seidel sweep from x computes y = alpha * (L y + U x + D(x) * w) + (1 - alpha) * S * v, where L + U = P^T,
+    // L has the edges that read new contributions, and S is the sum of x as computed. Let T be that of y, e = y - x, and
+    // z = y / T, which is the result. Then
+    //
+    //     T * (G z - z) = alpha * (U e + D(e) * w) + (1 - alpha) * (T - S) * v
+    //
+    // exactly, rounding errors of y aside, whatever S and T. Columns of U + w D have sums of at most 1, so
+    //
+    //     ||G z - z|| <= alpha * c,    c = (||e|| + (1 / alpha - 1) * |T - S|) / T,
+    //
+    // as for a step whose change is c. In a step U = P^T and T = S = 1, so c = ||e||.
+    f64 after_step() {
+        dangling = sum_in_groups(sums + 2, blocks, 4);
+        f64 change = sum_in_groups(sums, blocks, 4), before = total;
+        if (sweeps) {
+            total = sum_in_groups(sums + 3, blocks, 4);
+            return (change + (1 / alpha - 1) * fabs(total - before)) / total;
+        }
         auto swapped = contributions;
         contributions = next;
         next = swapped;
-        dangling = sum_in_groups(sums + 2, blocks, 3);
+        return change;
     }
 
     void step_block(i64 block, f32* moves) {
-        bool fetches = scattered && offsets[least((block + 1) * BLOCK_ROWS, n)] + AHEAD < offsets[n];
+        bool fetches = scattered && n >= FETCHED_FROM;
+        fetches = fetches && offsets[least((block + 1) * BLOCK_ROWS, n)] + AHEAD < offsets[n];
         if (fetches) weights ? step_rows<true, AHEAD>(block, moves) : step_rows<false, AHEAD>(block, moves);
         else weights ? step_rows<true, 0>(block, moves) : step_rows<false, 0>(block, moves);
     }
 
-    // Compute the rows of one block; write ||y - x||, max |y - x| and D(y) of the block to its sums.
+    // Compute the rows of one block; write ||y - x||, max |y - x|, D(y) and sum(y) of the block to its sums.
+    //
+    // In a sweep in place, every `GROUP_ROWS` rows read the contributions of those before.
     template <bool WEIGHTED, i64 DISTANCE> void step_rows(i64 block, f32* moves) {
         i64 begin = block * BLOCK_ROWS, count = least(BLOCK_ROWS, n - begin);
         f64 row_sums[BLOCK_ROWS], added[BLOCK_ROWS], mass = alpha * dangling;
         if (packed_sums) memcpy(row_sums, packed_sums + begin, size_t(count) * sizeof(f64));
-        for (i64 nth = 0; nth < count && !packed_sums; nth++) {
-            i64 row = order ? order[begin + nth] : nth, first = offsets[begin + row], last = offsets[begin + row + 1];
-            row_sums[row] = row_sum<WEIGHTED, DISTANCE>(contributions, sources, weights, first, last, fan_in);
-        }
+        auto sum_rows = [&](i64 from, i64 to) {
+            for (i64 nth = from; nth < to && !packed_sums; nth++) {
+                i64 row = order ? order[begin + nth] : nth;
+                const i64* ends = offsets + begin + row;
+                row_sums[row] = row_sum<WEIGHTED, DISTANCE>(contributions, sources, weights, ends[0], ends[1], fan_in);
+            }
+        };
+        i64 wave = in_place() ? GROUP_ROWS : BLOCK_ROWS;
         for (i64 i = 0; i < count; i++) {
-            added[i] = mass * target[(begin + i) * target_step] + teleport[(begin + i) * teleport_step];
+            added[i] = mass * target[(begin + i) * target_step] + total * teleport[(begin + i) * teleport_step];
         }
-        f64 change[LANES] = {0}, largest[LANES] = {0}, to_dangling[LANES] = {0};
+        f64 change[LANES] = {0}, largest[LANES] = {0}, to_dangling[LANES] = {0}, sum[LANES] = {0};
         auto finish = [&](i64 i, i64 lane) {
             f64 rank = alpha * row_sums[i] + added[i], move = rank - ranks[begin + i];
             if (moves) moves[begin + i] = f32(move);
@@ -141,15 +165,20 @@ template <class Index> struct Pull {
             change[lane] += move;
             largest[lane] = move > largest[lane] ? move : largest[lane];
             to_dangling[lane] += inverse[begin + i] == 0 ? rank : 0.0;
+            sum[lane] += rank;
         };
-        i64 i = 0;
-        for (; i + LANES <= count; i += LANES)
-            for (i64 lane = 0; lane < LANES; lane++) finish(i + lane, lane);
-        for (; i < count; i++) finish(i, i % LANES);
+        for (i64 first = 0; first < count; first += wave) {
+            i64 i = first, end = least(first + wave, count);
+            sum_rows(first, end);
+            for (; i + LANES <= end; i += LANES)
+                for (i64 lane = 0; lane < LANES; lane++) finish(i + lane, lane);
+            for (; i < end; i++) finish(i, i % LANES);
+        }
         for (f64 each : largest) largest[0] = most(largest[0], each);
-        sums[3 * block] = sum_of_lanes(change);
-        sums[3 * block + 1] = largest[0];
-        sums[3 * block + 2] = sum_of_lanes(to_dangling);
+        sums[4 * block] = sum_of_lanes(change);
+        sums[4 * block + 1] = largest[0];
+        sums[4 * block + 2] = sum_of_lanes(to_dangling);
+        sums[4 * block + 3] = sum_of_lanes(sum);
     }
 
     // Divide the ranks z of a block by their sum, and write contributions and dangling mass. `jump`, if given, is z - y,
@@ -168,7 +197,7 @@ template <class Index> struct Pull {
             }
             to_dangling += group_dangling;
         }
-        sums[3 * block + 2] = to_dangling;
+        sums[4 * block + 2] = to_dangling;
     }
 
     // Add the dot products of the new moves with all moves, over the rows of a chunk.
@@ -221,7 +250,7 @@ template <class Index> struct Pull {
 // What is kept from one call to the next, so that the number of steps per call does not change the ranks.
 struct Memory {
     i64 current;  // index of the contributions of x
-    f64 dangling, largest;  // D(x), and the largest change of a rank in the last step
+    f64 dangling, largest, total;  // D(x), the largest change of a rank in the last step, and the sum of x
     f64 change;   // of the last step; infinite before the first
     bool mixes;   // whether a mix precedes the next step
     Mixing mixing;
@@ -231,40 +260,40 @@ static_assert(sizeof(Memory) <= 8 * 704, "declared in pull.py");
 
 // Iterate until a plain step changes the ranks by at most `goal`, or `budget` steps are made; return their number.
 //
-// Each step writes its change to `changes`. If `norm` is not 0, the ranks are divided by it first.
+// Each step writes its change to `changes`. If `norm` is not 0, the ranks are divided by it first. A sweep is made by one
+// thread in place, or in phases of consecutive blocks, which read the new contributions of the phases before.
 template <class Index>
 i64 iterate(Pull<Index>& pull, Team& team, f64 norm, i64 budget, f64 goal, Memory& memory, f32* history,
             f64* scratch, f64* changes) {
     Mixing& mixing = memory.mixing;
     auto& products = memory.products;
-    Shares blocks(team.count(), pull.blocks), chunks(team.count(), pull.chunks());
-    Shares pieces(team.count(), pull.packed.count);
-    pieces.divide([](i64 piece) { return piece; });
-    blocks.divide([&](i64 block) { return pull.work_before(block); });
-    chunks.divide([](i64 piece) { return piece; });
-    i64 steps = 0, jump = 0;
+    Shares shares(team.count());
+    i64 steps = 0, jump = 0, chunks = pull.chunks(), blocks = pull.blocks;
+    i64 phases = pull.sweeps && !pull.in_place() ? PHASES : 1;
     bool begins = norm != 0;
     f64 factors[MOST_ROWS];
     constexpr i64 PRODUCTS = MOST_ROWS * MOST_ROWS;
     i64 ended = team.run([&](i64 thread) {
-        // Call work(piece) for all pieces on all threads, then finish() on one of them.
-        auto in_turn = [&](Shares& shares, auto work, auto finish) {
-            shares.work(team, thread, work);
+        // Call work(piece) for the pieces begin .. end - 1 on all threads, then finish() on one of them.
+        auto in_turn = [&](i64 begin, i64 end, auto work, auto finish) {
+            shares.work(team, thread, begin, end, work);
             if (!team.barrier(thread)) return false;
-            shares.restore(thread);
-            if (thread == 0) finish();
+            if (thread == 0) {
+                shares.restore();
+                finish();
+            }
             return team.barrier(thread);
         };
         while (steps < budget && !(steps && memory.change <= goal)) {
             if (memory.mixes &&
                 !in_turn(
-                    chunks, [&](i64 chunk) { pull.multiply(chunk, mixing, history, scratch + chunk * PRODUCTS); },
+                    0, chunks, [&](i64 chunk) { pull.multiply(chunk, mixing, history, scratch + chunk * PRODUCTS); },
                     [&] {
                         for (i64 a = 0; a < mixing.size(); a++)
                             for (i64 b = 0; b <= a; b++)
                                 if (mixing.is_new(a) && mixing.is_step(b))
                                     products[mixing.row(a)][mixing.row(b)] = products[mixing.row(b)][mixing.row(a)] =
-                                        sum_in_groups(scratch + a * MOST_ROWS + b, pull.chunks(), PRODUCTS);
+                                        sum_in_groups(scratch + a * MOST_ROWS + b, chunks, PRODUCTS);
                         begins = mixing.factors(products, factors);
                         jump = mixing.jump_row();
                         if (!begins) mixing.restart();
@@ -272,48 +301,50 @@ i64 iterate(Pull<Index>& pull, Team& team, f64 norm, i64 budget, f64 goal, Memor
                 return;
             if (memory.mixes && begins &&
                 !in_turn(
-                    chunks,
+                    0, chunks,
                     [&](i64 chunk) {
                         scratch[chunk] = pull.mix(chunk, mixing, history, factors, history + jump * pull.n);
                     },
                     [&] {
-                        norm = sum_in_groups(scratch, pull.chunks(), 1);
+                        norm = sum_in_groups(scratch, chunks, 1);
                         if (!(norm > 0)) norm = 1;
                         mixing.after_mix(jump);
                     }))
                 return;
             f32* jumped = memory.mixes ? history + jump * pull.n : nullptr;
             if (begins && !in_turn(
-                              blocks, [&](i64 block) { pull.begin_block(block, norm, jumped); },
-                              [&] { pull.dangling = sum_in_groups(pull.sums + 2, pull.blocks, 3); }))
+                              0, blocks, [&](i64 block) { pull.begin_block(block, norm, jumped); },
+                              [&] {
+                                  pull.dangling = sum_in_groups(pull.sums + 2, blocks, 4);
+                                  pull.total = 1;
+                              }))
                 return;
             if (pull.packed.count && !in_turn(
-                                         pieces, [&](i64 piece) { pull.sum_piece(piece); },
+                                         0, pull.packed.count, [&](i64 piece) { pull.sum_piece(piece); },
                                          [&] { pull.add_continued(); }))
                 return;
             f32* moves = !mixing.records() ? nullptr : history + mixing.free_row() * pull.n;
-            if (!in_turn(
-                    blocks, [&](i64 block) { pull.step_block(block, moves); },
-                    [&] {
-                        pull.after_step();
-                        f64 before = memory.change;
-                        f64 change = memory.change = changes[steps++] = sum_in_groups(pull.sums, pull.blocks, 3);
-                        begins = false;
-                        memory.mixes = !mixing.ended() && mixing.after_step(change, before, goal);
-                    }))
-                return;
+            auto after_step = [&] {
+                f64 before = memory.change;
+                memory.change = changes[steps++] = pull.after_step();
+                begins = false;
+                memory.mixes = !mixing.ended() && mixing.after_step(memory.change, before, goal);
+            };
+            auto step_block = [&](i64 block) { pull.step_block(block, moves); };
+            if (phases == 1 && !in_turn(0, blocks, step_block, after_step)) return;
+            for (i64 phase = 1; phase <= phases && phases > 1; phase++) {
+                i64 begin = blocks * (phase - 1) / phases, end = blocks * phase / phases;
+                // The next phase reads the new contributions of this one.
+                auto renew_block = [&](i64 block) {
+                    i64 first = block * BLOCK_ROWS, count = least(BLOCK_ROWS, pull.n - first);
+                    memcpy(pull.contributions + first, pull.next + first, size_t(count) * sizeof(f64));
+                };
+                if (!in_turn(begin, end, step_block, [] {})) return;
+                if (!in_turn(begin, end, renew_block, [&] { if (phase == phases) after_step(); })) return;
+            }
         }
     });
     return ended ? ended : steps;
-}
-
-// Make one step; the sums of its blocks are left in `pull.sums`.
-template <class Index> i64 step(Pull<Index>& pull, f32* moves, i64 threads) {
-    Team team(least(threads, pull.blocks));
-    Shares blocks(team.count(), pull.blocks);
-    blocks.divide([&](i64 block) { return pull.work_before(block); });
-    auto step_block = [&](i64 block) { pull.step_block(block, moves); };
-    return team.run([&](i64 thread) { blocks.work(team, thread, step_block); });
 }
 
 }  // namespace
@@ -340,20 +371,25 @@ EXPORT order_rows(i64 n, const i64* offsets, u8* order, i64 threads) {
         i64 fan_in, const u8* order, f64* ranks, f64* contributions, f64* sums, f64* kept, f64 norm, f64 goal, i64 period, \
         i64 cycles, f32* history, f64* scratch, f64* changes, i64 threads) {                                           \
         auto& memory = *reinterpret_cast<Memory*>(kept);                                                               \
-        if (norm != 0) memory = {0, 0, 0, INFINITY, false, Mixing(period, cycles, rows), {}};                          \
+        if (norm != 0) memory = {0, 0, 0, 1, INFINITY, false, Mixing(period, cycles, rows), {}};                       \
         if (period == 0) memory.mixing = Mixing(), memory.mixes = false;                                               \
         i64 current = memory.current != 0, blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;                                 \
+        bool may_sweep = period > 0 && alpha > 0 && alpha <= SWEPT_ALPHA;                                              \
+        bool in_place = may_sweep && offsets && offsets[n] < SWEPT_EDGES;                                              \
         Pull<Index> pull{                                                                                              \
             n,        blocks,        offsets,       sources, weights, inverse, target,                                 \
             teleport, targets > 0,   teleports > 0, alpha,   fan_in,  ranks,   contributions + current * n,            \
-            contributions + !current * n, sums, order, memory.dangling,                                                \
+            contributions + (in_place ? current : !current) * n, sums, in_place ? nullptr : order,                         \
+            memory.dangling, memory.total,                                                \
             {pieces, bits, data, begins, piece_rows}, packed_sums, continued};                                         \
-        Team team(least(threads, blocks));                                                                             \
+        pull.sweeps = in_place || (may_sweep && pull.scattered);                                                       \
+        if (!pull.sweeps && memory.total != 1) norm = memory.total;                                                    \
+        Team team(in_place ? 1 : least(threads, blocks));                                                              \
         i64 steps = iterate(pull, team, norm, budget, goal, memory, history, scratch, changes);                        \
-        memory.dangling = pull.dangling;                                                                               \
+        memory.dangling = pull.dangling, memory.total = pull.total;                                                    \
         memory.current = pull.contributions != contributions;                                                          \
         memory.largest = 0;                                                                                            \
-        for (i64 block = 0; block < blocks; block++) memory.largest = most(memory.largest, sums[3 * block + 1]);       \
+        for (i64 block = 0; block < blocks; block++) memory.largest = most(memory.largest, sums[4 * block + 1]);       \
         return steps;                                                                                                  \
     }
 FOR_INDICES(DEFINE)
@@ -368,6 +404,6 @@ FOR_INDICES(DEFINE)
         Pull<Index> pull{n,        blocks,      offsets,       sources, weights, inverse, target,                      \
                               teleport, targets > 0, teleports > 0, alpha,   fan_in,  ranks,   contributions,          \
                               next,     sums,        nullptr,       dangling};                                         \
-        return step(pull, moves, threads);                                                                             \
+        return Team(threads).for_each(blocks, [&](i64 block) { pull.step_block(block, moves); });                      \
     }
 FOR_INDICES(DEFINE_STEP)

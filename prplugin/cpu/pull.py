@@ -25,7 +25,7 @@ _iterate = Kernel(
     "iterate",
     "offsets:i8[n+1]? sources:I[m]? weights:f8[m]? data:u1[bytes]? begins:i8[pieces+1]? piece_rows:i8[pieces]? bits:i8 "
     "packed_sums:f8[n]!? continued:f8[pieces]!? inverse:f8[n] target:f8[targets+1] teleport:f8[teleports+1] "
-    "alpha:f8 fan_in:i8 order:u1[n]? ranks:f8[n]! contributions:f8[2,n]! sums:f8[n/256,3]! memory:f8[704]! "
+    "alpha:f8 fan_in:i8 order:u1[n]? ranks:f8[n]! contributions:f8[2,n]! sums:f8[n/256,4]! memory:f8[704]! "
     "norm:f8 goal:f8 period:i8 cycles:i8 history:f4[rows,n]!? scratch:f8[n/4096,576]!? changes:f8[budget]! threads:i8",
 )
 
@@ -34,7 +34,7 @@ _order = Kernel("order_rows", "offsets:i8[n+1] order:u1[n]! threads:i8")
 step = Kernel(
     "step_rows",
     "offsets:i8[n+1] sources:I[m] weights:f8[m]? inverse:f8[n] target:f8[targets+1] teleport:f8[teleports+1] alpha:f8 "
-    "fan_in:i8 dangling:f8 ranks:f8[n]! contributions:f8[all] next:f8[all]! moves:f4[n]!? sums:f8[n/256,3]! threads:i8",
+    "fan_in:i8 dangling:f8 ranks:f8[n]! contributions:f8[all] next:f8[all]! moves:f4[n]!? sums:f8[n/256,4]! threads:i8",
 )
 """One step over the first n of all vertices whose contributions are given; see pull.cpp."""
 
@@ -92,33 +92,39 @@ class Pull:
         else:
             edges = (*in_edges, None, None, None, 0, None, None)
         self._graph = (*edges, inverse_out_weight, target, teleport, alpha, fan_in, order)
-        self._sums = np.empty((-(-n // BLOCK_ROWS), 3))
+        self._sums = np.empty((-(-n // BLOCK_ROWS), 4))
         self._memory, self._norm = np.zeros(704), 1.0
         self._contributions = np.empty((2, n))
         self._history: Any = None
         self._scratch: Any = None
         self._threads = threads
-        self.ranks: Floats = np.empty(n)
+        self._ranks: Floats = np.empty(n)
         self.largest = 0.0
 
     def start(self, ranks: Any) -> None:
         """Set the ranks."""
-        self.ranks[:] = ranks
-        self._norm = 1.0
+        self._ranks[:] = ranks
+        self._norm = self._memory[3] = 1.0
+
+    @property
+    def ranks(self) -> Floats:
+        """Ranks of sum 1; those of a sweep are divided by their sum."""
+        return self._ranks if self._memory[3] == 1 else self._ranks / self._memory[3]
 
     def iterate(self, budget: int, goal: float = -1.0, depth: Depth = PLAIN) -> Floats:
         """Make steps until one changes the ranks by at most `goal`, at most `budget`; return the change of each.
 
-        Iterates are mixed in between, with a history of the given depth, until a call without; the last step is plain
-        in any case. The ranks do not depend on the number of steps per call.
+        Iterates are mixed in between, with a history of the given depth, until a call without. Steps with mixing may be
+        Gauss-Seidel sweeps, whose changes bound the error as those of plain steps do. The ranks do not depend on the
+        number of steps per call.
         """
         changes = np.empty(budget)
         if depth.rows > 0 and self._history is None:
-            n = self.ranks.size
+            n = self._ranks.size
             self._history = np.empty((depth.rows, n), np.float32)
             self._scratch = np.empty((-(-n // CHUNK_ROWS), PRODUCTS))
         steps = _iterate(
-            *self._graph, self.ranks, self._contributions, self._sums, self._memory, self._norm, goal, *depth[:2],
+            *self._graph, self._ranks, self._contributions, self._sums, self._memory, self._norm, goal, *depth[:2],
             self._history, self._scratch, changes, self._threads,
         )  # fmt: skip
         self._norm, self.largest = 0.0, float(self._memory[2])

@@ -50,48 +50,36 @@ static inline f64 row_sum(const Value* c, const Index* sources, const f64* weigh
     return sum + groups_sum;
 }
 
-// Shares of the rows: each thread first takes the pieces of its own share, so that they stay in its caches, then those
-// that others have left. The work of a row counts as four edges plus its edges.
+// Shares of pieces of work: each thread first takes the pieces of its own share, so that they stay in its caches, then
+// those that others have left.
 class Shares {
   public:
-    Shares(i64 threads, i64 pieces) : threads_(threads), pieces_(pieces) {}
+    explicit Shares(i64 threads) : threads_(threads) {}
 
-    // Divide the pieces into shares of equal work; `before(piece)` is the work of all pieces before it.
-    template <class Before> void divide(const Before& before) {
-        for (i64 thread = 0; thread <= threads_; thread++) {
-            i64 low = 0, high = pieces_;
-            while (low < high) {
-                i64 middle = (low + high) / 2;
-                if (before(middle) * threads_ < before(pieces_) * thread) low = middle + 1;
-                else high = middle;
-            }
-            if (thread < threads_) shares_[thread].first = shares_[thread].next = low;
-            if (thread > 0) shares_[thread - 1].last = low;
-        }
-        shares_[threads_ - 1].last = pieces_;
+    // Offer all pieces again; on one thread, while no other works.
+    void restore() {
+        for (i64 share = 0; share < threads_; share++) taken_[share].count = 0;
     }
 
-    // Offer the share of a thread again; the thread does so itself, after all pieces were taken.
-    void restore(i64 thread) { __atomic_store_n(&shares_[thread].next, shares_[thread].first, __ATOMIC_RELAXED); }
-
-    // Call body(piece) for pieces until none is left or the call is interrupted.
-    template <class Body> void work(Team& team, i64 thread, const Body& body) {
+    // Call body(piece) for the pieces begin .. end - 1 until none is left or the call is interrupted.
+    template <class Body> void work(Team& team, i64 thread, i64 begin, i64 end, const Body& body) {
         for (i64 other = 0; other < threads_; other++) {
-            Share& share = shares_[(thread + other) % threads_];
-            while (!team.stopped()) {
-                if (__atomic_load_n(&share.next, __ATOMIC_RELAXED) >= share.last) break;
-                i64 piece = __atomic_fetch_add(&share.next, 1, __ATOMIC_RELAXED);
-                if (piece >= share.last) break;
-                body(piece);
+            i64 share = (thread + other) % threads_;
+            i64 first = begin + (end - begin) * share / threads_;
+            i64 last = begin + (end - begin) * (share + 1) / threads_;
+            i64& taken = taken_[share].count;
+            while (!team.stopped() && first + __atomic_load_n(&taken, __ATOMIC_RELAXED) < last) {
+                i64 piece = first + __atomic_fetch_add(&taken, 1, __ATOMIC_RELAXED);
+                if (piece < last) body(piece);
             }
             if (thread == 0) team.poll();
         }
     }
 
   private:
-    struct alignas(64) Share {
-        i64 first, last, next;
+    struct alignas(64) Taken {
+        i64 count = 0;
     };
-    i64 threads_, pieces_;
-    Share shares_[Team::MOST];
+    i64 threads_;
+    Taken taken_[Team::MOST];
 };

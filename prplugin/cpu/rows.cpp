@@ -12,17 +12,6 @@ namespace {
 constexpr i64 PIECE_ROWS = 1 << 14;   // rows that a thread copies at a time
 constexpr u64 FILTER_SIZE = 1 << 12;  // flags by which edges to remove are searched for: they fit in the L1 cache
 
-template <class Index>
-void find_pairs(i64 pairs, const i64* rows, const i64* columns, const i64* begins, const i64* ends,
-                const Index* indices, u8* found) {
-    for (i64 i = 0; i < pairs; i++) {
-        found[i] = 0;
-        for (i64 edge = begins[rows[i]]; edge < ends[rows[i]] && !found[i]; edge++) {
-            found[i] = i64(indices[edge]) == columns[i];
-        }
-    }
-}
-
 // Entries to remove, those of a row in ascending order of the column.
 struct Removals {
     const i64* columns;
@@ -80,29 +69,18 @@ i64 rewrite_rows(i64 changed, const i64* rows, const i64* begins, const i64* end
     return at;
 }
 
-// Copy rows to the positions that `offsets` gives them. Rows that follow each other in the buffer, as most do, are copied
-// together.
-template <class Index, class New>
-i64 compact_rows(i64 n, const i64* begins, const i64* ends, const Index* indices, const f64* weights,
-                 const i64* offsets, New* new_indices, f64* new_weights, i64 threads) {
-    return Team(threads).for_each((n + PIECE_ROWS - 1) / PIECE_ROWS, [&](i64 piece) {
-        for (i64 row = piece * PIECE_ROWS, last = least(row + PIECE_ROWS, n); row < last;) {
-            i64 at = offsets[row], begin = begins[row], end = ends[row];
-            for (row++; row < last && begins[row] == end; row++) end = ends[row];
-            for (i64 k = 0; k < end - begin; k++) new_indices[at + k] = New(indices[begin + k]);
-            if (weights && end > begin) memcpy(new_weights + at, weights + begin, (end - begin) * sizeof(f64));
-        }
-    });
-}
-
 }  // namespace
 
 // Set found[i] to whether row rows[i] has an entry in column columns[i].
-#define DEFINE_FIND(suffix, Index)                                                                                 \
-    EXPORT find_pairs_##suffix(i64 pairs, i64, i64, const i64* rows, const i64* columns, const i64* begins,        \
-                               const i64* ends, const Index* indices, u8* found) {                                 \
-        find_pairs(pairs, rows, columns, begins, ends, indices, found);                                            \
-        return 0;                                                                                                  \
+#define DEFINE_FIND(suffix, Index)                                                                                     \
+    EXPORT find_pairs_##suffix(i64 pairs, i64, i64, const i64* rows, const i64* columns, const i64* begins,            \
+                               const i64* ends, const Index* indices, u8* found) {                                     \
+        for (i64 i = 0; i < pairs; i++) {                                                                              \
+            found[i] = 0;                                                                                              \
+            for (i64 edge = begins[rows[i]]; edge < ends[rows[i]] && !found[i]; edge++)                                \
+                found[i] = i64(indices[edge]) == columns[i];                                                           \
+        }                                                                                                              \
+        return 0;                                                                                                      \
     }
 FOR_INDICES(DEFINE_FIND)
 
@@ -123,11 +101,20 @@ FOR_INDICES(DEFINE_FIND)
     }
 FOR_INDICES(DEFINE_REWRITE)
 
-#define DEFINE_COMPACT(old, Index, suffix, New)                                                                    \
-    EXPORT compact_rows_##old##_##suffix(i64 n, i64, i64, const i64* begins, const i64* ends,                      \
-                                         const Index* indices, const f64* weights, const i64* offsets,             \
-                                         New* new_indices, f64* new_weights, i64 threads) {                        \
-        return compact_rows(n, begins, ends, indices, weights, offsets, new_indices, new_weights, threads);        \
+// Copy rows to the positions that `offsets` gives them. Rows that follow each other in the buffer, as most do, are copied
+// together.
+#define DEFINE_COMPACT(old, Index, suffix, New)                                                                        \
+    EXPORT compact_rows_##old##_##suffix(i64 n, i64, i64, const i64* begins, const i64* ends, const Index* indices,    \
+                                         const f64* weights, const i64* offsets, New* new_indices,                     \
+                                         f64* new_weights, i64 threads) {                                              \
+        return Team(threads).for_each((n + PIECE_ROWS - 1) / PIECE_ROWS, [&](i64 piece) {                              \
+            for (i64 row = piece * PIECE_ROWS, last = least(row + PIECE_ROWS, n); row < last;) {                       \
+                i64 at = offsets[row], begin = begins[row], end = ends[row];                                           \
+                for (row++; row < last && begins[row] == end; row++) end = ends[row];                                  \
+                for (i64 k = 0; k < end - begin; k++) new_indices[at + k] = New(indices[begin + k]);                   \
+                if (weights && end > begin) memcpy(new_weights + at, weights + begin, (end - begin) * sizeof(f64));    \
+            }                                                                                                          \
+        });                                                                                                            \
     }
 #define DEFINE_COMPACT_FROM(old, Index) DEFINE_COMPACT(old, Index, i4, u32) DEFINE_COMPACT(old, Index, i8, u64)
 FOR_INDICES(DEFINE_COMPACT_FROM)

@@ -103,7 +103,7 @@ class NativeStep(_DistributedStep):
         offsets, sources, _ = adjacency.csc
         self._in_edges = offsets[: rows + 1], sources, adjacency.normalized_weights
         self._fan_in, self._threads = fan_in_for(shard.largest_in_degree), threads
-        self._sums = np.zeros((-(-rows // pull.BLOCK_ROWS), 3))
+        self._sums = np.zeros((-(-rows // pull.BLOCK_ROWS), 4))
         sums = max(rounding_depth(shard.max_rows), pull.norm_depth(shard.max_rows)) + communicator.size
         self.rounding = shard.step_rounding(group_sum_depth(shard.largest_in_degree), sums)
 
@@ -113,5 +113,5 @@ class NativeStep(_DistributedStep):
                 *self._in_edges, self._inverse_out_weight, self._target, self._teleport, self._alpha, self._fan_in,
                 self._mass, self._ranks, self._contributions, self._next, moves, self._sums, self._threads,
             )  # fmt: skip
-        change, largest, dangling = self._sums.T
+        change, largest, dangling, _ = self._sums.T
         return total(change), float(largest.max(initial=0.0)), total(dangling)

@@ -62,8 +62,8 @@ class Step(Protocol):
         """Approach the solution quickly, in any precision and order of updates, without an error bound.
 
         End at an L1 change of `goal` per step, or after `budget` edge passes. Return the number of edge passes (0: not
-        supported, or it would not pay now), and the measurements of the last pass if that was a plain step. Many seeds:
-        the number may be an array with one entry per seed.
+        supported, or it would not pay now), and the measurements of the last pass if they prove as much as those of a
+        plain step. Many seeds: the number may be an array with one entry per seed.
         """
         return 0, None
 

@@ -23,9 +23,9 @@ runs_on = "cpu"
 memory = Memory(
     memory_space="host",
     arrays=("csc", "out_weight", "normalized_weights"),
-    # Ranks, contributions old and new, 7 rows of history and their products; inverse out-weights and the order of rows,
-    # which the graph keeps.
-    vertex=Size(4 * 8 + 7 * 4 + 3),
+    # Ranks before and after their division, contributions old and new, 7 rows of history and their products; inverse
+    # out-weights and the order of rows, which the graph keeps.
+    vertex=Size(5 * 8 + 7 * 4 + 3),
     reads_packed=True,
     # 12 more rows of history.
     many_vertex=Size(12 * 4),
@@ -85,12 +85,13 @@ def rounding_of(problem: Problem, row: int | None = None) -> StepRounding:
     """Return the rounding depths of a step of the compiled kernels; `row` is that of the row sums of packed edges."""
     adjacency = problem.adjacency
     depth = norm_depth(adjacency.n)
+    # One more for row and D, the division by the sum of the ranks; the norm has four operations of `Pull::after_step`.
     return StepRounding(
-        row=group_sum_depth(adjacency.largest_in_degree) if row is None else row,
+        row=1 + (group_sum_depth(adjacency.largest_in_degree) if row is None else row),
         edge=adjacency.out_weight_depth + 4 if adjacency.weighted else 2,
-        dangling=max(rounding_depth(adjacency.n), depth),
+        dangling=1 + max(rounding_depth(adjacency.n), depth),
         vectors=problem.vector_depth,
-        norm=depth + 1,
+        norm=depth + 1 + 4,
     )
 
 
@@ -126,7 +127,7 @@ class NativeStep(Step):
         return Sums(float(self._pull.iterate(1)[-1]), self._pull.largest)
 
     def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
-        """Iterate with Anderson mixing; the last iteration is a plain step."""
+        """Iterate with Anderson mixing, by plain steps or Gauss-Seidel sweeps, whose changes prove as much."""
         return self._iterated(goal, budget, self._depth)
 
     def repeat(self, goal: float, budget: int) -> tuple[int, Sums | None]:

@@ -55,8 +55,8 @@ def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | N
     return gpu_pull.unavailable_reason(memory._replace(chunk_bytes=LEAST_BYTES), adjacency, machine, REMEDY)
 
 
+# Fitted to benchmarks/results/kernels.md; the layout is that on the host.
 cost = gpu_pull.cost_of(85e-6, edge=1.2e-11, layout_edge=5e-8, copied=(EDGE_BYTES, 2 * CHUNK_BYTES))
-"""Fitted to benchmarks/results/kernels.md; the layout is that on the host."""
 
 
 def prepare(

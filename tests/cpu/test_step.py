@@ -30,7 +30,7 @@ def test_step_with_ghosts(n, index, weighted, uniform):
     bits = set()
     for threads in (1, 2, 5):
         found, following, moves = ranks.copy(), np.full(n + ghosts, 7.0), np.empty(n, np.float32)
-        measured = np.empty((-(-n // pull.BLOCK_ROWS), 3))
+        measured = np.empty((-(-n // pull.BLOCK_ROWS), 4))
         pull.step(
             offsets, sources, weights, inverse, target, teleport, alpha, 16, dangling, found, contributions, following,
             moves, measured, threads,
@@ -39,9 +39,10 @@ def test_step_with_ghosts(n, index, weighted, uniform):
         np.testing.assert_allclose(moves, move, rtol=1e-6, atol=1e-12)
         np.testing.assert_allclose(following[:n], expected * inverse, rtol=1e-13)
         assert (following[n:] == 7.0).all()
-        change, largest, mass = measured.T
+        change, largest, mass, total = measured.T
         assert change.sum() == pytest.approx(np.abs(move).sum(), rel=1e-12)
         assert largest.max() == pytest.approx(np.abs(move).max(), rel=1e-12)
         assert mass.sum() == pytest.approx(expected[inverse == 0].sum(), rel=1e-12)
+        assert total.sum() == pytest.approx(expected.sum(), rel=1e-12)
         bits.add((found.tobytes(), following.tobytes(), moves.tobytes(), measured.tobytes()))
     assert len(bits) == 1
