@@ -184,7 +184,8 @@ def read_cugraph(graph: Any) -> dict[str, Any]:
     rows from which the graph was made: they include pairs that `cugraph.Graph` drops, and only one direction of the
     edges of an undirected graph.
     """
-    check_type(graph, "cugraph", "from_cugraph")
+    if not is_a(graph, "cugraph", "Graph"):
+        raise InvalidEdgesError(f"from_cugraph takes a cugraph.Graph or cugraph.MultiGraph, not {full_name(graph)}.")
     if graph.is_multi_gpu():
         raise InvalidEdgesError("the graph is spread over several GPUs: from_cugraph reads graphs on one.")
     if graph.edgelist is None:
