@@ -320,7 +320,7 @@ EXPORT bv_positions(i64 size, i64 n, const u8* bytes, i64 code, i64* positions) 
     for (i64 v = 0; v <= n; v++) {
         if (v % 65536 == 0) team.poll();
         if (team.stopped()) return INTERRUPTED;
-        u64 gap = bits.number(code & 7, code >> 3);
+        u64 gap = code == GAMMA ? bits.gamma() : bits.number(code & 7, code >> 3);
         if (bits.past_end() || gap > u64(INT64_MAX) - at) return v;
         at += gap;
         positions[v] = i64(at);
