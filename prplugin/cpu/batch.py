@@ -1,20 +1,21 @@
-"""The iteration of many seeds at once, compiled: see batch.cpp. Kernels return -1 for an unsupported width."""
+"""The iteration of many seeds at once, compiled: see batch.cpp. Kernels return -1 for another width."""
 
 from __future__ import annotations
 
 from prplugin.cpu.library import Kernel
 
-_PANELS = (
+_TILES = (
     "offsets:i8[n+1] sources:I[m] weights:f8[m]? fan_in:i8 alpha:f8 inverse:f8[n] target:f8[n]? "
-    "teleport:f8[teleports,columns] teleport_rows:i8[n] relaxed:f8[n]! contributions:F[panels,n,width]! "
-    "sums:f8[panels,n/256,3,width]!"
+    "teleport:f8[teleports,columns] teleport_rows:i8[n] constants:F[n,4]! contributions:F[tiles,n,width]! "
+    "sums:f8[tiles,n/256,3,width]!"
 )
-"""Graph and personalizations, and contributions and sums of the panels."""
+"""Graph and personalizations, and contributions and sums of the tiles."""
 
-begin = Kernel("batch_begin", f"{_PANELS} chosen:i8[columns] ranks:f8[seeds,n] threads:i8")
+begin = Kernel("batch_begin", f"{_TILES} chosen:i8[columns] ranks:f8[seeds,n] threads:i8")
 step = Kernel(
-    "batch_step", f"{_PANELS} chosen:i8[columns] mass:f8[columns] factor:f8[columns] ranks:f8[seeds,n]! threads:i8"
+    "batch_step", f"{_TILES} chosen:i8[columns] mass:f8[columns] factor:f8[columns] ranks:f8[seeds,n]! threads:i8"
 )
 sweep = Kernel(
-    "batch_sweep", f"{_PANELS} mass:f8[columns] factor:f8[columns] goal:f8 budget:i8 sweeps:i8[columns]! threads:i8"
+    "batch_sweep",
+    f"{_TILES} dangling:f8[columns] goal:f8 budget:i8 scratch_moves:F[movers,n,width]! sweeps:i8[columns]! threads:i8",
 )

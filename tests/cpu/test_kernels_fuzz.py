@@ -138,13 +138,13 @@ def scatter(draw: Draw) -> dict[str, Any]:
 
 
 def batch(draw: Draw) -> dict[str, Any]:
-    n, width, panels = draw.size, draw.one_of(8, 16, 32), draw.one_of(1, 3)
+    n, width, tiles = draw.size, 16 if draw.types["F"] == "f4" else 8, draw.one_of(1, 3)
     offsets, sources = draw.rows(n, n, "I")
     return {
-        "n": n, "m": sources.size, "width": width, "panels": panels, "columns": panels * width, "teleports": 2,
-        "seeds": panels * width,
+        "n": n, "m": sources.size, "width": width, "tiles": tiles, "columns": tiles * width, "teleports": 2,
+        "seeds": tiles * width, "movers": tiles,
         "offsets": offsets, "sources": sources, "fan_in": 32, "alpha": 0.85, "teleport_rows": draw.integers(3, n) - 1,
-        "chosen": draw.random.permutation(panels * width) - draw.one_of(0, 1), "goal": 0.01, "budget": 3,
+        "chosen": draw.random.permutation(tiles * width) - draw.one_of(0, 1), "goal": draw.one_of(0.0, 0.01), "budget": 17,
     }  # fmt: skip
 
 

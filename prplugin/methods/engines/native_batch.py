@@ -1,4 +1,4 @@
-"""Many seeds by compiled kernels: each edge is read once for a panel of seeds, and adds one row of contributions."""
+"""Many seeds by compiled kernels: each edge is read once for a tile of seeds, and adds one row of contributions."""
 
 from __future__ import annotations
 
@@ -16,23 +16,20 @@ from prplugin.numerics import StepRounding, fan_in_for
 from prplugin.types.arrays import Array, to_host
 from prplugin.types.edges import Floats
 
-WIDTHS = 8, 16, 32
-"""Numbers of columns of a panel: docs/decisions/0016."""
-
 LINE = 64
-"""Bytes per cache line."""
+"""Bytes per cache line: a tile has as many columns as values in one, 16 in float32 and 8 in float64."""
 
-BYTES_PER_RANK = 8 + 8 + 8
-"""The rank, its contribution in float64, and v."""
+SEEDS_PER_THREAD = 32
+"""Seeds of a batch per thread: enough that all threads have tiles until the last one."""
+
+BYTES_PER_RANK = 8 + 8 + 8 + 8
+"""The rank, its contribution in float64, its last move and v."""
 
 MOST_BYTES = 1 << 32
-"""Largest size of the matrices of a batch of more than `WIDTHS[0]` seeds."""
+"""Largest size of the matrices of a batch of more than 8 seeds."""
 
-MOST_SWEEPS = 16
-"""Sweeps after which the seeds that have not converged move to panels of their own."""
-
-IN_FLOAT32 = 4
-"""Number of calls of `advance` that sweep in float32. It does not depend on the seeds, whose bits would differ."""
+MOST_SWEEPS = 64
+"""Sweeps after which the seeds that have not converged move to tiles of their own."""
 
 FLOAT32_CHANGE = 3e-8
 """L1 change per sum that float32 contributions reach: about half the unit roundoff."""
@@ -41,10 +38,10 @@ FLOAT32_CHANGE = 3e-8
 class NativeBatch(SeedsStep):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v for several v at once.
 
-    The ranks have one row per seed. Contributions of live seeds are in panels of some columns, which are rewritten from
-    the ranks before sweeps, and hold x for the next step. The bits of a column do not depend on the panels.
+    The ranks have one row per seed. Contributions of live seeds are in tiles of some columns, which are rewritten from
+    the ranks before sweeps, and hold x for the next step. The bits of a column do not depend on the tiles.
 
-    `_chosen`: The seed of each column of the panels, or -1; None if they do not belong to the present ranks.
+    `_chosen`: The seed of each column of the tiles, or -1; None if they do not belong to the present ranks.
     """
 
     def __init__(self, problem: Problem, seeds: int, threads: int, rounding: StepRounding) -> None:
@@ -52,7 +49,7 @@ class NativeBatch(SeedsStep):
         self._n, self._alpha, self._threads = adjacency.n, problem.alpha, threads
         # x is the contribution times the rounded inverse of its factor: one rounding more.
         self.rounding = rounding._replace(edge=rounding.edge + 1)
-        widest = max(WIDTHS[0], min(WIDTHS[-1] * max(2, threads), MOST_BYTES // (BYTES_PER_RANK * adjacency.n)))
+        widest = max(8, min(SEEDS_PER_THREAD * max(2, threads), MOST_BYTES // (BYTES_PER_RANK * adjacency.n)))
         self.width = math.ceil(seeds / math.ceil(seeds / widest))
         offsets, sources, _ = adjacency.csc
         self._target = problem.dangling
@@ -60,7 +57,7 @@ class NativeBatch(SeedsStep):
             offsets, sources, adjacency.normalized_weights, fan_in_for(adjacency.largest_in_degree), problem.alpha,
             adjacency.inverse_out_weight, problem.dangling,
         )  # fmt: skip
-        self._relaxed, self._memory = np.empty(self._n), np.empty(0, np.uint8)
+        self._memory = np.empty(0, np.uint8)
 
     def seed(self, seeds: Seeds) -> None:
         self.seeds = self._count = seeds.count
@@ -83,35 +80,33 @@ class NativeBatch(SeedsStep):
             self._ranks[:] = ranks if isinstance(ranks, float) else to_host(ranks).T
         self._live = np.arange(self._count)
         self._chosen: Any = None
-        self._calls = 0
+        self._narrow = True
 
     def set_live(self, live: Array) -> None:
         self._live = np.flatnonzero(live)
 
-    def _fill_panels(self, dtype: Any) -> None:
-        """Write the contributions of the live seeds to panels, about as many for each thread."""
-        live = self._live.size
-        per_thread = math.ceil(live / self._threads)
-        width = next((width for width in WIDTHS if width >= per_thread), WIDTHS[-1])
-        panels = math.ceil(live / width)
-        self._chosen = np.full(panels * width, -1)
-        self._chosen[:live] = self._live
-        shape = panels, self._n, width
+    def _fill_tiles(self, dtype: Any) -> None:
+        """Write the contributions of the live seeds to tiles."""
+        width = LINE // dtype.itemsize
+        tiles = -(-self._live.size // width)
+        self._chosen = np.full(tiles * width, -1)
+        self._chosen[: self._live.size] = self._live
+        shape = tiles, self._n, width
         size = math.prod(shape) * dtype.itemsize
         if self._memory.size < size + LINE:
             self._memory = np.empty(0, np.uint8)  # frees it first
             self._memory = np.empty(size + LINE, np.uint8)
         first = -self._memory.ctypes.data % LINE
-        self._panels = (
+        self._tiles = (
             *self._graph, np.take(self._teleport, self._chosen, axis=1), self._teleport_rows,
-            self._relaxed, self._memory[first : first + size].view(dtype).reshape(shape),
-            np.empty((panels, -(-self._n // BLOCK_ROWS), 3, width)),
+            np.empty((self._n, 4), dtype), self._memory[first : first + size].view(dtype).reshape(shape),
+            np.empty((tiles, -(-self._n // BLOCK_ROWS), 3, width)),
         )  # fmt: skip
-        kernels.begin(*self._panels, self._chosen, self._ranks, self._threads)
+        kernels.begin(*self._tiles, self._chosen, self._ranks, self._threads)
 
     def _sums(self, which: int) -> Floats:
         """Return the sums over all blocks of each column."""
-        sums: Floats = totals(self._panels[-1][:, :, which].swapaxes(0, 1)).reshape(-1)
+        sums: Floats = totals(self._tiles[-1][:, :, which].swapaxes(0, 1)).reshape(-1)
         return sums
 
     def _factors(self) -> tuple[Floats, Floats]:
@@ -127,24 +122,25 @@ class NativeBatch(SeedsStep):
         return spread
 
     def advance(self, goal: float, budget: int) -> tuple[Any, Sums | None]:
-        """Sweep the contributions, in float32 first; later calls, for what that did not prove, in float64."""
+        """Sweep the contributions, at first in float32; later calls, for what that did not prove, in float64."""
         if budget < 2:
             return 0, None
-        self._calls += 1
-        narrow = self._calls <= IN_FLOAT32
-        self._fill_panels(np.dtype(np.float32 if narrow else np.float64))
-        sweeps = np.empty(self._chosen.size, np.int64)
+        # Whether a call is in float32 does not depend on the seeds, whose bits would differ.
+        narrow, self._narrow = self._narrow, False
+        self._fill_tiles(np.dtype(np.float32 if narrow else np.float64))
+        sweeps, contributions = np.empty(self._chosen.size, np.int64), self._tiles[-2]
+        moves = np.empty_like(contributions[: self._threads])
         kernels.sweep(
-            *self._panels, *self._factors(), max(goal, FLOAT32_CHANGE if narrow else 0.0),
-            min(budget - 1, MOST_SWEEPS), sweeps, self._threads,
+            *self._tiles, self._sums(2), max(goal, FLOAT32_CHANGE if narrow else 0.0), min(budget - 1, MOST_SWEEPS),
+            moves, sweeps, self._threads,
         )  # fmt: skip
         return self._per_seed(sweeps), None
 
     def __call__(self, moves: Array | None = None) -> Sums:
         if self._chosen is None:
-            self._fill_panels(np.dtype(np.float64))
-        kernels.step(*self._panels, self._chosen, *self._factors(), self._ranks, self._threads)
-        sums = Sums(self._per_seed(self._sums(0)), self._per_seed(self._panels[-1][:, :, 1].max(axis=1).reshape(-1)))
+            self._fill_tiles(np.dtype(np.float64))
+        kernels.step(*self._tiles, self._chosen, *self._factors(), self._ranks, self._threads)
+        sums = Sums(self._per_seed(self._sums(0)), self._per_seed(self._tiles[-1][:, :, 1].max(axis=1).reshape(-1)))
         self._chosen = None
         return sums
 
