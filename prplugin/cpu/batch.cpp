@@ -90,11 +90,14 @@ template <class Index, class Value> struct Tiles {
 
     bool teleports(i64 i) const { return target || teleport_rows[i] >= 0; }
 
-    // Return mass * w_i + factor * v_i.
-    Wide teleport_of(i64 tile, i64 i, const Wide& mass, const Wide& factor) const {
-        Wide result = mass * (target ? target[i] : 0.0);
+    // Return mass * w_i + factor * v_i, with the rows of v that are not 0.
+    template <class Sum>
+    Row<Sum, WIDTH> teleport_of(const Sum* v, i64 tile, i64 i, const Row<Sum, WIDTH>& mass,
+                                const Row<Sum, WIDTH>& factor) const {
+        Row<Sum, WIDTH> result;
+        if (target) result = mass * Sum(target[i]);
         if (teleport_rows[i] < 0) return result;
-        return result + factor * Wide(teleport + teleport_rows[i] * columns + tile * WIDTH);
+        return result + factor * Row<Sum, WIDTH>(v + teleport_rows[i] * columns + tile * WIDTH);
     }
 
     // Return the sum of the terms of the edges first .. last - 1.
@@ -109,11 +112,12 @@ template <class Index, class Value> struct Tiles {
     }
 
     // Return row sums: groups of `fan_in` terms, and in float64 groups of `fan_in` group sums, and the rest in order.
+    // In float32 rows of up to four groups are one.
     template <class Sum> Row<Sum, WIDTH> row_sums(const Value* c, i64 first, i64 last) const {
         auto add = [&](i64 from, i64 to) {
             return weights ? add_edges<true, Sum>(c, from, to) : add_edges<false, Sum>(c, from, to);
         };
-        if (last - first <= fan_in) return add(first, last);
+        if (last - first <= (sizeof(Sum) == 4 ? 4 * fan_in : fan_in)) return add(first, last);
         Wide sums, groups_sum;
         for (i64 edge = first, groups = 1; edge < last; edge += fan_in, groups++) {
             groups_sum = groups_sum + Wide(add(edge, least(edge + fan_in, last)));
@@ -169,7 +173,7 @@ template <class Index, class Value> struct Tiles {
             i64 stop = least(group + GROUP_ROWS, end);
             for (i64 i = group; i < stop; i++) {
                 Wide y = row_sums<f64>(row(tile, 0), offsets[i], offsets[i + 1]) * alpha;
-                if (teleports(i)) y = y + teleport_of(tile, i, masses, factors);
+                if (teleports(i)) y = y + teleport_of(teleport, tile, i, masses, factors);
                 y.store(rows[i - group]);
                 Wide move = (y - Wide(row(tile, i)) * (1 / scale(i))).abs();
                 part = part + move;
@@ -190,8 +194,8 @@ template <class Index, class Value> struct Tiles {
     // proportion, d_k = r * d_(k-1). If r is about that of the sweep before, x := x + r / (1 - r) * d_k is their limit.
     // A column also ends when its changes are rounding errors. At the end columns are divided by their sums.
     // The arithmetic is that of the contributions, which no proof counts on.
-    void sweep(i64 tile, const f64* dangling, f64 goal, i64 budget, i64* sweeps, Value* moves, Team& team,
-               i64 thread) const {
+    void sweep(i64 tile, const Value* v, const f64* dangling, f64 goal, i64 budget, i64* sweeps, Value* moves,
+               Team& team, i64 thread) const {
         f64 sum[WIDTH], change[WIDTH], before[WIDTH], ratio[WIDTH] = {0}, jump[WIDTH];
         Value is_live[WIDTH];
         for (i64 j = 0; j < WIDTH; j++) {
@@ -208,14 +212,21 @@ template <class Index, class Value> struct Tiles {
         for (i64 made = 1; left > 0 && made <= budget; made++) {
             bool is_last_of_cycle = made % CYCLE == 0;
             Wide changes, sums, ends, past = Wide(sum) * (1 - alpha);
-            Values live(is_live);
+            Values live(is_live), masses, factors;
+            bool is_stale = true;  // masses and factors
             for (i64 group = 0; group < n; group += GROUP_ROWS) {
                 Values group_change, group_sum;
                 for (i64 i = group; i < least(group + GROUP_ROWS, n); i++) {
                     const Value* constant = constants[i];
                     Values y = row_sums<Value>(row(tile, 0), offsets[i], offsets[i + 1]) * constant[2];
-                    if (teleports(i))
-                        y = y + Values(teleport_of(tile, i, mass, target ? past : past + mass)) * constant[1];
+                    if (teleports(i)) {
+                        if (is_stale) {
+                            masses = Values(mass);
+                            factors = Values(target ? past : past + mass);
+                            is_stale = false;
+                        }
+                        y = y + teleport_of(v, tile, i, masses, factors) * constant[1];
+                    }
                     Values old(row(tile, i)), now = (old + live * (y - old * constant[0])).max(Values());
                     Values move = now - old;
                     now.store(row(tile, i));
@@ -224,6 +235,7 @@ template <class Index, class Value> struct Tiles {
                     group_sum = group_sum + now * constant[3];
                     if (inverse[i] > 0) continue;
                     mass = mass + Wide(move) * alpha;
+                    is_stale = true;
                     ends = ends + Wide(now);
                 }
                 changes = changes + Wide(group_change);
@@ -303,16 +315,16 @@ template <class Index, class Value> struct Tiles {
         });                                                                                                            \
     }                                                                                                                  \
     /* Make at most `budget` sweeps of each tile, until they change each column by at most `goal` times its sum. */    \
-    EXPORT batch_sweep_##suffix(SIZES, i64 movers, TILES(Index, Value), const f64* dangling, f64 goal, i64 budget,     \
-                                Value* moves, i64* sweeps, i64 threads) {                                              \
+    EXPORT batch_sweep_##suffix(SIZES, i64 movers, TILES(Index, Value), const Value* v, const f64* dangling,           \
+                                f64 goal, i64 budget, Value* moves, i64* sweeps, i64 threads) {                        \
         if (movers < 1) return -1;                                                                                     \
         CHECK_TILES(Index, Value, least(threads, movers))                                                              \
         i64 next = 0, done = 0;                                                                                        \
         return team.run([&](i64 thread) {                                                                              \
             for (i64 tile; (tile = team.take(next, count, thread)) >= 0;) {                                            \
                 i64 first = tile * width;                                                                              \
-                all.sweep(tile, dangling + first, goal, budget, sweeps + first, moves + thread * n * width, team,      \
-                          thread);                                                                                     \
+                all.sweep(tile, v, dangling + first, goal, budget, sweeps + first, moves + thread * n * width,         \
+                          team, thread);                                                                               \
                 __atomic_fetch_add(&done, 1, __ATOMIC_RELAXED);                                                        \
             }                                                                                                          \
             if (thread == 0) team.wait_for(done, count);                                                               \
