@@ -4,8 +4,8 @@
 // Mapping: a tile is swept by one thread, in place and row by row, so the bits depend neither on the number of threads
 // nor on the other columns. Exact steps are shared by all threads in blocks of 256 rows, each with its own sums.
 // Memory per sweep: per edge its position and one cache line, which is prefetched, since rows of random vertices are
-// not predictable; per vertex one cache line and four constants. Nothing else has an entry per vertex and seed but
-// the ranks, which a step writes and nothing reads until the next contributions are computed.
+// not predictable; per vertex one cache line and four constants, and every eighth sweep its last move. Nothing else has
+// an entry per vertex and seed but the ranks, which a step writes and nothing reads until the next begin.
 // Used by the method `native` for many seeds.
 #include "row_sums.hpp"
 
@@ -76,7 +76,7 @@ template <class Index, class Value> struct Tiles {
     f64 alpha;
     const f64 *inverse, *target, *teleport;
     const i64* teleport_rows;
-    i64 columns;  // of all tiles
+    i64 columns;            // of all tiles
     Value (*constants)[4];  // of each row: see write_constants
     Value* contributions;
     f64* sums;  // per tile and block: ||y - x||, max |y - x| and D(y) or D(x) of each column
@@ -90,11 +90,14 @@ template <class Index, class Value> struct Tiles {
 
     bool teleports(i64 i) const { return target || teleport_rows[i] >= 0; }
 
-    // Return mass * w_i + factor * v_i.
-    Wide teleport_of(i64 tile, i64 i, const Wide& mass, const Wide& factor) const {
-        Wide result = mass * (target ? target[i] : 0.0);
+    // Return mass * w_i + factor * v_i, with the rows of v that are not 0.
+    template <class Sum>
+    Row<Sum, WIDTH> teleport_of(const Sum* v, i64 tile, i64 i, const Row<Sum, WIDTH>& mass,
+                                const Row<Sum, WIDTH>& factor) const {
+        Row<Sum, WIDTH> result;
+        if (target) result = mass * Sum(target[i]);
         if (teleport_rows[i] < 0) return result;
-        return result + factor * Wide(teleport + teleport_rows[i] * columns + tile * WIDTH);
+        return result + factor * Row<Sum, WIDTH>(v + teleport_rows[i] * columns + tile * WIDTH);
     }
 
     // Return the sum of the terms of the edges first .. last - 1.
@@ -109,11 +112,12 @@ template <class Index, class Value> struct Tiles {
     }
 
     // Return row sums: groups of `fan_in` terms, and in float64 groups of `fan_in` group sums, and the rest in order.
+    // In float32 rows of up to four groups are one.
     template <class Sum> Row<Sum, WIDTH> row_sums(const Value* c, i64 first, i64 last) const {
         auto add = [&](i64 from, i64 to) {
             return weights ? add_edges<true, Sum>(c, from, to) : add_edges<false, Sum>(c, from, to);
         };
-        if (last - first <= fan_in) return add(first, last);
+        if (last - first <= (sizeof(Sum) == 4 ? 4 * fan_in : fan_in)) return add(first, last);
         Wide sums, groups_sum;
         for (i64 edge = first, groups = 1; edge < last; edge += fan_in, groups++) {
             groups_sum = groups_sum + Wide(add(edge, least(edge + fan_in, last)));
@@ -169,7 +173,7 @@ template <class Index, class Value> struct Tiles {
             i64 stop = least(group + GROUP_ROWS, end);
             for (i64 i = group; i < stop; i++) {
                 Wide y = row_sums<f64>(row(tile, 0), offsets[i], offsets[i + 1]) * alpha;
-                if (teleports(i)) y = y + teleport_of(tile, i, masses, factors);
+                if (teleports(i)) y = y + teleport_of(teleport, tile, i, masses, factors);
                 y.store(rows[i - group]);
                 Wide move = (y - Wide(row(tile, i)) * (1 / scale(i))).abs();
                 part = part + move;
@@ -190,8 +194,8 @@ template <class Index, class Value> struct Tiles {
     // proportion, d_k = r * d_(k-1). If r is about that of the sweep before, x := x + r / (1 - r) * d_k is their limit.
     // A column also ends when its changes are rounding errors. At the end columns are divided by their sums.
     // The arithmetic is that of the contributions, which no proof counts on.
-    void sweep(i64 tile, const f64* dangling, f64 goal, i64 budget, i64* sweeps, Value* moves, Team& team,
-               i64 thread) const {
+    void sweep(i64 tile, const Value* v, const f64* dangling, f64 goal, i64 budget, i64* sweeps, Value* moves,
+               Team& team, i64 thread) const {
         f64 sum[WIDTH], change[WIDTH], before[WIDTH], ratio[WIDTH] = {0}, jump[WIDTH];
         Value is_live[WIDTH];
         for (i64 j = 0; j < WIDTH; j++) {
@@ -208,21 +212,30 @@ template <class Index, class Value> struct Tiles {
         for (i64 made = 1; left > 0 && made <= budget; made++) {
             bool is_last_of_cycle = made % CYCLE == 0;
             Wide changes, sums, ends, past = Wide(sum) * (1 - alpha);
-            Values live(is_live);
+            Values live(is_live), masses, factors;
+            bool is_stale = true;  // masses and factors
             for (i64 group = 0; group < n; group += GROUP_ROWS) {
                 Values group_change, group_sum;
                 for (i64 i = group; i < least(group + GROUP_ROWS, n); i++) {
                     const Value* constant = constants[i];
                     Values y = row_sums<Value>(row(tile, 0), offsets[i], offsets[i + 1]) * constant[2];
-                    if (teleports(i))
-                        y = y + Values(teleport_of(tile, i, mass, target ? past : past + mass)) * constant[1];
-                    Values old(row(tile, i)), now = (old + live * (y - old * constant[0])).max(Values()), move = now - old;
+                    if (teleports(i)) {
+                        if (is_stale) {
+                            masses = Values(mass);
+                            factors = Values(target ? past : past + mass);
+                            is_stale = false;
+                        }
+                        y = y + teleport_of(v, tile, i, masses, factors) * constant[1];
+                    }
+                    Values old(row(tile, i)), now = (old + live * (y - old * constant[0])).max(Values());
+                    Values move = now - old;
                     now.store(row(tile, i));
                     if (is_last_of_cycle) move.store(moves + i * WIDTH);
                     group_change = group_change + move.abs() * constant[3];
                     group_sum = group_sum + now * constant[3];
                     if (inverse[i] > 0) continue;
                     mass = mass + Wide(move) * alpha;
+                    is_stale = true;
                     ends = ends + Wide(now);
                 }
                 changes = changes + Wide(group_change);
@@ -270,12 +283,11 @@ template <class Index, class Value> struct Tiles {
     const i64 *offsets, const Index *sources, const f64 *weights, i64 fan_in, f64 alpha, const f64 *inverse,           \
         const f64 *target, const f64 *teleport, const i64 *teleport_rows, Value(*constants)[4], Value *contributions,  \
         f64 *sums
-#define CHECK_TILES(Index, Value, threads)                                                                                      \
-    using All = Tiles<Index, Value>;                                                                                   \
-    if (width != All::WIDTH || columns != count * width) return -1;                                                    \
+#define CHECK_TILES(Index, Value, threads)                                                                             \
+    if (width != Tiles<Index, Value>::WIDTH || columns != count * width) return -1;                                    \
     i64 blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;                                                                    \
-    All all{n,       m,      blocks,   offsets,       sources, weights,   fan_in,        alpha,                        \
-            inverse, target, teleport, teleport_rows, columns, constants, contributions, sums};                        \
+    Tiles<Index, Value> all{n,       m,      blocks,   offsets,       sources, weights,   fan_in,        alpha,        \
+                            inverse, target, teleport, teleport_rows, columns, constants, contributions, sums};        \
     Team team(threads);
 #define CHECK_SEEDS                                                                                                    \
     for (i64 j = 0; j < columns; j++)                                                                                  \
@@ -283,32 +295,36 @@ template <class Index, class Value> struct Tiles {
 
 #define DEFINE(suffix, Index, Value)                                                                                   \
     /* Write the contributions of the ranks of the seeds `chosen`, one per column; those of a negative one are 0. */   \
-    EXPORT batch_begin_##suffix(SIZES, i64 seeds, TILES(Index, Value), const i64* chosen, const f64* ranks, i64 threads) {                                  \
-        CHECK_TILES(Index, Value, threads)                                                                                      \
-        CHECK_SEEDS                                                                                    \
+    EXPORT batch_begin_##suffix(SIZES, i64 seeds, TILES(Index, Value), const i64* chosen, const f64* ranks,            \
+                                i64 threads) {                                                                         \
+        CHECK_TILES(Index, Value, threads)                                                                             \
+        CHECK_SEEDS                                                                                                    \
         return team.for_each(count * blocks, [&](i64 piece) {                                                          \
             if (piece < blocks) all.write_constants(piece);                                                            \
             all.begin_block(piece / blocks, piece % blocks, chosen + piece / blocks * width, ranks, nullptr);          \
         });                                                                                                            \
     }                                                                                                                  \
     /* Compute y = G x from the contributions of x, and write it to the ranks of the seeds `chosen`. */                \
-    EXPORT batch_step_##suffix(SIZES, i64 seeds, TILES(Index, Value), const i64* chosen, const f64* mass, const f64* factor, f64* ranks, i64 threads) {     \
-        CHECK_TILES(Index, Value, threads)                                                                                      \
-        CHECK_SEEDS                                                                                    \
+    EXPORT batch_step_##suffix(SIZES, i64 seeds, TILES(Index, Value), const i64* chosen, const f64* mass,              \
+                               const f64* factor, f64* ranks, i64 threads) {                                           \
+        CHECK_TILES(Index, Value, threads)                                                                             \
+        CHECK_SEEDS                                                                                                    \
         return team.for_each(count * blocks, [&](i64 piece) {                                                          \
             i64 first = piece / blocks * width;                                                                        \
             all.step_block(piece / blocks, piece % blocks, chosen + first, mass + first, factor + first, ranks);       \
         });                                                                                                            \
     }                                                                                                                  \
     /* Make at most `budget` sweeps of each tile, until they change each column by at most `goal` times its sum. */    \
-    EXPORT batch_sweep_##suffix(SIZES, i64 movers, TILES(Index, Value), const f64* dangling, f64 goal, i64 budget,     \
-                                Value* moves, i64* sweeps, i64 threads) {                                              \
+    EXPORT batch_sweep_##suffix(SIZES, i64 movers, TILES(Index, Value), const Value* v, const f64* dangling,           \
+                                f64 goal, i64 budget, Value* moves, i64* sweeps, i64 threads) {                        \
+        if (movers < 1) return -1;                                                                                     \
         CHECK_TILES(Index, Value, least(threads, movers))                                                              \
         i64 next = 0, done = 0;                                                                                        \
         return team.run([&](i64 thread) {                                                                              \
             for (i64 tile; (tile = team.take(next, count, thread)) >= 0;) {                                            \
-                all.sweep(tile, dangling + tile * width, goal, budget, sweeps + tile * width,                          \
-                          moves + thread * n * width, team, thread);                                                   \
+                i64 first = tile * width;                                                                              \
+                all.sweep(tile, v, dangling + first, goal, budget, sweeps + first, moves + thread * n * width,         \
+                          team, thread);                                                                               \
                 __atomic_fetch_add(&done, 1, __ATOMIC_RELAXED);                                                        \
             }                                                                                                          \
             if (thread == 0) team.wait_for(done, count);                                                               \

@@ -217,6 +217,13 @@ def test_bits_do_not_depend_on_batch_size(monkeypatch):
     assert wide.ranks.tobytes() == narrow.ranks.tobytes()
 
 
+def test_bits_do_not_depend_on_extrapolated_seeds():
+    graph, seeds = skewed_graph(2_000, 10_000), list(range(48))
+    many = graph.rank(seeds=seeds, method="native", alpha=0.97, tol=1e-9)
+    few = graph.rank(seeds=seeds[::-5], method="native", alpha=0.97, tol=1e-9)
+    assert many.ranks[::-5].tobytes() == few.ranks.tobytes()
+
+
 def test_top_is_selected_per_batch(monkeypatch):
     sizes = []
 

@@ -130,8 +130,9 @@ class NativeBatch(SeedsStep):
         self._fill_tiles(np.dtype(np.float32 if narrow else np.float64))
         sweeps, contributions = np.empty(self._chosen.size, np.int64), self._tiles[-2]
         moves = np.empty_like(contributions[: self._threads])
+        v = self._tiles[7].astype(moves.dtype, copy=False)
         kernels.sweep(
-            *self._tiles, self._sums(2), max(goal, FLOAT32_CHANGE if narrow else 0.0), min(budget - 1, MOST_SWEEPS),
+            *self._tiles, v, self._sums(2), max(goal, FLOAT32_CHANGE if narrow else 0.0), min(budget - 1, MOST_SWEEPS),
             moves, sweeps, self._threads,
         )  # fmt: skip
         return self._per_seed(sweeps), None
