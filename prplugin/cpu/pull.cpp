@@ -260,8 +260,8 @@ static_assert(sizeof(Memory) <= 8 * 704, "declared in pull.py");
 
 // Iterate until a plain step changes the ranks by at most `goal`, or `budget` steps are made; return their number.
 //
-// Each step writes its change to `changes`. If `norm` is not 0, the ranks are divided by it first. A sweep is made by one
-// thread in place, or in phases of consecutive blocks, which read the new contributions of the phases before.
+// Each step writes its change to `changes`. If `norm` is not 0, the ranks are divided by it first. A sweep is made in
+// place by one thread, or in phases of consecutive blocks.
 template <class Index>
 i64 iterate(Pull<Index>& pull, Team& team, f64 norm, i64 budget, f64 goal, Memory& memory, f32* history,
             f64* scratch, f64* changes) {
@@ -331,16 +331,15 @@ i64 iterate(Pull<Index>& pull, Team& team, f64 norm, i64 budget, f64 goal, Memor
                 memory.mixes = !mixing.ended() && mixing.after_step(memory.change, before, goal);
             };
             auto step_block = [&](i64 block) { pull.step_block(block, moves); };
-            if (phases == 1 && !in_turn(0, blocks, step_block, after_step)) return;
-            for (i64 phase = 1; phase <= phases && phases > 1; phase++) {
+            for (i64 phase = 1; phase <= phases; phase++) {
                 i64 begin = blocks * (phase - 1) / phases, end = blocks * phase / phases;
                 // The next phase reads the new contributions of this one.
                 auto renew_block = [&](i64 block) {
                     i64 first = block * BLOCK_ROWS, count = least(BLOCK_ROWS, pull.n - first);
                     memcpy(pull.contributions + first, pull.next + first, size_t(count) * sizeof(f64));
                 };
-                if (!in_turn(begin, end, step_block, [] {})) return;
-                if (!in_turn(begin, end, renew_block, [&] { if (phase == phases) after_step(); })) return;
+                if (!in_turn(begin, end, step_block, [&] { if (phases == 1) after_step(); })) return;
+                if (phases > 1 && !in_turn(begin, end, renew_block, [&] { if (phase == phases) after_step(); })) return;
             }
         }
     });

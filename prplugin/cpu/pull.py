@@ -95,8 +95,7 @@ class Pull:
         self._sums = np.empty((-(-n // BLOCK_ROWS), 4))
         self._memory, self._norm = np.zeros(704), 1.0
         self._contributions = np.empty((2, n))
-        self._history: Any = None
-        self._scratch: Any = None
+        self._history: Any = (None, None)
         self._threads = threads
         self._ranks: Floats = np.empty(n)
         self.largest = 0.0
@@ -114,18 +113,16 @@ class Pull:
     def iterate(self, budget: int, goal: float = -1.0, depth: Depth = PLAIN) -> Floats:
         """Make steps until one changes the ranks by at most `goal`, at most `budget`; return the change of each.
 
-        Iterates are mixed in between, with a history of the given depth, until a call without. Steps with mixing may be
-        Gauss-Seidel sweeps, whose changes bound the error as those of plain steps do. The ranks do not depend on the
-        number of steps per call.
+        Iterates are mixed in between, with a history of the given depth, until a call without; they may then be swept,
+        whose changes bound the error as well. The ranks do not depend on the number of steps per call.
         """
         changes = np.empty(budget)
-        if depth.rows > 0 and self._history is None:
+        if depth.rows > 0 and self._history[0] is None:
             n = self._ranks.size
-            self._history = np.empty((depth.rows, n), np.float32)
-            self._scratch = np.empty((-(-n // CHUNK_ROWS), PRODUCTS))
+            self._history = np.empty((depth.rows, n), np.float32), np.empty((-(-n // CHUNK_ROWS), PRODUCTS))
         steps = _iterate(
             *self._graph, self._ranks, self._contributions, self._sums, self._memory, self._norm, goal, *depth[:2],
-            self._history, self._scratch, changes, self._threads,
+            *self._history, changes, self._threads,
         )  # fmt: skip
         self._norm, self.largest = 0.0, float(self._memory[2])
         return changes[:steps]
