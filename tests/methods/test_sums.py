@@ -91,7 +91,7 @@ def test_row_sums_of_both_methods(fan_in, lengths, seed):
     if n:
         pull.step(
             offsets, np.arange(offsets[-1], dtype=np.int32), None, np.ones(n), 0 * one, 0 * one, 1.0, fan_in, 0.0,
-            kernel_sums, padded, np.empty_like(padded), None, np.empty((-(-n // pull.BLOCK_ROWS), 3)), 1,
+            kernel_sums, padded, np.empty_like(padded), None, np.empty((-(-n // pull.BLOCK_ROWS), 4)), 1,
         )  # fmt: skip
     for row, length in enumerate(lengths):
         part = terms[offsets[row] : offsets[row + 1]]
