@@ -17,5 +17,6 @@ step = Kernel(
 )
 sweep = Kernel(
     "batch_sweep",
-    f"{_TILES} v:F[teleports,columns] dangling:f8[columns] goal:f8 budget:i8 scratch_moves:F[movers,n,width]! sweeps:i8[columns]! threads:i8",
+    f"{_TILES} v:F[teleports,columns] dangling:f8[columns] goal:f8 budget:i8 scratch_moves:F[movers,n,width]! "
+    "sweeps:i8[columns]! threads:i8",
 )
