@@ -39,7 +39,7 @@ memory = Memory(
     edge=Size(EDGE_BYTES, weight=1),
     vertex=Size(4 * 8, real=1, index=2),  # as of any `DeviceStep`; ranks in the given order, and both permutations
     many_vertex=gpu_pull.MEMORY.many_vertex,
-    preparing_edge=Size(PART_BYTES, weight=4),
+    preparing_edge=Size(PART_BYTES, weight=2),
     preparing_edges=PART,
     reads_packed=True,
 )

@@ -25,7 +25,7 @@ COLUMNS = 5  # values per piece in the table of streamed.cu
 PIECE_BYTES = 8 * COLUMNS + 32  # bytes per piece in device memory: those values, and two compensated sums
 PART = 1 << 18  # edges per part, which one thread sorts and packs; a longer row is a part of its own
 
-SCATTERED, SCATTERED_IF_DANGLING = 0.5, 0.8
+SCATTERED, SCATTERED_IF_DANGLING = 0.5, 0.9
 """Sectors per edge from which vertices are sorted by out-degree, unless, or if, most of them are dangling.
 
 See `prplugin.graph.adjacency.sectors_per_edge`, and docs/decisions/0021-packed-edges.md for graphs in each order."""
