@@ -36,6 +36,14 @@ WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 LEVELS = {1: [], 3: ["-mavx2", "-mfma", "-mbmi2"]}
 """Instruction sets of x86-64 for which a library is built; other processors have level 1 alone."""
 
+CHECKED = """
+#include <pthread.h>
+typedef float Pair __attribute__((vector_size(8)));
+typedef double Wide __attribute__((vector_size(16)));
+Wide widened(Pair pair) { return __builtin_convertvector(pair, Wide); }
+"""
+"""What a compiler must know: GCC has the conversion of vectors from version 9 on."""
+
 VECTORIZED = {"batch", "extremes", "interpreter", "residual"}
 """Sources of the libraries above level 1: those that are faster there, and what each library has for itself."""
 
@@ -88,7 +96,7 @@ def system_compiler() -> list[str] | None:
         if not command or shutil.which(command[0]) is None:
             continue
         check = [*command, "-std=c++17", "-fsyntax-only", "-x", "c++", "-"]
-        if subprocess.run(check, input=b"#include <pthread.h>\n", capture_output=True, check=False).returncode == 0:
+        if subprocess.run(check, input=CHECKED.encode(), capture_output=True, check=False).returncode == 0:
             return command
     return None
 

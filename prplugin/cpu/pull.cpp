@@ -22,6 +22,7 @@ constexpr i64 FAR = 1 << 12;           // difference of positions that share no 
 constexpr i64 SAMPLES = 512;           // edges that tell whether a graph is scattered
 constexpr i64 SWEPT_EDGES = 100000;    // below, one thread sweeps in place: docs/decisions/0019
 constexpr i64 PHASES = 4;              // of a sweep of scattered graphs
+constexpr f64 LEAST_SWEPT_ALPHA = 1e-300;  // below, the bound of a sweep divides by too small a number
 constexpr f64 SWEPT_ALPHA = 0.9;       // above, sweeps of undirected communities take more passes than plain steps
 
 f64 sum_in_groups(const f64* terms, i64 count, i64 stride) {  // of 32, level by level: rounding_depth(count)
@@ -114,7 +115,7 @@ template <class Index> struct Pull {
     //
     // exactly, rounding errors of y aside, whatever S and T. Columns of U + w D have sums of at most 1, so
     //
-    //     ||G z - z|| <= alpha * c,    c = (||e|| + (1 / alpha - 1) * |T - S|) / T,
+    //     ||G z - z|| <= alpha * c,    c = (||e|| + (1 - alpha) / alpha * |T - S|) / T,
     //
     // as for a step whose change is c. In a step U = P^T and T = S = 1, so c = ||e||.
     f64 after_step() {
@@ -122,7 +123,7 @@ template <class Index> struct Pull {
         f64 change = sum_in_groups(sums, blocks, 4), before = total;
         if (sweeps) {
             total = sum_in_groups(sums + 3, blocks, 4);
-            return (change + (1 / alpha - 1) * fabs(total - before)) / total;
+            return (change + (1 - alpha) / alpha * fabs(total - before)) / total;
         }
         auto swapped = contributions;
         contributions = next;
@@ -373,7 +374,7 @@ EXPORT order_rows(i64 n, const i64* offsets, u8* order, i64 threads) {
         if (norm != 0) memory = {0, 0, 0, 1, INFINITY, false, Mixing(period, cycles, rows), {}};                       \
         if (period == 0) memory.mixing = Mixing(), memory.mixes = false;                                               \
         i64 current = memory.current != 0, blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;                                 \
-        bool may_sweep = period > 0 && alpha > 0 && alpha <= SWEPT_ALPHA;                                              \
+        bool may_sweep = period > 0 && alpha >= LEAST_SWEPT_ALPHA && alpha <= SWEPT_ALPHA;                     \
         bool in_place = may_sweep && offsets && offsets[n] < SWEPT_EDGES;                                              \
         Pull<Index> pull{                                                                                              \
             n,        blocks,        offsets,       sources, weights, inverse, target,                                 \

@@ -163,7 +163,8 @@ def _joint_type(
     part_types = [*shared.part_types, column.dtype] if memory_space == "host" else shared.part_types
     sample = shared.dtype_sample
     if kind == "integer":
-        ends = [to_host(owned[:1]), to_host(owned[-1:])]
+        extremes = [int(owned.argmin()), int(owned.argmax())] if len(owned) else []
+        ends = [to_host(owned[:0]), *(to_host(owned[at : at + 1]) for at in extremes)]
         held = np.concatenate([end for of_rank in communicator.all_gather(ends) for end in of_rank])
         given = HOST.integers(column, "add")
         sample = in_one_type([held, given], [True, has_width(column.dtype)], ["add", "the graph"])[0][:1]
@@ -178,14 +179,15 @@ class _Edges:
         self._csc, self._keys = shard.adjacency.csc, of_ghosts(communicator, shard.ghost_sources, change.own)
         (offsets, sources, weights), xp = self._csc, namespace(self._keys)
         position = xp.asarray(_find(change.keys, to_host(self._keys)))
-        source, target = position[sources], position[rows_of(offsets, sources.size)]
-        entries = xp.flatnonzero((source >= 0) & (target >= 0))
+        targets = rows_of(offsets, sources.size)
+        entries = xp.flatnonzero(position[targets] >= 0)
+        entries = entries[position[sources[entries]] >= 0]
         # Parallel edges are distinguished by their weights before scaling.
         values = [] if weights is None else [to_host(weights[entries])]
-        if self._references is not None:
+        if values and self._references is not None:
             values = _exact(values[0], self._references[to_host(sources[entries])].astype(np.float64))
         self._entries, self._values = entries, values
-        self._ends = [to_host(target[entries]), to_host(source[entries])]
+        self._ends = [to_host(position[ends[entries]]) for ends in (targets, sources)]
 
     def changed(self, duplicates: Duplicates, *, directed: bool) -> Rows:
         """Return the edges after the change."""

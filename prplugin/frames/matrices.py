@@ -211,9 +211,9 @@ def _positions(given: Any, n: int, label: str) -> Integers:
 def check_vertices(given: Any, n: int, label: str, first: int = 0) -> None:
     """Raise unless all numbers are vertices, `first` to first + n - 1."""
     xp, last = namespace(given), first + n - 1
-    if given.size and (given.min() < first or given.max() > last):
+    if given.size and (int(given.min()) < first or int(given.max()) > last):
         outside = xp.flatnonzero((given < first) | (given > last))
-        shown = [f"{given[place]:.0f} in entry {place}" for place in outside[:3].tolist()]
+        shown = [f"{int(given[place])} in entry {place}" for place in outside[:3].tolist()]
         raise InvalidEdgesError(
             f"{label} has {counted(outside.size, 'value')} that {'is' if outside.size == 1 else 'are'} no vertex of "
             f"{first} to {last}: {listed(shown + [''] * (outside.size - len(shown)), 3)} (counted from 0)."

@@ -260,12 +260,12 @@ def read(
             try:
                 read = narwhals.read(table, columns, None, edge_list=True, by_id=by_id)
             except PageRankError as error:
-                if not row:
+                if not row and len(files) == 1:
                     raise
-                where = (
-                    f"in the row group that begins with row {row:,}, from which rows are counted here, of {file.where}"
+                counted = (
+                    f"in the row group that begins with row {row:,}, from which rows are counted here, of " * bool(row)
                 )
-                raise type(error)(f"{where}: {error}") from error
+                raise type(error)(f"{counted}{file.where}: {error}") from error
             yield read
             row += table.num_rows
 

@@ -4,7 +4,7 @@ Every module of this package and of `prplugin.papers` that declares `runs_on` is
 `Method`; its name is that of the module, with - for _. Entry points of the group "prplugin.methods" are methods of
 other distributions. Adding a method touches no other file. Modules that begin with _ are shared by several methods.
 
-What the signatures of a method name can be imported from here.
+The types in the signatures of a method can be imported from here.
 """
 
 from __future__ import annotations

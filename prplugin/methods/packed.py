@@ -39,7 +39,7 @@ memory = Memory(
     edge=Size(EDGE_BYTES, weight=1),
     vertex=Size(4 * 8, real=1, index=2),  # as of any `DeviceStep`; ranks in the given order, and both permutations
     many_vertex=gpu_pull.MEMORY.many_vertex,
-    preparing_edge=Size(PART_BYTES, weight=2),
+    preparing_edge=Size(PART_BYTES, weight=2 + 1 / 16),  # normalized weights and their copy; look-back states
     preparing_edges=PART,
     reads_packed=True,
 )
@@ -60,9 +60,8 @@ def prepare(problem: Problem, machine: Machine) -> Step:
     """Group the edges by target, sort each row by source, and pack the edges on the GPU, part by part.
 
     The order of the vertices is that of `prplugin.methods.engines.packed.sort_key`. Edges of a graph in host memory are
-    copied by part.
-    Edges that were packed when they were read stay as they are, and those packed on the host are copied as they are.
-    The graph keeps the packed edges for further rankings.
+    copied by part; edges that were packed when they were read stay as they are, and those packed on the host are copied
+    as they are. The graph keeps the packed edges for further rankings.
     """
     adjacency = problem.adjacency
     edges: Any = adjacency.edges if adjacency.packed_only else adjacency.packed
@@ -88,6 +87,7 @@ def _packed(adjacency: Adjacency) -> PackedEdges:
         out_weight = to_device(adjacency.out_weight if rows.order is None else adjacency.out_weight[rows.order])
     for sources, targets, weights in _parts(rows):
         of_edges = None if weights is None else gpu_pull.normalized(weights, sources, out_weight, np.float64)
+        del weights  # frees its memory before the sort
         edges.add(sources, targets, of_edges)
     return edges
 

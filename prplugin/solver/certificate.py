@@ -11,7 +11,7 @@ A computed step is y = G x + e. Then y - G y = e + A (x - y), and by (1)
     ||y - x*|| <= (alpha * ||y - x|| + ||e||) / (1 - alpha),                                                    (2)
     ||x - x*|| <= (||y - x|| + ||e||) / (1 - alpha).                                                            (3)
 
-Sweeps of `native` have (2) with the change that pull.cpp derives. All numbers in a step are non-negative,
+(2) also holds for sweeps of `native`, with the change that pull.cpp derives. All numbers in a step are non-negative,
 and a step only multiplies, divides and adds them. A rank of rounding depth k therefore has a relative error of at most
 gamma(k) = k u / (1 - k u), u = 2**-53 (Higham 2002, "Accuracy and Stability of Numerical Algorithms", section 3.1), and
 ||e|| <= gamma(k) * ||G x|| + underflow. Each method states its k in `StepRounding`.

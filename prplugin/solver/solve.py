@@ -53,7 +53,7 @@ class OwnIterations(Strategy):
         if now.passes >= self._until:
             return None
         iterate = step.repeat if self._plain else step.advance
-        passes, sums = iterate(now.goal, min(MAX_PASSES, now.last - now.passes))
+        passes, sums = iterate(now.goal, min(MAX_PASSES, now.last - now.passes, self._until - now.passes))
         made = passes > 0 if isinstance(passes, int) else passes.any()  # `np.any` of a number takes 8 us
         return Proposal(passes, sums) if made else None
 

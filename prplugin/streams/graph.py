@@ -295,44 +295,46 @@ class Access:
     @contextmanager
     def reading(self, *, ranking: bool = False) -> Iterator[None]:
         """Return a context manager in which no other thread updates the graph."""
-        thread = get_ident()
-        with self._condition:
-            if self._updating == thread:
-                raise PageRankError("this graph is being updated by this very thread: use it after the update.")
-            # An update may be waiting for the outer reading of this thread.
-            self._condition.wait_for(lambda: thread in self._depth or self._updating is None)
-            self._depth[thread] += 1
-            self._rankings += ranking
+        thread, entered = get_ident(), False
         try:
+            with self._condition:
+                if self._updating == thread:
+                    raise PageRankError("this graph is being updated by this very thread: use it after the update.")
+                # An update may be waiting for the outer reading of this thread.
+                if self._updating is not None:
+                    self._condition.wait_for(lambda: thread in self._depth or self._updating is None)
+                self._depth[thread] += 1
+                self._rankings += ranking
+                entered = True
             yield
         finally:
-            with self._condition:
-                self._rankings -= ranking
-                self._depth[thread] -= 1
-                if not self._depth[thread]:
-                    del self._depth[thread]
-                    self._condition.notify_all()
+            if entered:
+                with self._condition:
+                    self._rankings -= ranking
+                    self._depth[thread] -= 1
+                    if not self._depth[thread]:
+                        del self._depth[thread]
+                        self._condition.notify_all()
 
     @contextmanager
     def updating(self) -> Iterator[None]:
         """Return a context manager in which no other thread uses the graph."""
-        thread = get_ident()
-        with self._condition:
-            self._condition.wait_for(lambda: self._may_update(thread))
-            self._updating = thread
+        thread, entered = get_ident(), False
         try:
             with self._condition:
+                while True:
+                    if self._rankings:
+                        raise PageRankError("this graph is being ranked: update it after the ranking has ended.")
+                    if self._updating == thread or thread in self._depth:
+                        raise PageRankError("this graph is in use by this very thread: update it afterwards.")
+                    if self._updating is None:
+                        break
+                    self._condition.wait()
+                self._updating, entered = thread, True
                 self._condition.wait_for(lambda: not self._depth)
             yield
         finally:
-            with self._condition:
-                self._updating = None
-                self._condition.notify_all()
-
-    def _may_update(self, thread: int) -> bool:
-        """Return whether no thread updates the graph; raise if this thread would wait for a ranking, or for itself."""
-        if self._rankings:
-            raise PageRankError("this graph is being ranked: update it after the ranking has ended.")
-        if self._updating == thread or thread in self._depth:
-            raise PageRankError("this graph is in use by this very thread: update it afterwards.")
-        return self._updating is None
+            if entered:
+                with self._condition:
+                    self._updating = None
+                    self._condition.notify_all()

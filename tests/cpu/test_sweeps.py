@@ -51,3 +51,10 @@ def test_every_sweep_has_a_bound(size, weighted):
 def test_sweeps_take_fewer_passes(size):
     graph = graph_of(*size, weighted=False)
     assert graph.rank(method="native").iterations < 0.9 * graph.rank(method="numpy").iterations
+
+
+@pytest.mark.parametrize("alpha", [5e-324, 1e-308, 1e-300, 1e-3])
+def test_small_alpha_has_a_bound(alpha):
+    """Regression test: the bound of a sweep divided by alpha, and was not a number."""
+    ranking = graph_of(700, 3_000, weighted=False).rank(method="native", alpha=alpha, tol=1e-10)
+    assert ranking.error_bound <= 1e-10

@@ -159,6 +159,14 @@ def test_integers_of_several_columns_widen():
     assert_same_ranks(found.reset_index(drop=True), ranks_of(edges, [(add, None)], **options))
 
 
+def test_negative_integers_of_several_columns_are_not_widened():
+    """Regression test: only the first and last ids were looked at, and -5 became 2**64 - 5."""
+    edges = pd.DataFrame({"a": ["x", "y", "z"], "n": [1, -5, 2], "b": ["y", "z", "x"], "m": [-5, 2, 1]})
+    add = pd.DataFrame({"a": ["w"], "n": [2**63 + 5], "b": ["x"], "m": [1]}).astype({"n": "uint64", "m": "uint64"})
+    with pytest.raises(InvalidEdgesError, match="negative ids and ids past"):
+        rank_distributed(edges, 1, changes=[(add, None)], source=["a", "n"], destination=["b", "m"])
+
+
 def test_all_edges_are_removed_and_vertices_remain():
     found, _ = rank_distributed(EDGES, 3, changes=[(None, EDGES), (EDGES.iloc[:1], None)], tol=1e-10)
     assert_same_ranks(found, ranks_of(EDGES, [(None, EDGES), (EDGES.iloc[:1], None)]))

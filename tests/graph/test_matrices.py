@@ -160,6 +160,7 @@ INVALID_INPUT = {
     "indices of bools": (([0, 1], [False]), "indices must be an array of integers"),
     "too few weights": (([0, 2], [0, 0], [1.0]), "weights has the shape (1,): it needs one value for each of 2 edges."),
     "weights of two dimensions": (([0, 1], [0], [[1.0]]), "weights has the shape (1, 1): it needs one value for each of 1 edges."),
+    "indices past 53 bits": (([0, 1], [2**53 + 1]), "indices has 1 value that is no vertex of 0 to 0: 9007199254740993 in entry 0"),
     "negative weights": (([0, 2], [0, 0], [-1.0, -2.0]), "weights has 2 values below 0: -1.0 in entry 0, -2.0 in entry 1"),
     "NaN weights": (([0, 1], [0], [np.nan]), "weights has 1 value missing or NaN: nan in entry 0"),
     "infinite weights": (([0, 1], [0], [np.inf]), "weights has 1 value infinite"),

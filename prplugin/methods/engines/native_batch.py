@@ -22,8 +22,8 @@ LINE = 64
 SEEDS_PER_THREAD = 32
 """Seeds of a batch per thread: enough that all threads have tiles until the last one."""
 
-BYTES_PER_RANK = 8 + 8 + 8 + 8
-"""The rank, its contribution in float64, its last move and v."""
+BYTES_PER_RANK = 8 + 8 + 8 + 2 * 8
+"""The rank, its contribution in float64, its last move, and v for all seeds and for those of the tiles."""
 
 MOST_BYTES = 1 << 32
 """Largest size of the matrices of a batch of more than 8 seeds."""
@@ -58,6 +58,7 @@ class NativeBatch(SeedsStep):
             adjacency.inverse_out_weight, problem.dangling,
         )  # fmt: skip
         self._memory = np.empty(0, np.uint8)
+        self._tiles: tuple[Any, ...] = ()
 
     def seed(self, seeds: Seeds) -> None:
         self.seeds = self._count = seeds.count
@@ -94,7 +95,7 @@ class NativeBatch(SeedsStep):
         shape = tiles, self._n, width
         size = math.prod(shape) * dtype.itemsize
         if self._memory.size < size + LINE:
-            self._memory = np.empty(0, np.uint8)  # frees it first
+            self._tiles, self._memory = (), np.empty(0, np.uint8)  # frees it first
             self._memory = np.empty(size + LINE, np.uint8)
         first = -self._memory.ctypes.data % LINE
         self._tiles = (

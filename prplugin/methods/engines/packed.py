@@ -15,7 +15,7 @@ from prplugin.cpu.sorting import offsets_of
 from prplugin.cpu.threads import Piece
 from prplugin.errors import InvalidOptionError
 from prplugin.graph import adjacency
-from prplugin.graph.adjacency import SAMPLE_EDGES, SAMPLES, Adjacency, PackedInEdges, sectors_per_edge
+from prplugin.graph.adjacency import SAMPLE_EDGES, SAMPLES, Adjacency, PackedInEdges, group_sizes, sectors_per_edge
 from prplugin.machine import this_machine
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats, Integers, PackedRows, bits_of
@@ -53,17 +53,17 @@ class Rows(NamedTuple):
         return self._replace(order=order, position=position)
 
     def in_packing_order(self, out_weight: Floats) -> Rows:
-        """Reorder the vertices by `sort_key`."""
-        key = sort_key(self.sources, out_weight)
+        """Reorder the vertices by `sort_key`, of out-degrees also where edges have weights."""
+        key = sort_key(self.sources, out_weight if self.weights is None else group_sizes(self.sources, self.n))
         return self if key is None else self.sorted_by(key)
 
 
-def sort_key(sources: Integers, out_weight: Floats) -> Integers | Floats | None:
+def sort_key(sources: Integers, out_weight: Integers | Floats) -> Integers | Floats | None:
     """Return the key by which vertices are sorted, descending, before edges are packed; None to keep their order.
 
-    `sources`: Those of some or all edges, by target. If they are scattered, the key is the out-weight: most sources,
-    and their differences, are then small. Otherwise, if most vertices are dangling, these come last, and the others are
-    closer together.
+    `sources`: Those of some or all edges, by target. If they are scattered, the key is `out_weight`, or out-degrees
+    given for it: most sources, and their differences, are then small. Otherwise, if most vertices are dangling, these
+    come last, and the others are closer together.
     """
     if sources.size <= SAMPLES * SAMPLE_EDGES:
         return None
