@@ -333,17 +333,11 @@ def _batches(path: Path, types: Mapping[str, pa.DataType]) -> list[pa.RecordBatc
         with errors_named(str(path)), open(path, "rb") as file:
             compression = COMPRESSIONS.get(path.suffix)
             stream = pa.CompressedInputStream(file, compression) if compression else file
-            try:
-                return _parsed(stream, types)
-            except pa.ArrowInvalid as error:
-                if "Empty CSV file" not in str(error):
-                    raise
-                file.seek(0)
-                start = (pa.CompressedInputStream(file, compression) if compression else file).read(BLOCK)
-                if len(start) == BLOCK:
-                    raise
-            # Arrow finds no column in a single line without a line end, either.
-            return _parsed(io.BytesIO(start + b"\n"), types) if start.strip(b"\r\n") else []
+            start = stream.read(BLOCK)
+            if len(start) < BLOCK:  # Arrow finds no row in a single line without a line end
+                return _parsed(io.BytesIO(start + b"\n"), types) if start.strip(b"\r\n") else []
+            file.seek(0)
+            return _parsed(pa.CompressedInputStream(file, compression) if compression else file, types)
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
