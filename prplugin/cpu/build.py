@@ -42,7 +42,7 @@ typedef float Pair __attribute__((vector_size(8)));
 typedef double Wide __attribute__((vector_size(16)));
 Wide widened(Pair pair) { return __builtin_convertvector(pair, Wide); }
 """
-"""What a compiler must know: GCC has the conversion of vectors from version 9 on."""
+"""Source that a usable compiler accepts: threads, and conversions of vectors, which GCC has from version 9 on."""
 
 VECTORIZED = {"batch", "extremes", "interpreter", "residual"}
 """Sources of the libraries above level 1: those that are faster there, and what each library has for itself."""

@@ -80,7 +80,7 @@ class Pushed(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Where a method is to start."""
+    """Start of a method, and the error bound that it is to attain."""
 
     ranks: Floats | None  # None: its own start
     tol: float  # error bound that it is to attain
