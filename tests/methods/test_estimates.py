@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import sys
 import tracemalloc
 from collections.abc import Callable
@@ -121,6 +122,13 @@ def test_estimate_from_counts_bounds_measured_peak(shape, weight, ids):
     assert bound.ingest.host.peak <= bound_without_vertices.ingest.host.peak
 
 
+def test_isolated_vertices_count():
+    few, many = (prplugin.estimate(edges=10, vertices=vertices) for vertices in (20, 1_000_000))
+    assert (few.vertices, many.vertices) == (20, 1_000_000)
+    assert many.ingest.host.peak > few.ingest.host.peak + 8 * 999_980
+    assert many["native"].host > few["native"].host + 8 * 999_980
+
+
 def test_estimate_of_device_frame_needs_no_gpu():
     bound = prplugin.estimate(edges=10**9, vertices=5 * 10**7, place="device")
     assert bound.ingest.device.peak > 8 * 10**9 > bound["streamed"].device
@@ -219,11 +227,16 @@ def test_str_is_a_table():
     assert bound.startswith("3 vertices, 4 edges, on the host; at most ")
 
 
-@pytest.mark.parametrize(
-    ("size", "text"), [(0, "0 B"), (999, "999 B"), (1_000, "1 kB"), (123_456_789, "123 MB"), (10**13, "10 TB")]
-)
-def test_format_bytes(size, text):
-    assert estimates.format_bytes(size) == text
+def test_sizes_have_units():
+    title = str(prplugin.estimate(edges=10**9, vertices=5 * 10**7, place="device")).splitlines()[0]
+    assert re.search(r"at most 41\.\d GB of GPU memory to build the graph; it holds \d+\.\d GB$", title)
+
+
+def test_an_unknown_method_is_suggested():
+    with pytest.raises(
+        prplugin.InvalidOptionError, match=r"method must be one of .*, not 'nativ'. Did you mean 'native'"
+    ):
+        prplugin.estimate(edges=4)["nativ"]
 
 
 # --- out of memory ------------------------------------------------------------------------------------------------
