@@ -33,7 +33,7 @@ from prplugin.methods.estimates import (
     estimate_graph,
 )
 from prplugin.methods.measured import TimingCache, fastest, measured
-from prplugin.methods.registry import choose, choose_batch, compile_ahead, reasons
+from prplugin.methods.registry import ChoiceCache, choose, choose_batch, compile_ahead, reasons
 from prplugin.options import EdgeOptions, Options, proves
 from prplugin.progress import Watch
 from prplugin.queries import SeedRanks, order_proof
@@ -89,6 +89,7 @@ class LocalGraph:
         self.memory_space, self._weighted, self.weights_label = adjacency.memory_space, adjacency.weighted, weights
         self._lasting, self._access = lasting, Access()
         self._timings: TimingCache = {}
+        self._cheapest: ChoiceCache = {}
         self._reasons: dict[tuple[str, ...], tuple[Considered, ...]] = {}
         self._reading = 0.0
         self._check: Callable[[], None] | None = None
@@ -213,6 +214,7 @@ class LocalGraph:
                 self._queries.forget_edges()
             self._changing.update(add, remove)
             self._timings.clear()
+            self._cheapest.clear()
             self._reasons.clear()
 
     def vertices(self) -> Any:
@@ -294,7 +296,7 @@ class LocalGraph:
                 if options.method == "measured":
                     method = fastest(problem, machine, options, self._timings)
                 else:
-                    method = choose(options.method, adjacency, machine, options.method_options)
+                    method = choose(options.method, adjacency, machine, options.method_options, self._cheapest)
         if isinstance(begin, Pushed):
             name, ranks, outcome = "push", options.requested(begin.ranks), begin.outcome
             considered = (Considered(name, None, "the ranks have changed little since the last ranking"),)

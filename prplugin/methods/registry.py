@@ -19,7 +19,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeAlias
 
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankWarning
 from prplugin.gpu import runtime
@@ -37,6 +37,7 @@ GROUP = "prplugin.methods"  # of the entry points of other distributions: the na
 RUNS_ON = re.compile('^runs_on = "(cpu|gpu)"$', re.MULTILINE)
 """Declaration of the processor in the source of a method. All modules together take as long to import as a ranking."""
 
+ChoiceCache: TypeAlias = dict[tuple[Any, ...], Method]  # methods of least cost on one graph, by what they depend on
 PACKED_ONLY = "the edges were packed when they were read, and only method 'packed' ranks them."
 
 
@@ -162,13 +163,21 @@ def unavailable_reason(method: Method, adjacency: Adjacency, machine: Machine) -
     return method.unavailable_reason(adjacency, machine)
 
 
-def choose(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[str, Any]) -> Method:
+def choose(
+    name: str, adjacency: Adjacency, machine: Machine, options: Mapping[str, Any], cheapest: ChoiceCache | None = None
+) -> Method:
     """Return the named method, or for "auto" the available one of least cost that takes these options.
 
-    A named method is never replaced by another.
+    A named method is never replaced by another. `cheapest` keeps the method of least cost on this graph between calls.
     """
     if name == "auto":
-        return _cheapest(adjacency, machine, options)
+        key = machine, os.environ.get(runtime.BUDGET), *options
+        if cheapest and (known := cheapest.get(key)) and not unavailable_reason(known, adjacency, machine):
+            return known
+        chosen, is_least = _cheapest(adjacency, machine, options)
+        if cheapest is not None and is_least:
+            cheapest[key] = chosen
+        return chosen
     if name not in methods():
         check_choice("method", name, ("auto", "measured", *methods()))
     method: Method = methods()[name]
@@ -188,7 +197,7 @@ def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Map
     if name == "auto":
         if adjacency.packed_only:
             raise MethodUnavailableError(f"no method ranks many personalizations in one call here: {PACKED_ONLY}")
-        return _cheapest(adjacency, machine, options, seeds)
+        return _cheapest(adjacency, machine, options, seeds)[0]
     method = choose(name, adjacency, machine, options)
     if not hasattr(method, "batch_cost"):
         raise MethodUnavailableError(
@@ -198,11 +207,14 @@ def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Map
     return method
 
 
-def _cheapest(adjacency: Adjacency, machine: Machine, options: Mapping[str, Any], seeds: int | None = None) -> Method:
-    """Return the first of the contenders, and warn if it is the slower of two that are the same otherwise."""
+def _cheapest(
+    adjacency: Adjacency, machine: Machine, options: Mapping[str, Any], seeds: int | None = None
+) -> tuple[Method, bool]:
+    """Return the first of the contenders, and whether no other of less cost is unavailable; warn if it is "numpy"."""
     unavailable: dict[str, str] = {}
     by_cost = contenders(adjacency, machine, options, unavailable, seeds)
     chosen = next(by_cost)
+    is_least = not unavailable
     if chosen.name == "numpy" and (reason := unavailable.get("native")):
         warnings.warn(f"ranking by the slower method 'numpy': {reason}", PageRankWarning, stacklevel=2)
     if logger.isEnabledFor(logging.INFO):
@@ -211,7 +223,7 @@ def _cheapest(adjacency: Adjacency, machine: Machine, options: Mapping[str, Any]
             chosen.name, adjacency.n, adjacency.m,
             ", ".join(f"{method.name} {method.cost(adjacency, machine):.2g} s" for method in (chosen, *by_cost)),
         )  # fmt: skip
-    return chosen
+    return chosen, is_least
 
 
 def contenders(

@@ -23,7 +23,7 @@ import numpy as np
 
 from prplugin.cpu import library
 from prplugin.errors import InvalidOptionError
-from prplugin.gpu.lazy import cupy
+from prplugin.gpu import cupy
 from prplugin.methods.base import Adjacency, Floats, Integers, Machine, Problem, Size
 from prplugin.methods.engines import gpu_pull
 from prplugin.options import validate_int

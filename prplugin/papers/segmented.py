@@ -18,7 +18,7 @@ from prplugin.cpu import library
 from prplugin.cpu.run_sums import ThreadedSums
 from prplugin.cpu.sorting import stable_order
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
-from prplugin.gpu.lazy import cupy, cupyx
+from prplugin.gpu import cupy, cupyx
 from prplugin.graph.adjacency import group_sizes
 from prplugin.methods.base import Adjacency, Array, Floats, Integers, Machine, Problem, Size, Step
 from prplugin.methods.engines import gpu_pull
