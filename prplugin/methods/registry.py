@@ -32,6 +32,7 @@ from prplugin.types.records import Considered
 logger = logging.getLogger(__name__)
 
 PACKAGES = "prplugin.methods", "prplugin.papers"  # the core imports the second in no other way
+REQUIRED = Method.__annotations__.keys() - {"cost"}  # attributes of every method
 GROUP = "prplugin.methods"  # of the entry points of other distributions: the name of a method, and its module
 
 RUNS_ON = re.compile('^runs_on = "(cpu|gpu)"$', re.MULTILINE)
@@ -89,7 +90,7 @@ def methods() -> Methods:
 
 
 def _others() -> dict[str, Method]:
-    """Import the methods of other distributions; warn about those that cannot be imported."""
+    """Import the methods of other distributions; warn about what cannot be imported or is no method."""
     if not _is_named(f"[{GROUP}]".encode()):
         return {}
     from importlib.metadata import entry_points
@@ -97,11 +98,13 @@ def _others() -> dict[str, Method]:
     found = {}
     for point in entry_points(group=GROUP):
         try:
-            found[point.name] = point.load()
+            method = point.load()
+            if absent := sorted(each for each in REQUIRED if not hasattr(method, each)):
+                raise TypeError(f"it has no {', '.join(absent)}")
+            found[point.name] = method
         except Exception as error:  # of foreign code
-            warnings.warn(
-                f"method {point.name!r} ({point.value}) cannot be imported: {error}", PageRankWarning, stacklevel=2
-            )
+            fault = f"method {point.name!r} ({point.value}) cannot be used: {error}"
+            warnings.warn(fault, PageRankWarning, stacklevel=2)
     return found
 
 
