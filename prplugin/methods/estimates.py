@@ -198,9 +198,8 @@ def describe_method_memory(graph: Adjacency | Counts, name: str, machine: Machin
     return f"method={name!r} needs about {' and '.join(needs)}. {remedy}{runtime.MEMORY_ADVICE}"
 
 
-def describe_ingest_memory(frame: Any, weighted: bool, memory_space: MemorySpace) -> str:
-    """Return a message on the memory to build a graph from a frame, and the free memory."""
-    rows = sum(map(len, frame)) if isinstance(frame, (list, tuple)) else len(frame)
+def describe_ingest_memory(rows: int, weighted: bool, memory_space: MemorySpace) -> str:
+    """Return a message on the memory to build a graph from the rows of a frame, and the free memory."""
     peak = _ingest(Counts(2 * rows, rows, weighted, memory_space), "int64", 0).on(memory_space).peak
     return (
         f"A graph of {counted(rows, 'edge')} with integer ids takes up to {peak:,} bytes of {SPACE[memory_space]} "

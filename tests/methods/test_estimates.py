@@ -188,6 +188,12 @@ def test_estimate_reads_counts_from_frame(library, dtype, ids, tmp_path):
     )
 
 
+def test_estimate_of_a_list_counts_the_rows_of_all_frames():
+    polars = pytest.importorskip("polars").from_pandas(EDGES_OF_COUNTS)
+    for given in (EDGES_OF_COUNTS, polars, polars.lazy()):
+        assert prplugin.estimate([given, given]) == prplugin.estimate(6, ids="int64")
+
+
 def test_options_that_frame_determines_raise():
     frame = EDGES_OF_COUNTS
     for options in ({"ids": "int32"}, {"place": "host"}, {"weighted": False}):
@@ -263,6 +269,24 @@ def test_out_of_memory_error_names_estimate(monkeypatch, method):
         f"method={method!r} needs about {needed:,} bytes of this machine's memory, of which 12,345 are free" in message
     )
     assert isinstance(caught.value, (MemoryError, prplugin.PageRankError))
+
+
+@pytest.mark.parametrize(
+    "kind", ["pandas", "pandas list", "pyarrow", "parquet", "polars", "polars lazy", "polars lazy list"]
+)
+def test_out_of_memory_error_of_reading_names_estimate(monkeypatch, tmp_path, kind):
+    frame, count = EDGES_OF_COUNTS, 2 if kind.endswith("list") else 1
+    if kind.startswith("polars"):
+        polars = pytest.importorskip("polars").from_pandas(frame)
+        given = polars if kind == "polars" else polars.lazy()
+    elif kind == "parquet":
+        given = tmp_path / "edges.parquet"
+        frame.to_parquet(given)
+    else:
+        given = pa.Table.from_pandas(frame) if kind == "pyarrow" else frame
+    monkeypatch.setattr("prplugin.local.Adjacency", raising(MemoryError("Unable to allocate")))
+    with pytest.raises(prplugin.OutOfMemoryError, match=rf"A graph of {3 * count} edges with integer ids takes up to"):
+        prplugin.Graph([given] * count if count > 1 else given, "src", "dst")
 
 
 def test_out_of_device_memory_error_names_alternatives(monkeypatch):
