@@ -220,7 +220,7 @@ def _cheapest(
     is_least = not unavailable
     if chosen.name == "numpy" and (reason := unavailable.get("native")):
         warnings.warn(f"ranking by the slower method 'numpy': {reason}", PageRankWarning, stacklevel=2)
-    if logger.isEnabledFor(logging.INFO):
+    if seeds is None and logger.isEnabledFor(logging.INFO):
         logger.info(
             "%s for %d vertices and %d edges: %s",
             chosen.name, adjacency.n, adjacency.m,
@@ -277,7 +277,10 @@ def _with_equal_rows(graph: Adjacency) -> Any:
 
     On large graphs on the GPU the spread of sources is sampled, which groups the edges by target.
     """
-    return SimpleNamespace(n=graph.n, m=graph.m, weighted=graph.weighted, spread=graph.spread, largest_in_degree=0)
+    return SimpleNamespace(
+        n=graph.n, m=graph.m, weighted=graph.weighted, memory_space=graph.memory_space, spread=graph.spread,
+        largest_in_degree=0,
+    )  # fmt: skip
 
 
 def candidates(adjacency: Adjacency) -> Mapping[str, Method]:
