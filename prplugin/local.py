@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.errors import counted, overflow_error
-from prplugin.frames import FrameAdapter
+from prplugin.frames import FrameAdapter, rows_and_types
 from prplugin.frames.columns import resolve
 from prplugin.frames.seeds import read_seeds, seed_ids
 from prplugin.frames.vertices import Vertices, format_ids
@@ -144,7 +144,7 @@ class LocalGraph:
         columns = resolve(labels, how.source, how.destination, how.weight, how.time, clock, frame)
         weighted, aging = columns.weight is not None, None
         with (
-            explain_oom(partial(describe_ingest_memory, frame, weighted, memory_space)),
+            explain_oom(lambda: describe_ingest_memory(rows_and_types(frame)[0], weighted, memory_space)),
             _allocating(memory_space, wait=lasting),
         ):
             if memory_space == "device":

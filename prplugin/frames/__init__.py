@@ -153,21 +153,25 @@ def sizes_of(
         raise InvalidOptionError(
             "memory for vertices of several columns cannot be estimated without the graph: see Graph.estimate()."
         )
-    rows, types = _rows_and_types(frame)
+    rows, types = rows_and_types(frame)
     sizes = [_bytes_of_integer(types[position]) for position in (*columns.source, *columns.destination)]
     return rows, "string" if 0 in sizes else "int32" if max(sizes) <= 4 else "int64", adapter.memory_space_of(edges)
 
 
-def _rows_and_types(frame: Any) -> tuple[int, list[Any]]:
+def rows_and_types(frame: Any) -> tuple[int, list[Any]]:
     """Return the number of rows of a frame from `FrameAdapter.open_frame`, and the type of each column."""
+    if isinstance(frame, (list, tuple)):  # of frames with the same columns
+        counts, types = zip(*map(rows_and_types, frame), strict=True)
+        return sum(counts), types[0]
     if hasattr(frame, "count_rows"):  # a dataset of pyarrow
         return frame.count_rows(), frame.schema.types
-    if hasattr(frame, "dtypes"):  # pandas, cuDF and Dask
+    if hasattr(frame, "__len__") and hasattr(frame, "dtypes"):  # pandas, cuDF and Dask
         return len(frame), list(frame.dtypes)
     if hasattr(frame, "num_rows"):  # a table of pyarrow
         return frame.num_rows, frame.schema.types
     import narwhals as nw  # imported by the adapter of the frame
 
+    frame = nw.from_native(frame)
     rows = len(frame) if isinstance(frame, nw.DataFrame) else frame.select(nw.len()).collect().item()
     return rows, list(frame.collect_schema().values())
 

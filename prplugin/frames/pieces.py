@@ -23,8 +23,7 @@ import numpy as np
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted
 from prplugin.frames.columns import ColumnInfo, Columns, Frame
 from prplugin.frames.vertices import Vertices, ids_in
-from prplugin.gpu import runtime
-from prplugin.gpu.lazy import cupy
+from prplugin.gpu import cupy, runtime
 from prplugin.options import EdgeOptions
 from prplugin.types.edges import MAX_NARROW, Edges, Floats, GroupedEdges, Integers
 

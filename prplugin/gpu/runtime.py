@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from prplugin.errors import InvalidOptionError, OutOfMemoryError
-from prplugin.gpu.lazy import cupy
+from prplugin.gpu import cupy
 from prplugin.types.arrays import MemorySpace, synchronize
 
 MOST_BLOCKS = 2**31 - 1  # largest grid

@@ -81,16 +81,21 @@ class Estimate(Displayed):
         return next((method for method in self.methods if method.chosen), None)
 
     def __getitem__(self, name: str) -> MethodEstimate:
-        return next(method for method in self.methods if method.method == name)
+        by_name = {method.method: method for method in self.methods}
+        check_choice("method", name, tuple(by_name))
+        return by_name[name]
 
     def _display(self) -> Display:
+        from rich.filesize import decimal as in_units  # lazy import: few calls show a table
+
         title = (
             f"{counted(self.vertices, 'vertex', 'vertices')}, {counted(self.edges, 'edge')}, on the {self.memory_space}"
         )
         if self.ingest is not None:
             made, space = self.ingest.on(self.memory_space), "GPU" if self.memory_space == "device" else "host"
-            peak, held = format_bytes(made.peak), format_bytes(made.held)
-            title += f"; at most {peak} of {space} memory to build the graph; it holds {held}"
+            title += (
+                f"; at most {in_units(made.peak)} of {space} memory to build the graph; it holds {in_units(made.held)}"
+            )
         rows = []
         first: dict[str, str] = {}  # method of each reason
         for one in sorted(self.methods, key=lambda method: method.reason is not None):
@@ -99,18 +104,8 @@ class Estimate(Displayed):
             if one.reason is not None:
                 alike = first.setdefault(one.reason, one.method)
                 note = f"cannot run: {one.reason if alike == one.method else f'as {alike}'}"
-            rows.append([one.method, *map(format_bytes, sizes), f"{one.seconds:.2g}", note])
+            rows.append([one.method, *map(in_units, sizes), f"{one.seconds:.2g}", note])
         return Display(title, ["method", "GPU", "at most", "host", "at most", "seconds", ""], rows, left=(0, 6))
-
-
-def format_bytes(size: int) -> str:
-    """Format a number of bytes with three digits and a unit."""
-    scaled, unit = float(size), "B"
-    for larger in ("kB", "MB", "GB", "TB", "PB", "EB"):
-        if scaled < 999.5:
-            break
-        scaled, unit = scaled / 1000, larger
-    return f"{scaled:.3g} {unit}"
 
 
 def estimate_graph(graph: Adjacency | Counts, machine: Machine) -> Estimate:
@@ -137,8 +132,7 @@ def estimate_counts(
 ) -> Estimate:
     """Return upper bounds of the memory of a graph and its rankings, from counts alone: see `prplugin.estimate`."""
     edges = validate_int("edges", edges, least=0)
-    most = 2 * edges
-    vertices = most if vertices is None else min(validate_int("vertices", vertices, least=0), most)
+    vertices = 2 * edges if vertices is None else validate_int("vertices", vertices, least=0)
     check_choice("ids", ids, get_args(Ids))
     check_choice("place", place, get_args(MemorySpace))
     counts = Counts(vertices, edges, weighted, place)
@@ -204,9 +198,8 @@ def describe_method_memory(graph: Adjacency | Counts, name: str, machine: Machin
     return f"method={name!r} needs about {' and '.join(needs)}. {remedy}{runtime.MEMORY_ADVICE}"
 
 
-def describe_ingest_memory(frame: Any, weighted: bool, memory_space: MemorySpace) -> str:
-    """Return a message on the memory to build a graph from a frame, and the free memory."""
-    rows = sum(map(len, frame)) if isinstance(frame, (list, tuple)) else len(frame)
+def describe_ingest_memory(rows: int, weighted: bool, memory_space: MemorySpace) -> str:
+    """Return a message on the memory to build a graph from the rows of a frame, and the free memory."""
     peak = _ingest(Counts(2 * rows, rows, weighted, memory_space), "int64", 0).on(memory_space).peak
     return (
         f"A graph of {counted(rows, 'edge')} with integer ids takes up to {peak:,} bytes of {SPACE[memory_space]} "

@@ -53,19 +53,17 @@ def fastest(problem: Problem, machine: Machine, options: Options, cache: TimingC
     candidates = _worth_timing(problem, machine, options)
     if len(candidates) == 1 or problem.adjacency.n == 0:
         return candidates[0]
-    steps, key = likely_steps(options), _key(machine, options)
-    timings = cache.get(key, {})
-    if not any(method.name in timings for method in candidates):
-        timings = cache[key] = _all_timed(candidates, problem, machine, options)
-    chosen = min(
-        (method for method in candidates if method.name in timings), key=lambda m: timings[m.name].ranking(steps)
-    )
+    key = _key(machine, options)
+    if not any(method.name in cache.get(key, {}) for method in candidates):
+        cache[key] = _all_timed(candidates, problem, machine, options)
+    seconds = measured(machine, options, cache)
+    chosen = min((method for method in candidates if method.name in seconds), key=lambda one: seconds[one.name])
     logger.info(
         "%s for %d vertices and %d edges and %d steps, as measured: %s",
-        chosen.name, problem.adjacency.n, problem.adjacency.m, steps,
+        chosen.name, problem.adjacency.n, problem.adjacency.m, likely_steps(options),
         ", ".join(
-            f"{name} {timing.ranking(steps):.2g} s (layout {timing.layout:.2g}, step {timing.step:.2g})"
-            for name, timing in timings.items()
+            f"{name} {seconds[name]:.2g} s (layout {timing.layout:.2g}, step {timing.step:.2g})"
+            for name, timing in cache[key].items()
         ),
     )  # fmt: skip
     return chosen
@@ -83,16 +81,13 @@ def _key(machine: Machine, options: Options) -> tuple[Any, ...]:
 
 
 def _worth_timing(problem: Problem, machine: Machine, options: Options) -> list[Method]:
-    """Return the contenders before the first whose estimate is `SKIP_RATIO` times the least."""
-    candidates: list[Method] = []
-    estimates: list[float] = []
-    for method in contenders(problem.adjacency, machine, options.method_options):
-        estimates.append(method.cost(problem.adjacency, machine))
-        if estimates[-1] > SKIP_RATIO * min(estimates):
-            logger.info("%s and what is slower are not timed: an estimate of %.2g s", method.name, estimates[-1])
-            break
-        candidates.append(method)
-    return candidates
+    """Return the contenders whose estimate is at most `SKIP_RATIO` times the least."""
+    adjacency = problem.adjacency
+    costs = [
+        (method.cost(adjacency, machine), method) for method in contenders(adjacency, machine, options.method_options)
+    ]
+    least = min(cost for cost, _ in costs)
+    return [method for cost, method in costs if cost <= SKIP_RATIO * least]
 
 
 def _all_timed(candidates: list[Method], problem: Problem, machine: Machine, options: Options) -> dict[str, Timing]:

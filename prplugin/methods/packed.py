@@ -10,8 +10,7 @@ import numpy as np
 
 from prplugin.cpu.packing import PIECE
 from prplugin.errors import InvalidEdgesError, MethodUnavailableError
-from prplugin.gpu import runtime
-from prplugin.gpu.lazy import cupy
+from prplugin.gpu import cupy, runtime
 from prplugin.graph.adjacency import Adjacency, rows_of
 from prplugin.graph.memory import Counts, Memory, Size
 from prplugin.graph.problem import Problem

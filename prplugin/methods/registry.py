@@ -18,12 +18,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankWarning
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Counts
 from prplugin.machine import Machine
 from prplugin.methods.base import Method, Step
 from prplugin.options import check_choice
@@ -32,13 +32,14 @@ from prplugin.types.records import Considered
 logger = logging.getLogger(__name__)
 
 PACKAGES = "prplugin.methods", "prplugin.papers"  # the core imports the second in no other way
+REQUIRED = Method.__annotations__.keys() - {"cost"}  # attributes of every method
 GROUP = "prplugin.methods"  # of the entry points of other distributions: the name of a method, and its module
 
 RUNS_ON = re.compile('^runs_on = "(cpu|gpu)"$', re.MULTILINE)
 """Declaration of the processor in the source of a method. All modules together take as long to import as a ranking."""
 
-PACKED_ONLY = "the edges were packed when they were read, and only method 'packed' ranks them."
 ChoiceCache: TypeAlias = dict[tuple[Any, ...], Method]  # methods of least cost on one graph, by what they depend on
+PACKED_ONLY = "the edges were packed when they were read, and only method 'packed' ranks them."
 
 
 class Methods(Mapping[str, Method]):
@@ -89,7 +90,7 @@ def methods() -> Methods:
 
 
 def _others() -> dict[str, Method]:
-    """Import the methods of other distributions; warn about those that cannot be imported."""
+    """Import the methods of other distributions; warn about what cannot be imported or is no method."""
     if not _is_named(f"[{GROUP}]".encode()):
         return {}
     from importlib.metadata import entry_points
@@ -97,11 +98,13 @@ def _others() -> dict[str, Method]:
     found = {}
     for point in entry_points(group=GROUP):
         try:
-            found[point.name] = point.load()
+            method = point.load()
+            if absent := sorted(each for each in REQUIRED if not hasattr(method, each)):
+                raise TypeError(f"it has no {', '.join(absent)}")
+            found[point.name] = method
         except Exception as error:  # of foreign code
-            warnings.warn(
-                f"method {point.name!r} ({point.value}) cannot be imported: {error}", PageRankWarning, stacklevel=2
-            )
+            fault = f"method {point.name!r} ({point.value}) cannot be used: {error}"
+            warnings.warn(fault, PageRankWarning, stacklevel=2)
     return found
 
 
@@ -170,57 +173,21 @@ def choose(
 
     A named method is never replaced by another. `cheapest` keeps the method of least cost on this graph between calls.
     """
-    if name != "auto":
-        if name not in methods():
-            check_choice("method", name, ("auto", "measured", *methods()))
-        method: Method = methods()[name]
-        if reason := unavailable_reason(method, adjacency, machine):
-            raise MethodUnavailableError(f"method {name!r} cannot run here: {reason}")
-        check_options(method, options)
-        return method
-    key = () if cheapest is None else (machine, os.environ.get(runtime.BUDGET), *options)
-    if cheapest and (known := cheapest.get(key)) and not unavailable_reason(known, adjacency, machine):
-        return known
-    unavailable: dict[str, str] = {}
-    by_cost = contenders(adjacency, machine, options, unavailable)
-    chosen = next(by_cost)
-    if chosen.name == "numpy" and (reason := unavailable.get("native")):
-        warnings.warn(f"ranking by the slower method 'numpy': {reason}", PageRankWarning, stacklevel=2)
-    if cheapest is not None and not unavailable:
-        cheapest[key] = chosen
-    if logger.isEnabledFor(logging.INFO):
-        logger.info(
-            "%s for %d vertices and %d edges: %s",
-            chosen.name, adjacency.n, adjacency.m,
-            ", ".join(f"{method.name} {method.cost(adjacency, machine):.2g} s" for method in (chosen, *by_cost)),
-        )  # fmt: skip
-    return chosen
-
-
-def contenders(
-    adjacency: Adjacency, machine: Machine, options: Mapping[str, Any], unavailable: dict[str, str] | None = None
-) -> Iterator[Method]:
-    """Yield the available methods that "auto" may choose and that take these options, by ascending cost.
-
-    Costs are those of equal in-degrees, which are not computed: methods that long rows slow down are not the fastest
-    with equal rows either. The reasons of those that are not available are added to `unavailable`.
-    """
-    eligible = _taking(options, adjacency)
-    if not eligible:
-        raise InvalidOptionError(
-            f'no method that "auto" may choose for this frame takes all of {", ".join(map(repr, options))}: '
-            "name the method."
-        )
-    reasons = {} if unavailable is None else unavailable
-    counts = _with_equal_rows(adjacency)
-    for method in sorted(eligible, key=lambda method: method.cost(counts, machine)):
-        if reason := unavailable_reason(method, adjacency, machine):  # only now: it queries the GPU
-            reasons[method.name] = reason
-        else:
-            yield method
-    if len(reasons) == len(eligible):
-        each = "; ".join(f"{method.name}: {reasons[method.name]}" for method in eligible)
-        raise MethodUnavailableError(f"no method can run here: {each}")
+    if name == "auto":
+        key = machine, os.environ.get(runtime.BUDGET), *options
+        if cheapest and (known := cheapest.get(key)) and not unavailable_reason(known, adjacency, machine):
+            return known
+        chosen, is_least = _cheapest(adjacency, machine, options)
+        if cheapest is not None and is_least:
+            cheapest[key] = chosen
+        return chosen
+    if name not in methods():
+        check_choice("method", name, ("auto", "measured", *methods()))
+    method: Method = methods()[name]
+    if reason := unavailable_reason(method, adjacency, machine):
+        raise MethodUnavailableError(f"method {name!r} cannot run here: {reason}")
+    check_options(method, options)
+    return method
 
 
 def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[str, Any], seeds: int) -> Any:
@@ -230,30 +197,74 @@ def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Map
             "method='measured' times rankings of one personalization. For many at once name a method, "
             f"{_with_batch()}, or leave it to 'auto'."
         )
-    if name != "auto":
-        method = choose(name, adjacency, machine, options)
-        if not hasattr(method, "batch_cost"):
-            raise MethodUnavailableError(
-                f"method {name!r} ranks one personalization at a time. Call it for each, or name one that ranks many "
-                f"at once: {_with_batch()}."
-            )
-        return method
-    if adjacency.packed_only:
-        raise MethodUnavailableError(f"no method ranks many personalizations in one call here: {PACKED_ONLY}")
-    eligible: list[Any] = [method for method in _taking(options, adjacency) if hasattr(method, "batch_cost")]
-    if not eligible:
-        raise InvalidOptionError(
-            f"no method that ranks many personalizations at once takes {', '.join(map(repr, options))}: "
-            f"there are {_with_batch()}."
+    if name == "auto":
+        if adjacency.packed_only:
+            raise MethodUnavailableError(f"no method ranks many personalizations in one call here: {PACKED_ONLY}")
+        return _cheapest(adjacency, machine, options, seeds)[0]
+    method = choose(name, adjacency, machine, options)
+    if not hasattr(method, "batch_cost"):
+        raise MethodUnavailableError(
+            f"method {name!r} ranks one personalization at a time. Call it for each, or name one that ranks many "
+            f"at once: {_with_batch()}."
         )
-    chosen = min(eligible, key=lambda method: method.batch_cost(adjacency, machine, seeds))
-    return choose(chosen.name, adjacency, machine, options)
+    return method
 
 
-def _taking(options: Mapping[str, Any], adjacency: Adjacency) -> list[Method]:
-    """Return the methods among which "auto" chooses that take these options."""
-    found = candidates(adjacency).values()
-    return [method for method in found if not options or set(options) <= set(options_of(method))]
+def _cheapest(
+    adjacency: Adjacency, machine: Machine, options: Mapping[str, Any], seeds: int | None = None
+) -> tuple[Method, bool]:
+    """Return the first of the contenders, and whether no other of less cost is unavailable; warn if it is "numpy"."""
+    unavailable: dict[str, str] = {}
+    by_cost = contenders(adjacency, machine, options, unavailable, seeds)
+    chosen = next(by_cost)
+    is_least = not unavailable
+    if chosen.name == "numpy" and (reason := unavailable.get("native")):
+        warnings.warn(f"ranking by the slower method 'numpy': {reason}", PageRankWarning, stacklevel=2)
+    if seeds is None and logger.isEnabledFor(logging.INFO):
+        logger.info(
+            "%s for %d vertices and %d edges: %s",
+            chosen.name, adjacency.n, adjacency.m,
+            ", ".join(f"{method.name} {method.cost(adjacency, machine):.2g} s" for method in (chosen, *by_cost)),
+        )  # fmt: skip
+    return chosen, is_least
+
+
+def contenders(
+    adjacency: Adjacency, machine: Machine, options: Mapping[str, Any], unavailable: dict[str, str] | None = None,
+    seeds: int | None = None,
+) -> Iterator[Method]:  # fmt: skip
+    """Yield the available methods that "auto" may choose and that take these options, by ascending cost.
+
+    Costs are those of equal in-degrees, which are not computed: methods that long rows slow down are not the fastest
+    with equal rows either. The reasons of those that are not available are added to `unavailable`. With a number of
+    `seeds`, only methods that rank many at once.
+    """
+    eligible: list[Any] = [
+        method
+        for method in candidates(adjacency).values()
+        if (not options or set(options) <= set(options_of(method))) and (seeds is None or hasattr(method, "batch_cost"))
+    ]
+    if not eligible:
+        given = ", ".join(map(repr, options))
+        raise InvalidOptionError(
+            f'no method that "auto" may choose for this frame takes all of {given}: name the method.'
+            if seeds is None
+            else f"no method that ranks many personalizations at once takes {given}: there are {_with_batch()}."
+        )
+    reasons = {} if unavailable is None else unavailable
+    counts = _with_equal_rows(adjacency)
+
+    def cost(method: Any) -> Any:
+        return method.cost(counts, machine) if seeds is None else method.batch_cost(counts, machine, seeds)
+
+    for method in sorted(eligible, key=cost):
+        if reason := unavailable_reason(method, adjacency, machine):  # only now: it queries the GPU
+            reasons[method.name] = reason
+        else:
+            yield method
+    if len(reasons) == len(eligible):
+        each = "; ".join(f"{method.name}: {reasons[method.name]}" for method in eligible)
+        raise MethodUnavailableError(f"no method can run here: {each}")
 
 
 def _with_batch() -> str:
@@ -266,7 +277,10 @@ def _with_equal_rows(graph: Adjacency) -> Any:
 
     On large graphs on the GPU the spread of sources is sampled, which groups the edges by target.
     """
-    return Counts(graph.n, graph.m, graph.weighted, graph.memory_space, spread=graph.spread)
+    return SimpleNamespace(
+        n=graph.n, m=graph.m, weighted=graph.weighted, memory_space=graph.memory_space, spread=graph.spread,
+        largest_in_degree=0,
+    )  # fmt: skip
 
 
 def candidates(adjacency: Adjacency) -> Mapping[str, Method]:
@@ -277,13 +291,17 @@ def candidates(adjacency: Adjacency) -> Mapping[str, Method]:
     on_gpu = adjacency.memory_space == "device" or adjacency.spilled
     if not on_gpu and runtime.BUDGET in os.environ:
         on_gpu = runtime.budget() is not None and runtime.unavailable_reason() is None
-    return {
-        name: method
-        for name, method in methods().of("gpu" if on_gpu else "cpu").items()
-        if hasattr(method, "cost")
-        and not getattr(method, "nondeterministic", False)
-        and (name == "packed" or not adjacency.packed_only)
-    }
+    of_processor = methods().of("gpu" if on_gpu else "cpu")
+    return {name: method for name, method in of_processor.items() if not _never_chosen(method, adjacency)}
+
+
+def _never_chosen(method: Method, adjacency: Adjacency) -> str | None:
+    """Return why "auto" does not consider a method for a graph, whatever it costs, or None."""
+    if adjacency.packed_only and method.name != "packed":
+        return PACKED_ONLY
+    if getattr(method, "nondeterministic", False):
+        return "its last bits vary from run to run"
+    return None if hasattr(method, "cost") else "declares no cost"
 
 
 def reasons(
@@ -297,18 +315,15 @@ def reasons(
     if asked not in ("auto", "measured"):
         return (Considered(chosen.name, None, "requested by name"),)
     counts = _with_equal_rows(adjacency)
-    eligible, chosen_cost = candidates(adjacency), chosen.cost(counts, machine)
+    chosen_cost = chosen.cost(counts, machine)
 
     def reason_against(name: str) -> Considered:
         if (processor := methods().runs_on(name)) != chosen.runs_on:
             here, there = processor.upper(), chosen.runs_on.upper()
             return Considered(name, None, f"runs on the {here}; this frame is ranked on the {there}")
         method = methods()[name]
-        if adjacency.packed_only:
-            return Considered(name, None, PACKED_ONLY)
-        if name not in eligible:
-            varies = getattr(method, "nondeterministic", False)
-            return Considered(name, None, "its last bits vary from run to run" if varies else "declares no cost")
+        if reason := _never_chosen(method, adjacency):
+            return Considered(name, None, reason)
         if unknown := set(options) - set(options_of(method)):
             return Considered(name, None, f"takes no option {', '.join(sorted(unknown))}")
         if measured:
@@ -317,8 +332,8 @@ def reasons(
         seconds = method.cost(counts, machine)
         if seconds >= chosen_cost:
             return Considered(name, seconds, "a higher estimate")
-        reason = unavailable_reason(method, adjacency, machine)
-        return Considered(name, seconds, reason or "was unavailable when the method was chosen")
+        unavailable = unavailable_reason(method, adjacency, machine)
+        return Considered(name, seconds, unavailable or "was unavailable when the method was chosen")
 
     others = [reason_against(name) for name in methods() if name != chosen.name]
     others.sort(key=lambda one: math.inf if one.seconds is None else one.seconds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import sys
 import tracemalloc
 from collections.abc import Callable
@@ -121,6 +122,13 @@ def test_estimate_from_counts_bounds_measured_peak(shape, weight, ids):
     assert bound.ingest.host.peak <= bound_without_vertices.ingest.host.peak
 
 
+def test_isolated_vertices_count():
+    few, many = (prplugin.estimate(edges=10, vertices=vertices) for vertices in (20, 1_000_000))
+    assert (few.vertices, many.vertices) == (20, 1_000_000)
+    assert many.ingest.host.peak > few.ingest.host.peak + 8 * 999_980
+    assert many["native"].host > few["native"].host + 8 * 999_980
+
+
 def test_estimate_of_device_frame_needs_no_gpu():
     bound = prplugin.estimate(edges=10**9, vertices=5 * 10**7, place="device")
     assert bound.ingest.device.peak > 8 * 10**9 > bound["streamed"].device
@@ -180,6 +188,12 @@ def test_estimate_reads_counts_from_frame(library, dtype, ids, tmp_path):
     )
 
 
+def test_estimate_of_a_list_counts_the_rows_of_all_frames():
+    polars = pytest.importorskip("polars").from_pandas(EDGES_OF_COUNTS)
+    for given in (EDGES_OF_COUNTS, polars, polars.lazy()):
+        assert prplugin.estimate([given, given]) == prplugin.estimate(6, ids="int64")
+
+
 def test_options_that_frame_determines_raise():
     frame = EDGES_OF_COUNTS
     for options in ({"ids": "int32"}, {"place": "host"}, {"weighted": False}):
@@ -219,11 +233,16 @@ def test_str_is_a_table():
     assert bound.startswith("3 vertices, 4 edges, on the host; at most ")
 
 
-@pytest.mark.parametrize(
-    ("size", "text"), [(0, "0 B"), (999, "999 B"), (1_000, "1 kB"), (123_456_789, "123 MB"), (10**13, "10 TB")]
-)
-def test_format_bytes(size, text):
-    assert estimates.format_bytes(size) == text
+def test_sizes_have_units():
+    title = str(prplugin.estimate(edges=10**9, vertices=5 * 10**7, place="device")).splitlines()[0]
+    assert re.search(r"at most 41\.\d GB of GPU memory to build the graph; it holds \d+\.\d GB$", title)
+
+
+def test_an_unknown_method_is_suggested():
+    with pytest.raises(
+        prplugin.InvalidOptionError, match=r"method must be one of .*, not 'nativ'. Did you mean 'native'"
+    ):
+        prplugin.estimate(edges=4)["nativ"]
 
 
 # --- out of memory ------------------------------------------------------------------------------------------------
@@ -250,6 +269,24 @@ def test_out_of_memory_error_names_estimate(monkeypatch, method):
         f"method={method!r} needs about {needed:,} bytes of this machine's memory, of which 12,345 are free" in message
     )
     assert isinstance(caught.value, (MemoryError, prplugin.PageRankError))
+
+
+@pytest.mark.parametrize(
+    "kind", ["pandas", "pandas list", "pyarrow", "parquet", "polars", "polars lazy", "polars lazy list"]
+)
+def test_out_of_memory_error_of_reading_names_estimate(monkeypatch, tmp_path, kind):
+    frame, count = EDGES_OF_COUNTS, 2 if kind.endswith("list") else 1
+    if kind.startswith("polars"):
+        polars = pytest.importorskip("polars").from_pandas(frame)
+        given = polars if kind == "polars" else polars.lazy()
+    elif kind == "parquet":
+        given = tmp_path / "edges.parquet"
+        frame.to_parquet(given)
+    else:
+        given = pa.Table.from_pandas(frame) if kind == "pyarrow" else frame
+    monkeypatch.setattr("prplugin.local.Adjacency", raising(MemoryError("Unable to allocate")))
+    with pytest.raises(prplugin.OutOfMemoryError, match=rf"A graph of {3 * count} edges with integer ids takes up to"):
+        prplugin.Graph([given] * count if count > 1 else given, "src", "dst")
 
 
 def test_out_of_device_memory_error_names_alternatives(monkeypatch):

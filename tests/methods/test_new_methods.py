@@ -65,6 +65,7 @@ ENTRY_POINTS = """[prplugin.methods]
 of-another = another_distribution
 wrong = wrong_method
 broken = no_such_module
+empty = no_method
 """
 
 
@@ -76,6 +77,7 @@ def folder(tmp_path_factory):
     (folder / "prplugin" / "methods" / "in_the_package.py").write_text(TOY.format(name="in-the-package"))
     (folder / "another_distribution.py").write_text(TOY.format(name="of-another"))
     (folder / "wrong_method.py").write_text(WRONG)
+    (folder / "no_method.py").write_text('name, runs_on = "empty", "cpu"\n')
     metadata = folder / "another-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: another\nVersion: 1.0\n")
@@ -166,8 +168,18 @@ def test_the_command_documents_new_methods(folder):
 
 
 def test_a_method_that_cannot_be_imported_is_named_in_a_warning(folder):
-    with pytest.raises(AssertionError, match=r"method 'broken' \(no_such_module\) cannot be imported: No module named"):
+    with pytest.raises(AssertionError, match=r"method 'broken' \(no_such_module\) cannot be used: No module named"):
         run(folder, "-W", "error", "-c", "import prplugin.methods.registry as registry; registry.methods()")
+
+
+def test_what_is_no_method_is_named_in_a_warning_and_left_out(folder):
+    code = "import prplugin.methods.registry as registry; assert 'empty' not in registry.methods()"
+    ignoring = "-W", "ignore:method 'broken':UserWarning"
+    with pytest.raises(
+        AssertionError, match=r"'empty' \(no_method\) cannot be used: it has no memory, prepare, unavailable_"
+    ):
+        run(folder, "-W", "error", *ignoring, "-c", code)
+    run(folder, "-W", "ignore", "-c", code)
 
 
 def test_the_suite_over_all_methods_tests_new_methods_and_finds_a_wrong_one(folder):

@@ -423,6 +423,15 @@ def test_method_without_batch_raises(monkeypatch):
     assert graph.rank(seeds=["ann"]).method == "native"
 
 
+def test_seeds_are_ranked_by_numpy_without_compiled_kernels(hide_kernels):
+    expected = prplugin.Graph(EDGES).rank(seeds=["ann", "bob"], method="numpy")
+    hide_kernels("there is no compiler")
+    with pytest.warns(prplugin.PageRankWarning, match="ranking by the slower method 'numpy': there is no compiler"):
+        found = prplugin.Graph(EDGES).rank(seeds=["ann", "bob"])
+    assert found.method == "numpy"
+    assert found.ranks.tolist() == expected.ranks.tolist()
+
+
 def test_certified_with_seeds_raises():
     graph = prplugin.Graph(EDGES)
     with pytest.raises(prplugin.InvalidOptionError, match="certified=True proves the order of one ranking"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -37,20 +38,13 @@ class HostStep(Step):
         return self.add(found + np.tril(found, -1).T)
 
     def mix(self, moves: Array, weights: Floats, jump: Array) -> None:
-        # weights @ moves is a correction of the ranks, so float32 suffices for it.
-        ranks = self.ranks()
+        ranks, used = self.ranks(), np.flatnonzero(weights)
+        factors = weights[used, None].astype(np.float32)  # of a correction of the ranks, so float32 suffices
         mixed = np.empty_like(ranks)
-        used = [(weight, row) for weight, row in zip(weights.astype(np.float32), moves, strict=True) if weight]
-        correction = np.empty(min(CHUNK, len(ranks)), np.float32)
-        term = np.empty_like(correction)
         for first in range(0, len(ranks), CHUNK):
             here = slice(first, first + CHUNK)
-            part = mixed[here]
-            correction[:] = 0
-            for weight, row in used:
-                correction[: len(part)] += np.multiply(weight, row[here], out=term[: len(part)])
-            np.subtract(ranks[here], correction[: len(part)], out=part)
-            np.maximum(part, 0.0, out=part)
+            correction = (factors * moves[used, here]).sum(axis=0)
+            np.maximum(ranks[here] - correction, 0.0, out=mixed[here])
         mixed /= self.add(total(mixed)) or 1.0
         np.subtract(mixed, ranks, out=jump, casting="same_kind")
         self.start(mixed)
@@ -70,7 +64,7 @@ def product_of(adjacency: Adjacency) -> tuple[Product, int]:
     """
     if adjacency.product is None:
         adjacency.product = _EdgeList(adjacency)
-    return adjacency.product.function(), adjacency.product.depth
+    return partial(adjacency.product, np.empty(adjacency.m)), adjacency.product.depth
 
 
 class _EdgeList:
@@ -88,15 +82,9 @@ class _EdgeList:
         self._sums = GroupSums(targets, adjacency.n)
         self.depth = self._sums.depth
 
-    def function(self) -> Product:
-        sources, weights, sums = self._sources, self._weights, self._sums
-        buffer = np.empty(sources.size)
-
-        def product(vector: Floats) -> Floats:
-            # All positions are valid. Mode "clip" writes to the array directly, while "raise" uses a buffer.
-            terms = vector.take(sources, None, buffer, "clip")
-            if weights is not None:
-                terms *= weights
-            return sums(terms)
-
-        return product
+    def __call__(self, terms: Floats, vector: Floats) -> Floats:
+        # All positions are valid. Mode "clip" writes to the array directly, while "raise" uses a buffer.
+        vector.take(self._sources, None, terms, "clip")
+        if self._weights is not None:
+            terms *= self._weights
+        return self._sums(terms)
