@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, listed
+from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, PageRankError, listed
 from prplugin.frames.kinds import cast_to
 from prplugin.suggestions import close_name, plain
 from prplugin.types.arrays import MemorySpace, is_a
@@ -252,12 +252,7 @@ def _names(role: str, names: object) -> list[Hashable]:
 
 def positions(labels: Sequence[Hashable], name: Hashable) -> list[int]:
     """Return the positions of the columns with this name; NaN matches NaN."""
-    plain_name = type(name) is str
-    return [
-        position
-        for position, label in enumerate(labels)
-        if (label == name if plain_name and type(label) is str else _same(label, name))
-    ]
+    return [position for position, label in enumerate(labels) if _same(label, name)]
 
 
 def _same(label: Hashable, name: Hashable) -> bool:
@@ -341,6 +336,18 @@ def places_of(rows: Sequence[Integers], m: int) -> list[Integers]:
 
 
 # --- common kinds and types -------------------------------------------------------------------------------------------
+
+
+def check_kinds(
+    kinds: list[str], own_kinds: list[str], what: str, error: type[PageRankError] = InvalidEdgesError
+) -> None:
+    """Raise `error` if ids that `what` names are of other kinds than those of the graph."""
+    for kind, own_kind in zip(kinds, own_kinds, strict=True):
+        if "empty" not in (own_kind, kind) and own_kind != kind:
+            raise error(
+                f"{what} names vertices by ids of kind {kind}, but the graph's are of kind {own_kind}: cast them, for "
+                f"instance with {cast_to('string' if own_kind == 'string' else 'integer')}."
+            )
 
 
 def same_kind(kinds: list[str], labels: list[str]) -> str:

@@ -176,11 +176,7 @@ class _Times(NamedTuple):
             # No float64 lies between the bound and the largest float64 that is not above it.
             nearest = _to_float(bound)
             return self.values > (nearest if nearest <= bound else np.nextafter(nearest, -math.inf))
-        limits = np.iinfo(self.values.dtype)
-        bound = math.floor(bound)
-        if bound < limits.min:
-            return np.ones(self.values.size, np.bool_)
-        return self.values > self.values.dtype.type(min(bound, limits.max))
+        return self.values > math.floor(bound)  # exact, also beyond the range of the type
 
     def since(self, origin: Fraction) -> Floats:
         """Return the differences to the origin, with at most two roundings.

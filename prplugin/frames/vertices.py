@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
-from prplugin.frames.columns import Column
-from prplugin.frames.kinds import ambiguous_refused, cast_to, casts_of
+from prplugin.frames.columns import Column, check_kinds
+from prplugin.frames.kinds import ambiguous_refused, casts_of
 from prplugin.options import Options
 from prplugin.types.arrays import (
     MemorySpace,
@@ -161,13 +161,7 @@ class Vertices:
     def find_positions(self, columns: list[Any], what: str) -> Integers:
         """Return the position of each id, -1 for ids not in the graph; raise for ids of another kind."""
         ids = self.ids
-        for column, kind in zip(columns, self.kinds, strict=True):
-            found = ids.kind_of(column, what)
-            if "empty" not in (found, kind) and found != kind:
-                raise InvalidOptionError(
-                    f"{what} names vertices by ids of kind {found}, but the graph's are of kind {kind}: cast them, for "
-                    f"instance with {cast_to('string' if kind == 'string' else 'integer')}."
-                )
+        check_kinds([ids.kind_of(column, what) for column in columns], self.kinds, what, InvalidOptionError)
         if not len(self):
             return ids.xp.full(len(columns[0]), -1)
         if self.kinds == ["integer"] and self.memory_space == "host":
