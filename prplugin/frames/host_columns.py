@@ -296,7 +296,7 @@ def deduplicate_objects(column: pd.Series) -> pd.Series | ObjectColumn:
     Frames that were read, sorted or joined often have few distinct objects in many rows. Comparing addresses is several
     times faster than hashing the objects.
     """
-    if column.dtype.kind != "O" or len(column) < MANY_OBJECTS or not library.is_available():
+    if len(column) < MANY_OBJECTS or not types.is_object_dtype(column.dtype) or not library.is_available():
         return column
     from prplugin.cpu import factorize
 

@@ -177,7 +177,7 @@ class Ids:
 
     def deduplicate(self, column: pd.Series) -> pd.Series | ObjectColumn:
         """Return a column of repeated Python objects in a form that takes less time to factorize, others unchanged."""
-        return host_columns.deduplicate_objects(column)
+        return host_columns.deduplicate_objects(column) if column.dtype.kind == "O" else column
 
     def factorize(
         self, columns: list[Any], kinds: list[str], labels: list[str]
