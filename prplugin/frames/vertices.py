@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -44,6 +44,10 @@ def ids_in(memory_space: MemorySpace) -> Ids:
     return DEVICE
 
 
+Entry: TypeAlias = tuple[Hashable, Column, int | None]
+"""Name and content of a column of results, and the component of a vertex in it, or None for no vertex."""
+
+
 class Boundary:
     """Conversions between the libraries of the user and of the vertices; by default none. Pickled with each ranking."""
 
@@ -55,8 +59,9 @@ class Boundary:
         """Move an array of values or positions to the memory space of the graph."""
         return array
 
-    def frame_of(self, ids: Ids, names: list[Hashable], columns: list[Column], parts: list[int | None]) -> Any:
-        """Return a frame of results; `parts` holds the component of a vertex in each column, or None for no vertex."""
+    def frame_of(self, ids: Ids, entries: list[Entry]) -> Any:
+        """Return a frame of results."""
+        names, columns, _ = map(list, zip(*entries, strict=True))
         return ids.frame_of(names, columns)
 
     def wrap(self, frame: object) -> Any:
@@ -174,38 +179,26 @@ class Vertices:
         `ranks`: Ranks of the vertices at `rows`; with `labels`, a matrix with one row per seed.
         `rows`: Positions, of the shape of `ranks`; entries of -1 are left out. None: all vertices.
         """
-        ids, memory_space = self.ids, self.memory_space
+        ids, memory_space, seeds = self.ids, self.memory_space, list[Entry]()
         with self.active():
             ranks, rows = to_memory(ranks, memory_space), to_memory(rows, memory_space)
             if labels is not None:
                 ranks, rows, labels = labels.by_row(ranks, rows, ids.take)
-            names, columns, parts = self._columns_of_result(rows, labels)
-            frame = self.boundary.frame_of(ids, [*names, "pagerank"], [*columns, copied(ranks)], [*parts, None])
+                names = self.seed_names(labels)
+                seeds = [(SEED, labels.column, None)] if labels.rows is None else self._entries(names, labels.rows)
+            entries = [*seeds, *self._entries(self.names, rows), ("pagerank", copied(ranks), None)]
+            frame = self.boundary.frame_of(ids, entries)
         return self.boundary.wrap(frame)
 
-    def _columns_of_result(
-        self, rows: Any, labels: Labels | None
-    ) -> tuple[list[Hashable], list[Column], list[int | None]]:
-        """Return names, copies and components of the seed columns, if any, and of the vertex columns.
-
-        One label and position per row; without positions all vertices, in their order.
-        """
-        take, components = self.ids.take, list[int | None](range(len(self.names)))
-        if labels is None:
-            return self.names, [take(column, rows) for column in self.columns], components
-        if labels.rows is None:
-            seeds, parts = [labels.column], [None, *components]
-        else:
-            seeds, parts = [take(column, labels.rows) for column in self.columns], 2 * components
-        names = [*self.seed_names(labels), *self.names]
-        return names, [*seeds, *(take(column, rows) for column in self.columns)], parts
+    def _entries(self, names: list[Hashable], rows: Integers | None) -> list[Entry]:
+        """Return copies of the ids at `rows`, of all vertices for None, under names."""
+        pairs = zip(names, self.columns, strict=True)
+        return [(name, self.ids.take(column, rows), part) for part, (name, column) in enumerate(pairs)]
 
     def write_ids(self) -> Any:
         """Return the ids: a column of the library, or a frame if a vertex has several columns."""
-        ids, components = self.ids, list[int | None](range(len(self.names)))
         with self.active():
-            columns = [ids.take(column, None) for column in self.columns]
-            frame = self.boundary.frame_of(ids, self.names, columns, components)
+            frame = self.boundary.frame_of(self.ids, self._entries(self.names, None))
             found = frame if len(self.names) > 1 else frame[self.names[0]]
         return self.boundary.wrap(found)
 
