@@ -158,7 +158,7 @@ def numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError]
         if invalid.size:
             fault = "that is not a number" if invalid.size == 1 else "that are not numbers"
             refuse(invalid, fault, "Cast or drop them.")
-        floats = np.array([_float(value) for value in values], np.float64)
+        floats = np.array([to_float(value) for value in values], np.float64)
     else:
         with np.errstate(over="ignore", under="ignore"):  # values lost by narrowing are detected below
             floats = column.to_numpy(np.float64, copy=True)  # a copy: the graph outlives the frame
@@ -195,12 +195,12 @@ def check_range(floats: Floats, refuse: Refuse) -> None:
     refuse(xp.flatnonzero(xp.isinf(floats)), "infinite, or past the range of float64", "Scale or drop them.")
 
 
-def _float(value: Any) -> float:
-    """Cast a number to float, infinite on overflow."""
+def to_float(number: Any) -> float:
+    """Return the nearest float64, infinite if the number is out of range."""
     try:
-        return float(value)
+        return float(number)
     except OverflowError:
-        return np.inf if value > 0 else -np.inf
+        return np.inf if number > 0 else -np.inf
 
 
 # --- Python objects -------------------------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ class Ids:
         `names`: Names of the components of vertices with several columns; None for a single column.
         """
         given = self.convert(plain_array(given, what), what)
-        if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        if isinstance(given, (str, bytes)) or not isinstance(given, Iterable) or getattr(given, "shape", None) == ():
             raise InvalidOptionError(f"{what} must be a list, an array, a Series or a frame of ids, not {given!r}.")
         if isinstance(given, (set, frozenset)):
             raise InvalidOptionError(f"{what} is a set, which has no order: pass a list, for instance sorted(...).")
@@ -250,11 +250,14 @@ class Ids:
                 ids, others = (host_columns.in_utc(np.asarray(array, object), kind) for array in (ids, others))
             # With the type, since pandas infers its string type for objects that are all strings.
             pairs.append([pd.Index(array, dtype=array.dtype) for array in (ids, others)])
-        if len(pairs) == 1:
-            known, asked = pairs[0]
-        else:
-            known, asked = (pd.MultiIndex.from_arrays(list(indexes)) for indexes in zip(*pairs, strict=True))
-        return known.get_indexer(asked)
+        try:
+            if len(pairs) == 1:
+                known, asked = pairs[0]
+            else:
+                known, asked = (pd.MultiIndex.from_arrays(list(indexes)) for indexes in zip(*pairs, strict=True))
+            return known.get_indexer(asked)
+        except TypeError as error:
+            raise InvalidOptionError(f"{what} holds ids that have no hash ({error}). Cast them to strings.") from error
 
     def without_categories(self, column: Any) -> Any:
         """Return the array of a Series or array, with values instead of categories."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pandas.api import types
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, RefusedRows, refusal
-from prplugin.frames.host_columns import decode_storage, missing_rows
+from prplugin.frames.host_columns import decode_storage, missing_rows, to_float
 from prplugin.frames.ids import HOST
 from prplugin.frames.kinds import ZONED, format_values, refuse_rows
 from prplugin.types.edges import Floats, Integers
@@ -69,7 +69,7 @@ class Clock:
         if self.half_life is None:
             return None, rows
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # refused below
-            ages = times.since(self.origin) / _to_float(self.half_life)
+            ages = times.since(self.origin) / to_float(self.half_life)
         if (far := np.flatnonzero(~(np.abs(ages) <= MAX_HALF_LIVES))).size:
             fault = f"more than {MAX_HALF_LIVES:,} half-lives from the latest time when the graph was made"
             remedy = "Pass a longer half_life, or drop them."
@@ -174,7 +174,7 @@ class _Times(NamedTuple):
         bound: Any = instant / self.tick
         if self.values.dtype.kind == "f":
             # No float64 lies between the bound and the largest float64 that is not above it.
-            nearest = _to_float(bound)
+            nearest = to_float(bound)
             return self.values > (nearest if nearest <= bound else np.nextafter(nearest, -math.inf))
         return self.values > math.floor(bound)  # exact, also beyond the range of the type
 
@@ -200,7 +200,7 @@ class _Times(NamedTuple):
         extent = [int(self.values.min()) * step, int(self.values.max()) * step, start]
         if max(extent) - min(extent) >= 1 << 63 or step >= 1 << 63:
             exact = self.values.astype(object) * step - start
-            return np.fromiter((_to_float(distance * unit) for distance in exact), np.float64, exact.size)
+            return np.fromiter((to_float(distance * unit) for distance in exact), np.float64, exact.size)
         # Integers modulo 2**64 determine all distances that are below 2**63.
         later = self.values.astype(np.uint64) * np.uint64(step) - np.uint64(start % (1 << 64))
         differences = later.view(np.int64).astype(np.float64)
@@ -290,11 +290,3 @@ def _exact_number(given: Any) -> Fraction | None:
         return Fraction(*number.as_integer_ratio())
     except (OverflowError, ValueError):
         return None
-
-
-def _to_float(number: Fraction) -> float:
-    """Return the nearest float64, infinite if it is out of range."""
-    try:
-        return float(number)
-    except OverflowError:
-        return math.inf if number > 0 else -math.inf

@@ -279,12 +279,12 @@ class Vertices:
             given = self.converted(given, what)
             if isinstance(given, Mapping):
                 raise InvalidOptionError(f"{what} must be a list, Series, index or array of vertices, not a dict.")
-            if may_be_empty and hasattr(given, "__len__") and not len(given):
-                return self.ids.xp.empty(0, np.int64)
             columns = self.id_columns(given, what)
-            if not len(columns[0]):
-                raise InvalidOptionError(f"{what} is empty: it must name at least one vertex.")
-            return self.known_positions(columns, what)
+            if len(columns[0]):
+                return self.known_positions(columns, what)
+            if may_be_empty:
+                return self.ids.xp.empty(0, np.int64)
+            raise InvalidOptionError(f"{what} is empty: it must name at least one vertex.")
 
     def ids_and_numbers(self, given: object, what: str) -> tuple[list[Any], Floats]:
         """Return the id columns and the values of a distribution; values are 1 if only vertices are given."""
