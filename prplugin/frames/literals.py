@@ -7,6 +7,7 @@ of its type and a list of what makes it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
@@ -73,22 +74,18 @@ def to_json(value: Any, what: str) -> Any:
     if type(value) in PLAIN:
         return value
     kind = np.generic if isinstance(value, np.generic) else type(value)
-    same = False
-    try:
-        if found := next((item for item in _codecs().items() if item[1].type is kind), None):
-            encoded = {found[0]: [to_json(part, what) for part in found[1].arguments(value)]}
-            # Also compares the text, which shows the zone of a time.
-            restored = from_json(encoded)
-            same = kind in (tuple, list) or (restored == value and repr(restored) == repr(value))
-    except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
-        if isinstance(error, InvalidOptionError) and kind in (tuple, list):  # it names the part
-            raise
-    if not same:
-        raise InvalidOptionError(
-            f"{what} holds {value!r} of type {full_name(value)}, which cannot be saved without pickle. Cast it, for "
-            "instance to strings, before you make the graph."
-        )
-    return encoded
+    if kind in (tuple, list):
+        return {kind.__name__: [to_json(part, what) for part in value]}
+    with suppress(ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        ((name, codec),) = [item for item in _codecs().items() if item[1].type is kind]
+        encoded = {name: [to_json(part, what) for part in codec.arguments(value)]}
+        restored = from_json(encoded)
+        if restored == value and repr(restored) == repr(value):  # the text shows the zone of a time
+            return encoded
+    raise InvalidOptionError(
+        f"{what} holds {value!r} of type {full_name(value)}, which cannot be saved without pickle. Cast it, for "
+        "instance to strings, before you make the graph."
+    )
 
 
 def from_json(encoded: object) -> Any:
