@@ -223,13 +223,12 @@ def _read_times(column: pd.Series, label: str) -> _Times | None:
     if types.is_object_dtype(column.dtype) and HOST.kind_of(column, label) in ("datetime", ZONED, "date"):
         column = _from_objects(column, label)
     dtype = column.dtype
-    kind = getattr(dtype, "pyarrow_dtype", None)
-    if kind is not None and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
-        ticks: Any = np.asarray(pa.array(column.array))
-        return _timestamps(ticks, with_zone=getattr(kind, "tz", None) is not None)
-    if types.is_datetime64_any_dtype(dtype):
-        with_zone = isinstance(dtype, pd.DatetimeTZDtype)
-        return _timestamps(column.to_numpy(f"datetime64[{dtype.unit}]" if with_zone else None), with_zone=with_zone)
+    arrow = getattr(dtype, "pyarrow_dtype", None)
+    if types.is_datetime64_any_dtype(dtype) or (arrow is not None and pa.types.is_date(arrow)):
+        ticks: Any = np.asarray(pa.array(column))  # in UTC
+        zoned = getattr(arrow or dtype, "tz", None) is not None
+        kind = "timestamps with a time zone" if zoned else "timestamps"
+        return _Times(ticks.view(np.int64), Fraction(_NANOSECONDS[np.datetime_data(ticks.dtype)[0]]), kind)
     if getattr(dtype, "kind", "O") not in "iuf" or dtype.itemsize > 8:
         raise InvalidEdgesError(
             f"{label} holds {dtype}, which are no times: cast it to integers or float64 or, for instance with "
@@ -267,11 +266,6 @@ def _refused_times(column: pd.Series, label: str, rows: Integers, fault: str, re
         shown = [f"{pa.array(column.array)[row].value} since 1970" for row in rows[:3].tolist()]
     format_message = partial(format_values, label, "row", fault, remedy, what="time")
     return refusal(InvalidEdgesError, RefusedRows(format_message, rows.size, rows[:3].tolist(), shown))
-
-
-def _timestamps(ticks: Any, *, with_zone: bool) -> _Times:
-    kind = "timestamps with a time zone" if with_zone else "timestamps"
-    return _Times(ticks.view(np.int64), Fraction(_NANOSECONDS[np.datetime_data(ticks.dtype)[0]]), kind)
 
 
 def _nanoseconds(moment: Any) -> Fraction:

@@ -13,7 +13,7 @@ from prplugin.errors import InvalidEdgesError
 from prplugin.frames.columns import Column, check_kinds, has_width, in_one_type
 from prplugin.frames.host_columns import in_utc
 from prplugin.frames.vertices import Vertices
-from prplugin.types.arrays import find_integers, namespace, to_host
+from prplugin.types.arrays import find_integers, to_host
 from prplugin.types.edges import Integers, index_dtype
 
 
@@ -101,9 +101,8 @@ class VertexIndex:
         if not len(old) or not len(new):
             return old if len(old) else new
         if kind == "integer":
-            widths = [has_width(column.dtype) for column in (old, new)]
-            integers = in_one_type([ids.integers(old), ids.integers(new)], widths, self._labels)
-            return ids.integers_like(namespace(integers[0]).concatenate(integers), ids.joined_dtypes([old, new]))
+            integers = ids.common_integers([old, new], self._labels)
+            return ids.integers_like(ids.xp.concatenate(integers), ids.joined_dtypes([old, new]))
         joined = ids.concatenate([ids.without_categories(old), ids.without_categories(new)], "add")
         return ids.like_categories(joined, [old.dtype, new.dtype])
 
