@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from importlib.util import find_spec
@@ -245,25 +246,15 @@ def _spec_and_array(array: Any, what: str) -> tuple[Any, Any]:
         held = pa.DictionaryArray.from_arrays(array.codes, categories, ordered=ordered)
         return {"category": spec, "ordered": ordered}, held
     if dtype.kind == "O" and isinstance(dtype, np.dtype):
-        in_json, held = _held_objects(np.asarray(array).tolist(), what)
-        return {"json": in_json}, held
+        values = np.asarray(array).tolist()
+        if len(kinds := {*map(type, values)}) == 1 and kinds <= OBJECTS.keys():
+            with suppress(OverflowError, UnicodeError, pa.ArrowException):  # integers past 2**63, or lone surrogates
+                return {"json": False}, pa.array(values, OBJECTS[kinds.pop()])
+        return {"json": True}, pa.array([json.dumps(to_json(value, what)) for value in values], "large_string")
     if isinstance(dtype, pd.StringDtype):
         spec = {"string": dtype.storage, "nan": dtype.na_value is not pd.NA}
         return spec, pa.array(array, None if dtype.storage == "pyarrow" else "large_string")
     return {"dtype": None if isinstance(dtype, pd.ArrowDtype) else str(dtype)}, pa.array(pd.Series(array, copy=False))
-
-
-def _held_objects(values: list[Any], what: str) -> tuple[bool, pa.Array]:
-    """Return whether the objects are saved as JSON, and what Arrow has of them."""
-    import pyarrow as pa
-
-    types = {*map(type, values)}
-    if len(types) == 1 and (arrow_type := OBJECTS.get(*types)) is not None:
-        try:
-            return False, pa.array(values, arrow_type)
-        except (OverflowError, UnicodeError, pa.ArrowException):
-            pass  # integers past 2**63, or lone surrogates
-    return True, pa.array([json.dumps(to_json(value, what)) for value in values], "large_string")
 
 
 def _decoded(spec: Any, held: pa.Array) -> Any:
