@@ -288,8 +288,7 @@ class Vertices:
 
     def ids_and_numbers(self, given: object, what: str) -> tuple[list[Any], Floats]:
         """Return the id columns and the values of a distribution; values are 1 if only vertices are given."""
-        values: Any
-        ids = self.ids
+        ids, column = self.ids, None
         if isinstance(given, (list, tuple, set, frozenset, *ids.types.indexes)):
             if isinstance(given, (list, tuple)) and (dicts := sum(isinstance(entry, Mapping) for entry in given)):
                 raise InvalidOptionError(
@@ -297,31 +296,26 @@ class Vertices:
                     "as seeds=."
                 )
             columns = self.id_columns(list(given) if isinstance(given, (set, frozenset)) else given, what)
-            values = ids.xp.ones(len(columns[0]))
-        else:
-            columns, column = self._ids_and_values(given, what)
-            values = ids.numbers(column, what, "entry", InvalidOptionError) if len(column) else column
-        if not len(values):
-            raise InvalidOptionError(f"{what} is empty: it must give a positive value to at least one vertex.")
-        return columns, values
-
-    def _ids_and_values(self, given: object, what: str) -> tuple[list[Any], Any]:
-        if isinstance(given, Mapping):
+        elif isinstance(given, Mapping):
             import pandas as pd  # loaded with every library that has columns
 
-            return self.id_columns(list(given), what), pd.Series(list(given.values()), dtype=object)
-        if isinstance(given, self.ids.types.series):
+            columns, column = self.id_columns(list(given), what), pd.Series(list(given.values()), dtype=object)
+        elif isinstance(given, ids.types.series):
             self._require_vertex_index(given, what)
-            return self.id_columns(given.index, what), given.reset_index(drop=True)
-        names = [*self.names, "values"]
-        if isinstance(given, self.ids.types.frames):
-            *columns, values = self.ids.columns_of(given, names, what)
-            return columns, values
-        raise InvalidOptionError(
-            f"{what} must be a dict of vertex: value, a Series indexed by vertex, a frame with the columns "
-            f"{listed([repr(name) for name in names])}, a list of vertices, or an array with a number per vertex, not "
-            f"{type(given).__name__}."
-        )
+            columns, column = self.id_columns(given.index, what), given.reset_index(drop=True)
+        elif isinstance(given, ids.types.frames):
+            *columns, column = ids.columns_of(given, [*self.names, "values"], what)
+        else:
+            names = listed([repr(name) for name in (*self.names, "values")])
+            raise InvalidOptionError(
+                f"{what} must be a dict of vertex: value, a Series indexed by vertex, a frame with the columns "
+                f"{names}, a list of vertices, or an array with a number per vertex, not {type(given).__name__}."
+            )
+        if not len(columns[0]):
+            raise InvalidOptionError(f"{what} is empty: it must give a positive value to at least one vertex.")
+        if column is None:
+            return columns, ids.xp.ones(len(columns[0]))
+        return columns, ids.numbers(column, what, "entry", InvalidOptionError)
 
     def _require_vertex_index(self, given: Any, what: str) -> None:
         """Raise if a Series may be a column of vertices instead of values by vertex: see `ambiguous_refused`."""
