@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from functools import cache, partial
 from numbers import Real
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -221,14 +221,10 @@ class ObjectColumn:
     column: pd.Series
     codes: Integers  # position in `objects` of the object of each row
     objects: pd.Series  # distinct by identity, some perhaps equal, in the order of first appearance
+    dtype: ClassVar[Any] = np.dtype(object)
 
     def __len__(self) -> int:
         return len(self.column)
-
-    @property
-    def dtype(self) -> Any:
-        """Dtype of the column."""
-        return self.column.dtype
 
 
 def factorize_values(values: Any) -> tuple[Integers, Any]:
