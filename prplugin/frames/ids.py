@@ -6,7 +6,7 @@ arguments and updates are all read through them.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
@@ -413,7 +413,7 @@ class Ids:
         vertex_codes = [take_in_place(own, code) for own, code in zip(own_codes, codes, strict=True)]
         return vertex_codes, vertices, places[order[first]] if first.size else places
 
-    def common_integers(self, columns: list[Column], labels: Sequence[str]) -> list[Integers]:
+    def common_integers(self, columns: list[Column], labels: list[str]) -> list[Integers]:
         """Return integer ids of several columns as arrays of one type that holds all of them."""
         arrays = [self.integers(column, label) for column, label in zip(columns, labels, strict=True)]
         return in_one_type(arrays, [has_width(column.dtype) for column in columns], labels)

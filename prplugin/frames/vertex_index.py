@@ -101,7 +101,8 @@ class VertexIndex:
         if not len(old) or not len(new):
             return old if len(old) else new
         if kind == "integer":
-            integers = ids.common_integers([old, new], self._labels)
+            widths = [has_width(column.dtype) for column in (old, new)]
+            integers = in_one_type([ids.integers(old), ids.integers(new)], widths, self._labels)
             return ids.integers_like(ids.xp.concatenate(integers), ids.joined_dtypes([old, new]))
         joined = ids.concatenate([ids.without_categories(old), ids.without_categories(new)], "add")
         return ids.like_categories(joined, [old.dtype, new.dtype])
