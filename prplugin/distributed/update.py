@@ -21,11 +21,10 @@ from prplugin.distributed.factorize import Rows, owners_of
 from prplugin.distributed.ranks import GraphVertices
 from prplugin.distributed.shard import NO_EDGES, Shard, Stages, assemble, of_ghosts
 from prplugin.frames import FrameEdges
-from prplugin.frames.columns import has_width, in_one_type
+from prplugin.frames.columns import check_kinds, has_width, in_one_type
 from prplugin.frames.ids import HOST
 from prplugin.frames.partitions import CommonType, cast_ids, concat_columns, match_rows
 from prplugin.frames.times import Clock
-from prplugin.frames.vertex_index import check_kinds
 from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import rows_of
 from prplugin.graph.dedup import drop_duplicates, oriented, reversed_edges, with_reverse_edges

@@ -60,11 +60,10 @@ def as_pandas(given: object, what: str) -> Any:
     """Convert frames and columns to pandas, CuPy arrays to NumPy, and return other objects unchanged."""
     given = on_host(nw.to_native(given, pass_through=True))
     if isinstance(given, pa.Array):
-        return series(pa.chunked_array([given]), what)
+        return series(given, what)
     known = nw.from_native(given, pass_through=True, allow_series=True)
     if isinstance(known, nw.Series) and not known.implementation.is_pandas():
-        array = known.to_arrow()
-        return series(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]), what)
+        return series(known.to_arrow(), what)
     if not is_a(given, "pandas", "DataFrame") and is_supported(given):
         frame, names = open_frame(given)
         return as_frame(table_of(frame, range(len(names)))[0]).set_axis(names, axis="columns")
@@ -78,7 +77,7 @@ def as_frame(table: pa.Table) -> pd.DataFrame:
     return pd.DataFrame(by_position, copy=False)
 
 
-def series(column: pa.ChunkedArray, label: str) -> pd.Series:
+def series(column: pa.Array | pa.ChunkedArray, label: str) -> pd.Series:
     """Return an Arrow column as a Series; dictionaries as categories, other encodings decoded, the rest uncopied."""
     kind = column.type
     if pa.types.is_dictionary(kind):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, listed
+from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, PageRankError, listed
 from prplugin.frames.kinds import cast_to
 from prplugin.suggestions import close_name, plain
 from prplugin.types.arrays import MemorySpace, is_a
@@ -252,17 +252,10 @@ def _names(role: str, names: object) -> list[Hashable]:
 
 def positions(labels: Sequence[Hashable], name: Hashable) -> list[int]:
     """Return the positions of the columns with this name; NaN matches NaN."""
-    plain_name = type(name) is str
-    return [
-        position
-        for position, label in enumerate(labels)
-        if (label == name if plain_name and type(label) is str else _same(label, name))
-    ]
+    return [position for position, label in enumerate(labels) if label is name or _equal(label, name)]
 
 
-def _same(label: Hashable, name: Hashable) -> bool:
-    if label is name:
-        return True
+def _equal(label: Hashable, name: Hashable) -> bool:
     if isinstance(label, float) and isinstance(name, float) and math.isnan(label):
         return math.isnan(name)
     try:
@@ -343,6 +336,18 @@ def places_of(rows: Sequence[Integers], m: int) -> list[Integers]:
 # --- common kinds and types -------------------------------------------------------------------------------------------
 
 
+def check_kinds(
+    kinds: list[str], own_kinds: list[str], what: str, error: type[PageRankError] = InvalidEdgesError
+) -> None:
+    """Raise `error` if ids that `what` names are of other kinds than those of the graph."""
+    for kind, own_kind in zip(kinds, own_kinds, strict=True):
+        if "empty" not in (own_kind, kind) and own_kind != kind:
+            raise error(
+                f"{what} names vertices by ids of kind {kind}, but the graph's are of kind {own_kind}: cast them, for "
+                f"instance with {cast_to('string' if own_kind == 'string' else 'integer')}."
+            )
+
+
 def same_kind(kinds: list[str], labels: list[str]) -> str:
     """Return the common kind of ids of all columns; raise if kinds differ."""
     filled = [(kind, label) for kind, label in zip(kinds, labels, strict=True) if kind != "empty"]
@@ -364,27 +369,21 @@ def in_one_type(arrays: list[Integers], widths: list[bool], labels: Sequence[str
     if all(array.dtype == arrays[0].dtype for array in arrays):
         return arrays
     typed = {array.dtype for array, has_width in zip(arrays, widths, strict=True) if has_width}
-    dtype = np.result_type(*(typed or {np.dtype(np.int64)}))
-    if not all(_fits(array, dtype) for array in arrays):
-        dtype = np.result_type(*{array.dtype for array in arrays})
-    if dtype.kind not in "iu":  # uint64 and a signed type: NumPy's common type is float64
-        filled = [array for array in arrays if array.size]
-        if all(int(array.min()) >= 0 for array in filled):
-            dtype = np.dtype(np.uint64)
-        elif all(int(array.max()) <= np.iinfo(np.int64).max for array in filled):
-            dtype = np.dtype(np.int64)
-        else:
-            raise InvalidEdgesError(
-                f"{' and '.join(labels)} hold negative ids and ids past 2**63, "
-                f"which no one integer type holds. Cast them to strings, for instance with {cast_to('string')}."
-            )
-    return [array.astype(dtype, copy=False) for array in arrays]
+    common = (np.result_type(*types) for types in (typed or {np.dtype(np.int64)}, {array.dtype for array in arrays}))
+    # NumPy's common type of uint64 and a signed type is float64; their values may fit in one of these two.
+    for dtype in (*common, np.dtype(np.uint64), np.dtype(np.int64)):
+        if dtype.kind in "iu" and all(_fits(array, dtype) for array in arrays):
+            return [array.astype(dtype, copy=False) for array in arrays]
+    raise InvalidEdgesError(
+        f"{' and '.join(labels)} hold negative ids and ids past 2**63, "
+        f"which no one integer type holds. Cast them to strings, for instance with {cast_to('string')}."
+    )
 
 
 def _fits(array: Integers, dtype: np.dtype[Any]) -> bool:
     if np.can_cast(array.dtype, dtype) or not array.size:
         return True
-    return dtype.kind in "iu" and np.iinfo(dtype).min <= int(array.min()) and int(array.max()) <= np.iinfo(dtype).max
+    return np.iinfo(dtype).min <= int(array.min()) and int(array.max()) <= np.iinfo(dtype).max
 
 
 def has_width(dtype: Any) -> bool:

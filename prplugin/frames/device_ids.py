@@ -198,9 +198,6 @@ class DeviceIds(Ids):
     def deduplicate(self, column: Any) -> Any:
         return column
 
-    def threads_for(self, rows: int) -> int:
-        return 1
-
     def factorize(
         self, columns: list[Any], kinds: list[str], labels: list[str]
     ) -> tuple[Integers, Integers, list[cudf.Series]]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from functools import cache, partial
 from numbers import Real
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -46,9 +47,8 @@ def decode_storage(column: pd.Series) -> pd.Series:
         return column.sparse.to_dense()
     if isinstance(dtype, pd.ArrowDtype):
         array = pa.array(column.array)
-        chunked = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
-        decoded = decode_arrow(chunked, f"column {column.name!r}")
-        if decoded is not chunked:
+        decoded = decode_arrow(array, f"column {column.name!r}")
+        if decoded is not array:
             return pd.Series(pd.arrays.ArrowExtensionArray(decoded), index=column.index, name=column.name)
     return column
 
@@ -65,8 +65,7 @@ def decode_arrow(column: Any, label: str) -> Any:
         if pa.types.is_run_end_encoded(kind):
             return decode_arrow(pc.run_end_decode(column), label)
         if pa.types.is_dictionary(kind):
-            chunks = [chunk.dictionary_decode() for chunk in column.chunks]
-            return decode_arrow(pa.chunked_array(chunks, kind.value_type), label)
+            return decode_arrow(column.cast(kind.value_type), label)
         if pa.types.is_string_view(kind):
             return column.cast(pa.large_string())
         if pa.types.is_binary_view(kind):
@@ -82,6 +81,8 @@ def decode_arrow(column: Any, label: str) -> Any:
 # --- kinds ----------------------------------------------------------------------------------------------------------
 
 KINDS = {"b": "boolean", "i": "integer", "u": "integer", "M": "datetime", "m": "timedelta"}  # by `dtype.kind`
+ARROW_KINDS = {"date": "date", "binary": "bytes", "large_binary": "bytes", "decimal": "decimal.Decimal"}
+"""Kinds of types of Arrow by the first letters of their names."""
 
 
 def kind_of(column: pd.Series | ObjectColumn, label: str) -> str:
@@ -112,16 +113,9 @@ def kind_of(column: pd.Series | ObjectColumn, label: str) -> str:
         return kind
     if types.is_string_dtype(dtype):
         return "string"
-    if isinstance(dtype, pd.ArrowDtype):
-        return _kind_of_arrow(dtype, label)
-    return str(dtype)
-
-
-def _kind_of_arrow(dtype: pd.ArrowDtype, label: str) -> str:
-    if "list" in str(dtype) or "struct" in str(dtype) or "map" in str(dtype):
+    if isinstance(dtype, pd.ArrowDtype) and pa.types.is_nested(dtype.pyarrow_dtype):
         raise unhashable_refused(dtype, label)
-    names = {"date": "date", "binary": "bytes", "large_binary": "bytes", "decimal": "decimal.Decimal"}
-    return next((kind for name, kind in names.items() if str(dtype).startswith(name)), str(dtype))
+    return next((kind for name, kind in ARROW_KINDS.items() if str(dtype).startswith(name)), str(dtype))
 
 
 def _kind_of_objects(column: pd.Series, label: str) -> str:
@@ -164,7 +158,7 @@ def numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError]
         if invalid.size:
             fault = "that is not a number" if invalid.size == 1 else "that are not numbers"
             refuse(invalid, fault, "Cast or drop them.")
-        floats = np.array([_float(value) for value in values], np.float64)
+        floats = np.array([to_float(value) for value in values], np.float64)
     else:
         with np.errstate(over="ignore", under="ignore"):  # values lost by narrowing are detected below
             floats = column.to_numpy(np.float64, copy=True)  # a copy: the graph outlives the frame
@@ -201,12 +195,12 @@ def check_range(floats: Floats, refuse: Refuse) -> None:
     refuse(xp.flatnonzero(xp.isinf(floats)), "infinite, or past the range of float64", "Scale or drop them.")
 
 
-def _float(value: Any) -> float:
-    """Cast a number to float, infinite on overflow."""
+def to_float(number: Any) -> float:
+    """Return the nearest float64, infinite if the number is out of range."""
     try:
-        return float(value)
+        return float(number)
     except OverflowError:
-        return np.inf if value > 0 else -np.inf
+        return np.inf if number > 0 else -np.inf
 
 
 # --- Python objects -------------------------------------------------------------------------------------------------
@@ -227,39 +221,10 @@ class ObjectColumn:
     column: pd.Series
     codes: Integers  # position in `objects` of the object of each row
     objects: pd.Series  # distinct by identity, some perhaps equal, in the order of first appearance
+    dtype: ClassVar[Any] = np.dtype(object)
 
     def __len__(self) -> int:
         return len(self.column)
-
-    @property
-    def dtype(self) -> Any:
-        """Dtype of the column."""
-        return self.column.dtype
-
-    def factorize(self, *, strings: bool) -> tuple[Integers, Any]:
-        """Factorize as `pandas.factorize` does; `strings` is True if all ids are strings. Overwrites `codes`."""
-        numbers, values = factorize_objects(self.objects, strings=strings)
-        return take_in_place(numbers, self.codes), values
-
-
-def holds_many_objects(column: Any) -> bool:
-    """Return whether a column is a long one of Python objects, and its addresses can be factorized."""
-    return types.is_object_dtype(column.dtype) and len(column) >= MANY_OBJECTS and library.is_available()
-
-
-def factorize_objects(column: object, *, strings: bool) -> tuple[Integers, Any]:
-    """Factorize a Series or an array of objects as `pandas.factorize` does; strings with Arrow, in half the time."""
-    objects = np.asarray(column)
-    codes: Integers
-    if strings:
-        try:
-            encoded = pa.array(objects, pa.large_string()).dictionary_encode()
-        except (UnicodeError, pa.ArrowException):  # a lone surrogate, which UTF-8 cannot encode
-            pass
-        else:
-            codes = encoded.indices.to_numpy()
-            return codes, objects[first_rows(codes, len(encoded.dictionary))]
-    return factorize_values(objects)
 
 
 def factorize_values(values: Any) -> tuple[Integers, Any]:
@@ -327,7 +292,7 @@ def deduplicate_objects(column: pd.Series) -> pd.Series | ObjectColumn:
     Frames that were read, sorted or joined often have few distinct objects in many rows. Comparing addresses is several
     times faster than hashing the objects.
     """
-    if not holds_many_objects(column):
+    if len(column) < MANY_OBJECTS or not types.is_object_dtype(column.dtype) or not library.is_available():
         return column
     from prplugin.cpu import factorize
 
@@ -340,8 +305,7 @@ def deduplicate_objects(column: pd.Series) -> pd.Series | ObjectColumn:
     (codes,), distinct = factorize.factorize_ids([addresses], threads)
     first = first_rows(codes, distinct.size)
     order = np.argsort(first)
-    code = np.empty(order.size, codes.dtype)
-    code[order] = np.arange(order.size)
+    code = np.argsort(order).astype(codes.dtype)
     return ObjectColumn(column, code[codes], pd.Series(objects[first[order]], dtype=object))
 
 
@@ -349,17 +313,23 @@ def deduplicate_objects(column: pd.Series) -> pd.Series | ObjectColumn:
 
 
 def factorize_column(column: Any, kind: str, label: str) -> tuple[Integers, Any]:
-    """Factorize a Series, an `ObjectColumn` or an array; return codes and distinct values."""
+    """Return codes and distinct values of a Series, an array or an `ObjectColumn`, whose codes are overwritten."""
+    if isinstance(column, ObjectColumn):
+        codes, distinct = factorize_column(column.objects, kind, label)
+        return take_in_place(codes, column.codes), distinct
+    values = values_of(column) if isinstance(column, pd.Series) else column
     try:
-        plain = column.column if isinstance(column, ObjectColumn) else column
-        if types.is_object_dtype(plain.dtype) and holds_times_with_zones(objects := np.asarray(plain), kind):
-            codes, distinct = pd.factorize(in_utc(objects, kind))
-            return codes, objects[first_rows(codes, len(distinct))]
-        if isinstance(column, ObjectColumn):
-            return column.factorize(strings=kind == "string")
-        if holds_many_objects(column):
-            return factorize_objects(column, strings=kind == "string")
-        return factorize_values(values_of(column) if isinstance(column, pd.Series) else column)
+        if types.is_object_dtype(values.dtype):
+            objects = np.asarray(values)
+            if holds_times_with_zones(objects, kind):
+                codes, distinct = pd.factorize(in_utc(objects, kind))
+                return codes, objects[first_rows(codes, len(distinct))]
+            if kind == "string" and len(objects) >= MANY_OBJECTS:
+                with suppress(UnicodeError, pa.ArrowException):  # a lone surrogate, which UTF-8 cannot encode
+                    encoded = pa.array(objects, pa.large_string()).dictionary_encode()  # in half the time of pandas
+                    codes = encoded.indices.to_numpy()
+                    return codes, objects[first_rows(codes, len(encoded.dictionary))]
+        return factorize_values(values)
     except TypeError as error:
         raise InvalidEdgesError(f"{label} holds ids that have no hash ({error}). Cast it to strings.") from error
 

@@ -92,7 +92,7 @@ class Ids:
         `names`: Names of the components of vertices with several columns; None for a single column.
         """
         given = self.convert(plain_array(given, what), what)
-        if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        if isinstance(given, (str, bytes)) or not isinstance(given, Iterable) or getattr(given, "shape", None) == ():
             raise InvalidOptionError(f"{what} must be a list, an array, a Series or a frame of ids, not {given!r}.")
         if isinstance(given, (set, frozenset)):
             raise InvalidOptionError(f"{what} is a set, which has no order: pass a list, for instance sorted(...).")
@@ -210,27 +210,19 @@ class Ids:
                 return np.concatenate([np.asarray(array) for array in columns])
             return first._concat_same_type(columns)  # in a fraction of the time of `pandas.concat`
         arrays = [array for array in columns if len(array)] or columns[:1]
+        dtype = arrays[0].dtype
         try:
             joined = self.concat([self.as_column(array) for array in arrays])
+            if types.is_object_dtype(joined.dtype) and not types.is_object_dtype(dtype):
+                cast = [self.as_column(array).astype(dtype) for array in arrays]
+                pairs = zip(cast, arrays, strict=True)
+                if any((new.astype(object) != pd.Series(old, dtype=object)).any() for new, old in pairs):
+                    raise ValueError(f"{dtype} does not hold all values")
+                joined = self.concat(cast)
         except (TypeError, ValueError, OverflowError) as error:
-            raise InvalidEdgesError(f"{label} and the other columns of ids have no common type: {error}") from error
-        if types.is_object_dtype(joined.dtype) and not types.is_object_dtype(arrays[0].dtype):
-            first = arrays[0].dtype
-            try:
-                cast = [self.as_column(array).astype(first) for array in arrays]
-            except (TypeError, ValueError) as error:
-                raise InvalidEdgesError(
-                    f"{label} cannot be cast to {first}, as the other endpoint has: {error}"
-                ) from error
-            changed = [
-                (new.astype(object) != pd.Series(old, dtype=object)).any()
-                for new, old in zip(cast, arrays, strict=True)
-            ]
-            if any(changed):
-                raise InvalidEdgesError(
-                    f"{label} and the other columns of ids hold values that {first} does not. Cast them to one type."
-                )
-            joined = self.concat(cast)
+            raise InvalidEdgesError(
+                f"{label} and the other columns of ids have no common type: {error}. Cast them to one type."
+            ) from error
         return host_columns.values_of(joined)
 
     def one_column(self, columns: list[Any], what: str) -> pd.Series:
@@ -250,11 +242,14 @@ class Ids:
                 ids, others = (host_columns.in_utc(np.asarray(array, object), kind) for array in (ids, others))
             # With the type, since pandas infers its string type for objects that are all strings.
             pairs.append([pd.Index(array, dtype=array.dtype) for array in (ids, others)])
-        if len(pairs) == 1:
-            known, asked = pairs[0]
-        else:
-            known, asked = (pd.MultiIndex.from_arrays(list(indexes)) for indexes in zip(*pairs, strict=True))
-        return known.get_indexer(asked)
+        try:
+            if len(pairs) == 1:
+                known, asked = pairs[0]
+            else:
+                known, asked = (pd.MultiIndex.from_arrays(list(indexes)) for indexes in zip(*pairs, strict=True))
+            return known.get_indexer(asked)
+        except TypeError as error:
+            raise InvalidOptionError(f"{what} holds ids that have no hash ({error}). Cast them to strings.") from error
 
     def without_categories(self, column: Any) -> Any:
         """Return the array of a Series or array, with values instead of categories."""
@@ -379,10 +374,6 @@ class Ids:
         vertices = [self.like_source(*each) for each in zip(columns, kinds, dtypes, strict=True)]
         return Edges(codes[0], codes[1], None, len(vertices[0])), vertices, kinds
 
-    def threads_for(self, rows: int) -> int:
-        """Return the threads that factorize endpoints of so many rows: those of Arrow run in parallel."""
-        return this_machine().threads_for(rows)
-
     def factorize_endpoints(
         self, parts: list[list[Column]], labels: list[list[str]], kinds: list[str]
     ) -> tuple[list[Integers], list[Column], Any]:
@@ -402,7 +393,7 @@ class Ids:
         def factorize(columns: list[Column], names: list[str]) -> Any:
             return self.factorize(columns, kinds, names)
 
-        threads = self.threads_for(len(parts[0][0]))
+        threads = this_machine().threads_for(len(parts[0][0])) if self.memory_space == "host" else 1
         with ThreadPoolExecutor(threads, "prplugin") if threads > 1 else nullcontext() as pool:
             found = list((pool.map if pool else map)(factorize, endpoints, transposed(labels)))
         codes, rows, distinct = zip(*found, strict=True)

@@ -7,6 +7,7 @@ of its type and a list of what makes it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
@@ -60,18 +61,11 @@ def _codecs() -> dict[str, _Codec]:
     if "Timestamp" not in _CODECS:
         import pandas as pd  # loaded with every library of frames
 
-        def timestamp(ticks: int, unit: Any, zone: Any) -> Any:
-            moment = pd.Timestamp(np.datetime64(ticks, unit))  # in UTC if it has a zone
-            return moment if zone is None else moment.tz_localize("UTC").tz_convert(zone)
+        def timestamp(moment: Any, zone: Any) -> Any:
+            return pd.Timestamp(moment) if zone is None else pd.Timestamp(moment, tz="UTC").tz_convert(zone)
 
-        def parts(moment: Any) -> list[Any]:
-            return [int(moment.asm8.astype(np.int64)), moment.unit]
-
-        def timedelta(ticks: int, unit: Any) -> Any:
-            return pd.Timedelta(np.timedelta64(ticks, unit))
-
-        _CODECS["Timestamp"] = _Codec(pd.Timestamp, lambda moment: [*parts(moment), moment.tzinfo], timestamp)
-        _CODECS["Timedelta"] = _Codec(pd.Timedelta, parts, timedelta)
+        _CODECS["Timestamp"] = _Codec(pd.Timestamp, lambda moment: [moment.asm8, moment.tzinfo], timestamp)
+        _CODECS["Timedelta"] = _Codec(pd.Timedelta, lambda span: [span.asm8], pd.Timedelta)
     return _CODECS
 
 
@@ -80,22 +74,18 @@ def to_json(value: Any, what: str) -> Any:
     if type(value) in PLAIN:
         return value
     kind = np.generic if isinstance(value, np.generic) else type(value)
-    same = False
-    try:
-        if found := next((item for item in _codecs().items() if item[1].type is kind), None):
-            encoded = {found[0]: [to_json(part, what) for part in found[1].arguments(value)]}
-            # Also compares the text, which shows the zone of a time.
-            restored = from_json(encoded)
-            same = kind in (tuple, list) or (restored == value and repr(restored) == repr(value))
-    except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
-        if isinstance(error, InvalidOptionError) and kind in (tuple, list):  # it names the part
-            raise
-    if not same:
-        raise InvalidOptionError(
-            f"{what} holds {value!r} of type {full_name(value)}, which cannot be saved without pickle. Cast it, for "
-            "instance to strings, before you make the graph."
-        )
-    return encoded
+    if kind in (tuple, list):
+        return {kind.__name__: [to_json(part, what) for part in value]}
+    with suppress(ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        ((name, codec),) = [item for item in _codecs().items() if item[1].type is kind]
+        encoded = {name: [to_json(part, what) for part in codec.arguments(value)]}
+        restored = from_json(encoded)
+        if restored == value and repr(restored) == repr(value):  # the text shows the zone of a time
+            return encoded
+    raise InvalidOptionError(
+        f"{what} holds {value!r} of type {full_name(value)}, which cannot be saved without pickle. Cast it, for "
+        "instance to strings, before you make the graph."
+    )
 
 
 def from_json(encoded: object) -> Any:

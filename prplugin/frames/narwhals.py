@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames import pandas
-from prplugin.frames.columns import Column, Columns, always
+from prplugin.frames.columns import Columns, always
 from prplugin.frames.kinds import casts_of
-from prplugin.frames.vertices import Boundary, Vertices
+from prplugin.frames.vertices import Boundary, Entry, Vertices
 from prplugin.types.arrays import is_a
 from prplugin.types.edges import Edges, GroupedEdges
 
@@ -44,14 +44,13 @@ class Output(Boundary):
     def active(self) -> AbstractContextManager[Any]:
         return casts_of(self.syntax)
 
-    def frame_of(self, ids: Ids, names: list[Hashable], columns: list[Column], parts: list[int | None]) -> Any:
+    def frame_of(self, ids: Ids, entries: list[Entry]) -> Any:
         import narwhals as nw
         import pyarrow as pa
 
         schema, arrays = [], []
-        for name, column, part in zip(names, columns, parts, strict=True):
-            kept = part is not None and self.dtypes[part] == column.dtype
-            field = self.fields[part] if kept and part is not None else None
+        for name, column, part in entries:
+            field = self.fields[part] if part is not None and self.dtypes[part] == column.dtype else None
             array = pa.array(getattr(column, "array", column))
             arrays.append(array if field is None else array.cast(field.type))
             schema.append(pa.field(name, arrays[-1].type, metadata=None if field is None else field.metadata))

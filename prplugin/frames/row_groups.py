@@ -34,9 +34,6 @@ from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
 PEAK = 4  # upper estimate of the peak memory of reading and factorizing a table, in multiples of its size
 
-VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-"""Types that Arrow does not unify with others, and the types to which they are decoded."""
-
 
 def table_of(files: list[File], common: list[pa.Field | None], *, at_once: bool) -> pa.Table | None:
     """Return all row groups as one table; None if memory does not suffice, or if their types differ.
@@ -176,22 +173,17 @@ def _file(dataset: ds.Dataset, fragment: Any, columns: Columns, names: list[str]
             )
         # Without the partition expression Arrow reads these columns from the file, not from the folder name.
         fragment = dataset.format.make_fragment(fragment.path, fragment.filesystem)
-    if isinstance(dataset.partitioning, ds.HivePartitioning):
-        for position in {*columns.source, *columns.destination}:
-            if (name := names[position]) in folders:
-                _require_canonical_folder_name(name, keys[name], fragment.path)
+    hive = isinstance(dataset.partitioning, ds.HivePartitioning)
+    for name in {names[position] for position in (*columns.source, *columns.destination)} & {*folders}:
+        # Arrow reads src=007 and src=7 as one id.
+        if hive and isinstance(value := keys[name], int) and f"{name}={value}" not in fragment.path.split("/"):
+            raise InvalidEdgesError(
+                f"column {name!r} has the id {value} from the name of the folder of file {fragment.path!r}, which is "
+                "not written so: different names could be one vertex. Read them as strings: pass a dataset with "
+                f"partitioning=pyarrow.dataset.partitioning(pyarrow.schema({{{name!r}: 'string'}}), flavor='hive')."
+            )
     found = [dataset.schema.field(name) if name in folders else schema.field(name) for name in names]
     return File(fragment, pa.schema(found), rows)
-
-
-def _require_canonical_folder_name(name: str, value: object, path: str) -> None:
-    """Raise if a folder name is not the canonical form of its integer: Arrow reads src=007 and src=7 as one id."""
-    if isinstance(value, int) and f"{name}={value}" not in path.split("/"):
-        raise InvalidEdgesError(
-            f"column {name!r} has the id {value} from the name of the folder of file {path!r}, which is not "
-            "written so: different names could be one vertex. Read them as strings: pass a dataset with "
-            f"partitioning=pyarrow.dataset.partitioning(pyarrow.schema({{{name!r}: 'string'}}), flavor='hive')."
-        )
 
 
 def _common_field(files: list[File], position: int, field: pa.Field, columns: Columns) -> pa.Field | None:
@@ -231,8 +223,7 @@ def _common_type(kinds: list[pa.DataType]) -> pa.DataType | None:
     if all(pa.types.is_integer(kind) for kind in kinds):
         common = np.result_type(*(kind.to_pandas_dtype() for kind in kinds))
         return pa.from_numpy_dtype(common) if common.kind in "iu" else None
-    kinds = [kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind for kind in kinds]
-    kinds = [VIEWS.get(kind, kind) for kind in kinds]
+    kinds = [decode_arrow(pa.chunked_array([], kind), "").type for kind in kinds]  # Arrow unifies no encodings
     zone = next((kind.tz for kind in kinds if pa.types.is_timestamp(kind)), None)
     kinds = [pa.timestamp(kind.unit, zone) if pa.types.is_timestamp(kind) else kind for kind in kinds]
     schemas = [pa.schema([("ids", kind)]) for kind in kinds]

@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from importlib.util import find_spec
@@ -222,7 +223,7 @@ def _encoded(array: Any, what: str) -> tuple[Any, pa.Array]:
     try:
         spec, held = _spec_and_array(array, what)
         held = held.combine_chunks() if isinstance(held, pa.ChunkedArray) else held
-        like = _decoded(spec, held[:0])
+        like = _decoded(spec, held[:1])
     except (AttributeError, NotImplementedError, TypeError, ValueError) as error:
         if isinstance(error, InvalidOptionError):
             raise
@@ -244,30 +245,16 @@ def _spec_and_array(array: Any, what: str) -> tuple[Any, Any]:
         ordered = bool(dtype.ordered)
         held = pa.DictionaryArray.from_arrays(array.codes, categories, ordered=ordered)
         return {"category": spec, "ordered": ordered}, held
-    if isinstance(dtype, pd.IntervalDtype):
-        ends = [_encoded(end.array, what) for end in (array.left, array.right)]
-        held = pa.StructArray.from_arrays([end for _, end in ends], ["left", "right"])
-        return {"interval": dtype.closed, "ends": [spec for spec, _ in ends]}, held
     if dtype.kind == "O" and isinstance(dtype, np.dtype):
-        in_json, held = _held_objects(np.asarray(array).tolist(), what)
-        return {"json": in_json}, held
+        values = np.asarray(array).tolist()
+        if len(kinds := {*map(type, values)}) == 1 and kinds <= OBJECTS.keys():
+            with suppress(OverflowError, UnicodeError, pa.ArrowException):  # integers past 2**63, or lone surrogates
+                return {"json": False}, pa.array(values, OBJECTS[kinds.pop()])
+        return {"json": True}, pa.array([json.dumps(to_json(value, what)) for value in values], "large_string")
     if isinstance(dtype, pd.StringDtype):
         spec = {"string": dtype.storage, "nan": dtype.na_value is not pd.NA}
         return spec, pa.array(array, None if dtype.storage == "pyarrow" else "large_string")
     return {"dtype": None if isinstance(dtype, pd.ArrowDtype) else str(dtype)}, pa.array(pd.Series(array, copy=False))
-
-
-def _held_objects(values: list[Any], what: str) -> tuple[bool, pa.Array]:
-    """Return whether the objects are saved as JSON, and what Arrow has of them."""
-    import pyarrow as pa
-
-    types = {*map(type, values)}
-    if len(types) == 1 and (arrow_type := OBJECTS.get(*types)) is not None:
-        try:
-            return False, pa.array(values, arrow_type)
-        except (OverflowError, UnicodeError, pa.ArrowException):
-            pass  # integers past 2**63, or lone surrogates
-    return True, pa.array([json.dumps(to_json(value, what)) for value in values], "large_string")
 
 
 def _decoded(spec: Any, held: pa.Array) -> Any:
@@ -278,9 +265,6 @@ def _decoded(spec: Any, held: pa.Array) -> Any:
         categories = pd.Index(_decoded(spec["category"], held.dictionary), copy=False)
         codes = held.indices.to_numpy(zero_copy_only=False)
         return pd.Categorical.from_codes(codes, dtype=pd.CategoricalDtype(categories, ordered=spec["ordered"]))
-    if "interval" in spec:
-        left, right = (_decoded(end, held.field(place)) for place, end in enumerate(spec["ends"]))
-        return pd.arrays.IntervalArray.from_arrays(left, right, closed=spec["interval"])
     if "json" in spec:
         objects = held.to_pylist()
         values = np.empty(len(objects), object)

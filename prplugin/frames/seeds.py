@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,8 +37,7 @@ def read_seeds(vertices: Vertices, given: Any, what: str) -> SeedValues:
             given = type(given)(vertices.converted(entry, what) for entry in given)
         else:
             given = vertices.converted(given, what)
-        seeds = _seeds(vertices, given, what)
-        return replace(seeds, rows=vertices.boundary.values(seeds.rows), values=vertices.boundary.values(seeds.values))
+        return _seeds(vertices, given, what)
 
 
 def _seeds(vertices: Vertices, given: Any, what: str) -> SeedValues:
@@ -127,7 +126,8 @@ def _are_distributions(vertices: Vertices, given: Any, what: str) -> bool:
 
 def _seed_values(vertices: Vertices, sizes: Integers, rows: Integers, values: Floats, labels: Labels) -> SeedValues:
     vertices.seed_names(labels)  # raises for a name clash before the iteration
-    return SeedValues(np.concatenate([[0], np.cumsum(sizes)]), rows, values, labels)
+    moved = vertices.boundary.values
+    return SeedValues(np.concatenate([[0], np.cumsum(sizes)]), moved(rows), moved(values), labels)
 
 
 def seed_ids(vertices: Vertices, labels: Labels, count: int) -> list[Any]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pandas.api import types
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, RefusedRows, refusal
-from prplugin.frames.host_columns import decode_storage, missing_rows
+from prplugin.frames.host_columns import decode_storage, missing_rows, to_float
 from prplugin.frames.ids import HOST
 from prplugin.frames.kinds import ZONED, format_values, refuse_rows
 from prplugin.types.edges import Floats, Integers
@@ -69,7 +69,7 @@ class Clock:
         if self.half_life is None:
             return None, rows
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # refused below
-            ages = times.since(self.origin) / _to_float(self.half_life)
+            ages = times.since(self.origin) / to_float(self.half_life)
         if (far := np.flatnonzero(~(np.abs(ages) <= MAX_HALF_LIVES))).size:
             fault = f"more than {MAX_HALF_LIVES:,} half-lives from the latest time when the graph was made"
             remedy = "Pass a longer half_life, or drop them."
@@ -174,13 +174,9 @@ class _Times(NamedTuple):
         bound: Any = instant / self.tick
         if self.values.dtype.kind == "f":
             # No float64 lies between the bound and the largest float64 that is not above it.
-            nearest = _to_float(bound)
+            nearest = to_float(bound)
             return self.values > (nearest if nearest <= bound else np.nextafter(nearest, -math.inf))
-        limits = np.iinfo(self.values.dtype)
-        bound = math.floor(bound)
-        if bound < limits.min:
-            return np.ones(self.values.size, np.bool_)
-        return self.values > self.values.dtype.type(min(bound, limits.max))
+        return self.values > math.floor(bound)  # exact, also beyond the range of the type
 
     def since(self, origin: Fraction) -> Floats:
         """Return the differences to the origin, with at most two roundings.
@@ -204,7 +200,7 @@ class _Times(NamedTuple):
         extent = [int(self.values.min()) * step, int(self.values.max()) * step, start]
         if max(extent) - min(extent) >= 1 << 63 or step >= 1 << 63:
             exact = self.values.astype(object) * step - start
-            return np.fromiter((_to_float(distance * unit) for distance in exact), np.float64, exact.size)
+            return np.fromiter((to_float(distance * unit) for distance in exact), np.float64, exact.size)
         # Integers modulo 2**64 determine all distances that are below 2**63.
         later = self.values.astype(np.uint64) * np.uint64(step) - np.uint64(start % (1 << 64))
         differences = later.view(np.int64).astype(np.float64)
@@ -227,13 +223,12 @@ def _read_times(column: pd.Series, label: str) -> _Times | None:
     if types.is_object_dtype(column.dtype) and HOST.kind_of(column, label) in ("datetime", ZONED, "date"):
         column = _from_objects(column, label)
     dtype = column.dtype
-    kind = getattr(dtype, "pyarrow_dtype", None)
-    if kind is not None and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
-        ticks: Any = np.asarray(pa.array(column.array))
-        return _timestamps(ticks, with_zone=getattr(kind, "tz", None) is not None)
-    if types.is_datetime64_any_dtype(dtype):
-        with_zone = isinstance(dtype, pd.DatetimeTZDtype)
-        return _timestamps(column.to_numpy(f"datetime64[{dtype.unit}]" if with_zone else None), with_zone=with_zone)
+    arrow = getattr(dtype, "pyarrow_dtype", None)
+    if types.is_datetime64_any_dtype(dtype) or (arrow is not None and pa.types.is_date(arrow)):
+        ticks: Any = np.asarray(pa.array(column))  # in UTC
+        zoned = getattr(arrow or dtype, "tz", None) is not None
+        kind = "timestamps with a time zone" if zoned else "timestamps"
+        return _Times(ticks.view(np.int64), Fraction(_NANOSECONDS[np.datetime_data(ticks.dtype)[0]]), kind)
     if getattr(dtype, "kind", "O") not in "iuf" or dtype.itemsize > 8:
         raise InvalidEdgesError(
             f"{label} holds {dtype}, which are no times: cast it to integers or float64 or, for instance with "
@@ -273,11 +268,6 @@ def _refused_times(column: pd.Series, label: str, rows: Integers, fault: str, re
     return refusal(InvalidEdgesError, RefusedRows(format_message, rows.size, rows[:3].tolist(), shown))
 
 
-def _timestamps(ticks: Any, *, with_zone: bool) -> _Times:
-    kind = "timestamps with a time zone" if with_zone else "timestamps"
-    return _Times(ticks.view(np.int64), Fraction(_NANOSECONDS[np.datetime_data(ticks.dtype)[0]]), kind)
-
-
 def _nanoseconds(moment: Any) -> Fraction:
     """Return a datetime64 or timedelta64 of pandas in nanoseconds."""
     return Fraction(int(moment.astype(np.int64)) * _NANOSECONDS[np.datetime_data(moment.dtype)[0]])
@@ -294,11 +284,3 @@ def _exact_number(given: Any) -> Fraction | None:
         return Fraction(*number.as_integer_ratio())
     except (OverflowError, ValueError):
         return None
-
-
-def _to_float(number: Fraction) -> float:
-    """Return the nearest float64, infinite if it is out of range."""
-    try:
-        return float(number)
-    except OverflowError:
-        return math.inf if number > 0 else -math.inf

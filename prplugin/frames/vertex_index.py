@@ -10,20 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.frames.columns import Column, has_width, in_one_type
+from prplugin.frames.columns import Column, check_kinds, has_width, in_one_type
 from prplugin.frames.host_columns import in_utc
 from prplugin.frames.vertices import Vertices
-from prplugin.types.arrays import find_integers, namespace, to_host
+from prplugin.types.arrays import find_integers, to_host
 from prplugin.types.edges import Integers, index_dtype
-
-
-def check_kinds(kinds: list[str], own_kinds: list[str], argument: str) -> None:
-    """Raise if ids are of other kinds than those of the graph; the message names `argument`."""
-    for kind, own_kind in zip(kinds, own_kinds, strict=True):
-        if "empty" not in (own_kind, kind) and own_kind != kind:
-            raise InvalidEdgesError(
-                f"{argument} names vertices by ids of kind {kind}, but the graph's are of kind {own_kind}: cast them."
-            )
 
 
 class VertexIndex:
@@ -112,7 +103,7 @@ class VertexIndex:
         if kind == "integer":
             widths = [has_width(column.dtype) for column in (old, new)]
             integers = in_one_type([ids.integers(old), ids.integers(new)], widths, self._labels)
-            return ids.integers_like(namespace(integers[0]).concatenate(integers), ids.joined_dtypes([old, new]))
+            return ids.integers_like(ids.xp.concatenate(integers), ids.joined_dtypes([old, new]))
         joined = ids.concatenate([ids.without_categories(old), ids.without_categories(new)], "add")
         return ids.like_categories(joined, [old.dtype, new.dtype])
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
-from prplugin.frames.columns import Column
-from prplugin.frames.kinds import ambiguous_refused, cast_to, casts_of
+from prplugin.frames.columns import Column, check_kinds
+from prplugin.frames.kinds import ambiguous_refused, casts_of
 from prplugin.options import Options
 from prplugin.types.arrays import (
     MemorySpace,
@@ -44,6 +44,10 @@ def ids_in(memory_space: MemorySpace) -> Ids:
     return DEVICE
 
 
+Entry: TypeAlias = tuple[Hashable, Column, int | None]
+"""Name and content of a column of results, and the component of a vertex in it, or None for no vertex."""
+
+
 class Boundary:
     """Conversions between the libraries of the user and of the vertices; by default none. Pickled with each ranking."""
 
@@ -55,8 +59,9 @@ class Boundary:
         """Move an array of values or positions to the memory space of the graph."""
         return array
 
-    def frame_of(self, ids: Ids, names: list[Hashable], columns: list[Column], parts: list[int | None]) -> Any:
-        """Return a frame of results; `parts` holds the component of a vertex in each column, or None for no vertex."""
+    def frame_of(self, ids: Ids, entries: list[Entry]) -> Any:
+        """Return a frame of results."""
+        names, columns, _ = map(list, zip(*entries, strict=True))
         return ids.frame_of(names, columns)
 
     def wrap(self, frame: object) -> Any:
@@ -161,13 +166,7 @@ class Vertices:
     def find_positions(self, columns: list[Any], what: str) -> Integers:
         """Return the position of each id, -1 for ids not in the graph; raise for ids of another kind."""
         ids = self.ids
-        for column, kind in zip(columns, self.kinds, strict=True):
-            found = ids.kind_of(column, what)
-            if "empty" not in (found, kind) and found != kind:
-                raise InvalidOptionError(
-                    f"{what} names vertices by ids of kind {found}, but the graph's are of kind {kind}: cast them, for "
-                    f"instance with {cast_to('string' if kind == 'string' else 'integer')}."
-                )
+        check_kinds([ids.kind_of(column, what) for column in columns], self.kinds, what, InvalidOptionError)
         if not len(self):
             return ids.xp.full(len(columns[0]), -1)
         if self.kinds == ["integer"] and self.memory_space == "host":
@@ -180,38 +179,26 @@ class Vertices:
         `ranks`: Ranks of the vertices at `rows`; with `labels`, a matrix with one row per seed.
         `rows`: Positions, of the shape of `ranks`; entries of -1 are left out. None: all vertices.
         """
-        ids, memory_space = self.ids, self.memory_space
+        ids, memory_space, seeds = self.ids, self.memory_space, list[Entry]()
         with self.active():
             ranks, rows = to_memory(ranks, memory_space), to_memory(rows, memory_space)
             if labels is not None:
                 ranks, rows, labels = labels.by_row(ranks, rows, ids.take)
-            names, columns, parts = self._columns_of_result(rows, labels)
-            frame = self.boundary.frame_of(ids, [*names, "pagerank"], [*columns, copied(ranks)], [*parts, None])
+                names = self.seed_names(labels)
+                seeds = [(SEED, labels.column, None)] if labels.rows is None else self._entries(names, labels.rows)
+            entries = [*seeds, *self._entries(self.names, rows), ("pagerank", copied(ranks), None)]
+            frame = self.boundary.frame_of(ids, entries)
         return self.boundary.wrap(frame)
 
-    def _columns_of_result(
-        self, rows: Any, labels: Labels | None
-    ) -> tuple[list[Hashable], list[Column], list[int | None]]:
-        """Return names, copies and components of the seed columns, if any, and of the vertex columns.
-
-        One label and position per row; without positions all vertices, in their order.
-        """
-        take, components = self.ids.take, list[int | None](range(len(self.names)))
-        if labels is None:
-            return self.names, [take(column, rows) for column in self.columns], components
-        if labels.rows is None:
-            seeds, parts = [labels.column], [None, *components]
-        else:
-            seeds, parts = [take(column, labels.rows) for column in self.columns], 2 * components
-        names = [*self.seed_names(labels), *self.names]
-        return names, [*seeds, *(take(column, rows) for column in self.columns)], parts
+    def _entries(self, names: list[Hashable], rows: Integers | None) -> list[Entry]:
+        """Return copies of the ids at `rows`, of all vertices for None, under names."""
+        pairs = zip(names, self.columns, strict=True)
+        return [(name, self.ids.take(column, rows), part) for part, (name, column) in enumerate(pairs)]
 
     def write_ids(self) -> Any:
         """Return the ids: a column of the library, or a frame if a vertex has several columns."""
-        ids, components = self.ids, list[int | None](range(len(self.names)))
         with self.active():
-            columns = [ids.take(column, None) for column in self.columns]
-            frame = self.boundary.frame_of(ids, self.names, columns, components)
+            frame = self.boundary.frame_of(self.ids, self._entries(self.names, None))
             found = frame if len(self.names) > 1 else frame[self.names[0]]
         return self.boundary.wrap(found)
 
@@ -292,17 +279,16 @@ class Vertices:
             given = self.converted(given, what)
             if isinstance(given, Mapping):
                 raise InvalidOptionError(f"{what} must be a list, Series, index or array of vertices, not a dict.")
-            if may_be_empty and hasattr(given, "__len__") and not len(given):
-                return self.ids.xp.empty(0, np.int64)
             columns = self.id_columns(given, what)
-            if not len(columns[0]):
-                raise InvalidOptionError(f"{what} is empty: it must name at least one vertex.")
-            return self.known_positions(columns, what)
+            if len(columns[0]):
+                return self.known_positions(columns, what)
+            if may_be_empty:
+                return self.ids.xp.empty(0, np.int64)
+            raise InvalidOptionError(f"{what} is empty: it must name at least one vertex.")
 
     def ids_and_numbers(self, given: object, what: str) -> tuple[list[Any], Floats]:
         """Return the id columns and the values of a distribution; values are 1 if only vertices are given."""
-        values: Any
-        ids = self.ids
+        ids, column = self.ids, None
         if isinstance(given, (list, tuple, set, frozenset, *ids.types.indexes)):
             if isinstance(given, (list, tuple)) and (dicts := sum(isinstance(entry, Mapping) for entry in given)):
                 raise InvalidOptionError(
@@ -310,31 +296,26 @@ class Vertices:
                     "as seeds=."
                 )
             columns = self.id_columns(list(given) if isinstance(given, (set, frozenset)) else given, what)
-            values = ids.xp.ones(len(columns[0]))
-        else:
-            columns, column = self._ids_and_values(given, what)
-            values = ids.numbers(column, what, "entry", InvalidOptionError) if len(column) else column
-        if not len(values):
-            raise InvalidOptionError(f"{what} is empty: it must give a positive value to at least one vertex.")
-        return columns, values
-
-    def _ids_and_values(self, given: object, what: str) -> tuple[list[Any], Any]:
-        if isinstance(given, Mapping):
+        elif isinstance(given, Mapping):
             import pandas as pd  # loaded with every library that has columns
 
-            return self.id_columns(list(given), what), pd.Series(list(given.values()), dtype=object)
-        if isinstance(given, self.ids.types.series):
+            columns, column = self.id_columns(list(given), what), pd.Series(list(given.values()), dtype=object)
+        elif isinstance(given, ids.types.series):
             self._require_vertex_index(given, what)
-            return self.id_columns(given.index, what), given.reset_index(drop=True)
-        names = [*self.names, "values"]
-        if isinstance(given, self.ids.types.frames):
-            *columns, values = self.ids.columns_of(given, names, what)
-            return columns, values
-        raise InvalidOptionError(
-            f"{what} must be a dict of vertex: value, a Series indexed by vertex, a frame with the columns "
-            f"{listed([repr(name) for name in names])}, a list of vertices, or an array with a number per vertex, not "
-            f"{type(given).__name__}."
-        )
+            columns, column = self.id_columns(given.index, what), given.reset_index(drop=True)
+        elif isinstance(given, ids.types.frames):
+            *columns, column = ids.columns_of(given, [*self.names, "values"], what)
+        else:
+            names = listed([repr(name) for name in (*self.names, "values")])
+            raise InvalidOptionError(
+                f"{what} must be a dict of vertex: value, a Series indexed by vertex, a frame with the columns "
+                f"{names}, a list of vertices, or an array with a number per vertex, not {type(given).__name__}."
+            )
+        if not len(columns[0]):
+            raise InvalidOptionError(f"{what} is empty: it must give a positive value to at least one vertex.")
+        if column is None:
+            return columns, ids.xp.ones(len(columns[0]))
+        return columns, ids.numbers(column, what, "entry", InvalidOptionError)
 
     def _require_vertex_index(self, given: Any, what: str) -> None:
         """Raise if a Series may be a column of vertices instead of values by vertex: see `ambiguous_refused`."""

@@ -104,6 +104,23 @@ def test_bad_distributions_are_refused(graph, argument, name):
     assert argument in str(caught.value)
 
 
+@pytest.mark.parametrize("argument", ["personalization", "among", "exclude", "seeds"])
+def test_ids_without_a_hash_are_refused(argument):
+    """Regression test: a TypeError of pandas was raised."""
+    graph = prplugin.Graph(pd.DataFrame({"src": [("a", 1), ("b", 2)], "dst": [("b", 2), ("a", 1)]}))
+    with pytest.raises(InvalidOptionError, match=f"{argument} holds ids that have no hash"):
+        graph.rank(**{argument: [("a", [1])]})
+
+
+@pytest.mark.parametrize("argument", ["among", "exclude"])
+@pytest.mark.parametrize("ends", [("src", "dst"), (["src", "a"], ["dst", "b"])], ids=["one column", "two columns"])
+def test_arrays_without_a_dimension_are_refused(argument, ends):
+    """Regression test: a TypeError was raised."""
+    frame = pd.DataFrame({"src": [1, 2], "dst": [2, 1], "a": ["x", "y"], "b": ["y", "x"]})
+    with pytest.raises(InvalidOptionError, match=f"{argument} must be a list, an array, a Series or a frame of ids"):
+        prplugin.Graph(frame, *ends).rank(**{argument: np.array(1)})
+
+
 def test_seeds_as_a_matrix(graph):
     matrix = np.array([[1, 0, 0, 0], [0, 3, 0, 1.0]])
     many = graph.rank(seeds=matrix)
