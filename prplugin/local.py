@@ -260,7 +260,7 @@ class LocalGraph:
 
     def rank(self, options: Options, watch: Watch) -> Ranking:
         """Compute one ranking, or one per seed."""
-        with self._access.reading(ranking=True):
+        with self._access.ranking():
             self._checked()
             return (self._rank_one if options.seeds is None else self._rank_many)(options, watch)
 
