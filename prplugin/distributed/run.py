@@ -27,7 +27,7 @@ from distributed.sizeof import safe_sizeof
 from prplugin.distributed.communicator import JOB_PREFIX, Communicator, MessagePlugin
 from prplugin.distributed.ranks import Report, joined, rank_shard
 from prplugin.distributed.shard import build
-from prplugin.distributed.update import read_change, update
+from prplugin.distributed.update import update
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankError, WorkerLostError, counted, listed
 from prplugin.frames import dask
 from prplugin.frames import partitions as parts_of
@@ -40,7 +40,7 @@ from prplugin.methods.registry import check_options, methods, options_of
 from prplugin.options import EdgeOptions, Options, check_choice
 from prplugin.progress import State, Watch, watching
 from prplugin.result.ranking import DistributedRanking, DistributedRankings, Ranking
-from prplugin.streams.changes import refuse_window
+from prplugin.streams.changes import read_changes, refuse_window
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Integers
@@ -122,12 +122,11 @@ class DistributedGraph:
         workers, schema = self._workers, self._schema
         refuse_window(schema)
         with self._updating:
-            change = read_change(computed(add), computed(remove), schema, self._clock)
+            change = read_changes(computed(add), computed(remove), schema, self._clock, "host")
             workers.check()
-            program = partial(_update, directed=schema.directed, duplicates=schema.duplicates)
             change = workers.scatter(change)
-            arguments = [(shard.key, self._names, change) for shard in self._shards]
-            self._replace(workers.start(program, self._memory_space, arguments))
+            arguments = [(shard.key, self._names, change, schema) for shard in self._shards]
+            self._replace(workers.start(_update, self._memory_space, arguments))
 
     def estimate(self) -> Estimate:
         raise _unsupported("estimate()")
@@ -411,14 +410,14 @@ def _task(program: Any, memory_space: MemorySpace, job: str, addresses: list[str
         return program(communicator, *arguments)
 
 
-def _update(communicator: Any, key: str, *arguments: Any, **options: Any) -> Any:
+def _update(communicator: Any, key: str, *arguments: Any) -> Any:
     """Update the part of a graph that a task left on this worker.
 
     The part is no dependency of this task, since Dask would keep the tasks of all earlier updates.
     """
     if (shard := get_worker().data.get(key)) is None:
         raise WorkerLostError("a part of the graph is lost: build the graph again.")
-    return update(communicator, shard, *arguments, **options)
+    return update(communicator, shard, *arguments)
 
 
 def _frame_of_ranking(ranking: int, part: tuple[list[Any], Report]) -> Any:

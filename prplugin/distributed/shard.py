@@ -63,7 +63,6 @@ class Shard:
     owned: list[Any]  # ids that the rank owns, in the order of the result, column by column
     largest_in_degree: int  # largest in-degree of the whole graph
     out_weight_depth: int  # largest rounding depth of an out-weight, over all ranks
-    splitters: Integers  # of the keys: see `factorize.owners_of`
     label: str  # name of the weights, for messages
     references: Integers | None  # reference exponent of each vertex of `adjacency`, on the host, if weights decay
     clock: Any  # the `Clock` of the times, or None
@@ -78,9 +77,14 @@ class Shard:
         """Return the positions of the vertices that a rank owns."""
         return range(*self.offsets[rank : rank + 2])
 
+    @property
+    def splitters(self) -> Integers:
+        """Splitters of the positions: see `prplugin.distributed.factorize.owners_of`."""
+        return np.array(self.offsets[1:-1], np.int64)
+
     def owners_of(self, positions: Integers) -> Integers:
         """Return the rank that owns each position, on the host."""
-        return owners_of(positions, np.array(self.offsets[1:-1], np.int64))
+        return owners_of(positions, self.splitters)
 
     @property
     def max_rows(self) -> int:
@@ -201,7 +205,6 @@ def assemble(
         largest_in_degree=max(in_degrees),
         # Depth on one rank, plus at most one addition per rank.
         out_weight_depth=max(depths) + communicator.size if adjacency.weighted else 0,
-        splitters=splitters,
         label=label,
         references=references,
         clock=clock,

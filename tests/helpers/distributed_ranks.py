@@ -12,11 +12,12 @@ from threaded_communicator import run_workers
 
 from prplugin.distributed.ranks import joined, rank_shard
 from prplugin.distributed.shard import build
-from prplugin.distributed.update import read_change, update
+from prplugin.distributed.update import update
 from prplugin.frames import partitions
 from prplugin.frames.columns import resolve
 from prplugin.frames.times import Clock
 from prplugin.options import EdgeOptions, Options
+from prplugin.streams.changes import read_changes
 
 __all__ = ["KINDS", "assert_same_ranks", "edge_frames", "rank_distributed"]
 
@@ -47,8 +48,8 @@ def rank_distributed(edges, size, cuts=None, holders=None, *, vertices=None, thr
             more_vertices, directed=directed, duplicates=duplicates,
         )  # fmt: skip
         for add, remove in changes:
-            change = read_change(add, remove, schema, shard.clock)
-            shard = update(communicator, shard, columns.vertex_names, change, directed=directed, duplicates=duplicates)
+            change = read_changes(add, remove, schema, shard.clock, "host")
+            shard = update(communicator, shard, columns.vertex_names, change, schema)
         return rank_shard(communicator, shard, columns.vertex_names, chosen, threads)
 
     parts = run_workers(size, program)
