@@ -25,7 +25,7 @@ from distributed import Client, Future, get_worker, secede
 from distributed.sizeof import safe_sizeof
 
 from prplugin.distributed.communicator import JOB_PREFIX, Communicator, MessagePlugin
-from prplugin.distributed.ranks import Report, joined, rank_shard
+from prplugin.distributed.ranks import Report, rank_shard
 from prplugin.distributed.shard import build
 from prplugin.distributed.update import update
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankError, WorkerLostError, counted, listed
@@ -166,12 +166,13 @@ class DistributedGraph:
             method, len(ranked), ", ".join(f"{stage} {s:.3g} s" for stage, s in stages.items()), found.bytes_sent,
         )  # fmt: skip
 
-        def written(places: Integers | None, rows: list[int]) -> Any:
-            join = partial(joined, self._memory_space, places)
-            return parts_of.frame_of([workers.apply(join, ranked, 0)], rows, found.like)
+        def written(places: Integers) -> Any:
+            return parts_of.frame_of(
+                [workers.apply(partial(_rows_of, places), ranked[0], 0)], [places.size], found.like
+            )
 
         if found.joined:
-            frame = written(None, [sum(map(sum, found.rows))])
+            frame = written(np.arange(sum(map(sum, found.rows))))
         else:
             parts = [
                 workers.apply(partial(_frame_of_ranking, ranking), part, rank)
@@ -184,7 +185,7 @@ class DistributedGraph:
             if rows is None:
                 return frame
             place_of = {row: place for place, row in enumerate(found.positions[0].tolist())}
-            return written(np.array([place_of[row] for row in rows.tolist()]), [rows.size])
+            return written(np.array([place_of[row] for row in rows.tolist()]))
 
         common: Any = {
             "n": history.n, "workers": len(ranked), "stages": stages, "bytes_sent": found.bytes_sent,
@@ -422,6 +423,11 @@ def _update(communicator: Any, key: str, *arguments: Any) -> Any:
 
 def _frame_of_ranking(ranking: int, part: tuple[list[Any], Report]) -> Any:
     return part[0][ranking]
+
+
+def _rows_of(places: Integers, part: tuple[list[Any], Report]) -> Any:
+    """Return some rows of a joined result."""
+    return part[0][0].iloc[places].reset_index(drop=True)
 
 
 def _log_iteration(topic: str, state: State) -> None:

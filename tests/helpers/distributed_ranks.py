@@ -10,7 +10,7 @@ import pandas as pd
 from hypothesis import strategies as st
 from threaded_communicator import run_workers
 
-from prplugin.distributed.ranks import joined, rank_shard
+from prplugin.distributed.ranks import rank_shard
 from prplugin.distributed.shard import build
 from prplugin.distributed.update import update
 from prplugin.frames import partitions
@@ -55,7 +55,7 @@ def rank_distributed(edges, size, cuts=None, holders=None, *, vertices=None, thr
     parts = run_workers(size, program)
     report = parts[0][1]
     if report.joined:
-        return joined("host", None, parts), report
+        return parts[0][0][0][: sum(map(sum, report.rows))], report
     return pd.concat(
         [frame for frames in zip(*(frames for frames, _ in parts), strict=True) for frame in frames]
     ), report
