@@ -12,6 +12,7 @@ import numpy as np
 from prplugin.cpu import library
 from prplugin.cpu.sums import total
 from prplugin.distributed.communicator import Communicator, all_reduce_sum
+from prplugin.distributed.host_step import HostRows
 from prplugin.distributed.order import Asked, SharedEqualRanks, SharedOrderProof
 from prplugin.distributed.shard import Shard, Stages
 from prplugin.errors import MethodUnavailableError, counted
@@ -40,10 +41,9 @@ class Report:
     `rows`: Number of rows of the result per ranking, a list with an entry for each part.
     `bytes_sent`: Bytes that each rank has sent to others during the call.
     `like`: Empty frame of the type of the result.
-    `positions`: If the result is joined, positions of the vertices of the first rank's frame, per ranking. With a
-    certified order further rows follow those of the result, for the vertices of its ties.
+    `positions`: If the result is joined (see `is_joined`), positions of the vertices of the first rank's frame, per
+    ranking. With a certified order further rows follow those of the result, for the vertices of its ties.
     `seeds`: Ids of the seeds, as Python objects; None for a single ranking.
-    `joined`: See `is_joined`.
     `history` has the longest duration of each stage over all ranks. "communication" is included in the other stages.
     """
 
@@ -54,7 +54,6 @@ class Report:
     bytes_sent: list[int]
     positions: list[Integers]
     seeds: list[Any] | None
-    joined: bool
 
 
 def is_joined(options: Options) -> bool:
@@ -131,7 +130,6 @@ def rank_shard(
     return frames, Report(
         [result.outcome for result in results], history, counts, frames[0].iloc[:0], [sent for _, sent in of_ranks],
         [result.positions for result in results if result.positions is not None], part.seed_ids,
-        is_joined(options),
     )  # fmt: skip
 
 
@@ -208,15 +206,13 @@ def _prepared(
 
         device: Any = communicator  # a `DeviceRanks`
         return device_step.prepare(device, shard, options)
-    from prplugin.distributed import host_step
-
     missing = [reason for reason in communicator.all_gather(library.unavailable_reason()) if reason]
     if options.method == "numpy" or (options.method == "auto" and missing and not options.method_options):
-        return "numpy", partial(host_step.NumpyStep, communicator, shard)
+        return "numpy", partial(HostRows, communicator, shard, None)
     if missing:
         raise MethodUnavailableError(f"method 'native' cannot run on {counted(len(missing), 'worker')}: {missing[0]}.")
     threads = options.method_options.get("threads") or Machine(threads).threads_for(shard.adjacency.m)
-    return "native", partial(host_step.NativeStep, communicator, shard, threads=threads)
+    return "native", partial(HostRows, communicator, shard, threads)
 
 
 # --- results --------------------------------------------------------------------------------------------------------

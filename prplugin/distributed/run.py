@@ -171,7 +171,7 @@ class DistributedGraph:
                 [workers.apply(partial(_rows_of, places), ranked[0], 0)], [places.size], found.like
             )
 
-        if found.joined:
+        if found.positions:
             frame = written(np.arange(sum(map(sum, found.rows))))
         else:
             parts = [

@@ -70,18 +70,12 @@ class LastRanks(NamedTuple):
         return self
 
 
-class Pushed(NamedTuple):
-    """Ranks that pushes found."""
-
-    ranks: Floats
-    outcome: Outcome
-
-
 class Start(NamedTuple):
-    """Start of a method, and the error bound that it is to attain."""
+    """Start of a method, and the error bound that it is to attain; or, with an outcome, ranks that pushes found."""
 
-    ranks: Floats | None  # None: its own start
-    tol: float  # error bound that it is to attain
+    ranks: Any  # None: the method's own start
+    tol: float
+    outcome: Outcome | None = None
 
 
 class Aging(NamedTuple):
@@ -227,7 +221,7 @@ class ChangingGraph:
             return False
         return v.size == self.state.edges.n and bool((v[seeds] > 0).all())
 
-    def push(self, equation: Equation, options: Options) -> Pushed | Start:
+    def push(self, equation: Equation, options: Options) -> Start:
         """Rank by pushes alone, unless a method is expected to take less time; then return where it is to start."""
         with self._lock:
             last, edges, tol = self._last, self.state.edges, options.tol
@@ -253,7 +247,7 @@ class ChangingGraph:
                 if bound <= tol:
                     self._last = LastRanks(equation, None, residual=residual)
                     passes += -(-spent // max(edges.m, 1))
-                    return Pushed(residual.ranks(), Outcome(False, True, iterations=passes, error_bound=bound))
+                    return Start(residual.ranks(), tol, Outcome(False, True, iterations=passes, error_bound=bound))
             start = normalized_start(residual.ranks())
             self._last = LastRanks(equation, start)
             return Start(start, tol * TOL_FRACTION if may_push else tol)

@@ -54,7 +54,7 @@ def rank_distributed(edges, size, cuts=None, holders=None, *, vertices=None, thr
 
     parts = run_workers(size, program)
     report = parts[0][1]
-    if report.joined:
+    if report.positions:
         return parts[0][0][0][: sum(map(sum, report.rows))], report
     return pd.concat(
         [frame for frames in zip(*(frames for frames, _ in parts), strict=True) for frame in frames]
