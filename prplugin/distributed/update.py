@@ -29,7 +29,7 @@ from prplugin.frames.times import Clock
 from prplugin.frames.vertex_index import check_kinds
 from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import rows_of
-from prplugin.graph.dedup import oriented, reversed_edges, with_reverse_edges
+from prplugin.graph.dedup import reversed_edges
 from prplugin.options import Duplicates, EdgeOptions
 from prplugin.streams.changes import Change, ChangeError, apply_duplicates
 from prplugin.streams.decay import ZERO_EXPONENT, ScaledWeights, roundings_of
@@ -177,10 +177,9 @@ class _Edges:
     def changed(self, duplicates: Duplicates, *, directed: bool) -> Rows:
         """Return the edges after the change."""
         change, planned, (offsets, sources, weights) = self._change, self._change.vertices.shard, self._csc
-        xp, removed, gone = namespace(sources), change.removed, []
-        removed = removed if directed else oriented(removed)
-        added, replaced = apply_duplicates(
-            change.added, removed, duplicates, planned.n, self._have_edge, directed=directed
+        xp, gone = namespace(sources), []
+        added, removed, replaced = apply_duplicates(
+            *change[:2], duplicates, planned.n, self._have_edge, directed=directed
         )
         for edges in (removed, replaced):
             mine = self._find(edges, self._values_of(edges))
@@ -194,7 +193,6 @@ class _Edges:
                 gone.append(self._find(back, [value[reverse] for value in values]))
         kept, all_gone = xp.ones(sources.size, np.bool_), np.concatenate(gone)
         kept[self._entries[xp.asarray(all_gone[all_gone >= 0])]] = False
-        added = added if directed else with_reverse_edges(added)
         added = added.take(planned.owners_of(added.destination) == self._communicator.rank)
         sources, targets = sources[kept], rows_of(offsets, sources.size)[kept]
         times = None

@@ -12,7 +12,7 @@ import numpy as np
 from prplugin.errors import InvalidEdgesError, MethodUnavailableError, counted, listed
 from prplugin.frames import FrameEdges, read_edges
 from prplugin.frames.vertices import Vertices, format_ids
-from prplugin.graph.dedup import drop_duplicates, oriented, pair_keys
+from prplugin.graph.dedup import drop_duplicates, oriented, pair_keys, with_reverse_edges
 from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace, to_host
 from prplugin.types.edges import Edges, Integers
@@ -117,20 +117,23 @@ class Change(NamedTuple):
 
 def apply_duplicates(
     added: Edges, removed: Edges, duplicates: str, n: int, have_edge: Callable[[Edges], Any], *, directed: bool
-) -> tuple[Edges, Edges]:
-    """Return the edges to add, and those to replace, of any weight, after edges are removed.
+) -> tuple[Edges, Edges, Edges]:
+    """Return the edges to add, those to remove, and those to replace, of any weight, after edges are removed.
 
-    `removed` are `oriented` if the graph is undirected; `have_edge` returns a mask of the pairs that have an edge.
+    In an undirected graph, reverse edges are added; edges to remove and to replace are `oriented`, without their
+    reverse. `have_edge` returns a mask of the pairs that have an edge.
     """
-    if duplicates == "sum" or not added.m:
-        return added, added.take(slice(0))
-    pairs = added if directed else oriented(added)
-    found = have_edge(pairs) & ~np.isin(pair_keys(pairs, n), pair_keys(removed, n))
-    if duplicates == "error" and found.any():
-        raise ChangeError("repeated", np.flatnonzero(found))
-    if duplicates == "first":
-        return added.take(~found), added.take(slice(0))
-    return added, replace(pairs.take(found), weights=None, times=None)
+    removed, replaced = removed if directed else oriented(removed), added.take(slice(0))
+    if duplicates != "sum" and added.m:
+        pairs = added if directed else oriented(added)
+        found = have_edge(pairs) & ~np.isin(pair_keys(pairs, n), pair_keys(removed, n))
+        if duplicates == "error" and found.any():
+            raise ChangeError("repeated", np.flatnonzero(found))
+        if duplicates == "first":
+            added = added.take(~found)
+        else:
+            replaced = replace(pairs.take(found), weights=None, times=None)
+    return added if directed else with_reverse_edges(added), removed, replaced
 
 
 def _moved(edges: Edges, positions: Integers) -> Edges:
