@@ -33,7 +33,7 @@ from prplugin.graph.dedup import reversed_edges
 from prplugin.options import Duplicates, EdgeOptions
 from prplugin.streams.changes import Change, ChangeError, apply_duplicates
 from prplugin.streams.decay import ZERO_EXPONENT, ScaledWeights, roundings_of
-from prplugin.types.arrays import MemorySpace, find_integers, namespace, to_host
+from prplugin.types.arrays import MemorySpace, namespace, to_host
 from prplugin.types.edges import Edges, Floats, Integers
 
 MAX_FALL = 900  # half-lives by which the latest out-edge of a vertex may become older before its weights underflow
@@ -163,7 +163,7 @@ class _Edges:
         self._csc, self._positions = shard.adjacency.csc, of_ghosts(communicator, shard.ghost_sources, own)
         (offsets, sources, weights), xp = self._csc, namespace(self._positions)
         ends = [end for edges in change[:2] for end in (edges.source, edges.destination)]
-        changed = xp.asarray(_find(np.unique(np.concatenate(ends)), to_host(self._positions)) >= 0)
+        changed = xp.asarray(np.isin(to_host(self._positions), np.concatenate(ends)))
         targets = rows_of(offsets, sources.size)
         entries = xp.flatnonzero(changed[targets])
         entries = entries[changed[sources[entries]]]
@@ -231,11 +231,6 @@ class _Edges:
             for column, received in zip(values, sent, strict=True):
                 column[mine] = received
         return found, values
-
-
-def _find(ids: Integers, wanted: Integers) -> Integers:
-    found: Integers = find_integers(ids, wanted) if ids.size else np.full(wanted.size, -1)
-    return found
 
 
 def _exact(weights: Floats | None, times: Floats) -> list[Any]:
