@@ -265,10 +265,14 @@ class _Query:
 
     def _asked(self, wanted: Wanted) -> tuple[Integers, Floats]:
         """Return positions and q of the vertices to choose from; of all vertices those that were touched."""
-        rows = self.rows if wanted.among is None else wanted.among
-        if wanted.excluded is not None:
-            rows = rows[~np.isin(rows, wanted.excluded)]
-        return rows, self[rows]
+        rows, arrays = self.rows if wanted.among is None else wanted.among, self._arrays
+        kept = None if wanted.excluded is None else ~np.isin(rows, wanted.excluded)
+        if wanted.among is None:
+            values = np.empty(rows.size)
+            kernels.collect_listed(rows, arrays.is_listed, arrays.y, arrays.r, 0, values)
+        else:
+            values = self[rows]
+        return (rows, values) if kept is None else (rows[kept], values[kept])
 
     def __getitem__(self, rows: Integers) -> Floats:
         """Return q = y + r at some positions."""
