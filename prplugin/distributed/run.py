@@ -122,7 +122,7 @@ class DistributedGraph:
         workers, schema = self._workers, self._schema
         refuse_window(schema)
         with self._updating:
-            change = read_changes(computed(add), computed(remove), schema, self._clock, "host")
+            change = read_changes(computed(add), computed(remove), schema, self._clock, "host", self._names)
             workers.check()
             change = workers.scatter(change)
             arguments = [(shard.key, self._names, change, schema) for shard in self._shards]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from prplugin.errors import InvalidEdgesError
+from prplugin.errors import InvalidEdgesError, counted
 from prplugin.frames.columns import Column, has_width, in_one_type
 from prplugin.frames.host_columns import in_utc
 from prplugin.frames.vertices import Vertices
@@ -19,6 +19,11 @@ from prplugin.types.edges import Integers, index_dtype
 
 def check_kinds(kinds: list[str], own_kinds: list[str], argument: str) -> None:
     """Raise if ids are of other kinds than those of the graph; the message names `argument`."""
+    if len(kinds) != len(own_kinds):
+        raise InvalidEdgesError(
+            f"{argument} has vertices of {counted(len(kinds), 'column')}, but the graph's have {len(own_kinds)}, whose "
+            "names in edges are unknown: make the graph from a frame of edges."
+        )
     for kind, own_kind in zip(kinds, own_kinds, strict=True):
         if "empty" not in (own_kind, kind) and own_kind != kind:
             raise InvalidEdgesError(

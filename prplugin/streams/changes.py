@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
@@ -30,19 +30,22 @@ def refuse_window(schema: EdgeOptions) -> None:
 
 
 def read_changes(
-    add: object, remove: object, schema: EdgeOptions, clock: Clock | None, memory_space: MemorySpace
-) -> tuple[FrameEdges, FrameEdges, Clock | None]:
-    """Read frames of edges to add and to remove, by a copy of the clock; return both, and that copy."""
+    add: object, remove: object, schema: EdgeOptions, clock: Clock | None, memory_space: MemorySpace,
+    names: list[Hashable],
+) -> tuple[FrameEdges, FrameEdges, Clock | None]:  # fmt: skip
+    """Read frames of edges to add and to remove, by a copy of the clock; return both, and that copy.
+
+    `names`: The vertex columns of the result.
+    """
     clock = copy(clock)
     removed, added = (
-        _no_edges(schema) if frame is None else read_edges(frame, schema, clock, memory_space, removed=is_removed)
+        _no_edges(names) if frame is None else read_edges(frame, schema, clock, memory_space, removed=is_removed)
         for frame, is_removed in ((remove, True), (add, False))
     )
     return added, removed, clock
 
 
-def _no_edges(schema: EdgeOptions) -> FrameEdges:
-    names = schema.source if isinstance(schema.source, list) else [schema.source]
+def _no_edges(names: list[Hashable]) -> FrameEdges:
     vertices = Vertices(names, [np.empty(0, object) for _ in names], ["empty" for _ in names])
     return FrameEdges(Edges(np.empty(0, np.int64), np.empty(0, np.int64), None, 0), vertices)
 

@@ -160,7 +160,8 @@ class ChangingGraph:
         """Remove and add edges; on any error, change nothing."""
         index, before = self._index_and_edges()
         clock = None if self.state.aging is None else self.state.aging.clock
-        added, removed, clock = read_changes(add, remove, self.schema, clock, index.memory_space)
+        names = index.vertices.names
+        added, removed, clock = read_changes(add, remove, self.schema, clock, index.memory_space, names)
         try:
             change = Change.of(added, removed, index, self.schema)
             index = change.vertices

@@ -48,7 +48,7 @@ def rank_distributed(edges, size, cuts=None, holders=None, *, vertices=None, thr
             more_vertices, directed=directed, duplicates=duplicates,
         )  # fmt: skip
         for add, remove in changes:
-            change = read_changes(add, remove, schema, shard.clock, "host")
+            change = read_changes(add, remove, schema, shard.clock, "host", columns.vertex_names)
             shard = update(communicator, shard, columns.vertex_names, change, schema)
         return rank_shard(communicator, shard, columns.vertex_names, chosen, threads)
 
