@@ -43,7 +43,7 @@ from prplugin.solver.batch import batches
 from prplugin.solver.solve import solve_by
 from prplugin.streams.decay import decay_weights
 from prplugin.streams.device_edges import DeviceEdges
-from prplugin.streams.graph import Access, Aging, ChangingGraph, LastRanks, Pushed, Snapshot, Start, normalized_start
+from prplugin.streams.graph import Access, Aging, ChangingGraph, LastRanks, Snapshot, Start, normalized_start
 from prplugin.streams.host_edges import HostEdges
 from prplugin.streams.local import LocalQueries, LocalRanks, Wanted, may_pay
 from prplugin.types.arrays import (
@@ -260,7 +260,7 @@ class LocalGraph:
 
     def rank(self, options: Options, watch: Watch) -> Ranking:
         """Compute one ranking, or one per seed."""
-        with self._access.reading(ranking=True):
+        with self._access.ranking():
             self._checked()
             return (self._rank_one if options.seeds is None else self._rank_many)(options, watch)
 
@@ -285,10 +285,10 @@ class LocalGraph:
                 v = normalised(expand_values(entries[1], n, entries[0], 0.0), "personalization")
             selected = among if excluded is None else remaining(n, among, excluded)
             equation = options.alpha, v, w
-            begin: Pushed | Start = Start(start, options.tol)
+            begin = Start(start, options.tol)
             if proves(options) and start is None:
                 begin = self._changing.push(equation, options)
-            if isinstance(begin, Start):
+            if begin.outcome is None:
                 if local is not None and begin.ranks is None:
                     begin = Start(normalized_start(local.dense()), options.tol)
                 adjacency = self.adjacency
@@ -297,7 +297,7 @@ class LocalGraph:
                     method = fastest(problem, machine, options, self._timings)
                 else:
                     method = choose(options.method, adjacency, machine, options.method_options, self._cheapest)
-        if isinstance(begin, Pushed):
+        if begin.outcome is not None:
             name, ranks, outcome = "push", options.requested(begin.ranks), begin.outcome
             considered = (Considered(name, None, "the ranks have changed little since the last ranking"),)
             stages = (("residuals pushed", time.perf_counter() - began),)

@@ -42,12 +42,11 @@ class Part:
     starts: list[int]  # first row of each partition in the frame
     lengths: list[int]  # number of rows of each partition
     rows: int  # number of rows of the whole frame
-    additional_offset: int  # offset of this rank's part of the additional vertices
 
     def places_of(self, local: Integers) -> Integers:
         """Convert places in the rows of this rank to places in the frame: see `factorize_part`."""
         begins = 2 * np.cumsum([0, *self.lengths])  # of the partitions, and of the additional vertices
-        shifts = np.array([*(2 * start for start in self.starts), 2 * self.rows + self.additional_offset]) - begins
+        shifts = np.array([*(2 * start for start in self.starts), 2 * self.rows]) - begins
         # With side="right" the last of equal begins is found: an empty partition is never selected.
         places: Integers = local + shifts[np.searchsorted(begins, local, side="right") - 1]
         return places

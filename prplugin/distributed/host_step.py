@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -16,26 +15,38 @@ from prplugin.graph.problem import Problem
 from prplugin.methods.base import Sums
 from prplugin.methods.engines.host_step import HostStep, product_of
 from prplugin.numerics import fan_in_for, group_sum_depth, rounding_depth
-from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats
 
 
-class _DistributedStep(HostStep, ABC):
+class HostRows(HostStep):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v, for the vertices of this rank.
 
     Each iteration has one exchange, which carries the contributions of ghosts and the sums of each rank.
+
+    `threads`: Number of threads of the compiled kernels of method `native`, on which no bit depends. None: use NumPy,
+    which needs no compiled kernels.
     """
 
-    def __init__(self, communicator: Communicator, shard: Shard, problem: Problem) -> None:
-        self._communicator, self._shard, self._alpha = communicator, shard, problem.alpha
-        self._rows, n = shard.rows, shard.adjacency.n
-        out_weight = shard.adjacency.out_weight[: self._rows]
-        self._inverse_out_weight = inverse_out_weight(out_weight, weighted=shard.adjacency.weighted)
+    def __init__(self, communicator: Communicator, shard: Shard, threads: int | None, problem: Problem) -> None:
+        self._communicator, self._shard, self._threads, self._alpha = communicator, shard, threads, problem.alpha
+        adjacency, rows, n = shard.adjacency, shard.rows, shard.adjacency.n
+        self._rows = rows
+        self._inverse_out_weight = inverse_out_weight(adjacency.out_weight[:rows], weighted=adjacency.weighted)
         v = np.array([1.0 / shard.n]) if problem.personalization is None else problem.personalization
         self._target = v if problem.dangling is None else problem.dangling
         self._teleport = (1 - problem.alpha) * v
         # Contributions of the vertices of this rank, then those of its ghosts.
         self._contributions, self._next = np.empty(n), np.empty(n)
+        depth = rounding_depth(shard.max_rows)
+        if threads is None:
+            self._product, _ = product_of(adjacency)
+        else:
+            offsets, sources, _ = adjacency.csc
+            self._in_edges = offsets[: rows + 1], sources, adjacency.normalized_weights
+            self._fan_in = fan_in_for(shard.largest_in_degree)
+            self._sums = np.zeros((-(-rows // pull.BLOCK_ROWS), 4))
+            depth = max(depth, pull.norm_depth(shard.max_rows))
+        self.rounding = shard.step_rounding(group_sum_depth(shard.largest_in_degree), depth + communicator.size)
 
     def start(self, ranks: Floats | float) -> None:
         self._ranks = np.empty(self._rows)
@@ -44,16 +55,33 @@ class _DistributedStep(HostStep, ABC):
         self._exchange(0.0, 0.0, total(np.where(self._inverse_out_weight == 0, self._ranks, 0.0)))
 
     def __call__(self, moves: Any = None) -> Sums:
-        measured = self._step(moves)
+        measured = self._numpy_step(moves) if self._threads is None else self._compiled_step(moves)
         self._contributions, self._next = self._next, self._contributions
         return self._exchange(*measured)
 
-    @abstractmethod
-    def _step(self, moves: Array) -> tuple[float, float, float]:
-        """Replace x on this rank and write its new contributions to `_next`.
+    # Both replace x on this rank and write its new contributions to `_next`. They return the sums of this rank: L1
+    # change, largest change of a vertex, and dangling mass.
 
-        Return the sums of this rank: L1 change, largest change of a vertex, and dangling mass.
-        """
+    def _numpy_step(self, moves: Any) -> tuple[float, float, float]:
+        ranks = self._product(self._contributions)[: self._rows]
+        ranks *= self._alpha
+        ranks += self._alpha * self._mass * self._target + self._teleport
+        change = ranks - self._ranks
+        if moves is not None:
+            moves[:] = change
+        np.abs(change, out=change)
+        self._ranks = ranks
+        np.multiply(ranks, self._inverse_out_weight, out=self._next[: self._rows])
+        return total(change), float(change.max(initial=0.0)), total(np.where(self._inverse_out_weight == 0, ranks, 0.0))
+
+    def _compiled_step(self, moves: Any) -> tuple[float, float, float]:
+        if self._rows:
+            pull.step(
+                *self._in_edges, self._inverse_out_weight, self._target, self._teleport, self._alpha, self._fan_in,
+                self._mass, self._ranks, self._contributions, self._next, moves, self._sums, self._threads,
+            )  # fmt: skip
+        change, largest, dangling, _ = self._sums.T
+        return total(change), float(largest.max(initial=0.0)), total(dangling)
 
     def _exchange(self, *measured: float) -> Sums:
         """Exchange contributions of ghosts and sums; return the sums over all ranks, added in the order of ranks."""
@@ -70,48 +98,3 @@ class _DistributedStep(HostStep, ABC):
 
     def add(self, values: object) -> Any:
         return all_reduce_sum(self._communicator, values)
-
-
-class NumpyStep(_DistributedStep):
-    """A step in NumPy, which needs no compiled kernels."""
-
-    def __init__(self, communicator: Communicator, shard: Shard, problem: Problem) -> None:
-        super().__init__(communicator, shard, problem)
-        self._product, _ = product_of(shard.adjacency)
-        sums = rounding_depth(shard.max_rows) + communicator.size
-        self.rounding = shard.step_rounding(group_sum_depth(shard.largest_in_degree), sums)
-
-    def _step(self, moves: Array) -> tuple[float, float, float]:
-        ranks = self._product(self._contributions)[: self._rows]
-        ranks *= self._alpha
-        ranks += self._alpha * self._mass * self._target + self._teleport
-        change = ranks - self._ranks
-        if moves is not None:
-            moves[:] = change
-        np.abs(change, out=change)
-        self._ranks = ranks
-        np.multiply(ranks, self._inverse_out_weight, out=self._next[: self._rows])
-        return total(change), float(change.max(initial=0.0)), total(np.where(self._inverse_out_weight == 0, ranks, 0.0))
-
-
-class NativeStep(_DistributedStep):
-    """A step with the compiled kernels of method `native`, with the same bits for any number of threads."""
-
-    def __init__(self, communicator: Communicator, shard: Shard, problem: Problem, threads: int) -> None:
-        super().__init__(communicator, shard, problem)
-        adjacency, rows = shard.adjacency, self._rows
-        offsets, sources, _ = adjacency.csc
-        self._in_edges = offsets[: rows + 1], sources, adjacency.normalized_weights
-        self._fan_in, self._threads = fan_in_for(shard.largest_in_degree), threads
-        self._sums = np.zeros((-(-rows // pull.BLOCK_ROWS), 4))
-        sums = max(rounding_depth(shard.max_rows), pull.norm_depth(shard.max_rows)) + communicator.size
-        self.rounding = shard.step_rounding(group_sum_depth(shard.largest_in_degree), sums)
-
-    def _step(self, moves: Array) -> tuple[float, float, float]:
-        if self._rows:
-            pull.step(
-                *self._in_edges, self._inverse_out_weight, self._target, self._teleport, self._alpha, self._fan_in,
-                self._mass, self._ranks, self._contributions, self._next, moves, self._sums, self._threads,
-            )  # fmt: skip
-        change, largest, dangling, _ = self._sums.T
-        return total(change), float(largest.max(initial=0.0)), total(dangling)

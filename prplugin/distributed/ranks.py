@@ -12,6 +12,7 @@ import numpy as np
 from prplugin.cpu import library
 from prplugin.cpu.sums import total
 from prplugin.distributed.communicator import Communicator, all_reduce_sum
+from prplugin.distributed.host_step import HostRows
 from prplugin.distributed.order import Asked, SharedEqualRanks, SharedOrderProof
 from prplugin.distributed.shard import Shard, Stages
 from prplugin.errors import MethodUnavailableError, counted
@@ -27,7 +28,7 @@ from prplugin.progress import Watch
 from prplugin.solver.loop import Outcome
 from prplugin.solver.solve import solve
 from prplugin.solver.top_k import NO_ORDER
-from prplugin.types.arrays import Array, MemorySpace, namespace, to_host, to_memory
+from prplugin.types.arrays import Array, namespace, to_host, to_memory
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.records import Considered, History
 
@@ -40,11 +41,9 @@ class Report:
     `rows`: Number of rows of the result per ranking, a list with an entry for each part.
     `bytes_sent`: Bytes that each rank has sent to others during the call.
     `like`: Empty frame of the type of the result.
-    `order` (array): How `joined` puts the rows of all ranks, one rank after the other, in order. With a certified order
-    further rows follow those of the result, for the vertices of its ties.
-    `positions`: Positions of the vertices of these rows, in order, per ranking.
+    `positions`: If the result is joined (see `is_joined`), positions of the vertices of the first rank's frame, per
+    ranking. With a certified order further rows follow those of the result, for the vertices of its ties.
     `seeds`: Ids of the seeds, as Python objects; None for a single ranking.
-    `joined`: See `is_joined`.
     `history` has the longest duration of each stage over all ranks. "communication" is included in the other stages.
     """
 
@@ -53,10 +52,8 @@ class Report:
     rows: list[list[int]]
     like: Any
     bytes_sent: list[int]
-    order: Integers
     positions: list[Integers]
     seeds: list[Any] | None
-    joined: bool
 
 
 def is_joined(options: Options) -> bool:
@@ -113,13 +110,12 @@ def rank_shard(
         ranks = (ranks if options.scale == 1 else ranks * shard.n).astype(options.dtype, copy=False)
         results.append(_Result.of(communicator, vertices.own, asked, ranks, outcome, options))
     stages.done("iterations")
-    part = _Part(shard, *_columns(vertices, shard, labels))
-    counts = [[result.length] for result in results]
+    part = _Part(vertices, shard, labels)
     if is_joined(options):
-        frames, permutation = part.joined(results)
+        counts, frames = [[result.length] for result in results], [part.joined(results)]
     else:
         sizes = communicator.all_gather([result.ranks.size for result in results])
-        counts, permutation = list(map(list, zip(*sizes, strict=True))), np.empty(0, np.int64)
+        counts = list(map(list, zip(*sizes, strict=True)))
         frames = part.separate(communicator.rank, results, counts)
     stages.done("write")
     seconds = shard.seconds | stages.seconds | {"communication": communicator.wait_seconds - waited}
@@ -133,17 +129,8 @@ def rank_shard(
     )  # fmt: skip
     return frames, Report(
         [result.outcome for result in results], history, counts, frames[0].iloc[:0], [sent for _, sent in of_ranks],
-        permutation, [result.positions for result in results if result.positions is not None], part.seed_ids,
-        is_joined(options),
+        [result.positions for result in results if result.positions is not None], part.seed_ids,
     )  # fmt: skip
-
-
-def joined(memory_space: MemorySpace, places: Integers | None, parts: list[tuple[list[Any], Report]]) -> Any:
-    """Return the frame of a joined result, from the parts of all ranks, or its rows at `places`."""
-    report = parts[0][1]
-    order = report.order[: sum(map(sum, report.rows))] if places is None else report.order[places]
-    frame = ids_in(memory_space).concat([frame for (frame,), _ in parts])
-    return frame.take(order).reset_index(drop=True)
 
 
 # --- arguments by vertex ------------------------------------------------------------------------------------------
@@ -219,15 +206,13 @@ def _prepared(
 
         device: Any = communicator  # a `DeviceRanks`
         return device_step.prepare(device, shard, options)
-    from prplugin.distributed import host_step
-
     missing = [reason for reason in communicator.all_gather(library.unavailable_reason()) if reason]
     if options.method == "numpy" or (options.method == "auto" and missing and not options.method_options):
-        return "numpy", partial(host_step.NumpyStep, communicator, shard)
+        return "numpy", partial(HostRows, communicator, shard, None)
     if missing:
         raise MethodUnavailableError(f"method 'native' cannot run on {counted(len(missing), 'worker')}: {missing[0]}.")
     threads = options.method_options.get("threads") or Machine(threads).threads_for(shard.adjacency.m)
-    return "native", partial(host_step.NativeStep, communicator, shard, threads=threads)
+    return "native", partial(HostRows, communicator, shard, threads)
 
 
 # --- results --------------------------------------------------------------------------------------------------------
@@ -237,10 +222,9 @@ class _Result(NamedTuple):
     """One ranking on one rank of the program.
 
     `length`: Number of rows of the result, if it is joined.
-    `positions`: Positions of the vertices to write, in order; the same on all ranks. None if all ranks write all that
-    is asked for.
-    `rows`, `ranks`: Positions among the vertices of this rank, and ranks, of those that it writes; rows of None are
-    all.
+    `positions`: If it is joined, positions of the vertices to write, in order; the same on all ranks.
+    `rows`: If it is not joined, positions of the vertices to write among those of this rank; None: all of them.
+    `ranks`: Ranks of those of the vertices to write that this rank owns.
     """
 
     outcome: Outcome
@@ -264,66 +248,60 @@ class _Result(NamedTuple):
         else:
             return cls(outcome, 0, None, asked.rows, asked.of_own(ranks))
         rows = positions[(positions >= own.start) & (positions < own.stop)] - own.start
-        return cls(outcome, count, positions, rows, ranks[namespace(ranks).asarray(rows)])
+        return cls(outcome, count, positions, None, ranks[namespace(ranks).asarray(rows)])
 
 
-def _columns(
-    vertices: GraphVertices, shard: Shard, labels: Labels | None
-) -> tuple[list[Hashable], list[Any], list[Any], list[Any] | None]:
-    """Return the names of the id columns of the result, the ids of this rank's vertices, and of the seeds.
+class _Part:
+    """Writes the part of the result of one rank; collective.
 
-    The ids of the seeds come a second time as Python objects.
-    """
-    ids = ids_in(shard.adjacency.memory_space)
-    own = in_edge_types(ids, shard.owned, shard.shared)
-    if labels is None:
-        return vertices.names, own, [], None
-    names = [*vertices.seed_names(labels), *vertices.names]
-    if labels.rows is None:
-        plain = plain_ids([labels.column], np.arange(len(labels.column)))
-        return names, own, [ids.as_column(labels.column, "seeds")], plain
-    # The owners of the seeds send their ids.
-    owners = shard.owners_of(labels.rows)
-    rank = vertices.communicator.rank
-    pieces = vertices.communicator.all_gather(take(vertices.columns, labels.rows[owners == rank] - vertices.own.start))
-    order = np.argsort(np.argsort(owners, kind="stable"))
-    seeds = take(concat_columns(pieces), order)
-    return names, own, in_edge_types(ids, seeds, shard.shared), plain_ids(seeds, np.arange(len(order)))
-
-
-class _Part(NamedTuple):
-    """Writes the part of the result of one rank.
-
-    `columns`: Ids of its vertices; `seed_columns`: ids of the seeds of all rankings, or none.
+    `seed_ids`: Ids of the seeds of all rankings as Python objects, or None.
     """
 
-    shard: Shard
-    names: list[Hashable]
-    columns: list[Any]
-    seed_columns: list[Any]
-    seed_ids: list[Any] | None
+    def __init__(self, vertices: GraphVertices, shard: Shard, labels: Labels | None) -> None:
+        self._vertices, self._shard, self._ids = vertices, shard, ids_in(shard.adjacency.memory_space)
+        self._names, self._seeds, self.seed_ids = vertices.names, list[Any](), None
+        if labels is not None:
+            self._names = [*vertices.seed_names(labels), *vertices.names]
+            if labels.rows is None:
+                seeds, self._seeds = [labels.column], [self._ids.as_column(labels.column, "seeds")]
+            else:
+                seeds = self._gathered(labels.rows)
+                self._seeds = self._typed(seeds)
+            self.seed_ids = plain_ids(seeds, np.arange(len(seeds[0])))
 
-    def joined(self, results: list[_Result]) -> tuple[list[Any], Integers]:
-        """Return the rows of this rank in one frame, and `Report.order`."""
-        positions = np.concatenate([result.positions for result in results if result.positions is not None])
-        rankings = np.repeat(np.arange(len(results)), [result.ranks.size for result in results])
-        owners = self.shard.owners_of(positions)
-        ranks = namespace(results[0].ranks).concatenate([result.ranks for result in results])
-        rows = np.concatenate([result.rows for result in results if result.rows is not None])
-        return [self._frame(rows, ranks, rankings, 0)], np.argsort(np.argsort(owners, kind="stable"))
+    def _gathered(self, positions: Integers, *values: Array) -> list[Any]:
+        """Return the ids at some positions, and `values`, of which each rank has those at positions that it owns."""
+        communicator, owners = self._vertices.communicator, self._shard.owners_of(positions)
+        rows = positions[owners == communicator.rank] - self._vertices.own.start
+        pieces = communicator.all_gather([*take(self._vertices.columns, rows), *values])
+        return take(concat_columns(pieces), np.argsort(np.argsort(owners, kind="stable")))
+
+    def joined(self, results: list[_Result]) -> Any:
+        """Return all rows in one frame on the first rank; on others return none of them."""
+        positions = [result.positions for result in results if result.positions is not None]
+        rankings = np.repeat(np.arange(len(results)), [each.size for each in positions])
+        own = np.concatenate([to_host(result.ranks) for result in results])
+        *columns, ranks = self._gathered(np.concatenate(positions), own)
+        rows = np.arange(ranks.size if self._vertices.communicator.rank == 0 else 0)
+        return self._frame(self._typed(columns), rows, ranks[rows], rankings[rows], 0)
 
     def separate(self, rank: int, results: list[_Result], counts: list[list[int]]) -> list[Any]:
         """Return a frame per ranking; `counts` has its rows on each rank."""
-        frames, begin = [], 0
+        frames, begin, columns = [], 0, self._typed(self._shard.owned)
         for ranking, (result, of_ranks) in enumerate(zip(results, counts, strict=True)):
             each = np.full(result.ranks.size, ranking)
-            frames.append(self._frame(result.rows, result.ranks, each, begin + sum(of_ranks[:rank])))
+            frames.append(self._frame(columns, result.rows, result.ranks, each, begin + sum(of_ranks[:rank])))
             begin += sum(of_ranks)
         return frames
 
-    def _frame(self, rows: Integers | None, ranks: Array, rankings: Integers, first: int) -> Any:
-        ids = ids_in(self.shard.adjacency.memory_space)
-        rows, rankings = (to_memory(array, ids.memory_space) for array in (rows, rankings))
-        columns = [ids.take(column, rankings) for column in self.seed_columns]
-        columns += [ids.take(column, rows) for column in self.columns]
-        return write(ids, self.names, [*columns, ids.take(ranks, None)], first)
+    def _typed(self, columns: list[Any]) -> list[Any]:
+        return in_edge_types(self._ids, columns, self._shard.shared)
+
+    def _frame(self, columns: list[Any], rows: Integers | None, ranks: Array, rankings: Integers, first: int) -> Any:
+        """Return a frame of the ids at some rows of `columns`, and their ranks."""
+        ids = self._ids
+        rows, ranks, rankings = (to_memory(array, ids.memory_space) for array in (rows, ranks, rankings))
+        seeds = [ids.take(column, rankings) for column in self._seeds]
+        return write(
+            ids, self._names, [*seeds, *(ids.take(column, rows) for column in columns), ids.take(ranks, None)], first
+        )

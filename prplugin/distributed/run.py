@@ -25,9 +25,9 @@ from distributed import Client, Future, get_worker, secede
 from distributed.sizeof import safe_sizeof
 
 from prplugin.distributed.communicator import JOB_PREFIX, Communicator, MessagePlugin
-from prplugin.distributed.ranks import Report, joined, rank_shard
+from prplugin.distributed.ranks import Report, rank_shard
 from prplugin.distributed.shard import build
-from prplugin.distributed.update import read_change, update
+from prplugin.distributed.update import update
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankError, WorkerLostError, counted, listed
 from prplugin.frames import dask
 from prplugin.frames import partitions as parts_of
@@ -40,7 +40,7 @@ from prplugin.methods.registry import check_options, methods, options_of
 from prplugin.options import EdgeOptions, Options, check_choice
 from prplugin.progress import State, Watch, watching
 from prplugin.result.ranking import DistributedRanking, DistributedRankings, Ranking
-from prplugin.streams.changes import refuse_window
+from prplugin.streams.changes import read_changes, refuse_window
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Integers
@@ -122,12 +122,11 @@ class DistributedGraph:
         workers, schema = self._workers, self._schema
         refuse_window(schema)
         with self._updating:
-            change = read_change(computed(add), computed(remove), schema, self._clock)
+            change = read_changes(computed(add), computed(remove), schema, self._clock, "host", self._names)
             workers.check()
-            program = partial(_update, directed=schema.directed, duplicates=schema.duplicates)
             change = workers.scatter(change)
-            arguments = [(shard.key, self._names, change) for shard in self._shards]
-            self._replace(workers.start(program, self._memory_space, arguments))
+            arguments = [(shard.key, self._names, change, schema) for shard in self._shards]
+            self._replace(workers.start(_update, self._memory_space, arguments))
 
     def estimate(self) -> Estimate:
         raise _unsupported("estimate()")
@@ -167,12 +166,13 @@ class DistributedGraph:
             method, len(ranked), ", ".join(f"{stage} {s:.3g} s" for stage, s in stages.items()), found.bytes_sent,
         )  # fmt: skip
 
-        def written(places: Integers | None, rows: list[int]) -> Any:
-            join = partial(joined, self._memory_space, places)
-            return parts_of.frame_of([workers.apply(join, ranked, 0)], rows, found.like)
+        def written(places: Integers) -> Any:
+            return parts_of.frame_of(
+                [workers.apply(partial(_rows_of, places), ranked[0], 0)], [places.size], found.like
+            )
 
-        if found.joined:
-            frame = written(None, [sum(map(sum, found.rows))])
+        if found.positions:
+            frame = written(np.arange(sum(map(sum, found.rows))))
         else:
             parts = [
                 workers.apply(partial(_frame_of_ranking, ranking), part, rank)
@@ -185,7 +185,7 @@ class DistributedGraph:
             if rows is None:
                 return frame
             place_of = {row: place for place, row in enumerate(found.positions[0].tolist())}
-            return written(np.array([place_of[row] for row in rows.tolist()]), [rows.size])
+            return written(np.array([place_of[row] for row in rows.tolist()]))
 
         common: Any = {
             "n": history.n, "workers": len(ranked), "stages": stages, "bytes_sent": found.bytes_sent,
@@ -411,18 +411,23 @@ def _task(program: Any, memory_space: MemorySpace, job: str, addresses: list[str
         return program(communicator, *arguments)
 
 
-def _update(communicator: Any, key: str, *arguments: Any, **options: Any) -> Any:
+def _update(communicator: Any, key: str, *arguments: Any) -> Any:
     """Update the part of a graph that a task left on this worker.
 
     The part is no dependency of this task, since Dask would keep the tasks of all earlier updates.
     """
     if (shard := get_worker().data.get(key)) is None:
         raise WorkerLostError("a part of the graph is lost: build the graph again.")
-    return update(communicator, shard, *arguments, **options)
+    return update(communicator, shard, *arguments)
 
 
 def _frame_of_ranking(ranking: int, part: tuple[list[Any], Report]) -> Any:
     return part[0][ranking]
+
+
+def _rows_of(places: Integers, part: tuple[list[Any], Report]) -> Any:
+    """Return some rows of a joined result."""
+    return part[0][0].iloc[places].reset_index(drop=True)
 
 
 def _log_iteration(topic: str, state: State) -> None:

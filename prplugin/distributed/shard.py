@@ -63,7 +63,6 @@ class Shard:
     owned: list[Any]  # ids that the rank owns, in the order of the result, column by column
     largest_in_degree: int  # largest in-degree of the whole graph
     out_weight_depth: int  # largest rounding depth of an out-weight, over all ranks
-    splitters: Integers  # of the keys: see `factorize.owners_of`
     label: str  # name of the weights, for messages
     references: Integers | None  # reference exponent of each vertex of `adjacency`, on the host, if weights decay
     clock: Any  # the `Clock` of the times, or None
@@ -78,9 +77,14 @@ class Shard:
         """Return the positions of the vertices that a rank owns."""
         return range(*self.offsets[rank : rank + 2])
 
+    @property
+    def splitters(self) -> Integers:
+        """Splitters of the positions: see `prplugin.distributed.factorize.owners_of`."""
+        return np.array(self.offsets[1:-1], np.int64)
+
     def owners_of(self, positions: Integers) -> Integers:
         """Return the rank that owns each position, on the host."""
-        return owners_of(positions, np.array(self.offsets[1:-1], np.int64))
+        return owners_of(positions, self.splitters)
 
     @property
     def max_rows(self) -> int:
@@ -128,18 +132,15 @@ def build(
 
     `memory_space`: Memory space of the partitions.
     `frames` are the partitions that this rank holds, at least one, by ascending number.
-    `additional` holds the additional vertices, column by column; each rank adds a part of them.
+    `additional` holds the additional vertices, column by column; the first rank adds them.
     """
     stages, ids = Stages(), ids_in(memory_space)
-    offset = 0
-    if additional is not None:
-        count = len(additional[0])
-        offset, end = (count * rank // communicator.size for rank in (communicator.rank, communicator.rank + 1))
-        additional = [column.iloc[offset:end].reset_index(drop=True) for column in additional]
-    part, times, clock = _part(communicator, [len(frame) for frame in frames], partitions, offset), None, None
+    if additional is not None and communicator.rank:
+        additional = [column.iloc[:0] for column in additional]
+    part, times, clock = _part(communicator, frames, partitions), None, None
     if columns.time is not None:
         frames, times, clock = _within_window(communicator, ids, part, frames, columns)
-        part = _part(communicator, [len(frame) for frame in frames], partitions, offset)
+        part = _part(communicator, frames, partitions)
     labels = columns.id_labels(vertices=additional is not None)
     parts = Partitions(ids, frames, partitions, part.starts, columns)
     pieces = call_on_all(communicator, parts.endpoints)
@@ -201,7 +202,6 @@ def assemble(
         largest_in_degree=max(in_degrees),
         # Depth on one rank, plus at most one addition per rank.
         out_weight_depth=max(depths) + communicator.size if adjacency.weighted else 0,
-        splitters=splitters,
         label=label,
         references=references,
         clock=clock,
@@ -215,13 +215,14 @@ def assemble(
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
-def _part(communicator: Communicator, lengths: list[int], partitions: list[int], offset: int) -> Part:
+def _part(communicator: Communicator, frames: list[Any], partitions: list[int]) -> Part:
+    lengths = [len(frame) for frame in frames]
     of_ranks = communicator.all_gather(list(zip(partitions, lengths, strict=True)))
     starts, rows = {}, 0
     for partition, length in sorted(pair for pairs in of_ranks for pair in pairs):
         starts[partition] = rows
         rows += length
-    return Part(partitions, [starts[partition] for partition in partitions], lengths, rows, offset)
+    return Part(partitions, [starts[partition] for partition in partitions], lengths, rows)
 
 
 def _within_window(

@@ -3,8 +3,9 @@
 The parts before the change stay as they are, so that an error or a lost worker leaves the graph unchanged: the driver
 replaces all parts when every rank has made its new one.
 
-All ranks get the whole change. Integer ids are their own keys, as in `prplugin.distributed.factorize`. The keys of
-other ids are their positions in the graph, which new vertices follow; the last rank owns these.
+All ranks get the whole change. The keys of vertices (`prplugin.distributed.factorize`) are their positions in the
+changed graph. New integer ids go to the rank that owns those around them; other new vertices follow all others, and the
+last rank owns them.
 """
 
 from __future__ import annotations
@@ -16,140 +17,121 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prplugin.distributed.communicator import Communicator, call_on_all
-from prplugin.distributed.factorize import Rows, owners_of
+from prplugin.distributed.communicator import Communicator, all_reduce_sum, call_on_all
+from prplugin.distributed.factorize import Rows
 from prplugin.distributed.ranks import GraphVertices
 from prplugin.distributed.shard import NO_EDGES, Shard, Stages, assemble, of_ghosts
 from prplugin.frames import FrameEdges
 from prplugin.frames.columns import check_kinds, has_width, in_one_type
 from prplugin.frames.ids import HOST
-from prplugin.frames.partitions import CommonType, cast_ids, concat_columns, match_rows
+from prplugin.frames.partitions import CommonType, cast_ids, match_rows
 from prplugin.frames.times import Clock
 from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import rows_of
-from prplugin.graph.dedup import drop_duplicates, oriented, reversed_edges, with_reverse_edges
+from prplugin.graph.dedup import reversed_edges
 from prplugin.options import Duplicates, EdgeOptions
-from prplugin.streams.changes import ChangeError, apply_duplicates, read_changes
+from prplugin.streams.changes import Change, ChangeError, apply_duplicates
 from prplugin.streams.decay import ZERO_EXPONENT, ScaledWeights, roundings_of
-from prplugin.types.arrays import MemorySpace, cast_integers, find_integers, namespace, to_host
+from prplugin.types.arrays import MemorySpace, namespace, to_host
 from prplugin.types.edges import Edges, Floats, Integers
 
 MAX_FALL = 900  # half-lives by which the latest out-edge of a vertex may become older before its weights underflow
 
 
-def read_change(
-    add: object, remove: object, schema: EdgeOptions, clock: Clock | None
-) -> tuple[FrameEdges, FrameEdges, Clock | None]:
-    """Read frames of edges to add and to remove, in the process of the caller; return `given` of `update`."""
-    added, removed, clock = read_changes(add, remove, schema, clock, "host")
-    assert isinstance(schema.source, list)
-    no_vertices = Vertices(
-        schema.source, [np.empty(0, object) for _ in schema.source], ["empty" for _ in schema.source]
-    )
-    nothing = FrameEdges(Edges(np.empty(0, np.int64), np.empty(0, np.int64), None, 0), no_vertices)
-    if added is not None:
-        added = added._replace(edges=drop_duplicates(added.edges, schema.duplicates, directed=schema.directed))
-    return added or nothing, removed or nothing, clock
-
-
 def update(
     communicator: Communicator, shard: Shard, names: list[Hashable],
-    given: tuple[FrameEdges, FrameEdges, Clock | None], *, directed: bool, duplicates: Duplicates,
+    given: tuple[FrameEdges, FrameEdges, Clock | None], schema: EdgeOptions,
 ) -> Shard:  # fmt: skip
     """Remove and add edges; collective. Return this rank's new part.
 
-    `names` are the vertex columns of the result. `given` holds the edges to add, in which repeated pairs have been
-    treated, the edges to remove, and the clock after both were read: see `read_change`.
+    `names` are the vertex columns of the result. `given` holds the edges to add and to remove, and the clock after both
+    were read: see `prplugin.streams.changes.read_changes`.
     """
     added, removed, clock = given
     stages, vertices = Stages(), GraphVertices.of(communicator, shard, names)
     stages.seconds.update(shard.seconds)
     try:
-        change = _Change.of(communicator, shard, vertices, added, removed)
-        rows = _Edges(communicator, shard, change).changed(duplicates, directed=directed)
+        change = Change.of(added, removed, _Index(vertices, shard, np.empty(0, np.int64)), schema)
+        rows = _Edges(communicator, shard, change).changed(schema.duplicates, directed=schema.directed)
     except ChangeError as error:
         raise error.explained(added, removed, vertices) from None
     stages.done("change")
     roundings = shard.adjacency.edges.roundings
     if change.added.times is not None:
         roundings = max(roundings, roundings_of(change.added.times))
+    index = change.vertices
+    planned = index.shard
+    every = namespace(rows.source).arange(*planned.offsets[communicator.rank :][:2])
     new = assemble(
-        communicator, rows, change.extra, change.splitters, change.shared, change.owned, shard.label, stages, roundings,
+        communicator, rows, every, planned.splitters, planned.shared, planned.owned, shard.label, stages, roundings,
         clock,
     )  # fmt: skip
-    call_on_all(communicator, partial(_check_range, shard, new, change, vertices))
+    call_on_all(communicator, partial(_check_range, shard, new, index, (added, removed)))
     return new
 
 
-class _Change(NamedTuple):
-    """Edges to add and to remove, by positions in `keys`, which ascend; the same on all ranks.
+class _Index(NamedTuple):
+    """The vertices of a graph, with the methods of `prplugin.frames.vertex_index.VertexIndex`, which are collective.
 
-    `extra`: Keys of the vertices that this rank owns, the new ones included.
-    `own`: Keys of those that it owns already, ascending.
-    `shared`, `owned`, `splitters`: As in `prplugin.distributed.shard.assemble`, with the new vertices.
+    `old`: Those before the change.
+    `shard`: Part of the graph, of which `shared`, `owned` and `offsets` include the new vertices.
+    `places`: Number of old vertices before each new one, ascending.
     """
 
-    added: Edges
-    removed: Edges
-    keys: Integers
-    own: Any
-    extra: Any
-    splitters: Integers
-    shared: list[CommonType]
-    owned: list[Any] | None
+    old: GraphVertices
+    shard: Shard
+    places: Integers
 
-    @classmethod
-    def of(
-        cls, communicator: Communicator, shard: Shard, vertices: GraphVertices, added: FrameEdges, removed: FrameEdges
-    ) -> _Change:
-        shared, owned = shard.shared, shard.owned
-        for what, frame in (("remove", removed), ("add", added)):
-            check_kinds(frame.vertices.kinds, [common.kind for common in shared], what)
-        if len(added.vertices):
-            columns = [HOST.as_column(column) for column in added.vertices.columns]
-            shared = [
-                _joint_type(communicator, *of_column, shard.adjacency.memory_space)
-                for of_column in zip(shared, owned, columns, added.vertices.kinds, strict=True)
-            ]
-        frames = removed, added
-        series = [[HOST.as_column(column) for column in frame.vertices.columns] for frame in frames]
-        xp = namespace(shard.adjacency.out_weight)
-        keys = [np.empty(0, np.int64), np.empty(0, np.int64)]
-        if [common.kind for common in shared] == ["integer"]:
-            dtype = shared[0].dtype_sample.dtype
-            own = owned[0].astype(dtype) if shard.n else xp.empty(0, dtype)
-            splitters = shard.splitters.astype(dtype)
-            for at, columns in enumerate(series):
-                keys[at], in_range = cast_integers(HOST.integers(columns[0], "add"), dtype)
-                _refuse_missing(removed, ~in_range)  # none of the added, which `dtype` holds
-        else:
-            own, splitters = xp.arange(vertices.own.start, vertices.own.stop), np.array(shard.offsets[1:-1], np.int64)
-            for at, columns in enumerate(series):
-                keys[at] = vertices.find_positions(columns, "add" if at else "remove")
-            _refuse_missing(removed, keys[0] < 0)
-            if shard.n:
-                owned = [cast_ids(*pair) for pair in zip(owned, shared, strict=True)]
-            new = np.flatnonzero(keys[1] < 0)
-            keys[1][new] = shard.n + np.arange(new.size)
-            if new.size and communicator.rank == communicator.size - 1:
-                ids = [HOST.to_host(HOST.without_categories(column.take(new))) for column in series[1]]
-                ids = [cast_ids(*pair) for pair in zip(ids, shared, strict=True)]
-                owned = concat_columns([owned, ids]) if shard.n else ids
-        mine = keys[1][owners_of(keys[1], splitters) == communicator.rank]
-        every, codes = np.unique(np.concatenate(keys), return_inverse=True)
-        edges = [
-            replace(frame.edges, n=every.size, source=of[frame.edges.source], destination=of[frame.edges.destination])
-            for frame, of in zip(frames, np.split(codes, [keys[0].size]), strict=True)
+    def positions_of(self, vertices: Vertices, argument: str) -> Integers:
+        """Return the position of each vertex of a frame, or -1."""
+        check_kinds(vertices.kinds, self.old.kinds, argument)
+        return self.moved(self.old.find_positions(list(map(HOST.as_column, vertices.columns)), argument))
+
+    @property
+    def own(self) -> Integers:
+        """Present positions of the old vertices that this rank owns."""
+        return self.moved(np.arange(self.old.own.start, self.old.own.stop))
+
+    def moved(self, positions: Integers) -> Integers:
+        """Return the present positions of old vertices; -1 for -1."""
+        present: Integers = positions + np.searchsorted(self.places, positions, side="right")
+        return present
+
+    def extend(self, vertices: Vertices, frame_positions: Integers) -> tuple[_Index, Integers, Integers]:
+        """Return the index extended by the vertices whose position is -1, all positions, and `places`."""
+        communicator, shard, n = self.old.communicator, self.shard, len(self.old)
+        columns = list(map(HOST.as_column, vertices.columns))
+        shared = [
+            _joint_type(communicator, *of_column, shard.adjacency.memory_space)
+            for of_column in zip(shard.shared, shard.owned, columns, vertices.kinds, strict=True)
         ]
-        extra = xp.concatenate([own, xp.asarray(mine)])
-        owned_ids = None if [common.kind for common in shared] == ["integer"] else owned
-        return cls(edges[1], edges[0], every, own, extra, splitters, shared, owned_ids)
+        new = np.flatnonzero(frame_positions < 0)
+        ids = [HOST.to_host(HOST.without_categories(column.take(new))) for column in columns]
+        ids = [cast_ids(*pair) for pair in zip(ids, shared, strict=True)]
+        places = np.full(new.size, n)
+        if [common.kind for common in shared] == ["integer"] and n:
+            own, xp = shard.owned[0].astype(ids[0].dtype), namespace(shard.owned[0])
+            places = all_reduce_sum(communicator, to_host(xp.searchsorted(own, xp.asarray(ids[0]))))
+        mine = np.flatnonzero(shard.owners_of(places) == communicator.rank)
+        offsets = shard.offsets[:-1] + np.searchsorted(places, shard.offsets[:-1])
+        index, positions = self._replace(places=places), places + np.arange(new.size)
+        order = np.argsort(np.append(index.own, positions[mine]))
+        owned = [
+            _joined(old if n else added[:0], added[mine], like, order)
+            for old, added, like in zip(shard.owned, ids, shared, strict=True)
+        ]
+        shard = replace(shard, shared=shared, owned=owned, offsets=[*offsets.tolist(), n + new.size])
+        found = index.moved(frame_positions)
+        found[new] = positions
+        return index._replace(shard=shard), found, places
 
 
-def _refuse_missing(removed: FrameEdges, absent: Any) -> None:
-    if absent.any():
-        edges = removed.edges
-        raise ChangeError("missing", np.flatnonzero(absent[edges.source] | absent[edges.destination]))
+def _joined(old: Any, added: Any, like: CommonType, order: Integers) -> Any:
+    """Return ids that a rank owns and new ones, in the memory space of the former, in an order."""
+    xp = namespace(old)
+    if xp is not np:  # a single column of integers
+        return xp.concatenate([old.astype(added.dtype), xp.asarray(added)])[xp.asarray(order)]
+    return HOST.concatenate([cast_ids(old, like), added], "vertices").take(order)
 
 
 def _joint_type(
@@ -171,30 +153,32 @@ def _joint_type(
 
 
 class _Edges:
-    """The in-edges of this rank's vertices, those between keys of a change by positions in these."""
+    """The in-edges of this rank's vertices, and those between vertices of a change by their positions after it."""
 
-    def __init__(self, communicator: Communicator, shard: Shard, change: _Change) -> None:
+    def __init__(self, communicator: Communicator, shard: Shard, change: Change) -> None:
         self._communicator, self._change, self._references = communicator, change, shard.references
-        self._csc, self._keys = shard.adjacency.csc, of_ghosts(communicator, shard.ghost_sources, change.own)
-        (offsets, sources, weights), xp = self._csc, namespace(self._keys)
-        position = xp.asarray(_find(change.keys, to_host(self._keys)))
+        index = change.vertices
+        own = namespace(shard.adjacency.out_weight).asarray(index.own)
+        self._csc, self._positions = shard.adjacency.csc, of_ghosts(communicator, shard.ghost_sources, own)
+        (offsets, sources, weights), xp = self._csc, namespace(self._positions)
+        ends = [end for edges in change[:2] for end in (edges.source, edges.destination)]
+        changed = xp.asarray(np.isin(to_host(self._positions), np.concatenate(ends)))
         targets = rows_of(offsets, sources.size)
-        entries = xp.flatnonzero(position[targets] >= 0)
-        entries = entries[position[sources[entries]] >= 0]
+        entries = xp.flatnonzero(changed[targets])
+        entries = entries[changed[sources[entries]]]
         # Parallel edges are distinguished by their weights before scaling.
         values = [] if weights is None else [to_host(weights[entries])]
         if values and self._references is not None:
             values = _exact(values[0], self._references[to_host(sources[entries])].astype(np.float64))
         self._entries, self._values = entries, values
-        self._ends = [to_host(position[ends[entries]]) for ends in (targets, sources)]
+        self._ends = [to_host(self._positions[ends[entries]]) for ends in (targets, sources)]
 
     def changed(self, duplicates: Duplicates, *, directed: bool) -> Rows:
         """Return the edges after the change."""
-        change, (offsets, sources, weights) = self._change, self._csc
-        xp, removed, gone = namespace(sources), change.removed, []
-        removed = removed if directed else oriented(removed)
-        added, replaced = apply_duplicates(
-            change.added, removed, duplicates, change.keys.size, self._have_edge, directed=directed
+        change, planned, (offsets, sources, weights) = self._change, self._change.vertices.shard, self._csc
+        xp, gone = namespace(sources), []
+        added, removed, replaced = apply_duplicates(
+            *change[:2], duplicates, planned.n, self._have_edge, directed=directed
         )
         for edges in (removed, replaced):
             mine = self._find(edges, self._values_of(edges))
@@ -208,9 +192,7 @@ class _Edges:
                 gone.append(self._find(back, [value[reverse] for value in values]))
         kept, all_gone = xp.ones(sources.size, np.bool_), np.concatenate(gone)
         kept[self._entries[xp.asarray(all_gone[all_gone >= 0])]] = False
-        added = added if directed else with_reverse_edges(added)
-        owner = owners_of(change.keys, change.splitters)
-        added = added.take(owner[added.destination] == self._communicator.rank)
+        added = added.take(planned.owners_of(added.destination) == self._communicator.rank)
         sources, targets = sources[kept], rows_of(offsets, sources.size)[kept]
         times = None
         if self._references is not None:
@@ -221,7 +203,7 @@ class _Edges:
             new = np.ones(added.m) if added.weights is None else added.weights
             weights = xp.concatenate([weights[kept], xp.asarray(new)])
         source, target = (
-            xp.concatenate([self._keys[old], xp.asarray(change.keys[new])])
+            xp.concatenate([self._positions[old], xp.asarray(new)])
             for old, new in ((sources, added.source), (targets, added.destination))
         )
         return Rows(source, target, weights, times)
@@ -250,11 +232,6 @@ class _Edges:
         return found, values
 
 
-def _find(ids: Integers, wanted: Integers) -> Integers:
-    found: Integers = find_integers(ids, wanted) if ids.size else np.full(wanted.size, -1)
-    return found
-
-
 def _exact(weights: Floats | None, times: Floats) -> list[Any]:
     """Return the decayed weights as fractions in [1/2, 1) and exponents, which are unique."""
     scaled = ScaledWeights.of(weights, times)
@@ -262,13 +239,13 @@ def _exact(weights: Floats | None, times: Floats) -> list[Any]:
     return [fractions, np.where(fractions == 0, 0, exponents + scaled.exponents)]
 
 
-def _check_range(shard: Shard, new: Shard, change: _Change, vertices: GraphVertices) -> None:
+def _check_range(shard: Shard, new: Shard, index: _Index, given: tuple[FrameEdges, FrameEdges]) -> None:
     """Raise if the remaining edges of a vertex are so much older than those removed that their weights underflow."""
     if shard.references is None or new.references is None:
         return
-    at = np.searchsorted(np.unique(to_host(change.extra)), to_host(change.own))
-    before, after = shard.references[: shard.rows], new.references[at]
+    old = index.old
+    rows = index.own - new.owned_by(old.communicator.rank).start
+    before, after = shard.references[: shard.rows], new.references[rows]
     fallen = np.flatnonzero((before > ZERO_EXPONENT) & (after > NO_EDGES) & (after < before - MAX_FALL))
     if fallen.size:
-        own = Vertices(vertices.names, vertices.columns, vertices.kinds)
-        raise ChangeError("underflow", fallen).explained(None, None, own)
+        raise ChangeError("underflow", fallen).explained(*given, Vertices(old.names, old.columns, old.kinds))

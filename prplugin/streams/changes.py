@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
@@ -12,14 +12,13 @@ import numpy as np
 from prplugin.errors import InvalidEdgesError, MethodUnavailableError, counted, listed
 from prplugin.frames import FrameEdges, read_edges
 from prplugin.frames.vertices import Vertices, format_ids
-from prplugin.graph.dedup import drop_duplicates, oriented, pair_keys
+from prplugin.graph.dedup import drop_duplicates, oriented, pair_keys, with_reverse_edges
 from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace, to_host
 from prplugin.types.edges import Edges, Integers
 
 if TYPE_CHECKING:
     from prplugin.frames.times import Clock
-    from prplugin.frames.vertex_index import VertexIndex
 
 
 def refuse_window(schema: EdgeOptions) -> None:
@@ -31,15 +30,24 @@ def refuse_window(schema: EdgeOptions) -> None:
 
 
 def read_changes(
-    add: object, remove: object, schema: EdgeOptions, clock: Clock | None, memory_space: MemorySpace
-) -> tuple[FrameEdges | None, FrameEdges | None, Clock | None]:
-    """Read frames of edges to add and to remove, by a copy of the clock; return both, and that copy."""
+    add: object, remove: object, schema: EdgeOptions, clock: Clock | None, memory_space: MemorySpace,
+    names: list[Hashable],
+) -> tuple[FrameEdges, FrameEdges, Clock | None]:  # fmt: skip
+    """Read frames of edges to add and to remove, by a copy of the clock; return both, and that copy.
+
+    `names`: The vertex columns of the result.
+    """
     clock = copy(clock)
     removed, added = (
-        None if frame is None else read_edges(frame, schema, clock, memory_space, removed=is_removed)
+        _no_edges(names) if frame is None else read_edges(frame, schema, clock, memory_space, removed=is_removed)
         for frame, is_removed in ((remove, True), (add, False))
     )
     return added, removed, clock
+
+
+def _no_edges(names: list[Hashable]) -> FrameEdges:
+    vertices = Vertices(names, [np.empty(0, object) for _ in names], ["empty" for _ in names])
+    return FrameEdges(Edges(np.empty(0, np.int64), np.empty(0, np.int64), None, 0), vertices)
 
 
 class ChangeError(Exception):
@@ -55,14 +63,14 @@ class ChangeError(Exception):
         super().__init__(kind, positions)
         self.kind, self.positions = kind, positions
 
-    def explained(self, added: FrameEdges | None, removed: FrameEdges | None, vertices: Vertices) -> InvalidEdgesError:
+    def explained(self, added: FrameEdges, removed: FrameEdges, vertices: Vertices) -> InvalidEdgesError:
         """Return the error for the user, which names the edges or the vertices."""
         which = self.positions
         edges = counted(len(which), "edge")
-        if self.kind == "missing" and removed is not None:
+        if self.kind == "missing":
             named = listed(_format_edges(removed, which))
             return InvalidEdgesError(f"remove has {edges} that the graph does not have: {named}. Nothing was changed.")
-        if self.kind == "repeated" and added is not None:
+        if self.kind == "repeated":
             named = listed(_format_edges(added, which))
             return InvalidEdgesError(
                 f"add has {edges} that the graph has already: {named}. "
@@ -82,55 +90,53 @@ class ChangeError(Exception):
 class Change(NamedTuple):
     """Edges to add and to remove, by the positions of their endpoints in `vertices`.
 
-    `vertices`: Index of the vertices of the graph, and the new ones of the edges to add.
+    `vertices`: The index that was given to `of`, extended by the new vertices of the edges to add.
     `old_positions`: New positions of the old vertices; None if they are unchanged.
     """
 
     added: Edges
     removed: Edges
-    vertices: VertexIndex
+    vertices: Any
     old_positions: Integers | None
 
     @classmethod
-    def of(cls, add: FrameEdges | None, remove: FrameEdges | None, index: VertexIndex, schema: EdgeOptions) -> Self:
-        """Look up the endpoints; raise ChangeError if those of an edge to remove are not in the graph."""
-        added, removed, old_positions = _NO_EDGES, _NO_EDGES, None
-        if remove is not None:
-            positions = index.positions_of(remove.vertices, "remove")
-            missing = (positions[remove.edges.source] < 0) | (positions[remove.edges.destination] < 0)
-            if missing.any():
-                raise ChangeError("missing", missing.nonzero()[0])
-            removed = _moved(remove.edges, positions)
-        if add is not None:
-            kept = drop_duplicates(add.edges, schema.duplicates, directed=schema.directed)
-            positions = index.positions_of(add.vertices, "add")
-            if (positions < 0).any():
-                index, positions, old_positions = index.extend(add.vertices, positions)
-                if old_positions is not None and remove is not None:
-                    removed = _moved(remove.edges, index.positions_of(remove.vertices, "remove"))
-            added = _moved(kept, positions)
-        return cls(added, removed, index, old_positions)
+    def of(cls, add: FrameEdges, remove: FrameEdges, index: Any, schema: EdgeOptions) -> Self:
+        """Look up the endpoints; raise ChangeError if those of an edge to remove are not in the graph.
+
+        `index`: A `prplugin.frames.vertex_index.VertexIndex`, or an object with its methods.
+        """
+        removed, old_positions = _moved(remove.edges, index.positions_of(remove.vertices, "remove")), None
+        missing = (removed.source < 0) | (removed.destination < 0)
+        if missing.any():
+            raise ChangeError("missing", missing.nonzero()[0])
+        kept = drop_duplicates(add.edges, schema.duplicates, directed=schema.directed)
+        positions = index.positions_of(add.vertices, "add")
+        if (positions < 0).any():
+            index, positions, old_positions = index.extend(add.vertices, positions)
+            if old_positions is not None:
+                removed = _moved(remove.edges, index.positions_of(remove.vertices, "remove"))
+        return cls(_moved(kept, positions), removed, index, old_positions)
 
 
 def apply_duplicates(
     added: Edges, removed: Edges, duplicates: str, n: int, have_edge: Callable[[Edges], Any], *, directed: bool
-) -> tuple[Edges, Edges]:
-    """Return the edges to add, and those to replace, of any weight, after edges are removed.
+) -> tuple[Edges, Edges, Edges]:
+    """Return the edges to add, those to remove, and those to replace, of any weight, after edges are removed.
 
-    `removed` are `oriented` if the graph is undirected; `have_edge` returns a mask of the pairs that have an edge.
+    In an undirected graph, reverse edges are added; edges to remove and to replace are `oriented`, without their
+    reverse. `have_edge` returns a mask of the pairs that have an edge.
     """
-    if duplicates == "sum" or not added.m:
-        return added, added.take(slice(0))
-    pairs = added if directed else oriented(added)
-    found = have_edge(pairs) & ~np.isin(pair_keys(pairs, n), pair_keys(removed, n))
-    if duplicates == "error" and found.any():
-        raise ChangeError("repeated", np.flatnonzero(found))
-    if duplicates == "first":
-        return added.take(~found), added.take(slice(0))
-    return added, replace(pairs.take(found), weights=None, times=None)
-
-
-_NO_EDGES = Edges(np.empty(0, np.int64), np.empty(0, np.int64), None, 0)
+    removed, replaced = removed if directed else oriented(removed), added.take(slice(0))
+    if duplicates != "sum" and added.m:
+        pairs = added if directed else oriented(added)
+        found = have_edge(pairs) & ~np.isin(pair_keys(pairs, n), pair_keys(removed, n))
+        if duplicates == "error" and found.any():
+            raise ChangeError("repeated", np.flatnonzero(found))
+        if duplicates == "first":
+            added = added.take(~found)
+        else:
+            replaced = replace(pairs.take(found), weights=None, times=None)
+    return added if directed else with_reverse_edges(added), removed, replaced
 
 
 def _moved(edges: Edges, positions: Integers) -> Edges:

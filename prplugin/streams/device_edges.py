@@ -10,7 +10,7 @@ import numpy as np
 
 from prplugin.cpu.sorting import run_starts, stable_order
 from prplugin.graph.adjacency import Adjacency, endpoints_by_target, sum_out_weight
-from prplugin.graph.dedup import joint_extent, oriented, reversed_edges, with_reverse_edges
+from prplugin.graph.dedup import joint_extent, reversed_edges
 from prplugin.streams.changes import ChangeError, apply_duplicates
 from prplugin.types.arrays import expand_values, namespace, to_host
 from prplugin.types.compressed import Compressed
@@ -50,12 +50,11 @@ class DeviceEdges:
 
         static, n, positions = self._static, self.n, self._positions
         present = _extended(static, n, positions)
-        removed = removed if directed else oriented(removed)
 
         def have_edge(pairs: Edges) -> Any:
             return _find(present, replace(pairs, weights=None)) >= 0
 
-        added, replaced = apply_duplicates(added, removed, duplicates, n, have_edge, directed=directed)
+        added, removed, replaced = apply_duplicates(added, removed, duplicates, n, have_edge, directed=directed)
         removals = [removed, replace(replaced, weights=None)]
         entries = [_find(present, each) for each in removals]
         if (entries[0] < 0).any():
@@ -68,7 +67,6 @@ class DeviceEdges:
                     weights = to_host(weights[namespace(weights).asarray(found)])
                 back = reversed_edges(replace(forth, weights=weights))
                 entries.append(_find(present, back.take(back.source != back.destination)))
-            added = with_reverse_edges(added)
         added = added.take(stable_order(added.destination))
         extent = joint_extent(static.edges.extent, added.extent)
         out_degrees = None if static.weighted else expand_values(static.out_weight, n, positions, 0.0)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import threading
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Condition, get_ident
+from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from prplugin.cpu import library
@@ -72,18 +70,12 @@ class LastRanks(NamedTuple):
         return self
 
 
-class Pushed(NamedTuple):
-    """Ranks that pushes found."""
-
-    ranks: Floats
-    outcome: Outcome
-
-
 class Start(NamedTuple):
-    """Start of a method, and the error bound that it is to attain."""
+    """Start of a method, and the error bound that it is to attain; or, with an outcome, ranks that pushes found."""
 
-    ranks: Floats | None  # None: its own start
-    tol: float  # error bound that it is to attain
+    ranks: Any  # None: the method's own start
+    tol: float
+    outcome: Outcome | None = None
 
 
 class Aging(NamedTuple):
@@ -130,7 +122,7 @@ class ChangingGraph:
         adjacency, vertices, self.schema, aging, last = snapshot
         self.state = State(adjacency, vertices, None, aging)
         self._adjacency: Adjacency | None = adjacency
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._last = last
         self._passes = 0
 
@@ -168,7 +160,8 @@ class ChangingGraph:
         """Remove and add edges; on any error, change nothing."""
         index, before = self._index_and_edges()
         clock = None if self.state.aging is None else self.state.aging.clock
-        added, removed, clock = read_changes(add, remove, self.schema, clock, index.memory_space)
+        names = index.vertices.names
+        added, removed, clock = read_changes(add, remove, self.schema, clock, index.memory_space, names)
         try:
             change = Change.of(added, removed, index, self.schema)
             index = change.vertices
@@ -229,7 +222,7 @@ class ChangingGraph:
             return False
         return v.size == self.state.edges.n and bool((v[seeds] > 0).all())
 
-    def push(self, equation: Equation, options: Options) -> Pushed | Start:
+    def push(self, equation: Equation, options: Options) -> Start:
         """Rank by pushes alone, unless a method is expected to take less time; then return where it is to start."""
         with self._lock:
             last, edges, tol = self._last, self.state.edges, options.tol
@@ -255,7 +248,7 @@ class ChangingGraph:
                 if bound <= tol:
                     self._last = LastRanks(equation, None, residual=residual)
                     passes += -(-spent // max(edges.m, 1))
-                    return Pushed(residual.ranks(), Outcome(False, True, iterations=passes, error_bound=bound))
+                    return Start(residual.ranks(), tol, Outcome(False, True, iterations=passes, error_bound=bound))
             start = normalized_start(residual.ranks())
             self._last = LastRanks(equation, start)
             return Start(start, tol * TOL_FRACTION if may_push else tol)
@@ -280,61 +273,54 @@ def normalized_start(ranks: Array) -> Floats:
 
 
 class Access:
-    """Readers-writer lock: any number of threads read and rank a graph, or one thread updates it.
+    """Readers-writer lock: any number of threads rank a graph at once, while one at a time reads or updates it.
 
-    Readers wait for an update, and an update for readers. It does not wait for rankings, which take long and have
-    callbacks: the caller may be one of them. A thread that would wait for itself gets a PageRankError instead.
+    An update does not wait for rankings, which take long and have callbacks: the caller may be one of them. A thread
+    that would wait for itself gets a PageRankError instead.
     """
 
     def __init__(self) -> None:
-        self._condition = Condition()
-        self._depth: defaultdict[int, int] = defaultdict(int)  # by reading thread: number of its nested readings
+        self._lock = RLock()
+        self._updating = False
+        self._readings = 0  # nested ones of the thread that has the lock
         self._rankings = 0
-        self._updating: int | None = None  # the thread that updates, or that will when the last reader has left
 
     @contextmanager
-    def reading(self, *, ranking: bool = False) -> Iterator[None]:
+    def reading(self) -> Iterator[None]:
         """Return a context manager in which no other thread updates the graph."""
-        thread, entered = get_ident(), False
+        with self._lock:
+            if self._updating:
+                raise PageRankError("this graph is being updated by this very thread: use it after the update.")
+            self._readings += 1
+            try:
+                yield
+            finally:
+                self._readings -= 1
+
+    @contextmanager
+    def ranking(self) -> Iterator[None]:
+        """Return a context manager in which `updating` raises; other threads may read and rank."""
+        entered = False
         try:
-            with self._condition:
-                if self._updating == thread:
-                    raise PageRankError("this graph is being updated by this very thread: use it after the update.")
-                # An update may be waiting for the outer reading of this thread.
-                if self._updating is not None:
-                    self._condition.wait_for(lambda: thread in self._depth or self._updating is None)
-                self._depth[thread] += 1
-                self._rankings += ranking
+            with self.reading():
+                self._rankings += 1
                 entered = True
             yield
         finally:
             if entered:
-                with self._condition:
-                    self._rankings -= ranking
-                    self._depth[thread] -= 1
-                    if not self._depth[thread]:
-                        del self._depth[thread]
-                        self._condition.notify_all()
+                with self._lock:
+                    self._rankings -= 1
 
     @contextmanager
     def updating(self) -> Iterator[None]:
         """Return a context manager in which no other thread uses the graph."""
-        thread, entered = get_ident(), False
-        try:
-            with self._condition:
-                while True:
-                    if self._rankings:
-                        raise PageRankError("this graph is being ranked: update it after the ranking has ended.")
-                    if self._updating == thread or thread in self._depth:
-                        raise PageRankError("this graph is in use by this very thread: update it afterwards.")
-                    if self._updating is None:
-                        break
-                    self._condition.wait()
-                self._updating, entered = thread, True
-                self._condition.wait_for(lambda: not self._depth)
-            yield
-        finally:
-            if entered:
-                with self._condition:
-                    self._updating = None
-                    self._condition.notify_all()
+        with self._lock:
+            if self._rankings:
+                raise PageRankError("this graph is being ranked: update it after the ranking has ended.")
+            if self._updating or self._readings:
+                raise PageRankError("this graph is in use by this very thread: update it afterwards.")
+            self._updating = True
+            try:
+                yield
+            finally:
+                self._updating = False

@@ -17,7 +17,7 @@ import numpy as np
 from prplugin.cpu import rows as kernels
 from prplugin.cpu.sorting import offsets_of
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.dedup import concatenated, oriented, reversed_edges, with_reverse_edges
+from prplugin.graph.dedup import concatenated, reversed_edges
 from prplugin.machine import this_machine
 from prplugin.numerics import compensated_depth
 from prplugin.streams.changes import ChangeError, apply_duplicates
@@ -150,10 +150,10 @@ class HostEdges:
 
         Removed edges without weights and times match any.
         """
-        removed = removed if directed else oriented(removed)
+        added, removed, replaced = apply_duplicates(
+            added, removed, duplicates, self.n, self._have_edge, directed=directed
+        )
         removed_count = removed.m
-        added, replaced = apply_duplicates(added, removed, duplicates, self.n, self._have_edge, directed=directed)
-        added = added if directed else with_reverse_edges(added)
         references = self._references_with(added)
         additions = self._stored(added, references)
         removals = concatenated(self._stored(removed, self.references), self._stored(replaced, self.references))

@@ -263,27 +263,16 @@ class _Query:
         depth = (self._sum_depth + 2) * UNIT_ROUNDOFF
         return min(2.0, 2 * self._gap / self.sum * (1 + depth) * ROUNDING_MARGIN + depth) + self._cast
 
-    def _values(self) -> Floats:
-        arrays, values = self._arrays, np.empty(self._count[0])
-        kernels.collect_listed(self.rows, arrays.is_listed, arrays.y, arrays.r, 0, values)
-        return values
-
-    def _candidates(self, wanted: Wanted, values: Floats) -> tuple[Integers, Any]:
-        """Return positions and `values` of the touched vertices, or of those in `among`, without the excluded ones."""
-        rows, is_listed = self.rows, self._arrays.is_listed
-        if wanted.excluded is None:
-            return rows, values
-        before = is_listed[wanted.excluded]
-        is_listed[wanted.excluded] = False
-        kept = is_listed[rows]
-        is_listed[wanted.excluded] = before
-        return rows[kept], values[kept]
-
-    def _among(self, wanted: Wanted) -> tuple[Integers, Floats]:
-        among: Any = wanted.among
-        if wanted.excluded is not None:
-            among = among[~np.isin(among, wanted.excluded)]
-        return among, self[among]
+    def _asked(self, wanted: Wanted) -> tuple[Integers, Floats]:
+        """Return positions and q of the vertices to choose from; of all vertices those that were touched."""
+        rows, arrays = self.rows if wanted.among is None else wanted.among, self._arrays
+        kept = None if wanted.excluded is None else ~np.isin(rows, wanted.excluded)
+        if wanted.among is None:
+            values = np.empty(rows.size)
+            kernels.collect_listed(rows, arrays.is_listed, arrays.y, arrays.r, 0, values)
+        else:
+            values = self[rows]
+        return (rows, values) if kept is None else (rows[kept], values[kept])
 
     def __getitem__(self, rows: Integers) -> Floats:
         """Return q = y + r at some positions."""
@@ -291,10 +280,9 @@ class _Query:
 
     def order(self, wanted: Wanted, equal: Equal, *, last: bool) -> Order | None:
         """Return the order of the vertices to return if it is proved, or if it is the last; None if it needs others."""
-        gap, among = self._gap, wanted.among is not None
-        rows, values = self._among(wanted) if among else self._candidates(wanted, self._values())
+        gap, (rows, values) = self._gap, self._asked(wanted)
         k = wanted.top or max(1, rows.size)
-        if not among:
+        if wanted.among is None:
             if k >= rows.size:
                 return None
             lowest = np.partition(values, rows.size - k)[rows.size - k] - gap
@@ -317,17 +305,11 @@ class _Query:
 
     def result(self, wanted: Wanted, order: Order | None, bound: float, *, met: bool) -> LocalRanks:
         """Return the ranks, and clear the arrays."""
-        arrays, count, alpha = self._arrays, int(self._count[0]), self._options.alpha
-        values, rows = np.empty(count), self.rows.astype(np.int64)
-        shown: tuple[Integers, Any] | None = None
+        arrays, rows, alpha = self._arrays, self.rows.astype(np.int64), self._options.alpha
+        values, shown = np.empty(rows.size), None
         if met and order is not None:
             shown = order.rows, self._requested(self[order.rows])
-        elif met and wanted.among is not None:
-            among, found = self._among(wanted)
-            ranks = self._requested(found)
-            chosen: Any = slice(None) if wanted.top is None else highest(ranks, wanted.top)
-            shown = among[chosen], ranks[chosen]
-        elif met and wanted.top is not None:
+        elif met and (wanted.among is not None or wanted.top is not None):
             shown = self._highest(wanted)
         kernels.collect_listed(self.rows, arrays.is_listed, arrays.y, arrays.r, 1, values)
         elsewhere = 0.0
@@ -346,9 +328,12 @@ class _Query:
         return (ranks if self._options.scale == 1 else ranks * self.n).astype(self._options.dtype, copy=False)
 
     def _highest(self, wanted: Wanted) -> tuple[Integers, Any]:
-        """Return the `top` highest of all vertices that are not excluded; the first of those that are not touched."""
-        top: Any = wanted.top
-        rows, ranks = self._candidates(wanted, self._requested(self._values()))
+        """Return the vertices to return, in their order; vertices that are not touched follow in order of position."""
+        (rows, values), top = self._asked(wanted), wanted.top
+        ranks = self._requested(values)
+        if wanted.among is not None or top is None:
+            chosen = slice(None) if top is None else highest(ranks, top)
+            return rows[chosen], ranks[chosen]
         if top < rows.size:
             near = ranks >= np.partition(ranks, rows.size - top)[rows.size - top]
             rows, ranks = rows[near], ranks[near]

@@ -65,7 +65,6 @@ UNPUSHED_FRACTION, LAST_UNPUSHED_FRACTION = 0.9, 2.0
 # Ratios of the bounds after and before a round.
 MAX_LAST_RATIO = 0.95  # above it the next rounds leave `UNPUSHED_FRACTION` instead of `LAST_UNPUSHED_FRACTION`
 FAST_RATIO = 0.5  # above it a round without relaxation is not fast enough
-SLOW_RATIO = 0.8  # above it relaxation is reduced
 
 MIN_CENTERED_FRACTION = 1 / 4  # fraction of the edges that a round spends above which c is changed afterwards
 
@@ -188,8 +187,6 @@ class Residual:
                 break
             elif relaxation == 1.0 and ratio > FAST_RATIO:
                 relaxation = greatest
-            elif ratio > SLOW_RATIO:
-                relaxation = (relaxation + least) / 2
         return spent
 
     @property

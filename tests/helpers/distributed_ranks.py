@@ -10,13 +10,14 @@ import pandas as pd
 from hypothesis import strategies as st
 from threaded_communicator import run_workers
 
-from prplugin.distributed.ranks import joined, rank_shard
+from prplugin.distributed.ranks import rank_shard
 from prplugin.distributed.shard import build
-from prplugin.distributed.update import read_change, update
+from prplugin.distributed.update import update
 from prplugin.frames import partitions
 from prplugin.frames.columns import resolve
 from prplugin.frames.times import Clock
 from prplugin.options import EdgeOptions, Options
+from prplugin.streams.changes import read_changes
 
 __all__ = ["KINDS", "assert_same_ranks", "edge_frames", "rank_distributed"]
 
@@ -47,14 +48,14 @@ def rank_distributed(edges, size, cuts=None, holders=None, *, vertices=None, thr
             more_vertices, directed=directed, duplicates=duplicates,
         )  # fmt: skip
         for add, remove in changes:
-            change = read_change(add, remove, schema, shard.clock)
-            shard = update(communicator, shard, columns.vertex_names, change, directed=directed, duplicates=duplicates)
+            change = read_changes(add, remove, schema, shard.clock, "host", columns.vertex_names)
+            shard = update(communicator, shard, columns.vertex_names, change, schema)
         return rank_shard(communicator, shard, columns.vertex_names, chosen, threads)
 
     parts = run_workers(size, program)
     report = parts[0][1]
-    if report.joined:
-        return joined("host", None, parts), report
+    if report.positions:
+        return parts[0][0][0][: sum(map(sum, report.rows))], report
     return pd.concat(
         [frame for frames in zip(*(frames for frames, _ in parts), strict=True) for frame in frames]
     ), report

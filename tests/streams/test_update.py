@@ -380,6 +380,17 @@ def test_update_of_graphs_not_built_from_frames():
     assert graph.number_of_edges == 4
 
 
+def test_update_of_a_matrix_of_vertices_of_several_columns():
+    """Regression test: the error was Python's, about the arguments of zip."""
+    vertices = pd.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "z"]})
+    graph = prplugin.Graph.from_csr([0, 1, 2, 2], [1, 0], vertices=vertices)
+    graph.update()
+    for change in ("add", "remove"):
+        with pytest.raises(prplugin.InvalidEdgesError, match="vertices of 1 column, but the graph's have 2"):
+            graph.update(**{change: pd.DataFrame({"src": [1], "dst": [2]})})
+    assert graph.number_of_edges == 2
+
+
 def test_update_of_empty_graph():
     graph = prplugin.Graph(pd.DataFrame({"src": [], "dst": []}))
     graph.update(add=pd.DataFrame({"src": ["a", "b"], "dst": ["b", "c"]}))
