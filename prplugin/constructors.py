@@ -20,6 +20,7 @@ from prplugin.frames.lists import FRAMES
 from prplugin.local import LocalGraph
 from prplugin.methods.registry import methods
 from prplugin.options import Duplicates, EdgeOptions, refuse, refuse_all_but
+from prplugin.streams.graph import Snapshot
 from prplugin.tables import Display, Displayed
 from prplugin.types.arrays import is_a
 
@@ -104,7 +105,7 @@ def _of_nodes(reader: str, graph: object, weight: Hashable) -> LocalGraph:
     known = getattr(nodes, reader)(graph, weight)
     adjacency, vertices = nodes.adjacency(known)
     schema = EdgeOptions(weight="weight" if adjacency.weighted else None, directed=known.directed)
-    return LocalGraph(adjacency, vertices, known.label, began, lasting=True, schema=schema)
+    return LocalGraph(Snapshot(adjacency, vertices, schema), known.label, began=began)
 
 
 def _is_sparse(edges: object) -> bool:
@@ -154,12 +155,9 @@ def of_file(
     adjacency = file.graph(directed=how.directed, duplicates=how.duplicates)
     columns = file.columns
     weight = columns.weight_name if adjacency.weighted else None
-    schema = replace(
-        how, source=columns.source_names, destination=columns.destination_names, weight=weight, vertices=None
-    )
-    graph = LocalGraph(adjacency, file.vertices, "column 'weight'", began, lasting=lasting, schema=schema)
-    graph.unused_weight = columns.unused_weight
-    return graph
+    schema = replace(how, source=columns.source_names, destination=columns.destination_names, weight=weight)
+    snapshot = Snapshot(adjacency, file.vertices, schema)
+    return LocalGraph(snapshot, "column 'weight'", unused_weight=columns.unused_weight, lasting=lasting, began=began)
 
 
 def _yields_frames(edges: object) -> bool:

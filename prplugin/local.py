@@ -63,49 +63,30 @@ from prplugin.types.records import Considered, History
 class LocalGraph:
     """Graph of one process: adjacency and vertex ids.
 
+    `snapshot`: Its arrays are shared and not altered.
     `weights`, `weights_label`: Name of the weights, for messages.
-    `began`: Time by `time.perf_counter` at which reading started.
+    `unused_weight`: Column of the frame that seems to hold weights, if the user did not name a weight column.
     `lasting`: Whether more than one ranking may follow. If not, no history of the ranking is recorded.
-    `schema`: Columns of the frame, and the options with which they were read.
-    `aging`: Decay of the weights with the age of the edges, or None.
+    `began`: Time by `time.perf_counter` at which reading started; None for the state of another graph, or a saved one.
+    `check`: Raises an error if arrays in a file are damaged; called before an edge is read for the first time.
     """
 
-    unused_weight: Hashable = None
-    """Column of the frame that seems to hold weights, if the user did not name a weight column."""
-
     def __init__(
-        self, adjacency: Adjacency, vertices: Vertices, weights: str, began: float, *, lasting: bool,
-        schema: EdgeOptions | None = None, aging: Aging | None = None,
+        self, snapshot: Snapshot, weights: str, *, unused_weight: Hashable = None, lasting: bool = True,
+        began: float | None = None, check: Callable[[], None] | None = None,
     ) -> None:  # fmt: skip
-        schema = schema or EdgeOptions(weight="weight" if adjacency.weighted else None)
-        self._hold(Snapshot(adjacency, vertices, schema, aging, None), weights, lasting=lasting)
-        if (overflowing := adjacency.overflowing_vertices()).size:
-            raise overflow_error(weights, format_ids(vertices.plain_ids, overflowing))
-        self._reading = time.perf_counter() - began
-
-    def _hold(self, snapshot: Snapshot, weights: str, *, lasting: bool = True) -> None:
         adjacency = snapshot.adjacency
         self._changing = ChangingGraph(snapshot)
         self.memory_space, self._weighted, self.weights_label = adjacency.memory_space, adjacency.weighted, weights
-        self._lasting, self._access = lasting, Access()
+        self.unused_weight, self._lasting, self._check, self._access = unused_weight, lasting, check, Access()
         self._timings: TimingCache = {}
         self._cheapest: ChoiceCache = {}
         self._reasons: dict[tuple[str, ...], tuple[Considered, ...]] = {}
         self._reading = 0.0
-        self._check: Callable[[], None] | None = None
-
-    @classmethod
-    def restored(
-        cls, snapshot: Snapshot, weights: str, unused_weight: Hashable, check: Callable[[], None] | None = None
-    ) -> LocalGraph:
-        """Return a graph in the state of a snapshot, whose arrays are shared and not altered.
-
-        `check`: Raises an error if arrays in a file are damaged; called before an edge is read for the first time.
-        """
-        graph = cls.__new__(cls)
-        graph._hold(snapshot, weights)
-        graph.unused_weight, graph._check = unused_weight, check
-        return graph
+        if began is not None:
+            if (overflowing := adjacency.overflowing_vertices()).size:
+                raise overflow_error(weights, format_ids(snapshot.vertices.plain_ids, overflowing))
+            self._reading = time.perf_counter() - began
 
     def snapshot(self) -> Snapshot:
         """Return the present state of the graph."""
@@ -118,15 +99,15 @@ class LocalGraph:
         snapshot = self.snapshot()
         with self._allocating():
             snapshot = snapshot._replace(adjacency=packed_graph(snapshot.adjacency))
-        return LocalGraph.restored(snapshot, self.weights_label, self.unused_weight)
+        return LocalGraph(snapshot, self.weights_label, unused_weight=self.unused_weight)
 
     def __reduce__(self) -> Any:
         """Pickle the state; locks, choices and timings are made anew."""
-        return LocalGraph.restored, (self.snapshot(), self.weights_label, self.unused_weight)
+        return partial(LocalGraph, unused_weight=self.unused_weight), (self.snapshot(), self.weights_label)
 
     def __copy__(self, memo: object = None) -> LocalGraph:
         """Return an independent graph; arrays that no update alters are shared."""
-        return LocalGraph.restored(self.snapshot(), self.weights_label, self.unused_weight)
+        return LocalGraph(self.snapshot(), self.weights_label, unused_weight=self.unused_weight)
 
     __deepcopy__ = __copy__
 
@@ -162,10 +143,9 @@ class LocalGraph:
                 aging = Aging(clock, references)
             if lasting:  # else no update follows
                 how = replace(how, source=columns.source_names, destination=columns.destination_names, vertices=None)
-            weights = f"column {how.weight!r}"
-            graph = cls(Adjacency(rows), vertices, weights, began, lasting=lasting, schema=how, aging=aging)
-        graph.unused_weight = columns.unused_weight if unused_weight is None else unused_weight
-        return graph
+            snapshot = Snapshot(Adjacency(rows), vertices, how, aging)
+            unused = columns.unused_weight if unused_weight is None else unused_weight
+            return cls(snapshot, f"column {how.weight!r}", unused_weight=unused, lasting=lasting, began=began)
 
     @classmethod
     def from_csr(cls, offsets: object, indices: object, weights: object, vertices: object = None) -> LocalGraph:
@@ -175,7 +155,9 @@ class LocalGraph:
         began = time.perf_counter()
         matrix = matrices.read_matrix(offsets, indices, weights)
         with runtime.device_allocation(memory_space_of(matrix.offsets), gpu_of(matrix.offsets)):
-            return cls(*matrices.adjacency(matrix, vertices), matrix.names[2], began, lasting=True)
+            adjacency, known = matrices.adjacency(matrix, vertices)
+            schema = EdgeOptions(weight="weight" if adjacency.weighted else None)
+            return cls(Snapshot(adjacency, known, schema), matrix.names[2], began=began)
 
     @property
     def adjacency(self) -> Adjacency:

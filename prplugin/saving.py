@@ -110,7 +110,8 @@ def _load(folder: Folder, *, in_pandas: bool) -> LocalGraph:
         _aging(manifest["clock"], arrays),
         last,
     )
-    return LocalGraph.restored(snapshot, str(manifest["weights"]), from_json(manifest["unused_weight"]), check)
+    unused_weight = from_json(manifest["unused_weight"])
+    return LocalGraph(snapshot, str(manifest["weights"]), unused_weight=unused_weight, check=check)
 
 
 def _types_of(manifest: dict[str, Any]) -> dict[str, tuple[Collection[np.dtype[Any]], int]]:
