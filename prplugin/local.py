@@ -334,13 +334,14 @@ class LocalGraph:
                     left = found.keep(left, batch, adjacency.memory_space)
         least = f"the least estimate for {counted(seeds.count, 'seed')}"
         considered = (Considered(name, None, least if options.method == "auto" else "requested by name"),)
+        history = self._history(options, considered, watch.stages(self._reading), [])
         with self._allocating():
             return Rankings(
                 found.ranks, bool(found.converged.all()), int(found.iterations.max()), float(found.bounds.max()), name,
                 time.perf_counter() - began, partial(self._vertices.write, labels=many.labels), options.top,
                 each_converged=found.converged, each_iterations=found.iterations, each_error_bound=found.bounds,
-                rows=found.rows, _history=self._history(options, considered, watch.stages(self._reading), []),
-                _ids=self._vertices.plain_ids, _seeds=partial(seed_ids, self._vertices, many.labels),
+                rows=found.rows, _history=history, _ids=self._vertices.plain_ids, _counts=found.counts(),
+                _seeds=partial(seed_ids, self._vertices, many.labels),
             )  # fmt: skip
 
     def _local_edges(self, options: Options, seeds: int) -> Adjacency | HostEdges | None:

@@ -79,6 +79,13 @@ class SeedRanks:
         if rows is not None:
             self.rows[which] = rows
 
+    def counts(self) -> list[int]:
+        """Return the number of ranks to return of each seed, without those of excluded vertices."""
+        if self.rows is None:
+            return [self.ranks.shape[1]] * self._seeds.count
+        counts: list[int] = (self.rows >= 0).sum(axis=1).tolist()
+        return counts
+
     def push(self, queries: LocalQueries, edges: Adjacency | HostEdges, threads: int) -> Integers:
         """Rank the seeds by pushes, each on one thread; return those that iterations over all edges are to rank."""
         every, left = np.arange(self._seeds.count), []

@@ -315,13 +315,12 @@ class Rankings(Ranking):
     each_error_bound: NDArray[np.float64] = field(kw_only=True)
     rows: Integers | None = field(kw_only=True, default=None)
     _seeds: Callable[[int], list[Any]] = field(kw_only=True)
+    _counts: list[int] = field(kw_only=True)  # of the rows of each seed in the frame
 
     @cached_property
     def _by_vertex(self) -> BySeed:
-        count, n = self.ranks.shape
-        counts = np.full(count, n) if self.rows is None else to_host((self.rows >= 0).sum(axis=1))
         with _allocating(self.ranks):
-            return BySeed(self.frame, self._seeds(count), counts)
+            return BySeed(self.frame, self._seeds(len(self._counts)), self._counts)
 
     @cached_property
     def frame(self) -> Any:
@@ -391,12 +390,6 @@ class DistributedRankings(Rankings, DistributedRanking):
 
     `ranks` is a Dask Series, and `frame` a Dask DataFrame, as described for `Rankings`; `rows` is None.
     """
-
-    _counts: list[int]
-
-    @cached_property
-    def _by_vertex(self) -> BySeed:
-        return BySeed(self.frame, self._seeds(len(self._counts)), self._counts)
 
     @cached_property
     def frame(self) -> Any:
