@@ -139,25 +139,19 @@ def of_file(
     """Return the graph of a file that has been read; of `how`, the columns are those of the file."""
     from prplugin.io import EdgeFile
 
-    if isinstance(file, EdgeFile):
-        arguments = file.graph_arguments()
-        if how.vertices is not None:
-            if arguments["vertices"] is not None:
-                raise InvalidOptionError(f"{os.fspath(path)} names all vertices itself: omit vertices=.")
-            arguments["vertices"] = how.vertices
-        arguments["directed"] &= how.directed
-        options = EdgeOptions(**arguments, duplicates=how.duplicates)
-        unused_weight, adapter = file.columns.unused_weight, adapter_for(file.frame)
-        return LocalGraph.read(file.frame, options, adapter, lasting=lasting, unused_weight=unused_weight)
-    if how.vertices is not None:
+    columns = file.columns
+    if how.vertices is not None and not (isinstance(file, EdgeFile) and file.vertices is None):
         raise InvalidOptionError(f"{os.fspath(path)} names all vertices itself: omit vertices=.")
+    how = replace(how, source=columns.source_names, destination=columns.destination_names, weight=columns.weight_name)
+    facts: Any = {"unused_weight": columns.unused_weight, "lasting": lasting}
+    if isinstance(file, EdgeFile):
+        vertices = file.vertices if how.vertices is None else how.vertices
+        how = replace(how, directed=file.directed and how.directed, vertices=vertices)
+        return LocalGraph.read(file.frame, how, adapter_for(file.frame), **facts)
     began = time.perf_counter()
     adjacency = file.graph(directed=how.directed, duplicates=how.duplicates)
-    columns = file.columns
-    weight = columns.weight_name if adjacency.weighted else None
-    schema = replace(how, source=columns.source_names, destination=columns.destination_names, weight=weight)
-    snapshot = Snapshot(adjacency, file.vertices, schema)
-    return LocalGraph(snapshot, "column 'weight'", unused_weight=columns.unused_weight, lasting=lasting, began=began)
+    how = how if adjacency.weighted else replace(how, weight=None)
+    return LocalGraph(Snapshot(adjacency, file.vertices, how), "column 'weight'", began=began, **facts)
 
 
 def _yields_frames(edges: object) -> bool:

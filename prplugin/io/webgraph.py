@@ -9,9 +9,9 @@ from __future__ import annotations
 import glob
 import io
 import re
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -316,16 +316,8 @@ def _vertices(names: pa.ChunkedArray) -> Vertices:
 
 def _parts(files: Sequence[Path], types: Mapping[str, pa.DataType]) -> Iterator[tuple[Path, list[pa.RecordBatch]]]:
     """Yield the columns f0 and f1 of each file, in order; as many files are read at a time as there are cores."""
-    ahead = this_machine().threads
-    with ThreadPoolExecutor(ahead) as pool:
-        running: deque[tuple[Path, Future[list[pa.RecordBatch]]]] = deque()
-        for path in files:
-            running.append((path, pool.submit(_batches, path, types)))
-            if len(running) > ahead:
-                first, future = running.popleft()
-                yield first, future.result()
-        for first, future in running:
-            yield first, future.result()
+    with ThreadPoolExecutor(this_machine().threads) as pool:
+        yield from zip(files, pool.map(partial(_batches, types=types), files), strict=True)
 
 
 def _batches(path: Path, types: Mapping[str, pa.DataType]) -> list[pa.RecordBatch]:
