@@ -40,6 +40,7 @@ from prplugin.queries import SeedRanks, order_proof
 from prplugin.result.ranking import Ranking, Rankings
 from prplugin.result.selection import remaining
 from prplugin.solver.batch import batches
+from prplugin.solver.loop import Outcome
 from prplugin.solver.solve import solve_by
 from prplugin.streams.decay import decay_weights
 from prplugin.streams.device_edges import DeviceEdges
@@ -248,7 +249,6 @@ class LocalGraph:
 
     def _rank_one(self, options: Options, watch: Watch) -> Ranking:
         began, machine, n = time.perf_counter(), this_machine(), self._changing.state.edges.n
-        record: History | None = None
         with self._allocating(wait=False):  # only this call reads the vectors, on this stream
             pushes = options.personalization is not None and self._local_edges(options, 1) is not None
             entries = self._vertices.read_teleports(options) if pushes or isinstance(options.exclude, str) else None
@@ -262,7 +262,10 @@ class LocalGraph:
             if entries is not None and w is None and start is None:
                 local = self._rank_locally(entries, options, Wanted(options.top, among, excluded))
             if local is not None and local.met:
-                return self._local_ranking(local, options, began, (among, excluded))
+                outcome = Outcome(False, True, local.passes, local.error_bound, order=local.order)
+                selected = None if local.shown is not None else remaining(n, among, excluded)
+                why = "few vertices near the seeds have most of the ranks"
+                return self._pushed(local, outcome, why, options, began, selected)
             if entries is not None:
                 v = normalised(expand_values(entries[1], n, entries[0], 0.0), "personalization")
             selected = among if excluded is None else remaining(n, among, excluded)
@@ -270,41 +273,34 @@ class LocalGraph:
             begin: Pushed | Start = Start(start, options.tol)
             if proves(options) and start is None:
                 begin = self._changing.push(equation, options)
-            if isinstance(begin, Start):
-                if local is not None and begin.ranks is None:
-                    begin = Start(normalized_start(local.dense()), options.tol)
-                adjacency = self.adjacency
-                problem = Problem(adjacency, *equation)
-                if options.method == "measured":
-                    method = fastest(problem, machine, options, self._timings)
-                else:
-                    method = choose(options.method, adjacency, machine, options.method_options, self._cheapest)
-        if isinstance(begin, Pushed):
-            name, ranks, outcome = "push", options.requested(begin.ranks), begin.outcome
-            considered = (Considered(name, None, "the ranks have changed little since the last ranking"),)
-            stages = (("residuals pushed", time.perf_counter() - began),)
-            record = self._history(options, considered, stages, [(outcome.iterations, outcome.error_bound)])
-        else:
-            name, memory_space = method.name, "device" if method.runs_on == "gpu" else adjacency.memory_space
-            planned = partial(describe_method_memory, adjacency, name, machine)
-            with explain_oom(planned), _allocating(memory_space, adjacency):
-                order = order_proof(adjacency, self._vertices, options, selected) if options.certified else None
-                ranks, outcome = solve_by(
-                    method, problem, options, machine, watch, begin.ranks, closer=begin.tol, order=order
-                )
-                if self._lasting and outcome.converged and proves(options):
-                    last = LastRanks(equation, to_memory(ranks, self.memory_space), int(outcome.iterations))
-                    self._changing.keep(last)
-                outcome.iterations += 0 if local is None else local.passes
-                ranks = to_memory(options.requested(ranks), adjacency.memory_space)
-            if self._lasting or not outcome.converged:  # otherwise nobody sees the history
-                why = self._considered(method, options, machine)
-                record = self._history(options, why, watch.stages(self._reading), watch.bounds)
-        return Ranking(
-            ranks, bool(outcome.converged), int(outcome.iterations), float(outcome.error_bound), name,
-            time.perf_counter() - began, self._vertices.write, options.top, outcome.order, record, selected,
-            self._vertices.plain_ids,
-        )  # fmt: skip
+            if isinstance(begin, Pushed):
+                why = "the ranks have changed little since the last ranking"
+                return self._pushed(options.requested(begin.ranks), begin.outcome, why, options, began, selected)
+            if local is not None and begin.ranks is None:
+                begin = Start(normalized_start(local.dense()), options.tol)
+            adjacency = self.adjacency
+            problem = Problem(adjacency, *equation)
+            if options.method == "measured":
+                method = fastest(problem, machine, options, self._timings)
+            else:
+                method = choose(options.method, adjacency, machine, options.method_options, self._cheapest)
+        memory_space: MemorySpace = "device" if method.runs_on == "gpu" else adjacency.memory_space
+        planned = partial(describe_method_memory, adjacency, method.name, machine)
+        with explain_oom(planned), _allocating(memory_space, adjacency):
+            order = order_proof(adjacency, self._vertices, options, selected) if options.certified else None
+            ranks, outcome = solve_by(
+                method, problem, options, machine, watch, begin.ranks, closer=begin.tol, order=order
+            )
+            if self._lasting and outcome.converged and proves(options):
+                last = LastRanks(equation, to_memory(ranks, self.memory_space), int(outcome.iterations))
+                self._changing.keep(last)
+            outcome.iterations += 0 if local is None else local.passes
+            ranks = to_memory(options.requested(ranks), adjacency.memory_space)
+        record = None
+        if self._lasting or not outcome.converged:  # otherwise nobody sees the history
+            considered = self._considered(method, options, machine)
+            record = self._history(options, considered, watch.stages(self._reading), watch.bounds)
+        return self._ranking(ranks, outcome, method.name, options, began, record, selected)
 
     def _rank_many(self, options: Options, watch: Watch) -> Rankings:
         """Compute one ranking per seed, and keep only the ranks selected by `among`, `exclude` and `top`."""
@@ -330,7 +326,7 @@ class LocalGraph:
             planned = partial(describe_seeds_memory, seeds.count, adjacency.n)
             with explain_oom(planned), _allocating(memory_space, adjacency):
                 problem = Problem(adjacency, options.alpha, None, w)
-                for batch in batches(method, problem, found.to_rank(left), start, options, machine, watch.iterations):
+                for batch in batches(method, problem, seeds.take(left), start, options, machine, watch.iterations):
                     left = found.keep(left, batch, adjacency.memory_space)
         least = f"the least estimate for {counted(seeds.count, 'seed')}"
         considered = (Considered(name, None, least if options.method == "auto" else "requested by name"),)
@@ -368,18 +364,23 @@ class LocalGraph:
         seeds = rows, normalised(values, "personalization")
         return self._queries.rank(edges, seeds, options, wanted, equal=equal)
 
-    def _local_ranking(
-        self, found: LocalRanks, options: Options, began: float, selection: tuple[Integers | None, Integers | None]
+    def _pushed(
+        self, ranks: Any, outcome: Outcome, why: str, options: Options, began: float, selected: Integers | None
     ) -> Ranking:
-        """Return the ranking that pushes from the seeds have proved."""
-        seconds = time.perf_counter() - began
-        considered = (Considered("push", None, "few vertices near the seeds have most of the ranks"),)
-        stages = (("residuals pushed", seconds),)
-        record = self._history(options, considered, stages, [(found.passes, found.error_bound)])
-        selected = None if found.shown is not None else remaining(found.n, *selection)
+        """Return the ranking that pushes of residuals have proved."""
+        stages = (("residuals pushed", time.perf_counter() - began),)
+        bounds = [(outcome.iterations, outcome.error_bound)]
+        record = self._history(options, (Considered("push", None, why),), stages, bounds)
+        return self._ranking(ranks, outcome, "push", options, began, record, selected)
+
+    def _ranking(
+        self, ranks: Any, outcome: Outcome, name: str, options: Options, began: float, record: History | None,
+        selected: Integers | None,
+    ) -> Ranking:  # fmt: skip
         return Ranking(
-            found, True, found.passes, found.error_bound, "push", seconds, self._vertices.write, options.top,
-            found.order, record, selected, self._vertices.plain_ids, found.shown,
+            ranks, bool(outcome.converged), int(outcome.iterations), float(outcome.error_bound), name,
+            time.perf_counter() - began, self._vertices.write, options.top, outcome.order, record, selected,
+            self._vertices.plain_ids,
         )  # fmt: skip
 
     def _allocating(self, *, wait: bool = True) -> AbstractContextManager[None]:

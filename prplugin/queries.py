@@ -53,10 +53,6 @@ class SeedRanks:
         self.converged = np.ones(seeds.count, np.bool_)
         self.iterations, self.bounds = np.zeros(seeds.count, np.int64), np.zeros(seeds.count)
 
-    def to_rank(self, left: Integers) -> Seeds:
-        """Return some of the seeds, in the given order."""
-        return self._seeds if left.size == self._seeds.count else self._seeds.take(left)
-
     def keep(self, left: Integers, batch: Batch, memory_space: MemorySpace) -> Integers:
         """Store the ranks of all vertices for the first seeds in `left`; return the others."""
         which, left = np.split(left, [len(batch.ranks)])

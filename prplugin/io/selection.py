@@ -47,6 +47,7 @@ class Selection:
     """A file, the columns to read and how to parse its text: the arguments of `read_edges`.
 
     `packed`: Whether the graph will be packed. A reader that can do so piece by piece does.
+    `format`: Name of the format.
     """
 
     path: str
@@ -59,6 +60,7 @@ class Selection:
     delimiter: str | None = None
     missing: Missing = "error"
     packed: bool = False
+    format: str = ""
 
     @property
     def name(self) -> str:

@@ -87,7 +87,6 @@ class Ranking(Lookups, Displayed):
     _history: Any = None  # a History; None for the ranking of a one-shot graph, of which only the frame is returned
     _among: Integers | None = None
     _ids: Callable[[Integers], list[Any]] | None = None
-    _shown: tuple[Integers, NDArray[np.floating[Any]]] | None = None
 
     @cached_property
     def ranks(self) -> NDArray[np.floating[Any]]:
@@ -110,6 +109,11 @@ class Ranking(Lookups, Displayed):
             frame = self._write(self.ranks, None) if rows is None else self._written(rows)
         self.__dict__["_writing"] = time.perf_counter() - began  # cached like the frame
         return frame
+
+    @property
+    def _shown(self) -> tuple[Integers, NDArray[np.floating[Any]]] | None:
+        """Positions and ranks in the frame, if pushes have ranked few vertices; None: see `_rows`."""
+        return getattr(self._given, "shown", None)
 
     def _rows(self, top: int | None) -> Integers | None:
         """Return the positions of the vertices that are asked for, all (None) or the `top` highest."""
