@@ -64,10 +64,6 @@ def _of_frames(adapter: FrameAdapter) -> Source:
     return Source(adapter.accepts, partial(LocalGraph.read, adapter=adapter))
 
 
-def _is_on_cluster(edges: object) -> bool:
-    return dask.accepts(edges) and dask.client() is not None
-
-
 def _read_on_cluster(edges: Any, how: EdgeOptions, *, lasting: bool) -> DistributedGraph:
     from prplugin.distributed.run import DistributedGraph  # imports distributed, as the client did
 
@@ -154,10 +150,6 @@ def of_file(
     return LocalGraph(Snapshot(adjacency, file.vertices, how), "column 'weight'", began=began, **facts)
 
 
-def _yields_frames(edges: object) -> bool:
-    return isinstance(edges, Iterator) and not hasattr(edges, "read")  # no open file
-
-
 def _read_frames(edges: Iterator[object], how: EdgeOptions, *, lasting: bool) -> LocalGraph:
     """Read frames that can be iterated only once."""
     frames = list(edges)
@@ -168,14 +160,14 @@ def _read_frames(edges: Iterator[object], how: EdgeOptions, *, lasting: bool) ->
 
 SOURCES = (
     *map(_of_frames, FIRST_ADAPTERS),
-    Source(_is_on_cluster, _read_on_cluster),
+    Source(lambda edges: dask.accepts(edges) and dask.client() is not None, _read_on_cluster),
     Source(is_saved, _load),
     Source(_is_file, _read_file),
     Source(partial(is_a, module="networkx", name="Graph"), partial(_read_nodes, "read_networkx")),
     Source(partial(is_a, module="igraph", name="Graph"), partial(_read_nodes, "read_igraph")),
     Source(_is_sparse, _read_matrix),
     *map(_of_frames, LAST_ADAPTERS),
-    Source(_yields_frames, _read_frames),
+    Source(lambda edges: isinstance(edges, Iterator) and not hasattr(edges, "read"), _read_frames),  # no open file
 )
 """All kinds of input, in the order in which they are asked whether they accept edges."""
 

@@ -18,7 +18,7 @@ from prplugin.solver.top_k import OrderProof
 from prplugin.streams.host_edges import HostEdges
 from prplugin.streams.local import LocalQueries, LocalRanks, Wanted
 from prplugin.types.arrays import MemorySpace, namespace, to_host, to_memory
-from prplugin.types.edges import Integers
+from prplugin.types.edges import Floats, Integers
 
 TRIED_AT_A_TIME = 8
 """Number of seeds, none of which pushes rank in time, after which no more are tried."""
@@ -26,14 +26,14 @@ TRIED_AT_A_TIME = 8
 
 def order_proof(adjacency: Adjacency, vertices: Vertices, options: Options, selected: Integers | None) -> OrderProof:
     """Return the proof of the order of the vertices to return, by default of all that are selected."""
-    vectors = {what: getattr(options, what) for what in ("personalization", "dangling")}
-    read = vertices.read_values
-    equal = EqualRanks(
-        adjacency, lambda: [read(values, what) for what, values in vectors.items() if values is not None]
-    ).equal
+
+    def read_vectors() -> list[Floats]:
+        given = {what: getattr(options, what) for what in ("personalization", "dangling")}
+        return [vertices.read_values(values, what) for what, values in given.items() if values is not None]
+
     rows = None if selected is None else to_host(selected)
     k = options.top or (0 if rows is None else rows.size) or 1
-    return OrderProof(k, equal, options.tol, rows)
+    return OrderProof(k, EqualRanks(adjacency, read_vectors).equal, options.tol, rows)
 
 
 class SeedRanks:
