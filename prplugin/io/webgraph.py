@@ -7,7 +7,6 @@ format. Property files are those of the Java library and of webgraph-rs.
 from __future__ import annotations
 
 import glob
-import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -321,15 +320,15 @@ def _parts(files: Sequence[Path], types: Mapping[str, pa.DataType]) -> Iterator[
 
 
 def _batches(path: Path, types: Mapping[str, pa.DataType]) -> list[pa.RecordBatch]:
+    # Files of Arrow's own: its threads may outlive a read, and would need the interpreter for a file of Python.
+    opened = partial(pa.input_stream, str(path), COMPRESSIONS.get(path.suffix))
     try:
-        with errors_named(str(path)), open(path, "rb") as file:
-            compression = COMPRESSIONS.get(path.suffix)
-            stream = pa.CompressedInputStream(file, compression) if compression else file
-            start = stream.read(BLOCK)
+        with errors_named(str(path)):
+            with opened() as stream:
+                start = stream.read(BLOCK)
             if len(start) < BLOCK:  # Arrow finds no row in a single line without a line end
-                return _parsed(io.BytesIO(start + b"\n"), types) if start.strip(b"\r\n") else []
-            file.seek(0)
-            return _parsed(pa.CompressedInputStream(file, compression) if compression else file, types)
+                return _parsed(pa.BufferReader(start + b"\n"), types) if start.strip(b"\r\n") else []
+            return _parsed(opened(), types)
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
