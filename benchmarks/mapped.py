@@ -38,6 +38,8 @@ from prplugin.local import LocalGraph
 from prplugin.machine import this_machine
 from prplugin.methods.engines.packed import Rows, joined, packed_graph
 from prplugin.methods.native import NativeStep
+from prplugin.options import EdgeOptions
+from prplugin.streams.graph import Snapshot
 
 __all__ = ["COLUMNS", "rows"]
 
@@ -110,7 +112,7 @@ def _ranked(threads: int) -> dict[str, Any]:
     adjacency, seconds = packed_crawl(LARGEST, threads)
     row = _described(adjacency, seconds)
     row["peak GB packing"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-    graph = LocalGraph(adjacency, numbered(adjacency.n), "", time.perf_counter(), lasting=True)
+    graph = LocalGraph(Snapshot(adjacency, numbered(adjacency.n), EdgeOptions()), "")
     with tempfile.TemporaryDirectory() as folder:
         prplugin.Graph._of(graph).save(Path(folder) / "graph")
         step = NativeStep(Problem(adjacency, 0.85), threads)

@@ -15,19 +15,13 @@ from importlib.util import find_spec
 from types import MethodType, ModuleType
 from typing import Any
 
-
-def _relation_has_column(relation: Any, name: str) -> bool:
-    """Return whether a DuckDB relation has a column; names are case-insensitive."""
-    return name in map(str.lower, relation.columns)
-
-
 FRAME_TYPES: dict[str, Callable[[Any, str], bool] | None] = {
     "pandas.DataFrame": operator.contains,
     "cudf.DataFrame": operator.contains,
     "cudf.pandas._wrappers.pandas.DataFrame": operator.contains,
     "polars.DataFrame": None,
     "polars.LazyFrame": None,
-    "duckdb.DuckDBPyRelation": _relation_has_column,
+    "duckdb.DuckDBPyRelation": lambda relation, name: name in map(str.lower, relation.columns),  # case-insensitive
     "dask.dataframe.DataFrame": operator.contains,
 }
 """Frame types, each with a function that tests whether a frame has a column, or None if columns are not attributes.

@@ -20,6 +20,7 @@ from prplugin.frames.lists import FRAMES
 from prplugin.local import LocalGraph
 from prplugin.methods.registry import methods
 from prplugin.options import Duplicates, EdgeOptions, refuse, refuse_all_but
+from prplugin.streams.graph import Snapshot
 from prplugin.tables import Display, Displayed
 from prplugin.types.arrays import is_a
 
@@ -63,10 +64,6 @@ def _of_frames(adapter: FrameAdapter) -> Source:
     return Source(adapter.accepts, partial(LocalGraph.read, adapter=adapter))
 
 
-def _is_on_cluster(edges: object) -> bool:
-    return dask.accepts(edges) and dask.client() is not None
-
-
 def _read_on_cluster(edges: Any, how: EdgeOptions, *, lasting: bool) -> DistributedGraph:
     from prplugin.distributed.run import DistributedGraph  # imports distributed, as the client did
 
@@ -104,7 +101,7 @@ def _of_nodes(reader: str, graph: object, weight: Hashable) -> LocalGraph:
     known = getattr(nodes, reader)(graph, weight)
     adjacency, vertices = nodes.adjacency(known)
     schema = EdgeOptions(weight="weight" if adjacency.weighted else None, directed=known.directed)
-    return LocalGraph(adjacency, vertices, known.label, began, lasting=True, schema=schema)
+    return LocalGraph(Snapshot(adjacency, vertices, schema), known.label, began=began)
 
 
 def _is_sparse(edges: object) -> bool:
@@ -138,32 +135,19 @@ def of_file(
     """Return the graph of a file that has been read; of `how`, the columns are those of the file."""
     from prplugin.io import EdgeFile
 
-    if isinstance(file, EdgeFile):
-        arguments = file.graph_arguments()
-        if how.vertices is not None:
-            if arguments["vertices"] is not None:
-                raise InvalidOptionError(f"{os.fspath(path)} names all vertices itself: omit vertices=.")
-            arguments["vertices"] = how.vertices
-        arguments["directed"] &= how.directed
-        options = EdgeOptions(**arguments, duplicates=how.duplicates)
-        unused_weight, adapter = file.columns.unused_weight, adapter_for(file.frame)
-        return LocalGraph.read(file.frame, options, adapter, lasting=lasting, unused_weight=unused_weight)
-    if how.vertices is not None:
+    columns = file.columns
+    if how.vertices is not None and not (isinstance(file, EdgeFile) and file.vertices is None):
         raise InvalidOptionError(f"{os.fspath(path)} names all vertices itself: omit vertices=.")
+    how = replace(how, source=columns.source_names, destination=columns.destination_names, weight=columns.weight_name)
+    facts: Any = {"unused_weight": columns.unused_weight, "lasting": lasting}
+    if isinstance(file, EdgeFile):
+        vertices = file.vertices if how.vertices is None else how.vertices
+        how = replace(how, directed=file.directed and how.directed, vertices=vertices)
+        return LocalGraph.read(file.frame, how, adapter_for(file.frame), **facts)
     began = time.perf_counter()
     adjacency = file.graph(directed=how.directed, duplicates=how.duplicates)
-    columns = file.columns
-    weight = columns.weight_name if adjacency.weighted else None
-    schema = replace(
-        how, source=columns.source_names, destination=columns.destination_names, weight=weight, vertices=None
-    )
-    graph = LocalGraph(adjacency, file.vertices, "column 'weight'", began, lasting=lasting, schema=schema)
-    graph.unused_weight = columns.unused_weight
-    return graph
-
-
-def _yields_frames(edges: object) -> bool:
-    return isinstance(edges, Iterator) and not hasattr(edges, "read")  # no open file
+    how = how if adjacency.weighted else replace(how, weight=None)
+    return LocalGraph(Snapshot(adjacency, file.vertices, how), "column 'weight'", began=began, **facts)
 
 
 def _read_frames(edges: Iterator[object], how: EdgeOptions, *, lasting: bool) -> LocalGraph:
@@ -176,14 +160,14 @@ def _read_frames(edges: Iterator[object], how: EdgeOptions, *, lasting: bool) ->
 
 SOURCES = (
     *map(_of_frames, FIRST_ADAPTERS),
-    Source(_is_on_cluster, _read_on_cluster),
+    Source(lambda edges: dask.accepts(edges) and dask.client() is not None, _read_on_cluster),
     Source(is_saved, _load),
     Source(_is_file, _read_file),
     Source(partial(is_a, module="networkx", name="Graph"), partial(_read_nodes, "read_networkx")),
     Source(partial(is_a, module="igraph", name="Graph"), partial(_read_nodes, "read_igraph")),
     Source(_is_sparse, _read_matrix),
     *map(_of_frames, LAST_ADAPTERS),
-    Source(_yields_frames, _read_frames),
+    Source(lambda edges: isinstance(edges, Iterator) and not hasattr(edges, "read"), _read_frames),  # no open file
 )
 """All kinds of input, in the order in which they are asked whether they accept edges."""
 

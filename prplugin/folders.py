@@ -30,9 +30,6 @@ MAX_MANIFEST = 1 << 26
 MAX_HEADER = 1 << 14
 """Bytes at the beginning of a file that hold the type and the size of its array; 128 suffice."""
 
-PIECE = 1 << 24
-"""Bytes of which a checksum is computed at once."""
-
 
 def is_saved(path: object) -> TypeGuard[str | os.PathLike[str]]:
     """Return whether an object is the path of a folder with the manifest of a saved graph, perhaps a damaged one."""
@@ -165,23 +162,16 @@ class Folder:
     def verify(self, files: Collection[str]) -> None:
         """Compare the checksums of files with those in the manifest; raise ValueError if one differs."""
         with ThreadPoolExecutor(this_machine().threads, "prplugin") as pool:
-            found = list(pool.map(lambda file: _checksum(self.buffer(file)), files))
+            found = list(pool.map(lambda file: zlib.crc32(self.buffer(file)), files))
         for file, checksum in zip(files, found, strict=True):
             if checksum != self.manifest["files"][file].get("crc32"):
                 raise ValueError(f"{file} has changed since it was saved")
 
 
-def _checksum(buffer: mmap.mmap) -> int:
-    checksum, view = 0, memoryview(buffer)
-    for begin in range(0, len(view), PIECE):
-        checksum = zlib.crc32(view[begin : begin + PIECE], checksum)
-    return checksum
-
-
 def _described(path: Path) -> dict[str, int]:
     """Return what the manifest has of a file."""
     with path.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as buffer:
-        return {"bytes": len(buffer), "crc32": _checksum(buffer)}
+        return {"bytes": len(buffer), "crc32": zlib.crc32(buffer)}
 
 
 def _manifest(folder: Path) -> dict[str, Any]:

@@ -40,6 +40,7 @@ from prplugin.queries import SeedRanks, order_proof
 from prplugin.result.ranking import Ranking, Rankings
 from prplugin.result.selection import remaining
 from prplugin.solver.batch import batches
+from prplugin.solver.loop import Outcome
 from prplugin.solver.solve import solve_by
 from prplugin.streams.decay import decay_weights
 from prplugin.streams.device_edges import DeviceEdges
@@ -63,49 +64,30 @@ from prplugin.types.records import Considered, History
 class LocalGraph:
     """Graph of one process: adjacency and vertex ids.
 
+    `snapshot`: Its arrays are shared and not altered.
     `weights`, `weights_label`: Name of the weights, for messages.
-    `began`: Time by `time.perf_counter` at which reading started.
+    `unused_weight`: Column of the frame that seems to hold weights, if the user did not name a weight column.
     `lasting`: Whether more than one ranking may follow. If not, no history of the ranking is recorded.
-    `schema`: Columns of the frame, and the options with which they were read.
-    `aging`: Decay of the weights with the age of the edges, or None.
+    `began`: Time by `time.perf_counter` at which reading started; None for the state of another graph, or a saved one.
+    `check`: Raises an error if arrays in a file are damaged; called before an edge is read for the first time.
     """
 
-    unused_weight: Hashable = None
-    """Column of the frame that seems to hold weights, if the user did not name a weight column."""
-
     def __init__(
-        self, adjacency: Adjacency, vertices: Vertices, weights: str, began: float, *, lasting: bool,
-        schema: EdgeOptions | None = None, aging: Aging | None = None,
+        self, snapshot: Snapshot, weights: str, *, unused_weight: Hashable = None, lasting: bool = True,
+        began: float | None = None, check: Callable[[], None] | None = None,
     ) -> None:  # fmt: skip
-        schema = schema or EdgeOptions(weight="weight" if adjacency.weighted else None)
-        self._hold(Snapshot(adjacency, vertices, schema, aging, None), weights, lasting=lasting)
-        if (overflowing := adjacency.overflowing_vertices()).size:
-            raise overflow_error(weights, format_ids(vertices.plain_ids, overflowing))
-        self._reading = time.perf_counter() - began
-
-    def _hold(self, snapshot: Snapshot, weights: str, *, lasting: bool = True) -> None:
         adjacency = snapshot.adjacency
         self._changing = ChangingGraph(snapshot)
         self.memory_space, self._weighted, self.weights_label = adjacency.memory_space, adjacency.weighted, weights
-        self._lasting, self._access = lasting, Access()
+        self.unused_weight, self._lasting, self._check, self._access = unused_weight, lasting, check, Access()
         self._timings: TimingCache = {}
         self._cheapest: ChoiceCache = {}
         self._reasons: dict[tuple[str, ...], tuple[Considered, ...]] = {}
         self._reading = 0.0
-        self._check: Callable[[], None] | None = None
-
-    @classmethod
-    def restored(
-        cls, snapshot: Snapshot, weights: str, unused_weight: Hashable, check: Callable[[], None] | None = None
-    ) -> LocalGraph:
-        """Return a graph in the state of a snapshot, whose arrays are shared and not altered.
-
-        `check`: Raises an error if arrays in a file are damaged; called before an edge is read for the first time.
-        """
-        graph = cls.__new__(cls)
-        graph._hold(snapshot, weights)
-        graph.unused_weight, graph._check = unused_weight, check
-        return graph
+        if began is not None:
+            if (overflowing := adjacency.overflowing_vertices()).size:
+                raise overflow_error(weights, format_ids(snapshot.vertices.plain_ids, overflowing))
+            self._reading = time.perf_counter() - began
 
     def snapshot(self) -> Snapshot:
         """Return the present state of the graph."""
@@ -118,15 +100,15 @@ class LocalGraph:
         snapshot = self.snapshot()
         with self._allocating():
             snapshot = snapshot._replace(adjacency=packed_graph(snapshot.adjacency))
-        return LocalGraph.restored(snapshot, self.weights_label, self.unused_weight)
+        return LocalGraph(snapshot, self.weights_label, unused_weight=self.unused_weight)
 
     def __reduce__(self) -> Any:
         """Pickle the state; locks, choices and timings are made anew."""
-        return LocalGraph.restored, (self.snapshot(), self.weights_label, self.unused_weight)
+        return partial(LocalGraph, unused_weight=self.unused_weight), (self.snapshot(), self.weights_label)
 
     def __copy__(self, memo: object = None) -> LocalGraph:
         """Return an independent graph; arrays that no update alters are shared."""
-        return LocalGraph.restored(self.snapshot(), self.weights_label, self.unused_weight)
+        return LocalGraph(self.snapshot(), self.weights_label, unused_weight=self.unused_weight)
 
     __deepcopy__ = __copy__
 
@@ -162,10 +144,9 @@ class LocalGraph:
                 aging = Aging(clock, references)
             if lasting:  # else no update follows
                 how = replace(how, source=columns.source_names, destination=columns.destination_names, vertices=None)
-            weights = f"column {how.weight!r}"
-            graph = cls(Adjacency(rows), vertices, weights, began, lasting=lasting, schema=how, aging=aging)
-        graph.unused_weight = columns.unused_weight if unused_weight is None else unused_weight
-        return graph
+            snapshot = Snapshot(Adjacency(rows), vertices, how, aging)
+            unused = columns.unused_weight if unused_weight is None else unused_weight
+            return cls(snapshot, f"column {how.weight!r}", unused_weight=unused, lasting=lasting, began=began)
 
     @classmethod
     def from_csr(cls, offsets: object, indices: object, weights: object, vertices: object = None) -> LocalGraph:
@@ -175,7 +156,9 @@ class LocalGraph:
         began = time.perf_counter()
         matrix = matrices.read_matrix(offsets, indices, weights)
         with runtime.device_allocation(memory_space_of(matrix.offsets), gpu_of(matrix.offsets)):
-            return cls(*matrices.adjacency(matrix, vertices), matrix.names[2], began, lasting=True)
+            adjacency, known = matrices.adjacency(matrix, vertices)
+            schema = EdgeOptions(weight="weight" if adjacency.weighted else None)
+            return cls(Snapshot(adjacency, known, schema), matrix.names[2], began=began)
 
     @property
     def adjacency(self) -> Adjacency:
@@ -266,7 +249,6 @@ class LocalGraph:
 
     def _rank_one(self, options: Options, watch: Watch) -> Ranking:
         began, machine, n = time.perf_counter(), this_machine(), self._changing.state.edges.n
-        record: History | None = None
         with self._allocating(wait=False):  # only this call reads the vectors, on this stream
             pushes = options.personalization is not None and self._local_edges(options, 1) is not None
             entries = self._vertices.read_teleports(options) if pushes or isinstance(options.exclude, str) else None
@@ -280,7 +262,10 @@ class LocalGraph:
             if entries is not None and w is None and start is None:
                 local = self._rank_locally(entries, options, Wanted(options.top, among, excluded))
             if local is not None and local.met:
-                return self._local_ranking(local, options, began, (among, excluded))
+                outcome = Outcome(False, True, local.passes, local.error_bound, order=local.order)
+                selected = None if local.shown is not None else remaining(n, among, excluded)
+                why = "few vertices near the seeds have most of the ranks"
+                return self._pushed(local, outcome, why, options, began, selected)
             if entries is not None:
                 v = normalised(expand_values(entries[1], n, entries[0], 0.0), "personalization")
             selected = among if excluded is None else remaining(n, among, excluded)
@@ -288,41 +273,34 @@ class LocalGraph:
             begin = Start(start, options.tol)
             if proves(options) and start is None:
                 begin = self._changing.push(equation, options)
-            if begin.outcome is None:
-                if local is not None and begin.ranks is None:
-                    begin = Start(normalized_start(local.dense()), options.tol)
-                adjacency = self.adjacency
-                problem = Problem(adjacency, *equation)
-                if options.method == "measured":
-                    method = fastest(problem, machine, options, self._timings)
-                else:
-                    method = choose(options.method, adjacency, machine, options.method_options, self._cheapest)
-        if begin.outcome is not None:
-            name, ranks, outcome = "push", options.requested(begin.ranks), begin.outcome
-            considered = (Considered(name, None, "the ranks have changed little since the last ranking"),)
-            stages = (("residuals pushed", time.perf_counter() - began),)
-            record = self._history(options, considered, stages, [(outcome.iterations, outcome.error_bound)])
-        else:
-            name, memory_space = method.name, "device" if method.runs_on == "gpu" else adjacency.memory_space
-            planned = partial(describe_method_memory, adjacency, name, machine)
-            with explain_oom(planned), _allocating(memory_space, adjacency):
-                order = order_proof(adjacency, self._vertices, options, selected) if options.certified else None
-                ranks, outcome = solve_by(
-                    method, problem, options, machine, watch, begin.ranks, closer=begin.tol, order=order
-                )
-                if self._lasting and outcome.converged and proves(options):
-                    last = LastRanks(equation, to_memory(ranks, self.memory_space), int(outcome.iterations))
-                    self._changing.keep(last)
-                outcome.iterations += 0 if local is None else local.passes
-                ranks = to_memory(options.requested(ranks), adjacency.memory_space)
-            if self._lasting or not outcome.converged:  # otherwise nobody sees the history
-                why = self._considered(method, options, machine)
-                record = self._history(options, why, watch.stages(self._reading), watch.bounds)
-        return Ranking(
-            ranks, bool(outcome.converged), int(outcome.iterations), float(outcome.error_bound), name,
-            time.perf_counter() - began, self._vertices.write, options.top, outcome.order, record, selected,
-            self._vertices.plain_ids,
-        )  # fmt: skip
+            if begin.outcome is not None:
+                why = "the ranks have changed little since the last ranking"
+                return self._pushed(options.requested(begin.ranks), begin.outcome, why, options, began, selected)
+            if local is not None and begin.ranks is None:
+                begin = Start(normalized_start(local.dense()), options.tol)
+            adjacency = self.adjacency
+            problem = Problem(adjacency, *equation)
+            if options.method == "measured":
+                method = fastest(problem, machine, options, self._timings)
+            else:
+                method = choose(options.method, adjacency, machine, options.method_options, self._cheapest)
+        memory_space: MemorySpace = "device" if method.runs_on == "gpu" else adjacency.memory_space
+        planned = partial(describe_method_memory, adjacency, method.name, machine)
+        with explain_oom(planned), _allocating(memory_space, adjacency):
+            order = order_proof(adjacency, self._vertices, options, selected) if options.certified else None
+            ranks, outcome = solve_by(
+                method, problem, options, machine, watch, begin.ranks, closer=begin.tol, order=order
+            )
+            if self._lasting and outcome.converged and proves(options):
+                last = LastRanks(equation, to_memory(ranks, self.memory_space), int(outcome.iterations))
+                self._changing.keep(last)
+            outcome.iterations += 0 if local is None else local.passes
+            ranks = to_memory(options.requested(ranks), adjacency.memory_space)
+        record = None
+        if self._lasting or not outcome.converged:  # otherwise nobody sees the history
+            considered = self._considered(method, options, machine)
+            record = self._history(options, considered, watch.stages(self._reading), watch.bounds)
+        return self._ranking(ranks, outcome, method.name, options, began, record, selected)
 
     def _rank_many(self, options: Options, watch: Watch) -> Rankings:
         """Compute one ranking per seed, and keep only the ranks selected by `among`, `exclude` and `top`."""
@@ -348,17 +326,18 @@ class LocalGraph:
             planned = partial(describe_seeds_memory, seeds.count, adjacency.n)
             with explain_oom(planned), _allocating(memory_space, adjacency):
                 problem = Problem(adjacency, options.alpha, None, w)
-                for batch in batches(method, problem, found.to_rank(left), start, options, machine, watch.iterations):
+                for batch in batches(method, problem, seeds.take(left), start, options, machine, watch.iterations):
                     left = found.keep(left, batch, adjacency.memory_space)
         least = f"the least estimate for {counted(seeds.count, 'seed')}"
         considered = (Considered(name, None, least if options.method == "auto" else "requested by name"),)
+        history = self._history(options, considered, watch.stages(self._reading), [])
         with self._allocating():
             return Rankings(
                 found.ranks, bool(found.converged.all()), int(found.iterations.max()), float(found.bounds.max()), name,
                 time.perf_counter() - began, partial(self._vertices.write, labels=many.labels), options.top,
                 each_converged=found.converged, each_iterations=found.iterations, each_error_bound=found.bounds,
-                rows=found.rows, _history=self._history(options, considered, watch.stages(self._reading), []),
-                _ids=self._vertices.plain_ids, _seeds=partial(seed_ids, self._vertices, many.labels),
+                rows=found.rows, _history=history, _ids=self._vertices.plain_ids, _counts=found.counts(),
+                _seeds=partial(seed_ids, self._vertices, many.labels),
             )  # fmt: skip
 
     def _local_edges(self, options: Options, seeds: int) -> Adjacency | HostEdges | None:
@@ -385,18 +364,23 @@ class LocalGraph:
         seeds = rows, normalised(values, "personalization")
         return self._queries.rank(edges, seeds, options, wanted, equal=equal)
 
-    def _local_ranking(
-        self, found: LocalRanks, options: Options, began: float, selection: tuple[Integers | None, Integers | None]
+    def _pushed(
+        self, ranks: Any, outcome: Outcome, why: str, options: Options, began: float, selected: Integers | None
     ) -> Ranking:
-        """Return the ranking that pushes from the seeds have proved."""
-        seconds = time.perf_counter() - began
-        considered = (Considered("push", None, "few vertices near the seeds have most of the ranks"),)
-        stages = (("residuals pushed", seconds),)
-        record = self._history(options, considered, stages, [(found.passes, found.error_bound)])
-        selected = None if found.shown is not None else remaining(found.n, *selection)
+        """Return the ranking that pushes of residuals have proved."""
+        stages = (("residuals pushed", time.perf_counter() - began),)
+        bounds = [(outcome.iterations, outcome.error_bound)]
+        record = self._history(options, (Considered("push", None, why),), stages, bounds)
+        return self._ranking(ranks, outcome, "push", options, began, record, selected)
+
+    def _ranking(
+        self, ranks: Any, outcome: Outcome, name: str, options: Options, began: float, record: History | None,
+        selected: Integers | None,
+    ) -> Ranking:  # fmt: skip
         return Ranking(
-            found, True, found.passes, found.error_bound, "push", seconds, self._vertices.write, options.top,
-            found.order, record, selected, self._vertices.plain_ids, found.shown,
+            ranks, bool(outcome.converged), int(outcome.iterations), float(outcome.error_bound), name,
+            time.perf_counter() - began, self._vertices.write, options.top, outcome.order, record, selected,
+            self._vertices.plain_ids,
         )  # fmt: skip
 
     def _allocating(self, *, wait: bool = True) -> AbstractContextManager[None]:

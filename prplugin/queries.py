@@ -18,7 +18,7 @@ from prplugin.solver.top_k import OrderProof
 from prplugin.streams.host_edges import HostEdges
 from prplugin.streams.local import LocalQueries, LocalRanks, Wanted
 from prplugin.types.arrays import MemorySpace, namespace, to_host, to_memory
-from prplugin.types.edges import Integers
+from prplugin.types.edges import Floats, Integers
 
 TRIED_AT_A_TIME = 8
 """Number of seeds, none of which pushes rank in time, after which no more are tried."""
@@ -26,14 +26,14 @@ TRIED_AT_A_TIME = 8
 
 def order_proof(adjacency: Adjacency, vertices: Vertices, options: Options, selected: Integers | None) -> OrderProof:
     """Return the proof of the order of the vertices to return, by default of all that are selected."""
-    vectors = {what: getattr(options, what) for what in ("personalization", "dangling")}
-    read = vertices.read_values
-    equal = EqualRanks(
-        adjacency, lambda: [read(values, what) for what, values in vectors.items() if values is not None]
-    ).equal
+
+    def read_vectors() -> list[Floats]:
+        given = {what: getattr(options, what) for what in ("personalization", "dangling")}
+        return [vertices.read_values(values, what) for what, values in given.items() if values is not None]
+
     rows = None if selected is None else to_host(selected)
     k = options.top or (0 if rows is None else rows.size) or 1
-    return OrderProof(k, equal, options.tol, rows)
+    return OrderProof(k, EqualRanks(adjacency, read_vectors).equal, options.tol, rows)
 
 
 class SeedRanks:
@@ -52,10 +52,6 @@ class SeedRanks:
         self.rows: Any = None
         self.converged = np.ones(seeds.count, np.bool_)
         self.iterations, self.bounds = np.zeros(seeds.count, np.int64), np.zeros(seeds.count)
-
-    def to_rank(self, left: Integers) -> Seeds:
-        """Return some of the seeds, in the given order."""
-        return self._seeds if left.size == self._seeds.count else self._seeds.take(left)
 
     def keep(self, left: Integers, batch: Batch, memory_space: MemorySpace) -> Integers:
         """Store the ranks of all vertices for the first seeds in `left`; return the others."""
@@ -78,6 +74,13 @@ class SeedRanks:
         self.ranks[which] = ranks
         if rows is not None:
             self.rows[which] = rows
+
+    def counts(self) -> list[int]:
+        """Return the number of ranks to return of each seed, without those of excluded vertices."""
+        if self.rows is None:
+            return [self.ranks.shape[1]] * self._seeds.count
+        counts: list[int] = (self.rows >= 0).sum(axis=1).tolist()
+        return counts
 
     def push(self, queries: LocalQueries, edges: Adjacency | HostEdges, threads: int) -> Integers:
         """Rank the seeds by pushes, each on one thread; return those that iterations over all edges are to rank."""

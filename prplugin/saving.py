@@ -90,7 +90,8 @@ def _load(folder: Folder, *, in_pandas: bool) -> LocalGraph:
     def check() -> None:
         try:
             folder.verify(expected - {saved.FILE})
-            _check(arrays, facts)
+            stored.check(arrays, facts)
+            _check_more(arrays)
         except ValueError as error:
             raise folder.damaged(error) from error
 
@@ -110,7 +111,8 @@ def _load(folder: Folder, *, in_pandas: bool) -> LocalGraph:
         _aging(manifest["clock"], arrays),
         last,
     )
-    return LocalGraph.restored(snapshot, str(manifest["weights"]), from_json(manifest["unused_weight"]), check)
+    unused_weight = from_json(manifest["unused_weight"])
+    return LocalGraph(snapshot, str(manifest["weights"]), unused_weight=unused_weight, check=check)
 
 
 def _types_of(manifest: dict[str, Any]) -> dict[str, tuple[Collection[np.dtype[Any]], int]]:
@@ -127,9 +129,8 @@ def _types_of(manifest: dict[str, Any]) -> dict[str, tuple[Collection[np.dtype[A
     return types
 
 
-def _check(arrays: dict[str, Any], facts: dict[str, Any]) -> None:
-    """Raise ValueError for arrays that no graph can have."""
-    stored.check(arrays, facts)
+def _check_more(arrays: dict[str, Any]) -> None:
+    """Raise ValueError for reference exponents and last ranks that no graph can have."""
     references = arrays.get("references")
     if references is not None and references.size and not -EXPONENTS < references.min() <= references.max() < EXPONENTS:
         raise ValueError("references holds exponents that no weights have")

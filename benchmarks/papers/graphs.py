@@ -8,13 +8,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import prplugin
 from benchmarks.memory import require
+from prplugin.constructors import of_file
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import with_reverse_edges
 from prplugin.io import read_edges
 from prplugin.io.formats import COMPRESSIONS, ROWS
+from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, index_dtype
 
@@ -125,9 +126,7 @@ def real(
 
     def adjacency() -> Adjacency:
         file = read_edges(str(path), weight=weight, unweighted=weight is None)
-        arguments = file.graph_arguments()
-        arguments["directed"] &= directed
-        return prplugin.Graph(file.frame, **arguments)._graph.adjacency
+        return of_file(file, path, EdgeOptions(directed=directed), lasting=True).adjacency
 
     return BenchmarkGraph(name=name, vertices=vertices, edges=edges, make=adjacency)
 

@@ -126,7 +126,7 @@ def save(edges: str, graph: str, packed: bool, quiet: bool, **given: Any) -> Non
     """
     check_target(graph)
     with reading_to("host"):  # the graph is mapped to host memory
-        file, built, began = _load(edges, quiet=quiet, packed=packed, **given)
+        file, built, began = _load(edges, quiet=quiet, in_pandas=False, packed=packed, **given)
     built.save(graph, packed=packed)
     if not quiet:
         dropped = f"{dropped_rows(file.dropped)}; " if file and file.dropped else ""
@@ -260,17 +260,18 @@ def _check_method(options: Options) -> None:
 
 
 def _load(
-    path: str, *, quiet: bool, packed: bool = False, **given: Any
+    path: str, *, quiet: bool, in_pandas: bool = True, packed: bool = False, **given: Any
 ) -> tuple[EdgeFile | AdjacencyFile | None, prplugin.Graph, float]:
     """Read the edges and build the graph; also return the time at which building began. Errors name the file.
 
-    `given` are the values of `edge_options`, which are wrong usage if the path is a saved graph.
+    `in_pandas`: Whether results are pandas frames even if the path is a saved graph of another library.
+    `given`: Values of `edge_options`, which are wrong usage if the path is a saved graph.
     """
     if is_saved(path):
         if wrong := [name for name in given if not _is_default(name)]:
             raise click.UsageError(f"--{wrong[0]} describes edges, and {path} is a saved graph, which has it: omit it.")
         began = time.perf_counter()
-        return None, prplugin.Graph._of(load(path, in_pandas=True)), began
+        return None, prplugin.Graph._of(load(path, in_pandas=in_pandas)), began
     vertices, directed, duplicates = given.pop("vertices"), not given.pop("undirected"), given.pop("duplicates")
     with watching(not quiet) as watch:
         try:

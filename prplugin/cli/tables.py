@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable, Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from prplugin.errors import counted
 from prplugin.io.formats import STANDARD_OUTPUT, check_standard_output, errors_named
@@ -23,10 +26,10 @@ WIDTH = 80  # width in characters of wrapped text if standard output is not a te
 def print_ranks(ranking: Ranking, shown: int) -> None:
     """Print the highest ranks, per seed if there are several, and whether their order is proved."""
     frame = ranking.frame
-    ranks = frame["pagerank"].to_numpy().reshape(len(ranking.ranks) if isinstance(ranking, Rankings) else 1, -1)
-    rows = []
-    for seed, of_seed in enumerate(ranks):
-        chosen = frame.iloc[seed * ranks.shape[1] + highest(of_seed, shown)]
+    ranks, rows = frame["pagerank"].to_numpy(), []
+    ends = np.cumsum(ranking._counts if isinstance(ranking, Rankings) else [len(frame)]).tolist()
+    for begin, end in pairwise([0, *ends]):
+        chosen = frame.iloc[begin + highest(ranks[begin:end], shown)]
         for position, (*ids, rank) in enumerate(chosen.itertuples(index=False, name=None), 1):
             names = [text if (text := str(name)).isprintable() else repr(text) for name in ids]
             rows.append([str(position), *names, f"{rank:.6g}"])

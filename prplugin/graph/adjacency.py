@@ -14,7 +14,7 @@ from prplugin.cpu.sums import GroupSums
 from prplugin.machine import this_machine
 from prplugin.types.arrays import MemorySpace, namespace, synchronize, to_host, to_memory
 from prplugin.types.compressed import Compressed
-from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers, PackedRows, index_dtype, offset_dtype
+from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, PackedRows, index_dtype, offset_dtype
 
 SAMPLED_FROM = 1 << 25
 """Number of edges from which `Adjacency.spread` is sampled; on smaller graphs this takes longer than it may save."""
@@ -44,7 +44,6 @@ class Adjacency:
         self.m = edges.m
         self.weighted = edges.weights is not None
         self.memory_space: MemorySpace = edges.memory_space
-        self.spilled = edges.spilled
         self.packed_only = edges.packed_only
 
     @classmethod
@@ -58,9 +57,22 @@ class Adjacency:
         synchronize(adjacency.memory_space)
         return adjacency
 
+    @classmethod
+    def of_in_edges(
+        cls, in_edges: Compressed, out_weight: Floats, out_weight_depth: int = 0, extent: tuple[float, float] = ANY
+    ) -> Self:
+        """Return the graph of a valid CSC and its out-weights, without a copy."""
+        edge_list = partial(endpoints_by_target, in_edges.offsets, in_edges.indices)
+        return cls(GroupedEdges((*in_edges,), out_weight, edge_list, out_weight_depth, extent))
+
     def on(self, memory_space: MemorySpace) -> Adjacency:
         """Return the same graph in "host" or "device" memory; a copy is cached."""
         return self if memory_space == self.memory_space else self._other_memory
+
+    @property
+    def spilled(self) -> bool:
+        """Whether the edges were moved to the host because their frame's GPU lacks memory for them."""
+        return self.edges.spilled
 
     @property
     def gpu(self) -> Any:
@@ -79,8 +91,8 @@ class Adjacency:
                 to_memory(array, memory_space)
                 for array in (offsets.astype(dtype, copy=False), sources, weights, self.out_weight)
             )
-            in_edges, edge_list = (offsets, sources, weights), partial(endpoints_by_target, offsets, sources)
-            copy = Adjacency(GroupedEdges(in_edges, out_weight, edge_list, self.out_weight_depth, edges.extent))
+            in_edges = Compressed(offsets, sources, weights)
+            copy = Adjacency.of_in_edges(in_edges, out_weight, self.out_weight_depth, edges.extent)
         else:
             source, destination, weights = (
                 to_memory(array, memory_space) for array in (edges.source, edges.destination, edges.weights)

@@ -15,7 +15,7 @@ from prplugin.cpu.sums import total
 from prplugin.errors import InvalidOptionError, counted, listed
 from prplugin.graph.adjacency import Adjacency
 from prplugin.numerics import rounding_depth
-from prplugin.types.arrays import MemorySpace, namespace, to_host, to_memory
+from prplugin.types.arrays import MemorySpace, expand_values, namespace, to_host, to_memory
 from prplugin.types.edges import Floats, Integers
 
 
@@ -31,12 +31,8 @@ class Problem(NamedTuple):
         """Return the same equation in "host" or "device" memory."""
         if memory_space == self.adjacency.memory_space:
             return self
-        return Problem(
-            self.adjacency.on(memory_space),
-            self.alpha,
-            to_memory(self.personalization, memory_space),
-            to_memory(self.dangling, memory_space),
-        )
+        v, w = (to_memory(vector, memory_space) for vector in (self.personalization, self.dangling))
+        return Problem(self.adjacency.on(memory_space), self.alpha, v, w)
 
     @property
     def vector_depth(self) -> int:
@@ -94,21 +90,23 @@ class Seeds:
 
     def entries_by_vertex(self) -> tuple[Integers, Integers, Floats]:
         """Return vertex, seed and value of each entry, sorted by vertex and then by seed."""
-        columns = namespace(self.rows).asarray(np.repeat(np.arange(self.count), np.diff(self.bounds)))
         order = stable_order(self.rows)
-        return self.rows[order], columns[order], self.values[order]
+        return self.rows[order], self._seeds()[order], self.values[order]
 
     def support(self) -> tuple[Integers, Integers]:
         """Return the seed and the vertex of each positive value."""
         positive = namespace(self.values).flatnonzero(self.values)
-        seeds = namespace(self.rows).asarray(np.repeat(np.arange(self.count), np.diff(self.bounds)))
-        return seeds[positive], self.rows[positive]
+        return self._seeds()[positive], self.rows[positive]
+
+    def _seeds(self) -> Integers:
+        """Return the seed of each entry."""
+        seeds: Integers = namespace(self.rows).asarray(np.repeat(np.arange(self.count), np.diff(self.bounds)))
+        return seeds
 
     def vector(self, seed: int, n: int) -> Floats:
         """Return one seed as a dense vector of n float64."""
-        begin, end = self.bounds[seed], self.bounds[seed + 1]
-        spread: Floats = namespace(self.values).zeros(n)
-        spread[self.rows[begin:end]] = self.values[begin:end]
+        one = self.slice(seed, seed + 1)
+        spread: Floats = expand_values(one.values, n, one.rows, 0.0)
         return spread
 
 

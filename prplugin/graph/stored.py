@@ -7,17 +7,16 @@ of sums depend on its order.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from prplugin.cpu import packing
-from prplugin.graph.adjacency import Adjacency, PackedInEdges, endpoints_by_target
+from prplugin.graph.adjacency import Adjacency, PackedInEdges
 from prplugin.machine import this_machine
 from prplugin.types.arrays import to_host
 from prplugin.types.compressed import Compressed
-from prplugin.types.edges import Edges, GroupedEdges, PackedRows, index_dtype
+from prplugin.types.edges import Edges, PackedRows, index_dtype
 
 FLOAT, LONG, BYTE = np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.uint8)
 
@@ -85,15 +84,13 @@ def restored(arrays: Stored, facts: Stored) -> Adjacency:
         return Adjacency(PackedInEdges(packed, arrays["out_weight"], facts["m"]))
     in_edges = Compressed(arrays["in_offsets"], arrays["in_sources"], arrays.get("in_weights"))
     out_weight, depth, extent = arrays["out_weight"], facts["out_weight_depth"], tuple(facts["extent"])
-    edges: Edges | GroupedEdges
-    if facts["listed"]:
-        ends = arrays["source"], arrays["destination"], arrays["weights"]
-        edges = Edges(*ends, facts["n"], extent, facts["spilled"], roundings=facts["roundings"])
-    else:
-        edge_list = partial(endpoints_by_target, *in_edges[:2])
-        edges = GroupedEdges((*in_edges,), out_weight, edge_list, depth, extent)
-        edges.spilled, edges.roundings = facts["spilled"], facts["roundings"]
-    adjacency = Adjacency(edges)
+    if not facts["listed"]:
+        adjacency = Adjacency.of_in_edges(in_edges, out_weight, depth, extent)
+        if facts["spilled"]:
+            adjacency.edges.as_spilled()
+        return adjacency
+    ends = arrays["source"], arrays["destination"], arrays["weights"]
+    adjacency = Adjacency(Edges(*ends, facts["n"], extent, facts["spilled"], roundings=facts["roundings"]))
     adjacency.csc = in_edges
     adjacency.set_out_weight(out_weight, depth)
     return adjacency

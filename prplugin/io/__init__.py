@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from prplugin.errors import InvalidOptionError
 from prplugin.io.formats import described, input_format, is_standard_output
-from prplugin.io.selection import EdgeFile, Ids, Missing, Selection
+from prplugin.io.selection import EdgeFile, Selection
 from prplugin.io.write import check_output, write_frame
 
 if TYPE_CHECKING:
@@ -26,29 +26,23 @@ def read_edges(
     weight: Hashable = None,
     *,
     format: str | None = None,  # noqa: A002 - the name that users know it by
-    header: bool | None = None,
-    ids: Ids = "auto",
-    unweighted: bool = False,
-    delimiter: str | None = None,
-    missing: Missing = "error",
-    packed: bool = False,
+    **others: Any,
 ) -> EdgeFile | AdjacencyFile:
     """Read the edges in a file of any of `prplugin.io.formats.FORMATS`; text also compressed (.gz, .zst).
 
-    The path "-" is standard input. The other parameters are the options of the command line, whose help describes them:
-    see `prplugin.cli.options`. Errors name the file and, for text, the line.
+    The path "-" is standard input. The other parameters are those of `Selection`. They are options of the command line,
+    whose help describes them: see `prplugin.cli.options`. Errors name the file and, for text, the line.
     """
     found, compression = input_format(path, format)
-    is_text = found.reader == "text.read"
+    selection = Selection(path, source, destination, weight, **others, format=found.name)
+    is_text, delimiter = found.reader == "text.read", selection.delimiter
     if delimiter is not None and (len(delimiter.encode()) != 1 or delimiter in '"\r\n' or not is_text):
         raise InvalidOptionError(
             f"{described(path)}: delimiter {delimiter!r} must be one ASCII character other than a quote or a line end, "
             "for CSV, TSV or SNAP text."
         )
-    selection = Selection(path, source, destination, weight, header, ids, unweighted, delimiter, missing, packed)
     module, function = found.reader.split(".")
-    read = getattr(_module(module), function)
-    file: EdgeFile | AdjacencyFile = read(selection, compression, *([found.name] if is_text else ()))
+    file: EdgeFile | AdjacencyFile = getattr(_module(module), function)(selection, compression)
     return file
 
 
@@ -64,7 +58,7 @@ def read_values(path: str, kinds: dict[str, str]) -> pd.DataFrame:
     module = found.reader.split(".")[0]
     if module not in ("parquet", "text"):
         raise InvalidOptionError(f"{path}: a graph has no values by vertex. Pass CSV, TSV, SNAP text or Parquet.")
-    values: pd.DataFrame = _module(module).read_values(Selection(path), compression, found.name, kinds)
+    values: pd.DataFrame = _module(module).read_values(Selection(path, format=found.name), compression, kinds)
     return values
 
 

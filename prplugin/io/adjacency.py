@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn
@@ -21,7 +20,7 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError, MethodUnavail
 from prplugin.frames.columns import Columns, resolve
 from prplugin.frames.matrices import check_offsets, check_vertices, checked_weights
 from prplugin.frames.vertices import Vertices
-from prplugin.graph.adjacency import Adjacency, endpoints_by_target, group_sizes, sum_out_weight
+from prplugin.graph.adjacency import Adjacency, group_sizes, sum_out_weight
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
 from prplugin.io.blocks import check_memory, content
 from prplugin.io.formats import errors_named
@@ -29,7 +28,7 @@ from prplugin.io.selection import EdgeFile, Selection
 from prplugin.machine import this_machine
 from prplugin.options import Duplicates
 from prplugin.types.compressed import Compressed
-from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, index_dtype
+from prplugin.types.edges import ANY, Edges, Floats, Integers, index_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -102,7 +101,7 @@ def read_rows(
     weights = checked_weights(None if columns.weight is None else weights, indices.size, label)
     rows, n = Compressed(offsets, indices, weights), offsets.size - 1
     if columns.source == [1]:
-        adjacency = of_in_edges(rows, *sum_out_weight(indices, weights, n, ANY))
+        adjacency = Adjacency.of_in_edges(rows, *sum_out_weight(indices, weights, n, ANY))
     else:
         adjacency = Adjacency.of(rows, by_target=False)
     return AdjacencyFile(adjacency, numbered(n, first) if names is None else names, columns)
@@ -111,13 +110,6 @@ def read_rows(
 def numbered(n: int, first: int = 0) -> Vertices:
     """Return the vertices `first` to first + n - 1."""
     return Vertices(["vertex"], [np.arange(first, first + n)], ["integer"])
-
-
-def of_in_edges(rows: Compressed, out_weight: Floats, rounding_depth: int = 0) -> Adjacency:
-    """Return the graph of a valid CSC and its out-weights, without a copy."""
-    edge_list = partial(endpoints_by_target, rows.offsets, rows.indices)
-    in_edges = rows.offsets, rows.indices, rows.weights
-    return Adjacency(GroupedEdges(in_edges, out_weight, edge_list, rounding_depth))
 
 
 def require_kernels(selection: Selection) -> None:
@@ -172,7 +164,7 @@ def read_gap(selection: Selection, compression: str | None) -> AdjacencyFile:
                     f"{name}: its lists of out-edges and of in-edges differ in the out-degree of vertex "
                     f"{int(wrong[0]):,}. The file is damaged."
                 )
-            adjacency = of_in_edges(rows, out_degrees.astype(np.float64))
+            adjacency = Adjacency.of_in_edges(rows, out_degrees.astype(np.float64))
             return AdjacencyFile(adjacency, numbered(n), columns)
         return read_rows(selection, _rows(selection, file, offsets, m, weighted=weighted))
 

@@ -166,7 +166,7 @@ def read_graphalytics(selection: Selection, compression: str | None) -> EdgeFile
             properties.refuse("it has no property graph.NAME.vertex-file, as one of LDBC Graphalytics has.")
         folder = described.parent
         vertices, edges = (folder / properties.text(f"{prefix}{kind}-file") for kind in ("vertex", "edge"))
-        directed = _boolean(properties, f"{prefix}directed")
+        directed = properties.boolean(f"{prefix}directed")
         weight = properties.text(f"{prefix}edge-properties.names", weight).split(",")[0].strip() or weight
         rule = _rule(properties, prefix)
     ids = _vertices(vertices)
@@ -202,13 +202,6 @@ def _edges(selection: Selection, path: Path, weight: str) -> EdgeFile:
         read.append(Column(columns.weight, names[columns.weight], "weight"))
     frame, _ = read_columns(chain([first], text), width, read)
     return EdgeFile(frame, columns)
-
-
-def _boolean(properties: Properties, key: str) -> bool:
-    text = properties.text(key).lower()
-    if text not in ("true", "false"):
-        properties.refuse(f"{key} is {text!r}, and must be true or false.")
-    return text == "true"
 
 
 def _rule(properties: Properties, prefix: str) -> Mapping[str, Any] | None:

@@ -231,6 +231,13 @@ class Properties:
             self.refuse(f"it has no {key}.")
         return value
 
+    def boolean(self, key: str) -> bool:
+        """Return true or false."""
+        text = self.text(key).lower()
+        if text not in ("true", "false"):
+            self.refuse(f"{key} is {text!r}, and must be true or false.")
+        return text == "true"
+
     def integer(self, key: str, default: int | None = None) -> int:
         """Return a non-negative integer."""
         text = self.text(key, None if default is None else str(default))

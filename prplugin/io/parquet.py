@@ -48,7 +48,7 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
         return EdgeFile(kept.to_pandas(ignore_metadata=True), found, dropped=dropped)
 
 
-def read_values(selection: Selection, compression: str | None, _: str, kinds: dict[str, str]) -> pd.DataFrame:
+def read_values(selection: Selection, compression: str | None, kinds: dict[str, str]) -> pd.DataFrame:
     """Read the columns of `kinds` that a file has; see `prplugin.io.read_values`."""
     with _opened(selection, compression) as file:
         selection.require_values(file.schema_arrow.names, list(kinds))

@@ -35,13 +35,6 @@ class EdgeFile:
     dropped: int = 0
     rule: Mapping[str, Any] | None = None
 
-    def graph_arguments(self) -> dict[str, Any]:
-        """Return the arguments of `prplugin.Graph`, without the frame."""
-        names = self.columns.source_names, self.columns.destination_names
-        source, destination = (ends if len(ends) > 1 else ends[0] for ends in names)
-        options = {"weight": self.columns.weight_name, "vertices": self.vertices, "directed": self.directed}
-        return {"source": source, "destination": destination, **options}
-
 
 def missing_endpoints(count: int) -> str:
     """Return a message about rows without an endpoint."""
@@ -54,6 +47,7 @@ class Selection:
     """A file, the columns to read and how to parse its text: the arguments of `read_edges`.
 
     `packed`: Whether the graph will be packed. A reader that can do so piece by piece does.
+    `format`: Name of the format.
     """
 
     path: str
@@ -66,6 +60,7 @@ class Selection:
     delimiter: str | None = None
     missing: Missing = "error"
     packed: bool = False
+    format: str = ""
 
     @property
     def name(self) -> str:

@@ -23,11 +23,11 @@ SAMPLE = 100  # number of records in the sample that decides whether ids are int
 DELIMITERS = {"csv": COMMA_OR_SEMICOLON, "tsv": "\t", "delimited": "\t" + COMMA_OR_SEMICOLON, "snap": None}
 
 
-def read(selection: Selection, compression: str | None, name: str) -> EdgeFile:
+def read(selection: Selection, compression: str | None) -> EdgeFile:
     """Read the columns of the edges; see `prplugin.io.read_edges`."""
     device_files.log_fallback(selection.name, "cuDF does not check text as strictly")
     named = {*(selection.source or ()), *(selection.destination or ()), selection.weight} - {None}
-    names, hint, text = _open(selection, compression, name, named, ("source", "destination", "weight"))
+    names, hint, text = _open(selection, compression, named, ("source", "destination", "weight"))
     found = selection.resolved(names, hint=hint if selection.header is None else "")
 
     first = next(text)
@@ -49,29 +49,29 @@ def read(selection: Selection, compression: str | None, name: str) -> EdgeFile:
     return EdgeFile(frame, found, dropped=dropped)
 
 
-def read_values(selection: Selection, compression: str | None, name: str, kinds: dict[str, str]) -> pd.DataFrame:
+def read_values(selection: Selection, compression: str | None, kinds: dict[str, str]) -> pd.DataFrame:
     """Read the columns named by `kinds` that a file has, each as its kind: ids, and non-negative values.
 
     Without a header, fields have the names of `kinds` in their order.
     """
-    names, _, text = _open(selection, compression, name, set(kinds), tuple(kinds))
+    names, _, text = _open(selection, compression, set(kinds), tuple(kinds))
     selection.require_values(names, list(kinds))
     columns = [Column(names.index(name), name, kind) for name, kind in kinds.items() if name in names]
     return read_columns(text, len(names), columns)[0]
 
 
 def _open(
-    selection: Selection, compression: str | None, name: str, named: set[Hashable], known: Sequence[str]
+    selection: Selection, compression: str | None, named: set[Hashable], known: Sequence[str]
 ) -> tuple[list[str], str, Iterator[Block]]:
     """Return the names of the fields, a hint for errors about a detected header, and one or more blocks of records.
 
     The first line is a header if it contains a name in `named`, or a field that is not a number. Without a header,
     fields have the names `known`.
     """
-    text = blocks(selection.path, compression, selection.delimiter or DELIMITERS[name])
+    text = blocks(selection.path, compression, selection.delimiter or DELIMITERS[selection.format])
     found = next(((block, *record) for block in text for record in block.records()), None)
     if found is None:
-        comments = " or comments" if name == "snap" else ""
+        comments = " or comments" if selection.format == "snap" else ""
         raise InvalidEdgesError(f"{selection.name} holds no edges or values: all its lines are empty{comments}.")
     first, start, record = found
     labels = first.labels(start, record)

@@ -7,11 +7,10 @@ format. Property files are those of the Java library and of webgraph-rs.
 from __future__ import annotations
 
 import glob
-import io
 import re
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -316,28 +315,20 @@ def _vertices(names: pa.ChunkedArray) -> Vertices:
 
 def _parts(files: Sequence[Path], types: Mapping[str, pa.DataType]) -> Iterator[tuple[Path, list[pa.RecordBatch]]]:
     """Yield the columns f0 and f1 of each file, in order; as many files are read at a time as there are cores."""
-    ahead = this_machine().threads
-    with ThreadPoolExecutor(ahead) as pool:
-        running: deque[tuple[Path, Future[list[pa.RecordBatch]]]] = deque()
-        for path in files:
-            running.append((path, pool.submit(_batches, path, types)))
-            if len(running) > ahead:
-                first, future = running.popleft()
-                yield first, future.result()
-        for first, future in running:
-            yield first, future.result()
+    with ThreadPoolExecutor(this_machine().threads) as pool:
+        yield from zip(files, pool.map(partial(_batches, types=types), files), strict=True)
 
 
 def _batches(path: Path, types: Mapping[str, pa.DataType]) -> list[pa.RecordBatch]:
+    # Files of Arrow's own: its threads may outlive a read, and would need the interpreter for a file of Python.
+    opened = partial(pa.input_stream, str(path), COMPRESSIONS.get(path.suffix))
     try:
-        with errors_named(str(path)), open(path, "rb") as file:
-            compression = COMPRESSIONS.get(path.suffix)
-            stream = pa.CompressedInputStream(file, compression) if compression else file
-            start = stream.read(BLOCK)
+        with errors_named(str(path)):
+            with opened() as stream:
+                start = stream.read(BLOCK)
             if len(start) < BLOCK:  # Arrow finds no row in a single line without a line end
-                return _parsed(io.BytesIO(start + b"\n"), types) if start.strip(b"\r\n") else []
-            file.seek(0)
-            return _parsed(pa.CompressedInputStream(file, compression) if compression else file, types)
+                return _parsed(pa.BufferReader(start + b"\n"), types) if start.strip(b"\r\n") else []
+            return _parsed(opened(), types)
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise

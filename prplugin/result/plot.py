@@ -43,15 +43,12 @@ def plot_ranking(
 
     The distribution is omitted if `ranks` is None, since the ranks are on other machines.
     """
-    what = "PageRank"
-    if isinstance(ax, Axes):
-        _bars(ax, highest, what)
-        return ax.figure
     figure, panels = _panels(2 if ranks is None else 3, ax)
-    _convergence(panels[0], history)
-    if ranks is not None:
+    if len(panels) > 1:
+        _convergence(panels[0], history)
+    if len(panels) > 2 and ranks is not None:
         _distribution(panels[1], ranks)
-    _bars(panels[-1], highest, what)
+    _bars(panels[-1], highest, "PageRank")
     return figure
 
 
@@ -59,11 +56,11 @@ def plot_seeds(
     iterations: Integers, bounds: Floats, history: History, highest: Sequence[tuple[str, float]], ax: object = None
 ) -> Any:
     """Draw the passes and the error bound of each of many seeds, and the vertices that are highest on average."""
-    what = "mean PageRank over the seeds"
-    if isinstance(ax, Axes):
-        _bars(ax, highest, what)
-        return ax.figure
-    figure, (passes, errors, bars) = _panels(3, ax)
+    figure, panels = _panels(3, ax)
+    _bars(panels[-1], highest, "mean PageRank over the seeds")
+    if len(panels) == 1:
+        return figure
+    passes, errors, _ = panels
     counts, seeds = np.unique(iterations, return_counts=True)
     passes.bar(counts, seeds)
     _whole_numbers(passes.xaxis)
@@ -76,15 +73,17 @@ def plot_seeds(
     errors.set_ylim(bottom=0)
     errors.set(xlabel="seeds with at most this bound", ylabel="proved error bound", title=counted(bounds.size, "seed"))
     errors.yaxis.set_major_formatter("{x:.2g}")
-    _bars(bars, highest, what)
     return figure
 
 
 def _panels(count: int, ax: Any) -> tuple[Any, Any]:
-    """Return the figure and the axes of `count` panels: those of `ax`, or new ones if it is None."""
+    """Return the figure and the axes of `count` panels: those of `ax`, or new ones if it is None.
+
+    An `ax` that is one Axes is that of the last panel, and the others are omitted.
+    """
     if ax is not None:
         panels = np.ravel(ax)
-        if panels.size != count or not all(isinstance(one, Axes) for one in panels):
+        if not (panels.size == count or isinstance(ax, Axes)) or not all(isinstance(one, Axes) for one in panels):
             raise InvalidOptionError(
                 f"ax must be one Axes, for the bars of the highest vertices, or {count}, one per panel; not {ax!r}."
             )

@@ -87,7 +87,6 @@ class Ranking(Lookups, Displayed):
     _history: Any = None  # a History; None for the ranking of a one-shot graph, of which only the frame is returned
     _among: Integers | None = None
     _ids: Callable[[Integers], list[Any]] | None = None
-    _shown: tuple[Integers, NDArray[np.floating[Any]]] | None = None
 
     @cached_property
     def ranks(self) -> NDArray[np.floating[Any]]:
@@ -110,6 +109,11 @@ class Ranking(Lookups, Displayed):
             frame = self._write(self.ranks, None) if rows is None else self._written(rows)
         self.__dict__["_writing"] = time.perf_counter() - began  # cached like the frame
         return frame
+
+    @property
+    def _shown(self) -> tuple[Integers, NDArray[np.floating[Any]]] | None:
+        """Positions and ranks in the frame, if pushes have ranked few vertices; None: see `_rows`."""
+        return getattr(self._given, "shown", None)
 
     def _rows(self, top: int | None) -> Integers | None:
         """Return the positions of the vertices that are asked for, all (None) or the `top` highest."""
@@ -315,13 +319,12 @@ class Rankings(Ranking):
     each_error_bound: NDArray[np.float64] = field(kw_only=True)
     rows: Integers | None = field(kw_only=True, default=None)
     _seeds: Callable[[int], list[Any]] = field(kw_only=True)
+    _counts: list[int] = field(kw_only=True)  # of the rows of each seed in the frame
 
     @cached_property
     def _by_vertex(self) -> BySeed:
-        count, n = self.ranks.shape
-        counts = np.full(count, n) if self.rows is None else to_host((self.rows >= 0).sum(axis=1))
         with _allocating(self.ranks):
-            return BySeed(self.frame, self._seeds(count), counts)
+            return BySeed(self.frame, self._seeds(len(self._counts)), self._counts)
 
     @cached_property
     def frame(self) -> Any:
@@ -391,12 +394,6 @@ class DistributedRankings(Rankings, DistributedRanking):
 
     `ranks` is a Dask Series, and `frame` a Dask DataFrame, as described for `Rankings`; `rows` is None.
     """
-
-    _counts: list[int]
-
-    @cached_property
-    def _by_vertex(self) -> BySeed:
-        return BySeed(self.frame, self._seeds(len(self._counts)), self._counts)
 
     @cached_property
     def frame(self) -> Any:

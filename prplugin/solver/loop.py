@@ -70,28 +70,12 @@ class Strategy(Protocol):
         """
 
     def moves(self, step: Step) -> Any:
-        """Return the array that receives y - x of the next step, or None."""
+        """Return the array that receives y - x of the next step, which the strategy needs, or None."""
         return None
 
     def forget(self) -> None:
         """Discard what is known of earlier iterates: another strategy has replaced the last one."""
         return
-
-
-def proposal(strategies: Sequence[Strategy], step: Step, now: Now) -> Proposal | None:
-    """Return the proposal of the first strategy that has one."""
-    for strategy in strategies:
-        if (found := strategy.propose(step, now)) is not None:
-            for other in strategies:
-                if other is not strategy:
-                    other.forget()
-            return found
-    return None
-
-
-def moves_of(strategies: Sequence[Strategy], step: Step) -> Any:
-    """Return the array that receives y - x of the next step, for the strategy that needs it, or None."""
-    return next((moves for strategy in strategies if (moves := strategy.moves(step)) is not None), None)
 
 
 @dataclass(slots=True)
@@ -150,11 +134,22 @@ class Phase(NamedTuple):
         least = min(sums.change, *sums.earlier) if sums.earlier else sums.change
         return least >= (1 + self.proof.alpha) / 2 * before
 
+    def proposal(self, step: Step, now: Now) -> Proposal | None:
+        """Return the proposal of the first strategy that has one."""
+        for strategy in self.strategies:
+            if (found := strategy.propose(step, now)) is not None:
+                for other in self.strategies:
+                    if other is not strategy:
+                        other.forget()
+                return found
+        return None
+
     def step(self, step: Step, proposed: Proposal | None) -> tuple[Any, Sums]:
         """Return the passes of the proposal and of the exact step after it, and the measurements of that step."""
         if proposed is not None and proposed.sums is not None:
             return proposed.passes, proposed.sums
-        return (0 if proposed is None else proposed.passes) + 1, step(moves_of(self.strategies, step))
+        moves = next((moves for strategy in self.strategies if (moves := strategy.moves(step)) is not None), None)
+        return (0 if proposed is None else proposed.passes) + 1, step(moves)
 
 
 def iterate(step: Step, phase: Phase, state: Outcome, watch: BoundWatch, order: OrderProof | None) -> None:
@@ -163,7 +158,7 @@ def iterate(step: Step, phase: Phase, state: Outcome, watch: BoundWatch, order: 
     change = before = math.inf
     while state.live and state.passes < phase.last:
         goal = phase.goal if order is None else max(phase.goal, order.goal(proof))
-        proposed = proposal(phase.strategies, step, Now(state.passes, phase.last, goal, True, change, before))
+        proposed = phase.proposal(step, Now(state.passes, phase.last, goal, True, change, before))
         before = change if proposed is None or proposed.sums is not None else math.inf
         passes, sums = phase.step(step, proposed)
         change = sums.change
@@ -186,9 +181,7 @@ def iterate_batch(step: Step, phase: Phase, state: Outcome, watch: BoundWatch) -
     before: Any = math.inf
     while state.live.any() and state.passes < phase.last:
         step.set_live(state.live)
-        proposed = proposal(
-            phase.strategies, step, Now(state.passes, phase.last, phase.goal, state.live, change, before)
-        )
+        proposed = phase.proposal(step, Now(state.passes, phase.last, phase.goal, state.live, change, before))
         before = change if proposed is None else np.where(proposed.moved, math.inf, change)
         passes, sums = phase.step(step, proposed)
         change = sums.change

@@ -107,12 +107,11 @@ class OrderProof:
 
     def _order_of(self, ranks: Floats, margin: float) -> Order:
         """Return the order of the vertices that are asked for, given all ranks."""
-        candidates = self._candidates(ranks, 2 * margin, 1.0)
-        if (rows := self._rows) is None:
+        candidates, rows = self._candidates(ranks, 2 * margin, 1.0), self._rows
+        if rows is None:
             return _order(*candidates, self._k, margin, lambda a, b: self._equal(a, b, ranks))
-        return _order(*candidates, self._k, margin, lambda a, b: self._equal(int(rows[a]), int(rows[b]), ranks)).at(
-            rows
-        )
+        order = _order(*candidates, self._k, margin, lambda a, b: self._equal(int(rows[a]), int(rows[b]), ranks))
+        return order.at(rows)
 
     # Workers of a cluster replace what follows: each has the ranks of its own vertices.
 
@@ -122,10 +121,8 @@ class OrderProof:
 
     def _candidates(self, ranks: Floats, width: float, relative: float) -> tuple[Integers, Floats]:
         """Return `_candidates` of the ranks that are asked for; their positions count these ranks only."""
-        return _candidates(self._asked(ranks), self._k, width, relative)
-
-    def _asked(self, ranks: Floats) -> Floats:
-        return ranks if self._rows is None else ranks[namespace(ranks).asarray(self._rows)]
+        asked = ranks if self._rows is None else ranks[namespace(ranks).asarray(self._rows)]
+        return _candidates(asked, self._k, width, relative)
 
 
 def order_of(ranks: Floats, k: int, margin: float, equal: Equal) -> Order:

@@ -100,8 +100,8 @@ class Snapshot(NamedTuple):
     adjacency: Adjacency
     vertices: Vertices
     schema: EdgeOptions
-    aging: Aging | None
-    last: LastRanks | None
+    aging: Aging | None = None
+    last: LastRanks | None = None
 
     def __reduce__(self) -> Any:
         """Pickle the graph as plain arrays."""

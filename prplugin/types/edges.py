@@ -80,14 +80,17 @@ class Edges:
 
     def take(self, rows: Any) -> Edges:
         """Return the selected edges, in the order of `rows`, of the same vertices."""
-        weights, times = (None if values is None else values[rows] for values in (self.weights, self.times))
-        return replace(self, source=self.source[rows], destination=self.destination[rows], weights=weights, times=times)
+        return self._with(lambda array: array[rows])
 
     def on_host(self) -> Edges:
         """Return the same edges in host memory."""
-        arrays = (self.source, self.destination, self.weights, self.times)
-        source, destination, weights, times = (to_host(array) for array in arrays)
-        return replace(self, source=source, destination=destination, weights=weights, times=times)
+        return self._with(to_host)
+
+    def _with(self, change: Callable[[Any], Any]) -> Edges:
+        """Return the edges with changed arrays."""
+        arrays = {name: getattr(self, name) for name in ("source", "destination", "weights", "times")}
+        changed: dict[str, Any] = {name: None if array is None else change(array) for name, array in arrays.items()}
+        return replace(self, **changed)
 
     def as_spilled(self) -> Edges:
         """Return the same edges, marked as moved to the host for lack of GPU memory."""

@@ -234,6 +234,16 @@ def test_seeds_are_printed_one_after_the_other(edges):
     ]  # fmt: skip
 
 
+def test_seeds_without_their_own_vertices_have_different_numbers_of_ranks(tmp_path):
+    (tmp_path / "edges.csv").write_text("src,dst\n1,2\n2,3\n3,4\n4,5\n5,1\n1,3\n")
+    (tmp_path / "seeds.csv").write_text("seed,vertex\nx,1\ny,1\ny,2\ny,3\n")
+    for top in ([], ["--top", 10]):
+        shown = run("rank", tmp_path / "edges.csv", "--seeds", tmp_path / "seeds.csv", "--exclude-seeds", *top)
+        cells = [line.split()[:3] for line in shown.stdout.splitlines()[2:-1]]
+        assert [cell[:2] for cell in cells] == [["1", "x"], ["2", "x"], ["3", "x"], ["4", "x"], ["1", "y"], ["2", "y"]]
+        assert {cell[2] for cell in cells[4:]} == {"4", "5"}
+
+
 def test_one_iteration_is_singular(edges):
     shown = run("rank", edges, "--tol", "0", "--max-iter", "1").stdout
     assert ", 1 iteration;" in shown

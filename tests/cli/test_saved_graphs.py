@@ -56,6 +56,8 @@ def test_graphs_of_any_library(files):
     prplugin.Graph(pl.from_pandas(EDGES)).save(files / "graph")
     run("rank", files / "graph", "--seeds", "a", "--personalization", "b", code=2)
     run("rank", files / "graph", "--seeds", "a")
+    run("save", files / "graph", files / "copy", "--packed")
+    assert isinstance(prplugin.Graph.load(files / "copy").rank().frame, pl.DataFrame)
 
 
 def test_options_about_edges_are_refused(files):

@@ -119,15 +119,13 @@ class DirectSolver:
 def _factors(problem: Problem) -> Any:
     """Return the LU factors of I - alpha P^T, or None without SciPy."""
     try:
-        from scipy.sparse import csc_array, identity  # type: ignore[import-untyped]
+        from scipy.sparse import csr_array, identity  # type: ignore[import-untyped]
         from scipy.sparse.linalg import splu  # type: ignore[import-untyped]
     except ImportError:
         return None
     adjacency = problem.adjacency
-    offsets, targets, weights = adjacency.csr
-    out_weight = adjacency.out_weight
-    sizes = np.diff(offsets)
-    normalized_weights = np.ones(targets.size) if weights is None else weights
-    normalized_weights = normalized_weights / np.repeat(np.where(out_weight == 0, 1.0, out_weight), sizes)
-    transposed = csc_array((normalized_weights, targets, offsets), shape=(adjacency.n, adjacency.n))
+    (offsets, sources, _), terms = adjacency.csc, adjacency.normalized_weights
+    if terms is None:
+        terms = adjacency.inverse_out_weight.take(sources)
+    transposed = csr_array((terms, sources, offsets), shape=(adjacency.n, adjacency.n))
     return splu((identity(adjacency.n) - problem.alpha * transposed).tocsc())
