@@ -136,10 +136,12 @@ class Kernel:
 
     def _load(self, *variant: str) -> Any:
         name = "_".join((self.name, *variant))
-        function = next(getattr(each, name) for each in libraries() if hasattr(each, name))
-        function.restype = ctypes.c_int64
-        function.argtypes = [ctypes.c_int64] * len(self._sizes) + [parameter.ctype for parameter in self.parameters]
-        return function
+        library = next(each for each in libraries() if hasattr(each, name) or hasattr(each, f"instance_{name}"))
+        types = [ctypes.c_int64] * len(self._sizes) + [parameter.ctype for parameter in self.parameters]
+        prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *types)
+        if hasattr(library, name):
+            return prototype((name, library))
+        return prototype(ctypes.c_void_p.in_dll(library, f"instance_{name}").value)
 
     def _fail(self, index: int, argument: object, known: dict[str, Any]) -> NoReturn:
         """Raise TypeError for the argument of a parameter; `known` has the sizes and types of those before."""

@@ -25,17 +25,34 @@ using f32 = float;
 using f64 = double;
 
 #ifdef _WIN32
-#define EXPORT extern "C" __declspec(dllexport) i64
+#define VISIBLE __declspec(dllexport)
 #else
-#define EXPORT extern "C" __attribute__((visibility("default"))) i64
+#define VISIBLE __attribute__((visibility("default")))
 #endif
 
-// Define a function per type: FOR_INDICES(DEFINE) expands DEFINE(suffix, type) for each type of vertex positions.
-// `prplugin.cpu.library` appends the suffixes to the name, in the order in which type variables occur.
+// Define a function that `prplugin.cpu.library` finds by its name.
+#define EXPORT extern "C" VISIBLE i64
+
+// Export the instance of a function template for some types by a pointer, which `prplugin.cpu.library` finds by the name
+// of the template and the suffixes of the types, in the order in which type variables occur.
+#define EXPORT_INSTANCE(name, suffix, ...) \
+    extern "C" {                           \
+    VISIBLE auto instance_##name##_##suffix = name<__VA_ARGS__>; \
+    }
+#define EXPORT_INDICES(name) EXPORT_INSTANCE(name, i4, u32) EXPORT_INSTANCE(name, i8, u64)
+#define EXPORT_SIGNED(name) EXPORT_INSTANCE(name, i4, i32) EXPORT_INSTANCE(name, i8, i64)
+#define EXPORT_PAIRS(name)                                                        \
+    EXPORT_INSTANCE(name, i4_i4, i32, i32) EXPORT_INSTANCE(name, i4_i8, i32, i64) \
+    EXPORT_INSTANCE(name, i8_i4, i64, i32) EXPORT_INSTANCE(name, i8_i8, i64, i64)
 #define FOR_INDICES(DEFINE) DEFINE(i4, u32) DEFINE(i8, u64)
 
 template <class T> static inline T least(T a, T b) { return b < a ? b : a; }
 template <class T> static inline T most(T a, T b) { return a < b ? b : a; }
+template <class T> static inline void swap(T& a, T& b) {
+    T before = a;
+    a = b;
+    b = before;
+}
 
 // Return the first of `size` entries that belongs to a part of about equally many.
 static inline i64 part_of(i64 size, i64 part, i64 parts) { return i64((__int128)size * part / parts); }

@@ -193,6 +193,7 @@ def sort_buckets(draw: Draw) -> dict[str, Any]:
     return {
         "buckets": buckets, "m": m, "n": n, "bounds": np.searchsorted(rows, np.arange(buckets + 1)), "shift": shift,
         "bits": bits, "pairs": within << bits | draw.integers(n, m), "bucket_weights": weights, "weights": weights,
+        "order": draw.random.permutation(buckets),
     }  # fmt: skip
 
 
