@@ -141,6 +141,12 @@ class Team {
         if (interpreter::interrupted()) __atomic_store_n(&stopped_, true, __ATOMIC_RELAXED);
     }
 
+    // Ask for signals at times in a loop of one thread; return whether the call is to end before its next turn.
+    bool ends_at(i64 turn) {
+        if (turn % POLL_TURNS == 0) poll();
+        return stopped();
+    }
+
     // Ask for signals until other threads have counted `done` up to `all`, or the call is interrupted; on thread 0 alone.
     void wait_for(const i64& done, i64 all) {
         for (; __atomic_load_n(&done, __ATOMIC_RELAXED) < all && !stopped(); poll()) {
@@ -153,6 +159,7 @@ class Team {
 
   private:
     static constexpr i64 SPINS = 4000;                // before a thread gives its core away
+    static constexpr i64 POLL_TURNS = 128;             // of `ends_at`, between two calls of `poll`
     static constexpr i64 POLL_NANOSECONDS = 50000000;  // between two questions for signals
 
     i64 count_;
