@@ -69,7 +69,9 @@ class Team {
   public:
     static constexpr i64 MOST = 256;
 
-    explicit Team(i64 threads) : count_(most<i64>(1, least<i64>(threads, MOST))) {}
+    explicit Team(i64 threads) : count_(most<i64>(1, least<i64>(threads, MOST))) {
+        clock_gettime(CLOCK_MONOTONIC, &polled_);
+    }
 
     i64 count() const { return count_; }
 
@@ -87,7 +89,6 @@ class Team {
             (*start->body)(start->thread);
             return nullptr;
         };
-        clock_gettime(CLOCK_MONOTONIC, &polled_);
         i64 started = 1;
         for (; started < count_; started++) {
             starts[started] = {this, &body, started};
@@ -165,5 +166,5 @@ class Team {
     i64 count_;
     i64 waiting_ = 0, turn_ = 0;
     bool goes_on_ = true, released_ = false, stopped_ = false;
-    timespec polled_{};  // a poll outside `run` asks at once
+    timespec polled_;  // when signals were last asked for
 };
