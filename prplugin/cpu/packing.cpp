@@ -73,22 +73,25 @@ i64 sort_rows(i64 count, i64, i64, i64, const i64* rows, const i64* starts, cons
     return Team(threads).for_each((count + PIECE_ROWS - 1) / PIECE_ROWS, [&](i64 piece) {
         for (i64 k = piece * PIECE_ROWS; k < least((piece + 1) * PIECE_ROWS, count); k++) {
             i64 first = offsets[rows[k]], start = starts[k], size = starts[k + 1] - start;
-            bool is_short = size <= SHORT_ROW;
             Index* row = sorted_sources + start;
             f64 *row_weights = nullptr, *spare_weights = nullptr;
             if (weights) row_weights = sorted_weights + start, spare_weights = scratch_weights + start;
             for (i64 i = 0; i < size; i++) {
-                Index source = sources[first + i];
-                if (position) source = position[source];
+                row[i] = position ? position[sources[first + i]] : sources[first + i];
+                if (weights) row_weights[i] = weights[first + i];
+            }
+            if (size > SHORT_ROW) radix_sort(size, row, row_weights, scratch + start, spare_weights);
+            for (i64 i = 1; i < size && size <= SHORT_ROW; i++) {
+                Index source = row[i];
+                f64 weight = weights ? row_weights[i] : 0;
                 i64 to = i;
-                for (; is_short && to > 0 && row[to - 1] > source; to--) {
+                for (; to > 0 && row[to - 1] > source; to--) {
                     row[to] = row[to - 1];
                     if (weights) row_weights[to] = row_weights[to - 1];
                 }
                 row[to] = source;
-                if (weights) row_weights[to] = weights[first + i];
+                if (weights) row_weights[to] = weight;
             }
-            if (!is_short) radix_sort(size, row, row_weights, scratch + start, spare_weights);
         }
     });
 }
