@@ -35,23 +35,20 @@ i64 insert(const Index* ids, i64 row, i64 last, i64* slots, i64 size, i64 bits, 
     i64 mask = size - 2, shift = 64 - bits;
     for (; row < last; row++) {
         if (row + AHEAD < last) __builtin_prefetch(&slots[(u64(i64(ids[row + AHEAD])) * GOLDEN) >> shift]);
-        i64 key = ids[row], slot = i64((u64(key) * GOLDEN) >> shift);
+        i64 key = ids[row], slot = i64((u64(key) * GOLDEN) >> shift), held;
         if (key == INT64_MIN) {  // marks empty slots; this id has its own, after all others
             slot = mask + 1;
             __atomic_store_n(&slots[slot], i64(0), __ATOMIC_RELAXED);
-        } else {
-            i64 held = __atomic_load_n(&slots[slot], __ATOMIC_RELAXED);
-            while (held != key) {
-                if (held == INT64_MIN) {
-                    if (left == 0) return row;
-                    if (__atomic_compare_exchange_n(&slots[slot], &held, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-                        left--;
-                        break;
-                    }
-                } else {
-                    slot = (slot + 1) & mask;
-                    held = __atomic_load_n(&slots[slot], __ATOMIC_RELAXED);
-                }
+        }
+        while (key != INT64_MIN && (held = __atomic_load_n(&slots[slot], __ATOMIC_RELAXED)) != key) {
+            if (held != INT64_MIN) {
+                slot = (slot + 1) & mask;
+                continue;
+            }
+            if (left == 0) return row;
+            if (__atomic_compare_exchange_n(&slots[slot], &held, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+                left--;
+                break;
             }
         }
         codes[row] = Code(slot);

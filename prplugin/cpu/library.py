@@ -52,8 +52,9 @@ def libraries() -> list[Any]:
         found.insert(0, _load_current(f"kernels-{level}{end}"))
     python = ctypes.pythonapi
     functions = python.PyGILState_Ensure, python.PyGILState_Release, python.PyErr_CheckSignals, python.PyErr_Fetch
+    addresses = (ctypes.c_void_p * 4)(*(ctypes.cast(function, ctypes.c_void_p).value for function in functions))
     for each in found:
-        each.connect_interpreter(*(ctypes.cast(function, ctypes.c_void_p) for function in functions))
+        each.connect_interpreter(addresses)
     return found
 
 

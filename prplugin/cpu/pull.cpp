@@ -27,22 +27,15 @@ constexpr f64 SWEPT_ALPHA = 0.9;       // above, sweeps of undirected communitie
 
 i64 blocks_of(i64 rows) { return (rows + BLOCK_ROWS - 1) / BLOCK_ROWS; }
 
-f64 sum_in_groups(const f64* terms, i64 count, i64 stride) {  // of 32, level by level: rounding_depth(count)
-    f64 sums[8] = {0};
-    i64 sizes[8] = {0};
-    for (i64 i = 0; i < count; i++) {
-        f64 carried = terms[i * stride];
-        i64 level = 0;
-        for (;; level++) {
-            sums[level] += carried;
-            if (++sizes[level] < 32) break;
-            carried = sums[level];
-            sums[level] = 0;
-            sizes[level] = 0;
-        }
-    }
+// Sum terms in groups of 32, then the groups, level by level: rounding_depth(count).
+f64 sum_in_groups(const f64* terms, i64 count, i64 stride) {
+    i64 size = 1;  // of a group of the uppermost level
+    while (size * 32 < count) size *= 32;
     f64 sum = 0;
-    for (f64 each : sums) sum += each;
+    for (i64 first = 0; first < count; first += size) {
+        const f64* group = terms + first * stride;
+        sum += size == 1 ? *group : sum_in_groups(group, least(size, count - first), stride);
+    }
     return sum;
 }
 

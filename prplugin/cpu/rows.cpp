@@ -52,17 +52,23 @@ EXPORT_INDICES(find_pairs)
 //
 // Entries before `at` are not altered. The entries to remove from row i are those from removed_at[i] on; `found` marks
 // those that exist. Unless `powers` is null, the remaining entries are divided by 2 to the power of their row. Added
-// entries follow them.
+// entries follow them. `sums` receives the compensated sums of the new weights; without weights, the numbers of entries.
 template <class Index>
 i64 rewrite_rows(i64 changed, i64, i64, i64, i64, const i64* rows, const i64* begins, const i64* ends, Index* indices,
                  f64* weights, const i64* powers, const i64* removed_at, const i64* removed, f64* removed_weights,
                  u8* found, const i64* added_at, const i64* added, const f64* added_weights, i64 at, i64* new_begins,
-                 i64* new_ends) {
+                 i64* new_ends, f64* sums) {
     const Removals removals{removed, removed_weights, found};
     // Whether an index to remove is b modulo FILTER_SIZE. Most entries are therefore kept without a search.
     u8 may_be_removed[FILTER_SIZE] = {0};
     for (i64 i = 0; i < changed; i++) {
         i64 row = rows[i], first = removed_at[i], last = removed_at[i + 1];
+        CompensatedSum sum;
+        auto write = [&](Index index, f64 weight) {
+            indices[at] = index;
+            if (weights) weights[at] = weight, sum.add(weight);
+            at++;
+        };
         new_begins[i] = at;
         int power = powers ? int(most<i64>(-5000, least<i64>(powers[row], 5000))) : 0;  // beyond: 0 or infinite as well
         for (i64 k = first; k < last; k++) may_be_removed[u64(removed[k]) % FILTER_SIZE] = 1;
@@ -77,16 +83,13 @@ i64 rewrite_rows(i64 changed, i64, i64, i64, i64, const i64* rows, const i64* be
                 if (weights) removed_weights[match] = weights[edge];
                 continue;
             }
-            indices[at] = index;
-            if (weights) weights[at] = power ? ldexp(weights[edge], -power) : weights[edge];
-            at++;
+            f64 weight = weights ? weights[edge] : 0;
+            write(index, power ? ldexp(weight, -power) : weight);
         }
         for (i64 k = first; k < last; k++) may_be_removed[u64(removed[k]) % FILTER_SIZE] = 0;
-        for (i64 k = added_at[i]; k < added_at[i + 1]; k++, at++) {
-            indices[at] = Index(added[k]);
-            if (weights) weights[at] = added_weights[k];
-        }
+        for (i64 k = added_at[i]; k < added_at[i + 1]; k++) write(Index(added[k]), weights ? added_weights[k] : 0);
         new_ends[i] = at;
+        sums[i] = weights ? sum.value() : f64(at - new_begins[i]);
     }
     return at;
 }
@@ -107,16 +110,6 @@ i64 compact_rows(i64 n, i64, i64, const i64* begins, const i64* ends, const Inde
     });
 }
 EXPORT_PAIRS(compact_rows)
-
-// Compute the compensated sum of the weights of each row; without weights, count the entries.
-EXPORT sum_rows(i64 rows, i64, const i64* begins, const i64* ends, const f64* weights, f64* sums) {
-    for (i64 i = 0; i < rows; i++) {
-        CompensatedSum sum;
-        for (i64 edge = begins[i]; weights && edge < ends[i]; edge++) sum.add(weights[edge]);
-        sums[i] = weights ? sum.value() : f64(ends[i] - begins[i]);
-    }
-    return 0;
-}
 
 // Set the positions of the rewritten rows, out-weights, reference exponents and the number of edges.
 //

@@ -388,7 +388,6 @@ INPUTS = {
     "sort_buckets": sort_buckets,
     "find_pairs": find_pairs,
     "rewrite_rows": rewrite_rows,
-    "sum_rows": graph_rows,
     "compact_rows": compact_rows,
     "commit_rows": commit_rows,
     "add_contributions": pushes,
