@@ -142,7 +142,7 @@ class Kernel:
         prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *types)
         if hasattr(library, name):
             return prototype((name, library))
-        return prototype(ctypes.c_void_p.in_dll(library, f"instance_{name}").value)
+        return ctypes.cast(ctypes.c_void_p.in_dll(library, f"instance_{name}"), prototype)
 
     def _fail(self, index: int, argument: object, known: dict[str, Any]) -> NoReturn:
         """Raise TypeError for the argument of a parameter; `known` has the sizes and types of those before."""
