@@ -1,4 +1,4 @@
-"""Check the wheels of all platforms in the folder that is given: file types, functions and versions of glibc."""
+"""Check the wheels of all platforms in the folder that is given: file types, exports and versions of glibc."""
 
 import re
 import sys
@@ -19,7 +19,7 @@ MACHINES = {"x86_64": {"x86_64", "amd64"}, "aarch64": {"aarch64", "arm64"}}
 
 
 def exported(library: Path, target: str) -> set[str]:
-    """Return the names of the functions that a library exports, after a check that it is one of the target."""
+    """Return the names that a library exports, after a check that it is one of the target."""
     machine, system, *_ = target.split("-")
     system = system.partition(".")[0]
     found = lief.parse(library)
@@ -36,7 +36,7 @@ def exported(library: Path, target: str) -> set[str]:
         assert needed <= {"libc", "libm", "libpthread", "ld-linux-x86-64", "ld-linux-aarch64"}, needed
     if system == "windows":
         return {entry.name for entry in found.get_export().entries}
-    names = {function.name.removeprefix("_" if system == "macos" else "") for function in found.exported_functions}
+    names = {symbol.name.removeprefix("_" if system == "macos" else "") for symbol in found.exported_symbols}
     return {name for name in names if not name.startswith("_")}
 
 

@@ -81,9 +81,9 @@ def this_platform() -> str | None:
     system, machine = platform.system(), platform.machine().lower()
     if system == "Linux" and platform.libc_ver()[0] != "glibc":
         return None
-    start = {"Linux": "manylinux", "Darwin": "macosx", "Windows": "win"}.get(system, "none")
-    ends = {"x86_64", "amd64"} if machine in ("x86_64", "amd64") else {"aarch64", "arm64"} & {machine}
-    return next((tag for tag in TARGETS if tag.startswith(start) and any(tag.endswith(end) for end in ends)), None)
+    machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
+    target = f"{machine}-{'macos' if system == 'Darwin' else system.lower()}"
+    return next((tag for tag in TARGETS if TARGETS[tag].startswith(target)), None)
 
 
 def system_compiler() -> list[str] | None:

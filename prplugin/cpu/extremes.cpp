@@ -5,17 +5,15 @@
 #include "native.hpp"
 
 // Find the least and the greatest of ids ^ flip; each thread writes those of a part.
-#define DEFINE(suffix, Index)                                                            \
-    EXPORT extremes_##suffix(i64 m, i64 parts, const Index* ids, i64 flip, i64* found) { \
-        return Team(parts).for_each(parts, [&](i64 part) {                               \
-            i64 low = INT64_MAX, high = INT64_MIN, last = part_of(m, part + 1, parts);   \
-            for (i64 row = part_of(m, part, parts); row < last; row++) {                 \
-                low = least(low, ids[row] ^ flip);                                       \
-                high = most(high, ids[row] ^ flip);                                      \
-            }                                                                            \
-            found[2 * part] = low;                                                       \
-            found[2 * part + 1] = high;                                                  \
-        });                                                                              \
-    }
-DEFINE(i4, i32)
-DEFINE(i8, i64)
+template <class Index> i64 extremes(i64 m, i64 parts, const Index* ids, i64 flip, i64* found) {
+    return Team(parts).for_each(parts, [&](i64 part) {
+        i64 low = INT64_MAX, high = INT64_MIN, last = part_of(m, part + 1, parts);
+        for (i64 row = part_of(m, part, parts); row < last; row++) {
+            low = least(low, ids[row] ^ flip);
+            high = most(high, ids[row] ^ flip);
+        }
+        found[2 * part] = low;
+        found[2 * part + 1] = high;
+    });
+}
+EXPORT_SIGNED(extremes)

@@ -28,7 +28,7 @@ _partition = Kernel(
 )
 _sort = Kernel(
     "sort_buckets",
-    "bounds:i8[buckets+1] shift:i8 bits:i8 pairs:i8[m] bucket_weights:f8[m]? order:i8[buckets]! offsets:i8[n+1]! "
+    "bounds:i8[buckets+1] shift:i8 bits:i8 pairs:i8[m] bucket_weights:f8[m]? order:i8[buckets] offsets:i8[n+1]! "
     "indices:I[m]! weights:f8[m]!? threads:i8",
 )
 _scatter = Kernel(
@@ -81,7 +81,7 @@ def grouped(
     offsets = np.zeros(n + 1, np.int64)
     indices: Integers = np.empty(pairs.size, index_dtype(n))
     sorted_weights = None if bucket_weights is None else np.empty(pairs.size)
-    order = np.empty(bounds.size - 1, np.int64)
+    order = np.argsort(-np.diff(bounds))  # large buckets first, so that all threads end at about the same time
     _sort(bounds, shift, bits, pairs, bucket_weights, order, offsets, indices, sorted_weights, threads)
     return offsets, indices, sorted_weights
 

@@ -6,12 +6,13 @@
 // Memory: grouping reads the columns twice, writes and reads one 64-bit pair per edge, and writes the result once.
 // Used for all frames on the host.
 #include "compensated.hpp"
+#include "radix.hpp"
 
 namespace {
 
 constexpr i64 AHEAD = 64;               // rows between a prefetch and its use
 constexpr i64 PIECE = 1 << 17;          // rows per piece of work
-constexpr i64 FETCHED_FROM = 1 << 20;  // number of counts from which they exceed the L2 cache of a core
+constexpr i64 FETCHED_FROM = 1 << 20;   // number of counts from which they exceed the L2 cache of a core
 
 // Return id - low, exact modulo 2**64: ids of uint64 may lie on both sides of 2**63.
 u64 less(i64 id, i64 low) { return u64(id) - u64(low); }
@@ -34,60 +35,25 @@ i64 insert(const Index* ids, i64 row, i64 last, i64* slots, i64 size, i64 bits, 
     i64 mask = size - 2, shift = 64 - bits;
     for (; row < last; row++) {
         if (row + AHEAD < last) __builtin_prefetch(&slots[(u64(i64(ids[row + AHEAD])) * GOLDEN) >> shift]);
-        i64 key = ids[row], slot = i64((u64(key) * GOLDEN) >> shift);
+        i64 key = ids[row], slot = i64((u64(key) * GOLDEN) >> shift), held;
         if (key == INT64_MIN) {  // marks empty slots; this id has its own, after all others
             slot = mask + 1;
             __atomic_store_n(&slots[slot], i64(0), __ATOMIC_RELAXED);
-        } else {
-            i64 held = __atomic_load_n(&slots[slot], __ATOMIC_RELAXED);
-            while (held != key) {
-                if (held == INT64_MIN) {
-                    if (left == 0) return row;
-                    if (__atomic_compare_exchange_n(&slots[slot], &held, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-                        left--;
-                        break;
-                    }
-                } else {
-                    slot = (slot + 1) & mask;
-                    held = __atomic_load_n(&slots[slot], __ATOMIC_RELAXED);
-                }
+        }
+        while (key != INT64_MIN && (held = __atomic_load_n(&slots[slot], __ATOMIC_RELAXED)) != key) {
+            if (held != INT64_MIN) {
+                slot = (slot + 1) & mask;
+                continue;
+            }
+            if (left == 0) return row;
+            if (__atomic_compare_exchange_n(&slots[slot], &held, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+                left--;
+                break;
             }
         }
         codes[row] = Code(slot);
     }
     return row;
-}
-
-// Write the endpoints of the edges of a piece (and their weights) to the next free entries of their rows' buckets.
-template <class Index>
-void fill(const Index* rows, const Index* columns, const f64* weights, i64 first, i64 last, i64 low, i64 shift, i64 bits,
-          i64* places, i64* pairs, f64* bucket_weights) {
-    i64 mask = (i64(1) << shift) - 1;
-    for (i64 edge = first; edge < last; edge++) {
-        i64 row = i64(less(rows[edge], low)), column = i64(less(columns[edge], low));
-        i64 place = places[row >> shift]++;
-        pairs[place] = (row & mask) << bits | column;
-        if (weights) bucket_weights[place] = weights[edge];
-    }
-}
-
-// Sort the edges of a bucket of vertices by row, and write the end of each row to `ends`, which must be zero.
-template <class Index>
-void sort(i64 begin, i64 end, i64 bits, const i64* pairs, const f64* bucket_weights, i64 rows, i64* ends, Index* indices,
-          f64* weights) {
-    for (i64 edge = begin; edge < end; edge++) ends[pairs[edge] >> bits]++;
-    i64 start = begin;
-    for (i64 row = 0; row < rows; row++) {
-        i64 size = ends[row];
-        ends[row] = start;
-        start += size;
-    }
-    i64 mask = (i64(1) << bits) - 1;
-    for (i64 edge = begin; edge < end; edge++) {
-        i64 place = ends[pairs[edge] >> bits]++;
-        indices[place] = Index(pairs[edge] & mask);
-        if (weights) weights[place] = bucket_weights[edge];
-    }
 }
 
 // Turn the counts of each piece in each bucket into the first place of its pairs; bucket b begins at bounds[b].
@@ -102,15 +68,6 @@ void find_places(i64 pieces, i64 buckets, i64* counts, i64* bounds) {
         }
     }
     bounds[buckets] = place;
-}
-
-// Write the buckets to `order` by descending size, up to a factor of two.
-void sort_by_size(i64 buckets, const i64* bounds, i64* order) {
-    i64 starts[66] = {0};
-    auto place = [&](i64 bucket) { return __builtin_clzll(u64(bounds[bucket + 1] - bounds[bucket]) | 1); };
-    for (i64 bucket = 0; bucket < buckets; bucket++) starts[place(bucket) + 1]++;
-    for (i64 each = 0; each < 65; each++) starts[each + 1] += starts[each];
-    for (i64 bucket = 0; bucket < buckets; bucket++) order[starts[place(bucket)]++] = bucket;
 }
 
 // Number the distinct ids ^ flip of a few values in the order of their first occurrence; return how many there are.
@@ -131,23 +88,13 @@ i64 number(i64 count, const Index* values, u64 flip, i64 size, i32* slots, u64* 
     return n;
 }
 
-// Sort n distinct ids, which begin at scratch[0], by radix; write them ^ flip, and the position of each.
-template <class Index> void sort_ids(i64 n, i64 count, u64* scratch, u64 flip, i32* positions, Index* sorted) {
-    u64 *ids = scratch, *order = ids + count, *to = order + count, *to_order = to + count, differing = 0;
-    for (i64 i = 0; i < n; i++) order[i] = u64(i), differing |= ids[i] ^ ids[0];
-    for (i64 shift = 0; shift < 64; shift += 8) {
-        if (!(differing >> shift & 255)) continue;
-        i64 starts[257] = {0};
-        for (i64 i = 0; i < n; i++) starts[(ids[i] >> shift & 255) + 1]++;
-        for (i64 digit = 0; digit < 256; digit++) starts[digit + 1] += starts[digit];
-        for (i64 i = 0; i < n; i++) {
-            i64 place = starts[ids[i] >> shift & 255]++;
-            to[place] = ids[i], to_order[place] = order[i];
-        }
-        u64 *from = ids, *from_order = order;
-        ids = to, order = to_order, to = from, to_order = from_order;
+// Turn the sizes of rows into their beginnings; the first one begins at `start`.
+void add_up(i64 rows, i64 start, i64* sizes) {
+    for (i64 row = 0; row < rows; row++) {
+        i64 size = sizes[row];
+        sizes[row] = start;
+        start += size;
     }
-    for (i64 i = 0; i < n; i++) sorted[i] = Index(ids[i] ^ flip), positions[order[i]] = i32(i);
 }
 
 // Group edges by target in the order of the frame, and count those of each source, on one thread.
@@ -155,154 +102,145 @@ void group(i64 m, const i32* sources, const i32* targets, i64 n, i64* offsets, i
     memset(offsets, 0, (n + 1) * sizeof *offsets);
     memset(degrees, 0, n * sizeof *degrees);
     for (i64 edge = 0; edge < m; edge++) degrees[sources[edge]]++, offsets[targets[edge] + 1]++;
-    for (i64 row = 0, start = 0; row < n; row++) {
-        i64 size = offsets[row + 1];
-        offsets[row + 1] = start;
-        start += size;
-    }
+    add_up(n, 0, offsets + 1);
     for (i64 edge = 0; edge < m; edge++) indices[offsets[targets[edge] + 1]++] = sources[edge];
 }
 
 }  // namespace
 
-#define FOR_TWO(DEFINE) \
-    DEFINE(i4_i4, i32, i32) DEFINE(i4_i8, i32, i64) DEFINE(i8_i4, i64, i32) DEFINE(i8_i8, i64, i64)
-#define FOR_SIGNED(DEFINE) DEFINE(i4, i32) DEFINE(i8, i64)
-
 // Count how often each of the ids low .. low + n - 1 occurs; each thread counts a part of them in its own row.
-#define DEFINE(suffix, Index, Count)                                                                       \
-    EXPORT count_ids_##suffix(i64 m, i64 parts, i64 n, const Index* ids, i64 low, Count* counts) {         \
-        Team team(parts);                                                                                  \
-        return team.for_each(parts, [&](i64 part) {                                                        \
-            count(ids, part_of(m, part, parts), part_of(m, part + 1, parts), low, 0, n, counts + part * n); \
-        });                                                                                                \
-    }
-FOR_TWO(DEFINE)
-#undef DEFINE
+template <class Index, class Count>
+i64 count_ids(i64 m, i64 parts, i64 n, const Index* ids, i64 low, Count* counts) {
+    return Team(parts).for_each(parts, [&](i64 part) {
+        count(ids, part_of(m, part, parts), part_of(m, part + 1, parts), low, 0, n, counts + part * n);
+    });
+}
+EXPORT_PAIRS(count_ids)
 
 // Factorize a few values in ascending order of id, on one thread; return the number of ids. Unless `offsets` is null, the
 // values are sources, then destinations of edges, which are grouped by target. `size` is a power of two above `count`.
-#define DEFINE(suffix, Index)                                                                                     \
-    EXPORT factorize_few_##suffix(i64 count, i64 size, const Index* values, i64 flip, i32* slots, i64* scratch,   \
-                                  i32* codes, Index* ids, i64* offsets, i32* indices, i32* degrees) {          \
-        auto keys = reinterpret_cast<u64*>(scratch);                                                              \
-        i64 n = number(count, values, u64(flip), size, slots, keys, codes);                                       \
-        sort_ids(n, count, keys, u64(flip), slots, ids);                                                          \
-        for (i64 row = 0; row < count; row++) codes[row] = slots[codes[row]];                                     \
-        if (offsets) group(count / 2, codes, codes + count / 2, n, offsets, indices, degrees);                    \
-        return n;                                                                                                 \
-    }
-FOR_SIGNED(DEFINE)
-#undef DEFINE
+template <class Index>
+i64 factorize_few(i64 count, i64 size, const Index* values, i64 flip, i32* slots, u64* scratch, i32* codes, Index* ids,
+                  i64* offsets, i32* indices, i32* degrees) {
+    u64 *keys = scratch, *order = keys + count;
+    i64 n = number(count, values, u64(flip), size, slots, keys, codes);
+    for (i64 i = 0; i < n; i++) order[i] = u64(i);
+    radix_sort(n, keys, order, order + count, order + 2 * count);
+    i32* positions = slots;  // of each id, by its number
+    for (i64 i = 0; i < n; i++) ids[i] = Index(keys[i] ^ u64(flip)), positions[order[i]] = i32(i);
+    for (i64 row = 0; row < count; row++) codes[row] = positions[codes[row]];
+    if (offsets) group(count / 2, codes, codes + count / 2, n, offsets, indices, degrees);
+    return n;
+}
+EXPORT_SIGNED(factorize_few)
 
 // Insert ids into a table until `limit` are new, an equal part by each thread; write their slots to `codes`. The rows of
 // each piece from `done` on are left, which is moved. Return the number of new ids.
-#define DEFINE(suffix, Index, Code)                                                                               \
-    EXPORT insert_ids_##suffix(i64 m, i64 pieces, i64 size, const Index* ids, i64* done, i64* slots, i64 bits,    \
-                               Code* codes, i64 limit, i64 threads) {                                             \
-        Team team(least(threads, pieces));                                                                        \
-        i64 next = 0, added = 0;                                                                                  \
-        i64 ended = team.run([&](i64 thread) {                                                                 \
-            i64 part = limit / team.count(), left = part;                                                         \
-            for (i64 piece; (piece = team.take(next, pieces, thread)) >= 0;) {                                    \
-                i64 last = part_of(m, piece + 1, pieces);                                                         \
-                done[piece] = insert(ids, done[piece], last, slots, size + 1, bits, codes, left);                 \
-            }                                                                                                     \
-            __atomic_fetch_add(&added, part - left, __ATOMIC_RELAXED);                                            \
-        });                                                                                                       \
-        return ended ? ended : added;                                                                                \
-    }
-FOR_TWO(DEFINE)
-#undef DEFINE
+template <class Index, class Code>
+i64 insert_ids(i64 m, i64 pieces, i64 size, const Index* ids, i64* done, i64* slots, i64 bits, Code* codes, i64 limit,
+               i64 threads) {
+    Team team(least(threads, pieces));
+    i64 next = 0, added = 0;
+    i64 ended = team.run([&](i64 thread) {
+        i64 part = limit / team.count(), left = part;
+        for (i64 piece; (piece = team.take(next, pieces, thread)) >= 0;) {
+            i64 last = part_of(m, piece + 1, pieces);
+            done[piece] = insert(ids, done[piece], last, slots, size + 1, bits, codes, left);
+        }
+        __atomic_fetch_add(&added, part - left, __ATOMIC_RELAXED);
+    });
+    return ended ? ended : added;
+}
+EXPORT_PAIRS(insert_ids)
 
 // Write id - low to `codes`.
-#define DEFINE(suffix, Index, Code)                                                                          \
-    EXPORT shift_ids_##suffix(i64 m, const Index* ids, i64 low, Code* codes, i64 threads) {                  \
-        Team team(threads);                                                                                  \
-        i64 pieces = m / PIECE + 1;                                                                          \
-        return team.for_each(pieces, [&](i64 piece) {                                                        \
-            i64 last = part_of(m, piece + 1, pieces);                                                        \
-            for (i64 row = part_of(m, piece, pieces); row < last; row++) codes[row] = Code(less(ids[row], low)); \
-        });                                                                                                  \
-    }
-FOR_TWO(DEFINE)
-#undef DEFINE
+template <class Index, class Code> i64 shift_ids(i64 m, const Index* ids, i64 low, Code* codes, i64 threads) {
+    i64 pieces = m / PIECE + 1;
+    return Team(threads).for_each(pieces, [&](i64 piece) {
+        i64 last = part_of(m, piece + 1, pieces);
+        for (i64 row = part_of(m, piece, pieces); row < last; row++) codes[row] = Code(less(ids[row], low));
+    });
+}
+EXPORT_PAIRS(shift_ids)
 
 // Replace each code by its position, in the rows from `firsts` to `lasts` of each piece.
-#define DEFINE(suffix, Index)                                                                              \
-    EXPORT replace_codes_##suffix(i64, i64 pieces, i64, Index* codes, const i64* firsts, const i64* lasts, \
-                                  const Index* positions, i64 threads) {                                   \
-        Team team(threads);                                                                                \
-        return team.for_each(pieces, [&](i64 piece) {                                                      \
-            for (i64 row = firsts[piece]; row < lasts[piece]; row++) codes[row] = positions[codes[row]];   \
-        });                                                                                                \
-    }
-FOR_SIGNED(DEFINE)
-#undef DEFINE
+template <class Index>
+i64 replace_codes(i64, i64 pieces, i64, Index* codes, const i64* firsts, const i64* lasts, const Index* positions,
+                  i64 threads) {
+    return Team(threads).for_each(pieces, [&](i64 piece) {
+        for (i64 row = firsts[piece]; row < lasts[piece]; row++) codes[row] = positions[codes[row]];
+    });
+}
+EXPORT_SIGNED(replace_codes)
 
 // Partition the edges into buckets of 2**shift rows; `bounds` receives the first pair of each bucket.
-#define DEFINE(suffix, Index)                                                                                         \
-    EXPORT partition_edges_##suffix(i64 m, i64 pieces, i64 buckets, const Index* rows, const Index* columns,          \
-                                    const f64* weights, i64 low, i64 shift, i64 bits, i64* places, i64* bounds,       \
-                                    i64* pairs, f64* bucket_weights, i64 threads) {                                   \
-        Team team(least(threads, pieces));                                                                            \
-        auto first = [&](i64 piece) { return part_of(m, piece, pieces); };                                            \
-        i64 counted = 0, filled = 0;                                                                                  \
-        return team.run([&](i64 thread) {                                                                             \
-            for (i64 piece; (piece = team.take(counted, pieces, thread)) >= 0;)                                       \
-                count(rows, first(piece), first(piece + 1), low, shift, buckets, places + piece * buckets);           \
-            if (!team.barrier(thread)) return;                                                                        \
-            if (thread == 0) find_places(pieces, buckets, places, bounds);                                            \
-            if (!team.barrier(thread)) return;                                                                        \
-            for (i64 piece; (piece = team.take(filled, pieces, thread)) >= 0;)                                        \
-                fill(rows, columns, weights, first(piece), first(piece + 1), low, shift, bits,                        \
-                     places + piece * buckets, pairs, bucket_weights);                                                \
-        });                                                                                                           \
-    }
-FOR_SIGNED(DEFINE)
-#undef DEFINE
+template <class Index>
+i64 partition_edges(i64 m, i64 pieces, i64 buckets, const Index* rows, const Index* columns, const f64* weights, i64 low,
+                    i64 shift, i64 bits, i64* places, i64* bounds, i64* pairs, f64* bucket_weights, i64 threads) {
+    Team team(least(threads, pieces));
+    i64 counted = 0, filled = 0, mask = (i64(1) << shift) - 1;
+    return team.run([&](i64 thread) {
+        for (i64 piece; (piece = team.take(counted, pieces, thread)) >= 0;) {
+            i64 first = part_of(m, piece, pieces), last = part_of(m, piece + 1, pieces);
+            count(rows, first, last, low, shift, buckets, places + piece * buckets);
+        }
+        if (!team.barrier(thread)) return;
+        if (thread == 0) find_places(pieces, buckets, places, bounds);
+        if (!team.barrier(thread)) return;
+        for (i64 piece; (piece = team.take(filled, pieces, thread)) >= 0;) {
+            i64 last = part_of(m, piece + 1, pieces), *next = places + piece * buckets;
+            for (i64 edge = part_of(m, piece, pieces); edge < last; edge++) {
+                i64 row = i64(less(rows[edge], low)), column = i64(less(columns[edge], low));
+                i64 place = next[row >> shift]++;
+                pairs[place] = (row & mask) << bits | column;
+                if (weights) bucket_weights[place] = weights[edge];
+            }
+        }
+    });
+}
+EXPORT_SIGNED(partition_edges)
 
-// Sort the edges of all buckets by row, large buckets first; `offsets` must be zero.
-#define DEFINE(suffix, Index)                                                                                          \
-    EXPORT sort_buckets_##suffix(i64 buckets, i64, i64 n, const i64* bounds, i64 shift, i64 bits, const i64* pairs,    \
-                                 const f64* bucket_weights, i64* order, i64* offsets, Index* indices, f64* weights,    \
-                                 i64 threads) {                                                                        \
-        sort_by_size(buckets, bounds, order);                                                                          \
-        Team team(threads);                                                                                            \
-        return team.for_each(buckets, [&](i64 nth) {                                                                   \
-            i64 bucket = order[nth], first = bucket << shift, last = least((bucket + 1) << shift, n);                  \
-            sort(bounds[bucket], bounds[bucket + 1], bits, pairs, bucket_weights, last - first, offsets + first + 1,   \
-                 indices, weights);                                                                                    \
-        });                                                                                                            \
-    }
-FOR_SIGNED(DEFINE)
-#undef DEFINE
+// Sort the edges of all buckets by row, in the given order of the buckets; `offsets` must be zero.
+template <class Index>
+i64 sort_buckets(i64 buckets, i64, i64 n, const i64* bounds, i64 shift, i64 bits, const i64* pairs,
+                 const f64* bucket_weights, const i64* order, i64* offsets, Index* indices, f64* weights, i64 threads) {
+    i64 mask = (i64(1) << bits) - 1;
+    return Team(threads).for_each(buckets, [&](i64 nth) {
+        i64 bucket = order[nth], first = bucket << shift, rows = least(i64(1) << shift, n - first);
+        i64 begin = bounds[bucket], end = bounds[bucket + 1], *ends = offsets + first + 1;
+        for (i64 edge = begin; edge < end; edge++) ends[pairs[edge] >> bits]++;
+        add_up(rows, begin, ends);
+        for (i64 edge = begin; edge < end; edge++) {
+            i64 place = ends[pairs[edge] >> bits]++;
+            indices[place] = Index(pairs[edge] & mask);
+            if (weights) weights[place] = bucket_weights[edge];
+        }
+    });
+}
+EXPORT_SIGNED(sort_buckets)
 
 // Write the source of each edge (and its weight) to the next free entry of its target.
-#define DEFINE(suffix, Index, Source)                                                                               \
-    EXPORT scatter_##suffix(i64 k, i64 n, i64 m, const Index* sources, const Index* targets, const f64* weights,    \
-                            i64* places, Source* placed, f64* placed_weights) {                                     \
-        (void)n, (void)m;                                                                                           \
-        for (i64 edge = 0; edge < k; edge++) {                                                                      \
-            i64 place = places[targets[edge]]++;                                                                    \
-            placed[place] = Source(sources[edge]);                                                                  \
-            if (weights) placed_weights[place] = weights[edge];                                                     \
-        }                                                                                                           \
-        return 0;                                                                                                   \
+template <class Index, class Source>
+i64 scatter(i64 k, i64, i64, const Index* sources, const Index* targets, const f64* weights, i64* places, Source* placed,
+            f64* placed_weights) {
+    for (i64 edge = 0; edge < k; edge++) {
+        i64 place = places[targets[edge]]++;
+        placed[place] = Source(sources[edge]);
+        if (weights) placed_weights[place] = weights[edge];
     }
-FOR_TWO(DEFINE)
-#undef DEFINE
+    return 0;
+}
+EXPORT_PAIRS(scatter)
 
 // Add each term to its group's sum, and the rounding error of that addition to the group's error.
-#define DEFINE(suffix, Index)                                                                              \
-    EXPORT add_compensated_##suffix(i64 k, i64 n, const Index* groups, const f64* terms, f64* sums, f64* errors) { \
-        (void)n;                                                                                           \
-        for (i64 edge = 0; edge < k; edge++) {                                                             \
-            CompensatedSum sum{sums[groups[edge]], errors[groups[edge]]};                                  \
-            sum.add(terms[edge]);                                                                          \
-            sums[groups[edge]] = sum.sum;                                                                  \
-            errors[groups[edge]] = sum.errors;                                                             \
-        }                                                                                                  \
-        return 0;                                                                                          \
+template <class Index>
+i64 add_compensated(i64 k, i64, const Index* groups, const f64* terms, f64* sums, f64* errors) {
+    for (i64 edge = 0; edge < k; edge++) {
+        CompensatedSum sum{sums[groups[edge]], errors[groups[edge]]};
+        sum.add(terms[edge]);
+        sums[groups[edge]] = sum.sum;
+        errors[groups[edge]] = sum.errors;
     }
-FOR_SIGNED(DEFINE)
+    return 0;
+}
+EXPORT_SIGNED(add_compensated)

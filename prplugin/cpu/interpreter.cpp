@@ -24,12 +24,9 @@ bool interpreter::interrupted() {
     return raised;
 }
 
-// Set the interpreter's functions.
-EXPORT connect_interpreter(void* ensure, void* release, void* check, void* fetch) {
-    python.ensure = reinterpret_cast<int (*)()>(ensure);
-    python.release = reinterpret_cast<void (*)(int)>(release);
-    python.check = reinterpret_cast<int (*)()>(check);
-    python.fetch = reinterpret_cast<void (*)(void**, void**, void**)>(fetch);
+// Set the interpreter's functions, in the order of `python`.
+EXPORT connect_interpreter(void** functions) {
+    memcpy(&python, functions, sizeof python);
     return 0;
 }
 

@@ -52,8 +52,9 @@ def libraries() -> list[Any]:
         found.insert(0, _load_current(f"kernels-{level}{end}"))
     python = ctypes.pythonapi
     functions = python.PyGILState_Ensure, python.PyGILState_Release, python.PyErr_CheckSignals, python.PyErr_Fetch
+    addresses = (ctypes.c_void_p * 4)(*(ctypes.cast(function, ctypes.c_void_p).value for function in functions))
     for each in found:
-        each.connect_interpreter(*(ctypes.cast(function, ctypes.c_void_p) for function in functions))
+        each.connect_interpreter(addresses)
     return found
 
 
@@ -136,10 +137,12 @@ class Kernel:
 
     def _load(self, *variant: str) -> Any:
         name = "_".join((self.name, *variant))
-        function = next(getattr(each, name) for each in libraries() if hasattr(each, name))
-        function.restype = ctypes.c_int64
-        function.argtypes = [ctypes.c_int64] * len(self._sizes) + [parameter.ctype for parameter in self.parameters]
-        return function
+        library = next(each for each in libraries() if hasattr(each, name) or hasattr(each, f"instance_{name}"))
+        types = [ctypes.c_int64] * len(self._sizes) + [parameter.ctype for parameter in self.parameters]
+        prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *types)
+        if hasattr(library, name):
+            return prototype((name, library))
+        return ctypes.cast(ctypes.c_void_p.in_dll(library, f"instance_{name}"), prototype)
 
     def _fail(self, index: int, argument: object, known: dict[str, Any]) -> NoReturn:
         """Raise TypeError for the argument of a parameter; `known` has the sizes and types of those before."""

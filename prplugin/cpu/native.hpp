@@ -25,17 +25,37 @@ using f32 = float;
 using f64 = double;
 
 #ifdef _WIN32
-#define EXPORT extern "C" __declspec(dllexport) i64
+#define VISIBLE __declspec(dllexport)
 #else
-#define EXPORT extern "C" __attribute__((visibility("default"))) i64
+#define VISIBLE __attribute__((visibility("default")))
 #endif
 
-// Define a function per type: FOR_INDICES(DEFINE) expands DEFINE(suffix, type) for each type of vertex positions.
-// `prplugin.cpu.library` appends the suffixes to the name, in the order in which type variables occur.
+// Define a function that `prplugin.cpu.library` finds by its name.
+#define EXPORT extern "C" VISIBLE i64
+
+// Export the instance of a function template for some types by a pointer, which `prplugin.cpu.library` finds by the name
+// of the template and the suffixes of the types, in the order in which type variables occur.
+#define EXPORT_INSTANCE(name, suffix, ...) \
+    extern "C" {                           \
+    VISIBLE auto instance_##name##_##suffix = name<__VA_ARGS__>; \
+    }
+#define EXPORT_INDICES(name) EXPORT_INSTANCE(name, i4, u32) EXPORT_INSTANCE(name, i8, u64)
+#define EXPORT_SIGNED(name) EXPORT_INSTANCE(name, i4, i32) EXPORT_INSTANCE(name, i8, i64)
+#define EXPORT_PAIRS(name)                                                        \
+    EXPORT_INSTANCE(name, i4_i4, i32, i32) EXPORT_INSTANCE(name, i4_i8, i32, i64) \
+    EXPORT_INSTANCE(name, i8_i4, i64, i32) EXPORT_INSTANCE(name, i8_i8, i64, i64)
+#define EXPORT_FLOATS(name)                                                       \
+    EXPORT_INSTANCE(name, i4_f8, u32, f64) EXPORT_INSTANCE(name, i4_f4, u32, f32) \
+    EXPORT_INSTANCE(name, i8_f8, u64, f64) EXPORT_INSTANCE(name, i8_f4, u64, f32)
 #define FOR_INDICES(DEFINE) DEFINE(i4, u32) DEFINE(i8, u64)
 
 template <class T> static inline T least(T a, T b) { return b < a ? b : a; }
 template <class T> static inline T most(T a, T b) { return a < b ? b : a; }
+template <class T> static inline void swap(T& a, T& b) {
+    T before = a;
+    a = b;
+    b = before;
+}
 
 // Return the first of `size` entries that belongs to a part of about equally many.
 static inline i64 part_of(i64 size, i64 part, i64 parts) { return i64((__int128)size * part / parts); }
@@ -52,7 +72,9 @@ class Team {
   public:
     static constexpr i64 MOST = 256;
 
-    explicit Team(i64 threads) : count_(most<i64>(1, least<i64>(threads, MOST))) {}
+    explicit Team(i64 threads) : count_(most<i64>(1, least<i64>(threads, MOST))) {
+        clock_gettime(CLOCK_MONOTONIC, &polled_);
+    }
 
     i64 count() const { return count_; }
 
@@ -70,7 +92,6 @@ class Team {
             (*start->body)(start->thread);
             return nullptr;
         };
-        clock_gettime(CLOCK_MONOTONIC, &polled_);
         i64 started = 1;
         for (; started < count_; started++) {
             starts[started] = {this, &body, started};
@@ -124,6 +145,12 @@ class Team {
         if (interpreter::interrupted()) __atomic_store_n(&stopped_, true, __ATOMIC_RELAXED);
     }
 
+    // Ask for signals at times in a loop of one thread; return whether the call is to end before its next turn.
+    bool ends_at(i64 turn) {
+        if (turn % POLL_TURNS == 0) poll();
+        return stopped();
+    }
+
     // Ask for signals until other threads have counted `done` up to `all`, or the call is interrupted; on thread 0 alone.
     void wait_for(const i64& done, i64 all) {
         for (; __atomic_load_n(&done, __ATOMIC_RELAXED) < all && !stopped(); poll()) {
@@ -136,10 +163,11 @@ class Team {
 
   private:
     static constexpr i64 SPINS = 4000;                // before a thread gives its core away
+    static constexpr i64 POLL_TURNS = 128;             // of `ends_at`, between two calls of `poll`
     static constexpr i64 POLL_NANOSECONDS = 50000000;  // between two questions for signals
 
     i64 count_;
     i64 waiting_ = 0, turn_ = 0;
     bool goes_on_ = true, released_ = false, stopped_ = false;
-    timespec polled_{};  // a poll outside `run` asks at once
+    timespec polled_;  // when signals were last asked for
 };

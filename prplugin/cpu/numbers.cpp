@@ -3,29 +3,30 @@
 // Mapping: threads take pieces of whole lines: first to count, then to write the numbers of a piece behind those before it.
 // Memory: each byte is read twice, and each number written once.
 // Used for the formats of METIS and Ligra; pyarrow reads tables faster.
+#include <locale.h>
+
 #include "native.hpp"
 
 namespace {
 
-constexpr f64 TINY = 2.2250738585072014e-308;  // the least normal number
-constexpr i64 EXACT = 22;                      // 10**22 is the last power of ten that is exact in float64
-constexpr i64 LONGEST = 400;                   // characters of a number
+constexpr f64 TINY = 2.2250738585072014e-308;     // the least normal number
+constexpr u64 EXACT = u64(1) << 53;               // float64 has all integers up to this one,
+constexpr f64 POWERS[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                          1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};  // and these powers
+constexpr i64 MOST_POWER = 22;
+constexpr i64 LONGEST = 400;  // characters of a number
 
-bool is_blank(u8 c) { return c == ' ' || (c >= '\t' && c <= '\r'); }  // line ends, too
 bool is_digit(u8 c) { return c >= '0' && c <= '9'; }
+bool is_blank(u8 c) { return c == ' ' || (c >= '\t' && c <= '\r'); }  // line ends, too
 
 // Call line() for each line that does not begin with `comment`, and then token(first, last) for each of its fields.
 template <class Line, class Token>
 void walk(const u8* text, i64 at, i64 end, i64 comment, const Line& line, const Token& token) {
-    while (at < end) {
-        if (text[at] == comment) {
-            auto next = static_cast<const u8*>(memchr(text + at, '\n', size_t(end - at)));
-            at = next ? next - text + 1 : end;
-            continue;
-        }
-        line();
+    for (; at < end; at++) {
+        bool counts = text[at] != comment;
+        if (counts) line();
         while (at < end && text[at] != '\n') {
-            if (is_blank(text[at])) {
+            if (!counts || is_blank(text[at])) {
                 at++;
                 continue;
             }
@@ -33,60 +34,48 @@ void walk(const u8* text, i64 at, i64 end, i64 comment, const Line& line, const 
             while (at < end && !is_blank(text[at])) at++;
             token(first, at);
         }
-        at++;
     }
 }
 
 // Parse a non-negative decimal number, correctly rounded; return NaN for anything else, and for one that float64 lacks.
 f64 number(const u8* text, i64 first, i64 last) {
     u64 digits = 0;
-    i64 at = first, count = 0, exponent = 0, used = 0;
-    for (bool point = false; at < last; at++) {
+    i64 at = first, count = 0, exponent = 0;
+    for (bool point = false; at < last && digits <= EXACT; at++) {
         if (text[at] == '.' && !point) {
             point = true;
             continue;
         }
         if (!is_digit(text[at])) break;
-        count++;
-        if (used == 18) {
-            used++;  // more than 18 digits: left to strtod
-            break;
-        }
         digits = digits * 10 + (text[at] - '0');
-        used += digits != 0;
+        count++;
         exponent -= point;
     }
-    if (used <= 18 && count > 0) {
-        if (at < last && (text[at] | 32) == 'e') {
-            i64 sign = 1, power = 0;
-            at++;
-            if (at < last && (text[at] == '+' || text[at] == '-')) sign = text[at++] == '-' ? -1 : 1;
-            if (at == last) return NAN;
-            for (; at < last && is_digit(text[at]) && power < 100000; at++) power = power * 10 + (text[at] - '0');
-            exponent += sign * power;
-        }
-        if (at < last) return NAN;
-        if (digits == 0) return 0;
-        if (digits <= u64(1) << 53 && exponent >= -EXACT && exponent <= EXACT) {
-            // Both operands are exact, so that the result is rounded once.
-            static const f64 POWERS[EXACT + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                                  1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-            return exponent < 0 ? f64(digits) / POWERS[-exponent] : f64(digits) * POWERS[exponent];
-        }
-    }
-    char copy[LONGEST + 1];
     if (count == 0 || last - first > LONGEST) return NAN;
-    bool has_digit = false;
-    for (i64 i = 0; i < last - first; i++) {
-        u8 c = text[first + i];
-        copy[i] = char(c);
-        has_digit = has_digit || (c >= '1' && c <= '9');
+    if (digits <= EXACT && at + 1 < last && (text[at] | 32) == 'e') {
+        bool has_sign = text[at + 1] == '+' || text[at + 1] == '-';
+        i64 begin = at + 1 + has_sign, power = 0;
+        for (at = begin; at < last && is_digit(text[at]) && power < LONGEST; at++) power = power * 10 + (text[at] - '0');
+        if (at == begin) return NAN;
+        exponent += text[begin - 1] == '-' ? -power : power;
+    }
+    // Both operands are exact, so that the result is rounded once.
+    if (at == last && digits <= EXACT && exponent >= -MOST_POWER && exponent <= MOST_POWER)
+        return exponent < 0 ? f64(digits) / POWERS[-exponent] : f64(digits) * POWERS[exponent];
+    char copy[LONGEST + 1];
+    for (i64 i = first; i < last; i++) {
+        u8 c = text[i];
         if (!is_digit(c) && c != '.' && (c | 32) != 'e' && c != '+' && c != '-') return NAN;
+        copy[i - first] = char(c);
     }
     copy[last - first] = 0;
     char* stop = nullptr;
     f64 value = strtod(copy, &stop);
-    bool fits = value < INFINITY && (value >= TINY || !has_digit);
+    if (*stop == '.') {  // the process has a locale with another decimal point
+        *stop = *localeconv()->decimal_point;
+        value = strtod(copy, &stop);
+    }
+    bool fits = value < INFINITY && (value >= TINY || digits == 0);
     return stop == copy + (last - first) && fits ? value : NAN;
 }
 
@@ -94,8 +83,7 @@ f64 number(const u8* text, i64 first, i64 last) {
 
 // Count the numbers and the lines of each piece.
 EXPORT count_numbers(i64, i64 pieces, const u8* text, const i64* bounds, i64 comment, i64* tokens, i64* lines, i64 threads) {
-    Team team(threads);
-    return team.for_each(pieces, [&](i64 piece) {
+    return Team(threads).for_each(pieces, [&](i64 piece) {
         i64 found = 0, begun = 0;
         walk(text, bounds[piece], bounds[piece + 1], comment, [&] { begun++; }, [&](i64, i64) { found++; });
         tokens[piece] = found;
@@ -107,15 +95,14 @@ EXPORT count_numbers(i64, i64 pieces, const u8* text, const i64* bounds, i64 com
 // number, or -1.
 EXPORT read_numbers(i64, i64 pieces, i64, i64, const u8* text, const i64* bounds, i64 comment, const i64* first_tokens,
                     const i64* first_lines, f64* values, i64* lines, i64* faults, i64 threads) {
-    Team team(threads);
-    return team.for_each(pieces, [&](i64 piece) {
+    return Team(threads).for_each(pieces, [&](i64 piece) {
         i64 token = first_tokens[piece], line = first_lines[piece], fault = -1;
-        walk(text, bounds[piece], bounds[piece + 1], comment, [&] { lines[line++] = token; },
-             [&](i64 first, i64 last) {
-                 f64 value = number(text, first, last);
-                 if (isnan(value) && fault < 0) fault = first;
-                 values[token++] = value;
-             });
+        auto read = [&](i64 first, i64 last) {
+            f64 value = number(text, first, last);
+            if (isnan(value) && fault < 0) fault = first;
+            values[token++] = value;
+        };
+        walk(text, bounds[piece], bounds[piece + 1], comment, [&] { lines[line++] = token; }, read);
         faults[piece] = fault;
     });
 }

@@ -4,68 +4,12 @@
 // twice more per byte in which the sources of a long row differ; packing reads each source and writes 1 to 2.5 bytes.
 // Used once per graph, by the method `streamed` and for packed graphs on the host.
 #include "packed.hpp"
+#include "radix.hpp"
 
 namespace {
 
 constexpr i64 PIECE_ROWS = 64;  // rows that a thread sorts at a time
 constexpr i64 SHORT_ROW = 48;   // entries up to which insertion takes less time than the passes of a radix sort
-
-template <class Index> struct Entries {
-    Index* sources;
-    f64* weights;  // null: none
-
-    void set(i64 to, const Entries& other, i64 from) const {
-        sources[to] = other.sources[from];
-        if (weights) weights[to] = other.weights[from];
-    }
-
-    Entries at(i64 first) const { return {sources + first, weights ? weights + first : nullptr}; }
-
-    // Sort `count` entries by source, stably: by insertion, or by the bytes in which sources differ, the lowest first.
-    void sort(i64 count, const Entries& scratch) const {
-        if (count <= SHORT_ROW) {
-            for (i64 i = 1; i < count; i++) {
-                Index source = sources[i];
-                f64 weight = weights ? weights[i] : 0;
-                i64 to = i;
-                for (; to > 0 && sources[to - 1] > source; to--) set(to, *this, to - 1);
-                sources[to] = source;
-                if (weights) weights[to] = weight;
-            }
-            return;
-        }
-        Index differing = 0;
-        for (i64 i = 1; i < count; i++) differing |= sources[i] ^ sources[0];
-        Entries from = *this, to = scratch;
-        for (i64 shift = 0; shift < i64(8 * sizeof(Index)); shift += 8) {
-            if (!(differing >> shift & 255)) continue;
-            i64 begins[257] = {0};
-            for (i64 i = 0; i < count; i++) begins[(from.sources[i] >> shift & 255) + 1]++;
-            for (i64 byte = 0; byte < 256; byte++) begins[byte + 1] += begins[byte];
-            for (i64 i = 0; i < count; i++) to.set(begins[from.sources[i] >> shift & 255]++, from, i);
-            Entries swapped = from;
-            from = to;
-            to = swapped;
-        }
-        for (i64 i = 0; from.sources != sources && i < count; i++) set(i, from, i);
-    }
-};
-
-template <class Index>
-i64 sort_rows(i64 count, const i64* rows, const i64* starts, const i64* offsets, const Index* sources,
-              const Index* position, const f64* weights, Entries<Index> sorted, Entries<Index> scratch, i64 threads) {
-    return Team(threads).for_each((count + PIECE_ROWS - 1) / PIECE_ROWS, [&](i64 piece) {
-        for (i64 k = piece * PIECE_ROWS; k < least((piece + 1) * PIECE_ROWS, count); k++) {
-            i64 first = offsets[rows[k]], size = starts[k + 1] - starts[k];
-            auto row = sorted.at(starts[k]);
-            for (i64 i = 0; i < size; i++) {
-                row.sources[i] = position ? position[sources[first + i]] : sources[first + i];
-                if (weights) row.weights[i] = weights[first + i];
-            }
-            row.sort(size, scratch.at(starts[k]));
-        }
-    });
-}
 
 // Write numbers in groups of eight, each group in the bits of its widest, and these numbers of bits to `widths`; return
 // the end of the data.
@@ -117,51 +61,64 @@ u8* pack_piece(const i64* starts, const Index* sources, i64 bits, i64 first, i64
     return data;
 }
 
-// Pack the edges of a part in pieces; `table` receives the offset of each piece, and its first row. Return the bytes.
-template <class Index>
-i64 pack_part(const i64* starts, const Index* sources, i64 bits, i64 begin, i64 end, u8* packed, i64* table) {
-    i64 row = 0;
-    u8* at = packed;
-    for (i64 first = begin; first < end; first += PIECE_EDGES, table += 2) {
-        while (starts[row + 1] <= first) row++;
-        table[0] = at - packed;
-        table[1] = row;
-        at = pack_piece(starts, sources, bits, first, least(first + PIECE_EDGES, end), row, at);
-    }
-    return at - packed;
-}
-
 }  // namespace
 
 // Write the sources of `rows`, sorted within each row, and their weights, unless null; row k begins at starts[k].
 //
 // Sources are mapped through `position` first, unless that is null. Parallel edges keep their order.
-#define DEFINE_SORT(suffix, Index)                                                                                   \
-    EXPORT sort_rows_##suffix(i64 count, i64, i64, i64, const i64* rows, const i64* starts, const i64* offsets,      \
-                              const Index* sources, const Index* position, const f64* weights,                       \
-                              Index* sorted_sources, f64* sorted_weights, Index* scratch, f64* scratch_weights,      \
-                              i64 threads) {                                                                         \
-        return sort_rows(count, rows, starts, offsets, sources, position, weights,                                   \
-                         Entries<Index>{sorted_sources, sorted_weights}, Entries<Index>{scratch, scratch_weights},   \
-                         threads);                                                                                   \
-    }
-FOR_INDICES(DEFINE_SORT)
+template <class Index>
+i64 sort_rows(i64 count, i64, i64, i64, const i64* rows, const i64* starts, const i64* offsets, const Index* sources,
+              const Index* position, const f64* weights, Index* sorted_sources, f64* sorted_weights, Index* scratch,
+              f64* scratch_weights, i64 threads) {
+    return Team(threads).for_each((count + PIECE_ROWS - 1) / PIECE_ROWS, [&](i64 piece) {
+        for (i64 k = piece * PIECE_ROWS; k < least((piece + 1) * PIECE_ROWS, count); k++) {
+            i64 first = offsets[rows[k]], start = starts[k], size = starts[k + 1] - start;
+            Index* row = sorted_sources + start;
+            f64 *row_weights = nullptr, *spare_weights = nullptr;
+            if (weights) row_weights = sorted_weights + start, spare_weights = scratch_weights + start;
+            for (i64 i = 0; i < size; i++) {
+                row[i] = position ? position[sources[first + i]] : sources[first + i];
+                if (weights) row_weights[i] = weights[first + i];
+            }
+            if (size > SHORT_ROW) radix_sort(size, row, row_weights, scratch + start, spare_weights);
+            for (i64 i = 1; i < size && size <= SHORT_ROW; i++) {
+                Index source = row[i];
+                f64 weight = weights ? row_weights[i] : 0;
+                i64 to = i;
+                for (; to > 0 && row[to - 1] > source; to--) {
+                    row[to] = row[to - 1];
+                    if (weights) row_weights[to] = row_weights[to - 1];
+                }
+                row[to] = source;
+                if (weights) row_weights[to] = weight;
+            }
+        }
+    });
+}
+EXPORT_INDICES(sort_rows)
 
 // Pack parts of consecutive rows, in pieces of 2048 edges; the edges of part p are begins[p] .. begins[p + 1] - 1.
 //
 // Row k has the edges starts[k] .. starts[k + 1] - 1. A source has at most `bits` bits, at most 31. Part p is written to
 // the row p of `data`, of `width` bytes, its number of bytes to sizes[p], and the offset and the first row of its pieces
 // to the row p of `table`.
-#define DEFINE_PACK(suffix, Index)                                                                                   \
-    EXPORT pack_parts_##suffix(i64, i64, i64 parts, i64 width, i64 pieces, const i64* starts,                        \
-                               const Index* sources, i64 bits, const i64* begins, u8* data, i64* table, i64* sizes,  \
-                               i64 threads) {                                                                        \
-        return Team(threads).for_each(parts, [&](i64 part) {                                                         \
-            sizes[part] = pack_part(starts, sources, bits, begins[part], begins[part + 1], data + part * width,      \
-                                    table + 2 * part * pieces);                                                      \
-        });                                                                                                          \
-    }
-FOR_INDICES(DEFINE_PACK)
+template <class Index>
+i64 pack_parts(i64, i64, i64 parts, i64 width, i64 pieces, const i64* starts, const Index* sources, i64 bits,
+               const i64* begins, u8* data, i64 (*table)[2], i64* sizes, i64 threads) {
+    return Team(threads).for_each(parts, [&](i64 part) {
+        i64 row = 0, end = begins[part + 1];
+        u8 *of_part = data + part * width, *at = of_part;
+        auto piece = table + part * pieces;
+        for (i64 first = begins[part]; first < end; first += PIECE_EDGES, piece++) {
+            while (starts[row + 1] <= first) row++;
+            (*piece)[0] = at - of_part;
+            (*piece)[1] = row;
+            at = pack_piece(starts, sources, bits, first, least(first + PIECE_EDGES, end), row, at);
+        }
+        sizes[part] = at - of_part;
+    });
+}
+EXPORT_INDICES(pack_parts)
 
 // Check all pieces of packed edges between n vertices, and unpack them if `sources` is given.
 //

@@ -25,27 +25,33 @@ constexpr i64 PHASES = 4;              // of a sweep of scattered graphs
 constexpr f64 LEAST_SWEPT_ALPHA = 1e-300;  // below, the bound of a sweep divides by too small a number
 constexpr f64 SWEPT_ALPHA = 0.9;       // above, sweeps of undirected communities take more passes than plain steps
 
-f64 sum_in_groups(const f64* terms, i64 count, i64 stride) {  // of 32, level by level: rounding_depth(count)
-    f64 sums[8] = {0};
-    i64 sizes[8] = {0};
-    for (i64 i = 0; i < count; i++) {
-        f64 carried = terms[i * stride];
-        i64 level = 0;
-        for (;; level++) {
-            sums[level] += carried;
-            if (++sizes[level] < 32) break;
-            carried = sums[level];
-            sums[level] = 0;
-            sizes[level] = 0;
-        }
-    }
+i64 blocks_of(i64 rows) { return (rows + BLOCK_ROWS - 1) / BLOCK_ROWS; }
+
+// Sum terms in groups of 32, then the groups, level by level: rounding_depth(count).
+f64 sum_in_groups(const f64* terms, i64 count, i64 stride) {
+    i64 size = 1;  // of a group of the uppermost level
+    while (size * 32 < count) size *= 32;
     f64 sum = 0;
-    for (f64 each : sums) sum += each;
+    for (i64 first = 0; first < count; first += size) {
+        const f64* group = terms + first * stride;
+        sum += size == 1 ? *group : sum_in_groups(group, least(size, count - first), stride);
+    }
     return sum;
 }
 
 f64 sum_of_lanes(const f64* sums) {
     return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
+
+// Sum term(i) over the rows first .. last - 1, at most a block: in groups, then the groups.
+template <class Term> f64 sum_of_rows(i64 first, i64 last, const Term& term) {
+    f64 sum = 0;
+    for (i64 group = first; group < last; group += GROUP_ROWS) {
+        f64 part = 0;
+        for (i64 i = group; i < least(group + GROUP_ROWS, last); i++) part += term(i);
+        sum += part;
+    }
+    return sum;
 }
 
 template <class Index> struct Pull {
@@ -185,20 +191,13 @@ template <class Index> struct Pull {
     // Divide the ranks z of a block by their sum, and write contributions and dangling mass. `jump`, if given, is z - y,
     // and becomes the change from y to the divided ranks.
     void begin_block(i64 block, f64 norm, f32* jump) {
-        f64 to_dangling = 0;
-        i64 end = least((block + 1) * BLOCK_ROWS, n);
-        for (i64 group = block * BLOCK_ROWS; group < end; group += GROUP_ROWS) {
-            f64 group_dangling = 0;
-            for (i64 i = group; i < least(group + GROUP_ROWS, end); i++) {
-                f64 z = ranks[i];
-                ranks[i] = z / norm;
-                if (jump) jump[i] = f32(jump[i] + (ranks[i] - z));
-                contributions[i] = ranks[i] * inverse[i];
-                group_dangling += inverse[i] == 0 ? ranks[i] : 0.0;
-            }
-            to_dangling += group_dangling;
-        }
-        sums[4 * block + 2] = to_dangling;
+        sums[4 * block + 2] = sum_of_rows(block * BLOCK_ROWS, least((block + 1) * BLOCK_ROWS, n), [&](i64 i) {
+            f64 z = ranks[i];
+            ranks[i] = z / norm;
+            if (jump) jump[i] = f32(jump[i] + (ranks[i] - z));
+            contributions[i] = ranks[i] * inverse[i];
+            return inverse[i] == 0 ? ranks[i] : 0.0;
+        });
     }
 
     // Add the dot products of the new moves with all moves, over the rows of a chunk.
@@ -225,24 +224,18 @@ template <class Index> struct Pull {
         i64 last = chunk_row(chunk + 1);
         for (i64 first = chunk_row(chunk); first < last; first += BLOCK_ROWS) {
             i64 count = least(BLOCK_ROWS, last - first);
-            f64 mixed[BLOCK_ROWS], sum = 0;
-            for (i64 i = 0; i < count; i++) mixed[i] = ranks[first + i];
+            f64 mixed[BLOCK_ROWS];
+            memcpy(mixed, ranks + first, size_t(count) * sizeof(f64));
             for (i64 k = 0; k < mixing.size(); k++) {
                 const f32* move = history + mixing.row(k) * n + first;
                 if (factors[k] == 0) continue;
                 for (i64 i = 0; i < count; i++) mixed[i] -= factors[k] * move[i];
             }
-            for (i64 group = 0; group < count; group += GROUP_ROWS) {
-                f64 group_sum = 0;
-                for (i64 i = group; i < least(group + GROUP_ROWS, count); i++) {
-                    f64 z = mixed[i] > 0 ? mixed[i] : 0.0;
-                    jump[first + i] = f32(z - ranks[first + i]);
-                    ranks[first + i] = z;
-                    group_sum += z;
-                }
-                sum += group_sum;
-            }
-            total += sum;
+            total += sum_of_rows(0, count, [&](i64 i) {
+                f64 z = mixed[i] > 0 ? mixed[i] : 0.0;
+                jump[first + i] = f32(z - ranks[first + i]);
+                return ranks[first + i] = z;
+            });
         }
         return total;
     }
@@ -259,94 +252,6 @@ struct Memory {
 };
 static_assert(sizeof(Memory) <= 8 * 704, "declared in pull.py");
 
-// Iterate until a plain step changes the ranks by at most `goal`, or `budget` steps are made; return their number.
-//
-// Each step writes its change to `changes`. If `norm` is not 0, the ranks are divided by it first. A sweep is made in
-// place by one thread, or in phases of consecutive blocks.
-template <class Index>
-i64 iterate(Pull<Index>& pull, Team& team, f64 norm, i64 budget, f64 goal, Memory& memory, f32* history,
-            f64* scratch, f64* changes) {
-    Mixing& mixing = memory.mixing;
-    auto& products = memory.products;
-    Shares shares(team.count());
-    i64 steps = 0, jump = 0, chunks = pull.chunks(), blocks = pull.blocks;
-    i64 phases = pull.sweeps && !pull.in_place() ? PHASES : 1;
-    bool begins = norm != 0;
-    f64 factors[MOST_ROWS];
-    constexpr i64 PRODUCTS = MOST_ROWS * MOST_ROWS;
-    i64 ended = team.run([&](i64 thread) {
-        // Call work(piece) for the pieces begin .. end - 1 on all threads, then finish() on one of them.
-        auto in_turn = [&](i64 begin, i64 end, auto work, auto finish) {
-            shares.work(team, thread, begin, end, work);
-            if (!team.barrier(thread)) return false;
-            if (thread == 0) {
-                shares.restore();
-                finish();
-            }
-            return team.barrier(thread);
-        };
-        while (steps < budget && !(steps && memory.change <= goal)) {
-            if (memory.mixes &&
-                !in_turn(
-                    0, chunks, [&](i64 chunk) { pull.multiply(chunk, mixing, history, scratch + chunk * PRODUCTS); },
-                    [&] {
-                        for (i64 a = 0; a < mixing.size(); a++)
-                            for (i64 b = 0; b <= a; b++)
-                                if (mixing.is_new(a) && mixing.is_step(b))
-                                    products[mixing.row(a)][mixing.row(b)] = products[mixing.row(b)][mixing.row(a)] =
-                                        sum_in_groups(scratch + a * MOST_ROWS + b, chunks, PRODUCTS);
-                        begins = mixing.factors(products, factors);
-                        jump = mixing.jump_row();
-                        if (!begins) mixing.restart();
-                    }))
-                return;
-            if (memory.mixes && begins &&
-                !in_turn(
-                    0, chunks,
-                    [&](i64 chunk) {
-                        scratch[chunk] = pull.mix(chunk, mixing, history, factors, history + jump * pull.n);
-                    },
-                    [&] {
-                        norm = sum_in_groups(scratch, chunks, 1);
-                        if (!(norm > 0)) norm = 1;
-                        mixing.after_mix(jump);
-                    }))
-                return;
-            f32* jumped = memory.mixes ? history + jump * pull.n : nullptr;
-            if (begins && !in_turn(
-                              0, blocks, [&](i64 block) { pull.begin_block(block, norm, jumped); },
-                              [&] {
-                                  pull.dangling = sum_in_groups(pull.sums + 2, blocks, 4);
-                                  pull.total = 1;
-                              }))
-                return;
-            if (pull.packed.count && !in_turn(
-                                         0, pull.packed.count, [&](i64 piece) { pull.sum_piece(piece); },
-                                         [&] { pull.add_continued(); }))
-                return;
-            f32* moves = !mixing.records() ? nullptr : history + mixing.free_row() * pull.n;
-            auto after_step = [&] {
-                f64 before = memory.change;
-                memory.change = changes[steps++] = pull.after_step();
-                begins = false;
-                memory.mixes = !mixing.ended() && mixing.after_step(memory.change, before, goal);
-            };
-            auto step_block = [&](i64 block) { pull.step_block(block, moves); };
-            for (i64 phase = 1; phase <= phases; phase++) {
-                i64 begin = blocks * (phase - 1) / phases, end = blocks * phase / phases;
-                // The next phase reads the new contributions of this one.
-                auto renew_block = [&](i64 block) {
-                    i64 first = block * BLOCK_ROWS, count = least(BLOCK_ROWS, pull.n - first);
-                    memcpy(pull.contributions + first, pull.next + first, size_t(count) * sizeof(f64));
-                };
-                if (!in_turn(begin, end, step_block, [&] { if (phases == 1) after_step(); })) return;
-                if (phases > 1 && !in_turn(begin, end, renew_block, [&] { if (phase == phases) after_step(); })) return;
-            }
-        }
-    });
-    return ended ? ended : steps;
-}
-
 }  // namespace
 
 // Sort the rows of each block by number of in-edges, since the ends of rows of many lengths are mispredicted.
@@ -358,52 +263,116 @@ EXPORT order_rows(i64 n, const i64* offsets, u8* order, i64 threads) {
         for (i64 each = 0; each < LENGTHS; each++) starts[each + 1] += starts[each];
         for (i64 row = begin; row < end; row++) order[begin + starts[length(row)]++] = u8(row - begin);
     };
-    return Team(threads).for_each((n + BLOCK_ROWS - 1) / BLOCK_ROWS, sort_block);
+    return Team(threads).for_each(blocks_of(n), sort_block);
 }
 
-// Make up to `budget` steps, mixed with moves in a history of `rows` rows. `memory` is kept between calls; with `norm`,
-// the iteration begins from the ranks divided by it. A period of 0 ends the mixing.
-#define DEFINE(index, Index)                                                                                           \
-    EXPORT iterate_##index(                                                                                            \
-        i64 n, i64, i64, i64 pieces, i64 targets, i64 teleports, i64 rows, i64 budget, const i64* offsets,             \
-        const Index* sources, const f64* weights, const u8* data, const i64* begins, const i64* piece_rows, i64 bits,  \
-        f64* packed_sums, f64* continued, const f64* inverse, const f64* target, const f64* teleport, f64 alpha,       \
-        i64 fan_in, const u8* order, f64* ranks, f64* contributions, f64* sums, f64* kept, f64 norm, f64 goal, i64 period, \
-        i64 cycles, f32* history, f64* scratch, f64* changes, i64 threads) {                                           \
-        auto& memory = *reinterpret_cast<Memory*>(kept);                                                               \
-        if (norm != 0) memory = {0, 0, 0, 1, INFINITY, false, Mixing(period, cycles, rows), {}};                       \
-        if (period == 0) memory.mixing = Mixing(), memory.mixes = false;                                               \
-        i64 current = memory.current != 0, blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;                                 \
-        bool may_sweep = period > 0 && alpha >= LEAST_SWEPT_ALPHA && alpha <= SWEPT_ALPHA;                     \
-        bool in_place = may_sweep && offsets && offsets[n] < SWEPT_EDGES;                                              \
-        Pull<Index> pull{                                                                                              \
-            n,        blocks,        offsets,       sources, weights, inverse, target,                                 \
-            teleport, targets > 0,   teleports > 0, alpha,   fan_in,  ranks,   contributions + current * n,            \
-            contributions + (in_place ? current : !current) * n, sums, in_place ? nullptr : order,                         \
-            memory.dangling, memory.total,                                                \
-            {pieces, bits, data, begins, piece_rows}, packed_sums, continued};                                         \
-        pull.sweeps = in_place || (may_sweep && pull.scattered);                                                       \
-        if (!pull.sweeps && memory.total != 1) norm = memory.total;                                                    \
-        Team team(in_place ? 1 : least(threads, blocks));                                                              \
-        i64 steps = iterate(pull, team, norm, budget, goal, memory, history, scratch, changes);                        \
-        memory.dangling = pull.dangling, memory.total = pull.total;                                                    \
-        memory.current = pull.contributions != contributions;                                                          \
-        memory.largest = 0;                                                                                            \
-        for (i64 block = 0; block < blocks; block++) memory.largest = most(memory.largest, sums[4 * block + 1]);       \
-        return steps;                                                                                                  \
-    }
-FOR_INDICES(DEFINE)
+// Make up to `budget` steps until one changes the ranks by at most `goal`; return their number.
+//
+// Steps are mixed with moves in a history of `rows` rows; a period of 0 ends the mixing. Each step writes its change to
+// `changes`. `memory` is kept between calls; with `norm`, the iteration begins from the ranks divided by it. A sweep is
+// made in place by one thread, or in phases of consecutive blocks.
+template <class Index>
+i64 iterate(i64 n, i64, i64, i64 pieces, i64 targets, i64 teleports, i64 rows, i64 budget, const i64* offsets,
+            const Index* sources, const f64* weights, const u8* data, const i64* begins, const i64* piece_rows, i64 bits,
+            f64* packed_sums, f64* continued, const f64* inverse, const f64* target, const f64* teleport, f64 alpha,
+            i64 fan_in, const u8* order, f64* ranks, f64* contributions, f64* sums, f64* kept, f64 norm, f64 goal,
+            i64 period, i64 cycles, f32* history, f64* scratch, f64* changes, i64 threads) {
+    auto& memory = *reinterpret_cast<Memory*>(kept);
+    Mixing& mixing = memory.mixing;
+    auto& products = memory.products;
+    if (norm != 0) memory = {0, 0, 0, 1, INFINITY, false, Mixing(period, cycles, rows), {}};
+    if (period == 0) mixing = Mixing(), memory.mixes = false;
+    bool may_sweep = period > 0 && alpha >= LEAST_SWEPT_ALPHA && alpha <= SWEPT_ALPHA;
+    bool in_place = may_sweep && offsets && offsets[n] < SWEPT_EDGES;
+    f64 *x = contributions + memory.current * n, *next = in_place ? x : contributions + !memory.current * n;
+    Pull<Index> pull{n,           blocks_of(n), offsets, sources, weights, inverse,  target, teleport,
+                     targets > 0, teleports > 0, alpha,  fan_in,  ranks,   x,        next,   sums,
+                     in_place ? nullptr : order, memory.dangling, memory.total, {pieces, bits, data, begins, piece_rows},
+                     packed_sums, continued};
+    pull.sweeps = in_place || (may_sweep && pull.scattered);
+    if (!pull.sweeps && memory.total != 1) norm = memory.total;
+
+    Team team(in_place ? 1 : least(threads, pull.blocks));
+    Shares shares(team.count());
+    constexpr i64 PRODUCTS = MOST_ROWS * MOST_ROWS;
+    i64 steps = 0, jump = 0, chunks = pull.chunks(), blocks = pull.blocks, phases = pull.sweeps && !in_place ? PHASES : 1;
+    f64 factors[MOST_ROWS];
+    bool starts = norm != 0;
+    // What one thread does between the parts of a step.
+    auto choose_factors = [&] {
+        for (i64 a = 0; a < mixing.size(); a++)
+            for (i64 b = 0; b <= a; b++)
+                if (mixing.is_new(a) && mixing.is_step(b))
+                    products[mixing.row(a)][mixing.row(b)] = products[mixing.row(b)][mixing.row(a)] =
+                        sum_in_groups(scratch + a * MOST_ROWS + b, chunks, PRODUCTS);
+        starts = mixing.factors(products, factors);
+        jump = mixing.jump_row();
+        if (!starts) mixing.restart();
+    };
+    auto after_mix = [&] {
+        norm = sum_in_groups(scratch, chunks, 1);
+        if (!(norm > 0)) norm = 1;
+        mixing.after_mix(jump);
+    };
+    auto after_start = [&] {
+        pull.dangling = sum_in_groups(sums + 2, blocks, 4);
+        pull.total = 1;
+    };
+    auto after_step = [&] {
+        f64 before = memory.change;
+        memory.change = changes[steps++] = pull.after_step();
+        starts = false;
+        memory.mixes = !mixing.ended() && mixing.after_step(memory.change, before, goal);
+    };
+    i64 ended = team.run([&](i64 thread) {
+        // Call work(piece) for the pieces begin .. end - 1 on all threads, then finish() on one of them.
+        auto in_turn = [&](i64 begin, i64 end, auto work, auto finish) {
+            shares.work(team, thread, begin, end, work);
+            if (!team.barrier(thread)) return false;
+            if (thread == 0) {
+                shares.restore();
+                finish();
+            }
+            return team.barrier(thread);
+        };
+        auto multiply = [&](i64 chunk) { pull.multiply(chunk, mixing, history, scratch + chunk * PRODUCTS); };
+        auto mix = [&](i64 chunk) { scratch[chunk] = pull.mix(chunk, mixing, history, factors, history + jump * n); };
+        auto start_block = [&](i64 block) { pull.begin_block(block, norm, memory.mixes ? history + jump * n : nullptr); };
+        auto sum_piece = [&](i64 piece) { pull.sum_piece(piece); };
+        // The next phase reads the new contributions of this one.
+        auto renew_block = [&](i64 block) {
+            i64 first = block * BLOCK_ROWS, count = least(BLOCK_ROWS, n - first);
+            memcpy(pull.contributions + first, pull.next + first, size_t(count) * sizeof(f64));
+        };
+        while (steps < budget && !(steps && memory.change <= goal)) {
+            if (memory.mixes && !in_turn(0, chunks, multiply, choose_factors)) return;
+            if (memory.mixes && starts && !in_turn(0, chunks, mix, after_mix)) return;
+            if (starts && !in_turn(0, blocks, start_block, after_start)) return;
+            if (pieces && !in_turn(0, pieces, sum_piece, [&] { pull.add_continued(); })) return;
+            f32* moves = mixing.records() ? history + mixing.free_row() * n : nullptr;
+            auto step_block = [&](i64 block) { pull.step_block(block, moves); };
+            for (i64 phase = 1; phase <= phases; phase++) {
+                i64 begin = blocks * (phase - 1) / phases, end = blocks * phase / phases;
+                if (!in_turn(begin, end, step_block, [&] { if (phases == 1) after_step(); })) return;
+                if (phases > 1 && !in_turn(begin, end, renew_block, [&] { if (phase == phases) after_step(); })) return;
+            }
+        }
+    });
+    memory.dangling = pull.dangling, memory.total = pull.total, memory.largest = 0;
+    memory.current = pull.contributions != contributions;
+    for (i64 block = 0; block < blocks; block++) memory.largest = most(memory.largest, sums[4 * block + 1]);
+    return ended ? ended : steps;
+}
+EXPORT_INDICES(iterate)
 
 // Make one step over the n vertices of this process, whose contributions precede those of ghosts; D(x) is `dangling`.
-#define DEFINE_STEP(suffix, Index)                                                                                     \
-    EXPORT step_rows_##suffix(                                                                                         \
-        i64 n, i64, i64 targets, i64 teleports, i64, const i64* offsets, const Index* sources, const f64* weights,     \
-        const f64* inverse, const f64* target, const f64* teleport, f64 alpha, i64 fan_in, f64 dangling, f64* ranks,   \
-        f64* contributions, f64* next, f32* moves, f64* sums, i64 threads) {                                           \
-        i64 blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;                                                                \
-        Pull<Index> pull{n,        blocks,      offsets,       sources, weights, inverse, target,                      \
-                              teleport, targets > 0, teleports > 0, alpha,   fan_in,  ranks,   contributions,          \
-                              next,     sums,        nullptr,       dangling};                                         \
-        return Team(threads).for_each(blocks, [&](i64 block) { pull.step_block(block, moves); });                      \
-    }
-FOR_INDICES(DEFINE_STEP)
+template <class Index>
+i64 step_rows(i64 n, i64, i64 targets, i64 teleports, i64, const i64* offsets, const Index* sources, const f64* weights,
+              const f64* inverse, const f64* target, const f64* teleport, f64 alpha, i64 fan_in, f64 dangling, f64* ranks,
+              f64* contributions, f64* next, f32* moves, f64* sums, i64 threads) {
+    Pull<Index> pull{n,           blocks_of(n),  offsets, sources, weights, inverse,       target, teleport,
+                     targets > 0, teleports > 0, alpha,   fan_in,  ranks,   contributions, next,   sums,
+                     nullptr,     dangling};
+    return Team(threads).for_each(pull.blocks, [&](i64 block) { pull.step_block(block, moves); });
+}
+EXPORT_INDICES(step_rows)

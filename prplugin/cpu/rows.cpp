@@ -15,8 +15,8 @@ constexpr u64 FILTER_SIZE = 1 << 12;  // flags by which edges to remove are sear
 // Entries to remove, those of a row in ascending order of the column.
 struct Removals {
     const i64* columns;
-    f64* weights;  // NaN matches any weight, and is replaced by the one that was removed
-    u8* found;
+    const f64* weights;  // NaN matches any weight, and is replaced by the one that was removed
+    const u8* found;
 
     // Return the first of first .. last - 1 that removes an entry and has removed none; `last` if none does.
     i64 match(i64 first, i64 last, i64 column, const f64* weight) const {
@@ -33,101 +33,83 @@ struct Removals {
     }
 };
 
-template <class Index>
-i64 rewrite_rows(i64 changed, const i64* rows, const i64* begins, const i64* ends, Index* indices, f64* weights,
-                 const i64* powers, const i64* removed_at, const Removals& removed, const i64* added_at,
-                 const i64* added, const f64* added_weights, i64 at, i64* new_begins, i64* new_ends) {
-    // Whether an index to remove is b modulo FILTER_SIZE. Most entries are therefore kept without a search.
-    u8 may_be_removed[FILTER_SIZE] = {0};
-    for (i64 i = 0; i < changed; i++) {
-        i64 row = rows[i], first = removed_at[i], last = removed_at[i + 1];
-        new_begins[i] = at;
-        int power = powers ? int(most<i64>(-5000, least<i64>(powers[row], 5000))) : 0;  // beyond: 0 or infinite as well
-        for (i64 k = first; k < last; k++) may_be_removed[u64(removed.columns[k]) % FILTER_SIZE] = 1;
-        for (i64 edge = begins[row]; edge < ends[row]; edge++) {
-            Index index = indices[edge];
-            i64 match = last;
-            if (may_be_removed[index % FILTER_SIZE]) {
-                match = removed.match(first, last, i64(index), weights ? weights + edge : nullptr);
-            }
-            if (match < last) {
-                removed.found[match] = 1;
-                if (weights) removed.weights[match] = weights[edge];
-                continue;
-            }
-            indices[at] = index;
-            if (weights) weights[at] = power ? ldexp(weights[edge], -power) : weights[edge];
-            at++;
-        }
-        for (i64 k = first; k < last; k++) may_be_removed[u64(removed.columns[k]) % FILTER_SIZE] = 0;
-        for (i64 k = added_at[i]; k < added_at[i + 1]; k++, at++) {
-            indices[at] = Index(added[k]);
-            if (weights) weights[at] = added_weights[k];
-        }
-        new_ends[i] = at;
-    }
-    return at;
-}
-
 }  // namespace
 
 // Set found[i] to whether row rows[i] has an entry in column columns[i].
-#define DEFINE_FIND(suffix, Index)                                                                                     \
-    EXPORT find_pairs_##suffix(i64 pairs, i64, i64, const i64* rows, const i64* columns, const i64* begins,            \
-                               const i64* ends, const Index* indices, u8* found) {                                     \
-        for (i64 i = 0; i < pairs; i++) {                                                                              \
-            found[i] = 0;                                                                                              \
-            for (i64 edge = begins[rows[i]]; edge < ends[rows[i]] && !found[i]; edge++)                                \
-                found[i] = i64(indices[edge]) == columns[i];                                                           \
-        }                                                                                                              \
-        return 0;                                                                                                      \
+template <class Index>
+i64 find_pairs(i64 pairs, i64, i64, const i64* rows, const i64* columns, const i64* begins, const i64* ends,
+               const Index* indices, u8* found) {
+    for (i64 i = 0; i < pairs; i++) {
+        found[i] = 0;
+        for (i64 edge = begins[rows[i]]; edge < ends[rows[i]] && !found[i]; edge++)
+            found[i] = i64(indices[edge]) == columns[i];
     }
-FOR_INDICES(DEFINE_FIND)
+    return 0;
+}
+EXPORT_INDICES(find_pairs)
 
 // Write the changed rows to the buffer from position `at` on, and return the position after the last entry.
 //
 // Entries before `at` are not altered. The entries to remove from row i are those from removed_at[i] on; `found` marks
 // those that exist. Unless `powers` is null, the remaining entries are divided by 2 to the power of their row. Added
-// entries follow them.
-#define DEFINE_REWRITE(suffix, Index)                                                                              \
-    EXPORT rewrite_rows_##suffix(                                                                                  \
-        i64 changed, i64, i64, i64, i64, const i64* rows, const i64* begins, const i64* ends, Index* indices,      \
-        f64* weights, const i64* powers, const i64* removed_at, const i64* removed, f64* removed_weights,          \
-        u8* found, const i64* added_at, const i64* added, const f64* added_weights, i64 at, i64* new_begins,       \
-        i64* new_ends) {                                                                                           \
-        return rewrite_rows(changed, rows, begins, ends, indices, weights, powers, removed_at,                     \
-                            Removals{removed, removed_weights, found}, added_at, added, added_weights, at,         \
-                            new_begins, new_ends);                                                                 \
+// entries follow them. `sums` receives the compensated sums of the new weights; without weights, the numbers of entries.
+template <class Index>
+i64 rewrite_rows(i64 changed, i64, i64, i64, i64, const i64* rows, const i64* begins, const i64* ends, Index* indices,
+                 f64* weights, const i64* powers, const i64* removed_at, const i64* removed, f64* removed_weights,
+                 u8* found, const i64* added_at, const i64* added, const f64* added_weights, i64 at, i64* new_begins,
+                 i64* new_ends, f64* sums) {
+    const Removals removals{removed, removed_weights, found};
+    // Whether an index to remove is b modulo FILTER_SIZE. Most entries are therefore kept without a search.
+    u8 may_be_removed[FILTER_SIZE] = {0};
+    for (i64 i = 0; i < changed; i++) {
+        i64 row = rows[i], first = removed_at[i], last = removed_at[i + 1];
+        CompensatedSum sum;
+        auto write = [&](Index index, f64 weight) {
+            indices[at] = index;
+            if (weights) weights[at] = weight, sum.add(weight);
+            at++;
+        };
+        new_begins[i] = at;
+        int power = powers ? int(most<i64>(-5000, least<i64>(powers[row], 5000))) : 0;  // beyond: 0 or infinite as well
+        for (i64 k = first; k < last; k++) may_be_removed[u64(removed[k]) % FILTER_SIZE] = 1;
+        for (i64 edge = begins[row]; edge < ends[row]; edge++) {
+            Index index = indices[edge];
+            i64 match = last;
+            if (may_be_removed[index % FILTER_SIZE]) {
+                match = removals.match(first, last, i64(index), weights ? weights + edge : nullptr);
+            }
+            if (match < last) {
+                found[match] = 1;
+                if (weights) removed_weights[match] = weights[edge];
+                continue;
+            }
+            f64 weight = weights ? weights[edge] : 0;
+            write(index, power ? ldexp(weight, -power) : weight);
+        }
+        for (i64 k = first; k < last; k++) may_be_removed[u64(removed[k]) % FILTER_SIZE] = 0;
+        for (i64 k = added_at[i]; k < added_at[i + 1]; k++) write(Index(added[k]), weights ? added_weights[k] : 0);
+        new_ends[i] = at;
+        sums[i] = weights ? sum.value() : f64(at - new_begins[i]);
     }
-FOR_INDICES(DEFINE_REWRITE)
+    return at;
+}
+EXPORT_INDICES(rewrite_rows)
 
 // Copy rows to the positions that `offsets` gives them. Rows that follow each other in the buffer, as most do, are copied
 // together.
-#define DEFINE_COMPACT(old, Index, suffix, New)                                                                        \
-    EXPORT compact_rows_##old##_##suffix(i64 n, i64, i64, const i64* begins, const i64* ends, const Index* indices,    \
-                                         const f64* weights, const i64* offsets, New* new_indices,                     \
-                                         f64* new_weights, i64 threads) {                                              \
-        return Team(threads).for_each((n + PIECE_ROWS - 1) / PIECE_ROWS, [&](i64 piece) {                              \
-            for (i64 row = piece * PIECE_ROWS, last = least(row + PIECE_ROWS, n); row < last;) {                       \
-                i64 at = offsets[row], begin = begins[row], end = ends[row];                                           \
-                for (row++; row < last && begins[row] == end; row++) end = ends[row];                                  \
-                for (i64 k = 0; k < end - begin; k++) new_indices[at + k] = New(indices[begin + k]);                   \
-                if (weights && end > begin) memcpy(new_weights + at, weights + begin, (end - begin) * sizeof(f64));    \
-            }                                                                                                          \
-        });                                                                                                            \
-    }
-#define DEFINE_COMPACT_FROM(old, Index) DEFINE_COMPACT(old, Index, i4, u32) DEFINE_COMPACT(old, Index, i8, u64)
-FOR_INDICES(DEFINE_COMPACT_FROM)
-
-// Compute the compensated sum of the weights of each row; without weights, count the entries.
-EXPORT sum_rows(i64 rows, i64, const i64* begins, const i64* ends, const f64* weights, f64* sums) {
-    for (i64 i = 0; i < rows; i++) {
-        CompensatedSum sum;
-        for (i64 edge = begins[i]; weights && edge < ends[i]; edge++) sum.add(weights[edge]);
-        sums[i] = weights ? sum.value() : f64(ends[i] - begins[i]);
-    }
-    return 0;
+template <class Index, class New>
+i64 compact_rows(i64 n, i64, i64, const i64* begins, const i64* ends, const Index* indices, const f64* weights,
+                 const i64* offsets, New* new_indices, f64* new_weights, i64 threads) {
+    return Team(threads).for_each((n + PIECE_ROWS - 1) / PIECE_ROWS, [&](i64 piece) {
+        for (i64 row = piece * PIECE_ROWS, last = least(row + PIECE_ROWS, n); row < last;) {
+            i64 at = offsets[row], begin = begins[row], end = ends[row];
+            for (row++; row < last && begins[row] == end; row++) end = ends[row];
+            for (i64 k = 0; k < end - begin; k++) new_indices[at + k] = New(indices[begin + k]);
+            if (weights && end > begin) memcpy(new_weights + at, weights + begin, (end - begin) * sizeof(f64));
+        }
+    });
 }
+EXPORT_PAIRS(compact_rows)
 
 // Set the positions of the rewritten rows, out-weights, reference exponents and the number of edges.
 //

@@ -40,8 +40,7 @@ class ThreadedSums:
         self._edges = every[: parts + 1], every[parts:], places
         self._part_sums = np.empty((parts, 2))
         runs_of_work = (int(every[-1]) + 4 * every.size) // RUN
-        pieces = equal_work(every, 1, min(8 * threads, 1 + runs_of_work))
-        self._pieces = np.array(pieces, np.int64).reshape(-1, 2)
+        self._pieces = equal_work(every, min(8 * threads, 1 + runs_of_work))
         # Starting a thread takes about as long as the sum of two runs.
         self._threads = min(threads, 1 + runs_of_work // 4)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -23,21 +21,14 @@ def bounds_of_pieces(rows: int) -> Integers:
     return np.arange(pieces + 1) * rows // pieces
 
 
-def equal_work(offsets: Integers, block: int, count: int) -> list[Piece]:
-    """Partition blocks of `block` rows into at most `count` pieces of about equal work.
+def equal_work(offsets: Integers, count: int) -> Integers:
+    """Partition rows into at most `count` pieces of about equal work; return the first and last + 1 of each.
 
-    The work of a row is estimated as four edges plus its edges, given by `offsets`. Returns ranges of blocks.
+    The work of a row is estimated as four edges plus its edges, given by `offsets`.
     """
-    n = offsets.size - 1
-    blocks = -(-n // block)
-
-    def work(blocks: int) -> int:
-        rows = min(blocks * block, n)
-        return int(offsets[rows]) + 4 * rows
-
-    boundaries = np.linspace(0, work(blocks), count + 1).tolist()
-    cuts = [bisect_left(range(blocks), boundary, key=work) for boundary in boundaries]
-    return [(first, last) for first, last in pairwise(cuts) if first < last]
+    work = offsets + 4 * np.arange(offsets.size)
+    cuts = np.unique(np.searchsorted(work, np.linspace(0, work[-1], count + 1)))
+    return np.column_stack([cuts[:-1], cuts[1:]])
 
 
 def take_in_place(table: Integers, codes: Integers) -> Integers:

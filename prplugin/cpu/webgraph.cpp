@@ -67,23 +67,18 @@ struct Bits {
         return fail();
     }
 
+    // Read the rest of a number x of which x + 1 has `length` + 1 binary digits.
+    u64 after_length(u64 length) { return length > 62 ? fail() : (u64(1) << length | binary(i64(length))) - 1; }
+
     u64 gamma() {
         u64 word = peek();
         i64 zeros = word ? __builtin_clzll(word) : 64;
-        if (2 * zeros + 1 <= VALID) {
-            at += 2 * zeros + 1;
-            return (word >> (63 - 2 * zeros)) - 1;
-        }
-        u64 length = unary();
-        if (length > 62) return fail();
-        return (u64(1) << length | binary(i64(length))) - 1;
+        if (2 * zeros + 1 > VALID) return after_length(unary());
+        at += 2 * zeros + 1;
+        return (word >> (63 - 2 * zeros)) - 1;
     }
 
-    u64 delta() {
-        u64 length = gamma();
-        if (length > 62) return fail();
-        return (u64(1) << length | binary(i64(length))) - 1;
-    }
+    u64 delta() { return after_length(gamma()); }
 
     u64 zeta(i64 k) {
         u64 word = peek();
@@ -134,181 +129,166 @@ struct Bits {
     }
 };
 
-// The codes of the six parts of a record: code + 8 * k.
-struct AnyCodes {
-    const i64* codes;
-    template <i64 part> u64 read(Bits& bits) const { return bits.number(codes[part] & 7, codes[part] >> 3); }
-};
-
-struct DefaultCodes {
-    template <i64 part> u64 read(Bits& bits) const {
-        return part == REFERENCES ? bits.unary() : part == RESIDUALS ? bits.zeta(3) : bits.gamma();
-    }
-};
-
 i64 signed_of(u64 number) { return number & 1 ? -i64((number >> 1) + 1) : i64(number >> 1); }
 
-struct Format {
-    i64 n, window, shortest;  // vertices; the farthest reference; the shortest interval, or 0: there are none
+// A file, and where its records begin; `positions` may be known up to the record that is read only.
+struct File {
+    const u8* bytes;
+    i64 size, n;
+    const i64* codes;      // of the six parts of a record: code + 8 * k
+    i64 window, shortest;  // the farthest reference; the shortest interval, or 0: there are none
+    const i64* positions;
+
+    // Write a fault, its vertex and its position.
+    void report(i64* fault, i64 found, i64 v) const { fault[0] = found, fault[1] = v, fault[2] = positions[v]; }
 };
 
-// Read out-degree and reference of vertex v; return a Fault.
-template <class Codes>
-i64 read_head(const Codes& codes, Bits& bits, const Format& format, i64 v, i64& degree, i64& reference) {
-    u64 found = codes.template read<DEGREES>(bits), back = 0;
-    if (found && format.window) back = codes.template read<REFERENCES>(bits);
-    if (bits.past_end()) return ENDS;
-    if (found > u64(format.n)) return DEGREE;
-    if (back > u64(least(v, format.window))) return REFERENCE;
-    degree = i64(found);
-    reference = i64(back);
-    return NONE;
-}
+// The record of a vertex, whose parts are read in their order. Functions return a Fault.
+struct Record {
+    const File& file;
+    i64 v;
+    Bits bits{file.bytes, file.size, file.positions[v]};
+    i64 degree = 0, reference = 0;
 
-// Read the blocks; call copy(first, last) for each range of the `available` successors that is copied.
-template <class Codes, class Copy> i64 read_blocks(const Codes& codes, Bits& bits, i64 available, const Copy& copy) {
-    u64 count = codes.template read<BLOCK_COUNTS>(bits);
-    if (bits.past_end()) return ENDS;
-    if (count > u64(available) + 1) return BLOCKS;
-    i64 at = 0;
-    for (u64 block = 0; block < count; block++) {
-        u64 length = codes.template read<BLOCK_LENGTHS>(bits) + (block > 0);
-        if (bits.past_end()) return ENDS;
-        if (length > u64(available - at)) return BLOCKS;
-        if (block % 2 == 0) copy(at, at + i64(length));
-        at += i64(length);
-    }
-    if (count % 2 == 0) copy(at, available);
-    return NONE;
-}
-
-// Read the intervals of the `left` successors, of which some are left after; call add(first, length) for each.
-template <class Codes, class Add>
-i64 read_intervals(const Codes& codes, Bits& bits, const Format& format, i64 v, i64& left, const Add& add) {
-    u64 count = codes.template read<INTERVALS>(bits);
-    if (bits.past_end()) return ENDS;
-    i64 next = 0;
-    for (u64 interval = 0; interval < count; interval++) {
-        u64 gap = codes.template read<INTERVALS>(bits), more = codes.template read<INTERVALS>(bits);
-        if (bits.past_end()) return ENDS;
-        if (more > u64(left) || i64(more) + format.shortest > left) return COUNT;
-        i64 length = i64(more) + format.shortest;
-        if (gap > 2 * u64(format.n)) return OUTSIDE;
-        i64 first = interval ? next + 1 + i64(gap) : v + signed_of(gap);
-        if (first < 0 || first + length > format.n) return OUTSIDE;
-        add(first, length);
-        next = first + length;
-        left -= length;
-    }
-    return NONE;
-}
-
-// Read `count` residuals; call add(successor) for each, which returns a Fault.
-template <class Codes, class Add>
-i64 read_residuals(const Codes& codes, Bits& bits, const Format& format, i64 v, i64 count, const Add& add) {
-    i64 next = 0;
-    for (i64 residual = 0; residual < count; residual++) {
-        u64 gap = codes.template read<RESIDUALS>(bits);
-        if (bits.past_end()) return ENDS;
-        if (gap > 2 * u64(format.n)) return OUTSIDE;
-        next = residual ? next + 1 + i64(gap) : v + signed_of(gap);
-        if (next < 0 || next >= format.n) return OUTSIDE;
-        if (i64 fault = add(next)) return fault;
-    }
-    return NONE;
-}
-
-// Write a fault, its vertex and its position.
-i64 record(i64* fault, i64 found, i64 v, const i64* positions) {
-    fault[0] = found, fault[1] = v, fault[2] = positions[v];
-    return 0;
-}
-
-// Find degrees and positions of all records, one after the other, without what is copied.
-template <class Codes, class Index>
-i64 scan(const Codes& codes, Bits bits, const Format& format, i64* positions, Index* degrees, i64* fault, Team& team) {
-    positions[0] = bits.at;
-    for (i64 v = 0; v < format.n; v++) {
-        if (v % 4096 == 0) {
-            team.poll();
-            if (team.stopped()) return INTERRUPTED;
+    // Read a number of a part; the default codes without a call.
+    template <Part part> u64 read() {
+        constexpr i64 DEFAULT = part == REFERENCES ? UNARY : part == RESIDUALS ? ZETA + 8 * 3 : GAMMA;
+        i64 code = file.codes[part];
+        if (code != DEFAULT) {
+            Bits copy = bits;  // so that `bits` itself can stay in registers
+            u64 value = copy.number(code & 7, code >> 3);
+            bits.at = copy.at;
+            return value;
         }
-        i64 degree = 0, reference = 0, copied = 0;
-        i64 found = read_head(codes, bits, format, v, degree, reference);
-        if (!found && reference)
-            found = read_blocks(codes, bits, i64(degrees[v - reference]), [&](i64 a, i64 b) { copied += b - a; });
-        i64 left = degree - copied;
-        if (!found && left < 0) found = COUNT;
-        if (!found && left && format.shortest)
-            found = read_intervals(codes, bits, format, v, left, [](i64, i64) {});
-        if (!found) found = read_residuals(codes, bits, format, v, left, [](i64) { return i64(NONE); });
-        if (found) return record(fault, found, v, positions);
-        degrees[v] = Index(degree);
-        positions[v + 1] = bits.at;
+        return part == REFERENCES ? bits.unary() : part == RESIDUALS ? bits.zeta(3) : bits.gamma();
     }
-    return 0;
-}
 
-// Decode the successors of vertex v to its row; return a Fault. `scratch` holds intervals and residuals before a merge.
-template <class Codes, class Index>
-i64 decode(const Codes& codes, Bits& bits, const Format& format, i64 v, const i64* offsets, Index* indices, Index* scratch) {
-    i64 degree = 0, reference = 0, copied = 0;
-    if (i64 fault = read_head(codes, bits, format, v, degree, reference)) return fault;
-    if (degree != offsets[v + 1] - offsets[v]) return DEGREE;
-    if (degree == 0) return NONE;
-    Index* row = indices + offsets[v];
-    if (reference) {
-        const Index* from = indices + offsets[v - reference];
-        bool fits = true;
-        i64 fault = read_blocks(codes, bits, offsets[v - reference + 1] - offsets[v - reference], [&](i64 a, i64 b) {
-            fits = fits && copied + b - a <= degree;
-            if (!fits) return;
-            for (i64 i = a; i < b; i++) row[copied++] = from[i];
-        });
-        if (fault || !fits) return fault ? fault : i64(COUNT);
+    // Read out-degree and reference.
+    i64 read_head() {
+        u64 found = read<DEGREES>(), back = 0;
+        if (found && file.window) back = read<REFERENCES>();
+        if (bits.past_end()) return ENDS;
+        if (found > u64(file.n)) return DEGREE;
+        if (back > u64(least(v, file.window))) return REFERENCE;
+        degree = i64(found);
+        reference = i64(back);
+        return NONE;
     }
-    i64 left = degree - copied, added = 0, intervals = 0;
-    if (left == 0) return NONE;
-    // Intervals are kept as pairs in front of the other successors; each has at least one.
-    Index* pairs = scratch;
-    if (format.shortest) {
-        i64 fault = read_intervals(codes, bits, format, v, left, [&](i64 first, i64 length) {
+
+    // Read the blocks; call copy(first, last) for each range of the `available` successors that is copied.
+    template <class Copy> i64 read_blocks(i64 available, const Copy& copy) {
+        u64 count = read<BLOCK_COUNTS>();
+        if (bits.past_end()) return ENDS;
+        if (count > u64(available) + 1) return BLOCKS;
+        i64 at = 0;
+        for (u64 block = 0; block < count; block++) {
+            u64 length = read<BLOCK_LENGTHS>() + (block > 0);
+            if (bits.past_end()) return ENDS;
+            if (length > u64(available - at)) return BLOCKS;
+            if (block % 2 == 0) copy(at, at + i64(length));
+            at += i64(length);
+        }
+        if (count % 2 == 0) copy(at, available);
+        return NONE;
+    }
+
+    // Read the intervals of the `left` successors, of which some are left after; call add(first, length) for each.
+    template <class Add> i64 read_intervals(i64& left, const Add& add) {
+        u64 count = read<INTERVALS>();
+        if (bits.past_end()) return ENDS;
+        i64 next = 0;
+        for (u64 interval = 0; interval < count; interval++) {
+            u64 gap = read<INTERVALS>(), more = read<INTERVALS>();
+            if (bits.past_end()) return ENDS;
+            if (more > u64(left) || i64(more) + file.shortest > left) return COUNT;
+            i64 length = i64(more) + file.shortest;
+            if (gap > 2 * u64(file.n)) return OUTSIDE;
+            i64 first = interval ? next + 1 + i64(gap) : v + signed_of(gap);
+            if (first < 0 || first + length > file.n) return OUTSIDE;
+            add(first, length);
+            next = first + length;
+            left -= length;
+        }
+        return NONE;
+    }
+
+    // Read `count` residuals; call add(successor) for each, which returns a Fault.
+    template <class Add> i64 read_residuals(i64 count, const Add& add) {
+        i64 next = 0;
+        for (i64 residual = 0; residual < count; residual++) {
+            u64 gap = read<RESIDUALS>();
+            if (bits.past_end()) return ENDS;
+            if (gap > 2 * u64(file.n)) return OUTSIDE;
+            next = residual ? next + 1 + i64(gap) : v + signed_of(gap);
+            if (next < 0 || next >= file.n) return OUTSIDE;
+            if (i64 fault = add(next)) return fault;
+        }
+        return NONE;
+    }
+
+    // Read all but what is copied, given the out-degrees of the vertices before.
+    template <class Index> i64 skip(const Index* degrees) {
+        i64 copied = 0, fault = read_head();
+        if (!fault && reference)
+            fault = read_blocks(i64(degrees[v - reference]), [&](i64 first, i64 last) { copied += last - first; });
+        i64 left = degree - copied;
+        if (!fault && left < 0) fault = COUNT;
+        if (!fault && left && file.shortest) fault = read_intervals(left, [](i64, i64) {});
+        return fault ? fault : read_residuals(left, [](i64) { return i64(NONE); });
+    }
+
+    // Decode the successors to their row. `scratch` holds intervals and residuals before a merge.
+    template <class Index> i64 decode(const i64* offsets, Index* indices, Index* scratch) {
+        i64 copied = 0;
+        if (i64 fault = read_head()) return fault;
+        if (degree != offsets[v + 1] - offsets[v]) return DEGREE;
+        if (degree == 0) return NONE;
+        Index* row = indices + offsets[v];
+        if (reference) {
+            const Index* from = indices + offsets[v - reference];
+            bool fits = true;
+            i64 fault = read_blocks(offsets[v - reference + 1] - offsets[v - reference], [&](i64 first, i64 last) {
+                fits = fits && copied + last - first <= degree;
+                if (!fits) return;
+                for (i64 i = first; i < last; i++) row[copied++] = from[i];
+            });
+            if (fault || !fits) return fault ? fault : i64(COUNT);
+        }
+        i64 left = degree - copied, added = 0, intervals = 0;
+        if (left == 0) return NONE;
+        // Intervals are kept as pairs in front of the other successors; each has at least one.
+        Index* pairs = scratch;
+        auto keep = [&](i64 first, i64 length) {
             pairs[2 * intervals] = Index(first);
-            pairs[2 * intervals + 1] = Index(length);
-            intervals++;
+            pairs[2 * intervals++ + 1] = Index(length);
+        };
+        if (file.shortest)
+            if (i64 fault = read_intervals(left, keep)) return fault;
+        Index* more = copied ? scratch + 2 * intervals : row;
+        i64 interval = 0;
+        auto add_interval = [&] {
+            Index first = pairs[2 * interval], length = pairs[2 * interval + 1];
+            for (Index i = 0; i < length; i++) more[added++] = first + i;
+            interval++;
+        };
+        i64 fault = read_residuals(left, [&](i64 successor) {
+            while (interval < intervals && i64(pairs[2 * interval]) <= successor) add_interval();
+            if (added && i64(more[added - 1]) >= successor) return i64(REPEATED);
+            more[added++] = Index(successor);
+            return i64(NONE);
         });
         if (fault) return fault;
+        while (interval < intervals) add_interval();
+        if (!copied) return NONE;
+        // Merge from the back, until only successors are left that are copied and in their place.
+        for (i64 to = degree - 1; added > 0; to--) {
+            Index last = more[added - 1];
+            if (copied && row[copied - 1] == last) return REPEATED;
+            row[to] = copied && row[copied - 1] > last ? row[--copied] : more[--added];
+        }
+        return NONE;
     }
-    Index* more = copied ? scratch + 2 * intervals : row;
-    i64 interval = 0;
-    auto add_interval = [&] {
-        Index first = pairs[2 * interval], length = pairs[2 * interval + 1];
-        for (Index i = 0; i < length; i++) more[added++] = first + i;
-        interval++;
-    };
-    i64 fault = read_residuals(codes, bits, format, v, left, [&](i64 successor) {
-        while (interval < intervals && i64(pairs[2 * interval]) <= successor) add_interval();
-        if (added && i64(more[added - 1]) >= successor) return i64(REPEATED);
-        more[added++] = Index(successor);
-        return i64(NONE);
-    });
-    if (fault) return fault;
-    while (interval < intervals) add_interval();
-    if (!copied) return NONE;
-    // Merge from the back, until only successors are left that are copied and in their place.
-    for (i64 to = degree - 1; added > 0; to--) {
-        Index last = more[added - 1];
-        if (copied && row[copied - 1] == last) return REPEATED;
-        row[to] = copied && row[copied - 1] > last ? row[--copied] : more[--added];
-    }
-    return NONE;
-}
-
-// Call body(codes) with the codes as a type, if they are the default ones, or as values.
-template <class Body> i64 with_codes(const i64* codes, const Body& body) {
-    constexpr i64 USUAL[6] = {GAMMA, UNARY, GAMMA, GAMMA, GAMMA, ZETA + 8 * 3};
-    return memcmp(codes, USUAL, sizeof USUAL) == 0 ? body(DefaultCodes{}) : body(AnyCodes{codes});
-}
+};
 
 }  // namespace
 
@@ -318,8 +298,7 @@ EXPORT bv_positions(i64 size, i64 n, const u8* bytes, i64 code, i64* positions) 
     Team team(1);
     u64 at = 0;
     for (i64 v = 0; v <= n; v++) {
-        if (v % 65536 == 0) team.poll();
-        if (team.stopped()) return INTERRUPTED;
+        if (team.ends_at(v)) return INTERRUPTED;
         u64 gap = code == GAMMA ? bits.gamma() : bits.number(code & 7, code >> 3);
         if (bits.past_end() || gap > u64(INT64_MAX) - at) return v;
         at += gap;
@@ -329,83 +308,80 @@ EXPORT bv_positions(i64 size, i64 n, const u8* bytes, i64 code, i64* positions) 
 }
 
 // Write positions and out-degrees of all records, found one after the other, or a fault, its vertex and its position.
-#define DEFINE(suffix, Index)                                                                                        \
-    EXPORT bv_scan_##suffix(i64 size, i64 n, const u8* bytes, const i64* codes, i64 window, i64 shortest,            \
-                            i64* positions, Index* degrees, i64* fault) {                                            \
-        Team team(1);                                                                                                \
-        return with_codes(codes, [&](auto known) {                                                                   \
-            return scan(known, Bits{bytes, size, 0}, Format{n, window, shortest}, positions, degrees, fault, team);  \
-        });                                                                                                          \
+template <class Index>
+i64 bv_scan(i64 size, i64 n, const u8* bytes, const i64* codes, i64 window, i64 shortest, i64* positions, Index* degrees,
+            i64* fault) {
+    File file{bytes, size, n, codes, window, shortest, positions};
+    Team team(1);
+    positions[0] = 0;
+    for (i64 v = 0; v < n; v++) {
+        if (team.ends_at(v)) return INTERRUPTED;
+        Record record{file, v};
+        if (i64 found = record.skip(degrees)) {
+            file.report(fault, found, v);
+            break;
+        }
+        degrees[v] = Index(record.degree);
+        positions[v + 1] = record.bits.at;
     }
-FOR_INDICES(DEFINE)
-#undef DEFINE
+    return 0;
+}
+EXPORT_INDICES(bv_scan)
 
 // Write the out-degree of each vertex; for each piece a fault, its vertex and its position.
-#define DEFINE(suffix, Index)                                                                                        \
-    EXPORT bv_degrees_##suffix(i64 size, i64 n, i64 pieces, const u8* bytes, const i64* codes, i64 window,           \
-                               const i64* positions, const i64* bounds, Index* degrees, i64* faults, i64 threads) {  \
-        Team team(threads);                                                                                          \
-        return with_codes(codes, [&](auto known) {                                                                   \
-            return team.for_each(pieces, [&](i64 piece) {                                                            \
-                for (i64 v = bounds[piece]; v < bounds[piece + 1]; v++) {                                            \
-                    Bits bits{bytes, size, positions[v]};                                                            \
-                    i64 degree = 0, reference = 0;                                                                   \
-                    i64 fault = read_head(known, bits, Format{n, window, 0}, v, degree, reference);                  \
-                    if (fault) return (void)record(faults + 3 * piece, fault, v, positions);                         \
-                    degrees[v] = Index(degree);                                                                      \
-                }                                                                                                    \
-            });                                                                                                      \
-        });                                                                                                          \
-    }
-FOR_INDICES(DEFINE)
-#undef DEFINE
+template <class Index>
+i64 bv_degrees(i64 size, i64 n, i64 pieces, const u8* bytes, const i64* codes, i64 window, const i64* positions,
+               const i64* bounds, Index* degrees, i64* faults, i64 threads) {
+    File file{bytes, size, n, codes, window, 0, positions};
+    return Team(threads).for_each(pieces, [&](i64 piece) {
+        for (i64 v = bounds[piece]; v < bounds[piece + 1]; v++) {
+            Record record{file, v};
+            if (i64 fault = record.read_head()) return file.report(faults + 3 * piece, fault, v);
+            degrees[v] = Index(record.degree);
+        }
+    });
+}
+EXPORT_INDICES(bv_degrees)
 
 // Move each bound of a piece to the next vertex from which on no record refers to one before it.
 EXPORT bv_cuts(i64 size, i64 n, i64 pieces, const u8* bytes, const i64* codes, i64 window, const i64* positions,
                i64* bounds) {
-    return with_codes(codes, [&](auto known) {
-        Team team(1);
-        i64 cut = 0;
-        for (i64 piece = 1; piece < pieces; piece++) {
-            cut = most(cut, bounds[piece]);
-            // A reference from v to a vertex before the cut rules out all cuts up to v.
-            for (i64 v = cut; v < least(n, cut + window); v++) {
-                if (v % 4096 == 0) team.poll();
-                if (team.stopped()) return INTERRUPTED;
-                Bits bits{bytes, size, positions[v]};
-                i64 degree = 0, reference = 0;
-                if (read_head(known, bits, Format{n, window, 0}, v, degree, reference)) break;  // a fault for bv_decode
-                if (v - reference < cut) cut = v + 1;
-            }
-            bounds[piece] = cut;
+    File file{bytes, size, n, codes, window, 0, positions};
+    Team team(1);
+    i64 cut = 0;
+    for (i64 piece = 1; piece < pieces; piece++) {
+        cut = most(cut, bounds[piece]);
+        // A reference from v to a vertex before the cut rules out all cuts up to v.
+        for (i64 v = cut; v < least(n, cut + window); v++) {
+            if (team.ends_at(v)) return INTERRUPTED;
+            Record record{file, v};
+            if (record.read_head()) break;  // a fault for bv_decode
+            if (v - record.reference < cut) cut = v + 1;
         }
-        return i64(0);
-    });
+        bounds[piece] = cut;
+    }
+    return 0;
 }
 
 // Write the successors of all vertices; for each piece a fault, its vertex and its position.
-#define DEFINE(suffix, Index)                                                                                        \
-    EXPORT bv_decode_##suffix(i64 size, i64 n, i64 pieces, i64 m, i64 parts, i64 width, const u8* bytes,             \
-                              const i64* codes, i64 window, i64 shortest, const i64* positions, const i64* offsets,  \
-                              const i64* bounds, Index* indices, Index* scratch, i64* faults) {                      \
-        (void)m;                                                                                                     \
-        Team team(least(parts, pieces));                                                                             \
-        i64 next = 0;                                                                                                \
-        return with_codes(codes, [&](auto known) {                                                                   \
-            return team.run([&](i64 thread) {                                                                        \
-                for (i64 piece; (piece = team.take(next, pieces, thread)) >= 0;) {                                   \
-                    for (i64 v = bounds[piece]; v < bounds[piece + 1]; v++) {                                        \
-                        Bits bits{bytes, size, positions[v]};                                                        \
-                        i64 fault = decode(known, bits, Format{n, window, shortest}, v, offsets, indices,            \
-                                           scratch + thread * width);                                                \
-                        if (!fault && bits.at != positions[v + 1]) fault = LENGTH;                                   \
-                        if (!fault) continue;                                                                        \
-                        record(faults + 3 * piece, fault, v, positions);                                             \
-                        break;                                                                                       \
-                    }                                                                                                \
-                }                                                                                                    \
-            });                                                                                                      \
-        });                                                                                                          \
-    }
-FOR_INDICES(DEFINE)
-#undef DEFINE
+template <class Index>
+i64 bv_decode(i64 size, i64 n, i64 pieces, i64, i64 parts, i64 width, const u8* bytes, const i64* codes, i64 window,
+              i64 shortest, const i64* positions, const i64* offsets, const i64* bounds, Index* indices, Index* scratch,
+              i64* faults) {
+    File file{bytes, size, n, codes, window, shortest, positions};
+    Team team(least(parts, pieces));
+    i64 next = 0;
+    return team.run([&](i64 thread) {
+        for (i64 piece; (piece = team.take(next, pieces, thread)) >= 0;) {
+            for (i64 v = bounds[piece]; v < bounds[piece + 1]; v++) {
+                Record record{file, v};
+                i64 fault = record.decode(offsets, indices, scratch + thread * width);
+                if (!fault && record.bits.at != positions[v + 1]) fault = LENGTH;
+                if (!fault) continue;
+                file.report(faults + 3 * piece, fault, v);
+                break;
+            }
+        }
+    });
+}
+EXPORT_INDICES(bv_decode)

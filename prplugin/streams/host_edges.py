@@ -162,7 +162,6 @@ class HostEdges:
         powers = None if self.references is None or references is None else references - self.references
         plan = self._rewrite(removals, additions, removed_count, powers)
         rows = plan.rows
-        kernels.sum_rows(plan.begins, plan.ends, self.out_edges.weights, plan.out_weight)
         if references is not None and powers is not None:
             plan.references = references[rows]
             had_edges = plan.old_out_weight > 0
@@ -237,7 +236,7 @@ class HostEdges:
         begins, ends, sums = np.empty(rows.size, np.int64), np.empty(rows.size, np.int64), np.empty(rows.size)
         used = kernels.rewrite(
             rows, buffer.begins, buffer.ends, buffer.indices, buffer.weights, powers,
-            *removals, found, *additions, buffer.used, begins, ends,
+            *removals, found, *additions, buffer.used, begins, ends, sums,
         )  # fmt: skip
         if not found.all():
             missing = np.unique(order[~found])

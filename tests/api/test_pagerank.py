@@ -13,7 +13,6 @@ import pytest
 from method_params import METHODS, same_ranks
 
 import prplugin
-from prplugin.cpu.pull import BLOCK_ROWS as BLOCK
 from prplugin.cpu.threads import equal_work
 from prplugin.types.arrays import highest
 
@@ -323,10 +322,9 @@ def test_str_of_a_ranking():
 @pytest.mark.parametrize("count", [1, 2, 16, 1000])
 def test_pieces_of_equal_work_cover_every_row_once(lengths, count):
     offsets = np.cumsum([0, *lengths])
-    pieces = equal_work(offsets, BLOCK, count)
+    pieces = equal_work(offsets, count)
     assert len(pieces) <= count
-    covered = [block for first, last in pieces for block in range(first, last)]
-    assert covered == list(range(-(-len(lengths) // BLOCK)))
+    assert [row for first, last in pieces.tolist() for row in range(first, last)] == list(range(len(lengths)))
 
 
 def test_auto_chooses_a_method_that_has_the_options():

@@ -193,6 +193,7 @@ def sort_buckets(draw: Draw) -> dict[str, Any]:
     return {
         "buckets": buckets, "m": m, "n": n, "bounds": np.searchsorted(rows, np.arange(buckets + 1)), "shift": shift,
         "bits": bits, "pairs": within << bits | draw.integers(n, m), "bucket_weights": weights, "weights": weights,
+        "order": draw.random.permutation(buckets),
     }  # fmt: skip
 
 
@@ -387,7 +388,6 @@ INPUTS = {
     "sort_buckets": sort_buckets,
     "find_pairs": find_pairs,
     "rewrite_rows": rewrite_rows,
-    "sum_rows": graph_rows,
     "compact_rows": compact_rows,
     "commit_rows": commit_rows,
     "add_contributions": pushes,

@@ -77,7 +77,7 @@ def test_rows_are_rewritten(n, index, weighted, decays):
     before = indices[:used].copy()
     at = kernels.rewrite(
         rows, begins, ends, indices, weights, powers, removed_at, removed, removed_weights if weighted else None, found,
-        added_at, added, added_weights if weighted else None, used, new_begins, new_ends,
+        added_at, added, added_weights if weighted else None, used, new_begins, new_ends, sums := np.empty(rows.size),
     )  # fmt: skip
     assert found.all()
     assert (indices[:used] == before).all()
@@ -87,6 +87,7 @@ def test_rows_are_rewritten(n, index, weighted, decays):
         assert sorted(column for column, _ in entries(new_begins, new_ends, indices, weights, i)) == [c for c, _ in row]
         if weighted:
             assert sorted(entries(new_begins, new_ends, indices, weights, i)) == row
+        assert sums[i] == pytest.approx(sum(weight for _, weight in row) if weighted else len(row), rel=1e-15)
 
 
 def test_any_weight_is_removed_and_reported():
@@ -96,7 +97,7 @@ def test_any_weight_is_removed_and_reported():
     new_begins, new_ends = np.empty((2, 1), np.int64)
     at = kernels.rewrite(
         zero, zero, ends, indices, weights, None, np.array([0, 3]), np.array([5, 5, 9]), removed_weights, found,
-        np.zeros(2, np.int64), np.empty(0, np.int64), np.empty(0), 3, new_begins, new_ends,
+        np.zeros(2, np.int64), np.empty(0, np.int64), np.empty(0), 3, new_begins, new_ends, np.empty(1),
     )  # fmt: skip
     assert (at, found.tolist(), removed_weights.tolist()) == (4, [True, True, False], [2.0, 3.0, 1.0])
     assert indices[3] == 7
@@ -119,15 +120,17 @@ def test_rows_are_copied_in_order(n, index, to, weighted):
 
 @pytest.mark.parametrize("n", ROWS)
 def test_row_sums_are_compensated(n):
-    begins, ends, _, _ = random_rows(n, np.int32)
-    weights = 10.0 ** np.random.default_rng(1).uniform(-12, 12, int(ends.max(initial=0)))
-    sums = np.empty(n)
-    kernels.sum_rows(begins, ends, weights, sums)
+    begins, ends, indices, _ = random_rows(n, np.int32)
+    used = int(ends.max(initial=0))
+    weights = np.tile(10.0 ** np.random.default_rng(1).uniform(-12, 12, used), 2)
+    sums, nothing, none = np.empty(n), np.empty(0, np.int64), np.zeros(n + 1, np.int64)
+    kernels.rewrite(
+        np.arange(n), begins, ends, np.tile(indices[:used], 2), weights, None, none, nothing, np.empty(0),
+        np.empty(0, np.bool_), none, nothing, np.empty(0), used, *np.empty((2, n), np.int64), sums,
+    )  # fmt: skip
     for row in range(n):
         exact = sum(map(Fraction, weights[begins[row] : ends[row]].tolist()), Fraction(0))
         assert abs(Fraction(sums[row]) - exact) <= exact * Fraction(2, 2**53)
-    kernels.sum_rows(begins, ends, None, sums)
-    assert sums.tolist() == (ends - begins).tolist()
 
 
 @pytest.mark.parametrize("n", ROWS)

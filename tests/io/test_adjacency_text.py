@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import os
+import subprocess
 import sys
 from itertools import chain
 from pathlib import Path
@@ -15,6 +17,7 @@ from damaged_files import graphs_of_damaged
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from method_params import examples
+from subprocesses import run_python
 
 import prplugin
 from prplugin.cpu import library, numbers
@@ -38,6 +41,22 @@ def write(tmp_path):
         return str(tmp_path / name)
 
     return write
+
+
+GERMAN = """
+import locale, numpy as np
+from prplugin.cpu.numbers import Text
+locale.setlocale(locale.LC_ALL, "de_DE.UTF-8")
+print(float("0.1234567890123456789") == Text(np.frombuffer(b"0.1234567890123456789", np.uint8), 1).numbers().values)
+"""
+
+
+def test_numbers_do_not_depend_on_the_locale(tmp_path):
+    try:
+        subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", tmp_path / "de_DE.UTF-8"], check=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("needs localedef and its sources")
+    assert run_python("-c", GERMAN, env=os.environ | {"LOCPATH": str(tmp_path)}) == "[ True]"
 
 
 def arcs(path, **options):
