@@ -35,7 +35,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.papers import cpu_split
 from prplugin.papers._host_rows import unrecorded
-from prplugin.papers._rows import RowsPull, Segment, best_seconds
+from prplugin.papers._rows import RowsPull, best_seconds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -160,7 +160,7 @@ def _measure(step: cpu_split.SplitStep, n: int) -> Row:
     tails = step.pull.tails
     vertices, edges, sources = (0, 0, 0) if tails is None else (tails.vertices, tails.edges, tails.sources)
     contributions, row_sums = cupy.full(n, 1 / n, "float32"), cupy.empty(n)
-    large_blocks = RowsPull(step.pull._heads._layout, Segment(method="node", threads=256))
+    large_blocks = RowsPull(step.pull._heads._layout, "node", threads=256)
     gpu, cpu = median_ms(spans, "heads"), ""
     row: Row = {
         "tail vertices": vertices,

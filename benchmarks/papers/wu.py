@@ -39,7 +39,7 @@ from benchmarks.run import Part, Row, chosen
 from prplugin.graph.adjacency import Adjacency
 from prplugin.methods.engines import gpu_pull
 from prplugin.papers._forms import Spmv
-from prplugin.papers._rows import RowsPull, Segment
+from prplugin.papers._rows import RowsPull
 from prplugin.papers.binned import BinnedPull
 from prplugin.types.arrays import synchronize
 
@@ -333,9 +333,8 @@ def _sparse(adjacency: Adjacency) -> Callable[[Any, Any], None]:
     return multiply
 
 
-def _in_rows(method: str, lanes: int | None = None) -> Callable[[Adjacency], Callable[[Any, Any], None]]:
-    segment = Segment(method=method, threads=256, lanes=lanes)
-    return lambda adjacency: RowsPull(gpu_pull.csc_layout(adjacency), segment)
+def _in_rows(method: str, **options: int) -> Callable[[Adjacency], Callable[[Any, Any], None]]:
+    return lambda adjacency: RowsPull(gpu_pull.csc_layout(adjacency), method, **options)
 
 
 PRODUCTS: dict[str, Callable[[Adjacency], list[float]]] = {

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from numbers import Integral
 
 from prplugin.errors import InvalidOptionError
@@ -19,61 +17,39 @@ LANES = (4, 8, 16, 32)  # valid numbers of threads per row for `warp`
 LIMIT = 0.1  # total seconds after which `best_seconds` does not repeat the work
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
-    """Launch configuration of some rows: a thread, lanes of a warp or a block of the GPU per row, or host threads."""
-
-    method: str  # "node", "warp", "block" or "host"
-    threads: int  # per block; for "host", those that share all its segments
-    lanes: int | None = None  # threads per row, only for "warp"
-    blocks: int | None = None  # of the grid; None: as many as give each row its threads
-    ms: float = 0.0  # measured time; for "host" with the copy of the sums to the GPU
-
-    def __post_init__(self) -> None:
-        if self.method not in ("node", "warp", "block", "host"):
-            raise InvalidOptionError(f"the method of a segment must be node, warp, block or host, not {self.method!r}.")
-        check_ms("ms", self.ms)
-        if self.method == "host":
-            validate_int("threads", self.threads)
-            if self.lanes is not None or self.blocks is not None:
-                raise InvalidOptionError("a segment of the host has neither lanes nor blocks.")
-            return
-        validate_int("threads", self.threads, multiple_of=1 if self.method == "node" else 32, at_most=1024)
-        if self.blocks is not None:
-            validate_int("blocks", self.blocks, at_most=runtime.MOST_BLOCKS)
-        is_lanes = isinstance(self.lanes, Integral) and self.lanes in LANES
-        if not (is_lanes if self.method == "warp" else self.lanes is None):
-            raise InvalidOptionError(
-                f"lanes must be one of {', '.join(map(str, LANES))} for 'warp', and None otherwise, not {self.lanes!r}."
-            )
-
-    @property
-    def threads_per_row(self) -> int:
-        """Number of threads per row."""
-        return {"warp": self.lanes or 1, "block": self.threads}.get(self.method, 1)
-
-
-def check_ms(name: str, value: object) -> None:
-    """Raise InvalidOptionError unless a value is a number of milliseconds."""
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < math.inf:
-        raise InvalidOptionError(f"{name} must be a number of at least 0, not {value!r}.")
+def check_launch(method: str, threads: int, lanes: int | None, blocks: int | None) -> None:
+    """Raise InvalidOptionError for an invalid launch configuration of a method's kernel."""
+    validate_int("threads", threads, multiple_of=1 if method == "node" else 32, at_most=1024)
+    if blocks is not None:
+        validate_int("blocks", blocks, at_most=runtime.MOST_BLOCKS)
+    if not (isinstance(lanes, Integral) and lanes in LANES if method == "warp" else lanes is None):
+        raise InvalidOptionError(
+            f"lanes must be one of {', '.join(map(str, LANES))} for 'warp', and None otherwise, not {lanes!r}."
+        )
 
 
 class RowsPull:
-    """Sums the runs ``span[0]`` to ``span[1] - 1`` of a layout in one launch on the GPU, by default all.
+    """Sums the runs `first` to `last` - 1 of a layout in one launch, by default all.
 
-    The sums are the same for any number of blocks.
+    `method` ({"node", "warp", "block"}): The kernel.
+    `threads`, `lanes`: Threads per block, and, only for "warp", per run.
+    `blocks`: Blocks of the grid, by default as many as give each run its threads. The sums are the same for any number.
     """
 
-    def __init__(self, layout: gpu_pull.Layout, segment: Segment, span: tuple[int, int] | None = None) -> None:
-        self._kernel = f"papers/{segment.method}.cu", f"{segment.method}_pull"
-        self._macros = {} if segment.lanes is None else {"LANES": int(segment.lanes)}
+    def __init__(
+        self, layout: gpu_pull.Layout, method: str, *, threads: int = 256, lanes: int | None = None,
+        blocks: int | None = None, first: int = 0, last: int | None = None,
+    ) -> None:  # fmt: skip
+        check_launch(method, threads, lanes, blocks)
+        self._kernel = f"papers/{method}.cu", f"{method}_pull"
+        self._macros = {} if lanes is None else {"LANES": int(lanes)}
         self._layout = layout
-        self._first, self._last = span or (0, layout.begins.size)
+        self._first, self._last = first, layout.begins.size if last is None else last
         self.rounding_depth = compensated_depth(layout.sources.size)
-        self.threads = int(segment.threads)
-        needed = runtime.blocks_for((self._last - self._first) * int(segment.threads_per_row), self.threads)
-        self.blocks = needed if segment.blocks is None else int(segment.blocks)
+        self.threads = int(threads)
+        per_run = {"node": 1, "warp": self._macros.get("LANES", 1), "block": self.threads}[method]
+        needed = runtime.blocks_for((self._last - first) * per_run, self.threads)
+        self.blocks = needed if blocks is None else int(blocks)
 
     def __call__(self, contributions: Floats, row_sums: Array) -> None:
         if self._first == self._last:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
@@ -10,7 +11,32 @@ from typing import Any
 
 from prplugin.errors import InvalidOptionError, listed
 from prplugin.options import validate_int
-from prplugin.papers._rows import Segment, check_ms
+from prplugin.papers._rows import check_launch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """Launch configuration of one segment: a thread, lanes of a warp or a block of the GPU per row, or host threads."""
+
+    method: str  # "node", "warp", "block" or "host"
+    threads: int  # per block; for "host", those that share all its segments
+    lanes: int | None = None  # threads per row, only for "warp"
+    blocks: int | None = None  # of the grid; None: as many as give each row its threads
+    ms: float = 0.0  # measured time; for "host" with the copy of the sums to the GPU
+
+    def __post_init__(self) -> None:
+        if self.method not in ("node", "warp", "block", "host"):
+            raise InvalidOptionError(f"the method of a segment must be node, warp, block or host, not {self.method!r}.")
+        if self.method != "host":
+            check_launch(self.method, self.threads, self.lanes, self.blocks)
+        elif validate_int("threads", self.threads) and (self.lanes is not None or self.blocks is not None):
+            raise InvalidOptionError("a segment of the host has neither lanes nor blocks.")
+        _check_ms("ms", self.ms)
+
+    @property
+    def threads_per_row(self) -> int:
+        """Number of threads per row."""
+        return {"warp": self.lanes or 1, "block": self.threads}.get(self.method, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +54,7 @@ class Schedule:
             raise InvalidOptionError(f"segments must be a tuple of Segment, not {self.segments!r}.")
         validate_int("n", self.n, least=0)
         validate_int("m", self.m, least=0)
-        check_ms("copy_ms", self.copy_ms)
+        _check_ms("copy_ms", self.copy_ms)
         if not isinstance(self.device, str):
             raise InvalidOptionError(f"device must be a string, not {self.device!r}.")
 
@@ -86,3 +112,8 @@ class Schedule:
                 f"the schedule has segments for the host ({listed(self.host_segments)}): give cpu=True, "
                 "or measure a new schedule without it."
             )
+
+
+def _check_ms(name: str, value: object) -> None:
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < math.inf:
+        raise InvalidOptionError(f"{name} must be a number of at least 0, not {value!r}.")

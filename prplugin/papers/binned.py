@@ -15,7 +15,7 @@ from prplugin.methods.engines import gpu_pull
 from prplugin.numerics import compensated_depth
 from prplugin.options import validate_int
 from prplugin.papers._forms import PowerMethod, Spmv, step_of
-from prplugin.papers._rows import RowsPull, Segment
+from prplugin.papers._rows import RowsPull
 from prplugin.types.arrays import namespace
 
 name = "binned"
@@ -23,14 +23,6 @@ runs_on = "gpu"
 memory = gpu_pull.MEMORY._replace(vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=2))  # rows, begins, ends
 unavailable_reason = gpu_pull.reason_of(memory)
 cost = gpu_pull.cost_of(69e-6, edge=2.1e-11, vertex=4e-11, longest=1.5e-9)  # fitted to benchmarks/results/kernels.md
-
-
-KERNELS = (
-    Segment(method="node", threads=256),
-    Segment(method="warp", threads=256, lanes=16),
-    Segment(method="warp", threads=256, lanes=32),
-)
-"""Kernels of tiny, small and normal rows."""
 
 
 def prepare(
@@ -76,8 +68,13 @@ class BinnedPull:
         )
         self.rounding_depth = compensated_depth(adjacency.m)
         self.sizes = tuple(part.size for part in bins)  # numbers of tiny, small and normal rows
-        spans = pairwise(np.cumsum([0, *self.sizes]).tolist())
-        self._pulls = [RowsPull(self.layout, segment, span) for segment, span in zip(KERNELS, spans, strict=True)]
+        bounds = np.cumsum([0, *self.sizes]).tolist()
+        tiny, small, normal = ({"first": first, "last": last} for first, last in pairwise(bounds))
+        self._pulls = (
+            RowsPull(self.layout, "node", **tiny),
+            RowsPull(self.layout, "warp", lanes=16, **small),
+            RowsPull(self.layout, "warp", lanes=32, **normal),
+        )
 
     def __call__(self, contributions: Floats, row_sums: Floats) -> None:
         for pull in self._pulls:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from prplugin.methods.base import Machine, Problem, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.papers._forms import step_of, whole_graph
-from prplugin.papers._rows import RowsPull, Segment
+from prplugin.papers._rows import RowsPull
 
 name = "block"
 runs_on = "gpu"
@@ -30,5 +30,5 @@ def prepare(
         teleport and no weights.
     """
     adjacency = problem.adjacency.on("device")
-    pull = RowsPull(gpu_pull.csc_layout(adjacency), Segment(method=name, threads=threads, blocks=blocks))
+    pull = RowsPull(gpu_pull.csc_layout(adjacency), name, threads=threads, blocks=blocks)
     return step_of(problem, pull, form, lambda: whole_graph(adjacency, problem.alpha, name, pull.blocks, pull.threads))

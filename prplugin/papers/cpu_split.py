@@ -28,7 +28,7 @@ from prplugin.methods.base import Adjacency, Floats, Integers, Machine, Problem,
 from prplugin.methods.engines import gpu_pull
 from prplugin.options import validate_int
 from prplugin.papers._host_rows import CHUNK, HostPull, Recorder, unrecorded
-from prplugin.papers._rows import RowsPull, Segment, best_seconds
+from prplugin.papers._rows import RowsPull, best_seconds
 from prplugin.types.arrays import namespace
 
 logger = logging.getLogger(__name__)
@@ -220,8 +220,7 @@ class SplitPull:
         begins, ends = layout.begins[rows], layout.ends[rows]
         cuts = begins + head_lengths(ends - begins, split)
         long = xp.flatnonzero(cuts < ends)
-        heads = layout._replace(rows=rows, begins=begins, ends=cuts)
-        self._heads = RowsPull(heads, Segment(method="node", threads=block_threads))
+        self._heads = RowsPull(layout._replace(rows=rows, begins=begins, ends=cuts), "node", threads=block_threads)
         self.rounding_depth = self._heads.rounding_depth + bool(long.size)  # head and tail are added
         self.tails: HostPull | None = None
         if long.size:

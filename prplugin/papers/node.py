@@ -5,7 +5,7 @@ from __future__ import annotations
 from prplugin.methods.base import Machine, Problem, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.papers._forms import NodeCentric, out_degrees, step_of
-from prplugin.papers._rows import RowsPull, Segment
+from prplugin.papers._rows import RowsPull
 
 name = "node"
 runs_on = "gpu"
@@ -31,7 +31,7 @@ def prepare(
         teleport and no weights.
     """
     adjacency = problem.adjacency.on("device")
-    pull = RowsPull(gpu_pull.csc_layout(adjacency), Segment(method=name, threads=threads, blocks=blocks))
+    pull = RowsPull(gpu_pull.csc_layout(adjacency), name, threads=threads, blocks=blocks)
 
     def iteration() -> NodeCentric:
         offsets, sources, _ = adjacency.csc

@@ -26,8 +26,8 @@ from prplugin.numerics import compensated_depth
 from prplugin.options import validate_int
 from prplugin.papers._forms import WARP_LANES, InPlace, Launch, check_form, out_degrees, step_of
 from prplugin.papers._host_rows import HostPull, Recorder, host_rows, unrecorded
-from prplugin.papers._rows import LANES, RowsPull, Segment, best_seconds
-from prplugin.papers._schedule import Schedule
+from prplugin.papers._rows import LANES, RowsPull, best_seconds
+from prplugin.papers._schedule import Schedule, Segment
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Edges
 
@@ -137,7 +137,7 @@ def in_place(
             raise InvalidOptionError(
                 f"form='paper' has {WARP_LANES} lanes, and a segment of the schedule {segment.lanes}."
             )
-        blocks = RowsPull(rows.layout, segment, span).blocks
+        blocks = _launch(segment, rows.layout, span).blocks
         launches.append(Launch(segment.method, blocks, segment.threads, *span))
     degrees = out_degrees(adjacency, np.int64)[rows.order]
     return InPlace(rows.offsets, rows.place[rows.layout.sources], degrees, alpha, launches, rows.order)
@@ -208,7 +208,7 @@ class SegmentedPull:
     def __init__(self, rows: SortedRows, schedule: Schedule) -> None:
         self.span: Recorder = unrecorded
         pairs = list(zip(schedule.segments, rows.spans, strict=True))
-        self._pulls = [RowsPull(rows.layout, segment, span) for segment, span in pairs if segment.method != "host"]
+        self._pulls = [_launch(segment, rows.layout, span) for segment, span in pairs if segment.method != "host"]
         self.rounding_depth = compensated_depth(rows.m)
         self.host: HostPull | None = None
         if schedule.host_segments:
@@ -235,6 +235,18 @@ class SegmentedPull:
                 graph.launch()
             elif self._pulls:
                 self._recorded = (captured(self._pulls, contributions, row_sums), contributions, row_sums)
+
+
+def _launch(segment: Segment, layout: gpu_pull.Layout, span: tuple[int, int]) -> RowsPull:
+    (first, last), threads = span, segment.threads
+    return RowsPull(
+        layout, segment.method, threads=threads, lanes=segment.lanes, blocks=segment.blocks, first=first, last=last
+    )
+
+
+def _of_this_library(rows: SortedRows, segment: Segment, span: tuple[int, int]) -> tuple[Work, int]:
+    pull = _launch(segment, rows.layout, span)
+    return pull, pull.blocks
 
 
 def captured(pulls: Sequence[Work], contributions: Array, row_sums: Array) -> Any:
@@ -330,8 +342,7 @@ def timed(
     for candidate in candidates:
         if longest > LONGEST * candidate.threads_per_row and candidate.threads_per_row < MOST_THREADS:
             continue
-        pull = RowsPull(rows.layout, candidate, span)
-        work, blocks = (pull, pull.blocks) if launch is None else launch(candidate, span)
+        work, blocks = (launch or partial(_of_this_library, rows))(candidate, span)
         ms = 1e3 * best_seconds(partial(work, contributions, row_sums), times=1)
         if not found or ms < 4 * min(map(attrgetter("ms"), found)) + 0.2:  # includes Python's launch overhead
             launches = math.ceil(1 / max(ms, 1 / LAUNCHES))

@@ -6,7 +6,7 @@ from prplugin.errors import InvalidOptionError
 from prplugin.methods.base import Machine, Problem, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.papers._forms import WARP_LANES, step_of, whole_graph
-from prplugin.papers._rows import RowsPull, Segment
+from prplugin.papers._rows import RowsPull
 
 name = "warp"
 runs_on = "gpu"
@@ -39,8 +39,7 @@ def prepare(
         has uniform teleport and no weights.
     """
     adjacency = problem.adjacency.on("device")
-    segment = Segment(method=name, threads=threads, lanes=lanes, blocks=blocks)
-    pull = RowsPull(gpu_pull.csc_layout(adjacency), segment)
+    pull = RowsPull(gpu_pull.csc_layout(adjacency), name, lanes=lanes, threads=threads, blocks=blocks)
     if form is not None and lanes != WARP_LANES:
         raise InvalidOptionError(f"form='paper' has {WARP_LANES} lanes, not {lanes!r}: leave out lanes= or form=.")
     return step_of(problem, pull, form, lambda: whole_graph(adjacency, problem.alpha, name, pull.blocks, pull.threads))

@@ -75,12 +75,14 @@ def test_edge_push_is_freed_without_garbage_collection():
 @pytest.mark.parametrize("lanes", [16.0, np.float64(16), True, 5, "16", None])
 def test_invalid_lanes_raise(lanes):
     with pytest.raises(InvalidOptionError, match="lanes must be one of 4, 8, 16, 32"):
+        RowsPull(gpu_pull.csc_layout(small_adjacency(weighted=False)), "warp", lanes=lanes)
+    with pytest.raises(InvalidOptionError, match="lanes must be one of 4, 8, 16, 32"):
         Segment(method="warp", threads=32, lanes=lanes)
 
 
 def test_numpy_integers_are_valid_options(tmp_path):
     layout = gpu_pull.csc_layout(small_adjacency(weighted=False))
-    pull = RowsPull(layout, Segment(method="warp", lanes=np.int64(16), threads=np.int32(64)))
+    pull = RowsPull(layout, "warp", lanes=np.int64(16), threads=np.int32(64))
     assert [type(value) for value in (pull.threads, pull.blocks)] == [int, int]
     segment = Segment(method="warp", threads=np.int64(64), lanes=np.int32(8), blocks=np.int16(3))
     Schedule(n=np.int64(3), m=4, segments=(segment,)).save(tmp_path / "schedule.json")
