@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, PageRankError, listed
+from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
 from prplugin.frames.kinds import cast_to
 from prplugin.suggestions import close_name, plain
 from prplugin.types.arrays import MemorySpace, is_a
@@ -340,6 +340,11 @@ def check_kinds(
     kinds: list[str], own_kinds: list[str], what: str, error: type[PageRankError] = InvalidEdgesError
 ) -> None:
     """Raise `error` if ids that `what` names are of other kinds than those of the graph."""
+    if len(kinds) != len(own_kinds):
+        raise error(
+            f"{what} has vertices of {counted(len(kinds), 'column')}, but the graph's have {len(own_kinds)}, whose "
+            "names in edges are unknown: make the graph from a frame of edges."
+        )
     for kind, own_kind in zip(kinds, own_kinds, strict=True):
         if "empty" not in (own_kind, kind) and own_kind != kind:
             raise error(
