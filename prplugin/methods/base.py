@@ -146,8 +146,7 @@ class Method(Protocol):
     `batch_cost`: ``batch_cost(adjacency, machine, seeds)`` estimates the seconds of many personalizations in one call.
     `batch`: ``batch(problem, machine, seeds, **options)`` returns a `SeedsStep` for many personalizations at once. A
     method that has only `batch_cost` ranks them one after another.
-    `batch_from`: ``batch_from(adjacency)`` returns the number of seeds from which `batch` is used, by default 1; fewer
-    are ranked one after another.
+    `batch_from`: Number of seeds from which `batch` is used, by default 1; fewer are ranked one after another.
     `compile_ahead`: ``compile_ahead(weighted)`` starts to compile kernels on other threads while the graph is built.
     """
 

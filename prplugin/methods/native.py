@@ -69,16 +69,13 @@ def batch(problem: Problem, machine: Machine, seeds: int, *, threads: int | None
     return NativeBatch(problem.on("host"), seeds, threads, rounding_of(problem))
 
 
-def batch_from(adjacency: Adjacency) -> int:
-    """Return the number of seeds below which individual rankings are faster, since their vectors fit in the cache."""
-    return 8 if adjacency.n < 1 << 16 else 32
+batch_from = 8
+"""Number of seeds below which individual rankings, which all threads share, are faster on some graphs."""
 
 
 def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
-    """Estimate 40 iterations of each seed: docs/decisions/0016-batched-seeds.md."""
-    if seeds < batch_from(adjacency):
-        return seeds * cost(adjacency, machine)
-    return 40 * seeds * (5e-6 + (0.5e-9 * adjacency.m + 2e-9 * adjacency.n) / machine.threads)
+    """Estimate individual rankings: what a batch saves differs by graph (docs/decisions/0016-batched-seeds.md)."""
+    return seeds * cost(adjacency, machine)
 
 
 def rounding_of(problem: Problem, row: int | None = None) -> StepRounding:

@@ -61,8 +61,7 @@ def batches(
     seeds are ranked one by one.
     `watch`: Called with the budget once per batch, or seed; returns the function that the loop calls.
     """
-    fewest = method.batch_from(problem.adjacency) if hasattr(method, "batch_from") else 1
-    if not hasattr(method, "batch") or seeds.count < fewest:
+    if not hasattr(method, "batch") or seeds.count < getattr(method, "batch_from", 1):
         yield from _one_by_one(method, problem, seeds, start, options, machine, watch)
         return
     step: SeedsStep = method.batch(problem, machine, seeds.count, **options.method_options)

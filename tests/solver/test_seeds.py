@@ -35,7 +35,7 @@ EDGES = pd.DataFrame({"src": ["ann", "bob", "cat", "ann", "dan"], "dst": ["bob",
 def batches_of_few_seeds():
     """Rank few seeds in a batch too, which otherwise takes longer than one ranking per seed."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(native, "batch_from", lambda adjacency: 1)
+        patch.setattr(native, "batch_from", 1)
         yield
 
 
@@ -174,7 +174,7 @@ def test_highest_of_each_agrees_with_highest(count, n, k, levels, seed):
 
 @pytest.mark.parametrize("method", ["numpy", "native"])
 def test_few_seeds_are_ranked_as_alone(method, monkeypatch):
-    monkeypatch.setattr(native, "batch_from", lambda adjacency: 4)
+    monkeypatch.setattr(native, "batch_from", 4)
     graph, seeds = skewed_graph(weighted=True), [{1: 1.0}, {2: 1.0, 40: 1.0}, {77: 1.0}]
     many = graph.rank(seeds=seeds, method=method)
     separate = rank_one_by_one(graph, seeds, method=method)
@@ -513,7 +513,7 @@ def test_seed_values_of_cudf_frame_and_errors():
 
 @pytest.mark.parametrize("few", [True, False], ids=["individually", "batch"])
 def test_small_slow_graph_is_solved_directly_for_each_seed(monkeypatch, few):
-    monkeypatch.setattr(native, "batch_from", lambda adjacency: 100 if few else 1)
+    monkeypatch.setattr(native, "batch_from", 100 if few else 1)
     n, alpha = 1000, 0.99999
     graph = prplugin.Graph(pd.DataFrame({"src": (np.arange(n) + 1) % n, "dst": np.arange(n)}))
     vertices = range(0, n, 100)
