@@ -243,7 +243,7 @@ class LocalGraph:
 
     def rank(self, options: Options, watch: Watch) -> Ranking:
         """Compute one ranking, or one per seed."""
-        with self._access.ranking():
+        with self._access.reading(ranking=True):
             self._checked()
             return (self._rank_one if options.seeds is None else self._rank_many)(options, watch)
 

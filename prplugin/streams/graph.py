@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import threading
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Lock, RLock
+from threading import Condition, get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from prplugin.cpu import library
@@ -122,7 +124,7 @@ class ChangingGraph:
         adjacency, vertices, self.schema, aging, last = snapshot
         self.state = State(adjacency, vertices, None, aging)
         self._adjacency: Adjacency | None = adjacency
-        self._lock = Lock()
+        self._lock = threading.Lock()
         self._last = last
         self._passes = 0
 
@@ -273,54 +275,61 @@ def normalized_start(ranks: Array) -> Floats:
 
 
 class Access:
-    """Readers-writer lock: any number of threads rank a graph at once, while one at a time reads or updates it.
+    """Readers-writer lock: any number of threads read and rank a graph, or one thread updates it.
 
-    An update does not wait for rankings, which take long and have callbacks: the caller may be one of them. A thread
-    that would wait for itself gets a PageRankError instead.
+    Readers wait for an update, and an update for readers. It does not wait for rankings, which take long and have
+    callbacks: the caller may be one of them. A thread that would wait for itself gets a PageRankError instead.
     """
 
     def __init__(self) -> None:
-        self._lock = RLock()
-        self._updating = False
-        self._readings = 0  # nested ones of the thread that has the lock
+        self._condition = Condition()
+        self._depth: defaultdict[int, int] = defaultdict(int)  # by reading thread: number of its nested readings
         self._rankings = 0
+        self._updating: int | None = None  # the thread that updates, or that will when the last reader has left
 
     @contextmanager
-    def reading(self) -> Iterator[None]:
+    def reading(self, *, ranking: bool = False) -> Iterator[None]:
         """Return a context manager in which no other thread updates the graph."""
-        with self._lock:
-            if self._updating:
-                raise PageRankError("this graph is being updated by this very thread: use it after the update.")
-            self._readings += 1
-            try:
-                yield
-            finally:
-                self._readings -= 1
-
-    @contextmanager
-    def ranking(self) -> Iterator[None]:
-        """Return a context manager in which `updating` raises; other threads may read and rank."""
-        entered = False
+        thread, entered = get_ident(), False
         try:
-            with self.reading():
-                self._rankings += 1
+            with self._condition:
+                if self._updating == thread:
+                    raise PageRankError("this graph is being updated by this very thread: use it after the update.")
+                # An update may be waiting for the outer reading of this thread.
+                if self._updating is not None:
+                    self._condition.wait_for(lambda: thread in self._depth or self._updating is None)
+                self._depth[thread] += 1
+                self._rankings += ranking
                 entered = True
             yield
         finally:
             if entered:
-                with self._lock:
-                    self._rankings -= 1
+                with self._condition:
+                    self._rankings -= ranking
+                    self._depth[thread] -= 1
+                    if not self._depth[thread]:
+                        del self._depth[thread]
+                        self._condition.notify_all()
 
     @contextmanager
     def updating(self) -> Iterator[None]:
         """Return a context manager in which no other thread uses the graph."""
-        with self._lock:
-            if self._rankings:
-                raise PageRankError("this graph is being ranked: update it after the ranking has ended.")
-            if self._updating or self._readings:
-                raise PageRankError("this graph is in use by this very thread: update it afterwards.")
-            self._updating = True
-            try:
-                yield
-            finally:
-                self._updating = False
+        thread, entered = get_ident(), False
+        try:
+            with self._condition:
+                while True:
+                    if self._rankings:
+                        raise PageRankError("this graph is being ranked: update it after the ranking has ended.")
+                    if self._updating == thread or thread in self._depth:
+                        raise PageRankError("this graph is in use by this very thread: update it afterwards.")
+                    if self._updating is None:
+                        break
+                    self._condition.wait()
+                self._updating, entered = thread, True
+                self._condition.wait_for(lambda: not self._depth)
+            yield
+        finally:
+            if entered:
+                with self._condition:
+                    self._updating = None
+                    self._condition.notify_all()
