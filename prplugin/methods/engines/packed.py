@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike
 from prplugin.cpu import packing
 from prplugin.cpu.packing import PIECE
 from prplugin.cpu.sorting import offsets_of
+from prplugin.cpu.threads import Piece
 from prplugin.errors import InvalidOptionError
 from prplugin.graph import adjacency
 from prplugin.graph.adjacency import SAMPLE_EDGES, SAMPLES, Adjacency, PackedInEdges, group_sizes, sectors_per_edge
@@ -94,18 +95,8 @@ class Packed(NamedTuple):
 
 def packed(rows: Rows, threads: int) -> Iterator[Packed]:
     """Yield all edges in order, packed; at most two parts per thread are in memory."""
-    bits = bits_of(rows.vertices or rows.n)
-    for bounds in _parts(rows, threads):
-        sources, _, starts = _sorted(rows._replace(weights=None), bounds, threads)
-        # Rows of different parts are in no common piece; a long row is in several parts.
-        part_begins = starts[bounds - bounds[0]].tolist()
-        cuts = [cut for begin, end in pairwise(part_begins) for cut in range(begin, end, PART)] + [sources.size]
-        found = packing.pack(starts, sources, bits, np.array(cuts), threads)
-        for (data, table), (begin, end) in zip(found, pairwise(cuts), strict=True):
-            offsets, firsts = table.T
-            edges = np.minimum(begin + PIECE * np.arange(firsts.size + 1), end)
-            continued = starts[firsts] < edges[:-1]
-            yield Packed(data, np.append(offsets, data.size), firsts + bounds[0], continued, np.diff(edges))
+    for parts in _parts(rows, threads):
+        yield from _packed(rows, parts, threads)
 
 
 def packed_graph(adjacency: Adjacency) -> Adjacency:
@@ -140,8 +131,8 @@ def normalized_weights(rows: Rows, out_weight: Floats, dtype: DTypeLike, threads
 
     `out_weight` is in the new order of the vertices.
     """
-    for bounds in _parts(rows, threads):
-        sources, weights, _ = _sorted(rows, bounds, threads)
+    for parts in _parts(rows, threads):
+        sources, weights, _ = _sorted(rows, parts, threads)
         yield adjacency.normalized_weights(weights, sources, out_weight).astype(dtype, copy=False)
 
 
@@ -158,19 +149,20 @@ def too_many(n: int) -> str | None:
     return f"{n:,} vertices are too many: packed edges store positions in 31 bits." if n > 2**31 else None
 
 
-def _parts(rows: Rows, threads: int) -> Iterator[Integers]:
-    """Partition rows into parts of about `PART` edges; yield the bounds of one part per thread at a time."""
+def _parts(rows: Rows, threads: int) -> Iterator[list[Piece]]:
+    """Partition rows into parts of about `PART` edges; yield one part per thread at a time."""
     counts = np.diff(rows.offsets)
     ends = offsets_of(counts if rows.order is None else counts[rows.order])
     cuts = np.searchsorted(ends, np.arange(0, ends[-1], PART), "left")
-    bounds = np.unique(np.append(cuts, rows.n))
-    for first in range(0, bounds.size - 1, threads):
-        yield bounds[first : first + threads + 1]
+    bounds = np.unique(np.append(cuts, rows.n)).tolist()
+    parts = [(first, last) for first, last in pairwise(bounds) if ends[first] < ends[last]]
+    for first in range(0, len(parts), threads):
+        yield parts[first : first + threads]
 
 
-def _sorted(rows: Rows, bounds: Integers, threads: int) -> tuple[Any, Any, Integers]:
+def _sorted(rows: Rows, parts: list[Piece], threads: int) -> tuple[Any, Any, Integers]:
     """Return sources and weights of parts of the rows in the new order, sorted by source, and the rows' offsets."""
-    chosen = np.arange(bounds[0], bounds[-1])
+    chosen = np.concatenate([np.arange(first, last) for first, last in parts])
     if rows.order is not None:
         chosen = rows.order[chosen].astype(np.int64)
     starts = offsets_of(rows.offsets[chosen + 1] - rows.offsets[chosen])
@@ -178,3 +170,26 @@ def _sorted(rows: Rows, bounds: Integers, threads: int) -> tuple[Any, Any, Integ
         chosen, starts, rows.offsets, rows.sources, rows.position, rows.weights, threads
     )
     return sources, weights, starts
+
+
+def _packed(rows: Rows, parts: list[Piece], threads: int) -> list[Packed]:
+    """Pack parts of the rows in the new order."""
+    sources, _, starts = _sorted(rows._replace(weights=None), parts, threads)
+    # Rows of different parts are in no common piece; a long row is in several parts.
+    places = offsets_of(np.array([last - first for first, last in parts]))
+    begins = [np.arange(starts[place], starts[following], PART) for place, following in pairwise(places.tolist())]
+    cuts = np.append(np.concatenate(begins), sources.size)
+    shifts = np.repeat([first for first, _ in parts] - places[:-1], [part.size for part in begins])
+    found = []
+    for (data, table), shift, (begin, end) in zip(
+        packing.pack(starts, sources, bits_of(rows.vertices or rows.n), cuts, threads),
+        shifts.tolist(),
+        pairwise(cuts.tolist()),
+        strict=True,
+    ):
+        offsets, firsts = table.T
+        edges = np.minimum(begin + PIECE * np.arange(firsts.size + 1), end)
+        found.append(
+            Packed(data, np.append(offsets, data.size), firsts + shift, starts[firsts] < edges[:-1], np.diff(edges))
+        )
+    return found
