@@ -61,11 +61,18 @@ def _codecs() -> dict[str, _Codec]:
     if "Timestamp" not in _CODECS:
         import pandas as pd  # loaded with every library of frames
 
-        def timestamp(moment: Any, zone: Any) -> Any:
-            return pd.Timestamp(moment) if zone is None else pd.Timestamp(moment, tz="UTC").tz_convert(zone)
+        def timestamp(ticks: int, unit: Any, zone: Any) -> Any:
+            moment = pd.Timestamp(np.datetime64(ticks, unit))  # in UTC if it has a zone
+            return moment if zone is None else moment.tz_localize("UTC").tz_convert(zone)
 
-        _CODECS["Timestamp"] = _Codec(pd.Timestamp, lambda moment: [moment.asm8, moment.tzinfo], timestamp)
-        _CODECS["Timedelta"] = _Codec(pd.Timedelta, lambda span: [span.asm8], pd.Timedelta)
+        def parts(moment: Any) -> list[Any]:
+            return [int(moment.asm8.astype(np.int64)), moment.unit]
+
+        def timedelta(ticks: int, unit: Any) -> Any:
+            return pd.Timedelta(np.timedelta64(ticks, unit))
+
+        _CODECS["Timestamp"] = _Codec(pd.Timestamp, lambda moment: [*parts(moment), moment.tzinfo], timestamp)
+        _CODECS["Timedelta"] = _Codec(pd.Timedelta, parts, timedelta)
     return _CODECS
 
 

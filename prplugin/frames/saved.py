@@ -223,7 +223,7 @@ def _encoded(array: Any, what: str) -> tuple[Any, pa.Array]:
     try:
         spec, held = _spec_and_array(array, what)
         held = held.combine_chunks() if isinstance(held, pa.ChunkedArray) else held
-        like = _decoded(spec, held[:1])
+        like = _decoded(spec, held[:0])
     except (AttributeError, NotImplementedError, TypeError, ValueError) as error:
         if isinstance(error, InvalidOptionError):
             raise
@@ -245,6 +245,10 @@ def _spec_and_array(array: Any, what: str) -> tuple[Any, Any]:
         ordered = bool(dtype.ordered)
         held = pa.DictionaryArray.from_arrays(array.codes, categories, ordered=ordered)
         return {"category": spec, "ordered": ordered}, held
+    if isinstance(dtype, pd.IntervalDtype):
+        ends = [_encoded(end.array, what) for end in (array.left, array.right)]
+        held = pa.StructArray.from_arrays([end for _, end in ends], ["left", "right"])
+        return {"interval": dtype.closed, "ends": [spec for spec, _ in ends]}, held
     if dtype.kind == "O" and isinstance(dtype, np.dtype):
         values = np.asarray(array).tolist()
         if len(kinds := {*map(type, values)}) == 1 and kinds <= OBJECTS.keys():
@@ -265,6 +269,9 @@ def _decoded(spec: Any, held: pa.Array) -> Any:
         categories = pd.Index(_decoded(spec["category"], held.dictionary), copy=False)
         codes = held.indices.to_numpy(zero_copy_only=False)
         return pd.Categorical.from_codes(codes, dtype=pd.CategoricalDtype(categories, ordered=spec["ordered"]))
+    if "interval" in spec:
+        left, right = (_decoded(end, held.field(place)) for place, end in enumerate(spec["ends"]))
+        return pd.arrays.IntervalArray.from_arrays(left, right, closed=spec["interval"])
     if "json" in spec:
         objects = held.to_pylist()
         values = np.empty(len(objects), object)
