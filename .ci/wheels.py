@@ -41,20 +41,20 @@ def exported(library: Path, target: str) -> set[str]:
 
 
 folder = Path(sys.argv[1])
-functions: dict[Path, set[str]] = {}
+exports: dict[Path, set[str]] = {}
 for tag, target in TARGETS.items():
     (wheel,) = folder.glob(f"*-py3-none-{tag}.whl")
     with tempfile.TemporaryDirectory() as unpacked:
         ZipFile(wheel).extractall(unpacked)
         libraries = sorted((Path(unpacked) / "prplugin" / "cpu" / "lib").iterdir())
         assert len(libraries) == (len(LEVELS) if "x86_64" in target else 1), libraries
-        functions |= {Path(tag) / library.name: exported(library, target) for library in libraries}
+        exports |= {Path(tag) / library.name: exported(library, target) for library in libraries}
 
-# The tests call every function of the first library, which has all; those of higher levels have some of them.
-(first, every), *_ = functions.items()
-for library, names in functions.items():
-    likes = next(path for path in functions if path.stem == library.stem)
-    differing = names ^ functions[likes]
+# The tests call every export of the first library, which has all; those of higher levels have some of them.
+(first, every), *_ = exports.items()
+for library, names in exports.items():
+    likes = next(path for path in exports if path.stem == library.stem)
+    differing = names ^ exports[likes]
     assert not differing, f"{library} and {likes} differ in {sorted(differing)}"
     assert names <= every, f"{library} has what {first} has not: {sorted(names - every)}"
-print(f"{len(functions)} libraries of {len(TARGETS)} platforms, with up to {len(every)} functions each")
+print(f"{len(exports)} libraries of {len(TARGETS)} platforms, with up to {len(every)} exports each")

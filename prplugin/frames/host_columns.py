@@ -65,7 +65,9 @@ def decode_arrow(column: Any, label: str) -> Any:
         if pa.types.is_run_end_encoded(kind):
             return decode_arrow(pc.run_end_decode(column), label)
         if pa.types.is_dictionary(kind):
-            return decode_arrow(column.cast(kind.value_type), label)
+            chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+            chunks = [chunk.dictionary_decode() for chunk in chunks]  # a cast exists for few types of values
+            return decode_arrow(pa.chunked_array(chunks, kind.value_type), label)
         if pa.types.is_string_view(kind):
             return column.cast(pa.large_string())
         if pa.types.is_binary_view(kind):

@@ -225,6 +225,8 @@ def _read_times(column: pd.Series, label: str) -> _Times | None:
     dtype = column.dtype
     arrow = getattr(dtype, "pyarrow_dtype", None)
     if types.is_datetime64_any_dtype(dtype) or (arrow is not None and pa.types.is_date(arrow)):
+        if isinstance(dtype, pd.DatetimeTZDtype):
+            column = column.dt.tz_convert("UTC")  # Arrow has no offsets of seconds
         ticks: Any = np.asarray(pa.array(column))  # in UTC
         zoned = getattr(arrow or dtype, "tz", None) is not None
         kind = "timestamps with a time zone" if zoned else "timestamps"

@@ -44,8 +44,19 @@ def drop_duplicates(edges: Edges, duplicates: Duplicates, *, directed: bool) -> 
 
 def with_reverse_edges(edges: Edges) -> Edges:
     """Append the reverse of each edge that is not a self-loop."""
-    not_loops = namespace(edges.source).flatnonzero(edges.source != edges.destination)
-    return concatenated(edges, reversed_edges(edges.take(not_loops)))
+    xp = namespace(edges.source)
+    not_loops = xp.flatnonzero(edges.source != edges.destination)
+    weights, times = (  # a column at a time, which bounds the peak of memory
+        None if values is None else xp.concatenate([values, values[not_loops]])
+        for values in (edges.weights, edges.times)
+    )
+    return replace(
+        edges,
+        source=xp.concatenate([edges.source, edges.destination[not_loops]]),
+        destination=xp.concatenate([edges.destination, edges.source[not_loops]]),
+        weights=weights,
+        times=times,
+    )
 
 
 def pair_keys(edges: Edges, n: int) -> Integers:

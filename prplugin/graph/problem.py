@@ -72,7 +72,9 @@ class Seeds:
         return self.bounds.size - 1
 
     def take(self, which: Integers) -> Seeds:
-        """Return some of the seeds, in the given order."""
+        """Return some of the seeds, by positions in ascending order."""
+        if which.size == self.count:
+            return self
         sizes = np.diff(self.bounds)[which]
         bounds = np.append(0, np.cumsum(sizes))
         at = np.repeat(self.bounds[which] - bounds[:-1], sizes) + np.arange(bounds[-1])

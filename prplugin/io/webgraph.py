@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import glob
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -315,8 +316,16 @@ def _vertices(names: pa.ChunkedArray) -> Vertices:
 
 def _parts(files: Sequence[Path], types: Mapping[str, pa.DataType]) -> Iterator[tuple[Path, list[pa.RecordBatch]]]:
     """Yield the columns f0 and f1 of each file, in order; as many files are read at a time as there are cores."""
-    with ThreadPoolExecutor(this_machine().threads) as pool:
-        yield from zip(files, pool.map(partial(_batches, types=types), files), strict=True)
+    ahead = this_machine().threads
+    with ThreadPoolExecutor(ahead) as pool:
+        running: deque[tuple[Path, Future[list[pa.RecordBatch]]]] = deque()
+        for path in files:
+            running.append((path, pool.submit(_batches, path, types)))
+            if len(running) > ahead:
+                first, future = running.popleft()
+                yield first, future.result()
+        for first, future in running:
+            yield first, future.result()
 
 
 def _batches(path: Path, types: Mapping[str, pa.DataType]) -> list[pa.RecordBatch]:

@@ -109,6 +109,7 @@ COLUMNS = {
     "category": pd.Series(pd.Categorical(["x", "y", "z", "u"], categories=list("wvuzyx"), ordered=True)),
     "category of integers": pd.Series(pd.Categorical([30, 10, 20, 40], categories=[40, 30, 20, 10, 5])),
     "category of days": pd.Series(DAYS).astype("category"),
+    "category of intervals": pd.cut(pd.Series([3.5, 1.5, 2.5, 4.5]), range(6)),
     "bool": pd.Series([True, False, True, False]),
     "boolean": pd.Series([True, False, True, False], dtype="boolean"),
     "datetime": pd.Series(DAYS),

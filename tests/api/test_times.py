@@ -69,6 +69,7 @@ def test_half_life_of_any_type(half_life):
         lambda frame: frame.assign(
             at=frame["at"].dt.tz_localize("Europe/Luxembourg", ambiguous=True, nonexistent="NaT")
         ),
+        lambda frame: frame.assign(at=frame["at"].dt.tz_localize(dt.timezone(dt.timedelta(hours=1, seconds=30)))),
         lambda frame: frame.assign(at=frame["at"].astype(object)),
         lambda frame: frame.assign(at=frame["at"].astype(pd.ArrowDtype(pa.timestamp("us")))),
         lambda frame: frame.assign(at=frame["at"].astype(pd.ArrowDtype(pa.timestamp("ms", "UTC")))),
@@ -79,7 +80,18 @@ def test_half_life_of_any_type(half_life):
         lambda frame: pl.from_pandas(frame).lazy(),
         as_table,
     ],
-    ids=["seconds", "time zone", "objects", "arrow", "arrow with a zone", "two chunks", "polars", "lazy", "pyarrow"],
+    ids=[
+        "seconds",
+        "time zone",
+        "offset of seconds",
+        "objects",
+        "arrow",
+        "arrow with a zone",
+        "two chunks",
+        "polars",
+        "lazy",
+        "pyarrow",
+    ],
 )
 def test_timestamps_of_any_type(convert):
     frame = edges()

@@ -131,6 +131,7 @@ EDGE_CASES = {
         EDGES.assign(w=np.array([np.longdouble(5e-324) * 1.5, 5e-324, 1], np.longdouble)), {"weight": "w"}, "column 'w' has 1 value too near to 0 for float64",
     ),
     "tuples of lists": (frame(pd.Series([([1],), (2,)], dtype=object)), {}, "column 'src' holds ids that have no hash"),
+    "Arrow dictionaries of lists": (frame(pd.array(pa.DictionaryArray.from_arrays([0, 1], pa.array([[1], [2]])), dtype=pd.ArrowDtype(pa.dictionary(pa.int64(), pa.list_(pa.int64()))))), {}, "which have no hash. Cast it to strings, for instance with .astype(str)."),
     "Arrow lists": (frame(pd.array([[1], [2]], dtype=pd.ArrowDtype(pa.list_(pa.int64())))), {}, "which have no hash. Cast it to strings, for instance with .astype(str)."),
     "datetimes without a common type": (
         frame(pd.Series(["9999-01-01"], dtype="datetime64[s]"), pd.Series(["2026-01-01"], dtype="datetime64[ns]")), {}, "have no common type",
