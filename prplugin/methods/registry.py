@@ -18,12 +18,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankWarning
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.memory import Counts
 from prplugin.machine import Machine
 from prplugin.methods.base import Method, Step
 from prplugin.options import check_choice
@@ -277,10 +277,7 @@ def _with_equal_rows(graph: Adjacency) -> Any:
 
     On large graphs on the GPU the spread of sources is sampled, which groups the edges by target.
     """
-    return SimpleNamespace(
-        n=graph.n, m=graph.m, weighted=graph.weighted, memory_space=graph.memory_space, spread=graph.spread,
-        largest_in_degree=0,
-    )  # fmt: skip
+    return Counts(graph.n, graph.m, graph.weighted, graph.memory_space, spread=graph.spread)
 
 
 def candidates(adjacency: Adjacency) -> Mapping[str, Method]:
