@@ -44,19 +44,8 @@ def drop_duplicates(edges: Edges, duplicates: Duplicates, *, directed: bool) -> 
 
 def with_reverse_edges(edges: Edges) -> Edges:
     """Append the reverse of each edge that is not a self-loop."""
-    xp = namespace(edges.source)
-    not_loops = xp.flatnonzero(edges.source != edges.destination)
-    weights, times = (  # a column at a time, which bounds the peak of memory
-        None if values is None else xp.concatenate([values, values[not_loops]])
-        for values in (edges.weights, edges.times)
-    )
-    return replace(
-        edges,
-        source=xp.concatenate([edges.source, edges.destination[not_loops]]),
-        destination=xp.concatenate([edges.destination, edges.source[not_loops]]),
-        weights=weights,
-        times=times,
-    )
+    not_loops = namespace(edges.source).flatnonzero(edges.source != edges.destination)
+    return replace(concatenated(edges, reversed_edges(edges), not_loops), extent=edges.extent)
 
 
 def pair_keys(edges: Edges, n: int) -> Integers:
@@ -76,12 +65,12 @@ def reversed_edges(edges: Edges) -> Edges:
     return replace(edges, source=edges.destination, destination=edges.source)
 
 
-def concatenated(first: Edges, second: Edges) -> Edges:
-    """Concatenate edges, with weights and times if both have them."""
-    joined: dict[str, Any] = {
+def concatenated(first: Edges, second: Edges, chosen: Integers | slice = slice(None)) -> Edges:
+    """Concatenate the first edges and the chosen of the second, with weights and times if both have them."""
+    joined: dict[str, Any] = {  # the chosen of one column at a time, the widest first, which bounds the peak of memory
         name: None if (one := getattr(first, name)) is None or (other := getattr(second, name)) is None
-        else namespace(one).concatenate([one, other])
-        for name in ("source", "destination", "weights", "times")
+        else namespace(one).concatenate([one, other[chosen]])
+        for name in ("weights", "times", "source", "destination")
     }  # fmt: skip
     return replace(first, **joined, extent=joint_extent(first.extent, second.extent))
 
