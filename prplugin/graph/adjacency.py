@@ -71,7 +71,7 @@ class Adjacency:
 
     @property
     def spilled(self) -> bool:
-        """Whether the edges were moved to the host because their frame's GPU lacks memory for them."""
+        """Return whether the edges were moved to the host because their frame's GPU lacks memory for them."""
         return self.edges.spilled
 
     @property
