@@ -19,7 +19,7 @@ from prplugin.frames.device_files import reading_to
 from prplugin.frames.lists import FRAMES
 from prplugin.local import LocalGraph
 from prplugin.methods.registry import methods
-from prplugin.options import Duplicates, EdgeOptions, refuse, refuse_all_but
+from prplugin.options import Duplicates, EdgeOptions, refuse, refuse_all_but, validate_bool
 from prplugin.streams.graph import Snapshot
 from prplugin.tables import Display, Displayed
 from prplugin.types.arrays import is_a
@@ -226,7 +226,7 @@ class Constructors(Displayed):
             )
         from prplugin import saving  # lazy import: few calls need it
 
-        saving.save(self._graph.packed() if packed else self._graph, path)
+        saving.save(self._graph.packed() if validate_bool("packed", packed) else self._graph, path)
 
     @classmethod
     @explain_unknown_arguments

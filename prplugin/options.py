@@ -49,8 +49,7 @@ class EdgeOptions:
             raise InvalidOptionError(f"{given[0]} is given without a column of times: name that column with time=.")
         if self.time is not None and self.half_life is None and self.window is None:
             raise InvalidOptionError("time= has no effect by itself: pass half_life=, window=, or both.")
-        if not isinstance(self.directed, (bool, np.bool_)):
-            raise InvalidOptionError(f"directed must be True or False, not {self.directed!r}.")
+        validate_bool("directed", self.directed)
         check_choice("duplicates", self.duplicates, DUPLICATES)
 
     @property
@@ -116,11 +115,9 @@ class Options:
         if self.top is not None:
             assign(self, "top", validate_int("top", self.top, least=1))
         check_choice("stop", self.stop, STOPS)
-        if not isinstance(self.certified, (bool, np.bool_)):
-            raise InvalidOptionError(f"certified must be True or False, not {self.certified!r}.")
-        if self.certified:
+        if validate_bool("certified", self.certified):
             self._check_certified()
-        if not isinstance(self.scale, (int, str)) or isinstance(self.scale, bool) or self.scale not in (1, "n"):
+        if not isinstance(self.scale, (Integral, str)) or isinstance(self.scale, bool) or self.scale not in (1, "n"):
             raise InvalidOptionError(
                 f"scale must be 1 (ranks sum to 1) or 'n' (they sum to the number of vertices), not {self.scale!r}."
             )
@@ -192,6 +189,13 @@ def _real(name: str, value: object) -> float:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf  # type: ignore[operator]  # the stub of Real has no comparisons
+
+
+def validate_bool(name: str, value: object) -> bool:
+    """Return a Boolean option as bool; raise InvalidOptionError for other values."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    raise InvalidOptionError(f"{name} must be True or False, not {value!r}.")
 
 
 def validate_int(name: str, value: object, *, least: int = 1, multiple_of: int = 1, at_most: int | None = None) -> int:

@@ -10,6 +10,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import numpy as np
+
 from prplugin.errors import InvalidOptionError
 
 if TYPE_CHECKING:
@@ -114,10 +116,10 @@ def _expected(first: tuple[int, float] | None, now: int, bound: float, tol: floa
 
 def watching(progress: ProgressOption) -> AbstractContextManager[Watch]:
     """Return the `Watch` for a `progress` argument, which must be a bool or a function; remove the bar at the end."""
-    if progress is True:
-        return _bar()
-    if progress is False or callable(progress):
-        return nullcontext(Watch(progress or None))
+    if callable(progress):
+        return nullcontext(Watch(progress))
+    if isinstance(progress, (bool, np.bool_)):
+        return _bar() if progress else nullcontext(Watch(None))
     raise InvalidOptionError(f"progress must be True, False or a function of the state, not {progress!r}.")
 
 

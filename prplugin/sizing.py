@@ -9,7 +9,7 @@ from prplugin.calls import explain_unknown_arguments
 from prplugin.folders import is_saved
 from prplugin.frames import sizes_of
 from prplugin.methods.estimates import Estimate, Ids, estimate_counts
-from prplugin.options import refuse
+from prplugin.options import refuse, validate_bool
 from prplugin.types.arrays import MemorySpace
 
 
@@ -73,7 +73,8 @@ def estimate(
     columns = {"source": source, "destination": destination, "weight": weight}
     if isinstance(edges, Real):
         refuse(columns, "names a column of a frame, but edges is a number of rows")
-        return estimate_counts(edges, vertices, bool(weighted), ids or "int64", id_bytes, place or "host")
+        weighted = weighted is not None and validate_bool("weighted", weighted)
+        return estimate_counts(edges, vertices, weighted, ids or "int64", id_bytes, place or "host")
     if is_saved(edges):
         refuse(columns | {"vertices": vertices}, "does not apply to a saved graph")
         from prplugin.saving import load  # lazy import: few calls need it

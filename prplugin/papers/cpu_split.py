@@ -26,7 +26,7 @@ from prplugin.errors import InvalidOptionError
 from prplugin.gpu import cupy
 from prplugin.methods.base import Adjacency, Floats, Integers, Machine, Problem, Size
 from prplugin.methods.engines import gpu_pull
-from prplugin.options import validate_int
+from prplugin.options import validate_bool, validate_int
 from prplugin.papers._host_rows import CHUNK, HostPull, Recorder, unrecorded
 from prplugin.papers._rows import RowsPull, best_seconds
 from prplugin.types.arrays import namespace
@@ -88,8 +88,7 @@ def prepare(
         Whether the GPU's threads take the vertices by descending in-degree; False: in the order of the graph, as the
         paper.
     """
-    if not isinstance(by_degree, (bool, np.bool_)):
-        raise InvalidOptionError(f"by_degree must be True or False, not {by_degree!r}.")
+    validate_bool("by_degree", by_degree)
     chosen = split_option(split)
     threads = machine.threads if threads is None else validate_int("threads", threads)
     adjacency = problem.adjacency.on("device")

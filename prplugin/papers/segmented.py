@@ -23,7 +23,7 @@ from prplugin.graph.adjacency import group_sizes
 from prplugin.methods.base import Adjacency, Array, Floats, Integers, Machine, Problem, Size, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics import compensated_depth
-from prplugin.options import validate_int
+from prplugin.options import validate_bool, validate_int
 from prplugin.papers._forms import WARP_LANES, InPlace, Launch, check_form, out_degrees, step_of
 from prplugin.papers._host_rows import HostPull, Recorder, host_rows, unrecorded
 from prplugin.papers._rows import LANES, RowsPull, best_seconds
@@ -100,9 +100,7 @@ def prepare(
         its launches timed; exact steps then prove it. It has uniform teleport, and neither weights nor the CPU.
     """
     segments = validate_int("segments", segments)
-    if not isinstance(cpu, (bool, np.bool_)):
-        raise InvalidOptionError(f"cpu must be True or False, not {cpu!r}.")
-    if cpu and (reason := library.unavailable_reason()):
+    if validate_bool("cpu", cpu) and (reason := library.unavailable_reason()):
         raise MethodUnavailableError(f"cpu=True needs the compiled CPU kernels: {reason}.")
     if not isinstance(schedule, (str, PathLike, Schedule)):
         raise InvalidOptionError(f"schedule must be 'measured', a path or a Schedule, not {schedule!r}.")

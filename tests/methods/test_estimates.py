@@ -150,6 +150,7 @@ def test_estimate_of_at_most_one_edge(edges, place):
         ({"edges": -1}, "edges must be a whole number"),
         ({"edges": 1.5}, "edges must be a whole number"),
         ({"edges": 1, "vertices": "many"}, "vertices must be a whole number"),
+        ({"edges": 1, "weighted": "no"}, "weighted must be True or False, not 'no'"),
         ({"edges": 1, "ids": "float"}, "ids must be one of 'int32', 'int64', 'string', not 'float'"),
         ({"edges": 1, "place": "gpu"}, "place must be one of 'host', 'device', not 'gpu'"),
     ],
