@@ -14,6 +14,7 @@ import pytest
 from subprocesses import run_python
 
 import prplugin
+from prplugin.methods import registry
 
 ROOT = Path(__file__).parents[2]
 
@@ -170,6 +171,18 @@ def test_the_command_documents_new_methods(folder):
 def test_a_method_that_cannot_be_imported_is_named_in_a_warning(folder):
     with pytest.raises(AssertionError, match=r"method 'broken' \(no_such_module\) cannot be used: No module named"):
         run(folder, "-W", "error", "-c", "import prplugin.methods.registry as registry; registry.methods()")
+
+
+def test_folders_that_cannot_be_listed_have_no_methods(tmp_path, monkeypatch):
+    def scandir(path):
+        raise PermissionError(path)
+
+    monkeypatch.setattr("os.scandir", scandir)
+    registry.methods.cache_clear()
+    try:
+        assert "native" in registry.methods()
+    finally:
+        registry.methods.cache_clear()
 
 
 def test_what_is_no_method_is_named_in_a_warning_and_left_out(folder):
