@@ -360,7 +360,7 @@ class LocalGraph:
         equal = None
         if options.certified:
             known: dict[int, float] = defaultdict(float, zip(rows.tolist(), values.tolist(), strict=True))
-            equal = EqualRanks(self.adjacency, lambda: [known]).equal
+            equal = EqualRanks(self.adjacency, lambda: [known], alpha=options.alpha).equal
         seeds = rows, normalised(values, "personalization")
         return self._queries.rank(edges, seeds, options, wanted, equal=equal)
 

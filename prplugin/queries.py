@@ -33,7 +33,7 @@ def order_proof(adjacency: Adjacency, vertices: Vertices, options: Options, sele
 
     rows = None if selected is None else to_host(selected)
     k = options.top or (0 if rows is None else rows.size) or 1
-    return OrderProof(k, EqualRanks(adjacency, read_vectors).equal, options.tol, rows)
+    return OrderProof(k, EqualRanks(adjacency, read_vectors, alpha=options.alpha).equal, options.tol, rows)
 
 
 class SeedRanks:

@@ -100,8 +100,8 @@ class SharedOrderProof(OrderProof):
 class SharedEqualRanks(EqualRanks):
     """`EqualRanks` of the whole graph, by searches that all ranks make together: owners send edges and values."""
 
-    def __init__(self, communicator: Communicator, shard: Shard, vectors: Sequence[Floats]) -> None:
-        super().__init__(shard.adjacency, lambda: vectors, shard.m)
+    def __init__(self, communicator: Communicator, shard: Shard, vectors: Sequence[Floats], alpha: float) -> None:
+        super().__init__(shard.adjacency, lambda: vectors, shard.m, alpha=alpha)
         self._communicator, self._owners_of = communicator, shard.owners_of
         self._own = own = shard.owned_by(communicator.rank)
         positions = namespace(shard.adjacency.out_weight).arange(own.start, own.stop)

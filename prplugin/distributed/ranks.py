@@ -94,7 +94,7 @@ def rank_shard(
         order = None
         if options.certified:
             vectors = [vertices.spread(*entries) for entries in (personalization, dangling) if entries is not None]
-            equal = SharedEqualRanks(communicator, shard, vectors).equal
+            equal = SharedEqualRanks(communicator, shard, vectors, options.alpha).equal
             order = SharedOrderProof(communicator, asked, options.top, equal, options.tol)
         if prepared is None:
             ranks, outcome = shard.adjacency.out_weight, Outcome(False, True, 0, 0.0)

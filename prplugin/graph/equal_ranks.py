@@ -46,6 +46,7 @@ class EqualRanks:
     `read_vectors`: Called before the first search; returns v and w before normalization, which could round different
     values to equal ones: as n float64 each, or by vertex. Omits uniform ones.
     `m`: Number of edges of the whole graph, if `adjacency` is a part of it.
+    `alpha`: The damping factor; with 0 the ranks are v, whatever the edges.
     """
 
     def __init__(
@@ -53,8 +54,10 @@ class EqualRanks:
         adjacency: Adjacency,
         read_vectors: Callable[[], Sequence[Floats | Mapping[int, float]]],
         m: int | None = None,
+        *,
+        alpha: float = 0.85,
     ) -> None:
-        self._adjacency, self._read_vectors = adjacency, read_vectors
+        self._adjacency, self._read_vectors, self._alpha = adjacency, read_vectors, alpha
         self._parents: dict[int, int] = {}
         self._sizes: dict[int, int] = {}  # of sets of more than one vertex, by root
         self._budget = max(adjacency.m if m is None else m, MIN_PAIRS * PAIR_COST)
@@ -96,11 +99,13 @@ class EqualRanks:
 
     def _matched(self, a: int, b: int, ranks: Floats) -> list[tuple[int, int]] | None:
         """Match the in-edges of two vertices; return the pairs of sources that must be equal, or None on failure."""
-        rows = self._in_edges(a, b)
+        rows = self._in_edges(a, b) if self._alpha else []
         if rows is None or not all(
             one == other <= EXACT for one, other in (self._at(v, [a, b]) for v in self._vectors)
         ):
             return None
+        if not rows:
+            return []
         (first, weights), (second, others) = rows
         self._budget -= first.size + PAIR_COST
         if weights is not None and others is not None:

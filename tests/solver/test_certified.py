@@ -107,6 +107,18 @@ def test_ties_list_vertices_of_equal_rank():
     ]
 
 
+@pytest.mark.parametrize("n", [5, 70_000], ids=["iterated", "pushed"])
+def test_at_alpha_zero_vertices_of_equal_teleport_are_tied(n):
+    ranking = rank_certified(np.arange(n), np.arange(n) // 2, alpha=0.0, personalization={1: 2, 2: 1, 3: 1}, top=3)
+    assert ranking.certified
+    assert [(tie.places, tie.equal) for tie in ranking.ties] == [(range(1, 3), True)]
+
+
+def test_at_alpha_zero_all_vertices_are_tied():
+    ranking = rank_certified([0, 0, 1], [1, 2, 2], alpha=0.0, top=2)
+    assert [(tie.places, tie.equal) for tie in ranking.ties] == [(range(3), True)]
+
+
 def test_tie_may_extend_past_top():
     ranking = rank_certified([0, 0, 0, 1, 2, 3], [1, 2, 3, 0, 0, 0], top=2)
     assert ranking.frame["vertex"].tolist() == [0, 1]
