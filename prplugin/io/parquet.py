@@ -74,7 +74,8 @@ def _opened(selection: Selection, compression: str | None) -> Iterator[Any]:
         if compression or selection.path == STANDARD_STREAM:
             yield pq.ParquetFile(pa.BufferReader(content(selection.path, compression)))
         else:
-            with open(selection.path, "rb") as file:  # pyarrow's errors for such files lack the errno
+            # A file of Arrow's own: its threads may outlive a read, and would need the interpreter for one of Python.
+            with open(selection.path, "rb"), pa.OSFile(selection.path) as file:  # Python's errors have the errno
                 yield pq.ParquetFile(file)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
