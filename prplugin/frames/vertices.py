@@ -17,6 +17,7 @@ from prplugin.options import Options
 from prplugin.types.arrays import (
     MemorySpace,
     copied,
+    far_times,
     find_integers,
     finite_numbers,
     namespace,
@@ -371,8 +372,15 @@ class Vertices:
 def plain_ids(columns: list[Any], rows: Integers) -> list[Any]:
     """Return the ids in the given rows as Python objects, as tuples if there are several columns."""
     columns = [getattr(column, "iloc", column) for column in columns]
-    ids = [tuple(to_python(column[row]) for column in columns) for row in rows.tolist()]
+    ids = [tuple(_plain_id(column, row) for column in columns) for row in rows.tolist()]
     return [parts[0] for parts in ids] if len(columns) == 1 else ids
+
+
+def _plain_id(column: Any, row: int) -> Any:
+    try:
+        return to_python(column[row])
+    except OverflowError:
+        return far_times(column[row : row + 1])[0]
 
 
 def format_ids(ids_at: Callable[[Integers], list[Any]], rows: Integers) -> list[str]:

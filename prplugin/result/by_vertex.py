@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.errors import VertexNotFoundError, counted
+from prplugin.types.arrays import far_times
 
 INTEGER_TYPE = re.compile(r"u?int(8|16|32|64)(\[pyarrow\])?", re.IGNORECASE)
 """Names of the integer types of all libraries."""
@@ -169,5 +170,8 @@ def _objects(columns: list[Any]) -> list[Any]:
     lists = []
     for column in columns:
         name = next((name for name in ("tolist", "to_list", "to_pylist") if hasattr(column, name)), None)
-        lists.append(list(column) if name is None else getattr(column, name)())
+        try:
+            lists.append(list(column) if name is None else getattr(column, name)())
+        except (OverflowError, ValueError):
+            lists.append(far_times(column))
     return lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))

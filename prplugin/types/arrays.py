@@ -149,6 +149,17 @@ def to_python(value: object) -> Any:
     return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
 
 
+def far_times(column: Any) -> list[Any]:
+    """Return dates and times, of which some exceed the years of Python, as Timestamps of pandas; in UTC with a zone."""
+    import pandas as pd  # loaded with every library of frames, and pyarrow with these types
+    import pyarrow as pa
+
+    times = pa.chunked_array(column) if hasattr(column, "__arrow_c_stream__") else pa.array(column)
+    in_utc = pd.Series(np.asarray(times))
+    found: list[Any] = (in_utc.dt.tz_localize("UTC") if getattr(times.type, "tz", None) else in_utc).tolist()
+    return found
+
+
 # --- the highest entries ---------------------------------------------------------------------------------------------
 
 MOST_IN_A_BLOCK = 64

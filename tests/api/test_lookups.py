@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -73,6 +74,19 @@ def test_equal_keys_are_equal_vertices():
         pd.DataFrame(data_of([pd.Timestamp(f"2026-01-0{day}", tz="UTC") for day in (1, 2, 3)]))
     ).rank()
     assert days[pd.Timestamp("2026-01-01 01:00", tz="Europe/Berlin")] == days[pd.Timestamp("2026-01-01", tz="UTC")]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_times_beyond_the_years_of_python_are_timestamps(library, zone):
+    times = pa.array([10**15, 5000, 7000], pa.timestamp("ms", zone))
+    edges: Any = pa.table({"src": times, "dst": times.take(pa.array([1, 2, 0]))})
+    if library != "pyarrow":
+        edges = edges.to_pandas(types_mapper=pd.ArrowDtype) if library == "pandas" else pl.from_arrow(edges)
+    ranking = prplugin.Graph(edges).rank()
+    far = pd.Timestamp(np.datetime64(10**15, "ms")).tz_localize(zone and "UTC")
+    assert ranking[far] == ranking.to_dict()[far] == pytest.approx(1 / 3)
+    assert str(far) in repr(ranking)
 
 
 def test_vertices_of_several_columns():
