@@ -100,7 +100,7 @@ def pagerank(
         (without further columns, all `values` are 1); or a k x n array. Cannot be combined with `personalization`.
     among : list, Series, index or array of vertices, optional
         Return only the ranks of these vertices in the whole graph, in this order, or with `top` the highest of them.
-    exclude : list, Series, index or array of vertices, or "seeds", optional
+    exclude : list, set, Series, index or array of vertices, or "seeds", optional
         Do not return these vertices; the ranks of others do not change. "seeds": those to which a ranking teleports.
     dangling, nstart : optional
         As for `personalization`: the distribution of the dangling mass, and the initial ranks.

@@ -315,12 +315,19 @@ def converted(options: Options) -> Options:
 
 
 def _converted(given: Any, what: str) -> Any:
-    given = HOST.convert(plain_array(computed(given), what), what)
+    def convert(given: Any) -> Any:
+        given = HOST.convert(plain_array(computed(given), what), what)
+        # A set may have another order on each worker.
+        return list(given) if isinstance(given, (set, frozenset)) else given
+
+    if what in ("among", "seeds") and isinstance(given, (set, frozenset)):
+        return given  # refused
+    given = convert(given)
     if what in ("among", "exclude"):
         return given
     entries = [given]
     if what == "seeds" and isinstance(given, (list, tuple)):
-        entries = given = [HOST.convert(plain_array(computed(entry), what), what) for entry in given]
+        entries = given = list(map(convert, given))
     # A one-dimensional array of seeds names vertices.
     if any(isinstance(entry, np.ndarray) and (what, entry.ndim, entries) != ("seeds", 1, [entry]) for entry in entries):
         raise InvalidOptionError(

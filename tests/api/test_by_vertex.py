@@ -349,9 +349,16 @@ def test_exclude_leaves_vertices_out(graph):
 
 
 @pytest.mark.parametrize(
+    "nothing", [[], (), set(), frozenset(), pd.DataFrame(), pd.DataFrame({"any": []}), np.empty(0)]
+)
+def test_exclude_may_be_empty(graph, nothing):
+    assert graph.rank(exclude=nothing).frame.equals(graph.rank().frame)
+
+
+@pytest.mark.parametrize(
     "wrap",
-    [list, tuple, pd.Series, pd.Index, np.array, lambda ids: pd.DataFrame({"any": ids})],
-    ids=["list", "tuple", "Series", "Index", "array", "frame"],
+    [list, tuple, set, frozenset, pd.Series, pd.Index, np.array, lambda ids: pd.DataFrame({"any": ids})],
+    ids=["list", "tuple", "set", "frozenset", "Series", "Index", "array", "frame"],
 )
 def test_exclude_takes_what_among_takes(graph, wrap):
     assert graph.rank(exclude=wrap(["dan", "ann"])).frame["vertex"].tolist() == ["bob", "cat"]
