@@ -11,7 +11,7 @@ from prplugin.methods.estimates import Estimate
 from prplugin.options import Duplicates, EdgeOptions, Options, Stop, of_arguments
 from prplugin.progress import ProgressOption, Watch, watching
 from prplugin.result.ranking import Ranking, Rankings, not_converged
-from prplugin.types.compressed import Compressed
+from prplugin.types.edges import Compressed
 
 
 @preserves_frame_type  # type: ignore[arg-type]  # `edges` by name is in its protocol

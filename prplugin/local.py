@@ -56,8 +56,7 @@ from prplugin.types.arrays import (
     memory_space_of,
     to_memory,
 )
-from prplugin.types.compressed import Compressed
-from prplugin.types.edges import Floats, Integers
+from prplugin.types.edges import Compressed, Floats, Integers
 from prplugin.types.records import Considered, History
 
 

@@ -47,8 +47,7 @@ from prplugin.machine import this_machine
 from prplugin.methods.registry import choose, methods
 from prplugin.papers._forms import EdgeCentric, NodeCentric, PaperForm
 from prplugin.types.arrays import to_device
-from prplugin.types.compressed import Compressed
-from prplugin.types.edges import Edges, offset_dtype
+from prplugin.types.edges import Compressed, Edges, offset_dtype
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,8 +9,7 @@ import numpy as np
 from prplugin.cpu.library import Kernel
 from prplugin.cpu.packing import PIECE
 from prplugin.numerics import Depth, compensated_depth, group_sum_depth, rounding_depth
-from prplugin.types.compressed import Compressed
-from prplugin.types.edges import Floats, Integers, PackedRows, bits_of
+from prplugin.types.edges import Compressed, Floats, Integers, PackedRows, bits_of
 
 BLOCK_ROWS, LANES = 256, 8
 """Rows whose norms are summed together, and interleaved sums of a block, as in row_sums.hpp and pull.cpp."""

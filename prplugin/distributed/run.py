@@ -42,8 +42,7 @@ from prplugin.progress import State, Watch, watching
 from prplugin.result.ranking import DistributedRanking, DistributedRankings, Ranking
 from prplugin.streams.changes import read_changes, refuse_window
 from prplugin.types.arrays import MemorySpace
-from prplugin.types.compressed import Compressed
-from prplugin.types.edges import Integers
+from prplugin.types.edges import Compressed, Integers
 
 logger = logging.getLogger(__name__)
 

@@ -26,8 +26,7 @@ from prplugin.types.arrays import (
     to_host,
     to_memory,
 )
-from prplugin.types.compressed import Compressed
-from prplugin.types.edges import Edges, Floats, Integers, index_dtype, offset_dtype
+from prplugin.types.edges import Compressed, Edges, Floats, Integers, index_dtype, offset_dtype
 
 BUILTIN = "integer", "string", "boolean"
 """Kinds of Python objects that are ids of a type of pandas if they are in a list."""

@@ -6,8 +6,7 @@ import cupy
 import numpy as np
 
 from prplugin.gpu import runtime
-from prplugin.types.compressed import Compressed
-from prplugin.types.edges import Edges, Floats, Integers, offset_dtype
+from prplugin.types.edges import Compressed, Edges, Floats, Integers, offset_dtype
 
 PIECE = 4096  # entries of a row that one warp searches for an edge
 TILE = 8  # entries that one thread copies

@@ -13,8 +13,17 @@ from prplugin.cpu.sorting import factorize_sorted, offsets_of, stable_order
 from prplugin.cpu.sums import GroupSums
 from prplugin.machine import this_machine
 from prplugin.types.arrays import MemorySpace, namespace, synchronize, to_host, to_memory
-from prplugin.types.compressed import Compressed
-from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, PackedRows, index_dtype, offset_dtype
+from prplugin.types.edges import (
+    ANY,
+    Compressed,
+    Edges,
+    Floats,
+    GroupedEdges,
+    Integers,
+    PackedRows,
+    index_dtype,
+    offset_dtype,
+)
 
 SAMPLED_FROM = 1 << 25
 """Number of edges from which `Adjacency.spread` is sampled; on smaller graphs this takes longer than it may save."""

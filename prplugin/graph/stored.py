@@ -15,8 +15,7 @@ from prplugin.cpu import packing
 from prplugin.graph.adjacency import Adjacency, PackedInEdges
 from prplugin.machine import this_machine
 from prplugin.types.arrays import to_host
-from prplugin.types.compressed import Compressed
-from prplugin.types.edges import Edges, PackedRows, index_dtype
+from prplugin.types.edges import Compressed, Edges, PackedRows, index_dtype
 
 FLOAT, LONG, BYTE = np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.uint8)
 

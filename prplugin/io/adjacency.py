@@ -27,8 +27,7 @@ from prplugin.io.formats import errors_named
 from prplugin.io.selection import EdgeFile, Selection
 from prplugin.machine import this_machine
 from prplugin.options import Duplicates
-from prplugin.types.compressed import Compressed
-from prplugin.types.edges import ANY, Edges, Floats, Integers, index_dtype
+from prplugin.types.edges import ANY, Compressed, Edges, Floats, Integers, index_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -33,8 +33,7 @@ from prplugin.io.formats import COMPRESSIONS, WEBGRAPH_SUFFIXES, Properties, err
 from prplugin.io.selection import Selection
 from prplugin.machine import this_machine
 from prplugin.methods.engines.packed import Rows, joined, too_many
-from prplugin.types.compressed import Compressed
-from prplugin.types.edges import Edges, Integers, index_dtype
+from prplugin.types.edges import Compressed, Edges, Integers, index_dtype
 
 EDGE_BYTES = 24  # lower bound of the bytes per edge to build the graph
 SEPARATORS = csv.ParseOptions(delimiter="\t", quote_char=False)

@@ -15,8 +15,7 @@ from prplugin.methods.base import SeedsStep, Step, Sums
 from prplugin.numerics import Depth, StepRounding, depth_for, fan_in_for, group_sum_depth, rounding_depth
 from prplugin.options import validate_int
 from prplugin.types.arrays import Array, to_host
-from prplugin.types.compressed import Compressed
-from prplugin.types.edges import Floats, PackedRows
+from prplugin.types.edges import Compressed, Floats, PackedRows
 
 name = "native"
 runs_on = "cpu"

@@ -13,8 +13,7 @@ from prplugin.graph.adjacency import Adjacency, endpoints_by_target, sum_out_wei
 from prplugin.graph.dedup import joint_extent, reversed_edges
 from prplugin.streams.changes import ChangeError, apply_duplicates
 from prplugin.types.arrays import expand_values, namespace, to_host
-from prplugin.types.compressed import Compressed
-from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
+from prplugin.types.edges import Compressed, Edges, GroupedEdges, Integers, index_dtype
 
 
 class DeviceEdges:

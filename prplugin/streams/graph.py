@@ -24,8 +24,7 @@ from prplugin.streams.device_edges import DeviceEdges
 from prplugin.streams.host_edges import HostEdges
 from prplugin.streams.residual import Residual, cast_error
 from prplugin.types.arrays import Array, expand_values, namespace
-from prplugin.types.compressed import Compressed
-from prplugin.types.edges import Floats, Integers
+from prplugin.types.edges import Compressed, Floats, Integers
 
 if TYPE_CHECKING:
     from prplugin.frames.times import Clock

@@ -23,8 +23,7 @@ from prplugin.numerics import compensated_depth
 from prplugin.streams.changes import ChangeError, apply_duplicates
 from prplugin.streams.decay import ZERO_EXPONENT, ScaledWeights
 from prplugin.types.arrays import expand_values
-from prplugin.types.compressed import Compressed
-from prplugin.types.edges import ANY, Edges, Floats, Integers, index_dtype
+from prplugin.types.edges import ANY, Compressed, Edges, Floats, Integers, index_dtype
 
 SPARE_FRACTION = 1 / 2  # spare capacity of a buffer for changed rows, as a fraction of its entries
 MIN_OUT_WEIGHT = 2.0**-900  # out-weight below which the weights of a vertex may have lost digits to underflow

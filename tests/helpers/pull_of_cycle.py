@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from prplugin.cpu.pull import Pull, order_rows
-from prplugin.types.compressed import Compressed
+from prplugin.types.edges import Compressed
 
 
 def cycle(n=1000):

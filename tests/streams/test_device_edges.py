@@ -17,8 +17,7 @@ from prplugin.streams.changes import ChangeError
 from prplugin.streams.device_edges import DeviceEdges
 from prplugin.streams.host_edges import HostEdges
 from prplugin.types.arrays import to_host, to_memory
-from prplugin.types.compressed import Compressed
-from prplugin.types.edges import Edges
+from prplugin.types.edges import Compressed, Edges
 
 UNAVAILABLE = runtime.unavailable_reason()
 MEMORY_SPACES = [
