@@ -150,14 +150,9 @@ def to_python(value: object) -> Any:
 
 
 def far_times(column: Any) -> list[Any]:
-    """Return dates and times, of which some exceed the years of Python, as Timestamps of pandas; in UTC with a zone."""
-    import pandas as pd  # loaded with every library of frames, and pyarrow with these types
-    import pyarrow as pa
-
-    times = pa.chunked_array(column) if hasattr(column, "__arrow_c_stream__") else pa.array(column)
-    in_utc = pd.Series(np.asarray(times))
-    found: list[Any] = (in_utc.dt.tz_localize("UTC") if getattr(times.type, "tz", None) else in_utc).tolist()
-    return found
+    """Return dates and times, of which some exceed the years of Python, as `numpy.datetime64`, in UTC with a zone."""
+    values = getattr(column, "array", column)  # of pandas
+    return list(np.asarray(values.__arrow_array__() if hasattr(values, "__arrow_array__") else values))
 
 
 # --- the highest entries ---------------------------------------------------------------------------------------------

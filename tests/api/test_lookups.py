@@ -78,13 +78,13 @@ def test_equal_keys_are_equal_vertices():
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 @pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
-def test_times_beyond_the_years_of_python_are_timestamps(library, zone):
+def test_times_beyond_the_years_of_python_are_those_of_numpy(library, zone):
     times = pa.array([10**15, 5000, 7000], pa.timestamp("ms", zone))
     edges: Any = pa.table({"src": times, "dst": times.take(pa.array([1, 2, 0]))})
     if library != "pyarrow":
         edges = edges.to_pandas(types_mapper=pd.ArrowDtype) if library == "pandas" else pl.from_arrow(edges)
     ranking = prplugin.Graph(edges).rank()
-    far = pd.Timestamp(np.datetime64(10**15, "ms")).tz_localize(zone and "UTC")
+    far = np.datetime64(10**15, "ms")
     assert ranking[far] == ranking.to_dict()[far] == pytest.approx(1 / 3)
     assert str(far) in repr(ranking)
 
