@@ -13,7 +13,7 @@ Ranks own ranges of keys between splitters, which are quantiles of samples of bo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
@@ -22,8 +22,8 @@ import numpy as np
 
 from prplugin.distributed.communicator import Communicator, call_on_all
 from prplugin.errors import InvalidEdgesError, refusal
-from prplugin.frames.ids import HOST, Ids
-from prplugin.frames.partitions import CommonType, concat_columns, factorize_part, hash_ranks, take
+from prplugin.frames.ids import HOST
+from prplugin.frames.partitions import CommonType, Partitions, concat_columns, factorize_part, hash_ranks, take
 from prplugin.graph.adjacency import factorize_ids
 from prplugin.graph.dedup import drop_duplicates
 from prplugin.options import Duplicates
@@ -32,24 +32,6 @@ from prplugin.types.edges import Edges, Floats, Integers, bits_of
 
 SAMPLES = 1 << 16  # number of rows of the frame, over all ranks, that are sampled for splitters
 MORE_SAMPLES = 1 << 12  # number of additional vertices of each rank that are sampled for splitters
-
-
-@dataclass(frozen=True)
-class Part:
-    """The partitions of the frame that a rank holds."""
-
-    partitions: list[int]  # numbers of the partitions, ascending
-    starts: list[int]  # first row of each partition in the frame
-    lengths: list[int]  # number of rows of each partition
-    rows: int  # number of rows of the whole frame
-
-    def places_of(self, local: Integers) -> Integers:
-        """Convert places in the rows of this rank to places in the frame: see `factorize_part`."""
-        begins = 2 * np.cumsum([0, *self.lengths])  # of the partitions, and of the additional vertices
-        shifts = np.array([*(2 * start for start in self.starts), 2 * self.rows]) - begins
-        # With side="right" the last of equal begins is found: an empty partition is never selected.
-        places: Integers = local + shifts[np.searchsorted(begins, local, side="right") - 1]
-        return places
 
 
 def owners_of(keys: Integers, splitters: Integers) -> Integers:
@@ -84,18 +66,18 @@ def runs_of(keys: Integers, splitters: Integers) -> list[slice]:
     return [slice(*cut) for cut in pairwise([0, *cuts, keys.size])]
 
 
-def splitters_of(communicator: Communicator, part: Part, endpoints: list[Integers]) -> Integers:
+def splitters_of(communicator: Communicator, parts: Partitions, endpoints: list[Integers]) -> Integers:
     """Choose splitters of keys: quantiles of a sample of all ranks.
 
     The sample does not depend on which rank holds which partition. `endpoints` are the keys of sources, destinations
     and, optionally, additional vertices of this rank.
     """
     xp = namespace(endpoints[0])
-    stride = max(1, part.rows // SAMPLES)
+    stride = max(1, parts.rows // SAMPLES)
     rows = np.concatenate(
         [
             begin + np.arange(-start % stride, length, stride)
-            for begin, start, length in zip(np.cumsum([0, *part.lengths]), part.starts, part.lengths, strict=False)
+            for begin, start, length in zip(np.cumsum([0, *parts.lengths]), parts.starts, parts.lengths, strict=False)
         ]
     )
     samples = [ids[xp.asarray(rows)] for ids in endpoints[:2]] + [
@@ -110,8 +92,7 @@ def splitters_of(communicator: Communicator, part: Part, endpoints: list[Integer
 
 def keys_by_appearance(
     communicator: Communicator,
-    ids: Ids,
-    part: Part,
+    parts: Partitions,
     endpoints: list[list[Any]],
     labels: list[list[str]],
     shared: list[CommonType],
@@ -120,8 +101,8 @@ def keys_by_appearance(
 
     Return the keys of the ids of this rank per endpoint, the splitters, and the columns of the ids that this rank owns.
     """
-    codes, arrays, places = factorize_part(ids, endpoints, labels, shared)
-    places = part.places_of(places)
+    codes, arrays, places = factorize_part(parts.ids, endpoints, labels, shared)
+    places = parts.places_of(places)
 
     # 1. Send distinct ids to the rank selected by their hash, which determines their first places: their keys.
     rows, order = pieces_of(hash_ranks(arrays, shared, communicator.size), communicator.size)
@@ -135,7 +116,7 @@ def keys_by_appearance(
     found = np.empty(order.size, np.int64)
     found[order] = np.concatenate(communicator.all_to_all(split(first[numbers], [each.size for each in received])))
     keys = [namespace(code).asarray(found)[code] for code in codes]
-    splitters = splitters_of(communicator, part, keys)
+    splitters = splitters_of(communicator, parts, keys)
 
     # 3. Send each id to its owner.
     by_place = np.argsort(first)
@@ -165,7 +146,7 @@ class Rows(NamedTuple):
 
 def edges_of_owned_targets(
     communicator: Communicator,
-    part: Part,
+    parts: Partitions,
     rows: Rows,
     splitters: Integers,
     *,
@@ -177,12 +158,12 @@ def edges_of_owned_targets(
     Apply `duplicates`. If not `directed`, add the reverse edges after all others.
     """
     source, target, weights, times, _ = rows
-    partitions: list[Any] = part.partitions
-    lengths = part.lengths
+    partitions: list[Any] = parts.numbers
+    lengths = parts.lengths
     xp = namespace(source)
     if duplicates != "sum":
         # All rows of a pair go to the same rank, which detects duplicates; (b, a) too if the graph is undirected.
-        in_frame = xp.asarray(part.places_of(2 * np.arange(source.size)) // 2) if duplicates == "error" else None
+        in_frame = xp.asarray(parts.places_of(2 * np.arange(source.size)) // 2) if duplicates == "error" else None
         owner = owners_of(target if directed else xp.maximum(source, target), splitters)
         rows = _shuffle(communicator, partitions, lengths, Rows(source, target, weights, times, in_frame), owner)
         rows = call_on_all(communicator, partial(_drop_duplicates, rows, duplicates, directed=directed))

@@ -20,7 +20,6 @@ import numpy as np
 
 from prplugin.distributed.communicator import Communicator, call_on_all, gather_results
 from prplugin.distributed.factorize import (
-    Part,
     Rows,
     edges_of_owned_targets,
     keys_by_appearance,
@@ -134,15 +133,15 @@ def build(
     `frames` are the partitions that this rank holds, at least one, by ascending number.
     `additional` holds the additional vertices, column by column; the first rank adds them.
     """
-    stages, ids = Stages(), ids_in(memory_space)
+    stages, ids, times, clock = Stages(), ids_in(memory_space), None, None
     if additional is not None and communicator.rank:
         additional = [column.iloc[:0] for column in additional]
-    part, times, clock = _part(communicator, frames, partitions), None, None
+    parts = _partitions(communicator, ids, frames, partitions, columns)
     if columns.time is not None:
-        frames, times, clock = _within_window(communicator, ids, part, frames, columns)
-        part = _part(communicator, frames, partitions)
+        kept, times, clock = _within_window(communicator, parts)
+        parts = _partitions(communicator, ids, kept, partitions, columns)
+        del kept
     labels = columns.id_labels(vertices=additional is not None)
-    parts = Partitions(ids, frames, partitions, part.starts, columns)
     pieces = call_on_all(communicator, parts.endpoints)
     shared = _shared(communicator, parts, pieces, additional, labels)
     weights = call_on_all(communicator, parts.weights)
@@ -153,16 +152,17 @@ def build(
     stages.done("read")
     if [common.kind for common in shared] == ["integer"]:
         keys = [integers_of(ids, end[0], label[0], shared[0]) for end, label in zip(endpoints, labels, strict=True)]
-        splitters = splitters_of(communicator, part, keys)
+        splitters = splitters_of(communicator, parts, keys)
         owned = None
     else:
-        keys, splitters, owned = keys_by_appearance(communicator, ids, part, endpoints, labels, shared)
-    del endpoints, frames, parts
+        keys, splitters, owned = keys_by_appearance(communicator, parts, endpoints, labels, shared)
+    del endpoints, frames
+    parts = replace(parts, frames=[])  # frees those of a window
     stages.done("keys")
     source, target = keys.pop(0), keys.pop(0)  # so that no other reference is kept
     rows = Rows(source, target, weights, times)
     del source, target
-    rows = edges_of_owned_targets(communicator, part, rows, splitters, directed=directed, duplicates=duplicates)
+    rows = edges_of_owned_targets(communicator, parts, rows, splitters, directed=directed, duplicates=duplicates)
     stages.done("shuffle")
     extra = rows.target[:0] if additional is None else keys[0]
     label, roundings = f"column {columns.weight_name!r}", 0 if times is None else roundings_of(times)
@@ -215,22 +215,23 @@ def assemble(
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
-def _part(communicator: Communicator, frames: list[Any], partitions: list[int]) -> Part:
+def _partitions(
+    communicator: Communicator, ids: Ids, frames: list[Any], numbers: list[int], columns: Columns
+) -> Partitions:
+    """Return the partitions that this rank holds, with their first rows in the whole frame; collective."""
     lengths = [len(frame) for frame in frames]
-    of_ranks = communicator.all_gather(list(zip(partitions, lengths, strict=True)))
+    of_ranks = communicator.all_gather(list(zip(numbers, lengths, strict=True)))
     starts, rows = {}, 0
     for partition, length in sorted(pair for pairs in of_ranks for pair in pairs):
         starts[partition] = rows
         rows += length
-    return Part(partitions, [starts[partition] for partition in partitions], lengths, rows)
+    return Partitions(ids, frames, numbers, [starts[number] for number in numbers], columns, lengths, rows)
 
 
-def _within_window(
-    communicator: Communicator, ids: Ids, part: Part, frames: list[Any], columns: Columns
-) -> tuple[list[Any], Floats | None, Any]:
+def _within_window(communicator: Communicator, parts: Partitions) -> tuple[list[Any], Floats | None, Any]:
     """Read the times of the edges; return the rows within the window, their times and the clock; collective."""
+    ids, columns, frames = parts.ids, parts.columns, parts.frames
     label, clock = f"column {columns.time_name!r}", copy(columns.clock)
-    parts = Partitions(ids, frames, part.partitions, part.starts, columns)
 
     def read(frame: Any, own: Any) -> Any:
         return HOST.as_column(ids.to_host(ids.column_of(frame, own.time)))

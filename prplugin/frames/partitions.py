@@ -7,7 +7,7 @@ other kinds than integer are arrays in host memory, also of partitions of cuDF. 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -53,8 +53,9 @@ class CommonType:
 class Partitions:
     """Partitions of a frame.
 
-    `numbers`: Their numbers in the frame; `starts`: the first row of each in it.
+    `numbers`: Their numbers in the frame, ascending; `starts`: the first row of each in it.
     `columns`: The columns of the frame; those of a partition are found by name.
+    `lengths`: Number of rows of each partition, and `rows`: of the whole frame. Only those of workers have both.
     """
 
     ids: Ids
@@ -62,12 +63,22 @@ class Partitions:
     numbers: list[int]
     starts: list[int]
     columns: Columns
+    lengths: list[int] = field(default_factory=list)
+    rows: int = 0
 
     @cached_property
     def own_columns(self) -> list[Columns]:
         """The positions of the columns in each partition."""
         pairs = zip(self.frames, self.numbers, strict=True)
         return [self.columns.within(list(frame.columns), f"partition {number}") for frame, number in pairs]
+
+    def places_of(self, local: Integers) -> Integers:
+        """Convert places in the rows of these partitions to places in the frame: see `factorize_part`."""
+        begins = 2 * np.cumsum([0, *self.lengths])  # of the partitions, and of the additional vertices
+        shifts = np.array([*(2 * start for start in self.starts), 2 * self.rows]) - begins
+        # With side="right" the last of equal begins is found: an empty partition is never selected.
+        places: Integers = local + shifts[np.searchsorted(begins, local, side="right") - 1]
+        return places
 
     def map(self, function: Callable[[Any], Any], items: list[Any]) -> list[Any]:
         """Apply a function to an item of each partition; raise errors with the partition, or with rows of the frame.
