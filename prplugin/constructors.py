@@ -22,7 +22,7 @@ from prplugin.methods.registry import methods
 from prplugin.options import Duplicates, EdgeOptions, refuse, refuse_all_but, validate_bool
 from prplugin.streams.graph import Snapshot
 from prplugin.tables import Display, Displayed
-from prplugin.types.arrays import is_a
+from prplugin.types.arrays import is_a, is_sparse
 
 if TYPE_CHECKING:
     from prplugin.distributed.run import DistributedGraph
@@ -104,12 +104,6 @@ def _of_nodes(reader: str, graph: object, weight: Hashable) -> LocalGraph:
     return LocalGraph(Snapshot(adjacency, vertices, schema), known.label, began=began)
 
 
-def _is_sparse(edges: object) -> bool:
-    from prplugin.frames.matrices import is_sparse
-
-    return is_sparse(edges)
-
-
 def _read_matrix(matrix: Any, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
     refuse_all_but((), full_name(matrix), how)
     return LocalGraph.from_csr(matrix, None, None)
@@ -165,7 +159,7 @@ SOURCES = (
     Source(_is_file, _read_file),
     Source(partial(is_a, module="networkx", name="Graph"), partial(_read_nodes, "read_networkx")),
     Source(partial(is_a, module="igraph", name="Graph"), partial(_read_nodes, "read_igraph")),
-    Source(_is_sparse, _read_matrix),
+    Source(is_sparse, _read_matrix),
     *map(_of_frames, LAST_ADAPTERS),
     Source(lambda edges: isinstance(edges, Iterator) and not hasattr(edges, "read"), _read_frames),  # no open file
 )

@@ -14,7 +14,7 @@ import click
 
 from prplugin.errors import ColumnNotFoundError, InvalidOptionError
 from prplugin.io import read_values
-from prplugin.io.formats import ROWS, by_suffix, names
+from prplugin.io.formats import NAMES, ROWS, by_suffix
 from prplugin.options import RANK_ARGUMENTS, Duplicates, Stop
 
 ARGUMENT = re.compile(r"\b(source|destination|weight)=('[^']*'|\"[^\"]*\")")  # that names a column, in a message
@@ -72,7 +72,7 @@ edge_options = _together(
     ),
     _choice(
         "--format",
-        names(),
+        NAMES,
         None,
         "Format of EDGES. Default: by name and content; standard input is TSV if its first line has a tab, else CSV.",
     ),

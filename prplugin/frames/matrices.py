@@ -20,6 +20,7 @@ from prplugin.graph.adjacency import Adjacency, edges_by_id
 from prplugin.types.arrays import (
     MemorySpace,
     finite_numbers,
+    is_sparse,
     memory_space_of,
     namespace,
     plain_array,
@@ -58,12 +59,6 @@ class OnHost(Boundary):
 
     def values(self, array: object) -> Any:
         return to_memory(array, self.memory_space)
-
-
-def is_sparse(matrix: object) -> bool:
-    """Return whether an object is a sparse matrix of SciPy or CuPy, without importing either."""
-    libraries = (sys.modules.get(name) for name in ("scipy.sparse", "cupyx.scipy.sparse"))
-    return any(library is not None and library.issparse(matrix) for library in libraries)
 
 
 def read_matrix(offsets: Any, indices: Any, weights: Any) -> Matrix:

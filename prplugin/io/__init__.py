@@ -42,7 +42,8 @@ def read_edges(
             "for CSV, TSV or SNAP text."
         )
     module, function = found.reader.split(".")
-    file: EdgeFile | AdjacencyFile = getattr(_module(module), function)(selection, compression)
+    readers = import_module(f"prplugin.io.{module}")  # most import pyarrow
+    file: EdgeFile | AdjacencyFile = getattr(readers, function)(selection, compression)
     return file
 
 
@@ -58,10 +59,6 @@ def read_values(path: str, kinds: dict[str, str]) -> pd.DataFrame:
     module = found.reader.split(".")[0]
     if module not in ("parquet", "text"):
         raise InvalidOptionError(f"{path}: a graph has no values by vertex. Pass CSV, TSV, SNAP text or Parquet.")
-    values: pd.DataFrame = _module(module).read_values(Selection(path, format=found.name), compression, kinds)
+    readers: Any = import_module(f"prplugin.io.{module}")
+    values: pd.DataFrame = readers.read_values(Selection(path, format=found.name), compression, kinds)
     return values
-
-
-def _module(name: str) -> Any:
-    """Import a module of readers, most of which import pyarrow."""
-    return import_module(f"prplugin.io.{name}")

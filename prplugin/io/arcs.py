@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.io.blocks import Block, blocks, check_memory
+from prplugin.io.blocks import Block, blocks, check_memory, first_record
 from prplugin.io.formats import COMPRESSIONS, Properties, without_compression
 from prplugin.io.selection import EdgeFile, Selection
 from prplugin.io.text import Column, read_columns
@@ -39,7 +39,7 @@ def read_matrix_market(selection: Selection, compression: str | None) -> EdgeFil
     text = blocks(selection.path, compression, None)
     banner = next(text)
     values, symmetric = _banner(banner)
-    size = _first_record(chain([banner], text))
+    size = first_record(chain([banner], text))
     if size is None:
         raise InvalidEdgesError(f"{banner.name} has no size line: it is cut short.")
     block, start, line = size
@@ -67,7 +67,7 @@ def read_dimacs(selection: Selection, compression: str | None) -> EdgeFile:
     Lines that begin with c are comments; see `prplugin.io.read_edges`.
     """
     text = _dimacs_records(blocks(selection.path, compression, None))
-    if (found := _first_record(text)) is None:
+    if (found := first_record(text)) is None:
         raise InvalidEdgesError(f"{selection.name} has no line 'p sp', and no arcs: it is cut short.")
     block, start, line = found
     problem = PROBLEM.fullmatch(line.strip())
@@ -78,10 +78,6 @@ def read_dimacs(selection: Selection, compression: str | None) -> EdgeFile:
     arcs = _without_letter(chain([block.part(start + len(line))], text))
     announced = int(problem[1]), int(problem[2]), "arcs"
     return _arcs(selection, (block, start), ["source", "destination", "weight"], announced, arcs)
-
-
-def _first_record(text: Iterator[Block]) -> tuple[Block, int, bytes] | None:
-    return next(((block, *record) for block in text for record in block.records()), None)
 
 
 def _arcs(

@@ -170,6 +170,11 @@ def blocks(path: str, compression: str | None, delimiter: str | None) -> Iterato
         rest.fault(0, UNBALANCED_QUOTES)
 
 
+def first_record(text: Iterator[Block]) -> tuple[Block, int, bytes] | None:
+    """Return the first record, its start and its block, up to which the blocks have been read; None without records."""
+    return next(((block, *record) for block in text for record in block.records()), None)
+
+
 def _first(rest: Block, piece: bytes) -> Block:
     """Return the first block with its delimiter; raise for other formats."""
     for magic, what in MAGIC.items():

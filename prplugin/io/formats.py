@@ -123,6 +123,8 @@ FORMATS = (
 )
 """All formats, in the order in which they are asked whether they accept a path."""
 
+NAMES = [known.name for known in FORMATS]
+
 DELIMITED = Format("delimited", "text.read")  # TSV or CSV by its first line: standard input
 
 ROWS = {known.name: known.suffixes for known in FORMATS if known.name in ("parquet", "csv", "tsv", "snap", "mtx")}
@@ -148,20 +150,15 @@ def input_format(path: str, given: str | None = None) -> tuple[Format, str | Non
     """Return the format, by default as recognized, and the compression; raise InvalidEdgesError if it is unknown."""
     found, compression = recognized(path)
     if given is not None:
-        if given not in names():
-            raise InvalidOptionError(f"format must be one of {', '.join(map(repr, names()))}, not {given!r}.")
-        found = FORMATS[names().index(given)]
+        if given not in NAMES:
+            raise InvalidOptionError(f"format must be one of {', '.join(map(repr, NAMES))}, not {given!r}.")
+        found = FORMATS[NAMES.index(given)]
     if found is None:
         raise InvalidEdgesError(
             f"{path}: its name does not say what it holds. {_known({known.name: known.suffixes for known in FORMATS})} "
             "For any other name pass --format."
         )
     return found, compression
-
-
-def names() -> list[str]:
-    """Return the names of all formats."""
-    return [known.name for known in FORMATS]
 
 
 # --- formats of ranks and of values by vertex -------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames import device_files
-from prplugin.io.blocks import COMMA_OR_SEMICOLON, WORKING_BYTES, Block, blocks, check_memory
+from prplugin.io.blocks import COMMA_OR_SEMICOLON, WORKING_BYTES, Block, blocks, check_memory, first_record
 from prplugin.io.selection import EdgeFile, Missing, Selection, missing_endpoints
 
 SAMPLE = 100  # number of records in the sample that decides whether ids are integers
@@ -69,8 +69,7 @@ def _open(
     fields have the names `known`.
     """
     text = blocks(selection.path, compression, selection.delimiter or DELIMITERS[selection.format])
-    found = next(((block, *record) for block in text for record in block.records()), None)
-    if found is None:
+    if (found := first_record(text)) is None:
         comments = " or comments" if selection.format == "snap" else ""
         raise InvalidEdgesError(f"{selection.name} holds no edges or values: all its lines are empty{comments}.")
     first, start, record = found

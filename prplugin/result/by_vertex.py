@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.errors import VertexNotFoundError, counted
-from prplugin.types.arrays import far_times
+from prplugin.types.arrays import far_times, on_host
 
 INTEGER_TYPE = re.compile(r"u?int(8|16|32|64)(\[pyarrow\])?", re.IGNORECASE)
 """Names of the integer types of all libraries."""
@@ -149,10 +149,7 @@ def name_of(one: object) -> str:
 
 def _columns(frame: Any) -> tuple[list[Any], list[Any], Any]:
     """Return names and columns of the ids of a frame of ranks, and the ranks, in host memory; compute a Dask frame."""
-    if hasattr(frame, "compute"):
-        frame = frame.compute()
-    if type(frame).__module__.partition(".")[0] == "cudf":
-        frame = frame.to_pandas()
+    frame = on_host(frame.compute() if hasattr(frame, "compute") else frame)
     names = list(getattr(frame, "column_names", frame.columns))  # of pyarrow, and of others
     *ids, ranks = (frame[name] for name in names)
     return names, [_plain(column) for column in ids], np.asarray(ranks)

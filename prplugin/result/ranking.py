@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import IO, Any, NamedTuple
@@ -20,7 +20,7 @@ from prplugin.result.by_vertex import BySeed, Lookups, name_of
 from prplugin.result.explain import explain, of_order, of_passes
 from prplugin.result.selection import select_ranks
 from prplugin.tables import Display, Displayed, upward
-from prplugin.types.arrays import Array, gpu_of, highest, memory_space_of, namespace, to_host, to_memory
+from prplugin.types.arrays import Array, gpu_of, highest, memory_space_of, namespace, on_host, to_host, to_memory
 from prplugin.types.edges import Integers
 from prplugin.types.records import Order
 
@@ -288,8 +288,7 @@ class DistributedRanking(Ranking):
         return plot.plot_ranking(None, self._history, self._highest(top), ax)
 
     def _highest(self, top: int = SHOWN) -> list[tuple[str, float]]:
-        found = self.frame.nlargest(top, "pagerank").compute()
-        found = found.to_pandas() if hasattr(found, "to_pandas") else found
+        found = on_host(self.frame.nlargest(top, "pagerank").compute())
         return [(name_of(ids[0] if len(ids) == 1 else ids), rank) for *ids, rank in found.itertuples(index=False)]
 
     def _display(self) -> Display:
@@ -410,8 +409,7 @@ class DistributedRankings(Rankings, DistributedRanking):
     def _highest(self, top: int = SHOWN) -> list[tuple[str, float]]:
         names = list(self.frame.columns)
         ids = names[1 if names[0] == "seed" else (len(names) - 1) // 2 : -1]
-        means = self.frame.groupby(ids)["pagerank"].sum().compute() / len(self._counts)
-        means = means.to_pandas() if hasattr(means, "to_pandas") else means
+        means = on_host(self.frame.groupby(ids)["pagerank"].sum().compute()) / len(self._counts)
         found = means.sort_values(ascending=False, kind="stable")[:top]
         return list(zip(map(name_of, found.index.tolist()), found.tolist(), strict=True))
 
@@ -420,9 +418,7 @@ class DistributedRankings(Rankings, DistributedRanking):
 
 def _allocating(ranks: Array) -> AbstractContextManager[None]:
     """Return a context manager that allocates in the memory of the ranks."""
-    if namespace(ranks) is np:
-        return nullcontext()
-    return runtime.device_allocation("device", gpu_of(ranks))
+    return runtime.device_allocation(memory_space_of(ranks), gpu_of(ranks))
 
 
 def not_converged(ranking: Ranking, options: Options) -> NotConvergedError:

@@ -72,16 +72,11 @@ def plain_array(given: object, what: str, error: type[PageRankError] = InvalidOp
     return given
 
 
-def cast_integers(integers: Array, dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    """Return integers in another type, and a mask of those that are in its range."""
-    cast = integers.astype(dtype, copy=False)
-    return cast, (cast.astype(integers.dtype, copy=False) == integers) & ((cast < 0) == (integers < 0))
-
-
 def find_integers(ids: Array, wanted: Array) -> Any:
     """Return the position of each wanted integer in non-empty, ascending ids, or -1, on the host."""
     xp, wanted = namespace(ids), to_host(wanted)
-    cast, in_range = cast_integers(wanted, ids.dtype)  # integers outside the range of the type of the ids are absent
+    cast = wanted.astype(ids.dtype, copy=False)  # integers outside the range of the type of the ids are absent
+    in_range = (cast.astype(wanted.dtype, copy=False) == wanted) & ((cast < 0) == (wanted < 0))
     found = np.minimum(to_host(xp.searchsorted(ids, xp.asarray(cast))), ids.size - 1)
     return np.where(in_range & (to_host(ids[xp.asarray(found)]) == cast), found, -1)
 
@@ -189,6 +184,12 @@ def is_a(value: object, module: str, name: str) -> bool:
     """Return whether a value is an instance of a class of a module, without importing the module."""
     kind = getattr(sys.modules.get(module), name, None)
     return kind is not None and isinstance(value, kind)
+
+
+def is_sparse(value: object) -> bool:
+    """Return whether a value is a sparse matrix of SciPy or CuPy, without importing either."""
+    libraries = (sys.modules.get(name) for name in ("scipy.sparse", "cupyx.scipy.sparse"))
+    return any(library is not None and library.issparse(value) for library in libraries)
 
 
 def on_host(given: Any) -> Any:
