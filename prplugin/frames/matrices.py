@@ -101,23 +101,21 @@ def adjacency(matrix: Matrix, ids: object = None) -> tuple[Adjacency, Vertices]:
     Repeated entries are parallel edges, and entries of value 0 are edges of weight 0. The graph is unweighted if all
     weights are 1.
     """
-    offsets_name, indices_name, weights_name = matrix.names
-    matrix = matrix._replace(
-        offsets=plain_array(matrix.offsets, offsets_name, InvalidEdgesError),
-        indices=plain_array(matrix.indices, indices_name, InvalidEdgesError),
-        weights=plain_array(matrix.weights, weights_name, InvalidEdgesError),
+    layout, *given, size, (offsets_name, indices_name, weights_name) = matrix
+    offsets, indices, weights = (
+        plain_array(*pair, InvalidEdgesError) for pair in zip(given, matrix.names, strict=True)
     )
-    if matrix.layout == "coo":
-        n = matrix.n or 0
-        rows, columns = _positions(matrix.offsets, n, offsets_name), _positions(matrix.indices, n, indices_name)
+    if layout == "coo":
+        n = size or 0
+        rows, columns = _positions(offsets, n, offsets_name), _positions(indices, n, indices_name)
         if rows.size != columns.size:
             raise InvalidEdgesError(f"{offsets_name} has {rows.size:,} entries, and {indices_name} {columns.size:,}.")
-        graph = Adjacency(Edges(rows, columns, checked_weights(matrix.weights, rows.size, weights_name), n))
+        graph = Adjacency(Edges(rows, columns, checked_weights(weights, rows.size, weights_name), n))
     else:
-        offsets = _offsets(matrix.offsets, int(matrix.indices.size), matrix.n, offsets_name, indices_name)
-        indices = _positions(matrix.indices, offsets.size - 1, indices_name)
-        weights = checked_weights(matrix.weights, indices.size, weights_name)
-        graph = Adjacency.of(Compressed(offsets, indices, weights), by_target=matrix.layout == "csc")
+        offsets = _offsets(offsets, int(indices.size), size, offsets_name, indices_name)
+        indices = _positions(indices, offsets.size - 1, indices_name)
+        weights = checked_weights(weights, indices.size, weights_name)
+        graph = Adjacency.of(Compressed(offsets, indices, weights), by_target=layout == "csc")
     in_cudf = graph.memory_space == "device" and "cudf" in sys.modules
     if ids is not None:
         graph, vertices = with_ids(graph, ids)

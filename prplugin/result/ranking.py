@@ -270,7 +270,7 @@ class DistributedRanking(Ranking):
 
     @cached_property
     def frame(self) -> Any:
-        """Ranks as a Dask DataFrame: see `Ranking.frame`."""
+        """Ranks as a Dask DataFrame: see `Ranking.frame`, and `Rankings.frame` for many seeds."""
         return self._write(self.ranks, None)
 
     def _written(self, rows: Integers) -> Any:
@@ -388,16 +388,13 @@ class Rankings(Ranking):
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class DistributedRankings(Rankings, DistributedRanking):
+class DistributedRankings(DistributedRanking, Rankings):
     """Rankings for many seeds, whose ranks are on the workers of a Dask cluster.
 
     `ranks` is a Dask Series, and `frame` a Dask DataFrame, as described for `Rankings`; `rows` is None.
     """
 
-    @cached_property
-    def frame(self) -> Any:
-        """Ranks as a Dask DataFrame: see `Rankings.frame`."""
-        return self._write(self.ranks, None)
+    _figure = Rankings._figure
 
     def __str__(self) -> str:
         return Rankings.__str__(self) + f" on {self.workers} workers"
@@ -412,8 +409,6 @@ class DistributedRankings(Rankings, DistributedRanking):
         means = on_host(self.frame.groupby(ids)["pagerank"].sum().compute()) / len(self._counts)
         found = means.sort_values(ascending=False, kind="stable")[:top]
         return list(zip(map(name_of, found.index.tolist()), found.tolist(), strict=True))
-
-    _display = DistributedRanking._display
 
 
 def _allocating(ranks: Array) -> AbstractContextManager[None]:

@@ -164,6 +164,8 @@ GRAPHS = {
     "undirected weights, last": {"directed": False, "weight": "w", "duplicates": "last"},
     "half-life": {"weight": "w", "time": "t", "half_life": 10**5, "now": Fraction(3 * 10**6, 2)},
     "half-life of days": {"time": "day", "half_life": datetime.timedelta(days=3000)},
+    "half-life of NumPy": {"time": "day", "half_life": np.timedelta64(3000, "D"), "now": np.datetime64("2090-01-01")},
+    "half-life of pandas": {"time": "day", "half_life": pd.Timedelta(3000, "D"), "now": pd.Timestamp("2090-01-01")},
 }
 
 
