@@ -21,7 +21,7 @@ from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
 from prplugin.graph.equal_ranks import EqualRanks
-from prplugin.graph.problem import Problem, Seeds, normalised
+from prplugin.graph.problem import Problem, normalised
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.base import Method
 from prplugin.methods.engines.packed import packed_graph
@@ -305,8 +305,7 @@ class LocalGraph:
         """Compute one ranking per seed, and keep only the ranks selected by `among`, `exclude` and `top`."""
         began, machine = time.perf_counter(), this_machine()
         with self._allocating():
-            many = read_seeds(self._vertices, options.seeds, "seeds")
-            seeds = Seeds.normalized(many.bounds, many.rows, many.values)
+            seeds, labels = read_seeds(self._vertices, options.seeds)
             w, start = self._vector(options, "dangling"), self._vector(options, "nstart")
             selection = self._vertices.read_selection(options, None, self.memory_space)
             watch.stage("edges")
@@ -333,10 +332,10 @@ class LocalGraph:
         with self._allocating():
             return Rankings(
                 found.ranks, bool(found.converged.all()), int(found.iterations.max()), float(found.bounds.max()), name,
-                time.perf_counter() - began, partial(self._vertices.write, labels=many.labels), options.top,
+                time.perf_counter() - began, partial(self._vertices.write, labels=labels), options.top,
                 each_converged=found.converged, each_iterations=found.iterations, each_error_bound=found.bounds,
                 rows=found.rows, _history=history, _ids=self._vertices.plain_ids, _counts=found.counts(),
-                _seeds=partial(seed_ids, self._vertices, many.labels),
+                _seeds=partial(seed_ids, self._vertices, labels),
             )  # fmt: skip
 
     def _local_edges(self, options: Options, seeds: int) -> Adjacency | HostEdges | None:

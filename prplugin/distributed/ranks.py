@@ -186,8 +186,7 @@ def _teleports(
     With many seeds, also return their labels.
     """
     if seeds is not None:
-        many = read_seeds(vertices, seeds, "seeds")
-        return Seeds.normalized(many.bounds, many.rows, many.values), many.labels
+        return read_seeds(vertices, seeds)
     if personalization is None:
         return None, None
     rows, values = personalization
