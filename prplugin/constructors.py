@@ -93,15 +93,14 @@ def _read_nodes(reader: str, graph: Any, how: EdgeOptions, *, lasting: bool) -> 
     return _of_nodes(reader, graph, "weight" if how.weight is None else how.weight)
 
 
-def _of_nodes(reader: str, graph: object, weight: Hashable) -> LocalGraph:
+def _of_nodes(reader: str, graph: Any, weight: Hashable) -> LocalGraph:
     """Read a graph of NetworkX or igraph by the function of `prplugin.frames.nodes` with this name."""
     from prplugin.frames import nodes
 
     began = time.perf_counter()
-    known = getattr(nodes, reader)(graph, weight)
-    adjacency, vertices = nodes.adjacency(known)
-    schema = EdgeOptions(weight="weight" if adjacency.weighted else None, directed=known.directed)
-    return LocalGraph(Snapshot(adjacency, vertices, schema), known.label, began=began)
+    adjacency, vertices = getattr(nodes, reader)(graph, weight)
+    schema = EdgeOptions(weight="weight" if adjacency.weighted else None, directed=graph.is_directed())
+    return LocalGraph(Snapshot(adjacency, vertices, schema), nodes.label_of(weight), began=began)
 
 
 def _read_matrix(matrix: Any, how: EdgeOptions, *, lasting: bool) -> LocalGraph:

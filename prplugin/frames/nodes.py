@@ -6,7 +6,6 @@ Ranks are in a pandas frame, and those of cuGraph graphs in a cuDF frame.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
 from itertools import chain, compress
 from typing import TYPE_CHECKING, Any
 
@@ -28,44 +27,37 @@ SPARSE = 16
 """Ratio of the range of integer nodes of NetworkX to their number up to which a table maps nodes to positions."""
 
 
-@dataclass(frozen=True)
-class NodeGraph:
-    """Nodes and edges of a graph of a graph library.
-
-    `sources` and `targets` are positions in `nodes`, of undirected edges in one direction; `weights` are not
-    validated, and `label` names them in messages.
-    """
-
-    nodes: list[Hashable]
-    sources: Integers
-    targets: Integers
-    weights: list[Any] | None
-    label: str
-    directed: bool
-
-
 def check_type(graph: object, library: str, constructor: str) -> None:
     """Raise unless an object is a `Graph` of a library, without importing the library."""
     if not is_a(graph, library, "Graph"):
         raise InvalidEdgesError(f"{constructor} takes a graph of {library}, not {full_name(graph)}.")
 
 
-def adjacency(graph: NodeGraph) -> tuple[Adjacency, Vertices]:
-    """Return the graph, and its vertices in the order of the result: integers ascending, others as in `nodes`."""
+def label_of(weight: object) -> str:
+    """Return the name of an attribute of the edges, for messages."""
+    return f"attribute {weight!r} of the edges"
+
+
+def _adjacency(
+    nodes: list[Hashable], sources: Integers, targets: Integers, values: list[Any] | None, label: str, *, directed: bool
+) -> tuple[Adjacency, Vertices]:
+    """Return a graph, and its vertices in the order of the result: integers ascending, others as in `nodes`.
+
+    `sources` and `targets` are positions in `nodes`, of undirected edges in one direction; `values` are their weights.
+    """
     import pandas as pd  # required for ids and results
 
     weights = None
-    if graph.weights is not None:
-        builtin = {type(weight) for weight in graph.weights} <= {bool, int, float}
-        column = pd.Series(np.array(graph.weights) if builtin else graph.weights, dtype=None if builtin else object)
-        weights = ids_in("host").numbers(column, graph.label, "edge", InvalidEdgesError)
+    if values is not None:
+        builtin = {type(weight) for weight in values} <= {bool, int, float}
+        column = pd.Series(np.array(values) if builtin else values, dtype=None if builtin else object)
+        weights = ids_in("host").numbers(column, label, "edge", InvalidEdgesError)
         if (weights == 1).all():
             weights = None
-    n = len(graph.nodes)
-    dtype = index_dtype(n)
-    edges = Edges(graph.sources.astype(dtype, copy=False), graph.targets.astype(dtype, copy=False), weights, n)
+    n, dtype = len(nodes), index_dtype(len(nodes))
+    edges = Edges(sources.astype(dtype, copy=False), targets.astype(dtype, copy=False), weights, n)
     try:
-        return with_ids(Adjacency(edges if graph.directed else with_reverse_edges(edges)), graph.nodes, ("integer",))
+        return with_ids(Adjacency(edges if directed else with_reverse_edges(edges)), nodes, ("integer",))
     except InvalidEdgesError as error:
         raise InvalidEdgesError(f"the nodes of the graph cannot be the ids of one column: {error}") from error
 
@@ -73,7 +65,7 @@ def adjacency(graph: NodeGraph) -> tuple[Adjacency, Vertices]:
 # --- NetworkX ---------------------------------------------------------------------------------------------------------
 
 
-def read_networkx(graph: Any, weight: Hashable) -> NodeGraph:
+def read_networkx(graph: Any, weight: Hashable) -> tuple[Adjacency, Vertices]:
     """Read a `networkx.Graph`, with the edges in the order of ``graph.edges``."""
     check_type(graph, "networkx", "from_networkx")
     if callable(weight) or not isinstance(weight, Hashable):
@@ -87,7 +79,7 @@ def read_networkx(graph: Any, weight: Hashable) -> NodeGraph:
         upper_triangle = sources <= targets
         sources, targets = sources[upper_triangle], targets[upper_triangle]
         weights = None if weights is None else list(compress(weights, upper_triangle))
-    return NodeGraph(nodes, sources, targets, weights, f"attribute {weight!r} of the edges", graph.is_directed())
+    return _adjacency(nodes, sources, targets, weights, label_of(weight), directed=graph.is_directed())
 
 
 def compressed(graph: nx.Graph) -> tuple[list[Hashable], Integers, Integers, Callable[[], Iterable[Any]]]:
@@ -148,7 +140,7 @@ def _positions(nodes: list[Hashable], rows: list[Any], count: int) -> Integers:
 # --- igraph and cuGraph -----------------------------------------------------------------------------------------------
 
 
-def read_igraph(graph: Any, weights: str | None) -> NodeGraph:
+def read_igraph(graph: Any, weights: str | None) -> tuple[Adjacency, Vertices]:
     """Read an `igraph.Graph`; the attribute `weights` may be absent if it is the default.
 
     Vertex ids are the names if these are hashable, complete and distinct, else 0..n-1.
@@ -167,14 +159,9 @@ def read_igraph(graph: Any, weights: str | None) -> NodeGraph:
     hashable = all(name is not None and isinstance(name, Hashable) for name in names)
     use_names = hashable and len(set(names)) == len(names)
     endpoints = np.fromiter(chain.from_iterable(graph.get_edgelist()), np.int64, 2 * graph.ecount())
-    return NodeGraph(
-        (use_names and names) or list(range(graph.vcount())),
-        endpoints[::2],
-        endpoints[1::2],
-        graph.es[weights] if weights in present else None,
-        f"attribute {weights!r} of the edges",
-        graph.is_directed(),
-    )
+    nodes = (use_names and names) or list(range(graph.vcount()))
+    values, label = graph.es[weights] if weights in present else None, label_of(weights)
+    return _adjacency(nodes, endpoints[::2], endpoints[1::2], values, label, directed=graph.is_directed())
 
 
 def read_cugraph(graph: Any) -> dict[str, Any]:
