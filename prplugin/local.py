@@ -44,7 +44,7 @@ from prplugin.solver.loop import Outcome
 from prplugin.solver.solve import solve_by
 from prplugin.streams.decay import decay_weights
 from prplugin.streams.device_edges import DeviceEdges
-from prplugin.streams.graph import Access, Aging, ChangingGraph, LastRanks, Snapshot, Start, normalized_start
+from prplugin.streams.graph import Access, Aging, ChangingGraph, LastRanks, Snapshot, normalized_start
 from prplugin.streams.host_edges import HostEdges
 from prplugin.streams.local import LocalQueries, LocalRanks, Wanted, may_pay
 from prplugin.types.arrays import (
@@ -269,14 +269,15 @@ class LocalGraph:
                 v = normalised(expand_values(entries[1], n, entries[0], 0.0), "personalization")
             selected = among if excluded is None else remaining(n, among, excluded)
             equation = options.alpha, v, w
-            begin = Start(start, options.tol)
+            begin: Any = start
+            tol, pushed = options.tol, None
             if proves(options) and start is None:
-                begin = self._changing.push(equation, options)
-            if begin.outcome is not None:
+                begin, tol, pushed = self._changing.push(equation, options)
+            if pushed is not None:
                 why = "the ranks have changed little since the last ranking"
-                return self._pushed(options.requested(begin.ranks), begin.outcome, why, options, began, selected)
-            if local is not None and begin.ranks is None:
-                begin = Start(normalized_start(local.dense()), options.tol)
+                return self._pushed(options.requested(begin), pushed, why, options, began, selected)
+            if local is not None and begin is None:
+                begin = normalized_start(local.dense())
             adjacency = self.adjacency
             problem = Problem(adjacency, *equation)
             if options.method == "measured":
@@ -287,9 +288,7 @@ class LocalGraph:
         planned = partial(describe_method_memory, adjacency, method.name, machine)
         with explain_oom(planned), _allocating(memory_space, adjacency):
             order = order_proof(adjacency, self._vertices, options, selected) if options.certified else None
-            ranks, outcome = solve_by(
-                method, problem, options, machine, watch, begin.ranks, closer=begin.tol, order=order
-            )
+            ranks, outcome = solve_by(method, problem, options, machine, watch, begin, closer=tol, order=order)
             if self._lasting and outcome.converged and proves(options):
                 last = LastRanks(equation, to_memory(ranks, self.memory_space), int(outcome.iterations))
                 self._changing.keep(last)

@@ -71,14 +71,6 @@ class LastRanks(NamedTuple):
         return self
 
 
-class Start(NamedTuple):
-    """Start of a method, and the error bound that it is to attain; or, with an outcome, ranks that pushes found."""
-
-    ranks: Any  # None: the method's own start
-    tol: float
-    outcome: Outcome | None = None
-
-
 class Aging(NamedTuple):
     """The clock of a graph whose weights decay, and the reference exponent of each vertex."""
 
@@ -223,20 +215,24 @@ class ChangingGraph:
             return False
         return v.size == self.state.edges.n and bool((v[seeds] > 0).all())
 
-    def push(self, equation: Equation, options: Options) -> Start:
-        """Rank by pushes alone, unless a method is expected to take less time; then return where it is to start."""
+    def push(self, equation: Equation, options: Options) -> tuple[Any, float, Outcome | None]:
+        """Rank by pushes alone, unless a method is expected to take less time: return the ranks, and their outcome.
+
+        Without an outcome, a method is to start from the ranks, or from its own if they are None, and to attain the
+        tolerance that is returned.
+        """
         with self._lock:
             last, edges, tol = self._last, self.state.edges, options.tol
             if self.state.vertex_index is None or edges.n == 0 or last is None or not last.is_of(equation):
-                return Start(None, tol)
+                return None, tol, None
             if not isinstance(edges, HostEdges):
-                return Start(last.ranks, tol)  # a residual has edges on the host
+                return last.ranks, tol, None  # a residual has edges on the host
             by_default = options.method == "auto" and options.max_iter is None and not options.certified
             may_push = by_default and equation[2] is None
             residual, passes = last.residual, 0
             if residual is None:
                 if not may_push:
-                    return Start(last.ranks, tol)
+                    return last.ranks, tol, None
                 residual, passes = Residual(edges, *equation[:2], last.ranks), 1
             self._last = None  # until the pushes are complete
             if residual.rounding > MAX_ROUNDING_FRACTION * tol:
@@ -249,10 +245,10 @@ class ChangingGraph:
                 if bound <= tol:
                     self._last = LastRanks(equation, None, residual=residual)
                     passes += -(-spent // max(edges.m, 1))
-                    return Start(residual.ranks(), tol, Outcome(False, True, iterations=passes, error_bound=bound))
+                    return residual.ranks(), tol, Outcome(False, True, iterations=passes, error_bound=bound)
             start = normalized_start(residual.ranks())
             self._last = LastRanks(equation, start)
-            return Start(start, tol * TOL_FRACTION if may_push else tol)
+            return start, tol * TOL_FRACTION if may_push else tol, None
 
     def _max_pushes(self, error: float, tol: float) -> float:
         """Return how many edges pushes may take until a method would take less time.
