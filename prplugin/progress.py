@@ -52,8 +52,8 @@ class State:
     seconds: float
 
 
-ProgressOption: TypeAlias = bool | Callable[[State], object]
 Report: TypeAlias = Callable[[State], object]
+ProgressOption: TypeAlias = bool | Report
 
 
 class Watch:

@@ -17,6 +17,7 @@ from prplugin.options import Options
 from prplugin.types.arrays import (
     MemorySpace,
     copied,
+    expand_values,
     far_times,
     find_integers,
     finite_numbers,
@@ -211,10 +212,7 @@ class Vertices:
         of the result. A Series with the default index is ambiguous, and raises InvalidOptionError.
         """
         rows, values = self._read(given, what)
-        if rows is None:
-            return values
-        vector: Floats = namespace(values).zeros(len(self))
-        vector[rows] = values
+        vector: Floats = values if rows is None else expand_values(values, len(self), rows, 0.0)
         return vector
 
     def read_entries(self, given: object, what: str) -> tuple[Integers, Floats]:
