@@ -41,7 +41,7 @@ def save(graph: LocalGraph, path: str | os.PathLike[str]) -> None:
     """Write a graph to a folder: see `prplugin.Graph.save`."""
     snapshot = graph.snapshot()
     schema, aging, last = snapshot.schema, snapshot.aging, snapshot.last
-    if last is not None and not _is_distribution(to_host(last.ranks)):  # the user has altered the ranks
+    if last is not None and not stored.are_values(to_host(last.ranks)):  # the user has altered the ranks
         last = None
 
     def fill(folder: Path) -> dict[str, Any]:
@@ -91,7 +91,10 @@ def _load(folder: Folder, *, in_pandas: bool) -> LocalGraph:
         try:
             folder.verify(expected - {saved.FILE})
             stored.check(arrays, facts)
-            _check_more(arrays)
+            references = arrays.get("references", np.zeros(1))
+            if references.size and not -EXPONENTS < references.min() <= references.max() < EXPONENTS:
+                raise ValueError("references holds exponents that no weights have")
+            stored.check_values(arrays, *LAST)  # their sums are not checked, since they are divided by
         except ValueError as error:
             raise folder.damaged(error) from error
 
@@ -127,22 +130,6 @@ def _types_of(manifest: dict[str, Any]) -> dict[str, tuple[Collection[np.dtype[A
             raise ValueError(f"the last ranks are those of {last!r}")
         types |= dict.fromkeys(names, ((stored.FLOAT,), facts["n"]))
     return types
-
-
-def _check_more(arrays: dict[str, Any]) -> None:
-    """Raise ValueError for reference exponents and last ranks that no graph can have."""
-    references = arrays.get("references")
-    if references is not None and references.size and not -EXPONENTS < references.min() <= references.max() < EXPONENTS:
-        raise ValueError("references holds exponents that no weights have")
-    for name in LAST:
-        vector = arrays.get(name)
-        if vector is not None and not _is_distribution(vector):
-            raise ValueError(f"{name} holds values that are negative or not finite")
-
-
-def _is_distribution(vector: Any) -> bool:
-    """Return whether all values are finite and not negative; their sum is not checked, since it is divided by."""
-    return not vector.size or bool(vector.min() >= 0 and vector.max() < np.inf)
 
 
 def _aging(clock: Any, arrays: dict[str, Any]) -> Aging | None:

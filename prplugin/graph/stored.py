@@ -110,9 +110,18 @@ def check(arrays: Stored, facts: Stored) -> None:
         positions = arrays.get(name)
         if positions is not None and m and not (int(positions.min()) >= 0 and int(positions.max()) < n):
             raise ValueError(f"{name} holds positions outside of 0 to {n - 1:,}")
-    for name in ("in_weights", "weights", "out_weight"):
-        values = arrays.get(name)
-        if values is not None and values.size and not (values.min() >= 0 and values.max() < np.inf):
-            raise ValueError(f"{name} holds values that are negative or not finite")
+    check_values(arrays, "in_weights", "weights", "out_weight")
     if not facts["weighted"] and arrays["out_weight"].sum() != m:
         raise ValueError(f"out_weight does not sum to {m:,}")
+
+
+def check_values(arrays: Stored, *names: str) -> None:
+    """Raise ValueError if an array of weights or ranks has values that are negative or not finite."""
+    for name in names:
+        if (values := arrays.get(name)) is not None and not are_values(values):
+            raise ValueError(f"{name} holds values that are negative or not finite")
+
+
+def are_values(array: Any) -> bool:
+    """Return whether all values are finite and not negative."""
+    return not array.size or bool(array.min() >= 0 and array.max() < np.inf)
