@@ -113,8 +113,8 @@ def _is_named(group: bytes) -> bool:
 
     `importlib.metadata` takes as long as a small ranking, and is used only in this case.
     """
-    for folder in sys.path:
-        with suppress(OSError), os.scandir(folder or os.curdir) as entries:  # absent, or not readable
+    for folder in filter(None, sys.path):
+        with suppress(OSError), os.scandir(folder) as entries:  # absent, or not readable
             for entry in entries:
                 if entry.name.endswith((".dist-info", ".egg-info")):
                     with suppress(OSError), open(f"{entry.path}/entry_points.txt", "rb") as file:
