@@ -184,3 +184,19 @@ def test_errors_are_those_of_one_machine(options):
     assert re.sub(r"provable tol is \S+", "", str(raised.value)) == re.sub(
         r"provable tol is \S+", "", str(expected.value)
     )
+
+
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("nothing", [set(), pd.DataFrame()])
+def test_excluded_vertices_may_be_a_set_or_none(size, nothing):
+    edges = pd.DataFrame({"src": list("abcda"), "dst": list("bcdac")})
+    assert_same_ranks(rank_distributed(edges, size, exclude={"a", "d"})[0], edges.pagerank(exclude={"a", "d"}), 2e-6)
+    assert_same_ranks(rank_distributed(edges, size, exclude=nothing)[0], edges.pagerank(), 2e-6)
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_at_alpha_zero_vertices_of_equal_teleport_are_tied(size):
+    edges = pd.DataFrame({"src": [0, 0, 1, 2], "dst": [1, 2, 2, 3]})
+    _, report = rank_distributed(edges, size, alpha=0.0, personalization={1: 2, 2: 1, 3: 1}, top=3, certified=True)
+    (tie,) = report.outcomes[0].order.ties
+    assert (tie.first, tie.rows.tolist(), tie.equal) == (1, [2, 3], True)
