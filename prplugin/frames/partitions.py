@@ -326,7 +326,7 @@ def converted(options: Options) -> Options:
 
 
 def _converted(given: Any, what: str) -> Any:
-    def convert(given: Any) -> Any:
+    def convert(given: object) -> Any:
         given = HOST.convert(plain_array(computed(given), what), what)
         # A set may have another order on each worker.
         return list(given) if isinstance(given, (set, frozenset)) else given

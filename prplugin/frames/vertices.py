@@ -272,7 +272,7 @@ class Vertices:
             excluded = self.read_positions(options.exclude, "exclude", excluded=True)
         return to_memory(among, memory_space), to_memory(excluded, memory_space)
 
-    def read_positions(self, given: Any, what: str, *, excluded: bool = False) -> Integers:
+    def read_positions(self, given: object, what: str, *, excluded: bool = False) -> Integers:
         """Return the positions of vertices, in the given order; raise for repeated vertices.
 
         `excluded`: Whether they are to be left out: there may be none, and their order does not matter.
@@ -380,7 +380,7 @@ def plain_ids(columns: list[Any], rows: Integers) -> list[Any]:
     return [parts[0] for parts in ids] if len(columns) == 1 else ids
 
 
-def _plain_id(column: Any, row: int) -> Any:
+def _plain_id(column: Column, row: int) -> Any:
     try:
         return to_python(column[row])
     except OverflowError:

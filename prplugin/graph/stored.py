@@ -14,7 +14,7 @@ import numpy as np
 from prplugin.cpu import packing
 from prplugin.graph.adjacency import Adjacency, PackedInEdges
 from prplugin.machine import this_machine
-from prplugin.types.arrays import to_host
+from prplugin.types.arrays import Array, to_host
 from prplugin.types.edges import Compressed, Edges, PackedRows, index_dtype
 
 FLOAT, LONG, BYTE = np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.uint8)
@@ -122,6 +122,6 @@ def check_values(arrays: Stored, *names: str) -> None:
             raise ValueError(f"{name} holds values that are negative or not finite")
 
 
-def are_values(array: Any) -> bool:
+def are_values(array: Array) -> bool:
     """Return whether all values are finite and not negative."""
     return not array.size or bool(array.min() >= 0 and array.max() < np.inf)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import IO, Any, NamedTuple
@@ -413,7 +413,9 @@ class DistributedRankings(DistributedRanking, Rankings):
 
 def _allocating(ranks: Array) -> AbstractContextManager[None]:
     """Return a context manager that allocates in the memory of the ranks."""
-    return runtime.device_allocation(memory_space_of(ranks), gpu_of(ranks))
+    if namespace(ranks) is np:
+        return nullcontext()
+    return runtime.device_allocation("device", gpu_of(ranks))
 
 
 def not_converged(ranking: Ranking, options: Options) -> NotConvergedError:

@@ -144,7 +144,7 @@ def to_python(value: object) -> Any:
     return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
 
 
-def far_times(column: Any) -> list[Any]:
+def far_times(column: object) -> list[Any]:
     """Return dates and times, of which some exceed the years of Python, as `numpy.datetime64`, in UTC with a zone."""
     values = getattr(column, "array", column)  # of pandas
     return list(np.asarray(values.__arrow_array__() if hasattr(values, "__arrow_array__") else values))
