@@ -91,12 +91,9 @@ def splitters_of(communicator: Communicator, parts: Partitions, endpoints: list[
 
 
 def keys_by_appearance(
-    communicator: Communicator,
-    parts: Partitions,
-    endpoints: list[list[Any]],
-    labels: list[list[str]],
+    communicator: Communicator, parts: Partitions, endpoints: list[list[Any]], labels: list[list[str]],
     shared: list[CommonType],
-) -> tuple[list[Integers], Integers, list[Any]]:
+) -> tuple[list[Integers], Integers, list[Any]]:  # fmt: skip
     """Factorize ids of any type over all ranks, in the order of first appearance in the frame.
 
     Return the keys of the ids of this rank per endpoint, the splitters, and the columns of the ids that this rank owns.
@@ -145,14 +142,9 @@ class Rows(NamedTuple):
 
 
 def edges_of_owned_targets(
-    communicator: Communicator,
-    parts: Partitions,
-    rows: Rows,
-    splitters: Integers,
-    *,
-    directed: bool,
+    communicator: Communicator, parts: Partitions, rows: Rows, splitters: Integers, *, directed: bool,
     duplicates: Duplicates,
-) -> Rows:
+) -> Rows:  # fmt: skip
     """Send each edge to the owner of its target; return the edges received, in the order of the frame.
 
     Apply `duplicates`. If not `directed`, add the reverse edges after all others.

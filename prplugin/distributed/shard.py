@@ -117,16 +117,9 @@ class Stages:
 
 
 def build(
-    communicator: Communicator,
-    memory_space: MemorySpace,
-    frames: list[Any],
-    partitions: list[int],
-    columns: Columns,
-    additional: list[Any] | None,
-    *,
-    directed: bool,
-    duplicates: Duplicates,
-) -> Shard:
+    communicator: Communicator, memory_space: MemorySpace, frames: list[Any], partitions: list[int], columns: Columns,
+    additional: list[Any] | None, *, directed: bool, duplicates: Duplicates,
+) -> Shard:  # fmt: skip
     """Build the graph; collective. Return this rank's part.
 
     `memory_space`: Memory space of the partitions.

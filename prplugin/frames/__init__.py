@@ -137,10 +137,7 @@ def read_edges(
 
 
 def sizes_of(
-    edges: object,
-    source: Hashable | list[Hashable],
-    destination: Hashable | list[Hashable],
-    weight: Hashable,
+    edges: object, source: Hashable | list[Hashable], destination: Hashable | list[Hashable], weight: Hashable
 ) -> tuple[int, Literal["int32", "int64", "string"], MemorySpace]:
     """Return the number of rows of a frame, the type of its ids, and the memory space of its edges.
 

@@ -121,14 +121,9 @@ class Columns(NamedTuple):
 
 
 def resolve(
-    labels: Sequence[Hashable],
-    source: object,
-    destination: object,
-    weight: Hashable,
-    time: Hashable = None,
-    clock: object = None,
-    frame: object = None,
-) -> Columns:
+    labels: Sequence[Hashable], source: object, destination: object, weight: Hashable, time: Hashable = None,
+    clock: object = None, frame: object = None,
+) -> Columns:  # fmt: skip
     """Find the columns of a frame with these labels; without names, by the known pairs.
 
     `frame`: The frame; messages name the levels of its index.

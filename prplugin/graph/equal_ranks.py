@@ -50,13 +50,9 @@ class EqualRanks:
     """
 
     def __init__(
-        self,
-        adjacency: Adjacency,
-        read_vectors: Callable[[], Sequence[Floats | Mapping[int, float]]],
-        m: int | None = None,
-        *,
-        alpha: float = 0.85,
-    ) -> None:
+        self, adjacency: Adjacency, read_vectors: Callable[[], Sequence[Floats | Mapping[int, float]]],
+        m: int | None = None, *, alpha: float = 0.85,
+    ) -> None:  # fmt: skip
         self._adjacency, self._read_vectors, self._alpha = adjacency, read_vectors, alpha
         self._parents: dict[int, int] = {}
         self._sizes: dict[int, int] = {}  # of sets of more than one vertex, by root

@@ -201,14 +201,9 @@ class Column:
 
 
 def read_columns(
-    blocks: Iterable[Block],
-    width: int,
-    columns: list[Column],
-    check: Callable[[Block], None] | None = None,
-    *,
-    endpoints: Sequence[int] = (),
-    missing: Missing = "error",
-) -> tuple[pd.DataFrame, int]:
+    blocks: Iterable[Block], width: int, columns: list[Column], check: Callable[[Block], None] | None = None, *,
+    endpoints: Sequence[int] = (), missing: Missing = "error",
+) -> tuple[pd.DataFrame, int]:  # fmt: skip
     """Read some of the `width` fields of every record; raise for the first invalid one, with its line number.
 
     `check` is called after each block, and raises for an invalid record. Integers are int64, or uint64 if they need it;

@@ -46,14 +46,9 @@ class Batch(NamedTuple):
 
 
 def batches(
-    method: Method,
-    problem: Problem,
-    seeds: Seeds,
-    start: Floats | None,
-    options: Options,
-    machine: Machine,
+    method: Method, problem: Problem, seeds: Seeds, start: Floats | None, options: Options, machine: Machine,
     watch: WatchOf,
-) -> Iterator[Batch]:
+) -> Iterator[Batch]:  # fmt: skip
     """Rank the seeds in their order; yield one `Batch` for each `SeedsStep.width` seeds.
 
     `problem`: Has no personalization.

@@ -150,13 +150,9 @@ class GroupedEdges:
     _edge_list: Callable[[], tuple[Integers, ...]] | tuple[Integers, ...]
 
     def __init__(
-        self,
-        in_edges: tuple[Integers, Integers, Floats | None],
-        out_weight: Floats,
-        edge_list: Callable[[], tuple[Integers, ...]],
-        out_weight_depth: int = 0,
-        extent: tuple[float, float] = ANY,
-    ) -> None:
+        self, in_edges: tuple[Integers, Integers, Floats | None], out_weight: Floats,
+        edge_list: Callable[[], tuple[Integers, ...]], out_weight_depth: int = 0, extent: tuple[float, float] = ANY,
+    ) -> None:  # fmt: skip
         self.in_edges = in_edges
         self.out_weight = out_weight
         self.out_weight_depth = out_weight_depth
