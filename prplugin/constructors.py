@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 PreparedGraph: TypeAlias = "LocalGraph | DistributedGraph"
 """Implementation of `prplugin.Graph`."""
 
-SAVED = "a saved graph"
-"""Name of the kind of input, for messages."""
+SAVED = "a saved graph"  # name of the kind of input, for messages
 
 
 class Source(NamedTuple):

@@ -24,11 +24,9 @@ MANIFEST = "manifest.json"
 FORMAT, VERSION, PACKED_VERSION = "prplugin.Graph", 1, 2
 """Format and version of a manifest; a graph of packed edges has a version of its own."""
 
-MAX_MANIFEST = 1 << 26
-"""Bytes of a manifest beyond which it is not read; the largest part are the labels of columns."""
+MAX_MANIFEST = 1 << 26  # bytes of a manifest beyond which it is not read; the largest part are the labels of columns
 
-MAX_HEADER = 1 << 14
-"""Bytes at the beginning of a file that hold the type and the size of its array; 128 suffice."""
+MAX_HEADER = 1 << 14  # bytes at the beginning of a file that hold the type and the size of its array; 128 suffice
 
 
 def is_saved(path: object) -> TypeGuard[str | os.PathLike[str]]:

@@ -27,14 +27,12 @@ from prplugin.types.arrays import to_host, to_memory
 
 OPTIONS = tuple(each.name for each in fields(EdgeOptions) if each.name != "vertices")
 
-CLOCK = "half_life", "window", "now", "kind", "origin", "latest"
-"""Attributes of a `prplugin.frames.times.Clock`."""
+CLOCK = "half_life", "window", "now", "kind", "origin", "latest"  # attributes of a `prplugin.frames.times.Clock`
 
 LAST = "last_ranks", "last_personalization", "last_dangling"
 """Arrays of the last ranks and of the vectors of the equation that they solve; None is not saved."""
 
-EXPONENTS = 1 << 42
-"""Limit of the reference exponents of weights that decay: more than `prplugin.streams.decay` makes."""
+EXPONENTS = 1 << 42  # limit of the reference exponents of weights that decay: more than `prplugin.streams.decay` makes
 
 
 def save(graph: LocalGraph, path: str | os.PathLike[str]) -> None:

@@ -8,11 +8,9 @@ from collections.abc import Container
 from decimal import ROUND_CEILING, Context
 from typing import IO, Any, NamedTuple
 
-NOTEBOOK_WIDTH = 100
-"""Width in characters of output in a notebook, which does not wrap preformatted text."""
+NOTEBOOK_WIDTH = 100  # width in characters of output in a notebook, which does not wrap preformatted text
 
-UNLIMITED = 1 << 16
-"""Width in characters of output to files, large enough to avoid truncation and wrapping."""
+UNLIMITED = 1 << 16  # width in characters of output to files, large enough to avoid truncation and wrapping
 
 
 class Display(NamedTuple):

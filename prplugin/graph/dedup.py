@@ -13,8 +13,7 @@ from prplugin.options import Duplicates
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import ANY, Edges, Integers
 
-MOST_PAIRED = 1 << 32
-"""Number of vertices up to which a pair of positions fits in 64 bits."""
+MOST_PAIRED = 1 << 32  # number of vertices up to which a pair of positions fits in 64 bits
 
 
 def drop_duplicates(edges: Edges, duplicates: Duplicates, *, directed: bool) -> Edges:

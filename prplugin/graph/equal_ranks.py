@@ -24,17 +24,14 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.types.arrays import Array, namespace, to_host
 from prplugin.types.edges import Floats, Integers
 
-EXACT = 2.0**53
-"""Above 2**53, float64 rounding makes equality inconclusive."""
+EXACT = 2.0**53  # above 2**53, float64 rounding makes equality inconclusive
 
-PAIR_COST = 4_000
-"""Fixed cost of testing a pair, in edges."""
+PAIR_COST = 4_000  # fixed cost of testing a pair, in edges
 
 MIN_PAIRS = 5_000
 """Minimum budget in pairs. The budget is the cost of one edge pass, or of this number of pairs if that is larger."""
 
-SEARCH_DIVISOR = 8
-"""One search may spend the remaining budget divided by this number."""
+SEARCH_DIVISOR = 8  # one search may spend the remaining budget divided by this number
 
 
 class EqualRanks:

@@ -19,8 +19,7 @@ from prplugin.types.edges import Compressed, Edges, PackedRows, index_dtype
 
 FLOAT, LONG, BYTE = np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.uint8)
 
-PACKED = "packed", "piece_begins", "piece_rows"
-"""Names of the arrays of `PackedRows`."""
+PACKED = "packed", "piece_begins", "piece_rows"  # names of the arrays of `PackedRows`
 
 Stored = dict[str, Any]
 

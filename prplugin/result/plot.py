@@ -17,11 +17,9 @@ from prplugin.errors import InvalidOptionError, counted
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.records import History
 
-POINTS = 2000
-"""Maximum number of points of the curve of ranks; more would not be visible."""
+POINTS = 2000  # maximum number of points of the curve of ranks; more would not be visible
 
-LETTERS = 24
-"""Maximum number of letters of a vertex name that are shown."""
+LETTERS = 24  # maximum number of letters of a vertex name that are shown
 
 
 class RankingFigure(Figure):

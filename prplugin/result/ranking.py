@@ -43,11 +43,9 @@ class Tie(NamedTuple):
     frame: Any
 
 
-SHOWN = 10
-"""Number of highest ranks, or of seeds, in the representation of a ranking."""
+SHOWN = 10  # number of highest ranks, or of seeds, in the representation of a ranking
 
-SHOWN_OF_A_SEED = 3
-"""Number of highest ranks of each seed in the representation."""
+SHOWN_OF_A_SEED = 3  # number of highest ranks of each seed in the representation
 
 
 @dataclass(frozen=True, eq=False, repr=False)

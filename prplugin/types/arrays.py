@@ -16,8 +16,7 @@ from prplugin.errors import InvalidOptionError, OutOfMemoryError, PageRankError,
 MemorySpace: TypeAlias = Literal["host", "device"]
 """Memory of the host, or of the current GPU."""
 
-SPACE = {"device": "the GPU's memory", "host": "this machine's memory"}
-"""Names of the memory spaces in messages."""
+SPACE = {"device": "the GPU's memory", "host": "this machine's memory"}  # names of the memory spaces in messages
 
 Array: TypeAlias = NDArray[Any]
 """Array of any type, of NumPy or CuPy."""
@@ -152,8 +151,7 @@ def far_times(column: object) -> list[Any]:
 
 # --- the highest entries ---------------------------------------------------------------------------------------------
 
-MOST_IN_A_BLOCK = 64
-"""Maximum size of the blocks whose maxima give a lower bound of the k-th highest rank."""
+MOST_IN_A_BLOCK = 64  # maximum size of the blocks whose maxima give a lower bound of the k-th highest rank
 
 
 def highest(ranks: NDArray[np.floating[Any]], k: int) -> NDArray[Any]:

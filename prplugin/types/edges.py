@@ -22,8 +22,7 @@ memory.
 """
 
 
-ANY = 5e-324, sys.float_info.max
-"""Least and greatest positive float64: an extent that holds for any weights."""
+ANY = 5e-324, sys.float_info.max  # least and greatest positive float64: an extent that holds for any weights
 
 
 class Compressed(NamedTuple):
@@ -198,8 +197,7 @@ class GroupedEdges:
             return self._edge_list
 
 
-MAX_NARROW = np.iinfo(np.int32).max
-"""Number of vertices, or of edges, up to which int32 is used."""
+MAX_NARROW = np.iinfo(np.int32).max  # number of vertices, or of edges, up to which int32 is used
 
 
 def index_dtype(n: int) -> np.dtype[Any]:
