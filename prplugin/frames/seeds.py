@@ -15,7 +15,7 @@ from prplugin.types.arrays import to_host
 from prplugin.types.edges import Floats, Integers
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class SeedValues:
     """Values by vertex of k seeds, not normalized."""
 
