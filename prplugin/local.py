@@ -8,14 +8,13 @@ from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from prplugin.errors import counted, overflow_error
 from prplugin.frames import FrameAdapter, rows_and_types
 from prplugin.frames.columns import resolve
-from prplugin.frames.seeds import read_seeds, seed_ids
 from prplugin.frames.vertices import Vertices, format_ids
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
@@ -24,7 +23,6 @@ from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.problem import Problem, normalised
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.base import Method
-from prplugin.methods.engines.packed import packed_graph
 from prplugin.methods.estimates import (
     Estimate,
     describe_ingest_memory,
@@ -36,17 +34,12 @@ from prplugin.methods.measured import TimingCache, fastest, measured
 from prplugin.methods.registry import ChoiceCache, choose, choose_batch, compile_ahead, reasons
 from prplugin.options import EdgeOptions, Options, proves
 from prplugin.progress import Watch
-from prplugin.queries import SeedRanks, order_proof
 from prplugin.result.ranking import Ranking, Rankings
 from prplugin.result.selection import remaining
-from prplugin.solver.batch import batches
 from prplugin.solver.loop import Outcome
 from prplugin.solver.solve import solve_by
 from prplugin.streams.decay import decay_weights
-from prplugin.streams.device_edges import DeviceEdges
 from prplugin.streams.graph import Access, Aging, ChangingGraph, LastRanks, Snapshot, normalized_start
-from prplugin.streams.host_edges import HostEdges
-from prplugin.streams.local import LocalQueries, LocalRanks, Wanted, may_pay
 from prplugin.types.arrays import (
     SPACE,
     MemorySpace,
@@ -58,6 +51,14 @@ from prplugin.types.arrays import (
 )
 from prplugin.types.edges import Compressed, Floats, Integers
 from prplugin.types.records import Considered, History
+
+if TYPE_CHECKING:
+    from prplugin.streams.local import LocalQueries, LocalRanks
+
+# What few first calls need is imported where it is used.
+
+ON_HOST = nullcontext()
+"""Context of allocations on the host, where there is nothing to do."""
 
 
 class LocalGraph:
@@ -96,6 +97,8 @@ class LocalGraph:
 
     def packed(self) -> LocalGraph:
         """Return the graph with its edges packed on the host."""
+        from prplugin.methods.engines.packed import packed_graph
+
         snapshot = self.snapshot()
         with self._allocating():
             snapshot = snapshot._replace(adjacency=packed_graph(snapshot.adjacency))
@@ -247,27 +250,27 @@ class LocalGraph:
             return (self._rank_one if options.seeds is None else self._rank_many)(options, watch)
 
     def _rank_one(self, options: Options, watch: Watch) -> Ranking:
-        began, machine, n = time.perf_counter(), this_machine(), self._changing.state.edges.n
+        began, machine, (edges, vertices, *_) = time.perf_counter(), this_machine(), self._changing.state
         with self._allocating(wait=False):  # only this call reads the vectors, on this stream
             pushes = options.personalization is not None and self._local_edges(options, 1) is not None
-            entries = self._vertices.read_teleports(options) if pushes or isinstance(options.exclude, str) else None
+            entries = vertices.read_teleports(options) if pushes or isinstance(options.exclude, str) else None
             v = self._vector(options, "personalization") if entries is None else None
             w, start = self._vector(options, "dangling"), self._vector(options, "nstart")
             among = excluded = None
             if options.among is not None or options.exclude is not None:
-                among, excluded = self._vertices.read_selection(options, entries and entries[0], self.memory_space)
+                among, excluded = vertices.read_selection(options, entries and entries[0], self.memory_space)
             watch.stage("edges")
             local = None
             if entries is not None and w is None and start is None:
-                local = self._rank_locally(entries, options, Wanted(options.top, among, excluded))
+                local = self._rank_locally(entries, options, among, excluded)
             if local is not None and local.met:
                 outcome = Outcome(False, True, local.passes, local.error_bound, order=local.order)
-                selected = None if local.shown is not None else remaining(n, among, excluded)
+                selected = None if local.shown is not None else remaining(edges.n, among, excluded)
                 why = "few vertices near the seeds have most of the ranks"
                 return self._pushed(local, outcome, why, options, began, selected)
             if entries is not None:
-                v = normalised(expand_values(entries[1], n, entries[0], 0.0), "personalization")
-            selected = among if excluded is None else remaining(n, among, excluded)
+                v = normalised(expand_values(entries[1], edges.n, entries[0], 0.0), "personalization")
+            selected = among if excluded is None else remaining(edges.n, among, excluded)
             equation = options.alpha, v, w
             begin: Any = start
             tol, pushed = options.tol, None
@@ -278,7 +281,7 @@ class LocalGraph:
                 return self._pushed(options.requested(begin), pushed, why, options, began, selected)
             if local is not None and begin is None:
                 begin = normalized_start(local.dense())
-            adjacency = self.adjacency
+            adjacency = self._changing.adjacency
             problem = Problem(adjacency, *equation)
             if options.method == "measured":
                 method = fastest(problem, machine, options, self._timings)
@@ -287,7 +290,7 @@ class LocalGraph:
         memory_space: MemorySpace = "device" if method.runs_on == "gpu" else adjacency.memory_space
         planned = partial(describe_method_memory, adjacency, method.name, machine)
         with explain_oom(planned), _allocating(memory_space, adjacency):
-            order = order_proof(adjacency, self._vertices, options, selected) if options.certified else None
+            order = _order_proof(adjacency, vertices, options, selected) if options.certified else None
             ranks, outcome = solve_by(method, problem, options, machine, watch, begin, closer=tol, order=order)
             if self._lasting and outcome.converged and proves(options):
                 last = LastRanks(equation, to_memory(ranks, self.memory_space), int(outcome.iterations))
@@ -302,6 +305,10 @@ class LocalGraph:
 
     def _rank_many(self, options: Options, watch: Watch) -> Rankings:
         """Compute one ranking per seed, and keep only the ranks selected by `among`, `exclude` and `top`."""
+        from prplugin.frames.seeds import read_seeds, seed_ids
+        from prplugin.queries import SeedRanks
+        from prplugin.solver.batch import batches
+
         began, machine = time.perf_counter(), this_machine()
         with self._allocating():
             seeds, labels = read_seeds(self._vertices, options.seeds)
@@ -337,24 +344,28 @@ class LocalGraph:
                 _seeds=partial(seed_ids, self._vertices, labels),
             )  # fmt: skip
 
-    def _local_edges(self, options: Options, seeds: int) -> Adjacency | HostEdges | None:
+    def _local_edges(self, options: Options, seeds: int) -> Any:
         """Return the edges of the graph if pushes from so many seeds may rank faster than iterations, else None."""
         edges = self._changing.state.edges
-        if not self._lasting or isinstance(edges, DeviceEdges) or not may_pay(edges, options, seeds):
-            return None
-        return edges
+        return edges if self._lasting and self._queries.may_pay(edges, options, seeds) else None
 
     @cached_property
     def _queries(self) -> LocalQueries:
+        from prplugin.streams.local import LocalQueries
+
         return LocalQueries()
 
-    def _rank_locally(self, entries: tuple[Integers, Floats], options: Options, wanted: Wanted) -> LocalRanks | None:
+    def _rank_locally(
+        self, entries: tuple[Integers, Floats], options: Options, among: Integers | None, excluded: Integers | None
+    ) -> LocalRanks | None:
         """Rank by pushes from the seeds; None if that is not expected to pay."""
         rows, values = entries
         edges = self._local_edges(options, rows.size)
         if edges is None or self._changing.follows(rows):
             return None
-        equal = None
+        from prplugin.streams.local import Wanted
+
+        equal, wanted = None, Wanted(options.top, among, excluded)
         if options.certified:
             known: dict[int, float] = defaultdict(float, zip(rows.tolist(), values.tolist(), strict=True))
             equal = EqualRanks(self.adjacency, lambda: [known], alpha=options.alpha).equal
@@ -390,7 +401,7 @@ class LocalGraph:
 
     def _considered(self, method: Method, options: Options, machine: Machine) -> tuple[Considered, ...]:
         """Return why this method was chosen and others were not; cached, since this takes as long as iterations."""
-        request = method, options.method, self.adjacency, machine, options.method_options
+        request = method, options.method, self._changing.adjacency, machine, options.method_options
         if options.method == "measured":
             return reasons(*request, measured(machine, options, self._timings))
         key = method.name, options.method, *options.method_options
@@ -410,8 +421,14 @@ class LocalGraph:
         )  # fmt: skip
 
 
+def _order_proof(*arguments: Any) -> Any:
+    from prplugin.queries import order_proof
+
+    return order_proof(*arguments)
+
+
 def _allocating(memory_space: MemorySpace, edges: object = None, *, wait: bool = True) -> AbstractContextManager[None]:
     """Return a context manager that allocates on the GPU of the edges, or that has no effect on the host."""
     if memory_space == "host":
-        return nullcontext()
+        return ON_HOST
     return runtime.device_allocation(memory_space, getattr(edges, "gpu", None), wait=wait)

@@ -1,10 +1,9 @@
-"""The options of one ranking, validated once and frozen."""
+"""The options of one ranking, validated once."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, Literal, TypeVar, get_args
@@ -28,7 +27,7 @@ Social networks take fewer, web graphs up to three times as many.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class EdgeOptions:
     """Options for reading the columns of a frame as edges; `directed` and `duplicates` are validated."""
 
@@ -74,7 +73,7 @@ def refuse(arguments: Mapping[str, object], why: str) -> None:
             raise InvalidOptionError(f"{name}= {why}: omit it.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, eq=False, repr=False, kw_only=True)
 class Options:
     """The options of a ranking, those given by vertex as the user passed them; raises InvalidOptionError."""
 
@@ -96,24 +95,23 @@ class Options:
     method_options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        assign = object.__setattr__  # values are normalized only here
-        assign(self, "alpha", _real("alpha", self.alpha))
+        self.alpha = _real("alpha", self.alpha)
         if not 0 <= self.alpha < 1:
             raise InvalidOptionError(
                 f"alpha must be at least 0 and less than 1, not {self.alpha!r}. The usual value is 0.85; "
                 "at 1 nothing teleports, and PageRank need not be unique."
             )
-        assign(self, "tol", _real("tol", self.tol))
+        self.tol = _real("tol", self.tol)
         if not 0 <= self.tol < math.inf:
             raise InvalidOptionError(f"tol must be a finite number of at least 0, not {self.tol!r}.")
         if self.max_iter is not None:
-            assign(self, "max_iter", validate_int("max_iter", self.max_iter, least=0))
+            self.max_iter = validate_int("max_iter", self.max_iter, least=0)
         elif self.tol == 0:
             raise InvalidOptionError(
                 "tol=0 never stops by itself: pass max_iter=k as well for the k-th power iterate, or a positive tol."
             )
         if self.top is not None:
-            assign(self, "top", validate_int("top", self.top, least=1))
+            self.top = validate_int("top", self.top, least=1)
         check_choice("stop", self.stop, STOPS)
         if validate_bool("certified", self.certified):
             self._check_certified()
@@ -121,7 +119,7 @@ class Options:
             raise InvalidOptionError(
                 f"scale must be 1 (ranks sum to 1) or 'n' (they sum to the number of vertices), not {self.scale!r}."
             )
-        assign(self, "dtype", _float_name(self.dtype))
+        self.dtype = _float_name(self.dtype)
         if not isinstance(self.method, str):
             raise InvalidOptionError(f"method must be a name such as 'auto', not {self.method!r}.")
         if self.personalization is not None and self.seeds is not None:
@@ -183,7 +181,7 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
 
 
 def _real(name: str, value: object) -> float:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (float, Real)):
         raise InvalidOptionError(f"{name} must be a number, not {value!r}.")
     try:
         return float(value)
@@ -200,7 +198,7 @@ def validate_bool(name: str, value: object) -> bool:
 
 def validate_int(name: str, value: object, *, least: int = 1, multiple_of: int = 1, at_most: int | None = None) -> int:
     """Return an integer option as int; raise InvalidOptionError for other values."""
-    if isinstance(value, Integral) and not isinstance(value, (bool, np.bool_)):
+    if isinstance(value, (int, Integral)) and not isinstance(value, (bool, np.bool_)):
         number = int(value)
         if number >= least and number % multiple_of == 0 and (at_most is None or number <= at_most):
             return number
@@ -210,10 +208,10 @@ def validate_int(name: str, value: object, *, least: int = 1, multiple_of: int =
 
 
 def _float_name(dtype: object) -> str:
-    with suppress(TypeError):
-        if dtype is not None and (name := FLOATS.get(np.dtype(dtype).char)):  # type: ignore[call-overload]
-            return name
-    raise InvalidOptionError(f"dtype must be 'float64' or 'float32', not {dtype!r}.")
+    try:
+        return FLOATS[np.dtype("" if dtype is None else dtype).char]  # type: ignore[call-overload]
+    except (TypeError, KeyError):
+        raise InvalidOptionError(f"dtype must be 'float64' or 'float32', not {dtype!r}.") from None
 
 
 def proves(options: Options) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-import shlex
 import shutil
 import subprocess
 import sys
@@ -91,6 +90,8 @@ def system_compiler() -> list[str] | None:
 
     On Windows those found on PATH link libraries that are not there when the kernels are loaded.
     """
+    import shlex  # not where kernels are only loaded
+
     commands = [shlex.split(os.environ.get("CXX", "")), ["c++"], ["g++"], ["clang++"]]
     for command in commands if platform.system() != "Windows" else commands[:1]:
         if not command or shutil.which(command[0]) is None:

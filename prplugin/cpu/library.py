@@ -88,15 +88,7 @@ def is_available() -> bool:
 
 
 class Kernel:
-    """A function of the library, for each combination of types.
-
-    Parameters
-    ----------
-    name : str
-        Name of the C function, without types.
-    parameters : str
-        Declarations of all parameters, separated by blanks.
-    """
+    """A function of the library, by its name without types, and the declarations of its parameters."""
 
     def __init__(self, name: str, parameters: str) -> None:
         self.name = name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ step = Kernel(
 """One step over the first n of all vertices whose contributions are given; see pull.cpp."""
 
 
+@lru_cache(1024)
 def norm_depth(rows: int) -> int:
     """Return the most additions that a row's change or rank goes through in the sums of a step over `rows` rows.
 

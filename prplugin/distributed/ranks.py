@@ -136,7 +136,7 @@ def rank_shard(
 # --- arguments by vertex ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class GraphVertices(Vertices):
     """The vertices of the whole graph, on a rank that has the ids of those that it owns. Its methods are collective.
 

@@ -75,7 +75,7 @@ class Boundary:
         return nullcontext()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Labels:
     """Labels of the k seeds in the result: the vertices at k positions, or a column or an array of k labels."""
 
@@ -99,7 +99,7 @@ class Labels:
         return ranks, rows, Labels(rows=self.rows[each])
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Vertices:
     """Vertices in the order of the result. Reads per-vertex arguments, and writes ranks to frames.
 

@@ -42,7 +42,7 @@ class Footprint(NamedTuple):
 NOTHING = Footprint()
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Size:
     """Bytes per edge or per vertex: a fixed number, plus multiples of item sizes that depend on the graph.
 
@@ -105,7 +105,7 @@ class Memory(NamedTuple):
     reads_packed: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Counts:
     """Counts of a graph that the memory model needs. The graph itself need not exist.
 

@@ -40,7 +40,7 @@ class Problem(NamedTuple):
         return rounding_depth(self.adjacency.n) + 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Seeds:
     """Personalizations of k rankings, as a sparse n x k matrix by columns."""
 

@@ -56,7 +56,8 @@ def prepare(problem: Problem, machine: Machine, *, threads: int | None = None) -
     """
     if threads is None:
         threads = max(1, min(machine.threads, problem.adjacency.m // EDGES_PER_THREAD))
-    threads = validate_int("threads", threads)
+    else:
+        threads = validate_int("threads", threads)
     return NativeStep(problem.on("host"), threads)
 
 
@@ -98,7 +99,7 @@ class NativeStep(Step):
         adjacency = problem.adjacency
         in_edges: Compressed | PackedRows
         if (packed := adjacency.edges.packed_rows) is None:
-            in_edges = adjacency.csc._replace(weights=adjacency.normalized_weights)
+            in_edges = Compressed(*adjacency.csc[:2], adjacency.normalized_weights)
             order, fan_in, row = adjacency.row_order, fan_in_for(adjacency.largest_in_degree), None
         else:
             in_edges, order, fan_in, row = packed, None, fan_in_for(PIECE), packed_depth(adjacency.m)

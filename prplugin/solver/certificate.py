@@ -32,6 +32,7 @@ this module.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -138,6 +139,9 @@ class Certificate:
         return 1 + _least_exponent(self.alpha, threshold / 2)
 
 
+certificate_of = lru_cache(64)(Certificate)  # shared by repeated rankings of a graph
+
+
 def _depth_of_rank(rounding: StepRounding) -> int:
     """Return the most roundings from x to a rank of y.
 
@@ -152,6 +156,7 @@ def _gamma(k: int, unit: float = U) -> float:
     return k * unit / (1 - k * unit) * ROUND_UP if k * unit < 1 else math.inf
 
 
+@lru_cache(1024)
 def _least_exponent(alpha: float, target: float) -> int:
     """Return the smallest k >= 0 with alpha**k <= target."""
     if target >= 1:

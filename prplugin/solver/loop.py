@@ -78,7 +78,7 @@ class Strategy(Protocol):
         return
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Outcome:
     """State of the loop, and its result. For many seeds the first four are arrays with an entry per seed.
 

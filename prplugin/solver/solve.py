@@ -25,7 +25,7 @@ from prplugin.options import Options, allows_float32, proves
 from prplugin.progress import Watch
 from prplugin.solver.acceleration.anderson import AndersonMixing
 from prplugin.solver.acceleration.direct import WARN_PASSES, SlowConvergence
-from prplugin.solver.certificate import Certificate, goal_in_float32, goal_of, step_budget
+from prplugin.solver.certificate import Certificate, certificate_of, goal_in_float32, goal_of, step_budget
 from prplugin.solver.loop import BoundWatch, Now, Outcome, Phase, Proposal, Strategy, iterate, iterate_batch
 from prplugin.solver.top_k import NO_ORDER, OrderProof
 from prplugin.types.arrays import namespace
@@ -91,33 +91,20 @@ def solve(
 ) -> Outcome:  # fmt: skip
     """Iterate from `start` until the stopping rule is met or the budget is spent; `step.ranks()` has the result.
 
-    Parameters
-    ----------
-    size : (int, int)
-        Numbers of vertices and of edges of the whole graph.
-    start : array or float, optional
-        Ranks of sum 1; a number is the rank of every vertex. None: each seed starts at its personalization.
-    watch : function
-        Called with the options and the budget; what it returns is called after each error bound.
-    order : OrderProof, optional
-        Ends the iteration once the order of the highest ranks is proved.
-    slow : function, optional
-        Returns the strategy that reacts to slow convergence, which needs more than `WARN_PASSES` passes in all.
-    closer : float
-        Tolerance that is used instead of ``options.tol`` if it is smaller, and rounding permits a bound below it.
-    made : int
-        Number of passes that were made before, which count towards ``options.max_iter``.
-    most : int
-        Maximum number of passes, those of the float32 phase included.
+    Raises InvalidOptionError if the tolerance is not provable.
 
-    Raises
-    ------
-    InvalidOptionError
-        If the tolerance is not provable.
+    `size`: Numbers of vertices and of edges of the whole graph.
+    `start`: Ranks of sum 1; a number is the rank of every vertex. None: each seed starts at its personalization.
+    `watch`: Called with the options and the budget; what it returns is called after each error bound.
+    `order`: Ends the iteration once the order of the highest ranks is proved.
+    `slow`: Returns the strategy that reacts to slow convergence, which needs more than `WARN_PASSES` passes in all.
+    `closer`: Tolerance used instead of ``options.tol`` if it is smaller, and rounding permits a bound below it.
+    `made`: Number of passes that were made before, which count towards ``options.max_iter``.
+    `most`: Maximum number of passes, those of the float32 phase included.
     """
     if step.rounding.single:  # an earlier batch of seeds ended in float32
         step.set_contribution_dtype("float64")
-    certificate = Certificate(options.alpha, *size, step.rounding, options.dtype, options.scale)
+    certificate = certificate_of(options.alpha, *size, step.rounding, options.dtype, options.scale)
     if options.tol > closer > certificate.provable:
         options = replace(options, tol=closer)
     budget = allowed = step_budget(certificate, options) - (0 if options.max_iter is None else made)

@@ -30,7 +30,7 @@ MIN_OUT_WEIGHT = 2.0**-900  # out-weight below which the weights of a vertex may
 MAX_EXPONENT = 500  # exponent of a weight, relative to that of its source, above which the latter is raised
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _RowBuffer:
     """Rows of a sparse matrix in a buffer with spare capacity.
 
@@ -71,7 +71,7 @@ class _RowBuffer:
         return replace(rows, begins=begins, ends=ends)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Plan:
     """A change whose rows have been written to the buffer, but which is not visible before `HostEdges.commit`."""
 

@@ -45,6 +45,7 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.numerics import rounding_depth
 from prplugin.options import Options, likely_steps, proves
 from prplugin.solver.top_k import Equal, least_gap, order_of
+from prplugin.streams.device_edges import DeviceEdges
 from prplugin.streams.host_edges import HostEdges
 from prplugin.streams.residual import ROUNDING_MARGIN, UNIT_ROUNDOFF, cast_error
 from prplugin.types.arrays import expand_values, highest
@@ -105,25 +106,26 @@ class _Arrays(NamedTuple):
     listed: Integers
 
 
-def may_pay(edges: Adjacency | HostEdges, options: Options, seeds: int) -> bool:
-    """Return whether so many seeds may be ranked faster than by iterations over all edges, with a proof."""
-    return (
-        edges.m >= MIN_EDGES
-        and proves(options)
-        and (options.method, options.max_iter, len(options.method_options)) == ("auto", None, 0)
-        # Pushes need the edges by source on the host.
-        and (isinstance(edges, HostEdges) or (edges.memory_space == "host" and edges.edges.packed_rows is None))
-        and library.is_available()
-        and seeds * kernels.PUSH_COST <= MAX_SEEDS_FRACTION * _budget(edges.n, edges.m, options)
-    )
-
-
 class LocalQueries:
     """Queries of one graph, with the arrays that they share: those of the graph, and as many others as run at once."""
 
     def __init__(self) -> None:
         self._free: list[_Arrays] = []
         self._edges: OutEdges | None = None
+
+    @staticmethod
+    def may_pay(edges: Adjacency | HostEdges | DeviceEdges, options: Options, seeds: int) -> bool:
+        """Return whether so many seeds may be ranked faster than by iterations over all edges, with a proof."""
+        return (
+            edges.m >= MIN_EDGES
+            and proves(options)
+            and (options.method, options.max_iter, len(options.method_options)) == ("auto", None, 0)
+            # Pushes need the edges by source on the host.
+            and not isinstance(edges, DeviceEdges)
+            and (isinstance(edges, HostEdges) or (edges.memory_space == "host" and edges.edges.packed_rows is None))
+            and library.is_available()
+            and seeds * kernels.PUSH_COST <= MAX_SEEDS_FRACTION * _budget(edges.n, edges.m, options)
+        )
 
     def forget_edges(self) -> None:
         """Read the edges of the graph again at the next query; the other arrays are kept."""

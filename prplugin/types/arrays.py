@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from traceback import clear_frames
 from typing import Any, Literal, TypeAlias
 
@@ -118,16 +117,22 @@ def synchronize(memory_space: MemorySpace) -> None:
         cupy.cuda.get_current_stream().synchronize()
 
 
-@contextmanager
-def explain_oom(plan: Callable[[], str]) -> Iterator[None]:
+class explain_oom:  # noqa: N801 - a context manager, named like a function
     """Raise `OutOfMemoryError` with the requirements that `plan` returns, if memory runs out within."""
-    try:
-        yield
-    except MemoryError as error:
-        of_gpu = isinstance(error, OutOfMemoryError)  # raised by `device_allocation`
-        cause = error.__cause__ if of_gpu and error.__cause__ is not None else error
-        clear_frames(cause.__traceback__)  # frees the arrays of these frames, even if the error is kept
-        raise OutOfMemoryError(f"{SPACE['device' if of_gpu else 'host']} ran out: {cause}. {plan()}") from error
+
+    def __init__(self, plan: Callable[[], str]) -> None:
+        self._plan = plan
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, MemoryError):
+            of_gpu = isinstance(error, OutOfMemoryError)  # raised by `device_allocation`
+            cause = error.__cause__ if of_gpu and error.__cause__ is not None else error
+            clear_frames(cause.__traceback__)  # frees the arrays of these frames, even if the error is kept
+            where = SPACE["device" if of_gpu else "host"]
+            raise OutOfMemoryError(f"{where} ran out: {cause}. {self._plan()}") from error
 
 
 def finite_numbers(given: Any) -> Any:

@@ -65,7 +65,7 @@ class PackedRows(NamedTuple):
     rows: Integers
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Edges:
     """The rows of an edge frame, with each vertex replaced by its position in the result.
 

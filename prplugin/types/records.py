@@ -60,7 +60,7 @@ class TieRows(NamedTuple):
     equal: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Order:
     """The k highest-ranked vertices, with the part of their order that is proved.
 

@@ -228,14 +228,14 @@ def test_bits_do_not_depend_on_extrapolated_seeds():
 
 
 def test_top_is_selected_per_batch(monkeypatch):
-    sizes = []
+    sizes, batches = [], batch_module.batches
 
     def record_batches(*arguments):
-        for batch in batch_module.batches(*arguments):
+        for batch in batches(*arguments):
             sizes.append(batch.ranks.shape)
             yield batch
 
-    monkeypatch.setattr("prplugin.local.batches", record_batches)
+    monkeypatch.setattr(batch_module, "batches", record_batches)
     many = skewed_graph().rank(seeds=list(range(70)), top=2, method="native", threads=2)
     assert sizes == [(35, 1500), (35, 1500)]
     assert many.ranks.shape == (70, 2)
