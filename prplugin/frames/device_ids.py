@@ -38,6 +38,10 @@ OFFSETS: dict[Any, np.dtype[Any]] = {plc.TypeId.INT32: np.dtype(np.int32), plc.T
 """Offset types of string columns; int64 for 2 GiB or more."""
 
 
+# As cuDF reads the variable, when it is imported.
+DEFAULT_STREAM = cupy.cuda.Stream.ptds if os.environ.get("CUDF_PER_THREAD_STREAM") == "1" else cupy.cuda.Stream.null
+
+
 @contextmanager
 def on_cudf_stream() -> Iterator[None]:
     """Make the default stream, which cuDF uses, CuPy's current stream.
@@ -46,14 +50,13 @@ def on_cudf_stream() -> Iterator[None]:
     one, the host synchronizes it on entry, and the default stream on exit.
     """
     stream = cupy.cuda.get_current_stream()
-    default = cupy.cuda.Stream.ptds if os.environ.get("CUDF_PER_THREAD_STREAM") == "1" else cupy.cuda.Stream.null
-    if stream.ptr == default.ptr:
+    if stream.ptr == DEFAULT_STREAM.ptr:
         yield
         return
     stream.synchronize()
-    with default:
+    with DEFAULT_STREAM:
         yield
-        default.synchronize()
+        DEFAULT_STREAM.synchronize()
 
 
 class DeviceIds(Ids):

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-import cupy
 import numpy as np
 
 from prplugin.gpu import group, runtime
@@ -48,7 +47,29 @@ def edges_by_id(
             edges, ids = _grouped(columns, low, span, None if weights is None else _checked(weights, extent), extent)
             return edges, ids.astype(dtype, copy=False)
     codes, ids = factorize_ids(columns, known)
-    return with_weights(Edges(codes[0], codes[1], None, ids.size), weights, extent), ids.astype(dtype, copy=False)
+    listed = with_weights(Edges(codes[0], codes[1], None, ids.size), weights, extent)
+    return _by_target(listed) if grouped and 2 * m <= ONE_BLOCK else listed, ids.astype(dtype, copy=False)
+
+
+def _by_target(edges: Edges) -> GroupedEdges:
+    """Group edges by target."""
+    source, weights, n = edges.source, edges.weights, edges.n
+    in_edges = group.grouped(edges.destination, source, weights, n)
+    if weights is None:
+        return _with_edge_list(in_edges, group.degrees(source, n).astype(np.float64), 0, ANY)
+    return _with_edge_list(in_edges, *group.sums_by(source, weights, n, edges.extent), edges.extent)
+
+
+def _with_edge_list(
+    in_edges: tuple[Integers, Integers, Floats | None], out_weight: Floats, depth: int, extent: tuple[float, float]
+) -> GroupedEdges:
+    """Return edges by target, whose edge list is computed on first access."""
+    offsets, sources, _ = in_edges
+
+    def edge_list() -> tuple[Integers, Integers]:
+        return sources, group.groups_of(offsets, sources.size, index_dtype(offsets.size - 1))
+
+    return GroupedEdges(in_edges, out_weight, edge_list, depth, extent)
 
 
 def with_weights(edges: Edges, weights: GivenWeights | None, extent: tuple[float, float] | None = None) -> Edges:
@@ -88,14 +109,9 @@ def _grouped(
         launch_kernel("mark_endpoints", range_blocks, span, begins, outs, bits)
 
     marks, n = counted_marks(mark, span, dtype)
-    ids, offsets, out_weight = cupy.empty(n, dtype), cupy.empty(n + 1, np.int32), cupy.empty(n, np.float64)
+    ids, offsets, out_weight = runtime.allocate((n, dtype), (n + 1, np.int32), (n, np.float64))
     least = np.uint64(low % 2**64)
     launch_kernel("compact", range_blocks, span, n, least, marks, begins, outs, ids, offsets, out_weight)
     if n < span:
         launch_kernel("compact_codes", blocks_for_each(sources.size), sources.size, sources, marks)
-
-    def edge_list() -> tuple[Integers, Integers]:
-        """Return source and destination of each edge, ordered by target."""
-        return sources, group.groups_of(offsets, sources.size, index_dtype(offsets.size - 1))
-
-    return GroupedEdges((offsets, sources, weights), out_weight, edge_list, rounding_depth, extent), ids
+    return _with_edge_list((offsets, sources, weights), out_weight, rounding_depth, extent), ids
