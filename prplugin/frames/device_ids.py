@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any, ClassVar
 
@@ -43,16 +43,12 @@ DEFAULT_STREAM = cupy.cuda.Stream.ptds if os.environ.get("CUDF_PER_THREAD_STREAM
 
 
 @contextmanager
-def on_cudf_stream() -> Iterator[None]:
-    """Make the default stream, which cuDF uses, CuPy's current stream.
+def on_cudf_stream(stream: Any) -> Iterator[None]:
+    """Make the default stream, which cuDF uses, CuPy's current stream instead of `stream`.
 
-    cuDF ignores CuPy's current stream, and the two streams are not ordered. If the current stream is not the default
-    one, the host synchronizes it on entry, and the default stream on exit.
+    cuDF ignores CuPy's current stream, and the two streams are not ordered: the host synchronizes `stream` on entry,
+    and the default stream on exit.
     """
-    stream = cupy.cuda.get_current_stream()
-    if stream.ptr == DEFAULT_STREAM.ptr:
-        yield
-        return
     stream.synchronize()
     with DEFAULT_STREAM:
         yield
@@ -66,7 +62,8 @@ class DeviceIds(Ids):
     xp: ClassVar[Any] = cupy
 
     def active(self) -> AbstractContextManager[Any]:
-        return on_cudf_stream()
+        stream = cupy.cuda.get_current_stream()
+        return nullcontext() if stream.ptr == DEFAULT_STREAM.ptr else on_cudf_stream(stream)
 
     @property
     def types(self) -> GivenTypes:

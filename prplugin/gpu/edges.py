@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
+import cupy
 import numpy as np
 
 from prplugin.gpu import group, runtime
@@ -109,7 +110,7 @@ def _grouped(
         launch_kernel("mark_endpoints", range_blocks, span, begins, outs, bits)
 
     marks, n = counted_marks(mark, span, dtype)
-    ids, offsets, out_weight = runtime.allocate((n, dtype), (n + 1, np.int32), (n, np.float64))
+    ids, (offsets, out_weight) = cupy.empty(n, dtype), runtime.allocate((n + 1, np.int32), (n, np.float64))
     least = np.uint64(low % 2**64)
     launch_kernel("compact", range_blocks, span, n, least, marks, begins, outs, ids, offsets, out_weight)
     if n < span:

@@ -122,8 +122,9 @@ def _is_named(group: bytes) -> bool:
     return False
 
 
+@cache
 def compile_ahead(weighted: bool) -> None:
-    """Start to compile the GPU kernels that most graphs need."""
+    """Start to compile the GPU kernels that most graphs need, once per process."""
     for method in methods().of("gpu").values():
         if hasattr(method, "compile_ahead"):
             method.compile_ahead(weighted)
