@@ -57,8 +57,10 @@ def _by_target(edges: Edges) -> GroupedEdges:
     source, weights, n = edges.source, edges.weights, edges.n
     in_edges = group.grouped(edges.destination, source, weights, n)
     if weights is None:
-        return _with_edge_list(in_edges, group.degrees(source, n).astype(np.float64), 0, ANY)
-    return _with_edge_list(in_edges, *group.sums_by(source, weights, n, edges.extent), edges.extent)
+        out_weight: tuple[Floats, int] = group.degrees(source, n).astype(np.float64), 0
+    else:
+        out_weight = group.sums_by(source, weights, n, edges.extent)
+    return _with_edge_list(in_edges, *out_weight, edges.extent)
 
 
 def _with_edge_list(

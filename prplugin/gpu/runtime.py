@@ -7,8 +7,8 @@ import re
 import sys
 import weakref
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
@@ -67,41 +67,34 @@ def unavailable_reason() -> str | None:
 
 
 def device_allocation(
-    memory_space: MemorySpace, gpu: AbstractContextManager[Any] | None = None, *, wait: bool = True
+    memory_space: MemorySpace, gpu: object = None, *, wait: bool = True
 ) -> AbstractContextManager[None]:
     """Allocate within the budget, and from RMM if that is loaded, on the "device"; on the "host" do nothing.
 
     `gpu` (cupy.cuda.Device, optional): device that holds the arrays; the current one if not given.
     `wait`: Whether to synchronize the current stream at the end, so that any other stream may read or free the arrays.
     """
-    return nullcontext() if memory_space == "host" else _DeviceAllocation(gpu or nullcontext(), wait=wait)
+    return nullcontext() if memory_space == "host" else _device_allocation(gpu, wait=wait)
 
 
-class _DeviceAllocation:
-    """Context manager of `device_allocation`; a class, since generators take three times as long."""
-
-    def __init__(self, gpu: AbstractContextManager[Any], *, wait: bool) -> None:
-        self._gpu, self._wait = gpu, wait
-
-    def __enter__(self) -> None:
-        limit = budget()
-        self._gpu.__enter__()
-        allocate = _from_rmm()
-        if limit is not None:
-            allocate = _within(limit, allocate or cupy.cuda.get_allocator())
-        self._allocator = nullcontext() if allocate is None else cupy.cuda.using_allocator(allocate)
-        self._allocator.__enter__()
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        try:
-            if error is None and self._wait:
+@contextmanager
+def _device_allocation(gpu: Any, *, wait: bool) -> Iterator[None]:
+    try:
+        with gpu or nullcontext(), _allocator():
+            yield
+            if wait:
                 synchronize("device")
-        finally:
-            self._allocator.__exit__(None, None, None)
-            self._gpu.__exit__(None, None, None)
-        # Those of NumPy are about host memory.
-        if isinstance(error, MemoryError) and not type(error).__module__.startswith("numpy"):
-            raise OutOfMemoryError(f"the GPU's memory ran out: {error}. {MEMORY_ADVICE}") from error
+    except MemoryError as error:
+        if type(error).__module__.startswith("numpy"):  # host memory
+            raise
+        raise OutOfMemoryError(f"the GPU's memory ran out: {error}. {MEMORY_ADVICE}") from error
+
+
+def _allocator() -> AbstractContextManager[None]:
+    allocate, limit = _from_rmm(), budget()
+    if limit is not None:
+        allocate = _within(limit, allocate or cupy.cuda.get_allocator())
+    return nullcontext() if allocate is None else cupy.cuda.using_allocator(allocate)
 
 
 def _from_rmm() -> Callable[[int], Any] | None:

@@ -235,7 +235,7 @@ class MergeStep(MergedRows):
         return Sums(change, largest)
 
     def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
-        taken: list[list[float]] = []
+        taken: list[Any] = []
         stall = (1 + self._alpha) / 2  # exact plain iterations contract by alpha or less
         if self._history is None and self._fits_history and self._n <= EARLY_HISTORY:
             self._allocate_history(goal, MAX_CHANGE)
@@ -263,9 +263,7 @@ class MergeStep(MergedRows):
                 return
         self._fits_history = False
 
-    def _launch_iterations(
-        self, steps: int, goal: float = -1.0, stall: float = math.inf
-    ) -> tuple[list[list[float]], int]:
+    def _launch_iterations(self, steps: int, goal: float = -1.0, stall: float = math.inf) -> tuple[list[Any], int]:
         """Iterate up to `steps` times in one launch; return the totals of each iteration and why the launch ended.
 
         It ends at an L1 change of `goal`, or when changes shrink by less than `stall`.
