@@ -14,7 +14,7 @@ from prplugin.gpu import group, runtime
 from prplugin.gpu.factorize import ONE_BLOCK, as_kernel_ids, counted_marks, extremes, factorize_ids
 from prplugin.gpu.runtime import THREADS, blocks_for_each
 from prplugin.gpu.sort import distances, sorted_by
-from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, bits_of, index_dtype, offset_dtype
+from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, bits_of, offset_dtype
 
 # Peak memory of `_grouped` in bytes per edge, per weighted edge, and per id of the range.
 EDGE_BYTES, WEIGHTED_EDGE_BYTES, ID_BYTES = 17, 33, 24
@@ -53,26 +53,9 @@ def edges_by_id(
 
 
 def _by_target(edges: Edges) -> GroupedEdges:
-    """Group edges by target."""
-    source, weights, n = edges.source, edges.weights, edges.n
-    in_edges = group.grouped(edges.destination, source, weights, n)
-    if weights is None:
-        out_weight: tuple[Floats, int] = group.degrees(source, n).astype(np.float64), 0
-    else:
-        out_weight = group.sums_by(source, weights, n, edges.extent)
-    return _with_edge_list(in_edges, *out_weight, edges.extent)
-
-
-def _with_edge_list(
-    in_edges: tuple[Integers, Integers, Floats | None], out_weight: Floats, depth: int, extent: tuple[float, float]
-) -> GroupedEdges:
-    """Return edges by target, whose edge list is computed on first access."""
-    offsets, sources, _ = in_edges
-
-    def edge_list() -> tuple[Integers, Integers]:
-        return sources, group.groups_of(offsets, sources.size, index_dtype(offsets.size - 1))
-
-    return GroupedEdges(in_edges, out_weight, edge_list, depth, extent)
+    in_edges = group.grouped(edges.destination, edges.source, edges.weights, edges.n)
+    out_weight, depth = group.out_weight(edges.source, edges.weights, edges.n, edges.extent)
+    return GroupedEdges(in_edges, out_weight, lambda: group.endpoints(*in_edges[:2]), depth, edges.extent)
 
 
 def with_weights(edges: Edges, weights: GivenWeights | None, extent: tuple[float, float] | None = None) -> Edges:
@@ -117,4 +100,5 @@ def _grouped(
     launch_kernel("compact", range_blocks, span, n, least, marks, begins, outs, ids, offsets, out_weight)
     if n < span:
         launch_kernel("compact_codes", blocks_for_each(sources.size), sources.size, sources, marks)
-    return _with_edge_list((offsets, sources, weights), out_weight, rounding_depth, extent), ids
+    in_edges = offsets, sources, weights
+    return GroupedEdges(in_edges, out_weight, lambda: group.endpoints(offsets, sources), rounding_depth, extent), ids

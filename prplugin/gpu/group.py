@@ -13,7 +13,7 @@ from prplugin.gpu import runtime
 from prplugin.gpu.runtime import THREADS, blocks_for_each, launch, padded
 from prplugin.gpu.sort import BINS, DIGIT_BITS, SORTING, TILE, TILED, Column, partitioned, sorted_by
 from prplugin.numerics import compensated_depth
-from prplugin.types.edges import Floats, Integers, bits_of, offset_dtype
+from prplugin.types.edges import Floats, Integers, bits_of, index_dtype, offset_dtype
 
 FEW_GROUPS = 1 << 16  # number of groups up to which one block groups `TILE` rows
 SUMMED = 1 << 26  # number of groups up to which terms are summed by bins; more are too many per bin
@@ -100,6 +100,13 @@ def _pieces(m: int, n: int, width: int, piece: int) -> int:
     return m // piece + min(BINS, -(-n // width))
 
 
+def out_weight(source: Integers, weights: Floats | None, n: int, extent: tuple[float, float]) -> tuple[Floats, int]:
+    """Return the out-weight of each vertex, or its out-degree without weights, and the rounding depth of the sums."""
+    if weights is None:
+        return degrees(source, n).astype(np.float64), 0
+    return sums_by(source, weights, n, extent)
+
+
 def sums_by(
     groups: Integers | Column, terms: Floats, n: int, extent: tuple[float, float], *, absent: float = 0.0
 ) -> tuple[Floats, int]:
@@ -162,6 +169,11 @@ def groups_of(offsets: Integers, m: int, dtype: DTypeLike) -> Integers:
         blocks = runtime.blocks_for(m, OFFSETS_PIECE)
         _launch_offsets("group_of_rows", groups, offsets, blocks, m, offsets.size - 1, offsets, groups)
     return groups
+
+
+def endpoints(offsets: Integers, sources: Integers) -> tuple[Integers, Integers]:
+    """Return sources and targets of the edges of a CSC, in the order of its entries."""
+    return sources, groups_of(offsets, sources.size, index_dtype(offsets.size - 1))
 
 
 def offsets_of(groups: Integers, n: int) -> Integers:
