@@ -294,9 +294,7 @@ def _compiled(path: str, name: str, macros: Mapping[str, Macro]) -> Any:
 
 
 def compile_ahead(path: str, name: str, /, **macros: Macro) -> None:
-    """Start to compile a kernel on a new thread, unless it has been compiled."""
-    if (path, name, *sorted(macros.items())) in _kernels:
-        return
+    """Start to compile a kernel on a new thread."""
     gpu = cupy.cuda.Device(device())
 
     def begin() -> None:

@@ -73,10 +73,6 @@ class Methods(Mapping[str, Method]):
         """Return whether the last bits of a method vary from run to run."""
         return self._built_in[name][2] if name in self._built_in else getattr(self[name], "nondeterministic", False)
 
-    def of(self, processor: str) -> dict[str, Method]:
-        """Return the methods of one processor."""
-        return {name: self[name] for name in self if self.runs_on(name) == processor}
-
     def considered(self, processor: str) -> dict[str, Method]:
         """Return the methods of one processor that "auto" may choose: deterministic, and with a cost."""
         if processor not in self._considered:
@@ -152,8 +148,8 @@ def check_options(method: Method, options: Mapping[str, Any]) -> None:
 
 def is_option(name: str) -> bool:
     """Return whether any method has an option of that name."""
-    by_processor = (methods().of(processor).values() for processor in ("cpu", "gpu"))  # "gpu" only if necessary
-    return any(name in options_of(method) for found in by_processor for method in found)
+    cpu_first = sorted(methods(), key=methods().runs_on)  # those of the GPU are imported only if necessary
+    return any(name in options_of(methods()[method]) for method in cpu_first)
 
 
 def all_options() -> list[str]:
@@ -324,10 +320,9 @@ def reasons(
         method = methods()[name]
         if adjacency.packed_only and name != "packed":
             return Considered(name, None, PACKED_ONLY)
-        if methods().nondeterministic(name):
-            return Considered(name, None, "its last bits vary from run to run")
-        if not hasattr(method, "cost"):
-            return Considered(name, None, "declares no cost")
+        if name not in methods().considered(processor):
+            varies = methods().nondeterministic(name)
+            return Considered(name, None, "its last bits vary from run to run" if varies else "declares no cost")
         if unknown := set(options) - set(options_of(method)):
             return Considered(name, None, f"takes no option {', '.join(sorted(unknown))}")
         if measured:
