@@ -53,9 +53,11 @@ def edges_by_id(
 
 
 def _by_target(edges: Edges) -> GroupedEdges:
-    in_edges = group.grouped(edges.destination, edges.source, edges.weights, edges.n)
+    in_edges = offsets, sources, _ = group.grouped(edges.destination, edges.source, edges.weights, edges.n)
     out_weight, depth = group.out_weight(edges.source, edges.weights, edges.n, edges.extent)
-    return GroupedEdges(in_edges, out_weight, lambda: group.endpoints(*in_edges[:2]), depth, edges.extent)
+    return GroupedEdges(
+        in_edges, out_weight, lambda: (sources, group.rows_of(offsets, sources.size)), depth, edges.extent
+    )
 
 
 def with_weights(edges: Edges, weights: GivenWeights | None, extent: tuple[float, float] | None = None) -> Edges:
@@ -100,5 +102,7 @@ def _grouped(
     launch_kernel("compact", range_blocks, span, n, least, marks, begins, outs, ids, offsets, out_weight)
     if n < span:
         launch_kernel("compact_codes", blocks_for_each(sources.size), sources.size, sources, marks)
-    in_edges = offsets, sources, weights
-    return GroupedEdges(in_edges, out_weight, lambda: group.endpoints(offsets, sources), rounding_depth, extent), ids
+    return GroupedEdges(
+        (offsets, sources, weights), out_weight, lambda: (sources, group.rows_of(offsets, sources.size)),
+        rounding_depth, extent,
+    ), ids  # fmt: skip

@@ -7,7 +7,6 @@ from typing import Any
 
 import cupy
 import numpy as np
-from numpy.typing import DTypeLike
 
 from prplugin.gpu import runtime
 from prplugin.gpu.runtime import THREADS, blocks_for_each, launch, padded
@@ -57,10 +56,10 @@ def _grouped_one_block(
     """Do the same as `grouped`, in one launch."""
     given = [members] if weights is None else [members, weights]
     offsets, *grouped = runtime.allocate((n + 1, np.int32), *((array.size, array.dtype) for array in given))
-    value_t = np.dtype(f"i{members.itemsize}")
+    types = {"id_t": offsets.dtype, "value_t": np.dtype(f"i{members.itemsize}")}
     runtime.run(
         "gpu/one_block.cu", "group_one_block", 1, SORTING, groups.size, groups, *padded(given, 2), n,
-        np.int32(bits_of(n)), offsets, *padded(grouped, 2), id_t=offsets.dtype, value_t=value_t, **TILED,
+        np.int32(bits_of(n)), offsets, *padded(grouped, 2), **types, **TILED,
     )  # fmt: skip
     return offsets, grouped[0], None if weights is None else grouped[1]
 
@@ -162,18 +161,13 @@ def run_sums(terms: Floats, offsets: Integers, *, absent: float = 0.0) -> Floats
     return sums
 
 
-def groups_of(offsets: Integers, m: int, dtype: DTypeLike) -> Integers:
-    """Return the group of each of m rows that are sorted by group."""
-    groups: Integers = cupy.empty(m, dtype)
+def rows_of(offsets: Integers, m: int) -> Integers:
+    """Return the row of each of the m entries of a CSR or CSC, in the order of the entries."""
+    groups: Integers = cupy.empty(m, index_dtype(offsets.size - 1))
     if m:
         blocks = runtime.blocks_for(m, OFFSETS_PIECE)
         _launch_offsets("group_of_rows", groups, offsets, blocks, m, offsets.size - 1, offsets, groups)
     return groups
-
-
-def endpoints(offsets: Integers, sources: Integers) -> tuple[Integers, Integers]:
-    """Return sources and targets of the edges of a CSC, in the order of its entries."""
-    return sources, groups_of(offsets, sources.size, index_dtype(offsets.size - 1))
 
 
 def offsets_of(groups: Integers, n: int) -> Integers:

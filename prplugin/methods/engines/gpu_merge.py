@@ -256,10 +256,10 @@ class MergeStep(MergedRows):
         left = math.log(goal / change) / math.log(self._alpha) if goal > 0 and self._alpha > 0 else math.inf
         blocks = most_blocks_of(self._plan)
         for window, period in WINDOWS[::-1] if left > LONG_WINDOW_FROM else WINDOWS[:1]:
-            if runtime.fits(history_bytes(self._n, window, period)):
-                vectors = (window + 1 + window // period) * self._n, np.float32
-                state = HISTORY_STATE + window + blocks * window * (window + 3) // 2, np.float64
-                self._history = window, period, *runtime.allocate(vectors, state)
+            vectors = (window + 1 + window // period) * self._n  # of residuals and corrections
+            if runtime.fits(4 * vectors):
+                state = HISTORY_STATE + window + blocks * window * (window + 3) // 2
+                self._history = window, period, *runtime.allocate((vectors, np.float32), (state, np.float64))
                 return
         self._fits_history = False
 
@@ -283,11 +283,6 @@ class MergeStep(MergedRows):
         if mixes:
             self._phase = CONTINUING
         return measured, int(reason)
-
-
-def history_bytes(n: int, window: int, period: int) -> int:
-    """Return the bytes of the residuals and corrections that mixing keeps."""
-    return 4 * n * (window + 1 + window // period)
 
 
 @cache
