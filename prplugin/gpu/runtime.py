@@ -287,10 +287,10 @@ _compiling: defaultdict[tuple[Any, ...], Lock] = defaultdict(Lock)
 
 def _compiled(path: str, name: str, macros: Mapping[str, Macro]) -> Any:
     # Macros are not passed as options: CuPy queries the compiler's version for each new set of options, even for a
-    # kernel on disk.
+    # kernel on disk. This set is that of its own kernels.
     texts = {macro: ctype(value) if isinstance(value, np.dtype) else value for macro, value in macros.items()}
     defined = "".join(f"#define {macro} {text}\n" for macro, text in sorted(texts.items()))
-    return cupy.RawModule(code=defined + source(path), options=("-std=c++17",)).get_function(name)
+    return cupy.RawModule(code=defined + source(path), options=("--std=c++17",)).get_function(name)
 
 
 def compile_ahead(path: str, name: str, /, **macros: Macro) -> None:
