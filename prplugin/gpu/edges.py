@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import cupy
@@ -55,9 +56,13 @@ def edges_by_id(
 def _by_target(edges: Edges) -> GroupedEdges:
     in_edges = offsets, sources, _ = group.grouped(edges.destination, edges.source, edges.weights, edges.n)
     out_weight, depth = group.out_weight(edges.source, edges.weights, edges.n, edges.extent)
-    return GroupedEdges(
-        in_edges, out_weight, lambda: (sources, group.rows_of(offsets, sources.size)), depth, edges.extent
-    )
+    edge_list = partial(_edge_list, offsets, sources)
+    return GroupedEdges(in_edges, out_weight, edge_list, depth, edges.extent)
+
+
+def _edge_list(offsets: Integers, sources: Integers) -> tuple[Integers, Integers]:
+    """Return source and destination of each edge, ordered by target."""
+    return sources, group.groups_of(offsets, sources.size, sources.dtype)
 
 
 def with_weights(edges: Edges, weights: GivenWeights | None, extent: tuple[float, float] | None = None) -> Edges:
@@ -102,7 +107,5 @@ def _grouped(
     launch_kernel("compact", range_blocks, span, n, least, marks, begins, outs, ids, offsets, out_weight)
     if n < span:
         launch_kernel("compact_codes", blocks_for_each(sources.size), sources.size, sources, marks)
-    return GroupedEdges(
-        (offsets, sources, weights), out_weight, lambda: (sources, group.rows_of(offsets, sources.size)),
-        rounding_depth, extent,
-    ), ids  # fmt: skip
+    edge_list = partial(_edge_list, offsets, sources)
+    return GroupedEdges((offsets, sources, weights), out_weight, edge_list, rounding_depth, extent), ids

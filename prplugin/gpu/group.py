@@ -7,12 +7,13 @@ from typing import Any
 
 import cupy
 import numpy as np
+from numpy.typing import DTypeLike
 
 from prplugin.gpu import runtime
 from prplugin.gpu.runtime import THREADS, blocks_for_each, launch, padded
 from prplugin.gpu.sort import BINS, DIGIT_BITS, SORTING, TILE, TILED, Column, partitioned, sorted_by
 from prplugin.numerics import compensated_depth
-from prplugin.types.edges import Floats, Integers, bits_of, index_dtype, offset_dtype
+from prplugin.types.edges import Floats, Integers, bits_of, offset_dtype
 
 FEW_GROUPS = 1 << 16  # number of groups up to which one block groups `TILE` rows
 SUMMED = 1 << 26  # number of groups up to which terms are summed by bins; more are too many per bin
@@ -161,9 +162,9 @@ def run_sums(terms: Floats, offsets: Integers, *, absent: float = 0.0) -> Floats
     return sums
 
 
-def rows_of(offsets: Integers, m: int) -> Integers:
-    """Return the row of each of the m entries of a CSR or CSC, in the order of the entries."""
-    groups: Integers = cupy.empty(m, index_dtype(offsets.size - 1))
+def groups_of(offsets: Integers, m: int, dtype: DTypeLike) -> Integers:
+    """Return the group of each of m rows that are sorted by group."""
+    groups: Integers = cupy.empty(m, dtype)
     if m:
         blocks = runtime.blocks_for(m, OFFSETS_PIECE)
         _launch_offsets("group_of_rows", groups, offsets, blocks, m, offsets.size - 1, offsets, groups)

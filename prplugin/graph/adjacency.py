@@ -14,7 +14,7 @@ from prplugin.cpu.sums import GroupSums
 from prplugin.machine import this_machine
 from prplugin.types.arrays import MemorySpace, namespace, synchronize, to_host, to_memory
 from prplugin.types.compressed import Compressed
-from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, PackedRows, offset_dtype
+from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, PackedRows, index_dtype, offset_dtype
 
 SAMPLED_FROM = 1 << 25
 """Number of edges from which `Adjacency.spread` is sampled; on smaller graphs this takes longer than it may save."""
@@ -243,7 +243,7 @@ def rows_of(offsets: Integers, m: int) -> Integers:
         return sorting.rows_of(offsets)
     from prplugin.gpu import group  # imports CuPy, which holds the offsets
 
-    return group.rows_of(offsets, m)
+    return group.groups_of(offsets, m, index_dtype(offsets.size - 1))
 
 
 def endpoints_by_target(offsets: Integers, sources: Integers) -> tuple[Integers, Integers]:
