@@ -55,9 +55,11 @@ def edges_by_id(
 
 def _by_target(edges: Edges) -> GroupedEdges:
     in_edges = offsets, sources, _ = group.grouped(edges.destination, edges.source, edges.weights, edges.n)
-    out_weight, depth = group.out_weight(edges.source, edges.weights, edges.n, edges.extent)
-    edge_list = partial(_edge_list, offsets, sources)
-    return GroupedEdges(in_edges, out_weight, edge_list, depth, edges.extent)
+    if edges.weights is None:
+        out_weight, depth = group.degrees(edges.source, edges.n).astype(np.float64), 0
+    else:
+        out_weight, depth = group.sums_by(edges.source, edges.weights, edges.n, edges.extent)
+    return GroupedEdges(in_edges, out_weight, partial(_edge_list, offsets, sources), depth, edges.extent)
 
 
 def _edge_list(offsets: Integers, sources: Integers) -> tuple[Integers, Integers]:
@@ -107,5 +109,5 @@ def _grouped(
     launch_kernel("compact", range_blocks, span, n, least, marks, begins, outs, ids, offsets, out_weight)
     if n < span:
         launch_kernel("compact_codes", blocks_for_each(sources.size), sources.size, sources, marks)
-    edge_list = partial(_edge_list, offsets, sources)
-    return GroupedEdges((offsets, sources, weights), out_weight, edge_list, rounding_depth, extent), ids
+    in_edges, edge_list = (offsets, sources, weights), partial(_edge_list, offsets, sources)
+    return GroupedEdges(in_edges, out_weight, edge_list, rounding_depth, extent), ids

@@ -100,13 +100,6 @@ def _pieces(m: int, n: int, width: int, piece: int) -> int:
     return m // piece + min(BINS, -(-n // width))
 
 
-def out_weight(source: Integers, weights: Floats | None, n: int, extent: tuple[float, float]) -> tuple[Floats, int]:
-    """Return the out-weight of each vertex, or its out-degree without weights, and the rounding depth of the sums."""
-    if weights is None:
-        return degrees(source, n).astype(np.float64), 0
-    return sums_by(source, weights, n, extent)
-
-
 def sums_by(
     groups: Integers | Column, terms: Floats, n: int, extent: tuple[float, float], *, absent: float = 0.0
 ) -> tuple[Floats, int]:

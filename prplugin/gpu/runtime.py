@@ -223,7 +223,7 @@ def available_bytes() -> int:
     RMM's pools do not report their use, so all of a pool counts, and an allocation may still fail. A budget limits the
     result to what is left of it.
     """
-    free = _free_to_the_driver()
+    free = int(cupy.cuda.runtime.memGetInfo()[0])
     rmm = sys.modules.get("rmm")
     if rmm is None:
         free += int(cupy.get_default_memory_pool().free_bytes())
@@ -238,13 +238,7 @@ def available_bytes() -> int:
 
 def fits(needed: int) -> bool:
     """Return whether `needed` bytes can be allocated; small allocations skip the memory query."""
-    if budget() is not None:
-        return needed <= available_bytes()
-    return needed <= FEW_BYTES or needed <= _free_to_the_driver() or needed <= available_bytes()
-
-
-def _free_to_the_driver() -> int:
-    return int(cupy.cuda.runtime.memGetInfo()[0])
+    return (needed <= FEW_BYTES and budget() is None) or needed <= available_bytes()
 
 
 # --- kernels ------------------------------------------------------------------------------------------------------

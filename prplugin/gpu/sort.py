@@ -107,8 +107,7 @@ def _passes(columns: list[Column], bits: int, *, skipped: int = 0, owned: bool =
     even, odd, *rest = runtime.allocate((tiles * BINS, state), (tiles * BINS, state), *wanted)
     states, temporary = (even, odd), iter(rest)
     sets = [[next(temporary) if array is None else array for array in one] for one in sets]
-    cleared = even.size, even
-    launch(digit_counts, blocks, COUNTING, count, *digits, keys.array, *reading[0], begins, done, *cleared)
+    launch(digit_counts, blocks, COUNTING, count, *digits, keys.array, *reading[0], begins, done, even.size, even)
     for number in range(passes):
         to = sets[number % 2]
         launch(

@@ -190,12 +190,12 @@ class Adjacency:
 
 def sum_out_weight(source: Integers, weights: Floats | None, n: int, extent: tuple[float, float]) -> tuple[Floats, int]:
     """Return the out-weight of each vertex, or its out-degree without weights, and the rounding depth of the sums."""
+    if weights is None:
+        return group_sizes(source, n).astype(np.float64), 0
     if namespace(source) is not np:
         from prplugin.gpu import group  # imports CuPy, which holds the edges
 
-        return group.out_weight(source, weights, n, extent)
-    if weights is None:
-        return group_sizes(source, n).astype(np.float64), 0
+        return group.sums_by(source, weights, n, extent)
     if library.is_available():
         from prplugin.cpu import compensated
 
