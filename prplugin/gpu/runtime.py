@@ -277,6 +277,7 @@ def kernel(path: str, name: str, /, **macros: Macro) -> Any:
 
 _kernels: dict[tuple[Any, ...], Any] = {}
 _compiling: defaultdict[tuple[Any, ...], Lock] = defaultdict(Lock)
+_ahead = Lock()
 
 
 def _compiled(path: str, name: str, macros: Mapping[str, Macro]) -> Any:
@@ -292,7 +293,8 @@ def compile_ahead(path: str, name: str, /, **macros: Macro) -> None:
     gpu = cupy.cuda.Device(device())
 
     def begin() -> None:
-        with suppress(Exception), gpu:  # the call that needs the kernel raises the error
+        # One at a time, else each queries the compiler. The call that needs the kernel raises the error.
+        with suppress(Exception), _ahead, gpu:
             kernel(path, name, **macros)
 
     Thread(target=begin, name=f"prplugin-{name}").start()  # not a daemon: the process waits for it at exit
