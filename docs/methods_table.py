@@ -15,7 +15,9 @@ TITLES = {"cpu": "on the CPU", "gpu": "on the GPU"}
 def table(processor: str) -> str:
     """Return the table of the methods of a processor."""
     lines = [f"| {TITLES[processor]} | description | options |", "|---|---|---|"]
-    for name, method in methods().of(processor).items():
+    for name, method in methods().items():
+        if method.runs_on != processor:
+            continue
         description = str(method.__doc__).partition("\n")[0].rstrip(".")
         options = ", ".join(f"`{option}=`" for option in options_of(method))
         lines.append(f"| `{name}` | {description} | {options} |")

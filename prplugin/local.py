@@ -385,10 +385,12 @@ class LocalGraph:
         self, ranks: Any, outcome: Outcome, name: str, options: Options, began: float, record: History | None,
         selected: Integers | None,
     ) -> Ranking:  # fmt: skip
+        # Without a record only the frame is returned. Ids on the GPU are never those of the user's columns.
+        owned = record is None and self.memory_space == "device"
+        write = partial(self._vertices.write, owned=True) if owned else self._vertices.write
         return Ranking(
             ranks, bool(outcome.converged), int(outcome.iterations), float(outcome.error_bound), name,
-            time.perf_counter() - began, self._vertices.write, options.top, outcome.order, record, selected,
-            self._vertices.plain_ids,
+            time.perf_counter() - began, write, options.top, outcome.order, record, selected, self._vertices.plain_ids,
         )  # fmt: skip
 
     def _allocating(self, *, wait: bool = True) -> AbstractContextManager[None]:

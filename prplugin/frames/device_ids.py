@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any, ClassVar
 
@@ -38,22 +38,21 @@ OFFSETS: dict[Any, np.dtype[Any]] = {plc.TypeId.INT32: np.dtype(np.int32), plc.T
 """Offset types of string columns; int64 for 2 GiB or more."""
 
 
-@contextmanager
-def on_cudf_stream() -> Iterator[None]:
-    """Make the default stream, which cuDF uses, CuPy's current stream.
+# As cuDF reads the variable, when it is imported.
+DEFAULT_STREAM = cupy.cuda.Stream.ptds if os.environ.get("CUDF_PER_THREAD_STREAM") == "1" else cupy.cuda.Stream.null
 
-    cuDF ignores CuPy's current stream, and the two streams are not ordered. If the current stream is not the default
-    one, the host synchronizes it on entry, and the default stream on exit.
+
+@contextmanager
+def on_cudf_stream(stream: Any) -> Iterator[None]:
+    """Make the default stream, which cuDF uses, CuPy's current stream instead of `stream`.
+
+    cuDF ignores CuPy's current stream, and the two streams are not ordered: the host synchronizes `stream` on entry,
+    and the default stream on exit.
     """
-    stream = cupy.cuda.get_current_stream()
-    default = cupy.cuda.Stream.ptds if os.environ.get("CUDF_PER_THREAD_STREAM") == "1" else cupy.cuda.Stream.null
-    if stream.ptr == default.ptr:
-        yield
-        return
     stream.synchronize()
-    with default:
+    with DEFAULT_STREAM:
         yield
-        default.synchronize()
+        DEFAULT_STREAM.synchronize()
 
 
 class DeviceIds(Ids):
@@ -63,7 +62,8 @@ class DeviceIds(Ids):
     xp: ClassVar[Any] = cupy
 
     def active(self) -> AbstractContextManager[Any]:
-        return on_cudf_stream()
+        stream = cupy.cuda.get_current_stream()
+        return nullcontext() if stream.ptr == DEFAULT_STREAM.ptr else on_cudf_stream(stream)
 
     @property
     def types(self) -> GivenTypes:

@@ -175,11 +175,12 @@ class Vertices:
             return find_integers(ids.integers(self.columns[0]), ids.integers(columns[0], what))
         return ids.positions(self.series, columns, self.kinds, what)
 
-    def write(self, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> Any:
+    def write(self, ranks: Any, rows: Integers | None, labels: Labels | None = None, *, owned: bool = False) -> Any:
         """Return a frame of vertices and ranks.
 
         `ranks`: Ranks of the vertices at `rows`; with `labels`, a matrix with one row per seed.
         `rows`: Positions, of the shape of `ranks`; entries of -1 are left out. None: all vertices.
+        `owned`: Whether the frame may alias the ranks and the ids, since nobody else has them.
         """
         ids, memory_space, seeds = self.ids, self.memory_space, list[Entry]()
         with self.active():
@@ -188,14 +189,15 @@ class Vertices:
                 ranks, rows, labels = labels.by_row(ranks, rows, ids.take)
                 names = self.seed_names(labels)
                 seeds = [(SEED, labels.column, None)] if labels.rows is None else self._entries(names, labels.rows)
-            entries = [*seeds, *self._entries(self.names, rows), ("pagerank", copied(ranks), None)]
+            vertices = self._entries(self.names, rows, owned=owned)
+            entries = [*seeds, *vertices, ("pagerank", ranks if owned else copied(ranks), None)]
             frame = self.boundary.frame_of(ids, entries)
         return self.boundary.wrap(frame)
 
-    def _entries(self, names: list[Hashable], rows: Integers | None) -> list[Entry]:
-        """Return copies of the ids at `rows`, of all vertices for None, under names."""
-        pairs = zip(names, self.columns, strict=True)
-        return [(name, self.ids.take(column, rows), part) for part, (name, column) in enumerate(pairs)]
+    def _entries(self, names: list[Hashable], rows: Integers | None, *, owned: bool = False) -> list[Entry]:
+        """Return the ids at `rows`, of all vertices for None, under names; copies unless all are `owned`."""
+        columns = self.columns if owned and rows is None else [self.ids.take(column, rows) for column in self.columns]
+        return list(zip(names, columns, range(len(names)), strict=True))
 
     def write_ids(self) -> Any:
         """Return the ids: a column of the library, or a frame if a vertex has several columns."""

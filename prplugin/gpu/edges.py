@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import cupy
@@ -14,7 +15,7 @@ from prplugin.gpu import group, runtime
 from prplugin.gpu.factorize import ONE_BLOCK, as_kernel_ids, counted_marks, extremes, factorize_ids
 from prplugin.gpu.runtime import THREADS, blocks_for_each
 from prplugin.gpu.sort import distances, sorted_by
-from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, bits_of, index_dtype, offset_dtype
+from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, bits_of, offset_dtype
 
 # Peak memory of `_grouped` in bytes per edge, per weighted edge, and per id of the range.
 EDGE_BYTES, WEIGHTED_EDGE_BYTES, ID_BYTES = 17, 33, 24
@@ -48,7 +49,22 @@ def edges_by_id(
             edges, ids = _grouped(columns, low, span, None if weights is None else _checked(weights, extent), extent)
             return edges, ids.astype(dtype, copy=False)
     codes, ids = factorize_ids(columns, known)
-    return with_weights(Edges(codes[0], codes[1], None, ids.size), weights, extent), ids.astype(dtype, copy=False)
+    listed = with_weights(Edges(codes[0], codes[1], None, ids.size), weights, extent)
+    return _by_target(listed) if grouped and 2 * m <= ONE_BLOCK else listed, ids.astype(dtype, copy=False)
+
+
+def _by_target(edges: Edges) -> GroupedEdges:
+    in_edges = offsets, sources, _ = group.grouped(edges.destination, edges.source, edges.weights, edges.n)
+    if edges.weights is None:
+        out_weight, depth = group.degrees(edges.source, edges.n).astype(np.float64), 0
+    else:
+        out_weight, depth = group.sums_by(edges.source, edges.weights, edges.n, edges.extent)
+    return GroupedEdges(in_edges, out_weight, partial(_edge_list, offsets, sources), depth, edges.extent)
+
+
+def _edge_list(offsets: Integers, sources: Integers) -> tuple[Integers, Integers]:
+    """Return source and destination of each edge, ordered by target."""
+    return sources, group.groups_of(offsets, sources.size, sources.dtype)
 
 
 def with_weights(edges: Edges, weights: GivenWeights | None, extent: tuple[float, float] | None = None) -> Edges:
@@ -88,14 +104,10 @@ def _grouped(
         launch_kernel("mark_endpoints", range_blocks, span, begins, outs, bits)
 
     marks, n = counted_marks(mark, span, dtype)
-    ids, offsets, out_weight = cupy.empty(n, dtype), cupy.empty(n + 1, np.int32), cupy.empty(n, np.float64)
+    ids, (offsets, out_weight) = cupy.empty(n, dtype), runtime.allocate((n + 1, np.int32), (n, np.float64))
     least = np.uint64(low % 2**64)
     launch_kernel("compact", range_blocks, span, n, least, marks, begins, outs, ids, offsets, out_weight)
     if n < span:
         launch_kernel("compact_codes", blocks_for_each(sources.size), sources.size, sources, marks)
-
-    def edge_list() -> tuple[Integers, Integers]:
-        """Return source and destination of each edge, ordered by target."""
-        return sources, group.groups_of(offsets, sources.size, index_dtype(offsets.size - 1))
-
-    return GroupedEdges((offsets, sources, weights), out_weight, edge_list, rounding_depth, extent), ids
+    in_edges, edge_list = (offsets, sources, weights), partial(_edge_list, offsets, sources)
+    return GroupedEdges(in_edges, out_weight, edge_list, rounding_depth, extent), ids

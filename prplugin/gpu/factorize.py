@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import cupy
@@ -48,11 +48,10 @@ def as_kernel_ids(columns: list[Integers]) -> list[Integers]:
 
 def _factorize_one_block(columns: list[Integers], count: int) -> tuple[list[Integers], Integers]:
     """Factorize all ids in one launch."""
-    codes = cupy.empty(count + 1, np.int32)
-    ids = cupy.empty(count, columns[0].dtype)
+    codes, ids = runtime.allocate((count + 1, INDEX), (count, columns[0].dtype))
     types: dict[str, runtime.Macro] = {"id_t": ids.dtype, "value_t": INDEX, **TILED}
     runtime.run("gpu/one_block.cu", "factorize_one_block", 1, SORTING, *_columns(columns), codes, ids, **types)
-    ends = np.cumsum([0, *(column.size for column in columns)]).tolist()
+    ends = accumulate((column.size for column in columns), initial=0)
     parts = [codes[start:end] for start, end in pairwise(ends)]
     return parts, ids[: int(codes[count])]
 
@@ -107,14 +106,12 @@ def counted_marks(mark: Callable[[Integers], None], span: int, dtype: np.dtype[A
     words = -(-span // 32)
     tiles = -(-words // WORDS)
     state = state_type(span)
-    ticketed = 8 + tiles * state.itemsize
-    # One array for the total, the states of tiles, their tickets and the bits, which all start as 0.
-    cleared = cupy.zeros(ticketed + 4 + 4 * words, np.uint8)
-    total, states, ticket, bits = cleared[:8], cleared[8:], cleared[ticketed:], cleared[ticketed + 4 :]
+    total, states, ticket, bits, marks = runtime.allocate(
+        (1, np.int64), (tiles, state), (1, np.uint32), (words, np.uint32), (words, np.uint64), cleared=True
+    )
     mark(bits)
-    marks: Any = cupy.empty(words, np.uint64)
     _run_dense("count_marks", dtype, tiles, words, bits, marks, ticket, states, total, state_t=state)
-    return marks, int(total.view(np.int64)[0])
+    return marks, int(total.item())
 
 
 def _sparse(columns: list[Integers], low: int, high: int) -> tuple[list[Integers], Integers]:

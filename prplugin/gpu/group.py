@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from prplugin.gpu import runtime
-from prplugin.gpu.runtime import THREADS, blocks_for_each, launch
+from prplugin.gpu.runtime import THREADS, blocks_for_each, launch, padded
 from prplugin.gpu.sort import BINS, DIGIT_BITS, SORTING, TILE, TILED, Column, partitioned, sorted_by
 from prplugin.numerics import compensated_depth
 from prplugin.types.edges import Floats, Integers, bits_of, offset_dtype
@@ -55,16 +55,14 @@ def _grouped_one_block(
     groups: Integers, members: Any, weights: Floats | None, n: int
 ) -> tuple[Integers, Any, Floats | None]:
     """Do the same as `grouped`, in one launch."""
-    offsets = cupy.empty(n + 1, np.int32)
-    grouped_members = cupy.empty_like(members)
-    grouped_weights = None if weights is None else cupy.empty_like(weights)
-    value_t = np.dtype(f"i{members.itemsize}")
+    given = [members] if weights is None else [members, weights]
+    offsets, *grouped = runtime.allocate((n + 1, np.int32), *((array.size, array.dtype) for array in given))
+    types = {"id_t": offsets.dtype, "value_t": np.dtype(f"i{members.itemsize}")}
     runtime.run(
-        "gpu/one_block.cu", "group_one_block", 1, SORTING, groups.size, groups, members,
-        0 if weights is None else weights, n, np.int32(bits_of(n)), offsets, grouped_members,
-        0 if grouped_weights is None else grouped_weights, id_t=offsets.dtype, value_t=value_t, **TILED,
+        "gpu/one_block.cu", "group_one_block", 1, SORTING, groups.size, groups, *padded(given, 2), n,
+        np.int32(bits_of(n)), offsets, *padded(grouped, 2), **types, **TILED,
     )  # fmt: skip
-    return offsets, grouped_members, grouped_weights
+    return offsets, grouped[0], None if weights is None else grouped[1]
 
 
 def degrees(groups: Integers, n: int) -> Integers:

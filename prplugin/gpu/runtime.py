@@ -10,6 +10,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from threading import Lock, Thread
 from typing import Any, TypeAlias
@@ -27,6 +28,7 @@ LOADS_IN_FLIGHT = 8  # items per thread of these kernels, as in each.cuh
 
 COMPUTE_CAPABILITY = (7, 5)  # oldest that CUDA 13 supports; `edge` needs atomic additions of doubles, from 6.0 on
 FEW_BYTES = 1 << 28  # small allocations skip the memory query: a sixteenth of the smallest GPU's memory
+ALIGNMENT = 256  # of arrays, in bytes, as of allocations
 MEMORY_ADVICE = "Use method='streamed', which keeps the edges in host memory, dtype='float32', or several GPUs."
 
 BUDGET = "PRPLUGIN_DEVICE_MEMORY"  # environment variable that limits the GPU memory used by this package, in bytes
@@ -88,16 +90,11 @@ def _device_allocation(gpu: Any, *, wait: bool) -> Iterator[None]:
         raise OutOfMemoryError(f"the GPU's memory ran out: {error}. {MEMORY_ADVICE}") from error
 
 
-@contextmanager
-def _allocator() -> Iterator[None]:
+def _allocator() -> AbstractContextManager[None]:
     allocate, limit = _from_rmm(), budget()
-    if allocate is None and limit is None:
-        yield
-        return
     if limit is not None:
         allocate = _within(limit, allocate or cupy.cuda.get_allocator())
-    with cupy.cuda.using_allocator(allocate):
-        yield
+    return nullcontext() if allocate is None else cupy.cuda.using_allocator(allocate)
 
 
 def _from_rmm() -> Callable[[int], Any] | None:
@@ -117,6 +114,19 @@ def _from_rmm() -> Callable[[int], Any] | None:
         return pointer(memory(buffer.ptr, size, buffer, gpu), 0)
 
     return allocate
+
+
+def allocate(*wanted: tuple[int, DTypeLike], cleared: bool = False) -> list[Any]:
+    """Return an array for each length and type, all in one allocation, which is freed with the last of them.
+
+    Without a pool an allocation takes up to ten times as long as a kernel launch. `cleared`: whether to fill with 0.
+    """
+    sizes = [-(-count * np.dtype(dtype).itemsize // ALIGNMENT) * ALIGNMENT for count, dtype in wanted]
+    memory = cupy.cuda.alloc(sum(sizes))
+    if cleared:
+        memory.memset_async(0, sum(sizes))
+    begins = accumulate(sizes, initial=0)
+    return [cupy.ndarray(count, dtype, memory + begin) for (count, dtype), begin in zip(wanted, begins, strict=False)]
 
 
 # --- a budget -----------------------------------------------------------------------------------------------------
@@ -213,7 +223,7 @@ def available_bytes() -> int:
     RMM's pools do not report their use, so all of a pool counts, and an allocation may still fail. A budget limits the
     result to what is left of it.
     """
-    free = _free_to_the_driver()
+    free = int(cupy.cuda.runtime.memGetInfo()[0])
     rmm = sys.modules.get("rmm")
     if rmm is None:
         free += int(cupy.get_default_memory_pool().free_bytes())
@@ -228,13 +238,7 @@ def available_bytes() -> int:
 
 def fits(needed: int) -> bool:
     """Return whether `needed` bytes can be allocated; small allocations skip the memory query."""
-    if budget() is not None:
-        return needed <= available_bytes()
-    return needed <= FEW_BYTES or needed <= _free_to_the_driver() or needed <= available_bytes()
-
-
-def _free_to_the_driver() -> int:
-    return int(cupy.cuda.runtime.memGetInfo()[0])
+    return (needed <= FEW_BYTES and budget() is None) or needed <= available_bytes()
 
 
 # --- kernels ------------------------------------------------------------------------------------------------------
@@ -273,24 +277,24 @@ def kernel(path: str, name: str, /, **macros: Macro) -> Any:
 
 _kernels: dict[tuple[Any, ...], Any] = {}
 _compiling: defaultdict[tuple[Any, ...], Lock] = defaultdict(Lock)
+_ahead = Lock()
 
 
 def _compiled(path: str, name: str, macros: Mapping[str, Macro]) -> Any:
     # Macros are not passed as options: CuPy queries the compiler's version for each new set of options, even for a
-    # kernel on disk.
+    # kernel on disk. This set is that of its own kernels.
     texts = {macro: ctype(value) if isinstance(value, np.dtype) else value for macro, value in macros.items()}
     defined = "".join(f"#define {macro} {text}\n" for macro, text in sorted(texts.items()))
-    return cupy.RawModule(code=defined + source(path), options=("-std=c++17",)).get_function(name)
+    return cupy.RawModule(code=defined + source(path), options=("--std=c++17",)).get_function(name)
 
 
 def compile_ahead(path: str, name: str, /, **macros: Macro) -> None:
-    """Start to compile a kernel on a new thread, unless it has been compiled."""
-    if (path, name, *sorted(macros.items())) in _kernels:
-        return
+    """Start to compile a kernel on a new thread."""
     gpu = cupy.cuda.Device(device())
 
     def begin() -> None:
-        with suppress(Exception), gpu:  # the call that needs the kernel raises the error
+        # One at a time, else each queries the compiler. The call that needs the kernel raises the error.
+        with suppress(Exception), _ahead, gpu:
             kernel(path, name, **macros)
 
     Thread(target=begin, name=f"prplugin-{name}").start()  # not a daemon: the process waits for it at exit

@@ -90,24 +90,29 @@ def _passes(columns: list[Column], bits: int, *, skipped: int = 0, owned: bool =
     macros: dict[str, Any] = {"key_t": key_t, "value_t": value_t, "state_t": state, "PAYLOADS": len(payloads), **TILED}
     digit_counts, sort_pass = (runtime.kernel("gpu/sort.cu", name, **macros) for name in ("digit_counts", "sort_pass"))
     tiles = max(1, -(-count // TILE))
-    starts = cupy.zeros(passes * (BINS + 1) + 1, state)  # begins of digits, tickets, number of finished blocks
-    tickets, done = starts[passes * BINS : -1], starts[-1:]
-    states = cupy.empty((2, tiles * BINS), state)
+    begins = cupy.zeros(passes * (BINS + 1) + 1, state)  # of digits, then tickets, and the number of finished blocks
+    starts = [begins.data + number * BINS * state.itemsize for number in range(passes + 1)]
+    done = starts[-1] + passes * state.itemsize
     blocks = min(runtime.blocks_for(count, COUNTING), 2 * runtime.multiprocessors())
     digits = np.int32(skipped), np.int32(bits), np.int32(passes)
     reading = [(np.int32(column.step), np.uint32(column.low)) for column in (keys, (payloads or columns)[0])]
-    cleared = states[0].size, states[0]
-    launch(digit_counts, blocks, COUNTING, count, *digits, keys.array, *reading[0], starts, done, *cleared)
     arrays: list[Any] = [column.array for column in columns]
-    spare: list[Any] = [None] * len(columns)
+    # Passes write to two sets of arrays in turn, the last to that of the result. One allocation has all that is freed
+    # with the keys: the states of tiles, the keys, and the payloads of the other set.
+    given = [array if owned and not isinstance(array, int) else None for array in arrays]
+    sets: list[list[Any]] = [[None] * len(columns), given][: min(passes, 2)]
+    result = sets[(passes - 1) % 2]
+    result[1:] = [cupy.empty(count, c.dtype) if a is None else a for a, c in zip(result[1:], payloads, strict=True)]
+    wanted = [(count, c.dtype) for one in sets for array, c in zip(one, columns, strict=True) if array is None]
+    even, odd, *rest = runtime.allocate((tiles * BINS, state), (tiles * BINS, state), *wanted)
+    states, temporary = (even, odd), iter(rest)
+    sets = [[next(temporary) if array is None else array for array in one] for one in sets]
+    launch(digit_counts, blocks, COUNTING, count, *digits, keys.array, *reading[0], begins, done, even.size, even)
     for number in range(passes):
-        to = [cupy.empty(count, c.dtype) if array is None else array for array, c in zip(spare, columns, strict=True)]
+        to = sets[number % 2]
         launch(
             sort_pass, tiles, SORTING, count, *digits, np.int32(number), *padded(arrays, 3), *padded(to, 3),
-            *reading[0], *reading[1], starts[number * BINS :], tickets, states[number % 2], states[1 - number % 2],
+            *reading[0], *reading[1], starts[number], starts[-1], states[number % 2], states[1 - number % 2],
         )  # fmt: skip
-        if number or owned:
-            spare = [None if isinstance(array, int) else array for array in arrays]
-        arrays = to
-        reading = [(np.int32(1), np.uint32(0))] * 2
-    return arrays, starts
+        arrays, reading = to, [(np.int32(1), np.uint32(0))] * 2
+    return arrays, begins

@@ -76,20 +76,23 @@ class PersistentPlan:
     starts_by_in_degree = False
 
     def __init__(self, adjacency: Adjacency, *, rows: int | None = None) -> None:
-        offsets = adjacency.csc.offsets[: None if rows is None else rows + 1]
-        self._layout = gpu_pull.csc_layout(adjacency)
-        self.float32_is_faster = adjacency.n >= NARROW_FROM
+        offsets, self._sources, weights = adjacency.csc
+        offsets = offsets if rows is None else offsets[: rows + 1]
+        self._normalized_weights = gpu_pull.NormalizedWeights(weights, adjacency, self._sources)
+        self._weighted, self.float32_is_faster = adjacency.weighted, adjacency.n >= NARROW_FROM
         size = gpu_merge.even_size(offsets.size - 1 + adjacency.m, runtime.multiprocessors() * BLOCKS, LEAST, MOST)
-        self.pieces = gpu_merge.cut(offsets, adjacency.m, size, self._layout.sources.dtype)
+        self.pieces = gpu_merge.cut(offsets, adjacency.m, size, self._sources.dtype)
 
     def kernel(self, dtype: Any) -> Any:
-        return runtime.kernel("methods/persistent.cu", "persist", **gpu_pull.pull_types(self._layout, dtype))
+        index, offset = self._sources.dtype, self.pieces.offsets.dtype
+        types = {"index_t": index, "offset_t": offset, "real_t": dtype, "WEIGHTED": int(self._weighted)}
+        return runtime.kernel("methods/persistent.cu", "persist", **types)
 
     def smem(self, dtype: DTypeLike) -> int:
-        return MOST * (8 if self._layout.normalized_weights.of(dtype) is not None or dtype == "float64" else 4)
+        return MOST * (8 if self._weighted or dtype == "float64" else 4)
 
     def edges(self, dtype: DTypeLike) -> tuple[Any, ...]:
-        return self._layout.sources, self._layout.normalized_weights.of(dtype)
+        return self._sources, self._normalized_weights.of(dtype)
 
     def begin(self, contributions: Array) -> None:
         """Do nothing: this plan has no work that needs only the contributions of rows."""

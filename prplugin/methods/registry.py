@@ -35,8 +35,9 @@ PACKAGES = "prplugin.methods", "prplugin.papers"  # the core imports the second 
 REQUIRED = Method.__annotations__.keys() - {"cost"}  # attributes of every method
 GROUP = "prplugin.methods"  # of the entry points of other distributions: the name of a method, and its module
 
-RUNS_ON = re.compile('^runs_on = "(cpu|gpu)"$', re.MULTILINE)
-"""Declaration of the processor in the source of a method. All modules together take as long to import as a ranking."""
+# Declarations in the source of a method. All modules together take as long to import as several rankings.
+RUNS_ON = re.compile(b'^runs_on = "(cpu|gpu)"$', re.MULTILINE)
+NONDETERMINISTIC = re.compile(b"^nondeterministic = True", re.MULTILINE)
 
 ChoiceCache: TypeAlias = dict[tuple[Any, ...], Method]  # methods of least cost on one graph, by what they depend on
 PACKED_ONLY = "the edges were packed when they were read, and only method 'packed' ranks them."
@@ -45,13 +46,13 @@ PACKED_ONLY = "the edges were packed when they were read, and only method 'packe
 class Methods(Mapping[str, Method]):
     """All methods by name, in alphabetical order: built-in ones, which are imported when they are used, and others.
 
-    `built_in` has the name of each method's module, and its processor.
+    `built_in` has the name of each method's module, its processor, and whether it is nondeterministic.
     """
 
-    def __init__(self, built_in: Mapping[str, tuple[str, str]], others: Mapping[str, Method]) -> None:
+    def __init__(self, built_in: Mapping[str, tuple[str, str, bool]], others: Mapping[str, Method]) -> None:
         self._built_in, self._imported = built_in, dict(others)
         self._names = sorted({*built_in, *others})
-        self._of: dict[str, dict[str, Method]] = {}
+        self._considered: dict[str, dict[str, Method]] = {}
 
     def __getitem__(self, name: str) -> Method:
         if name not in self._imported:
@@ -68,11 +69,16 @@ class Methods(Mapping[str, Method]):
         """Return the processor of a method, "cpu" or "gpu"."""
         return self._built_in[name][1] if name in self._built_in else self[name].runs_on
 
-    def of(self, processor: str) -> dict[str, Method]:
-        """Return the methods of one processor."""
-        if processor not in self._of:
-            self._of[processor] = {name: self[name] for name in self if self.runs_on(name) == processor}
-        return self._of[processor]
+    def nondeterministic(self, name: str) -> bool:
+        """Return whether the last bits of a method vary from run to run."""
+        return self._built_in[name][2] if name in self._built_in else getattr(self[name], "nondeterministic", False)
+
+    def considered(self, processor: str) -> dict[str, Method]:
+        """Return the methods of one processor that "auto" may choose: deterministic, and with a cost."""
+        if processor not in self._considered:
+            names = [name for name in self if self.runs_on(name) == processor and not self.nondeterministic(name)]
+            self._considered[processor] = {name: self[name] for name in names if hasattr(self[name], "cost")}
+        return self._considered[processor]
 
 
 @cache
@@ -83,9 +89,10 @@ def methods() -> Methods:
         spec = importlib.util.find_spec(package)
         folder = Path(spec.origin).parent  # type: ignore[arg-type, union-attr]  # both are packages of files
         for info in pkgutil.iter_modules([str(folder)]):
-            source = folder / f"{info.name}.py"
-            if not info.ispkg and (runs_on := RUNS_ON.search(source.read_text(encoding="utf-8"))):
-                built_in[info.name.replace("_", "-")] = f"{package}.{info.name}", runs_on[1]
+            source = b"" if info.ispkg else (folder / f"{info.name}.py").read_bytes()
+            if runs_on := RUNS_ON.search(source):
+                facts = f"{package}.{info.name}", runs_on[1].decode(), bool(NONDETERMINISTIC.search(source))
+                built_in[info.name.replace("_", "-")] = facts
     return Methods(built_in, {name: method for name, method in _others().items() if name not in built_in})
 
 
@@ -123,9 +130,10 @@ def _is_named(group: bytes) -> bool:
     return False
 
 
+@cache
 def compile_ahead(weighted: bool) -> None:
-    """Start to compile the GPU kernels that most graphs need."""
-    for method in methods().of("gpu").values():
+    """Start to compile the GPU kernels that most graphs need, once per process."""
+    for method in methods().considered("gpu").values():
         if hasattr(method, "compile_ahead"):
             method.compile_ahead(weighted)
 
@@ -141,8 +149,8 @@ def check_options(method: Method, options: Mapping[str, Any]) -> None:
 
 def is_option(name: str) -> bool:
     """Return whether any method has an option of that name."""
-    by_processor = (methods().of(processor).values() for processor in ("cpu", "gpu"))  # "gpu" only if necessary
-    return any(name in options_of(method) for found in by_processor for method in found)
+    cpu_first = sorted(methods(), key=methods().runs_on)  # those of the GPU are imported only if necessary
+    return any(name in options_of(methods()[method]) for method in cpu_first)
 
 
 def all_options() -> list[str]:
@@ -289,17 +297,8 @@ def candidates(adjacency: Adjacency) -> Mapping[str, Method]:
     on_gpu = adjacency.memory_space == "device" or adjacency.spilled
     if not on_gpu and runtime.BUDGET in os.environ:
         on_gpu = runtime.budget() is not None and runtime.unavailable_reason() is None
-    of_processor = methods().of("gpu" if on_gpu else "cpu")
-    return {name: method for name, method in of_processor.items() if not _never_chosen(method, adjacency)}
-
-
-def _never_chosen(method: Method, adjacency: Adjacency) -> str | None:
-    """Return why "auto" does not consider a method for a graph, whatever it costs, or None."""
-    if adjacency.packed_only and method.name != "packed":
-        return PACKED_ONLY
-    if getattr(method, "nondeterministic", False):
-        return "its last bits vary from run to run"
-    return None if hasattr(method, "cost") else "declares no cost"
+    considered = methods().considered("gpu" if on_gpu else "cpu")
+    return {name: method for name, method in considered.items() if name == "packed" or not adjacency.packed_only}
 
 
 def reasons(
@@ -320,8 +319,11 @@ def reasons(
             here, there = processor.upper(), chosen.runs_on.upper()
             return Considered(name, None, f"runs on the {here}; this frame is ranked on the {there}")
         method = methods()[name]
-        if reason := _never_chosen(method, adjacency):
-            return Considered(name, None, reason)
+        if adjacency.packed_only and name != "packed":
+            return Considered(name, None, PACKED_ONLY)
+        if name not in methods().considered(processor):
+            varies = methods().nondeterministic(name)
+            return Considered(name, None, "its last bits vary from run to run" if varies else "declares no cost")
         if unknown := set(options) - set(options_of(method)):
             return Considered(name, None, f"takes no option {', '.join(sorted(unknown))}")
         if measured:

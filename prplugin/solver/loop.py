@@ -164,7 +164,7 @@ def iterate(step: Step, phase: Phase, state: Outcome, watch: BoundWatch, order: 
         change = sums.change
         state.passes = state.iterations = state.passes + passes
         state.error_bound = proof.of_step(change)
-        watch(state.passes, state.error_bound, [proof.of_step(earlier) for earlier in sums.earlier])
+        watch(state.passes, state.error_bound, proof.of_step(np.array(sums.earlier)).tolist() if sums.earlier else ())
         ended = is_met(options, sums, state.error_bound, proof.n)
         if order is not None and order.prove(step, proof, state.error_bound):
             ended = True

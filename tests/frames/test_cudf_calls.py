@@ -17,10 +17,10 @@ SYNCHRONIZATIONS = ("cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchroni
 
 # Kernel launches, synchronizations and allocations of a call with cuDF 26.10, those of cuDF included.
 MOST = {
-    "frame": (7, 6, 13),
-    "prepared": (3, 2, 5),
-    "prepared, frame": (3, 3, 7),
-    "weighted query": (18, 5, 19),
+    "frame": (7, 4, 8),
+    "prepared": (3, 2, 4),
+    "prepared, frame": (3, 3, 6),
+    "weighted query": (18, 5, 18),
 }
 
 

@@ -390,11 +390,11 @@ def test_grouping_in_many_blocks():
 
 
 @pytest.mark.parametrize("m", [0, 1, 40, 2048])
-def test_few_edges_are_not_grouped(m):
+def test_few_edges_are_grouped_after_ids_are_factorized(m):
     rng = np.random.default_rng(0)
     source, destination = rng.integers(0, 5, (2, m))
-    assert_grouped_as_on_host(source, destination, grouped=False)
-    assert_grouped_as_on_host(source, destination, rng.random(m), grouped=False)
+    assert_grouped_as_on_host(source, destination)
+    assert_grouped_as_on_host(source, destination, rng.random(m))
 
 
 def test_id_range_wider_than_edge_count_is_not_grouped():

@@ -17,6 +17,7 @@ from method_params import param
 import prplugin
 from conformance import rapids
 from prplugin.gpu import runtime
+from prplugin.methods import registry
 from prplugin.methods.engines import gpu_pull
 from prplugin.methods.registry import methods
 
@@ -344,6 +345,7 @@ def test_ranking_can_be_pickled(method, library):
 
 @pytest.mark.gpu
 def test_kernels_compiled_ahead_are_used(monkeypatch):
+    registry.compile_ahead.cache_clear()
     compiled_ahead, used = [], []
     kernel = runtime.kernel
     monkeypatch.setattr(runtime, "compile_ahead", lambda *which, **macros: compiled_ahead.append((which, macros)))

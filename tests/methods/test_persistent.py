@@ -216,7 +216,7 @@ def test_iterations_are_plain_without_memory_for_history(monkeypatch, method):
     with monkeypatch.context() as patch:
         patch.setattr(gpu_merge, "MIXING_FROM", math.inf)
         plain = graph.rank(method=method)
-    monkeypatch.setattr(gpu_merge, "history_bytes", lambda *_: 1 << 62)
+    monkeypatch.setattr(gpu_merge, "WINDOWS", ((1 << 50, 1 << 50),) * 2)
     without_history = graph.rank(method=method)
     assert (without_history.iterations, without_history.ranks.tobytes()) == (plain.iterations, plain.ranks.tobytes())
 

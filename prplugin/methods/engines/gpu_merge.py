@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Any, Protocol
 
 import numpy as np
@@ -125,29 +125,29 @@ class MergedRows(gpu_pull.MixedOnDevice):
         adjacency, totals = problem.adjacency, gpu_pull.TOTALS
         self._plan, self._rows, self._n, self._starting = plan, rows, adjacency.n, blocks
         self._weighted, self._out_weight, self._alpha = adjacency.weighted, adjacency.out_weight, problem.alpha
-        count = 0 if plan is None else plan.pieces.count
+        self._pieces = count = 0 if plan is None else plan.pieces.count
         most = 0 if plan is None else most_blocks_of(plan)
         own_sizes = (count, count, totals * blocks, 2, rows, 2 * self._n, 2 * totals * max(1, most), 1)
-        # One allocation: each costs as much as a kernel launch.
-        ends = list(accumulate((*own_sizes, *sizes)))
-        buffer = cupy.empty(ends[-1])
-        (
-            fronts, self._tails, self._begun, self._constants, self._inverse_out_weight, self._both, self._partials,
-            arrived, *arrays,
-        ) = (buffer[begin:end] for begin, end in pairwise([0, *ends]))  # fmt: skip
-        self._arrived, self._to_clear = arrived.view(np.uint32), arrays[0]
+        # One allocation, and pointers where no array is needed: a slice costs half as much as a kernel launch.
+        begins = list(accumulate((*own_sizes, *sizes), initial=0))
+        memory = cupy.cuda.alloc(8 * begins.pop())
+        fronts, self._tails, begun, self._constants, self._inverse_out_weight, self._both, self._partials, *rest = (
+            memory + 8 * begin for begin in begins
+        )
+        self._arrived, *pointers = rest
+        self._begun = cupy.ndarray(own_sizes[2], np.float64, begun)
+        arrays = [cupy.ndarray(size, np.float64, pointer) for size, pointer in zip(sizes, pointers, strict=True)]
+        self._to_clear = arrays[0]
         if plan is not None:
             pieces = plan.pieces
-            self._cuts = (
-                pieces.n, pieces.m, pieces.size, pieces.count, pieces.cuts, pieces.offsets, fronts, self._tails,
-            )  # fmt: skip
-        uniform, rest = 1.0 / n, 1 - problem.alpha
-        self._uniform = uniform, rest * uniform
+            self._cuts = pieces.n, pieces.m, pieces.size, count, pieces.cuts, pieces.offsets, fronts, self._tails
+        uniform, teleported = 1.0 / n, 1 - problem.alpha
+        self._uniform = uniform, teleported * uniform
         # w and (1 - alpha) * v, each an array and its stride, which is 0 for a uniform vector.
         v = problem.personalization
         w = v if problem.dangling is None else problem.dangling
         target = (self._constants, 0) if w is None else (w, 1)
-        teleport = (self._constants[1:], 0) if v is None else (rest * v, 1)
+        teleport = (self._constants + 8, 0) if v is None else (teleported * v, 1)
         self._equation = problem.alpha, *target, *teleport, self._inverse_out_weight
         self._contributions: list[Any] = []
         return arrays
@@ -155,17 +155,18 @@ class MergedRows(gpu_pull.MixedOnDevice):
     def set_contribution_dtype(self, dtype: str) -> None:
         self._edges: tuple[Any, ...] = ()  # frees their memory first
         self.rounding = gpu_pull.rounding_in(self._rounding, dtype, weighted=self._weighted)
-        both = self._both.view(dtype)
-        self._contributions = [both[: self._n], both[self._n : 2 * self._n]]
+        real = np.dtype(dtype)
+        both = self._both, self._both + real.itemsize * self._n
+        self._contributions = [cupy.ndarray(self._n, real, pointer) for pointer in both]
         offset = np.dtype(np.int32) if self._plan is None else self._plan.pieces.offsets.dtype
-        self._begin = runtime.kernel("gpu/merge_start.cu", "merge_start", real_t=both.dtype, offset_t=offset)
+        self._begin = runtime.kernel("gpu/merge_start.cu", "merge_start", real_t=real, offset_t=offset)
         if self._plan is not None:
-            self._launch = self._plan.kernel(both.dtype).kernel
-            self._smem = max(self._plan.smem(both.dtype), MIXING_SMEM)
+            self._launch = self._plan.kernel(real).kernel
+            self._smem = max(self._plan.smem(real), MIXING_SMEM)
             # As many blocks as are resident at once, as grid barriers need, or one per piece.
             resident = _resident_blocks(self._launch, self._plan.threads, self._smem, runtime.device())
             self._blocks = min(self._plan.pieces.count, resident)
-            self._edges = self._plan.edges(both.dtype)
+            self._edges = self._plan.edges(real)
 
     def start(self, ranks: Floats | float) -> None:
         if not self._contributions:
@@ -179,7 +180,7 @@ class MergedRows(gpu_pull.MixedOnDevice):
         self._ranks: Floats = cupy.empty(self._rows)
         runtime.launch(
             self._begin, self._starting, THREADS, self._rows, np.int32(self._weighted), self._out_weight, given,
-            uniform, *by_in_degree, *self._uniform, self._tails.size, self._tails, self._to_clear.size, self._to_clear,
+            uniform, *by_in_degree, *self._uniform, self._pieces, self._tails, self._to_clear.size, self._to_clear,
             self._arrived, self._constants, self._ranks, self._inverse_out_weight, self._contributions[0], self._begun,
         )  # fmt: skip
         self._to_clear = self._to_clear[:0]
@@ -230,10 +231,11 @@ class MergeStep(MergedRows):
         self._phase = min(self._phase, BEGINNING)
 
     def __call__(self, moves: Array | None = None) -> Sums:
-        return self._launch_iterations(1)[0][0]  # a single iteration only enters the history
+        change, largest, _ = self._launch_iterations(1)[0][0]  # a single iteration only enters the history
+        return Sums(change, largest)
 
     def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
-        taken: list[Sums] = []
+        taken: list[Any] = []
         stall = (1 + self._alpha) / 2  # exact plain iterations contract by alpha or less
         if self._history is None and self._fits_history and self._n <= EARLY_HISTORY:
             self._allocate_history(goal, MAX_CHANGE)
@@ -245,7 +247,8 @@ class MergeStep(MergedRows):
             if reason == FAR_FROM_GOAL:
                 self._allocate_history(goal, self._change)
                 self._phase = BEGINNING
-        return len(taken), taken[-1]._replace(earlier=[sums.change for sums in taken[:-1]])
+        change, largest, _ = taken[-1]
+        return len(taken), Sums(change, largest, [earlier for earlier, *_ in taken[:-1]])
 
     def _allocate_history(self, goal: float, change: float) -> None:
         """Allocate the history for mixing, if it fits, for the iterations from an L1 change to the goal."""
@@ -253,15 +256,15 @@ class MergeStep(MergedRows):
         left = math.log(goal / change) / math.log(self._alpha) if goal > 0 and self._alpha > 0 else math.inf
         blocks = most_blocks_of(self._plan)
         for window, period in WINDOWS[::-1] if left > LONG_WINDOW_FROM else WINDOWS[:1]:
-            if runtime.fits(history_bytes(self._n, window, period)):
-                vectors = cupy.empty((window + 1 + window // period, self._n), np.float32)
-                state = cupy.empty(HISTORY_STATE + window + blocks * window * (window + 3) // 2)
-                self._history = window, period, vectors, state
+            vectors = (window + 1 + window // period) * self._n  # of residuals and corrections
+            if runtime.fits(4 * vectors):
+                state = HISTORY_STATE + window + blocks * window * (window + 3) // 2
+                self._history = window, period, *runtime.allocate((vectors, np.float32), (state, np.float64))
                 return
         self._fits_history = False
 
-    def _launch_iterations(self, steps: int, goal: float = -1.0, stall: float = math.inf) -> tuple[list[Sums], int]:
-        """Iterate up to `steps` times in one launch; return the sums of each iteration and why the launch ended.
+    def _launch_iterations(self, steps: int, goal: float = -1.0, stall: float = math.inf) -> tuple[list[Any], int]:
+        """Iterate up to `steps` times in one launch; return the totals of each iteration and why the launch ended.
 
         It ends at an L1 change of `goal`, or when changes shrink by less than `stall`.
         """
@@ -272,19 +275,14 @@ class MergeStep(MergedRows):
             mixing = (*np.array([window, period, self._phase, width], np.int32), *arrays)
         self._iterate(self._latest, self._totals[0], steps, goal, stall, self._change, mixing_from, mixing)
         (taken, reason, mixes), *measured = self._totals[0][: 1 + steps].get().tolist()
-        sums = [Sums(change, largest) for change, largest, _ in measured[: int(taken)]]
-        self._latest, self._change = (1, self._totals[0][int(taken)]), sums[-1].change
+        del measured[int(taken) :]
+        self._latest, self._change = (1, self._totals[0].data + 8 * gpu_pull.TOTALS * int(taken)), measured[-1][0]
         self._totals.reverse()
         if int(taken) % 2:
             self._contributions.reverse()
         if mixes:
             self._phase = CONTINUING
-        return sums, int(reason)
-
-
-def history_bytes(n: int, window: int, period: int) -> int:
-    """Return the bytes of the residuals and corrections that mixing keeps."""
-    return 4 * n * (window + 1 + window // period)
+        return measured, int(reason)
 
 
 @cache

@@ -108,10 +108,9 @@ class DeviceStep(MixedOnDevice):
         target, teleport = cupy.asarray(w), cupy.asarray((1 - problem.alpha) * v)
         self._vectors = target, target.size // n, teleport, teleport.size // n
         self._ranks: Floats = cupy.empty(n)
-        self._row_sums: Floats = cupy.empty(n)
         self._blocks = min(runtime.blocks_for(n, THREADS), BLOCKS)
-        self._partials = cupy.empty((self._blocks, TOTALS))
-        self._totals = cupy.empty(TOTALS)
+        sizes = n, self._blocks * TOTALS, TOTALS
+        self._row_sums, self._partials, self._totals = runtime.allocate(*((size, np.float64) for size in sizes))
         self._rounding = step_rounding(problem, pull.rounding_depth)
         self.set_contribution_dtype("float64")
 
