@@ -47,7 +47,6 @@ using f64 = double;
 #define EXPORT_FLOATS(name)                                                       \
     EXPORT_INSTANCE(name, i4_f8, u32, f64) EXPORT_INSTANCE(name, i4_f4, u32, f32) \
     EXPORT_INSTANCE(name, i8_f8, u64, f64) EXPORT_INSTANCE(name, i8_f4, u64, f32)
-#define FOR_INDICES(DEFINE) DEFINE(i4, u32) DEFINE(i8, u64)
 
 template <class T> static inline T least(T a, T b) { return b < a ? b : a; }
 template <class T> static inline T most(T a, T b) { return a < b ? b : a; }
