@@ -42,11 +42,7 @@ template <class T, i64 WIDTH> struct Row {
             memcpy(reinterpret_cast<T*>(parts) + j, &part, sizeof(part));
         }
     }
-    template <class U> explicit Row(const Row<U, WIDTH>& other) {
-        U values[WIDTH];
-        other.store(values);
-        *this = Row(values);
-    }
+    template <class U> explicit Row(const Row<U, WIDTH>& other) : Row(reinterpret_cast<const U*>(other.parts)) {}
     void store(T* values) const { memcpy(values, parts, sizeof(parts)); }
 #define OPERATOR(name, expression)                                    \
     Row name(const Row& other) const {                                \
@@ -220,11 +216,7 @@ template <class Index, class Value> struct Tiles {
             is_live[j] = sum[j] = 1;
             sweeps[j] = before[j] = 0;
         }
-        auto stopped = [&](i64 i) {
-            if (i % BLOCK_ROWS > 0) return false;
-            if (thread == 0) team.poll();
-            return team.stopped();
-        };
+        auto stopped = [&](i64 i) { return i % BLOCK_ROWS == 0 && team.ends(thread); };
         for (i64 k = 0; k < v_rows; k++) Values(v_of(tile) + k * WIDTH).store(v + k * WIDTH);
         Wide mass = Wide(dangling) * alpha;
         i64 left = WIDTH;
