@@ -4,8 +4,8 @@
 // Mapping: a tile is swept by one thread, in place and row by row, so the bits depend neither on the number of threads
 // nor on the other columns. Exact steps are shared by all threads in blocks of 256 rows, each with its own sums.
 // Memory per sweep: per edge its position and one cache line, which is prefetched, since rows of random vertices are
-// not predictable; per vertex one cache line and four constants, and every eighth sweep its last move. Nothing else has
-// an entry per vertex and seed but the ranks, which a step writes and nothing reads until the next begin.
+// not predictable; per vertex one cache line and four constants, where v is not 0 another, and every eighth sweep the last
+// move. Nothing else has an entry per vertex and seed but the ranks, which a step writes and only the next begin reads.
 // Used by the method `native` for many seeds.
 #include "row_sums.hpp"
 
