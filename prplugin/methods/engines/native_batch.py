@@ -63,10 +63,11 @@ class NativeBatch(SeedsStep):
 
     def seed(self, seeds: Seeds) -> None:
         self.seeds = self._count = seeds.count
-        self._seeds = seeds.on("host")
+        seeds = seeds.on("host")
+        self._entries = seeds.bounds, seeds.rows.astype(np.int64, copy=False), seeds.values
         # v without its rows of zeros, which are most rows of a few vertices per seed.
         self._teleport_rows = np.full(self._n, -1)
-        self._teleport_rows[self._seeds.rows] = 0
+        self._teleport_rows[seeds.rows] = 0
         rows = np.flatnonzero(self._teleport_rows == 0)
         self._teleport_rows[rows] = np.arange(rows.size)
         self._teleports = rows.size
@@ -102,9 +103,8 @@ class NativeBatch(SeedsStep):
             np.empty((tiles, -(-self._n // BLOCK_ROWS), 3, width)),
         )  # fmt: skip
         kernels.begin(
-            *self._tiles, self._chosen, self._seeds.bounds, self._seeds.rows, self._seeds.values,
-            None if self._at_seeds else self._ranks, self._threads,
-        )  # fmt: skip
+            *self._tiles, self._chosen, *self._entries, None if self._at_seeds else self._ranks, self._threads
+        )
         self._at_seeds = False
 
     def _sums(self, which: int) -> Floats:
