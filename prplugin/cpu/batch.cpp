@@ -4,8 +4,8 @@
 // Mapping: a tile is swept by one thread, in place and row by row, so the bits depend neither on the number of threads
 // nor on the other columns. Exact steps are shared by all threads in blocks of 256 rows, each with its own sums.
 // Memory per sweep: per edge its position and one cache line, which is prefetched, since rows of random vertices are
-// not predictable; per vertex one cache line and four constants, and every eighth sweep its last move. Nothing else has
-// an entry per vertex and seed but the ranks, which a step writes and nothing reads until the next begin.
+// not predictable; per vertex one cache line and four constants, where v is not 0 another, and every eighth sweep the last
+// move. Nothing else has an entry per vertex and seed but the ranks, which a step writes and only the next begin reads.
 // Used by the method `native` for many seeds.
 #include "row_sums.hpp"
 
@@ -20,9 +20,9 @@ constexpr i64 CYCLE = 8;   // sweeps between two extrapolations
 #else
 #define VECTOR 16
 #endif
-template <class T, i64 BYTES = VECTOR> struct Simd;
-template <i64 BYTES> struct Simd<f32, BYTES> { typedef f32 Vector __attribute__((vector_size(BYTES))); };
-template <i64 BYTES> struct Simd<f64, BYTES> { typedef f64 Vector __attribute__((vector_size(BYTES))); };
+template <class T, i64 BYTES = VECTOR> struct Simd {
+    typedef T Vector __attribute__((vector_size(BYTES)));
+};
 
 // Numbers of the columns of a tile, in vectors of the processor: loops over arrays compile slowly and to slow code.
 template <class T, i64 WIDTH> struct Row {
@@ -42,17 +42,13 @@ template <class T, i64 WIDTH> struct Row {
             memcpy(reinterpret_cast<T*>(parts) + j, &part, sizeof(part));
         }
     }
-    template <class U> explicit Row(const Row<U, WIDTH>& other) {
-        U values[WIDTH];
-        other.store(values);
-        *this = Row(values);
-    }
+    template <class U> explicit Row(const Row<U, WIDTH>& other) : Row(reinterpret_cast<const U*>(other.parts)) {}
     void store(T* values) const { memcpy(values, parts, sizeof(parts)); }
-#define OPERATOR(name, expression)                                                                                     \
-    Row name(const Row& other) const {                                                                                 \
-        Row result(*this);                                                                                             \
-        for (i64 k = 0; k < PARTS; k++) result.parts[k] = expression;                                                  \
-        return result;                                                                                                 \
+#define OPERATOR(name, expression)                                    \
+    Row name(const Row& other) const {                                \
+        Row result(*this);                                            \
+        for (i64 k = 0; k < PARTS; k++) result.parts[k] = expression; \
+        return result;                                                \
     }
     OPERATOR(operator+, parts[k] + other.parts[k])
     OPERATOR(operator-, parts[k] - other.parts[k])
@@ -68,16 +64,16 @@ template <class Index, class Value> struct Tiles {
     using Values = Row<Value, WIDTH>;
     using Wide = Row<f64, WIDTH>;
 
-    i64 n, m, blocks;
+    i64 n, m, blocks, v_rows;  // v_rows: that are not 0
     const i64* offsets;
     const Index* sources;
     const f64* weights;
     i64 fan_in;
     f64 alpha;
-    const f64 *inverse, *target, *teleport;
-    const i64* teleport_rows;
-    i64 columns;            // of all tiles
-    Value (*constants)[4];  // of each row: see write_constants
+    const f64 *inverse, *target;
+    f64* teleport;             // of each tile: the rows of v that are not 0
+    const i64* teleport_rows;  // of each vertex, or -1
+    Value (*constants)[4];     // of each row: see write_constants
     Value* contributions;
     f64* sums;  // per tile and block: ||y - x||, max |y - x| and D(y) or D(x) of each column
 
@@ -90,14 +86,15 @@ template <class Index, class Value> struct Tiles {
 
     bool teleports(i64 i) const { return target || teleport_rows[i] >= 0; }
 
-    // Return mass * w_i + factor * v_i, with the rows of v that are not 0.
+    f64* v_of(i64 tile) const { return teleport + tile * v_rows * WIDTH; }
+
+    // Return mass * w_i + factor * v_i, with the rows of v of a tile.
     template <class Sum>
-    Row<Sum, WIDTH> teleport_of(const Sum* v, i64 tile, i64 i, const Row<Sum, WIDTH>& mass,
-                                const Row<Sum, WIDTH>& factor) const {
+    Row<Sum, WIDTH> teleport_of(const Sum* v, i64 i, const Row<Sum, WIDTH>& mass, const Row<Sum, WIDTH>& factor) const {
         Row<Sum, WIDTH> result;
         if (target) result = mass * Sum(target[i]);
         if (teleport_rows[i] < 0) return result;
-        return result + factor * Row<Sum, WIDTH>(v + teleport_rows[i] * columns + tile * WIDTH);
+        return result + factor * Row<Sum, WIDTH>(v + teleport_rows[i] * WIDTH);
     }
 
     // Return the sum of the terms of the edges first .. last - 1.
@@ -142,24 +139,41 @@ template <class Index, class Value> struct Tiles {
         }
     }
 
-    // Write contributions of a block, and D of each column: of the ranks of the seeds, or of their own multiples.
-    void begin_block(i64 tile, i64 block, const i64* seeds, const f64* ranks, const f64* factor) const {
+    // Write v of the seeds of a tile, of which each has the entries bounds[seed] .. bounds[seed + 1] - 1.
+    void write_teleport(i64 tile, const i64* seeds, const i64* bounds, const i64* rows, const f64* values) const {
+        f64* v = v_of(tile);
+        memset(v, 0, size_t(v_rows * WIDTH) * sizeof(f64));
+        for (i64 j = 0; j < WIDTH; j++) {
+            if (seeds[j] < 0) continue;
+            for (i64 k = bounds[seeds[j]]; k < bounds[seeds[j] + 1]; k++)
+                v[teleport_rows[rows[k]] * WIDTH + j] = values[k];
+        }
+    }
+
+    // Write contributions of a block, by write(first, last) for some rows, and D of each column.
+    template <class Write> void begin_block(i64 tile, i64 block, const Write& write) const {
         Wide dangling;
         i64 end = least((block + 1) * BLOCK_ROWS, n);
         for (i64 group = block * BLOCK_ROWS; group < end; group += GROUP_ROWS) {
             Wide part;
             i64 stop = least(group + GROUP_ROWS, end);
-            for (i64 j = 0; ranks && j < WIDTH; j++)
-                for (i64 i = group; i < stop; i++)
-                    row(tile, i)[j] = seeds[j] < 0 ? Value(0) : Value(ranks[seeds[j] * n + i] * scale(i));
-            for (i64 i = group; i < stop; i++) {
-                Value* c = row(tile, i);
-                for (i64 j = 0; !ranks && j < WIDTH; j++) c[j] = Value(c[j] * factor[j]);
-                if (inverse[i] == 0) part = part + Wide(c);
-            }
+            write(group, stop);
+            for (i64 i = group; i < stop; i++)
+                if (inverse[i] == 0) part = part + Wide(row(tile, i));
             dangling = dangling + part;
         }
         dangling.store(sums_of(tile, block) + 2 * WIDTH);
+    }
+
+    // Begin a block with the ranks of the seeds, or if these are null with their v.
+    void begin_block(i64 tile, i64 block, const i64* seeds, const f64* ranks) const {
+        begin_block(tile, block, [&](i64 first, i64 last) {
+            for (i64 i = first; !ranks && i < last; i++)
+                Values(teleport_of(v_of(tile), i, Wide(), Wide(1)) * scale(i)).store(row(tile, i));
+            for (i64 j = 0; ranks && j < WIDTH; j++)
+                for (i64 i = first; i < last; i++)
+                    row(tile, i)[j] = seeds[j] < 0 ? Value(0) : Value(ranks[seeds[j] * n + i] * scale(i));
+        });
     }
 
     // Compute a block of y = G x, where x_i = c_i / scale_i, and write it to the ranks of the seeds:
@@ -173,7 +187,7 @@ template <class Index, class Value> struct Tiles {
             i64 stop = least(group + GROUP_ROWS, end);
             for (i64 i = group; i < stop; i++) {
                 Wide y = row_sums<f64>(row(tile, 0), offsets[i], offsets[i + 1]) * alpha;
-                if (teleports(i)) y = y + teleport_of(teleport, tile, i, masses, factors);
+                if (teleports(i)) y = y + teleport_of(v_of(tile), i, masses, factors);
                 y.store(rows[i - group]);
                 Wide move = (y - Wide(row(tile, i)) * (1 / scale(i))).abs();
                 part = part + move;
@@ -194,19 +208,16 @@ template <class Index, class Value> struct Tiles {
     // proportion, d_k = r * d_(k-1). If r is about that of the sweep before, x := x + r / (1 - r) * d_k is their limit.
     // A column also ends when its changes are rounding errors. At the end columns are divided by their sums.
     // The arithmetic is that of the contributions, which no proof counts on.
-    void sweep(i64 tile, const Value* v, const f64* dangling, f64 goal, i64 budget, i64* sweeps, Value* moves,
-               Team& team, i64 thread) const {
+    void sweep(i64 tile, Value* v, const f64* dangling, f64 goal, i64 budget, i64* sweeps, Value* moves, Team& team,
+               i64 thread) const {
         f64 sum[WIDTH], change[WIDTH], before[WIDTH], ratio[WIDTH] = {0}, jump[WIDTH];
         Value is_live[WIDTH];
         for (i64 j = 0; j < WIDTH; j++) {
             is_live[j] = sum[j] = 1;
             sweeps[j] = before[j] = 0;
         }
-        auto stopped = [&](i64 i) {
-            if (i % BLOCK_ROWS > 0) return false;
-            if (thread == 0) team.poll();
-            return team.stopped();
-        };
+        auto stopped = [&](i64 i) { return i % BLOCK_ROWS == 0 && team.ends(thread); };
+        for (i64 k = 0; k < v_rows; k++) Values(v_of(tile) + k * WIDTH).store(v + k * WIDTH);
         Wide mass = Wide(dangling) * alpha;
         i64 left = WIDTH;
         for (i64 made = 1; left > 0 && made <= budget; made++) {
@@ -225,7 +236,7 @@ template <class Index, class Value> struct Tiles {
                             factors = Values(target ? past : past + mass);
                             is_stale = false;
                         }
-                        y = y + teleport_of(v, tile, i, masses, factors) * constant[1];
+                        y = y + teleport_of(v, i, masses, factors) * constant[1];
                     }
                     Values old(row(tile, i)), now = (old + live * (y - old * constant[0])).max(Values());
                     Values move = now - old;
@@ -271,63 +282,69 @@ template <class Index, class Value> struct Tiles {
             mass = ends * alpha;
         }
         for (i64 j = 0; j < WIDTH; j++) sum[j] = sum[j] > 0 ? 1 / sum[j] : 1.0;
-        for (i64 block = 0; block < blocks && !stopped(0); block++) begin_block(tile, block, nullptr, nullptr, sum);
+        auto divide = [&](i64 first, i64 last) {
+            for (i64 i = first; i < last; i++) Values(Wide(row(tile, i)) * Wide(sum)).store(row(tile, i));
+        };
+        for (i64 block = 0; block < blocks && !stopped(0); block++) begin_block(tile, block, divide);
     }
 };
 
 }  // namespace
 
-#define FOR_VALUES(index, Index) DEFINE(index##_f8, Index, f64) DEFINE(index##_f4, Index, f32)
-#define SIZES i64 n, i64 m, i64, i64 columns, i64 count, i64 width
-#define TILES(Index, Value)                                                                                            \
-    const i64 *offsets, const Index *sources, const f64 *weights, i64 fan_in, f64 alpha, const f64 *inverse,           \
-        const f64 *target, const f64 *teleport, const i64 *teleport_rows, Value(*constants)[4], Value *contributions,  \
+#define SIZES i64 n, i64 m, i64 count, i64 teleports, i64 width, i64 columns
+#define ARRAYS                                                                                                  \
+    const i64 *offsets, const Index *sources, const f64 *weights, i64 fan_in, f64 alpha, const f64 *inverse,    \
+        const f64 *target, const i64 *teleport_rows, f64 *teleport, Value(*constants)[4], Value *contributions, \
         f64 *sums
-#define CHECK_TILES(Index, Value, threads)                                                                             \
-    if (width != Tiles<Index, Value>::WIDTH || columns != count * width) return -1;                                    \
-    i64 blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;                                                                    \
-    Tiles<Index, Value> all{n,       m,      blocks,   offsets,       sources, weights,   fan_in,        alpha,        \
-                            inverse, target, teleport, teleport_rows, columns, constants, contributions, sums};        \
-    Team team(threads);
-#define CHECK_SEEDS                                                                                                    \
-    for (i64 j = 0; j < columns; j++)                                                                                  \
-        if (chosen[j] >= seeds) return -1;
-
-#define DEFINE(suffix, Index, Value)                                                                                   \
-    /* Write the contributions of the ranks of the seeds `chosen`, one per column; those of a negative one are 0. */   \
-    EXPORT batch_begin_##suffix(SIZES, i64 seeds, TILES(Index, Value), const i64* chosen, const f64* ranks,            \
-                                i64 threads) {                                                                         \
-        CHECK_TILES(Index, Value, threads)                                                                             \
-        CHECK_SEEDS                                                                                                    \
-        return team.for_each(count * blocks, [&](i64 piece) {                                                          \
-            if (piece < blocks) all.write_constants(piece);                                                            \
-            all.begin_block(piece / blocks, piece % blocks, chosen + piece / blocks * width, ranks, nullptr);          \
-        });                                                                                                            \
-    }                                                                                                                  \
-    /* Compute y = G x from the contributions of x, and write it to the ranks of the seeds `chosen`. */                \
-    EXPORT batch_step_##suffix(SIZES, i64 seeds, TILES(Index, Value), const i64* chosen, const f64* mass,              \
-                               const f64* factor, f64* ranks, i64 threads) {                                           \
-        CHECK_TILES(Index, Value, threads)                                                                             \
-        CHECK_SEEDS                                                                                                    \
-        return team.for_each(count * blocks, [&](i64 piece) {                                                          \
-            i64 first = piece / blocks * width;                                                                        \
-            all.step_block(piece / blocks, piece % blocks, chosen + first, mass + first, factor + first, ranks);       \
-        });                                                                                                            \
-    }                                                                                                                  \
-    /* Make at most `budget` sweeps of each tile, until they change each column by at most `goal` times its sum. */    \
-    EXPORT batch_sweep_##suffix(SIZES, i64 movers, TILES(Index, Value), const Value* v, const f64* dangling,           \
-                                f64 goal, i64 budget, Value* moves, i64* sweeps, i64 threads) {                        \
-        if (movers < 1) return -1;                                                                                     \
-        CHECK_TILES(Index, Value, least(threads, movers))                                                              \
-        i64 next = 0, done = 0;                                                                                        \
-        return team.run([&](i64 thread) {                                                                              \
-            for (i64 tile; (tile = team.take(next, count, thread)) >= 0;) {                                            \
-                i64 first = tile * width;                                                                              \
-                all.sweep(tile, v, dangling + first, goal, budget, sweeps + first, moves + thread * n * width,         \
-                          team, thread);                                                                               \
-                __atomic_fetch_add(&done, 1, __ATOMIC_RELAXED);                                                        \
-            }                                                                                                          \
-            if (thread == 0) team.wait_for(done, count);                                                               \
-        });                                                                                                            \
+#define TILES                                                                                                        \
+    if (width != Tiles<Index, Value>::WIDTH || columns != count * width) return -1;                                  \
+    const i64 blocks = (n + BLOCK_ROWS - 1) / BLOCK_ROWS;                                                            \
+    const Tiles<Index, Value> all {                                                                                  \
+        n, m, blocks, teleports, offsets, sources, weights, fan_in, alpha, inverse, target, teleport, teleport_rows, \
+            constants, contributions, sums                                                                           \
     }
-FOR_INDICES(FOR_VALUES)
+
+// Write v and the contributions of the seeds `chosen`, one per column, and 0 for a negative one: of their ranks, or if
+// these are null of their v, the entries bounds[seed] .. bounds[seed + 1] - 1.
+template <class Index, class Value>
+i64 batch_begin(SIZES, i64, i64, ARRAYS, const i64* chosen, const i64* bounds, const i64* rows, const f64* values,
+                const f64* ranks, i64 threads) {
+    TILES;
+    auto write_v = [&](i64 tile) { all.write_teleport(tile, chosen + tile * width, bounds, rows, values); };
+    if (i64 ended = Team(threads).for_each(count, write_v)) return ended;
+    return Team(threads).for_each(count * blocks, [&](i64 piece) {
+        if (piece < blocks) all.write_constants(piece);
+        all.begin_block(piece / blocks, piece % blocks, chosen + piece / blocks * width, ranks);
+    });
+}
+EXPORT_FLOATS(batch_begin)
+
+// Compute y = G x from the contributions of x, and write it to the ranks of the seeds `chosen`.
+template <class Index, class Value>
+i64 batch_step(SIZES, i64, ARRAYS, const i64* chosen, const f64* mass, const f64* factor, f64* ranks, i64 threads) {
+    TILES;
+    return Team(threads).for_each(count * blocks, [&](i64 piece) {
+        i64 first = piece / blocks * width;
+        all.step_block(piece / blocks, piece % blocks, chosen + first, mass + first, factor + first, ranks);
+    });
+}
+EXPORT_FLOATS(batch_step)
+
+// Make at most `budget` sweeps of each tile, until they change each column by at most `goal` times its sum.
+template <class Index, class Value>
+i64 batch_sweep(SIZES, i64 movers, ARRAYS, const f64* dangling, f64 goal, i64 budget, Value* v, Value* moves,
+                i64* sweeps, i64 threads) {
+    TILES;
+    Team team(least(threads, movers));
+    i64 next = 0, done = 0;
+    return team.run([&](i64 thread) {
+        for (i64 tile; (tile = team.take(next, count, thread)) >= 0;) {
+            i64 first = tile * width;
+            all.sweep(tile, v + thread * teleports * width, dangling + first, goal, budget, sweeps + first,
+                      moves + thread * n * width, team, thread);
+            __atomic_fetch_add(&done, 1, __ATOMIC_RELAXED);
+        }
+        if (thread == 0) team.wait_for(done, count);
+    });
+}
+EXPORT_FLOATS(batch_sweep)

@@ -47,7 +47,6 @@ using f64 = double;
 #define EXPORT_FLOATS(name)                                                       \
     EXPORT_INSTANCE(name, i4_f8, u32, f64) EXPORT_INSTANCE(name, i4_f4, u32, f32) \
     EXPORT_INSTANCE(name, i8_f8, u64, f64) EXPORT_INSTANCE(name, i8_f4, u64, f32)
-#define FOR_INDICES(DEFINE) DEFINE(i4, u32) DEFINE(i8, u64)
 
 template <class T> static inline T least(T a, T b) { return b < a ? b : a; }
 template <class T> static inline T most(T a, T b) { return a < b ? b : a; }
@@ -115,8 +114,7 @@ class Team {
 
     // Return the next piece below `count` that no thread has taken; -1 if none is left or the call was interrupted.
     i64 take(i64& next, i64 count, i64 thread) {
-        if (thread == 0) poll();
-        if (stopped()) return -1;
+        if (ends(thread)) return -1;
         i64 piece = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
         return piece < count ? piece : -1;
     }
@@ -145,11 +143,14 @@ class Team {
         if (interpreter::interrupted()) __atomic_store_n(&stopped_, true, __ATOMIC_RELAXED);
     }
 
-    // Ask for signals at times in a loop of one thread; return whether the call is to end before its next turn.
-    bool ends_at(i64 turn) {
-        if (turn % POLL_TURNS == 0) poll();
+    // Ask for signals on thread 0; return whether the call is to end.
+    bool ends(i64 thread) {
+        if (thread == 0) poll();
         return stopped();
     }
+
+    // The same at times in a loop of one thread.
+    bool ends_at(i64 turn) { return turn % POLL_TURNS == 0 ? ends(0) : stopped(); }
 
     // Ask for signals until other threads have counted `done` up to `all`, or the call is interrupted; on thread 0 alone.
     void wait_for(const i64& done, i64 all) {

@@ -27,17 +27,17 @@ template <int COUNT, class Term> void add_blocks(i64 n, f64* sums, const Term& t
     }
 }
 
-// As `residual_norms`; `subtrahend(u, change)` is change times v_u, or `change` itself if v is uniform.
-template <class Subtrahend>
-void norms(i64 n, const f64* y, f64* r, bool uniform, f64 c, bool center, f64* rounding_error, f64* sums,
-           const Subtrahend& subtrahend) {
+// As `residual_norms`.
+template <bool UNIFORM>
+void norms(i64 n, const f64* y, f64* r, const f64* v, f64 c, bool center, f64* rounding_error, f64* sums) {
+    auto subtrahend = [v](i64 u, f64 change) { return UNIFORM ? change : change * v[u]; };
     f64 plain[3] = {0}, norm_step = 0;
     add_blocks<3>(n, plain, [&](i64 u, auto add_to) {
         add_to(0, y[u]);
         add_to(1, r[u]);
         add_to(2, fabs(r[u]));
     });
-    f64 change = uniform && n ? plain[1] / f64(n) : plain[1];
+    f64 change = UNIFORM && n ? plain[1] / f64(n) : plain[1];
     add_blocks<1>(n, &norm_step, [&](i64 u, auto add_to) { add_to(0, fabs(r[u] - subtrahend(u, change))); });
     if (center) {
         f64 before = c;
@@ -59,8 +59,7 @@ void norms(i64 n, const f64* y, f64* r, bool uniform, f64 c, bool center, f64* r
 // `v` sums to 1, or is null if it is uniform; then c is the constant per vertex, and sum(r) is divided by n. If `center`,
 // change c so that r sums to about 0, and write 0 instead of sum(r). Summation in blocks keeps the rounding depth small.
 EXPORT residual_norms(i64 n, const f64* y, f64* r, const f64* v, f64 c, i64 center, f64* rounding_error, f64* sums) {
-    if (v) norms(n, y, r, false, c, center, rounding_error, sums, [v](i64 u, f64 change) { return change * v[u]; });
-    else norms(n, y, r, true, c, center, rounding_error, sums, [](i64, f64 change) { return change; });
+    (v ? norms<false> : norms<true>)(n, y, r, v, c, center, rounding_error, sums);
     return 0;
 }
 

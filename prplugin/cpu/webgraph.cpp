@@ -129,8 +129,6 @@ struct Bits {
     }
 };
 
-i64 signed_of(u64 number) { return number & 1 ? -i64((number >> 1) + 1) : i64(number >> 1); }
-
 // A file, and where its records begin; `positions` may be known up to the record that is read only.
 struct File {
     const u8* bytes;
@@ -138,17 +136,22 @@ struct File {
     const i64* codes;      // of the six parts of a record: code + 8 * k
     i64 window, shortest;  // the farthest reference; the shortest interval, or 0: there are none
     const i64* positions;
-
-    // Write a fault, its vertex and its position.
-    void report(i64* fault, i64 found, i64 v) const { fault[0] = found, fault[1] = v, fault[2] = positions[v]; }
 };
 
-// The record of a vertex, whose parts are read in their order. Functions return a Fault.
+// The record of a vertex, whose parts are read in their order, until a fault is found.
 struct Record {
     const File& file;
     i64 v;
     Bits bits{file.bytes, file.size, file.positions[v]};
     i64 degree = 0, reference = 0;
+    Fault fault = NONE;
+
+    // Return whether what has been read is valid, or note a fault.
+    bool check(bool valid, Fault otherwise) {
+        if (valid && !fault && !bits.past_end()) return true;
+        if (!fault) fault = bits.past_end() ? ENDS : otherwise;
+        return false;
+    }
 
     // Read a number of a part; the default codes without a call.
     template <Part part> u64 read() {
@@ -163,132 +166,124 @@ struct Record {
         return part == REFERENCES ? bits.unary() : part == RESIDUALS ? bits.zeta(3) : bits.gamma();
     }
 
-    // Read out-degree and reference.
-    i64 read_head() {
-        u64 found = read<DEGREES>(), back = 0;
-        if (found && file.window) back = read<REFERENCES>();
-        if (bits.past_end()) return ENDS;
-        if (found > u64(file.n)) return DEGREE;
-        if (back > u64(least(v, file.window))) return REFERENCE;
+    void read_head() {
+        u64 found = read<DEGREES>(), back = found && file.window ? read<REFERENCES>() : 0;
+        check(found <= u64(file.n), DEGREE);
+        if (!check(back <= u64(least(v, file.window)), REFERENCE)) return;
         degree = i64(found);
         reference = i64(back);
-        return NONE;
     }
 
     // Read the blocks; call copy(first, last) for each range of the `available` successors that is copied.
-    template <class Copy> i64 read_blocks(i64 available, const Copy& copy) {
+    template <class Copy> void read_blocks(i64 available, const Copy& copy) {
         u64 count = read<BLOCK_COUNTS>();
-        if (bits.past_end()) return ENDS;
-        if (count > u64(available) + 1) return BLOCKS;
         i64 at = 0;
+        if (!check(count <= u64(available) + 1, BLOCKS)) return;
         for (u64 block = 0; block < count; block++) {
             u64 length = read<BLOCK_LENGTHS>() + (block > 0);
-            if (bits.past_end()) return ENDS;
-            if (length > u64(available - at)) return BLOCKS;
+            if (!check(length <= u64(available - at), BLOCKS)) return;
             if (block % 2 == 0) copy(at, at + i64(length));
             at += i64(length);
         }
         if (count % 2 == 0) copy(at, available);
-        return NONE;
+    }
+
+    // Return the successor that a number tells by its distance to v, or as the gap after those before `next`.
+    i64 successor(u64 gap, bool is_first, i64 next) {
+        if (!check(gap <= 2 * u64(file.n), OUTSIDE)) return 0;
+        return is_first ? v + (gap & 1 ? -i64((gap >> 1) + 1) : i64(gap >> 1)) : next + i64(gap);
     }
 
     // Read the intervals of the `left` successors, of which some are left after; call add(first, length) for each.
-    template <class Add> i64 read_intervals(i64& left, const Add& add) {
+    template <class Add> void read_intervals(i64& left, const Add& add) {
         u64 count = read<INTERVALS>();
-        if (bits.past_end()) return ENDS;
         i64 next = 0;
-        for (u64 interval = 0; interval < count; interval++) {
+        for (u64 interval = 0; check(true, NONE) && interval < count; interval++) {
             u64 gap = read<INTERVALS>(), more = read<INTERVALS>();
-            if (bits.past_end()) return ENDS;
-            if (more > u64(left) || i64(more) + file.shortest > left) return COUNT;
-            i64 length = i64(more) + file.shortest;
-            if (gap > 2 * u64(file.n)) return OUTSIDE;
-            i64 first = interval ? next + 1 + i64(gap) : v + signed_of(gap);
-            if (first < 0 || first + length > file.n) return OUTSIDE;
+            if (!check(more <= u64(left) && i64(more) + file.shortest <= left, COUNT)) return;
+            i64 length = i64(more) + file.shortest, first = successor(gap, interval == 0, next + 1);
+            if (!check(first >= 0 && first + length <= file.n, OUTSIDE)) return;
             add(first, length);
             next = first + length;
             left -= length;
         }
-        return NONE;
     }
 
-    // Read `count` residuals; call add(successor) for each, which returns a Fault.
-    template <class Add> i64 read_residuals(i64 count, const Add& add) {
-        i64 next = 0;
-        for (i64 residual = 0; residual < count; residual++) {
-            u64 gap = read<RESIDUALS>();
-            if (bits.past_end()) return ENDS;
-            if (gap > 2 * u64(file.n)) return OUTSIDE;
-            next = residual ? next + 1 + i64(gap) : v + signed_of(gap);
-            if (next < 0 || next >= file.n) return OUTSIDE;
-            if (i64 fault = add(next)) return fault;
+    // Read `count` residuals; call add(successor) for each.
+    template <class Add> void read_residuals(i64 count, const Add& add) {
+        for (i64 residual = 0, next = 0; residual < count; residual++) {
+            next = successor(read<RESIDUALS>(), residual == 0, next + 1);
+            if (!check(next >= 0 && next < file.n, OUTSIDE)) return;
+            add(next);
+            if (fault) return;
         }
-        return NONE;
     }
 
     // Read all but what is copied, given the out-degrees of the vertices before.
-    template <class Index> i64 skip(const Index* degrees) {
-        i64 copied = 0, fault = read_head();
+    template <class Index> void skip(const Index* degrees) {
+        i64 copied = 0;
+        read_head();
         if (!fault && reference)
-            fault = read_blocks(i64(degrees[v - reference]), [&](i64 first, i64 last) { copied += last - first; });
+            read_blocks(i64(degrees[v - reference]), [&](i64 first, i64 last) { copied += last - first; });
         i64 left = degree - copied;
-        if (!fault && left < 0) fault = COUNT;
-        if (!fault && left && file.shortest) fault = read_intervals(left, [](i64, i64) {});
-        return fault ? fault : read_residuals(left, [](i64) { return i64(NONE); });
+        if (check(left >= 0, COUNT) && left && file.shortest) read_intervals(left, [](i64, i64) {});
+        if (!fault) read_residuals(left, [](i64) {});
     }
 
     // Decode the successors to their row. `scratch` holds intervals and residuals before a merge.
-    template <class Index> i64 decode(const i64* offsets, Index* indices, Index* scratch) {
+    template <class Index> void decode(const i64* offsets, Index* indices, Index* scratch) {
         i64 copied = 0;
-        if (i64 fault = read_head()) return fault;
-        if (degree != offsets[v + 1] - offsets[v]) return DEGREE;
-        if (degree == 0) return NONE;
+        read_head();
+        if (!check(degree == offsets[v + 1] - offsets[v], DEGREE) || degree == 0) return;
         Index* row = indices + offsets[v];
         if (reference) {
             const Index* from = indices + offsets[v - reference];
-            bool fits = true;
-            i64 fault = read_blocks(offsets[v - reference + 1] - offsets[v - reference], [&](i64 first, i64 last) {
-                fits = fits && copied + last - first <= degree;
-                if (!fits) return;
+            read_blocks(offsets[v - reference + 1] - offsets[v - reference], [&](i64 first, i64 last) {
+                if (!check(copied + last - first <= degree, COUNT)) return;
                 for (i64 i = first; i < last; i++) row[copied++] = from[i];
             });
-            if (fault || !fits) return fault ? fault : i64(COUNT);
         }
         i64 left = degree - copied, added = 0, intervals = 0;
-        if (left == 0) return NONE;
+        if (fault || left == 0) return;
         // Intervals are kept as pairs in front of the other successors; each has at least one.
         Index* pairs = scratch;
         auto keep = [&](i64 first, i64 length) {
             pairs[2 * intervals] = Index(first);
             pairs[2 * intervals++ + 1] = Index(length);
         };
-        if (file.shortest)
-            if (i64 fault = read_intervals(left, keep)) return fault;
+        if (file.shortest) read_intervals(left, keep);
+        if (fault) return;
         Index* more = copied ? scratch + 2 * intervals : row;
         i64 interval = 0;
-        auto add_interval = [&] {
-            Index first = pairs[2 * interval], length = pairs[2 * interval + 1];
-            for (Index i = 0; i < length; i++) more[added++] = first + i;
-            interval++;
+        auto add_intervals = [&](i64 last) {  // those that begin at most at `last`
+            for (; interval < intervals && i64(pairs[2 * interval]) <= last; interval++)
+                for (Index i = 0; i < pairs[2 * interval + 1]; i++) more[added++] = pairs[2 * interval] + i;
         };
-        i64 fault = read_residuals(left, [&](i64 successor) {
-            while (interval < intervals && i64(pairs[2 * interval]) <= successor) add_interval();
-            if (added && i64(more[added - 1]) >= successor) return i64(REPEATED);
-            more[added++] = Index(successor);
-            return i64(NONE);
+        read_residuals(left, [&](i64 successor) {
+            add_intervals(successor);
+            if (check(added == 0 || i64(more[added - 1]) < successor, REPEATED)) more[added++] = Index(successor);
         });
-        if (fault) return fault;
-        while (interval < intervals) add_interval();
-        if (!copied) return NONE;
+        if (fault) return;
+        add_intervals(file.n);
         // Merge from the back, until only successors are left that are copied and in their place.
-        for (i64 to = degree - 1; added > 0; to--) {
+        for (i64 to = degree - 1; more != row && added > 0; to--) {
             Index last = more[added - 1];
-            if (copied && row[copied - 1] == last) return REPEATED;
+            if (!check(copied == 0 || row[copied - 1] != last, REPEATED)) return;
             row[to] = copied && row[copied - 1] > last ? row[--copied] : more[--added];
         }
-        return NONE;
     }
 };
+
+// Call read(record) for the vertices first .. last - 1, until one has a fault: write it, its vertex and its position.
+template <class Read> void read_records(const File& file, i64 first, i64 last, i64* fault, const Read& read) {
+    for (i64 v = first; v < last; v++) {
+        Record record{file, v};
+        read(record);
+        if (!record.fault) continue;
+        fault[0] = record.fault, fault[1] = v, fault[2] = file.positions[v];
+        return;
+    }
+}
 
 }  // namespace
 
@@ -314,17 +309,13 @@ i64 bv_scan(i64 size, i64 n, const u8* bytes, const i64* codes, i64 window, i64 
     File file{bytes, size, n, codes, window, shortest, positions};
     Team team(1);
     positions[0] = 0;
-    for (i64 v = 0; v < n; v++) {
-        if (team.ends_at(v)) return INTERRUPTED;
-        Record record{file, v};
-        if (i64 found = record.skip(degrees)) {
-            file.report(fault, found, v);
-            break;
-        }
-        degrees[v] = Index(record.degree);
-        positions[v + 1] = record.bits.at;
-    }
-    return 0;
+    read_records(file, 0, n, fault, [&](Record& record) {
+        if (team.ends_at(record.v)) return;
+        record.skip(degrees);
+        degrees[record.v] = Index(record.degree);
+        positions[record.v + 1] = record.bits.at;
+    });
+    return team.stopped() ? INTERRUPTED : 0;
 }
 EXPORT_INDICES(bv_scan)
 
@@ -334,11 +325,10 @@ i64 bv_degrees(i64 size, i64 n, i64 pieces, const u8* bytes, const i64* codes, i
                const i64* bounds, Index* degrees, i64* faults, i64 threads) {
     File file{bytes, size, n, codes, window, 0, positions};
     return Team(threads).for_each(pieces, [&](i64 piece) {
-        for (i64 v = bounds[piece]; v < bounds[piece + 1]; v++) {
-            Record record{file, v};
-            if (i64 fault = record.read_head()) return file.report(faults + 3 * piece, fault, v);
-            degrees[v] = Index(record.degree);
-        }
+        read_records(file, bounds[piece], bounds[piece + 1], faults + 3 * piece, [&](Record& record) {
+            record.read_head();
+            degrees[record.v] = Index(record.degree);
+        });
     });
 }
 EXPORT_INDICES(bv_degrees)
@@ -355,7 +345,8 @@ EXPORT bv_cuts(i64 size, i64 n, i64 pieces, const u8* bytes, const i64* codes, i
         for (i64 v = cut; v < least(n, cut + window); v++) {
             if (team.ends_at(v)) return INTERRUPTED;
             Record record{file, v};
-            if (record.read_head()) break;  // a fault for bv_decode
+            record.read_head();
+            if (record.fault) break;  // a fault for bv_decode
             if (v - record.reference < cut) cut = v + 1;
         }
         bounds[piece] = cut;
@@ -372,16 +363,11 @@ i64 bv_decode(i64 size, i64 n, i64 pieces, i64, i64 parts, i64 width, const u8* 
     Team team(least(parts, pieces));
     i64 next = 0;
     return team.run([&](i64 thread) {
-        for (i64 piece; (piece = team.take(next, pieces, thread)) >= 0;) {
-            for (i64 v = bounds[piece]; v < bounds[piece + 1]; v++) {
-                Record record{file, v};
-                i64 fault = record.decode(offsets, indices, scratch + thread * width);
-                if (!fault && record.bits.at != positions[v + 1]) fault = LENGTH;
-                if (!fault) continue;
-                file.report(faults + 3 * piece, fault, v);
-                break;
-            }
-        }
+        for (i64 piece; (piece = team.take(next, pieces, thread)) >= 0;)
+            read_records(file, bounds[piece], bounds[piece + 1], faults + 3 * piece, [&](Record& record) {
+                record.decode(offsets, indices, scratch + thread * width);
+                record.check(record.bits.at == positions[record.v + 1], LENGTH);
+            });
     });
 }
 EXPORT_INDICES(bv_decode)

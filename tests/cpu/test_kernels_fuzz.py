@@ -140,10 +140,14 @@ def scatter(draw: Draw) -> dict[str, Any]:
 def batch(draw: Draw) -> dict[str, Any]:
     n, width, tiles = draw.size, 16 if draw.types["F"] == "f4" else 8, draw.one_of(1, 3)
     offsets, sources = draw.rows(n, n, "I")
+    teleport_rows = draw.integers(3, n) - 1
+    rows = np.flatnonzero(teleport_rows >= 0)
+    seeds, entries = tiles * width, rows.size
     return {
-        "n": n, "m": sources.size, "width": width, "tiles": tiles, "columns": tiles * width, "teleports": 2,
-        "seeds": tiles * width, "movers": tiles,
-        "offsets": offsets, "sources": sources, "fan_in": 32, "alpha": 0.85, "teleport_rows": draw.integers(3, n) - 1,
+        "n": n, "m": sources.size, "width": width, "tiles": tiles, "columns": seeds, "teleports": 2,
+        "seeds": seeds, "entries": entries, "movers": tiles, "teleport_rows": teleport_rows, "rows": rows,
+        "bounds": np.sort(draw.integers(entries + 1, seeds + 1)),
+        "offsets": offsets, "sources": sources, "fan_in": 32, "alpha": 0.85,
         "chosen": draw.random.permutation(tiles * width) - draw.one_of(0, 1), "goal": draw.one_of(0.0, 0.01), "budget": 17,
     }  # fmt: skip
 

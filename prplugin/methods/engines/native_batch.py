@@ -23,7 +23,7 @@ SEEDS_PER_THREAD = 32
 """Seeds of a batch per thread: enough that all threads have tiles until the last one."""
 
 BYTES_PER_RANK = 8 + 8 + 8 + 2 * 8
-"""The rank, its contribution in float64, its last move, and v for all seeds and for those of the tiles."""
+"""The rank, its contribution in float64, its last move, and v of the tile and for a sweep."""
 
 MOST_BYTES = 1 << 32
 """Largest size of the matrices of a batch of more than 8 seeds."""
@@ -41,6 +41,7 @@ class NativeBatch(SeedsStep):
     The ranks have one row per seed. Contributions of live seeds are in tiles of some columns, which are rewritten from
     the ranks before sweeps, and hold x for the next step. The bits of a column do not depend on the tiles.
 
+    `_at_seeds`: Whether x is v, and not yet the ranks.
     `_chosen`: The seed of each column of the tiles, or -1; None if they do not belong to the present ranks.
     """
 
@@ -57,28 +58,26 @@ class NativeBatch(SeedsStep):
             offsets, sources, adjacency.normalized_weights, fan_in_for(adjacency.largest_in_degree), problem.alpha,
             adjacency.inverse_out_weight, problem.dangling,
         )  # fmt: skip
-        self._memory = np.empty(0, np.uint8)
+        self._memory, self._ranks = np.empty(0, np.uint8), np.empty((0, 0))
         self._tiles: tuple[Any, ...] = ()
 
     def seed(self, seeds: Seeds) -> None:
         self.seeds = self._count = seeds.count
         seeds = seeds.on("host")
+        self._entries = seeds.bounds, seeds.rows.astype(np.int64, copy=False), seeds.values
         # v without its rows of zeros, which are most rows of a few vertices per seed.
         self._teleport_rows = np.full(self._n, -1)
         self._teleport_rows[seeds.rows] = 0
         rows = np.flatnonzero(self._teleport_rows == 0)
         self._teleport_rows[rows] = np.arange(rows.size)
-        self._entries = np.repeat(np.arange(seeds.count), np.diff(seeds.bounds)), seeds.rows, seeds.values
-        self._teleport = np.zeros((rows.size, seeds.count + 1))  # the last column is that of no seed
-        self._teleport[self._teleport_rows[seeds.rows], self._entries[0]] = seeds.values
+        self._teleports = rows.size
 
     def start(self, ranks: Floats | float | None) -> None:
-        if ranks is None:
-            self._ranks = np.zeros((self._count, self._n))
-            self._ranks[self._entries[:2]] = self._entries[2]
-        else:
-            self._ranks = np.empty((self._count, self._n))
+        if self._ranks.shape != (shape := (self._count, self._n)):
+            self._ranks = np.empty(shape)
+        if ranks is not None:
             self._ranks[:] = ranks if isinstance(ranks, float) else to_host(ranks).T
+        self._at_seeds = ranks is None
         self._live = np.arange(self._count)
         self._chosen: Any = None
         self._narrow = True
@@ -99,11 +98,14 @@ class NativeBatch(SeedsStep):
             self._memory = np.empty(size + LINE, np.uint8)
         first = -self._memory.ctypes.data % LINE
         self._tiles = (
-            *self._graph, np.take(self._teleport, self._chosen, axis=1), self._teleport_rows,
+            *self._graph, self._teleport_rows, np.empty((tiles, self._teleports, width)),
             np.empty((self._n, 4), dtype), self._memory[first : first + size].view(dtype).reshape(shape),
             np.empty((tiles, -(-self._n // BLOCK_ROWS), 3, width)),
         )  # fmt: skip
-        kernels.begin(*self._tiles, self._chosen, self._ranks, self._threads)
+        kernels.begin(
+            *self._tiles, self._chosen, *self._entries, None if self._at_seeds else self._ranks, self._threads
+        )
+        self._at_seeds = False
 
     def _sums(self, which: int) -> Floats:
         """Return the sums over all blocks of each column."""
@@ -131,10 +133,9 @@ class NativeBatch(SeedsStep):
         self._fill_tiles(np.dtype(np.float32 if narrow else np.float64))
         sweeps, contributions = np.empty(self._chosen.size, np.int64), self._tiles[-2]
         moves = np.empty_like(contributions[: self._threads])
-        v = self._tiles[7].astype(moves.dtype, copy=False)
         kernels.sweep(
-            *self._tiles, v, self._sums(2), max(goal, FLOAT32_CHANGE if narrow else 0.0), min(budget - 1, MOST_SWEEPS),
-            moves, sweeps, self._threads,
+            *self._tiles, self._sums(2), max(goal, FLOAT32_CHANGE if narrow else 0.0), min(budget - 1, MOST_SWEEPS),
+            np.empty_like(moves[:, : self._teleports]), moves, sweeps, self._threads,
         )  # fmt: skip
         return self._per_seed(sweeps), None
 
