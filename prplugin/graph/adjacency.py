@@ -145,7 +145,7 @@ class Adjacency:
     @cached_property
     def spread(self) -> float:
         """`sectors_per_edge` of a large graph on the GPU that has memory for its in-edges; otherwise 1."""
-        if self.memory_space == "host" or self.m < SAMPLED_FROM or self.packed_only:
+        if self.memory_space == "host" or self.m < SAMPLED_FROM or self.packed_only or hasattr(self.edges, "blocks"):
             return 1.0
         with suppress(MemoryError):
             return sectors_per_edge(self.csc.indices)

@@ -66,7 +66,7 @@ def compile_ahead(weighted: bool) -> None:
     runtime.compile_ahead("gpu/merge_start.cu", "merge_start", real_t=real, offset_t=index)
 
 
-class PersistentPlan:
+class PersistentPlan(gpu_merge.PiecesPlan):
     """Reads the in-edges in CSC order and gathers their contributions.
 
     `rows`: number of leading vertices that are rows; the others have no in-edges. All if not given.
@@ -80,7 +80,7 @@ class PersistentPlan:
         self._layout = gpu_pull.csc_layout(adjacency)
         self.float32_is_faster = adjacency.n >= NARROW_FROM
         size = gpu_merge.even_size(offsets.size - 1 + adjacency.m, runtime.multiprocessors() * BLOCKS, LEAST, MOST)
-        self.pieces = gpu_merge.cut(offsets, adjacency.m, size, self._layout.sources.dtype)
+        super().__init__(gpu_merge.cut(offsets, adjacency.m, size, self._layout.sources.dtype))
 
     def kernel(self, dtype: Any) -> Any:
         return runtime.kernel("methods/persistent.cu", "persist", **gpu_pull.pull_types(self._layout, dtype))
@@ -88,8 +88,8 @@ class PersistentPlan:
     def smem(self, dtype: DTypeLike) -> int:
         return MOST * (8 if self._layout.normalized_weights.of(dtype) is not None or dtype == "float64" else 4)
 
-    def edges(self, dtype: DTypeLike) -> tuple[Any, ...]:
-        return self._layout.sources, self._layout.normalized_weights.of(dtype)
+    def arguments(self, dtype: DTypeLike, fronts: Array, tails: Array) -> tuple[Any, ...]:
+        return *self.piece_arguments(fronts, tails), self._layout.sources, self._layout.normalized_weights.of(dtype)
 
     def begin(self, contributions: Array) -> None:
         """Do nothing: this plan has no work that needs only the contributions of rows."""

@@ -3,35 +3,50 @@
 //
 // Mapping: in the first phase one block per span of a tile's edges, with dynamic scheduling: it loads the tile's
 // contributions to shared memory, and its warps write those of a group of chunks at a time to `values`, ordered by
-// piece, while the indices of the next group are loading. In the second phase one block per piece of rows: it scatters
-// the piece's values to their edges' entries in shared memory, and computes row sums and ranks (merge.cuh).
+// piece, while the indices of the next group are loading. In the second phase one block per unit, a part of a piece's
+// edges: it adds their values to sums of the rows in shared memory, and finishes the rows (iterate.cuh). Sums of the units
+// of a piece with several go to global memory, where the block of the last one finishes the rows.
+// Sums are integers of WORDS words, in multiples of a power of 2 that is small beside a rank: additions are exact, so that
+// atomics in any order give the same bits. A term is rounded once, when it becomes an integer.
 // Memory: per edge 4.5 bytes of indices (and a normalized weight), and a value written and read, all in whole sectors.
 // A contribution is read once per span of its tile, mostly from the L2 cache. Per vertex 28 bytes read and 12 or 16
 // written; two grid barriers per iteration. For mixing, see mixing.cuh.
 // Wins: on large graphs whose contributions exceed the L2 cache, where each gather moves a sector of 32 bytes.
 //
 //   WEIGHTED  0 or 1
+//   TILE      32 24000
+//   PIECE     32 12000
 
 #include "../gpu/blocks.cuh"
-#include "../gpu/merge.cuh"
+#include "../gpu/each.cuh"
+#include "../gpu/iterate.cuh"
+#include "../gpu/marks.cuh"
 
-#define LOADS_IN_FLIGHT 8  // loads of contributions that a thread has in flight
 #define GROUP 32  // chunks that a warp processes at once
 #define WIDE (16 / sizeof(real_t))  // values that a lane moves at once
 #define WIDTHS (GROUP * CHUNK / (WARP * WIDE))
+#define WORDS (sizeof(real_t) == 4 ? 2 : 3)  // 32-bit words of a sum
+#define ENTRIES (PIECE + 1)                  // sums of a piece: its rows, and one for padding
+#define ROWS_IN_FLIGHT 4
 
 struct Blocks {
-    long long columns;        // vertices that have contributions
-    int tile;  // vertices per tile
-    unsigned spans;  // number of spans
+    const Marks *marks;
+    long long rows, columns;  // places of rows, and of all vertices that have contributions
+    unsigned spans;           // number of spans
     const long long *bounds;  // of each span: tile, and first chunk and end by tile
     const unsigned short *tile_sources;
-    const unsigned *chunk_by_piece, *begins;
-    const unsigned short *piece_edges;
+    const unsigned *chunk_by_piece;
+    const unsigned short *piece_rows;
     const real_t *normalized_weights;  // by piece
-    real_t *values;        // by piece
-    unsigned *next;  // the next span to process; `row_spans` between the iterations
+    real_t *values;                    // by piece
+    unsigned *next;      // the next span to process; `row_spans` between the iterations
     unsigned row_spans;  // leading spans that `scatter_row_spans` has processed
+    unsigned units;
+    const long long *unit_bounds;  // of each unit: piece, first chunk and end by piece, units of the piece before it and
+                                   // after it, and where it has several, their number among such pieces
+    unsigned *shared_sums;  // WORDS * ENTRIES for each piece of several units; 0 between the iterations
+    unsigned *summed;       // for each of them, the number of units that have been added; 0 between the iterations
+    double quantum;         // sums are multiples of it, a power of 2
 };
 
 // WIDE neighbouring values, aligned for one load or store.
@@ -62,20 +77,30 @@ __device__ inline Shorts load_shorts(const unsigned short *from) {
     return shorts;
 }
 
-// Loads contributions first..first + count to shared memory.
-__device__ inline void load_tile(const real_t *from, long long first, int count, real_t *tile) {
-    int step = blockDim.x;
+// Loads the contributions of the vertices of a tile to shared memory, and 0 for padding edges.
+__device__ inline void load_tile(const real_t *from, long long tile, long long columns, const Marks *marks,
+                                 real_t *contributions) {
+    int step = blockDim.x, count = static_cast<int>(min(static_cast<long long>(TILE), columns - tile * TILE));
     for (int base = threadIdx.x; base < count; base += LOADS_IN_FLIGHT * step) {
+        Marks words[LOADS_IN_FLIGHT];
         real_t loaded[LOADS_IN_FLIGHT];
-        // Past the end the last one is loaded again: no load depends on a condition. Other blocks wrote these in the
-        // same launch, so they are read from the L2 cache.
-#pragma unroll
-        for (int k = 0; k < LOADS_IN_FLIGHT; ++k) loaded[k] = __ldcg(from + first + min(base + k * step, count - 1));
+        // Past the end the last one is loaded again, and without a vertex that of a neighbour, or none after the last:
+        // other blocks wrote these in the same launch, so they are read from the L2 cache.
 #pragma unroll
         for (int k = 0; k < LOADS_IN_FLIGHT; ++k) {
-            if (base + k * step < count) tile[base + k * step] = loaded[k];
+            words[k] = marks[(tile * TILE + min(base + k * step, count - 1)) / 32];
+        }
+#pragma unroll
+        for (int k = 0; k < LOADS_IN_FLIGHT; ++k) {
+            long long place = tile * TILE + min(base + k * step, count - 1);
+            loaded[k] = words[k].has(place) ? __ldcg(from + words[k].rank(place)) : real_t(0);
+        }
+#pragma unroll
+        for (int k = 0; k < LOADS_IN_FLIGHT; ++k) {
+            if (base + k * step < count) contributions[base + k * step] = loaded[k];
         }
     }
+    if (threadIdx.x == 0) contributions[TILE] = 0;
 }
 
 // The part of a group of chunks that one lane writes: WIDE edges at a time; neighbouring lanes write the rest of the
@@ -132,9 +157,7 @@ __device__ inline void scatter_all(const real_t *from, const Blocks &blocks, rea
     while (taken < blocks.spans) {
         const long long *bounds = blocks.bounds + 3 * static_cast<long long>(taken);
         if (threadIdx.x == 0) upcoming = atomicAdd(blocks.next, 1u);
-        long long first = bounds[0] * blocks.tile;
-        long long left = blocks.columns - first;
-        load_tile(from, first, static_cast<int>(min(static_cast<long long>(blocks.tile), left)), tile);
+        load_tile(from, bounds[0], blocks.columns, blocks.marks, tile);
         scatter_span(bounds[1], bounds[2], tile, blocks);
         if (threadIdx.x == 0) taken = upcoming;
         __syncthreads();  // the tile is no longer needed
@@ -146,39 +169,87 @@ __device__ inline void scatter_all(const real_t *from, const Blocks &blocks, rea
 // Processes the leading spans while contributions of other tiles are still being copied to this GPU: `from` is read
 // only within the tiles of these spans. `*next` then starts at their number.
 extern "C" __global__ void __launch_bounds__(512, 2)
-    scatter_row_spans(long long columns, int tile, unsigned row_spans, const long long *bounds,
+    scatter_row_spans(const Marks *marks, long long columns, unsigned row_spans, const long long *bounds,
                       const unsigned short *tile_sources, const unsigned *chunk_by_piece, real_t *values,
                       const real_t *from) {
     extern __shared__ double smem[];
-    real_t *contributions = reinterpret_cast<real_t *>(smem);
-    Blocks blocks = {columns, tile, row_spans, bounds, tile_sources, chunk_by_piece, nullptr, nullptr,
-                     nullptr, values, nullptr, row_spans};
+    real_t *tile = reinterpret_cast<real_t *>(smem);
+    Blocks blocks = {marks, 0, columns, row_spans, bounds, tile_sources, chunk_by_piece};
+    blocks.values = values;
     for (unsigned span = blockIdx.x; span < row_spans; span += gridDim.x) {
         const long long *ends = bounds + 3 * static_cast<long long>(span);
-        long long first = ends[0] * tile, left = columns - first;
-        load_tile(from, first, static_cast<int>(min(static_cast<long long>(tile), left)), contributions);
-        scatter_span(ends[1], ends[2], contributions, blocks);
+        load_tile(from, ends[0], columns, marks, tile);
+        scatter_span(ends[1], ends[2], tile, blocks);
         __syncthreads();  // the tile is no longer needed
     }
 }
 
-// Scatters the values of piece p to the entries of its edges, in the order of the rows.
-__device__ inline void load_terms(long long p, const Blocks &blocks, term_t *terms) {
-    const int widths = 4, step = blockDim.x * WIDE;
-    unsigned begin = blocks.begins[p];
-    int count = static_cast<int>(blocks.begins[p + 1] - begin) * CHUNK;
-    long long from = static_cast<long long>(begin) * CHUNK;
-    for (int base = threadIdx.x * WIDE; base < count; base += widths * step) {
-        Shorts piece_edges[widths];
+// A sum, or a term of one, in multiples of the quantum.
+struct Fixed {
+    unsigned long long low;
+    unsigned high;  // the third word
+
+    __device__ static Fixed of(float term, double inverse_quantum) {
+        return {__float2ull_rn(term * static_cast<float>(inverse_quantum)), 0};
+    }
+
+    // A product of floats is rounded to a multiple of the quantum from double.
+    __device__ static Fixed of(double term, double inverse_quantum) {
+        double multiple = term * inverse_quantum;
+        if (WORDS == 2) return {__double2ull_rn(multiple), 0};
+        double upper = floor(multiple * 0x1p-32);  // what is left of it is exact
+        unsigned long long words = static_cast<unsigned long long>(upper);
+        unsigned lowest = __double2uint_rz(multiple - upper * 0x1p32);
+        return {words << 32 | lowest, static_cast<unsigned>(words >> 32)};
+    }
+
+    __device__ double value(double quantum) const {
+        return (static_cast<double>(high) * 0x1p64 + static_cast<double>(low)) * quantum;
+    }
+};
+
+// Adds a term to a sum, whose words are ENTRIES apart; what an addition carries goes to the next word.
+__device__ inline void add(unsigned *sum, Fixed term) {
+    unsigned word = static_cast<unsigned>(term.low), before = atomicAdd(sum, word);
+    unsigned long long rest = (term.low >> 32) + (before + word < before);
+    if (WORDS == 2) {
+        if (rest) atomicAdd(sum + ENTRIES, static_cast<unsigned>(rest));
+        return;
+    }
+    unsigned top = term.high + static_cast<unsigned>(rest >> 32);
+    word = static_cast<unsigned>(rest);
+    if (word) {
+        before = atomicAdd(sum + ENTRIES, word);
+        top += before + word < before;
+    }
+    if (top) atomicAdd(sum + 2 * ENTRIES, top);
+}
+
+// Returns a sum and clears it.
+template <typename Load>
+__device__ inline Fixed taken(unsigned *sum, Load load) {
+    Fixed found = {load(sum) | static_cast<unsigned long long>(load(sum + ENTRIES)) << 32, 0};
+    if (WORDS == 3) found.high = load(sum + 2 * ENTRIES);
+    for (int word = 0; word < WORDS; ++word) sum[word * ENTRIES] = 0;
+    return found;
+}
+
+// Adds the values of the chunks first..end, by piece, to the sums of their rows in shared memory.
+__device__ inline void add_values(long long first, long long end, const Blocks &blocks, unsigned *sums) {
+    const int widths = 4;
+    double inverse_quantum = 1.0 / blocks.quantum;
+    long long from = first * CHUNK, past = end * CHUNK, step = blockDim.x * WIDE;
+    for (long long base = from + threadIdx.x * WIDE; base < past; base += widths * step) {
+        Shorts rows[widths];
         Values values[widths];
 #if WEIGHTED
         Values normalized_weights[widths];
 #endif
-        // Past the end the last ones are loaded and stored again: no load depends on a condition.
+        // Past the end the last ones are loaded again: no load depends on a condition.
 #pragma unroll
         for (int k = 0; k < widths; ++k) {
-            long long at = from + min(base + k * step, count - static_cast<int>(WIDE));
-            piece_edges[k] = load_shorts(blocks.piece_edges + at);
+            long long at = min(base + k * step, past - static_cast<long long>(WIDE));
+            rows[k] = load_shorts(blocks.piece_rows + at);
             values[k] = load_values(blocks.values + at);
 #if WEIGHTED
             normalized_weights[k] = load_values(blocks.normalized_weights + at);
@@ -186,40 +257,125 @@ __device__ inline void load_terms(long long p, const Blocks &blocks, term_t *ter
         }
 #pragma unroll
         for (int k = 0; k < widths; ++k) {
+            if (base + k * step >= past) break;
 #pragma unroll
             for (int j = 0; j < WIDE; ++j) {
 #if WEIGHTED
-                terms[piece_edges[k].of[j]] = __dmul_rn(values[k].of[j], normalized_weights[k].of[j]);
+                double term = __dmul_rn(values[k].of[j], normalized_weights[k].of[j]);
 #else
-                terms[piece_edges[k].of[j]] = values[k].of[j];
+                real_t term = values[k].of[j];
 #endif
+                add(sums + rows[k].of[j], Fixed::of(term, inverse_quantum));
             }
         }
     }
 }
 
+// The rows of a graph in blocks, for `iterate`.
+struct BlockedRows {
+    const Blocks &blocks;
+    const Equation &equation;
+    double *smem;  // a tile, then the sums of a piece
+    unsigned *arrived;
+
+    // Finishes the rows of a piece, and clears their sums.
+    template <typename Load>
+    __device__ void finish(long long piece, unsigned *sums, Load load, double mass, const Vectors &vectors, Tally &tally) {
+        int count = static_cast<int>(min(static_cast<long long>(PIECE), blocks.rows - piece * PIECE)), step = blockDim.x;
+        for (int base = threadIdx.x; base < count; base += ROWS_IN_FLIGHT * step) {
+            Marks words[ROWS_IN_FLIGHT];
+            double before[ROWS_IN_FLIGHT], inverse_weights[ROWS_IN_FLIGHT];
+#pragma unroll
+            for (int k = 0; k < ROWS_IN_FLIGHT; ++k) {
+                words[k] = blocks.marks[(piece * PIECE + min(base + k * step, count - 1)) / 32];
+            }
+#pragma unroll
+            for (int k = 0; k < ROWS_IN_FLIGHT; ++k) {
+                long long place = piece * PIECE + min(base + k * step, count - 1);
+                if (!words[k].has(place)) continue;
+                before[k] = vectors.ranks[words[k].rank(place)];
+                inverse_weights[k] = equation.inverse_out_weight[words[k].rank(place)];
+            }
+#pragma unroll
+            for (int k = 0; k < ROWS_IN_FLIGHT; ++k) {
+                long long place = piece * PIECE + base + k * step;
+                if (base + k * step >= count || !words[k].has(place)) continue;
+                double sum = taken(sums + base + k * step, load).value(blocks.quantum);
+                finish_row(words[k].rank(place), before[k] * *vectors.scale, inverse_weights[k], sum, mass, equation,
+                           vectors, tally);
+            }
+        }
+    }
+
+    __device__ void step(const Vectors &vectors, double mass, Tally &tally) {
+        scatter_all(vectors.from, blocks, reinterpret_cast<real_t *>(smem), arrived);
+        unsigned *sums = reinterpret_cast<unsigned *>(smem);
+        for (int at = threadIdx.x; at < WORDS * ENTRIES; at += blockDim.x) sums[at] = 0;
+        __syncthreads();
+        for (long long unit = blockIdx.x; unit < blocks.units; unit += gridDim.x) {
+            const long long *bounds = blocks.unit_bounds + 6 * unit;
+            add_values(bounds[1], bounds[2], blocks, sums);
+            __syncthreads();
+            if (bounds[5] < 0) {
+                finish(bounds[0], sums, [](const unsigned *word) { return *word; }, mass, vectors, tally);
+            } else {
+                unsigned *shared = blocks.shared_sums + bounds[5] * WORDS * ENTRIES;
+                for (int row = threadIdx.x; row < PIECE; row += blockDim.x) {
+                    Fixed sum = taken(sums + row, [](const unsigned *word) { return *word; });
+                    if (sum.low || sum.high) add(shared + row, sum);
+                }
+                __threadfence();
+                __syncthreads();
+                if (threadIdx.x == 0) atomicAdd(blocks.summed + bounds[5], 1u);
+            }
+            __syncthreads();  // the sums are clear
+        }
+        // Only now, when this block has added its part of all pieces, it waits for others.
+        for (long long unit = blockIdx.x; unit < blocks.units; unit += gridDim.x) {
+            const long long *bounds = blocks.unit_bounds + 6 * unit;
+            if (bounds[5] < 0 || bounds[4]) continue;
+            volatile unsigned *summed = blocks.summed + bounds[5];
+            while (*summed <= bounds[3]) continue;
+            __threadfence();
+            __syncthreads();  // all threads have read it
+            if (threadIdx.x == 0) *summed = 0;
+            unsigned *shared = blocks.shared_sums + bounds[5] * WORDS * ENTRIES;
+            finish(bounds[0], shared, [](const unsigned *word) { return __ldcg(word); }, mass, vectors, tally);
+        }
+    }
+
+    template <typename Use>
+    __device__ void each_range(Use use) const {
+        for (long long unit = blockIdx.x; unit < blocks.units; unit += gridDim.x) {
+            const long long *bounds = blocks.unit_bounds + 6 * unit;
+            if (!bounds[4]) use(rows_before(bounds[0] * PIECE), rows_before((bounds[0] + 1) * PIECE));
+        }
+    }
+
+    // The number of rows before a place.
+    __device__ long long rows_before(long long place) const {
+        if (place < blocks.rows) return blocks.marks[place / 32].rank(place);
+        Marks last = blocks.marks[(blocks.rows - 1) / 32];
+        return last.rank(blocks.rows - 1) + last.has(blocks.rows - 1);
+    }
+};
+
 extern "C" __global__ void __launch_bounds__(512, 2)
-    propagate(int count, double goal, double stall, double before, double mixing_from, long long n, long long m,
-              long long size, long long pieces, const index_t *cuts, const offset_t *offsets, double *fronts,
-              double *tails, long long columns, int tile, unsigned spans, const long long *bounds,
-              const unsigned short *tile_sources, const unsigned *chunk_by_piece, const unsigned *begins,
-              const unsigned short *piece_edges, const real_t *normalized_weights, real_t *values, unsigned *next,
-              unsigned row_spans, double alpha,
-              const double *target, long long target_step, const double *teleport,
-              long long teleport_step, const double *inverse_out_weight, double *ranks, real_t *from, real_t *to,
-              int parts, const Totals *latest, Totals *totals, Totals *partials, unsigned *arrived, int window,
-              int period, int phase, int width, float *history, double *mixing_state) {
-    extern __shared__ double smem[];  // a tile, then the terms of a piece
-    Blocks blocks = {columns, tile, spans, bounds, tile_sources, chunk_by_piece, begins, piece_edges,
-                     normalized_weights, values, next, row_spans};
-    auto scatter = [&](const real_t *contributions) {
-        scatter_all(contributions, blocks, reinterpret_cast<real_t *>(smem), arrived);
-    };
-    auto terms_of = [&](const Piece &piece, const real_t *, term_t *terms) {
-        load_terms((piece.begin + piece.first) / size, blocks, terms);
-    };
-    iterate(count, {goal, stall, before, mixing_from}, {n, m, size, pieces, cuts, offsets, fronts, tails},
-            {alpha, target, target_step, teleport, teleport_step, inverse_out_weight},
-            {window, period, phase, width, n, history, mixing_state},
-            {ranks, from, to, nullptr, nullptr}, parts, latest, totals, partials, arrived, smem, scatter, terms_of);
+    propagate(int count, double goal, double stall, double before, double mixing_from, long long n, const Marks *marks,
+              long long rows, long long columns, unsigned spans, const long long *bounds,
+              const unsigned short *tile_sources, const unsigned *chunk_by_piece, const unsigned short *piece_rows,
+              const real_t *normalized_weights, real_t *values, unsigned *next, unsigned row_spans, unsigned units,
+              const long long *unit_bounds, unsigned *shared_sums, unsigned *summed, double quantum, double alpha,
+              const double *target, long long target_step, const double *teleport, long long teleport_step,
+              const double *inverse_out_weight, double *ranks, real_t *from, real_t *to, int parts,
+              const Totals *latest, Totals *totals, Totals *partials, unsigned *arrived, int window, int period,
+              int phase, int width, float *history, double *mixing_state) {
+    extern __shared__ double smem[];
+    Blocks blocks = {marks, rows, columns, spans, bounds, tile_sources, chunk_by_piece, piece_rows, normalized_weights,
+                     values, next, row_spans, units, unit_bounds, shared_sums, summed, quantum};
+    Equation equation = {alpha, target, target_step, teleport, teleport_step, inverse_out_weight};
+    BlockedRows all = {blocks, equation, smem, arrived};
+    iterate(count, {goal, stall, before, mixing_from}, n, equation,
+            {window, period, phase, width, n, history, mixing_state}, {ranks, from, to, nullptr, nullptr}, parts, latest,
+            totals, partials, arrived, smem, all);
 }

@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from prplugin.gpu import cupy, runtime
-from prplugin.methods.base import Adjacency, Array, Floats, Integers, Machine, Memory, Problem, Size, Step
+from prplugin.gpu import blocks, cupy, runtime
+from prplugin.methods.base import Adjacency, Array, Integers, Machine, Memory, Problem, Size, Step
 from prplugin.methods.engines import gpu_merge, gpu_pull
 from prplugin.options import validate_int
+from prplugin.types.edges import GroupedEdges, index_dtype
 
 name = "propagation-blocking"
 runs_on = "gpu"
 
-# Vertices per tile, and rows plus edges per piece, at most. As float64 they fill a block's shared memory on an H100. As
-# float32 two blocks fit, and leave 60 KB of L1 cache.
-MOST = 24_000
-LEAST = 2048  # least rows plus edges per piece: with smaller pieces, more blocks cost more than they save
 BLOCKS = 2  # blocks per multiprocessor at once, as in the launch bounds of the kernel
-CHUNK = 8  # edges per chunk, the unit of transfer between the two orders: see blocks.cuh
 SPAN = 3  # edges per span for each vertex of a tile, so that loading the tile is a small part of the memory traffic
 LEAST_SPAN = 512  # least number of chunks per span: as many as a block processes at a time
-STATIC = 8192  # bytes of shared memory reserved for the kernels' static arrays
+UNITS = 4  # units per block, if all were equally large
+LEAST_UNIT = 4  # edges per unit for each row of a piece, so that adding its sums to those of others takes less time
+
+# Quantum of the sums: 2**-BITS of the mean contribution, 1 / m.
+BITS = {"float32": 26, "float64": 55}
 
 memory = Memory(
     # Two 16-bit indices, an eighth of a 32-bit one, the contribution, and the normalized weight in both orders.
     edge=Size(4.5, real=1, normalized_weight=2),
     vertex=gpu_merge.VERTEX,
     many_vertex=gpu_merge.HISTORY_VERTEX,
-    tile=MOST,
+    tile=blocks.TILE,
 )
 
 
@@ -40,11 +39,7 @@ def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | N
     reason = gpu_pull.unavailable_reason(memory, adjacency, machine)
     if reason or adjacency is None:
         return reason
-    most = _most()
-    tiles = -(-adjacency.n // most)
-    if 4 * (most + (CHUNK - 1) * min(tiles, most) + tiles) <= _shared_memory():  # to arrange a piece
-        return None
-    return f"{adjacency.n:,} vertices are too many for tiles of {most:,}, which is what this GPU's shared memory holds."
+    return blocks.unavailable_reason(adjacency.n, adjacency.n, adjacency.m, weighted=adjacency.weighted)
 
 
 # Fitted to benchmarks/results/kernels.md.
@@ -55,7 +50,7 @@ cost = gpu_pull.cost_of(
 
 
 def prepare(problem: Problem, machine: Machine, *, tile: int | None = None, piece: int | None = None) -> Step:
-    """Group the edges by target, partition rows and edges into pieces, and order each piece by tile of the source.
+    """Arrange the edges by tile of the source and by piece of rows; sum the rows of a piece in shared memory.
 
     Parameters
     ----------
@@ -63,15 +58,15 @@ def prepare(problem: Problem, machine: Machine, *, tile: int | None = None, piec
         Vertices whose contributions a block keeps in shared memory: a multiple of 32, at most 24000, and less on GPUs
         with less shared memory. The default is the maximum.
     piece : int, optional
-        Rows plus edges whose terms a block keeps in shared memory, with the same limits. By default, all blocks of the
-        largest grid get equally many pieces.
+        Rows whose sums a block keeps in shared memory: a multiple of 32, at most 12000, and less on GPUs with less
+        shared memory. The default is the maximum.
     """
     problem = problem.on("device")
     return gpu_merge.MergeStep(problem, BlockedPlan(problem.adjacency, tile=tile, piece=piece))
 
 
 class BlockedPlan:
-    """Reads contributions by tile, and terms by piece.
+    """Reads contributions by tile, and adds them up by piece.
 
     `rows`: number of leading vertices that are rows; the others have no in-edges. All if not given.
     """
@@ -79,149 +74,137 @@ class BlockedPlan:
     threads = 512
     float32_is_faster = True
     starts_by_in_degree = True  # see docs/decisions/0009-propagation-blocking.md
+    crossing = 0
 
     def __init__(
         self, adjacency: Adjacency, *, tile: int | None = None, piece: int | None = None, rows: int | None = None
     ) -> None:
-        offsets = adjacency.csc.offsets[: None if rows is None else rows + 1]
-        most, grid, sources = _most(), runtime.multiprocessors() * BLOCKS, adjacency.csc.indices
-        tile = most if tile is None else validate_int("tile", tile, multiple_of=32, at_most=most)
-        piece = _even(offsets.size - 1 + adjacency.m, most) if piece is None else piece
-        size = validate_int("piece", piece, multiple_of=32, at_most=most)
-        self._adjacency = adjacency
-        self.pieces = gpu_merge.cut(offsets, adjacency.m, size, sources.dtype)
-        self._blocks = build_blocks(self.pieces, sources, tile, grid, adjacency.n)
-        self._values: Any = None
-        self._row_spans = 0 if rows is None else self._blocks.row_spans
+        self.m, self._rows = adjacency.m, adjacency.n if rows is None else rows
+        widest, longest = blocks.most(blocks.PLACE_BYTES, blocks.TILE), blocks.most(blocks.SUM_BYTES, blocks.PIECE)
+        tile = widest if tile is None else validate_int("tile", tile, multiple_of=32, at_most=widest)
+        piece = longest if piece is None else validate_int("piece", piece, multiple_of=32, at_most=longest)
+        self._normalized_weights, self._values = gpu_pull.NormalizedWeights(None, adjacency, np.empty(0)), None
+        edges = adjacency.edges
+        if isinstance(edges, blocks.BlockedEdges) and (edges.blocks.tile, edges.blocks.piece) == (tile, piece):
+            self._blocks, self.offsets = edges.blocks, edges.in_offsets
+        else:
+            self._blocks, self.offsets = self._arranged(adjacency, tile, piece)
+        layout = self._blocks
+        tiles, pieces = np.diff(layout.tile_begins), np.diff(layout.piece_begins)
+        chunks, grid = int(pieces.sum()), BLOCKS * runtime.multiprocessors()
+        # With few chunks, one span per block.
+        longest = min(SPAN * tile // blocks.CHUNK, max(LEAST_SPAN, chunks // max(1, grid - tiles.size)))
+        bounds = spans(tiles, longest)
+        row_spans = int(np.count_nonzero((bounds[:, 0] + 1) * tile <= self._rows))
+        self._row_spans = 0 if rows is None else row_spans
+        self._bounds = cupy.asarray(bounds)
+        bounds, shared = units(pieces, max(LEAST_UNIT * piece // blocks.CHUNK, chunks // (UNITS * grid)))
+        self._units, self._shared = cupy.asarray(bounds), shared
+        self.parts = max(len(bounds), len(self._bounds))
+        self._summed = cupy.zeros(shared, np.uint32)
         self._next = cupy.full(1, self._row_spans, np.uint32)
+
+    def _arranged(self, adjacency: Adjacency, tile: int, piece: int) -> tuple[blocks.Blocks, Integers]:
+        """Return the layout, and the offsets of the rows."""
+        if isinstance(adjacency.edges, GroupedEdges) or "csc" in vars(adjacency):
+            offsets, sources, weights = adjacency.csc
+            from prplugin.gpu import group  # imports CuPy, which holds the edges
+
+            targets = group.groups_of(offsets, self.m, index_dtype(adjacency.n))
+        else:
+            offsets, sources, targets = None, adjacency.edges.source, adjacency.edges.destination
+            weights = adjacency.edges.weights
+        self._normalized_weights = gpu_pull.NormalizedWeights(weights, adjacency, sources)
+        layout, in_degrees = blocks.build(
+            sources, targets, 0, self._rows, adjacency.n, tile, piece, ordered=adjacency.weighted
+        )
+        if offsets is None:
+            offsets = blocks.offsets_of(in_degrees[: self._rows], self.m)
+        return layout, offsets[: self._rows + 1]
+
+    def rounding_depth(self, dtype: DTypeLike) -> int:
+        """Return the rounding depth of a row sum: of its conversion, and of terms to multiples of the quantum.
+
+        In float32 these change the row sums by at most m / 2 quanta in all, less than 2**-27, while all ranks sum to 1;
+        in float64 by at most m, less than 2**-55.
+        """
+        return 4 + 2 ** max(0, 52 - BITS[np.dtype(dtype).name])
 
     def kernel(self, dtype: DTypeLike) -> Any:
         return runtime.with_dynamic_smem(self._kernel("propagate", dtype), self.smem(dtype))
 
     def _kernel(self, name: str, dtype: Any) -> Any:
+        layout = self._blocks
         return runtime.kernel(
-            "methods/propagation_blocking.cu", name, index_t=self.pieces.cuts.dtype,
-            offset_t=self.pieces.offsets.dtype, real_t=dtype, WEIGHTED=int(self._adjacency.weighted),
+            "methods/propagation_blocking.cu", name, real_t=np.dtype(dtype), TILE=layout.tile, PIECE=layout.piece,
+            WEIGHTED=int(layout.piece_edges is not None),
         )  # fmt: skip
 
     def smem(self, dtype: DTypeLike) -> int:
-        real = int(np.dtype(dtype).itemsize)
-        # Including a dummy entry for padding.
-        return max(self._blocks.tile * real, (self.pieces.size + 2) * (8 if self._adjacency.weighted else real))
+        layout, real = self._blocks, np.dtype(dtype).itemsize
+        return max((layout.tile + 1) * real, (layout.piece + 1) * _sum_bytes(real))
 
-    def edges(self, dtype: DTypeLike) -> tuple[Any, ...]:
-        blocks, normalized_weights = self._blocks, None
+    def arguments(self, dtype: DTypeLike, fronts: Any, tails: Any) -> tuple[Any, ...]:
+        layout, real = self._blocks, np.dtype(dtype).itemsize
         self._values = None  # frees its memory first
-        self._values = cupy.empty(blocks.piece_edges.size, dtype)
-        if self._adjacency.weighted:
-            normalized_weights = blocks.arranged(gpu_pull.csc_layout(self._adjacency).normalized_weights.of(dtype))
+        self._values = cupy.empty(layout.piece_rows.size, dtype)
+        weights = self._normalized_weights.of(dtype)
+        shared_sums = cupy.zeros(self._shared * (layout.piece + 1) * _sum_bytes(real), np.uint8)
         return (
-            self._adjacency.n, np.int32(blocks.tile), np.uint32(len(blocks.bounds)), blocks.bounds, blocks.tile_sources,
-            blocks.chunk_by_piece, blocks.begins, blocks.piece_edges, normalized_weights, self._values, self._next,
-            np.uint32(self._row_spans),
+            layout.marks, layout.rows, layout.columns, np.uint32(len(self._bounds)), self._bounds, layout.tile_sources,
+            layout.chunk_by_piece, layout.piece_rows, None if weights is None else layout.arranged(weights),
+            self._values, self._next, np.uint32(self._row_spans), np.uint32(len(self._units)), self._units, shared_sums,
+            self._summed, 2.0 ** -(self.m.bit_length() + BITS[np.dtype(dtype).name]),
         )  # fmt: skip
 
     def begin(self, contributions: Array) -> None:
         """Start the part of an iteration that needs only the contributions of rows; others may not have arrived yet."""
         if not self._row_spans:
             return
-        blocks, grid = self._blocks, min(self._row_spans, BLOCKS * runtime.multiprocessors())
-        smem = blocks.tile * contributions.itemsize
+        layout, grid = self._blocks, min(self._row_spans, BLOCKS * runtime.multiprocessors())
+        smem = (layout.tile + 1) * contributions.itemsize
         kernel = runtime.with_dynamic_smem(self._kernel("scatter_row_spans", contributions.dtype), smem)
         runtime.launch(
-            kernel, grid, self.threads, self._adjacency.n, np.int32(blocks.tile), np.uint32(self._row_spans),
-            blocks.bounds, blocks.tile_sources, blocks.chunk_by_piece, self._values, contributions, smem=smem,
+            kernel, grid, self.threads, layout.marks, layout.columns, np.uint32(self._row_spans), self._bounds,
+            layout.tile_sources, layout.chunk_by_piece, self._values, contributions, smem=smem,
         )  # fmt: skip
 
 
-def _most() -> int:
-    """Return the number of float64 that a block's shared memory holds, a multiple of 32, at most MOST."""
-    return min(MOST, _shared_memory() // 8 // 32 * 32)
-
-
-def _even(items: int, most: int) -> int:
-    """Return the piece size, a multiple of 32, for which all blocks of the largest grid get equally many pieces."""
-    size = gpu_merge.even_size(items, runtime.multiprocessors() * BLOCKS, LEAST, most)
-    return min(most, -(-size // 32) * 32)
-
-
-# --- the layout, from tiles of sources to pieces of rows: see blocks.cuh --------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Blocks:
-    """The edges in both orders, and spans of them: see blocks.cuh."""
-
-    pieces: gpu_merge.Pieces
-    tile: int  # vertices per tile
-    bounds: Integers  # tile, first chunk and end of each span, by tile
-    row_spans: int  # number of leading spans whose tiles have only sources that are rows themselves
-    tile_sources: Integers
-    chunk_by_piece: Integers
-    begins: Integers
-    piece_edges: Integers
-
-    def arranged(self, normalized_weights: Floats) -> Floats:
-        """Permute normalized weights from the order of rows to the order of chunks within each piece."""
-        pieces = self.pieces
-        arranged: Floats = cupy.empty(self.piece_edges.size, normalized_weights.dtype)
-        kernel = _layout_kernel("arrange_normalized_weights", pieces, self.tile, arranged.dtype)
-        arrays = pieces.cuts, self.begins, self.piece_edges, normalized_weights, arranged
-        runtime.launch(kernel, pieces.count, 1024, pieces.n + pieces.m, pieces.size, *arrays)
-        return arranged
-
-
-def build_blocks(
-    pieces: gpu_merge.Pieces, sources: Integers, tile: int, blocks: int = 1, columns: int | None = None
-) -> Blocks:
-    """Return the edges of pieces in both orders, for a grid of at most `blocks` thread blocks.
-
-    `columns`: number of vertices that may be sources; the number of rows if not given.
-    """
-    count = pieces.count
-    tiles = -(-(pieces.n if columns is None else columns) // tile)
-    common = pieces.n + pieces.m, pieces.size, count, np.int32(tiles), pieces.cuts, sources
-    chunks, ends = (cupy.empty((tiles, count), dtype) for dtype in (np.uint16, np.uint32))
-    begins, tile_ends = cupy.empty(count + 1, np.uint32), cupy.zeros(tiles + 2, np.uint32)
-    kernel = runtime.with_dynamic_smem(_layout_kernel("count", pieces, tile), 4 * tiles)
-    runtime.launch(kernel, count, 1024, *common, chunks, begins, smem=4 * tiles)
-    kernel = _layout_kernel("add_up", pieces, tile)
-    runtime.launch(kernel, tiles + 1, 1024, count, np.int32(tiles), chunks, ends, begins, tile_ends)
-    # One transfer for all that the host needs.
-    *of_tiles, longest, _ = tile_ends.get().tolist()
-
-    of_tile = cupy.empty(of_tiles[-1] * CHUNK, np.uint16)
-    piece_edges = cupy.empty(of_tiles[-1] * CHUNK, np.uint16)
-    chunk_by_piece = cupy.empty(of_tiles[-1], np.uint32)
-    smem = 4 * (longest * CHUNK + tiles)
-    kernel = runtime.with_dynamic_smem(_layout_kernel("arrange", pieces, tile), smem)
-    orders = of_tile, chunk_by_piece, piece_edges
-    runtime.launch(kernel, count, 1024, *common, chunks, ends, tile_ends, begins, *orders, smem=smem)
-    # With few chunks, one span per block.
-    most = min(SPAN * tile // CHUNK, max(LEAST_SPAN, of_tiles[-1] // max(1, blocks - tiles)))
-    bounds = spans(np.diff(np.array(of_tiles, np.int64), prepend=0), most)
-    row_spans = int(np.count_nonzero((bounds[:, 0] + 1) * tile <= pieces.n))
-    return Blocks(pieces, tile, cupy.asarray(bounds), row_spans, of_tile, chunk_by_piece, begins, piece_edges)
+def _sum_bytes(real: int) -> int:
+    """Return the bytes of a sum, for contributions of this many bytes."""
+    return 8 if real == 4 else blocks.SUM_BYTES
 
 
 def spans(chunks: Integers, most: int) -> Integers:
-    """Split each tile's chunks into equal spans of at most `most`; return tile, first chunk and end of each span."""
+    """Split each group's chunks into equal spans of at most `most`; return group, first chunk and end of each span."""
     parts = -(-chunks // most)
     length = -(-chunks // np.maximum(parts, 1))
     parts = -(-chunks // np.maximum(length, 1))  # rounding up may leave fewer parts
-    tiles = np.repeat(np.arange(chunks.size), parts)
-    nth = np.arange(tiles.size) - np.repeat(np.cumsum(parts) - parts, parts)
+    groups = np.repeat(np.arange(chunks.size), parts)
+    nth = np.arange(groups.size) - np.repeat(np.cumsum(parts) - parts, parts)
     ends = np.cumsum(chunks)
-    first = (ends - chunks)[tiles] + nth * length[tiles]
-    end = np.minimum(first + length[tiles], ends[tiles])
-    return np.stack([tiles, first, end], axis=1)
+    first = (ends - chunks)[groups] + nth * length[groups]
+    end = np.minimum(first + length[groups], ends[groups])
+    return np.stack([groups, first, end], axis=1)
 
 
-def _shared_memory() -> int:
-    """Return the bytes of dynamic shared memory that a block of the current GPU can use."""
-    return runtime.attribute("MaxSharedMemoryPerBlockOptin") - STATIC
+def units(chunks: Integers, most: int) -> tuple[Integers, int]:
+    """Return the units of pieces with these chunks, longest first, as the kernel needs them, and how many have several.
 
-
-def _layout_kernel(name: str, pieces: gpu_merge.Pieces, tile: int, real: DTypeLike = np.float32) -> Any:
-    types = {"index_t": pieces.cuts.dtype, "real_t": np.dtype(real)}
-    return runtime.kernel("methods/propagation_blocking_layout.cu", name, **types, TILE=tile)
+    A piece without chunks has a unit as well, which finishes its rows.
+    """
+    bounds = spans(np.maximum(chunks, 1), most)
+    ends = np.cumsum(chunks)
+    piece = bounds[:, 0]
+    empty = chunks[piece] == 0
+    begins = (ends - chunks)[piece]
+    padded = np.cumsum(np.maximum(chunks, 1)) - np.maximum(chunks, 1)
+    first, end = (begins + bounds[:, k] - padded[piece] for k in (1, 2))
+    end = np.where(empty, first, end)
+    parts = np.bincount(piece, minlength=chunks.size)
+    before = np.arange(piece.size) - (np.cumsum(parts) - parts)[piece]
+    several = parts > 1
+    number = np.where(several, np.cumsum(several) - 1, -1)[piece]
+    found = np.stack([piece, first, end, before, parts[piece] - 1 - before, number], axis=1)
+    order = np.argsort(first - end, kind="stable")
+    return np.ascontiguousarray(found[order]), int(np.count_nonzero(several))
