@@ -2,19 +2,13 @@
 // D. Patterson, "Reducing PageRank communication via propagation blocking", IPDPS 2017.
 //
 // A vertex has a place: its id less the least id, or its position if every place has a vertex. `marks` tells which have.
-// Places of sources are partitioned into tiles of TILE, whose contributions fit in shared memory; those of rows into
-// pieces of PIECE, whose sums fit. The edges from one tile to one piece are a cell. Edges are stored in two orders; those
-// of a cell are contiguous in both, in the same order:
+// 2^tile_bits places of sources are a tile, whose contributions fit in shared memory; 2^piece_bits places of rows are a
+// piece, whose sums fit. The edges from one tile to one piece are a cell, padded to chunks of CHUNK edges, a memory
+// sector of floats. Edges are stored by tile, and those of a tile by piece:
 //
-//   by tile    tile 0: pieces 0, 1, 2 ...    tile 1: pieces 0, 1, 2 ...    in which contributions are read
-//   by piece   piece 0: tiles 0, 1, 2 ...    piece 1: tiles 0, 1, 2 ...    in which they are added to their rows
-//
-// so that 16 bits suffice for each index. Cells are padded to chunks of CHUNK edges, a memory sector of floats. A padding
-// edge is from place TILE of the tile to place PIECE of the piece. Chunks are moved as a whole:
-//
-//   tile_sources[e]    by tile: place of the source in the tile
-//   chunk_by_piece[c]  of a chunk by tile: its index by piece
-//   piece_rows[e]      by piece: place of the row in the piece
+//   tile_sources[e]   place of the source in the tile; 2^tile_bits for padding
+//   piece_rows[e]     place of the row in the piece; 2^piece_bits for padding
+//   chunk_by_tile[c]  of a chunk by piece, and those of a piece by tile: its index in the order above
 //
 // The order of the edges of a cell depends on the order of threads, but no result does: sums are of integers.
 

@@ -15,11 +15,11 @@ from prplugin.types.edges import Floats, GroupedEdges, Integers, bits_of, index_
 CHUNK = 8  # edges per chunk: see blocks.cuh
 THREADS, COPIES, LANES = 1024, 4, 8  # as in blocks.cu
 BLOCKS = 2  # blocks per multiprocessor
-STATIC = 8192  # bytes of shared memory reserved for the kernels' static arrays
+STATIC = 4096  # bytes of shared memory reserved for the kernels' static arrays
 
-# Places per tile, and per piece, at most. As float64, and as sums of three words, they fit the shared memory of a block
-# on an H100. As float32, and as sums of two words, two blocks fit, and leave 30 KB of L1 cache.
-TILE, PIECE = 24_000, 12_000
+# log2 of places per tile, and per piece, at most. On an H100 a multiprocessor holds the sums of two pieces, even of three
+# words, and the contributions of two tiles as float32, of one as float64.
+TILE_BITS, PIECE_BITS, LEAST_PIECE_BITS = 14, 13, 10
 PLACE_BYTES, SUM_BYTES = 8, 12
 
 MOST_EDGES = 2**32  # padding included: kernels count edges in 32 bits
@@ -32,42 +32,43 @@ class Blocks:
     rows: int  # places of rows
     columns: int  # places of sources
     marks: Any  # which places have a vertex: see marks.cuh
-    tile: int
-    piece: int
+    tile_bits: int
+    piece_bits: int
     tile_begins: Integers  # chunks before each tile, and all, on the host
     piece_begins: Integers
+    chunk_by_tile: Integers
     tile_sources: Integers
-    chunk_by_piece: Integers
     piece_rows: Integers
-    piece_edges: Integers | None  # by piece: position of the edge among those given, and their number for padding
+    edges: Integers | None  # position of each edge among those given, and their number for padding
 
     def arranged(self, normalized_weights: Floats) -> Floats:
-        """Return the normalized weights of the edges given, by piece; padding has 0."""
-        assert self.piece_edges is not None
-        count, m = self.piece_edges.size, np.uint32(normalized_weights.size)
+        """Return the normalized weights of the edges given, in the order of these; padding has 0."""
+        assert self.edges is not None
+        count, m = self.edges.size, np.uint32(normalized_weights.size)
         arranged: Floats = cupy.empty(count, normalized_weights.dtype)
-        kernel = _kernel("arrange_normalized_weights", self.tile, self.piece, real=arranged.dtype)
         grid = runtime.blocks_for_each(count), runtime.THREADS
-        runtime.launch(kernel, *grid, count, m, self.piece_edges, normalized_weights, arranged)
+        kernel = _kernel("arrange_normalized_weights", real=arranged.dtype)
+        runtime.launch(kernel, *grid, count, m, self.edges, normalized_weights, arranged)
         return arranged
 
-    def out_degrees(self) -> Integers:
-        """Count the edges from each place of a tile."""
-        tiles = self.tile_begins.size - 1
-        degrees: Integers = cupy.zeros(tiles * self.tile, np.int32)
-        kernel, smem = _kernel("out_degrees", self.tile, self.piece), 4 * (self.tile + 1)
-        _launch(kernel, _grid(), smem, np.int32(tiles), self._on_device(self.tile_begins), self.tile_sources, degrees)
+    def in_degrees(self) -> Integers:
+        """Count the edges into each place of a piece."""
+        pieces, size = self.piece_begins.size - 1, 1 << self.piece_bits
+        degrees: Integers = cupy.zeros(pieces * size, np.int32)
+        begins, bits = self._on_device(self.piece_begins), np.int32(self.piece_bits)
+        arrays = begins, self.chunk_by_tile, self.piece_rows, degrees
+        _launch(_kernel("in_degrees"), _grid(), 4 * (size + 1), bits, np.int32(pieces), *arrays)
         return degrees
 
     def endpoints(self, n: int) -> tuple[Integers, Integers]:
         """Return source and target of each edge and of padding, by position; the target of padding is n."""
-        chunks, begins = self.chunk_by_piece.size, (self.piece_begins, self.tile_begins)
+        chunks, begins = self.chunk_by_tile.size, (self.tile_begins, self.piece_begins)
         sources, targets = (cupy.empty(CHUNK * chunks, np.int32) for _ in range(2))
         grid = runtime.blocks_for_each(chunks), runtime.THREADS
+        numbers = self.tile_bits, self.piece_bits, *(groups.size - 1 for groups in begins), n
         runtime.launch(
-            _kernel("endpoints", self.tile, self.piece), *grid, np.uint32(chunks),
-            *(np.int32(groups.size - 1) for groups in begins), np.int32(n), self.marks,
-            *map(self._on_device, begins), self.tile_sources, self.chunk_by_piece, self.piece_rows, sources, targets,
+            _kernel("endpoints"), *grid, np.uint32(chunks), *np.array(numbers, np.int32), self.marks,
+            *map(self._on_device, begins), self.chunk_by_tile, self.tile_sources, self.piece_rows, sources, targets,
         )  # fmt: skip
         return sources, targets
 
@@ -107,16 +108,30 @@ class BlockedEdges(GroupedEdges):
         return group.groups_of(self.in_offsets, self.m, index_dtype(self.n))
 
 
-def most(itemsize: int, limit: int) -> int:
-    """Return how many items of this size fit the shared memory of a block, a multiple of 32, at most `limit`."""
-    return min(limit, (_shared_memory() // itemsize - 1) // 32 * 32)
+def bits(rows: int) -> tuple[int, int]:
+    """Return the log2 of places per tile, and per piece such that all blocks have one: see `Blocks`."""
+    tile, piece = most_bits()
+    while piece > LEAST_PIECE_BITS and -(-rows >> piece) < 0.9 * _grid():
+        piece -= 1
+    return tile, piece
+
+
+def most_bits() -> tuple[int, int]:
+    """Return the log2 of places per tile, and per piece, that fit the shared memory of a block, or half of it."""
+    each = runtime.attribute("MaxSharedMemoryPerBlockOptin") - STATIC
+    places, sums = each // PLACE_BYTES, each // 2 // SUM_BYTES
+    return min(TILE_BITS, places.bit_length() - 1), min(PIECE_BITS, sums.bit_length() - 1)
 
 
 def unavailable_reason(rows: int, columns: int, m: int, *, weighted: bool) -> str | None:
-    """Return why edges among so many places cannot be arranged in blocks of the greatest size."""
-    pieces, tiles = -(-rows // most(SUM_BYTES, PIECE)), -(-columns // most(PLACE_BYTES, TILE))
-    if max(_smem_by_piece(pieces, weighted), _smem_by_tile(tiles, weighted)) > _shared_memory():
-        return f"{columns:,} vertices are too many for tiles of {TILE:,}, which is what this GPU's shared memory holds."
+    """Return why edges among so many places cannot be arranged in blocks."""
+    tile_bits, piece_bits = bits(rows)
+    tiles, pieces = _groups(columns, tile_bits), _groups(rows, piece_bits)
+    most = runtime.attribute("MaxSharedMemoryPerBlockOptin") - STATIC
+    if max(_smem_by_tile(tiles, weighted), _smem_by_piece(pieces, weighted), 4 * COPIES * tiles) > most:
+        return (
+            f"{columns:,} vertices are too many: this GPU's shared memory cannot count their edges by tile and piece."
+        )
     if m + (CHUNK - 1) * min(m, pieces * tiles) >= MOST_EDGES:
         return f"{m:,} edges are too many: with padding, at most {MOST_EDGES:,} can be numbered."
     return None
@@ -133,47 +148,47 @@ def all_marks(count: int) -> Any:
 
 
 def build(
-    sources: Integers, targets: Integers, low: int, rows: int, columns: int, tile: int, piece: int, *, ordered: bool
-) -> tuple[Blocks, Integers]:
-    """Arrange edges, given by ids of 4 or 8 bytes in any order, in blocks; return the number of edges into each place.
+    sources: Integers, targets: Integers, low: int, rows: int, columns: int, tile_bits: int, piece_bits: int, *,
+    ordered: bool,
+) -> tuple[Blocks, Integers]:  # fmt: skip
+    """Arrange edges, given by ids of 4 or 8 bytes in any order, in blocks; return the number of edges from each place.
 
     A place is an id less `low`. `ordered`: whether the positions of the edges are kept, as weights need them. The marks
     are those of places that all have a vertex. Peak memory is 10.5 bytes per edge, 18.5 if `ordered`.
     """
-    m, pieces, tiles = sources.size, -(-rows // piece), -(-columns // tile)
-    counts = np.int32(pieces), np.int32(tiles)
+    m, tiles, pieces = sources.size, _groups(columns, tile_bits), _groups(rows, piece_bits)
+    bits, counts = np.array([tile_bits, piece_bits], np.int32), np.array([tiles, pieces], np.int32)
 
     def kernel(name: str) -> Any:
-        return _kernel(name, tile, piece, sources.dtype, ordered)
+        return _kernel(name, sources.dtype, ordered)
 
-    begins = cupy.zeros(pieces + 2, np.uint32)
-    least = np.uint64(low % 2**64)
-    _launch(kernel("count_pieces"), _grid(), 4 * COPIES * pieces, m, targets, least, counts[0], begins)
-    edges = cupy.empty(m, np.uint32), cupy.empty(m, np.uint16), cupy.empty(m, np.uint32) if ordered else None
+    begins, least = cupy.zeros(tiles + 2, np.uint32), np.uint64(low % 2**64)
+    of_tiles = least, bits[0], counts[0]
+    _launch(kernel("count_tiles"), _grid(), 4 * COPIES * tiles, m, sources, *of_tiles, begins)
+    edges = cupy.empty(m, np.uint16), cupy.empty(m, np.uint32), cupy.empty(m, np.uint32) if ordered else None
     if m:
-        blocks, smem = -(-m // _batch(ordered)), _smem_by_piece(pieces, ordered)
-        _launch(kernel("by_piece"), blocks, smem, m, sources, targets, least, counts[0], begins.copy(), *edges)
-    cells, in_degrees = cupy.zeros(pieces * tiles, np.uint32), cupy.zeros(pieces * piece, np.int32)
-    _launch(kernel("count_cells"), _grid(), 4 * (tiles + piece), *counts, begins, *edges[:2], cells, in_degrees)
-    in_piece, in_tile = cupy.empty_like(cells), cupy.empty_like(cells)
-    ends = cupy.zeros(pieces + tiles + 3, np.uint32)
-    piece_begins, tile_begins, done = ends[: pieces + 1], ends[pieces + 1 : -1], ends[-1:]
-    starts = in_piece, in_tile, piece_begins, tile_begins
-    _launch(kernel("cell_chunks"), pieces + tiles, 0, *counts, cells, *starts, done)
+        blocks, smem = -(-m // _batch(ordered)), _smem_by_tile(tiles, ordered)
+        _launch(kernel("by_tile"), blocks, smem, m, sources, targets, *of_tiles, begins.copy(), *edges)
+    cells, out_degrees = cupy.zeros(tiles * pieces, np.uint32), cupy.zeros(tiles << tile_bits, np.int32)
+    smem = 4 * (pieces + (1 << tile_bits))
+    _launch(kernel("count_cells"), _grid(), smem, *bits, *counts, begins, *edges[:2], cells, out_degrees)
+    in_tile, in_piece = cupy.empty_like(cells), cupy.empty_like(cells)
+    ends = cupy.zeros(tiles + pieces + 3, np.uint32)
+    tile_begins, piece_begins, done = ends[: tiles + 1], ends[tiles + 1 : -1], ends[-1:]
+    starts = in_tile, in_piece, tile_begins, piece_begins
+    _launch(kernel("cell_chunks"), tiles + pieces, 0, *counts, cells, *starts, done)
     on_host = ends.get().astype(np.int64)
-    chunks = int(on_host[pieces])
-    tile_sources, piece_rows = cupy.empty(CHUNK * chunks, np.uint16), cupy.empty(CHUNK * chunks, np.uint16)
-    piece_edges = cupy.empty(CHUNK * chunks, np.uint32) if ordered else None
-    orders = tile_sources, piece_rows, piece_edges
-    filled, smem = cupy.zeros_like(cells), _smem_by_tile(tiles, ordered)
-    _launch(kernel("by_tile"), _grid(), smem, *counts, begins, *edges, *starts, filled, *orders)
-    chunk_by_piece = cupy.empty(chunks, np.uint32)
+    chunks = int(on_host[tiles])
+    orders = [cupy.empty(CHUNK * chunks, dtype) for dtype in (np.uint16, np.uint16, np.uint32)[: 2 + ordered]]
+    orders += [None] * (3 - len(orders))
+    filled, smem = cupy.zeros_like(cells), _smem_by_piece(pieces, ordered)
+    _launch(kernel("by_piece"), _grid(), smem, bits[1], *counts, begins, *edges, in_tile, tile_begins, filled, *orders)
+    chunk_by_tile = cupy.empty(chunks, np.uint32)
     grid = runtime.blocks_for(LANES * cells.size, runtime.THREADS), runtime.THREADS
     finish = kernel("finish_cells")
-    runtime.launch(finish, *grid, *counts, np.uint32(m), cells, *starts, chunk_by_piece, *orders)
-    bounds = on_host[pieces + 1 : -1], on_host[: pieces + 1]
-    marks = all_marks(columns)
-    return Blocks(rows, columns, marks, tile, piece, *bounds, tile_sources, chunk_by_piece, *orders[1:]), in_degrees
+    runtime.launch(finish, *grid, *bits, *counts, np.uint32(m), cells, *starts, chunk_by_tile, *orders)
+    bounds, marks = (on_host[: tiles + 1], on_host[tiles + 1 : -1]), all_marks(columns)
+    return Blocks(rows, columns, marks, tile_bits, piece_bits, *bounds, chunk_by_tile, *orders), out_degrees
 
 
 def offsets_of(degrees: Integers, m: int) -> Integers:
@@ -187,17 +202,16 @@ def _batch(ordered: bool) -> int:
     return THREADS * (8 if ordered else 16)
 
 
-def _smem_by_piece(pieces: int, ordered: bool) -> int:
-    return 4 * (2 * pieces + 1 + (2 + ordered) * _batch(ordered))
+def _groups(places: int, bits: int) -> int:
+    return -(-places >> bits)
 
 
 def _smem_by_tile(tiles: int, ordered: bool) -> int:
-    return 4 * (3 * tiles + 1 + (1 + ordered) * _batch(ordered)) + 2 * _batch(ordered)
+    return 4 * (2 * tiles + 1 + (2 + ordered) * _batch(ordered))
 
 
-def _shared_memory() -> int:
-    """Return the bytes of dynamic shared memory that a block of the current GPU can use."""
-    return runtime.attribute("MaxSharedMemoryPerBlockOptin") - STATIC
+def _smem_by_piece(pieces: int, ordered: bool) -> int:
+    return 4 * (2 * pieces + 1 + (1 + ordered) * _batch(ordered)) + 2 * _batch(ordered)
 
 
 def _grid() -> int:
@@ -208,8 +222,5 @@ def _launch(kernel: Any, blocks: int, smem: int, *arguments: Any) -> None:
     runtime.launch(runtime.with_dynamic_smem(kernel, smem), blocks, THREADS, *arguments, smem=smem)
 
 
-def _kernel(
-    name: str, tile: int, piece: int, ids: DTypeLike = np.int32, ordered: bool = False, real: DTypeLike = np.float32
-) -> Any:
-    types = {"id_t": np.dtype(ids), "real_t": np.dtype(real)}
-    return runtime.kernel("gpu/blocks.cu", name, **types, TILE=tile, PIECE=piece, ORDER=int(ordered))
+def _kernel(name: str, ids: DTypeLike = np.int32, ordered: bool = False, real: DTypeLike = np.float32) -> Any:
+    return runtime.kernel("gpu/blocks.cu", name, id_t=np.dtype(ids), real_t=np.dtype(real), ORDER=int(ordered))

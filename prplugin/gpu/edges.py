@@ -106,10 +106,9 @@ def _grouped(
 def _in_blocks(columns: list[Integers], low: int, span: int) -> tuple[blocks.BlockedEdges, Integers]:
     """Arrange unweighted edges in blocks by id - low, and factorize afterwards."""
     source, target = columns
-    tile, piece = blocks.most(blocks.PLACE_BYTES, blocks.TILE), blocks.most(blocks.SUM_BYTES, blocks.PIECE)
-    layout, in_degrees = blocks.build(source, target, low, span, span, tile, piece, ordered=False)
-    begins = blocks.offsets_of(in_degrees[:span], source.size)
-    marks, ids, offsets, out_weight = _compacted(low, span, begins, layout.out_degrees(), source.dtype)
+    layout, outs = blocks.build(source, target, low, span, span, *blocks.bits(span), ordered=False)
+    begins = blocks.offsets_of(layout.in_degrees()[:span], source.size)
+    marks, ids, offsets, out_weight = _compacted(low, span, begins, outs, source.dtype)
     return blocks.BlockedEdges(replace(layout, marks=marks), offsets, out_weight, source.size), ids
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from prplugin.errors import InvalidOptionError
 from prplugin.gpu import blocks, cupy, runtime
 from prplugin.methods.base import Adjacency, Array, Integers, Machine, Memory, Problem, Size, Step
 from prplugin.methods.engines import gpu_merge, gpu_pull
@@ -19,7 +20,7 @@ runs_on = "gpu"
 BLOCKS = 2  # blocks per multiprocessor at once, as in the launch bounds of the kernel
 SPAN = 3  # edges per span for each vertex of a tile, so that loading the tile is a small part of the memory traffic
 LEAST_SPAN = 512  # least number of chunks per span: as many as a block processes at a time
-UNITS = 4  # units per block, if all were equally large
+UNIT = 1.25  # share of a block of all chunks, up to which a piece is one unit
 LEAST_UNIT = 4  # edges per unit for each row of a piece, so that adding its sums to those of others takes less time
 
 # Quantum of the sums: 2**-BITS of the mean contribution, 1 / m.
@@ -30,7 +31,7 @@ memory = Memory(
     edge=Size(4.5, real=1, normalized_weight=2),
     vertex=gpu_merge.VERTEX,
     many_vertex=gpu_merge.HISTORY_VERTEX,
-    tile=blocks.TILE,
+    tile=1 << blocks.TILE_BITS,
 )
 
 
@@ -55,11 +56,11 @@ def prepare(problem: Problem, machine: Machine, *, tile: int | None = None, piec
     Parameters
     ----------
     tile : int, optional
-        Vertices whose contributions a block keeps in shared memory: a multiple of 32, at most 24000, and less on GPUs
+        Vertices whose contributions a block keeps in shared memory: a power of two, from 32 to 16384, and less on GPUs
         with less shared memory. The default is the maximum.
     piece : int, optional
-        Rows whose sums a block keeps in shared memory: a multiple of 32, at most 12000, and less on GPUs with less
-        shared memory. The default is the maximum.
+        Rows whose sums a block keeps in shared memory: a power of two, from 32 to 8192, and less on GPUs with less
+        shared memory. By default the maximum, or less if all blocks get a piece then.
     """
     problem = problem.on("device")
     return gpu_merge.MergeStep(problem, BlockedPlan(problem.adjacency, tile=tile, piece=piece))
@@ -80,31 +81,34 @@ class BlockedPlan:
         self, adjacency: Adjacency, *, tile: int | None = None, piece: int | None = None, rows: int | None = None
     ) -> None:
         self.m, self._rows = adjacency.m, adjacency.n if rows is None else rows
-        widest, longest = blocks.most(blocks.PLACE_BYTES, blocks.TILE), blocks.most(blocks.SUM_BYTES, blocks.PIECE)
-        tile = widest if tile is None else validate_int("tile", tile, multiple_of=32, at_most=widest)
-        piece = longest if piece is None else validate_int("piece", piece, multiple_of=32, at_most=longest)
+        given = [
+            None if size is None else _bits(name, size, most)
+            for name, size, most in zip(("tile", "piece"), (tile, piece), blocks.most_bits(), strict=True)
+        ]
+        tile_bits, piece_bits = (bits or own for bits, own in zip(given, blocks.bits(self._rows), strict=True))
         self._normalized_weights, self._values = gpu_pull.NormalizedWeights(None, adjacency, np.empty(0)), None
         edges = adjacency.edges
-        if isinstance(edges, blocks.BlockedEdges) and (edges.blocks.tile, edges.blocks.piece) == (tile, piece):
+        if isinstance(edges, blocks.BlockedEdges) and given == [None, None]:
             self._blocks, self.offsets = edges.blocks, edges.in_offsets
         else:
-            self._blocks, self.offsets = self._arranged(adjacency, tile, piece)
+            self._blocks, self.offsets = self._arranged(adjacency, tile_bits, piece_bits)
         layout = self._blocks
         tiles, pieces = np.diff(layout.tile_begins), np.diff(layout.piece_begins)
         chunks, grid = int(pieces.sum()), BLOCKS * runtime.multiprocessors()
         # With few chunks, one span per block.
-        longest = min(SPAN * tile // blocks.CHUNK, max(LEAST_SPAN, chunks // max(1, grid - tiles.size)))
+        longest = min((SPAN << layout.tile_bits) // blocks.CHUNK, max(LEAST_SPAN, chunks // max(1, grid - tiles.size)))
         bounds = spans(tiles, longest)
-        row_spans = int(np.count_nonzero((bounds[:, 0] + 1) * tile <= self._rows))
+        row_spans = int(np.count_nonzero(bounds[:, 0] + 1 << layout.tile_bits <= self._rows))
         self._row_spans = 0 if rows is None else row_spans
         self._bounds = cupy.asarray(bounds)
-        bounds, shared = units(pieces, max(LEAST_UNIT * piece // blocks.CHUNK, chunks // (UNITS * grid)))
+        least = (LEAST_UNIT << layout.piece_bits) // blocks.CHUNK
+        bounds, shared = units(pieces, max(least, int(UNIT * chunks / grid)))
         self._units, self._shared = cupy.asarray(bounds), shared
         self.parts = max(len(bounds), len(self._bounds))
         self._summed = cupy.zeros(shared, np.uint32)
         self._next = cupy.full(1, self._row_spans, np.uint32)
 
-    def _arranged(self, adjacency: Adjacency, tile: int, piece: int) -> tuple[blocks.Blocks, Integers]:
+    def _arranged(self, adjacency: Adjacency, tile_bits: int, piece_bits: int) -> tuple[blocks.Blocks, Integers]:
         """Return the layout, and the offsets of the rows."""
         if isinstance(adjacency.edges, GroupedEdges) or "csc" in vars(adjacency):
             offsets, sources, weights = adjacency.csc
@@ -115,11 +119,11 @@ class BlockedPlan:
             offsets, sources, targets = None, adjacency.edges.source, adjacency.edges.destination
             weights = adjacency.edges.weights
         self._normalized_weights = gpu_pull.NormalizedWeights(weights, adjacency, sources)
-        layout, in_degrees = blocks.build(
-            sources, targets, 0, self._rows, adjacency.n, tile, piece, ordered=adjacency.weighted
+        layout, _ = blocks.build(
+            sources, targets, 0, self._rows, adjacency.n, tile_bits, piece_bits, ordered=adjacency.weighted
         )
         if offsets is None:
-            offsets = blocks.offsets_of(in_degrees[: self._rows], self.m)
+            offsets = blocks.offsets_of(layout.in_degrees()[: self._rows], self.m)
         return layout, offsets[: self._rows + 1]
 
     def rounding_depth(self, dtype: DTypeLike) -> int:
@@ -134,27 +138,26 @@ class BlockedPlan:
         return runtime.with_dynamic_smem(self._kernel("propagate", dtype), self.smem(dtype))
 
     def _kernel(self, name: str, dtype: Any) -> Any:
-        layout = self._blocks
-        return runtime.kernel(
-            "methods/propagation_blocking.cu", name, real_t=np.dtype(dtype), TILE=layout.tile, PIECE=layout.piece,
-            WEIGHTED=int(layout.piece_edges is not None),
-        )  # fmt: skip
+        weighted = int(self._blocks.edges is not None)
+        return runtime.kernel("methods/propagation_blocking.cu", name, real_t=np.dtype(dtype), WEIGHTED=weighted)
 
     def smem(self, dtype: DTypeLike) -> int:
         layout, real = self._blocks, np.dtype(dtype).itemsize
-        return max((layout.tile + 1) * real, (layout.piece + 1) * _sum_bytes(real))
+        return max(((1 << layout.tile_bits) + 1) * real, _sums_bytes(layout, real))
 
     def arguments(self, dtype: DTypeLike, fronts: Any, tails: Any) -> tuple[Any, ...]:
         layout, real = self._blocks, np.dtype(dtype).itemsize
         self._values = None  # frees its memory first
         self._values = cupy.empty(layout.piece_rows.size, dtype)
         weights = self._normalized_weights.of(dtype)
-        shared_sums = cupy.zeros(self._shared * (layout.piece + 1) * _sum_bytes(real), np.uint8)
+        shared_sums = cupy.zeros(self._shared * _sums_bytes(layout, real), np.uint8)
         return (
-            layout.marks, layout.rows, layout.columns, np.uint32(len(self._bounds)), self._bounds, layout.tile_sources,
-            layout.chunk_by_piece, layout.piece_rows, None if weights is None else layout.arranged(weights),
-            self._values, self._next, np.uint32(self._row_spans), np.uint32(len(self._units)), self._units, shared_sums,
-            self._summed, 2.0 ** -(self.m.bit_length() + BITS[np.dtype(dtype).name]),
+            self._rows, layout.marks, layout.rows, layout.columns,
+            *np.array([layout.tile_bits, layout.piece_bits, len(self._bounds)], np.int32), self._bounds,
+            layout.tile_sources, layout.piece_rows, layout.chunk_by_tile,
+            None if weights is None else layout.arranged(weights), self._values, self._next,
+            *np.array([self._row_spans, len(self._units)], np.int32), self._units, shared_sums, self._summed,
+            2.0 ** -(self.m.bit_length() + BITS[np.dtype(dtype).name]),
         )  # fmt: skip
 
     def begin(self, contributions: Array) -> None:
@@ -162,17 +165,25 @@ class BlockedPlan:
         if not self._row_spans:
             return
         layout, grid = self._blocks, min(self._row_spans, BLOCKS * runtime.multiprocessors())
-        smem = (layout.tile + 1) * contributions.itemsize
+        smem = ((1 << layout.tile_bits) + 1) * contributions.itemsize
         kernel = runtime.with_dynamic_smem(self._kernel("scatter_row_spans", contributions.dtype), smem)
         runtime.launch(
-            kernel, grid, self.threads, layout.marks, layout.columns, np.uint32(self._row_spans), self._bounds,
-            layout.tile_sources, layout.chunk_by_piece, self._values, contributions, smem=smem,
+            kernel, grid, self.threads, layout.marks, layout.columns, np.int32(layout.tile_bits),
+            np.uint32(self._row_spans), self._bounds, layout.tile_sources, self._values, contributions, smem=smem,
         )  # fmt: skip
 
 
-def _sum_bytes(real: int) -> int:
-    """Return the bytes of a sum, for contributions of this many bytes."""
-    return 8 if real == 4 else blocks.SUM_BYTES
+def _bits(name: str, size: object, most: int) -> int:
+    """Return log2 of an option, a power of two from 32 to 2**most."""
+    size = validate_int(name, size, multiple_of=32, at_most=1 << most)
+    if size & (size - 1):
+        raise InvalidOptionError(f"{name} must be a power of two, not {size}.")
+    return size.bit_length() - 1
+
+
+def _sums_bytes(layout: blocks.Blocks, real: int) -> int:
+    """Return the bytes of the sums of a piece, for contributions of this many bytes."""
+    return ((1 << layout.piece_bits) + 1) * (8 if real == 4 else blocks.SUM_BYTES)
 
 
 def spans(chunks: Integers, most: int) -> Integers:

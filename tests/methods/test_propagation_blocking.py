@@ -74,14 +74,15 @@ def test_units_cover_every_chunk_once(chunks, most):
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("tile", 48, "tile must be a positive multiple of 32 and at most 24,000, not 48."),
-        ("tile", 32_000, "tile must be a positive multiple of 32 and at most 24,000, not 32000."),
-        ("piece", 0, "piece must be a positive multiple of 32 and at most 12,000, not 0."),
-        ("piece", True, "piece must be a positive multiple of 32 and at most 12,000, not True."),
+        ("tile", 48, "tile must be a positive multiple of 32 and at most 16,384, not 48."),
+        ("tile", 96, "tile must be a power of two, not 96."),
+        ("tile", 32_768, "tile must be a positive multiple of 32 and at most 16,384, not 32768."),
+        ("piece", 0, "piece must be a positive multiple of 32 and at most 8,192, not 0."),
+        ("piece", True, "piece must be a positive multiple of 32 and at most 8,192, not True."),
     ],
 )
 def test_invalid_options_raise(monkeypatch, option, value, message):
-    monkeypatch.setattr(blocks, "_shared_memory", lambda: 227 << 10)
+    monkeypatch.setattr(blocks, "most_bits", lambda: (14, 13))
     adjacency = Adjacency(Edges(np.zeros(1, np.int32), np.zeros(1, np.int32), None, 1))
     with pytest.raises(prplugin.InvalidOptionError) as caught:
         propagation_blocking.BlockedPlan(adjacency, **{option: value})
@@ -102,40 +103,38 @@ GRAPHS = {"no edges": (5, 0), "one tile": (30, 500), "hubs": (2_000, 30_000), "f
 
 
 @pytest.mark.parametrize("method", BLOCKED)
-@pytest.mark.parametrize("sizes", [(32, 32), (32, 1_024), (96, 256), (1_024, 96), (12_000, 4_096)])
+@pytest.mark.parametrize("sizes", [(5, 5), (5, 10), (6, 8), (10, 6), (14, 13)])
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint32", "uint64"])
 @pytest.mark.parametrize("sort", [False, True])
 @pytest.mark.parametrize("shape", GRAPHS.values(), ids=GRAPHS)
 def test_layout_has_every_edge_in_both_orders(method, shape, sort, dtype, sizes):
     import cupy
 
-    (tile, piece), (n, m) = sizes, shape
+    n, m = shape
     edges = skewed(n, m).edges
     source, target = edges.source.astype(np.int64), edges.destination.astype(np.int64)
     if sort:
         source, target = source[order := np.argsort(target)], target[order]
     low = np.iinfo(dtype).min + 5
     ids = [cupy.asarray((end + low).astype(dtype)) for end in (source, target)]
-    layout, in_degrees = blocks.build(*ids, low, n, n, tile, piece, ordered=True)
-    goals, order, spots = layout.chunk_by_piece.get(), layout.piece_edges.get(), layout.piece_rows.get()
-    assert sorted(goals) == list(range(goals.size))
-    of_tile, of_piece = layout.tile_begins, layout.piece_begins
-    tiles = np.repeat(np.arange(of_tile.size - 1), np.diff(of_tile) * CHUNK)
-    pieces = np.repeat(np.arange(of_piece.size - 1), np.diff(of_piece) * CHUNK)
-    places = (goals[:, None] * CHUNK + np.arange(CHUNK)).ravel()  # by piece, of each entry by tile
-    local, order, spots, pieces = layout.tile_sources.get(), order[places], spots[places], pieces[places]
+    layout, out_degrees = blocks.build(*ids, low, n, n, *sizes, ordered=True)
+    chunks, order = layout.chunk_by_tile.get(), layout.edges.get()
+    assert sorted(chunks) == list(range(chunks.size))
+    tile = np.repeat(np.arange(layout.tile_begins.size - 1), np.diff(layout.tile_begins) * CHUNK)
+    piece = np.empty(order.size, np.int64)
+    by_piece = np.repeat(np.arange(layout.piece_begins.size - 1), np.diff(layout.piece_begins))
+    piece.reshape(-1, CHUNK)[chunks] = by_piece[:, None]
     real = order < m
-    assert (local[~real] == tile).all()
-    assert (spots[~real] == piece).all()
+    assert (layout.tile_sources.get()[~real] == 1 << sizes[0]).all()
+    assert (layout.piece_rows.get()[~real] == 1 << sizes[1]).all()
     assert sorted(order[real]) == list(range(m))
-    assert (tiles * tile + local == source[order % max(m, 1)])[real].all()
-    assert (pieces * piece + spots == target[order % max(m, 1)])[real].all()
-    assert np.count_nonzero(~real) <= (CHUNK - 1) * len(set(zip(tiles[real], pieces[real], strict=True)))
-    assert (np.bincount(target, minlength=n) == in_degrees[:n].get()).all()
-    assert (np.bincount(source, minlength=n) == layout.out_degrees()[:n].get()).all()
-    assert sorted(zip(source, target, strict=True)) == [
-        (one, other) for one, other in sorted(zip(*map(to_host, layout.endpoints(n)), strict=True)) if other < n
-    ]
+    assert ((tile << sizes[0]) + layout.tile_sources.get())[real].tolist() == source[order[real]].tolist()
+    assert ((piece << sizes[1]) + layout.piece_rows.get())[real].tolist() == target[order[real]].tolist()
+    assert np.count_nonzero(~real) <= (CHUNK - 1) * len(set(zip(tile[real], piece[real], strict=True)))
+    assert (np.bincount(source, minlength=n) == out_degrees[:n].get()).all()
+    assert (np.bincount(target, minlength=n) == layout.in_degrees()[:n].get()).all()
+    ends = zip(*map(to_host, layout.endpoints(n)), strict=True)
+    assert sorted(zip(source, target, strict=True)) == sorted((one, other) for one, other in ends if other < n)
 
 
 @pytest.mark.parametrize("method", BLOCKED)
@@ -185,7 +184,7 @@ def assert_agrees_with_numpy(graph: prplugin.Graph, dtype: str, **options) -> No
 def test_small_tiles_and_pieces_agree_with_numpy(method, dtype, shape):
     frame, arguments = SHAPES[shape]()
     graph = prplugin.Graph(frame, **arguments)
-    for tile, piece in (32, 32), (64, 1_024), (1_024, 96):
+    for tile, piece in (32, 32), (64, 1_024), (1_024, 64):
         if len(frame) < 10_000 * piece:
             assert_agrees_with_numpy(graph, dtype, tile=tile, piece=piece)
 
@@ -200,7 +199,7 @@ def test_large_tiles_and_pieces_agree_with_numpy(method, dtype, weight):
     frame = pd.DataFrame({"src": source, "dst": target, "w": random.random(m)})
     assert_agrees_with_numpy(prplugin.Graph(frame, weight=weight), dtype)
     assert_agrees_with_numpy(
-        prplugin.Graph(frame, weight=weight), dtype, tile=24_000 if dtype == "float64" else 6_400, piece=3_200
+        prplugin.Graph(frame, weight=weight), dtype, tile=16_384 if dtype == "float64" else 8_192, piece=4_096
     )
 
 
@@ -226,7 +225,7 @@ def test_64_bit_offsets_give_same_bits(method, weighted):
         adjacency = skewed(3_000, 20_000, weighted).on("device")
         offsets, sources, weights = adjacency.csc
         adjacency.__dict__["csc"] = type(adjacency.csc)(offsets.astype(wide), sources, weights)
-        step = propagation_blocking.prepare(Problem(adjacency, 0.85), this_machine(), tile=64, piece=96)
+        step = propagation_blocking.prepare(Problem(adjacency, 0.85), this_machine(), tile=64, piece=128)
         for dtype in ("float64", "float32", "float64"):
             step.set_contribution_dtype(dtype)
             step.start(np.full(adjacency.n, 1 / adjacency.n))
