@@ -1,13 +1,13 @@
 // Layout of edges in blocks, computed once per graph from endpoints in any order: see blocks.cuh. Two partitions, by
 // tile of the source and then by piece of the target; each needs its counts beforehand.
 //
-// Mapping: `count_tiles`: all threads of the grid over the sources. `by_tile`: one block per BATCH edges, which it
-// partitions in shared memory and writes to room that it reserves in each tile. `count_cells`, `by_piece` and
-// `in_degrees`: equally many edges per block, of several tiles or pieces one after another. `cell_chunks`: one block per
-// tile, and per piece. `finish_cells`: LANES threads per cell.
+// Mapping: equally many edges per block; of several tiles or pieces one after another in `count_cells`, `by_piece` and
+// `in_degrees`. A block counts its edges by tile, or by cell, and reserves room for them. Later the same block partitions
+// the same edges in shared memory, BATCH at a time. `cell_chunks`: one block per tile, and per piece. `finish_cells`:
+// LANES threads per cell.
 // Memory: endpoints read once by `by_tile`, sources once more for the counts; `by_tile` writes 6 bytes per edge;
-// `count_cells` reads 6, `by_piece` reads 6 and writes 4, `in_degrees` reads 2.5, `finish_cells` writes half a byte.
-// 16 bytes per cell.
+// `count_cells` reads 6, `by_piece` reads 6 and writes 4, `in_degrees` reads 2, `finish_cells` writes half a byte.
+// 12 bytes per cell, and 4 per tile or piece for each block.
 // Wins: always; it moves an edge twice, where sorting by target moves it three or four times.
 //
 //   id_t    int, unsigned int, long long or unsigned long long
@@ -55,19 +55,39 @@ __device__ inline bool is_last_block(unsigned *done) {
     return last;
 }
 
-// Writes the number of edges before each tile, and m. `begins` must be zeroed, with an entry more that counts blocks.
+// The part of a range of items that is this block's.
+struct Share {
+    long long begin, end;
+
+    __device__ explicit Share(long long items)
+        : begin(items * blockIdx.x / gridDim.x), end(items * (blockIdx.x + 1) / gridDim.x) {}
+};
+
+// Counts this block's edges by tile. Writes to `reserved` how many edges of each tile other blocks have reserved room
+// for before; to `begins` the number of edges before each tile, and m. `begins` must be zeroed, with an entry more that
+// counts blocks.
 extern "C" __global__ void __launch_bounds__(1024)
-    count_tiles(long long m, const id_t *sources, wide_t low, int tile_bits, int tiles, unsigned *begins) {
+    count_tiles(long long m, const id_t *sources, wide_t low, int tile_bits, int tiles, unsigned *begins,
+                unsigned *reserved) {
     extern __shared__ unsigned counts[];
     for (int at = threadIdx.x; at < COPIES * tiles; at += blockDim.x) counts[at] = 0;
     __syncthreads();
     unsigned *mine = counts + threadIdx.x / WARP % COPIES * tiles;
-    each(sources, m, [=](id_t id, long long) { atomicAdd(mine + (place_of(id, low) >> tile_bits), 1u); });
+    Share share(m);
+    for (long long base = share.begin + threadIdx.x; base < share.end; base += LOADS_IN_FLIGHT * blockDim.x) {
+        id_t some[LOADS_IN_FLIGHT];
+#pragma unroll
+        for (int k = 0; k < LOADS_IN_FLIGHT; ++k) some[k] = sources[min(base + k * blockDim.x, share.end - 1)];
+#pragma unroll
+        for (int k = 0; k < LOADS_IN_FLIGHT; ++k) {
+            if (base + k * blockDim.x < share.end) atomicAdd(mine + (place_of(some[k], low) >> tile_bits), 1u);
+        }
+    }
     __syncthreads();
     for (int tile = threadIdx.x; tile < tiles; tile += blockDim.x) {
         unsigned count = 0;
         for (int copy = 0; copy < COPIES; ++copy) count += counts[copy * tiles + tile];
-        if (count) atomicAdd(begins + tile, count);
+        if (count) reserved[static_cast<long long>(blockIdx.x) * tiles + tile] = atomicAdd(begins + tile, count);
     }
     if (is_last_block(begins + tiles + 1)) scan_in_place(begins, tiles);
 }
@@ -83,53 +103,75 @@ __device__ inline unsigned counted(unsigned *counts, bool valid, unsigned bin) {
     return __shfl_sync(0xffffffffu, before, leader) + __popc(lanes & ((1u << lane) - 1));
 }
 
-// Partitions the edges by tile. `ends` are the numbers of edges before each tile, and are advanced to its end.
-extern "C" __global__ void __launch_bounds__(PARTITIONING)
-    by_tile(long long m, const id_t *sources, const id_t *targets, wide_t low, int tile_bits, int tiles, unsigned *ends,
-            unsigned short *sources_out, unsigned *targets_out, unsigned *edges_out) {
-    extern __shared__ unsigned smem[];
-    unsigned *begins = smem, *shifts = begins + tiles + 1, *held_sources = shifts + tiles;
-    unsigned *held_targets = held_sources + BATCH, *held_edges = held_targets + BATCH;
-    long long first = static_cast<long long>(blockIdx.x) * BATCH;
-    int count = static_cast<int>(min(static_cast<long long>(BATCH), m - first));
-    for (int tile = threadIdx.x; tile < tiles; tile += PARTITIONING) begins[tile] = 0;
-    __syncthreads();
-    unsigned source[ITEMS], target[ITEMS];
-    unsigned short rank[ITEMS];
+struct Item {
+    unsigned source, target, edge;
+};
+
+// Partitions the items begin..end, BATCH at a time: calls store(bin, to, item) with consecutive numbers `to` in each bin,
+// the first of which is in `next`. Both `next` and `starts`, of an entry more, are in shared memory, as is `held`.
+template <typename Load, typename BinOf, typename Store>
+__device__ inline void partition(long long begin, long long end, int bins, unsigned *next, unsigned *starts,
+                                 unsigned *held, Load load, BinOf bin_of, Store store) {
+    unsigned *sources = held, *targets = sources + BATCH, *edges = targets + BATCH;
+    for (long long first = begin; first < end; first += BATCH) {
+        int count = static_cast<int>(min(static_cast<long long>(BATCH), end - first));
+        for (int bin = threadIdx.x; bin < bins; bin += PARTITIONING) starts[bin] = 0;
+        __syncthreads();
+        Item items[ITEMS];
+        unsigned short ranks[ITEMS];
 #pragma unroll
-    for (int k = 0; k < ITEMS; ++k) {
-        int at = min(k * PARTITIONING + static_cast<int>(threadIdx.x), count - 1);
-        source[k] = place_of(sources[first + at], low);
-        target[k] = place_of(targets[first + at], low);
-    }
-#pragma unroll
-    for (int k = 0; k < ITEMS; ++k) {
-        rank[k] = counted(begins, k * PARTITIONING + threadIdx.x < count, source[k] >> tile_bits);
-    }
-    __syncthreads();
-    for (int tile = threadIdx.x; tile < tiles; tile += PARTITIONING) {
-        unsigned here = begins[tile];
-        shifts[tile] = here ? atomicAdd(ends + tile, here) : 0;
-    }
-    __syncthreads();
-    scan_in_place(begins, tiles);
-    for (int tile = threadIdx.x; tile < tiles; tile += PARTITIONING) shifts[tile] -= begins[tile];
-#pragma unroll
-    for (int k = 0; k < ITEMS; ++k) {
-        if (k * PARTITIONING + threadIdx.x < count) {
-            unsigned at = begins[source[k] >> tile_bits] + rank[k];
-            held_sources[at] = source[k];
-            held_targets[at] = target[k];
-            if (ORDER) held_edges[at] = static_cast<unsigned>(first) + k * PARTITIONING + threadIdx.x;
+        for (int k = 0; k < ITEMS; ++k) {
+            items[k] = load(first + min(k * PARTITIONING + static_cast<int>(threadIdx.x), count - 1));
         }
+#pragma unroll
+        for (int k = 0; k < ITEMS; ++k) {
+            ranks[k] = counted(starts, k * PARTITIONING + threadIdx.x < count, bin_of(items[k]));
+        }
+        __syncthreads();
+        scan_in_place(starts, bins);
+#pragma unroll
+        for (int k = 0; k < ITEMS; ++k) {
+            if (k * PARTITIONING + threadIdx.x < count) {
+                unsigned at = starts[bin_of(items[k])] + ranks[k];
+                sources[at] = items[k].source;
+                targets[at] = items[k].target;
+                if (ORDER) edges[at] = items[k].edge;
+            }
+        }
+        __syncthreads();
+        for (int at = threadIdx.x; at < count; at += PARTITIONING) {
+            Item item = {sources[at], targets[at], ORDER ? edges[at] : 0};
+            unsigned bin = bin_of(item);
+            store(bin, next[bin] + at - starts[bin], item);
+        }
+        __syncthreads();
+        for (int bin = threadIdx.x; bin < bins; bin += PARTITIONING) next[bin] += starts[bin + 1] - starts[bin];
+        __syncthreads();
+    }
+}
+
+// Partitions the edges by tile, given what `count_tiles` wrote on the same grid.
+extern "C" __global__ void __launch_bounds__(PARTITIONING)
+    by_tile(long long m, const id_t *sources, const id_t *targets, wide_t low, int tile_bits, int tiles,
+            const unsigned *begins, const unsigned *reserved, unsigned short *sources_out, unsigned *targets_out,
+            unsigned *edges_out) {
+    extern __shared__ unsigned smem[];
+    unsigned *next = smem, *starts = next + tiles, *held = starts + tiles + 1;
+    for (int tile = threadIdx.x; tile < tiles; tile += PARTITIONING) {
+        next[tile] = begins[tile] + reserved[static_cast<long long>(blockIdx.x) * tiles + tile];
     }
     __syncthreads();
-    for (int at = threadIdx.x; at < count; at += PARTITIONING) {
-        unsigned tile = held_sources[at] >> tile_bits, to = shifts[tile] + at;
-        sources_out[to] = static_cast<unsigned short>(held_sources[at] - (tile << tile_bits));
-        targets_out[to] = held_targets[at];
-        if (ORDER) edges_out[to] = held_edges[at];
-    }
+    Share share(m);
+    auto load = [=](long long at) -> Item {
+        return {place_of(sources[at], low), place_of(targets[at], low), static_cast<unsigned>(at)};
+    };
+    auto tile_of = [=](const Item &item) { return item.source >> tile_bits; };
+    partition(share.begin, share.end, tiles, next, starts, held, load, tile_of,
+              [=](unsigned tile, unsigned to, const Item &item) {
+                  sources_out[to] = static_cast<unsigned short>(item.source - (tile << tile_bits));
+                  targets_out[to] = item.target;
+                  if (ORDER) edges_out[to] = item.edge;
+              });
 }
 
 // The last group that begins at or before an item.
@@ -142,18 +184,21 @@ __device__ inline int group_of(long long item, int groups, const unsigned *begin
     return group;
 }
 
-// Calls work(group, begin, end) for the parts of a range of equally many items per block that lie in one group each;
-// `begins` are those of the groups, and the end of the last.
+// Calls work(group, begin, end) for the parts of this block's share of items that lie in one group each; `begins` are
+// those of the groups, and the end of the last.
 template <typename Work>
 __device__ inline void each_group(int groups, const unsigned *begins, Work work) {
-    long long items = begins[groups], begin = items * blockIdx.x / gridDim.x;
-    long long end = items * (blockIdx.x + 1) / gridDim.x;
-    for (int group = group_of(begin, groups, begins); begin < end; ++group) {
-        long long here = min(end, static_cast<long long>(begins[group + 1]));
+    Share share(begins[groups]);
+    long long begin = share.begin;
+    for (int group = group_of(begin, groups, begins); begin < share.end; ++group) {
+        long long here = min(share.end, static_cast<long long>(begins[group + 1]));
         if (begin < here) work(group, begin, here);
         begin = here;
     }
 }
+
+// Where a block notes what it has reserved for a group: each part of a group in one block has a row of its own.
+__device__ inline long long row_of(int group, int bins) { return static_cast<long long>(blockIdx.x + group) * bins; }
 
 // Adds the counts of a group that are not 0 to `to`.
 __device__ inline void add_counts(const unsigned *counts, int count, unsigned *to) {
@@ -163,10 +208,11 @@ __device__ inline void add_counts(const unsigned *counts, int count, unsigned *t
 }
 
 // Adds the number of edges of each cell to `cells`, by tile and then by piece, and those from each place to
-// `out_degrees`.
+// `out_degrees`. Writes to `reserved` how many edges of a cell other blocks have reserved room for before.
 extern "C" __global__ void __launch_bounds__(1024)
     count_cells(int tile_bits, int piece_bits, int tiles, int pieces, const unsigned *begins,
-                const unsigned short *sources, const unsigned *targets, unsigned *cells, unsigned *out_degrees) {
+                const unsigned short *sources, const unsigned *targets, unsigned *cells, unsigned *reserved,
+                unsigned *out_degrees) {
     extern __shared__ unsigned counts[];  // by piece, then by source
     each_group(tiles, begins, [&](int tile, long long begin, long long end) {
         int size = 1 << tile_bits;
@@ -190,7 +236,10 @@ extern "C" __global__ void __launch_bounds__(1024)
             }
         }
         __syncthreads();
-        add_counts(counts, pieces, cells + static_cast<long long>(tile) * pieces);
+        unsigned *mine = reserved + row_of(tile, pieces), *all = cells + static_cast<long long>(tile) * pieces;
+        for (int piece = threadIdx.x; piece < pieces; piece += blockDim.x) {
+            if (counts[piece]) mine[piece] = atomicAdd(all + piece, counts[piece]);
+        }
         add_counts(counts + pieces, size, out_degrees + static_cast<long long>(tile) * size);
         __syncthreads();
     });
@@ -218,84 +267,57 @@ extern "C" __global__ void __launch_bounds__(1024)
     scan_in_place(piece_begins, pieces);
 }
 
-// Partitions the edges of each tile by piece. `filled` must be zeroed, and counts the edges of cells.
+// Partitions the edges of each tile by piece, into both orders, given what `count_cells` wrote on the same grid.
 extern "C" __global__ void __launch_bounds__(PARTITIONING)
     by_piece(int piece_bits, int tiles, int pieces, const unsigned *begins, const unsigned short *sources,
-             const unsigned *targets, const unsigned *edges, const unsigned *in_tile, const unsigned *tile_begins,
-             unsigned *filled, unsigned short *tile_sources, unsigned short *piece_rows, unsigned *edges_out) {
+             const unsigned *targets, const unsigned *edges, const unsigned *reserved, const unsigned *in_tile,
+             const unsigned *in_piece, const unsigned *tile_begins, const unsigned *piece_begins,
+             unsigned short *tile_sources, unsigned short *piece_rows, unsigned *piece_edges) {
     extern __shared__ unsigned smem[];
-    unsigned *starts = smem, *shifts = starts + pieces + 1, *held_targets = shifts + pieces;
-    unsigned *held_edges = held_targets + BATCH;
-    unsigned short *held_sources = reinterpret_cast<unsigned short *>(held_edges + (ORDER ? BATCH : 0));
-    each_group(tiles, begins, [&](int tile, long long group_begin, long long end) {
-        for (long long first = group_begin; first < end; first += BATCH) {
-            int count = static_cast<int>(min(static_cast<long long>(BATCH), end - first));
-            for (int piece = threadIdx.x; piece < pieces; piece += PARTITIONING) starts[piece] = 0;
-            __syncthreads();
-            unsigned target[ITEMS], edge[ORDER ? ITEMS : 1];
-            unsigned short source[ITEMS], rank[ITEMS];
-#pragma unroll
-            for (int k = 0; k < ITEMS; ++k) {
-                long long at = first + min(k * PARTITIONING + static_cast<int>(threadIdx.x), count - 1);
-                source[k] = sources[at];
-                target[k] = targets[at];
-                if (ORDER) edge[k] = edges[at];
-            }
-#pragma unroll
-            for (int k = 0; k < ITEMS; ++k) {
-                rank[k] = counted(starts, k * PARTITIONING + threadIdx.x < count, target[k] >> piece_bits);
-            }
-            __syncthreads();
-            for (int piece = threadIdx.x; piece < pieces; piece += PARTITIONING) {
-                unsigned here = starts[piece];
-                long long cell = static_cast<long long>(tile) * pieces + piece;
-                if (here) shifts[piece] = (tile_begins[tile] + in_tile[cell]) * CHUNK + atomicAdd(filled + cell, here);
-            }
-            __syncthreads();
-            scan_in_place(starts, pieces);
-#pragma unroll
-            for (int k = 0; k < ITEMS; ++k) {
-                if (k * PARTITIONING + threadIdx.x < count) {
-                    unsigned at = starts[target[k] >> piece_bits] + rank[k];
-                    held_targets[at] = target[k];
-                    held_sources[at] = source[k];
-                    if (ORDER) held_edges[at] = edge[k];
-                }
-            }
-            __syncthreads();
-            for (int at = threadIdx.x; at < count; at += PARTITIONING) {
-                unsigned piece = held_targets[at] >> piece_bits, to = shifts[piece] + at - starts[piece];
-                tile_sources[to] = held_sources[at];
-                piece_rows[to] = static_cast<unsigned short>(held_targets[at] - (piece << piece_bits));
-                if (ORDER) edges_out[to] = held_edges[at];
-            }
-            __syncthreads();
+    // By piece: where the next edge goes by tile, and how much later it comes by piece.
+    unsigned *next = smem, *later = next + pieces, *starts = later + pieces, *held = starts + pieces + 1;
+    each_group(tiles, begins, [&](int tile, long long begin, long long end) {
+        const unsigned *before = reserved + row_of(tile, pieces);
+        for (int piece = threadIdx.x; piece < pieces; piece += PARTITIONING) {
+            long long cell = static_cast<long long>(tile) * pieces + piece;
+            unsigned first = (tile_begins[tile] + in_tile[cell]) * CHUNK;
+            next[piece] = first + before[piece];
+            later[piece] = (piece_begins[piece] + in_piece[cell]) * CHUNK - first;
         }
+        __syncthreads();
+        auto load = [=](long long at) -> Item { return {sources[at], targets[at], ORDER ? edges[at] : 0}; };
+        auto piece_of = [=](const Item &item) { return item.target >> piece_bits; };
+        partition(begin, end, pieces, next, starts, held, load, piece_of,
+                  [=](unsigned piece, unsigned to, const Item &item) {
+                      tile_sources[to] = static_cast<unsigned short>(item.source);
+                      piece_rows[to + later[piece]] = static_cast<unsigned short>(item.target - (piece << piece_bits));
+                      if (ORDER) piece_edges[to + later[piece]] = item.edge;
+                  });
     });
 }
 
-// Pads each cell, and writes where its chunks are in the order by tile. Positions of padding edges are `m`.
+// Pads each cell, and writes where its chunks are in the order by piece. Positions of padding edges are `m`.
 extern "C" __global__ void finish_cells(int tile_bits, int piece_bits, int tiles, int pieces, unsigned m,
                                         const unsigned *cells, const unsigned *in_tile, const unsigned *in_piece,
                                         const unsigned *tile_begins, const unsigned *piece_begins,
-                                        unsigned *chunk_by_tile, unsigned short *tile_sources,
-                                        unsigned short *piece_rows, unsigned *edges) {
+                                        unsigned *chunk_by_piece, unsigned short *tile_sources,
+                                        unsigned short *piece_rows, unsigned *piece_edges) {
     long long cell = this_thread() / LANES;
     if (cell >= static_cast<long long>(tiles) * pieces) return;
     unsigned count = cells[cell], chunks = chunks_of(count), lane = this_thread() % LANES;
-    unsigned at = tile_begins[cell / pieces] + in_tile[cell], from = piece_begins[cell % pieces] + in_piece[cell];
-    for (unsigned chunk = lane; chunk < chunks; chunk += LANES) chunk_by_tile[from + chunk] = at + chunk;
-    if (count + lane >= chunks * CHUNK) return;
-    long long pad = static_cast<long long>(at) * CHUNK + count + lane;
-    tile_sources[pad] = static_cast<unsigned short>(1 << tile_bits);
-    piece_rows[pad] = static_cast<unsigned short>(1 << piece_bits);
-    if (ORDER) edges[pad] = m;
+    unsigned from = tile_begins[cell / pieces] + in_tile[cell], to = piece_begins[cell % pieces] + in_piece[cell];
+    for (unsigned chunk = lane; chunk < chunks; chunk += LANES) chunk_by_piece[from + chunk] = to + chunk;
+    unsigned pad = count + lane;
+    if (pad >= chunks * CHUNK) return;
+    tile_sources[from * CHUNK + pad] = static_cast<unsigned short>(1 << tile_bits);
+    piece_rows[to * CHUNK + pad] = static_cast<unsigned short>(1 << piece_bits);
+    if (ORDER) piece_edges[to * CHUNK + pad] = m;
 }
 
 // Adds the number of edges into each place to `in_degrees`.
 extern "C" __global__ void __launch_bounds__(1024)
-    in_degrees(int piece_bits, int pieces, const unsigned *piece_begins, const unsigned *chunk_by_tile,
-               const unsigned short *piece_rows, unsigned *in_degrees) {
+    in_degrees(int piece_bits, int pieces, const unsigned *piece_begins, const unsigned short *piece_rows,
+               unsigned *in_degrees) {
     extern __shared__ unsigned counts[];  // by row, and of padding
     each_group(pieces, piece_begins, [&](int piece, long long begin, long long end) {
         int size = 1 << piece_bits;
@@ -305,7 +327,7 @@ extern "C" __global__ void __launch_bounds__(1024)
         for (long long chunk = begin + threadIdx.x; chunk < end; chunk += 4 * blockDim.x) {
             uint4 some[4];
 #pragma unroll
-            for (int k = 0; k < 4; ++k) some[k] = chunks[chunk_by_tile[min(chunk + k * blockDim.x, end - 1)]];
+            for (int k = 0; k < 4; ++k) some[k] = chunks[min(chunk + k * blockDim.x, end - 1)];
 #pragma unroll
             for (int k = 0; k < 4; ++k) {
                 if (chunk + k * blockDim.x >= end) continue;
@@ -321,10 +343,10 @@ extern "C" __global__ void __launch_bounds__(1024)
     });
 }
 
-// Arranges normalized weights in the order by tile; padding gets 0.
-extern "C" __global__ void arrange_normalized_weights(long long count, unsigned m, const unsigned *edges,
+// Arranges normalized weights by piece; padding gets 0.
+extern "C" __global__ void arrange_normalized_weights(long long count, unsigned m, const unsigned *piece_edges,
                                                       const real_t *normalized_weights, real_t *arranged) {
-    each(edges, count, [=](unsigned edge, long long at) {
+    each(piece_edges, count, [=](unsigned edge, long long at) {
         arranged[at] = edge == m ? real_t(0) : normalized_weights[edge];
     });
 }
@@ -332,13 +354,15 @@ extern "C" __global__ void arrange_normalized_weights(long long count, unsigned 
 // Writes the endpoints of all edges by position, with n as the target of padding.
 extern "C" __global__ void endpoints(unsigned chunks, int tile_bits, int piece_bits, int tiles, int pieces, int n,
                                      const Marks *marks, const unsigned *tile_begins, const unsigned *piece_begins,
-                                     const unsigned *chunk_by_tile, const unsigned short *tile_sources,
+                                     const unsigned *chunk_by_piece, const unsigned short *tile_sources,
                                      const unsigned short *piece_rows, int *sources, int *targets) {
-    each(chunk_by_tile, chunks, [=](unsigned chunk, long long place) {
-        long long tile = group_of(chunk, tiles, tile_begins), piece = group_of(place, pieces, piece_begins);
-        for (long long edge = static_cast<long long>(chunk) * CHUNK, k = 0; k < CHUNK; ++edge, ++k) {
-            bool real = piece_rows[edge] != 1 << piece_bits;
-            long long source = (tile << tile_bits) + tile_sources[edge], target = (piece << piece_bits) + piece_rows[edge];
+    each(chunk_by_piece, chunks, [=](unsigned to, long long chunk) {
+        long long tile = group_of(chunk, tiles, tile_begins), piece = group_of(to, pieces, piece_begins);
+        for (int k = 0; k < CHUNK; ++k) {
+            long long edge = chunk * CHUNK + k;
+            unsigned short row = piece_rows[static_cast<long long>(to) * CHUNK + k];
+            long long source = (tile << tile_bits) + tile_sources[edge], target = (piece << piece_bits) + row;
+            bool real = row != 1 << piece_bits;
             sources[edge] = real ? marks[source / 32].rank(source) : 0;
             targets[edge] = real ? marks[target / 32].rank(target) : n;
         }

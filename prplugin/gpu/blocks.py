@@ -17,8 +17,8 @@ THREADS, COPIES, LANES = 1024, 4, 8  # as in blocks.cu
 BLOCKS = 2  # blocks per multiprocessor
 STATIC = 4096  # bytes of shared memory reserved for the kernels' static arrays
 
-# log2 of places per tile, and per piece, at most. On an H100 a multiprocessor holds the sums of two pieces, even of three
-# words, and the contributions of two tiles as float32, of one as float64.
+# log2 of places per tile, and per piece, at most. On an H100 a multiprocessor holds the sums of two pieces, even of
+# three words, and the contributions of two tiles as float32, of one as float64.
 TILE_BITS, PIECE_BITS, LEAST_PIECE_BITS = 14, 13, 10
 PLACE_BYTES, SUM_BYTES = 8, 12
 
@@ -36,19 +36,19 @@ class Blocks:
     piece_bits: int
     tile_begins: Integers  # chunks before each tile, and all, on the host
     piece_begins: Integers
-    chunk_by_tile: Integers
+    chunk_by_piece: Integers
     tile_sources: Integers
     piece_rows: Integers
-    edges: Integers | None  # position of each edge among those given, and their number for padding
+    piece_edges: Integers | None  # by piece: position of each edge among those given, and their number for padding
 
     def arranged(self, normalized_weights: Floats) -> Floats:
-        """Return the normalized weights of the edges given, in the order of these; padding has 0."""
-        assert self.edges is not None
-        count, m = self.edges.size, np.uint32(normalized_weights.size)
+        """Return the normalized weights of the edges given, by piece; padding has 0."""
+        assert self.piece_edges is not None
+        count, m = self.piece_edges.size, np.uint32(normalized_weights.size)
         arranged: Floats = cupy.empty(count, normalized_weights.dtype)
         grid = runtime.blocks_for_each(count), runtime.THREADS
         kernel = _kernel("arrange_normalized_weights", real=arranged.dtype)
-        runtime.launch(kernel, *grid, count, m, self.edges, normalized_weights, arranged)
+        runtime.launch(kernel, *grid, count, m, self.piece_edges, normalized_weights, arranged)
         return arranged
 
     def in_degrees(self) -> Integers:
@@ -56,19 +56,19 @@ class Blocks:
         pieces, size = self.piece_begins.size - 1, 1 << self.piece_bits
         degrees: Integers = cupy.zeros(pieces * size, np.int32)
         begins, bits = self._on_device(self.piece_begins), np.int32(self.piece_bits)
-        arrays = begins, self.chunk_by_tile, self.piece_rows, degrees
+        arrays = begins, self.piece_rows, degrees
         _launch(_kernel("in_degrees"), _grid(), 4 * (size + 1), bits, np.int32(pieces), *arrays)
         return degrees
 
     def endpoints(self, n: int) -> tuple[Integers, Integers]:
         """Return source and target of each edge and of padding, by position; the target of padding is n."""
-        chunks, begins = self.chunk_by_tile.size, (self.tile_begins, self.piece_begins)
+        chunks, begins = self.chunk_by_piece.size, (self.tile_begins, self.piece_begins)
         sources, targets = (cupy.empty(CHUNK * chunks, np.int32) for _ in range(2))
         grid = runtime.blocks_for_each(chunks), runtime.THREADS
         numbers = self.tile_bits, self.piece_bits, *(groups.size - 1 for groups in begins), n
         runtime.launch(
             _kernel("endpoints"), *grid, np.uint32(chunks), *np.array(numbers, np.int32), self.marks,
-            *map(self._on_device, begins), self.chunk_by_tile, self.tile_sources, self.piece_rows, sources, targets,
+            *map(self._on_device, begins), self.chunk_by_piece, self.tile_sources, self.piece_rows, sources, targets,
         )  # fmt: skip
         return sources, targets
 
@@ -128,7 +128,7 @@ def unavailable_reason(rows: int, columns: int, m: int, *, weighted: bool) -> st
     tile_bits, piece_bits = bits(rows)
     tiles, pieces = _groups(columns, tile_bits), _groups(rows, piece_bits)
     most = runtime.attribute("MaxSharedMemoryPerBlockOptin") - STATIC
-    if max(_smem_by_tile(tiles, weighted), _smem_by_piece(pieces, weighted), 4 * COPIES * tiles) > most:
+    if max(_smem(2 * tiles, weighted), _smem(3 * pieces, weighted), 4 * COPIES * tiles) > most:
         return (
             f"{columns:,} vertices are too many: this GPU's shared memory cannot count their edges by tile and piece."
         )
@@ -162,16 +162,18 @@ def build(
     def kernel(name: str) -> Any:
         return _kernel(name, sources.dtype, ordered)
 
+    grid = _grid()
     begins, least = cupy.zeros(tiles + 2, np.uint32), np.uint64(low % 2**64)
+    reserved = cupy.empty(grid * tiles, np.uint32)
     of_tiles = least, bits[0], counts[0]
-    _launch(kernel("count_tiles"), _grid(), 4 * COPIES * tiles, m, sources, *of_tiles, begins)
+    _launch(kernel("count_tiles"), grid, 4 * COPIES * tiles, m, sources, *of_tiles, begins, reserved)
     edges = cupy.empty(m, np.uint16), cupy.empty(m, np.uint32), cupy.empty(m, np.uint32) if ordered else None
-    if m:
-        blocks, smem = -(-m // _batch(ordered)), _smem_by_tile(tiles, ordered)
-        _launch(kernel("by_tile"), blocks, smem, m, sources, targets, *of_tiles, begins.copy(), *edges)
+    smem = _smem(2 * tiles, ordered)
+    _launch(kernel("by_tile"), grid, smem, m, sources, targets, *of_tiles, begins, reserved, *edges)
     cells, out_degrees = cupy.zeros(tiles * pieces, np.uint32), cupy.zeros(tiles << tile_bits, np.int32)
+    reserved = cupy.empty((grid + tiles) * pieces, np.uint32)
     smem = 4 * (pieces + (1 << tile_bits))
-    _launch(kernel("count_cells"), _grid(), smem, *bits, *counts, begins, *edges[:2], cells, out_degrees)
+    _launch(kernel("count_cells"), grid, smem, *bits, *counts, begins, *edges[:2], cells, reserved, out_degrees)
     in_tile, in_piece = cupy.empty_like(cells), cupy.empty_like(cells)
     ends = cupy.zeros(tiles + pieces + 3, np.uint32)
     tile_begins, piece_begins, done = ends[: tiles + 1], ends[tiles + 1 : -1], ends[-1:]
@@ -181,14 +183,15 @@ def build(
     chunks = int(on_host[tiles])
     orders = [cupy.empty(CHUNK * chunks, dtype) for dtype in (np.uint16, np.uint16, np.uint32)[: 2 + ordered]]
     orders += [None] * (3 - len(orders))
-    filled, smem = cupy.zeros_like(cells), _smem_by_piece(pieces, ordered)
-    _launch(kernel("by_piece"), _grid(), smem, bits[1], *counts, begins, *edges, in_tile, tile_begins, filled, *orders)
-    chunk_by_tile = cupy.empty(chunks, np.uint32)
-    grid = runtime.blocks_for(LANES * cells.size, runtime.THREADS), runtime.THREADS
-    finish = kernel("finish_cells")
-    runtime.launch(finish, *grid, *bits, *counts, np.uint32(m), cells, *starts, chunk_by_tile, *orders)
+    smem = _smem(3 * pieces, ordered)
+    _launch(kernel("by_piece"), grid, smem, bits[1], *counts, begins, *edges, reserved, *starts, *orders)
+    chunk_by_piece = cupy.empty(chunks, np.uint32)
+    blocks, finish = runtime.blocks_for(LANES * cells.size, runtime.THREADS), kernel("finish_cells")
+    runtime.launch(
+        finish, blocks, runtime.THREADS, *bits, *counts, np.uint32(m), cells, *starts, chunk_by_piece, *orders
+    )
     bounds, marks = (on_host[: tiles + 1], on_host[tiles + 1 : -1]), all_marks(columns)
-    return Blocks(rows, columns, marks, tile_bits, piece_bits, *bounds, chunk_by_tile, *orders), out_degrees
+    return Blocks(rows, columns, marks, tile_bits, piece_bits, *bounds, chunk_by_piece, *orders), out_degrees
 
 
 def offsets_of(degrees: Integers, m: int) -> Integers:
@@ -198,20 +201,13 @@ def offsets_of(degrees: Integers, m: int) -> Integers:
     return offsets
 
 
-def _batch(ordered: bool) -> int:
-    return THREADS * (8 if ordered else 16)
-
-
 def _groups(places: int, bits: int) -> int:
     return -(-places >> bits)
 
 
-def _smem_by_tile(tiles: int, ordered: bool) -> int:
-    return 4 * (2 * tiles + 1 + (2 + ordered) * _batch(ordered))
-
-
-def _smem_by_piece(pieces: int, ordered: bool) -> int:
-    return 4 * (2 * pieces + 1 + (1 + ordered) * _batch(ordered)) + 2 * _batch(ordered)
+def _smem(entries: int, ordered: bool) -> int:
+    """Return the bytes of shared memory for a batch of edges, and so many entries more."""
+    return 4 * (entries + 1 + (2 + ordered) * THREADS * (8 if ordered else 16))
 
 
 def _grid() -> int:

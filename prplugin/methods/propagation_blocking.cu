@@ -20,7 +20,6 @@
 #include "../gpu/marks.cuh"
 
 #define WIDE (16 / sizeof(real_t))           // values that a lane moves at once
-#define PARTS (CHUNK / WIDE)                 // lanes per chunk
 #define WIDTHS 4                             // loads of values or indices that a thread has in flight
 #define WORDS (sizeof(real_t) == 4 ? 2 : 3)  // 32-bit words of a sum
 #define ROWS_IN_FLIGHT 4
@@ -32,9 +31,9 @@ struct Blocks {
     unsigned spans;           // number of spans
     const long long *bounds;  // of each span: tile, and first chunk and end by tile
     const unsigned short *tile_sources, *piece_rows;
-    const unsigned *chunk_by_tile;
-    const real_t *normalized_weights;
-    real_t *values;
+    const unsigned *chunk_by_piece;
+    const real_t *normalized_weights;  // by piece
+    real_t *values;                    // by piece
     unsigned *next;      // the next span to process; `row_spans` between the iterations
     unsigned row_spans;  // leading spans that `scatter_row_spans` has processed
     unsigned units;
@@ -108,10 +107,13 @@ __device__ inline void scatter_span(const real_t *from, const long long *bounds,
     long long first = bounds[1] * CHUNK, past = bounds[2] * CHUNK, step = blockDim.x * WIDE;
     for (long long base = first + threadIdx.x * WIDE; base < past; base += WIDTHS * step) {
         Shorts sources[WIDTHS];
+        unsigned chunks[WIDTHS];
         // Past the end the last ones are loaded and stored again: no load depends on a condition.
 #pragma unroll
         for (int k = 0; k < WIDTHS; ++k) {
-            sources[k] = load_shorts(blocks.tile_sources + min(base + k * step, past - static_cast<long long>(WIDE)));
+            long long at = min(base + k * step, past - static_cast<long long>(WIDE));
+            sources[k] = load_shorts(blocks.tile_sources + at);
+            chunks[k] = __ldcs(blocks.chunk_by_piece + at / CHUNK);
         }
 #pragma unroll
         for (int k = 0; k < WIDTHS; ++k) {
@@ -119,7 +121,8 @@ __device__ inline void scatter_span(const real_t *from, const long long *bounds,
 #pragma unroll
             for (int j = 0; j < WIDE; ++j) values.of[j] = tile[sources[k].of[j]];
             long long at = min(base + k * step, past - static_cast<long long>(WIDE));
-            *reinterpret_cast<Values *>(blocks.values + at) = values;
+            real_t *to = blocks.values + static_cast<long long>(chunks[k]) * CHUNK + at % CHUNK;
+            *reinterpret_cast<Values *>(to) = values;
         }
     }
     __syncthreads();  // the tile is no longer needed
@@ -145,9 +148,10 @@ __device__ inline void scatter_all(const real_t *from, const Blocks &blocks, rea
 // only within the tiles of these spans. `*next` then starts at their number.
 extern "C" __global__ void __launch_bounds__(512, 2)
     scatter_row_spans(const Marks *marks, long long columns, int tile_bits, unsigned row_spans, const long long *bounds,
-                      const unsigned short *tile_sources, real_t *values, const real_t *from) {
+                      const unsigned short *tile_sources, const unsigned *chunk_by_piece, real_t *values,
+                      const real_t *from) {
     extern __shared__ double smem[];
-    Blocks blocks = {marks, 0, columns, tile_bits, 0, row_spans, bounds, tile_sources};
+    Blocks blocks = {marks, 0, columns, tile_bits, 0, row_spans, bounds, tile_sources, nullptr, chunk_by_piece};
     blocks.values = values;
     for (long long span = blockIdx.x; span < row_spans; span += gridDim.x) {
         scatter_span(from, bounds + 3 * span, blocks, reinterpret_cast<real_t *>(smem));
@@ -220,21 +224,14 @@ __device__ inline Fixed taken(unsigned *sum, int step, Load load) {
 
 // Adds the values of the chunks first..end, by piece, to the sums of their rows in shared memory.
 __device__ inline void add_values(long long first, long long end, const Blocks &blocks, unsigned *sums) {
-    int entries = blocks.entries(), step = blockDim.x;
-    long long past = end * PARTS;
+    int entries = blocks.entries();
+    long long past = end * CHUNK, step = blockDim.x * WIDE;
 #if WEIGHTED
     double inverse_quantum = 1.0 / blocks.quantum;
 #else
     real_t inverse_quantum = static_cast<real_t>(1.0 / blocks.quantum);
 #endif
-    unsigned next[WIDTHS];  // chunks by tile
-    auto look_ahead = [&](long long base) {
-#pragma unroll
-        for (int k = 0; k < WIDTHS; ++k) next[k] = __ldcs(blocks.chunk_by_tile + min(base + k * step, past - 1) / PARTS);
-    };
-    long long base = first * PARTS + threadIdx.x;
-    if (base < past) look_ahead(base);
-    for (; base < past; base += WIDTHS * step) {
+    for (long long base = first * CHUNK + threadIdx.x * WIDE; base < past; base += WIDTHS * step) {
         Shorts rows[WIDTHS];
         Values values[WIDTHS];
 #if WEIGHTED
@@ -243,14 +240,13 @@ __device__ inline void add_values(long long first, long long end, const Blocks &
         // Past the end the last ones are loaded again: no load depends on a condition.
 #pragma unroll
         for (int k = 0; k < WIDTHS; ++k) {
-            long long at = static_cast<long long>(next[k]) * CHUNK + min(base + k * step, past - 1) % PARTS * WIDE;
+            long long at = min(base + k * step, past - static_cast<long long>(WIDE));
             rows[k] = load_shorts(blocks.piece_rows + at);
             values[k] = load_values(blocks.values + at);
 #if WEIGHTED
             normalized_weights[k] = load_values(blocks.normalized_weights + at);
 #endif
         }
-        look_ahead(base + WIDTHS * step);
 #pragma unroll
         for (int k = 0; k < WIDTHS; ++k) {
             if (base + k * step >= past) break;
@@ -363,7 +359,7 @@ struct BlockedRows {
 extern "C" __global__ void __launch_bounds__(512, 2)
     propagate(int count, double goal, double stall, double before, double mixing_from, long long n, const Marks *marks,
               long long rows, long long columns, int tile_bits, int piece_bits, unsigned spans, const long long *bounds,
-              const unsigned short *tile_sources, const unsigned short *piece_rows, const unsigned *chunk_by_tile,
+              const unsigned short *tile_sources, const unsigned short *piece_rows, const unsigned *chunk_by_piece,
               const real_t *normalized_weights, real_t *values, unsigned *next, unsigned row_spans, unsigned units,
               const long long *unit_bounds, unsigned *shared_sums, unsigned *summed, double quantum, double alpha,
               const double *target, long long target_step, const double *teleport, long long teleport_step,
@@ -372,7 +368,7 @@ extern "C" __global__ void __launch_bounds__(512, 2)
               int phase, int width, float *history, double *mixing_state) {
     extern __shared__ double smem[];
     Blocks blocks = {marks, rows, columns, tile_bits, piece_bits, spans, bounds, tile_sources, piece_rows,
-                     chunk_by_tile, normalized_weights, values, next, row_spans, units, unit_bounds, shared_sums,
+                     chunk_by_piece, normalized_weights, values, next, row_spans, units, unit_bounds, shared_sums,
                      summed, quantum};
     Equation equation = {alpha, target, target_step, teleport, teleport_step, inverse_out_weight};
     BlockedRows all = {blocks, equation, smem, arrived};

@@ -138,7 +138,7 @@ class BlockedPlan:
         return runtime.with_dynamic_smem(self._kernel("propagate", dtype), self.smem(dtype))
 
     def _kernel(self, name: str, dtype: Any) -> Any:
-        weighted = int(self._blocks.edges is not None)
+        weighted = int(self._blocks.piece_edges is not None)
         return runtime.kernel("methods/propagation_blocking.cu", name, real_t=np.dtype(dtype), WEIGHTED=weighted)
 
     def smem(self, dtype: DTypeLike) -> int:
@@ -154,7 +154,7 @@ class BlockedPlan:
         return (
             self._rows, layout.marks, layout.rows, layout.columns,
             *np.array([layout.tile_bits, layout.piece_bits, len(self._bounds)], np.int32), self._bounds,
-            layout.tile_sources, layout.piece_rows, layout.chunk_by_tile,
+            layout.tile_sources, layout.piece_rows, layout.chunk_by_piece,
             None if weights is None else layout.arranged(weights), self._values, self._next,
             *np.array([self._row_spans, len(self._units)], np.int32), self._units, shared_sums, self._summed,
             2.0 ** -(self.m.bit_length() + BITS[np.dtype(dtype).name]),
@@ -169,7 +169,8 @@ class BlockedPlan:
         kernel = runtime.with_dynamic_smem(self._kernel("scatter_row_spans", contributions.dtype), smem)
         runtime.launch(
             kernel, grid, self.threads, layout.marks, layout.columns, np.int32(layout.tile_bits),
-            np.uint32(self._row_spans), self._bounds, layout.tile_sources, self._values, contributions, smem=smem,
+            np.uint32(self._row_spans), self._bounds, layout.tile_sources, layout.chunk_by_piece, self._values,
+            contributions, smem=smem,
         )  # fmt: skip
 
 

@@ -118,18 +118,21 @@ def test_layout_has_every_edge_in_both_orders(method, shape, sort, dtype, sizes)
     low = np.iinfo(dtype).min + 5
     ids = [cupy.asarray((end + low).astype(dtype)) for end in (source, target)]
     layout, out_degrees = blocks.build(*ids, low, n, n, *sizes, ordered=True)
-    chunks, order = layout.chunk_by_tile.get(), layout.edges.get()
+    chunks = layout.chunk_by_piece.get()
     assert sorted(chunks) == list(range(chunks.size))
-    tile = np.repeat(np.arange(layout.tile_begins.size - 1), np.diff(layout.tile_begins) * CHUNK)
-    piece = np.empty(order.size, np.int64)
-    by_piece = np.repeat(np.arange(layout.piece_begins.size - 1), np.diff(layout.piece_begins))
-    piece.reshape(-1, CHUNK)[chunks] = by_piece[:, None]
+    places = (chunks[:, None] * CHUNK + np.arange(CHUNK)).ravel()  # by piece, of each entry by tile
+    tile, piece = (
+        np.repeat(np.arange(begins.size - 1), np.diff(begins) * CHUNK)
+        for begins in (layout.tile_begins, layout.piece_begins)
+    )
+    local, piece = layout.tile_sources.get(), piece[places]
+    row, order = (array.get()[places] for array in (layout.piece_rows, layout.piece_edges))
     real = order < m
-    assert (layout.tile_sources.get()[~real] == 1 << sizes[0]).all()
-    assert (layout.piece_rows.get()[~real] == 1 << sizes[1]).all()
+    assert (local[~real] == 1 << sizes[0]).all()
+    assert (row[~real] == 1 << sizes[1]).all()
     assert sorted(order[real]) == list(range(m))
-    assert ((tile << sizes[0]) + layout.tile_sources.get())[real].tolist() == source[order[real]].tolist()
-    assert ((piece << sizes[1]) + layout.piece_rows.get())[real].tolist() == target[order[real]].tolist()
+    assert ((tile << sizes[0]) + local)[real].tolist() == source[order[real]].tolist()
+    assert ((piece << sizes[1]) + row)[real].tolist() == target[order[real]].tolist()
     assert np.count_nonzero(~real) <= (CHUNK - 1) * len(set(zip(tile[real], piece[real], strict=True)))
     assert (np.bincount(source, minlength=n) == out_degrees[:n].get()).all()
     assert (np.bincount(target, minlength=n) == layout.in_degrees()[:n].get()).all()
