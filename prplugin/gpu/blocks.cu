@@ -1,13 +1,14 @@
 // Layout of edges in blocks, computed once per graph from endpoints in any order: see blocks.cuh. Two partitions, by
 // tile of the source and then by piece of the target; each needs its counts beforehand.
 //
-// Mapping: equally many edges per block; of several tiles or pieces one after another in `count_cells`, `by_piece` and
-// `in_degrees`. A block counts its edges by tile, or by cell, and reserves room for them. Later the same block partitions
-// the same edges in shared memory, BATCH at a time. `cell_chunks`: one block per tile, and per piece. `finish_cells`:
-// LANES threads per cell.
+// Mapping: `by_tile` and `by_piece`: one block per BATCH edges, of one tile, which it partitions in shared memory; it
+// writes them to room that it reserves in each bin, next to that of the blocks that run beside it, so that the L2 cache
+// merges what they write. `count_cells` and `in_degrees`: equally many edges per block, of several tiles or pieces one
+// after another. `cell_chunks`: one block per tile, and per piece. `place_cells`: one thread per cell; `finish_cells`:
+// LANES threads.
 // Memory: endpoints read once by `by_tile`, sources once more for the counts; `by_tile` writes 6 bytes per edge;
 // `count_cells` reads 6, `by_piece` reads 6 and writes 4, `in_degrees` reads 2, `finish_cells` writes half a byte.
-// 12 bytes per cell, and 4 per tile or piece for each block.
+// 12 bytes per cell.
 // Wins: always; it moves an edge twice, where sorting by target moves it three or four times.
 //
 //   id_t    int, unsigned int, long long or unsigned long long
@@ -55,41 +56,27 @@ __device__ inline bool is_last_block(unsigned *done) {
     return last;
 }
 
-// The part of a range of items that is this block's.
-struct Share {
-    long long begin, end;
-
-    __device__ explicit Share(long long items)
-        : begin(items * blockIdx.x / gridDim.x), end(items * (blockIdx.x + 1) / gridDim.x) {}
-};
-
-// Counts this block's edges by tile. Writes to `reserved` how many edges of each tile other blocks have reserved room
-// for before; to `begins` the number of edges before each tile, and m. `begins` must be zeroed, with an entry more that
-// counts blocks.
+// Writes the number of edges before each tile, and m; and to `batches` the number of batches before each tile, and of
+// all. Both must be zeroed; the last entry of `begins` counts blocks.
 extern "C" __global__ void __launch_bounds__(1024)
     count_tiles(long long m, const id_t *sources, wide_t low, int tile_bits, int tiles, unsigned *begins,
-                unsigned *reserved) {
+                unsigned *batches) {
     extern __shared__ unsigned counts[];
     for (int at = threadIdx.x; at < COPIES * tiles; at += blockDim.x) counts[at] = 0;
     __syncthreads();
     unsigned *mine = counts + threadIdx.x / WARP % COPIES * tiles;
-    Share share(m);
-    for (long long base = share.begin + threadIdx.x; base < share.end; base += LOADS_IN_FLIGHT * blockDim.x) {
-        id_t some[LOADS_IN_FLIGHT];
-#pragma unroll
-        for (int k = 0; k < LOADS_IN_FLIGHT; ++k) some[k] = sources[min(base + k * blockDim.x, share.end - 1)];
-#pragma unroll
-        for (int k = 0; k < LOADS_IN_FLIGHT; ++k) {
-            if (base + k * blockDim.x < share.end) atomicAdd(mine + (place_of(some[k], low) >> tile_bits), 1u);
-        }
-    }
+    each(sources, m, [=](id_t id, long long) { atomicAdd(mine + (place_of(id, low) >> tile_bits), 1u); });
     __syncthreads();
     for (int tile = threadIdx.x; tile < tiles; tile += blockDim.x) {
         unsigned count = 0;
         for (int copy = 0; copy < COPIES; ++copy) count += counts[copy * tiles + tile];
-        if (count) reserved[static_cast<long long>(blockIdx.x) * tiles + tile] = atomicAdd(begins + tile, count);
+        if (count) atomicAdd(begins + tile, count);
     }
-    if (is_last_block(begins + tiles + 1)) scan_in_place(begins, tiles);
+    if (!is_last_block(begins + tiles + 1)) return;
+    for (int tile = threadIdx.x; tile < tiles; tile += blockDim.x) batches[tile] = (begins[tile] + BATCH - 1) / BATCH;
+    __syncthreads();
+    scan_in_place(begins, tiles);
+    scan_in_place(batches, tiles);
 }
 
 // Counts this thread's item in its bin, and returns the number of items counted there before. Whole warps must call it.
@@ -107,66 +94,60 @@ struct Item {
     unsigned source, target, edge;
 };
 
-// Partitions the items begin..end, BATCH at a time: calls store(bin, to, item) with consecutive numbers `to` in each bin,
-// the first of which is in `next`. Both `next` and `starts`, of an entry more, are in shared memory, as is `held`.
-template <typename Load, typename BinOf, typename Store>
-__device__ inline void partition(long long begin, long long end, int bins, unsigned *next, unsigned *starts,
-                                 unsigned *held, Load load, BinOf bin_of, Store store) {
-    unsigned *sources = held, *targets = sources + BATCH, *edges = targets + BATCH;
-    for (long long first = begin; first < end; first += BATCH) {
-        int count = static_cast<int>(min(static_cast<long long>(BATCH), end - first));
-        for (int bin = threadIdx.x; bin < bins; bin += PARTITIONING) starts[bin] = 0;
-        __syncthreads();
-        Item items[ITEMS];
-        unsigned short ranks[ITEMS];
+// Partitions at most BATCH items in shared memory. reserve(bin, count) returns where the items of a bin go, and
+// store(bin, to, item) stores one.
+template <typename Load, typename BinOf, typename Reserve, typename Store>
+__device__ inline void partition(long long first, int count, int bins, unsigned *smem, Load load, BinOf bin_of,
+                                 Reserve reserve, Store store) {
+    unsigned *starts = smem, *shifts = starts + bins + 1;
+    unsigned *sources = shifts + bins, *targets = sources + BATCH, *edges = targets + BATCH;
+    for (int bin = threadIdx.x; bin < bins; bin += PARTITIONING) starts[bin] = 0;
+    __syncthreads();
+    Item items[ITEMS];
+    unsigned short ranks[ITEMS];
 #pragma unroll
-        for (int k = 0; k < ITEMS; ++k) {
-            items[k] = load(first + min(k * PARTITIONING + static_cast<int>(threadIdx.x), count - 1));
-        }
+    for (int k = 0; k < ITEMS; ++k) {
+        items[k] = load(first + min(k * PARTITIONING + static_cast<int>(threadIdx.x), count - 1));
+    }
 #pragma unroll
-        for (int k = 0; k < ITEMS; ++k) {
-            ranks[k] = counted(starts, k * PARTITIONING + threadIdx.x < count, bin_of(items[k]));
-        }
-        __syncthreads();
-        scan_in_place(starts, bins);
+    for (int k = 0; k < ITEMS; ++k) {
+        ranks[k] = counted(starts, k * PARTITIONING + threadIdx.x < count, bin_of(items[k]));
+    }
+    __syncthreads();
+    for (int bin = threadIdx.x; bin < bins; bin += PARTITIONING) {
+        if (starts[bin]) shifts[bin] = reserve(bin, starts[bin]);
+    }
+    __syncthreads();
+    scan_in_place(starts, bins);
 #pragma unroll
-        for (int k = 0; k < ITEMS; ++k) {
-            if (k * PARTITIONING + threadIdx.x < count) {
-                unsigned at = starts[bin_of(items[k])] + ranks[k];
-                sources[at] = items[k].source;
-                targets[at] = items[k].target;
-                if (ORDER) edges[at] = items[k].edge;
-            }
+    for (int k = 0; k < ITEMS; ++k) {
+        if (k * PARTITIONING + threadIdx.x < count) {
+            unsigned at = starts[bin_of(items[k])] + ranks[k];
+            sources[at] = items[k].source;
+            targets[at] = items[k].target;
+            if (ORDER) edges[at] = items[k].edge;
         }
-        __syncthreads();
-        for (int at = threadIdx.x; at < count; at += PARTITIONING) {
-            Item item = {sources[at], targets[at], ORDER ? edges[at] : 0};
-            unsigned bin = bin_of(item);
-            store(bin, next[bin] + at - starts[bin], item);
-        }
-        __syncthreads();
-        for (int bin = threadIdx.x; bin < bins; bin += PARTITIONING) next[bin] += starts[bin + 1] - starts[bin];
-        __syncthreads();
+    }
+    __syncthreads();
+    for (int at = threadIdx.x; at < count; at += PARTITIONING) {
+        Item item = {sources[at], targets[at], ORDER ? edges[at] : 0};
+        unsigned bin = bin_of(item);
+        store(bin, shifts[bin] + at - starts[bin], item);
     }
 }
 
-// Partitions the edges by tile, given what `count_tiles` wrote on the same grid.
+// Partitions the edges by tile. `next` is the number of edges before each tile, and is advanced to its end.
 extern "C" __global__ void __launch_bounds__(PARTITIONING)
-    by_tile(long long m, const id_t *sources, const id_t *targets, wide_t low, int tile_bits, int tiles,
-            const unsigned *begins, const unsigned *reserved, unsigned short *sources_out, unsigned *targets_out,
-            unsigned *edges_out) {
+    by_tile(long long m, const id_t *sources, const id_t *targets, wide_t low, int tile_bits, int tiles, unsigned *next,
+            unsigned short *sources_out, unsigned *targets_out, unsigned *edges_out) {
     extern __shared__ unsigned smem[];
-    unsigned *next = smem, *starts = next + tiles, *held = starts + tiles + 1;
-    for (int tile = threadIdx.x; tile < tiles; tile += PARTITIONING) {
-        next[tile] = begins[tile] + reserved[static_cast<long long>(blockIdx.x) * tiles + tile];
-    }
-    __syncthreads();
-    Share share(m);
+    long long first = static_cast<long long>(blockIdx.x) * BATCH;
     auto load = [=](long long at) -> Item {
         return {place_of(sources[at], low), place_of(targets[at], low), static_cast<unsigned>(at)};
     };
     auto tile_of = [=](const Item &item) { return item.source >> tile_bits; };
-    partition(share.begin, share.end, tiles, next, starts, held, load, tile_of,
+    auto reserve = [=](int tile, unsigned count) { return atomicAdd(next + tile, count); };
+    partition(first, static_cast<int>(min(static_cast<long long>(BATCH), m - first)), tiles, smem, load, tile_of, reserve,
               [=](unsigned tile, unsigned to, const Item &item) {
                   sources_out[to] = static_cast<unsigned short>(item.source - (tile << tile_bits));
                   targets_out[to] = item.target;
@@ -184,21 +165,18 @@ __device__ inline int group_of(long long item, int groups, const unsigned *begin
     return group;
 }
 
-// Calls work(group, begin, end) for the parts of this block's share of items that lie in one group each; `begins` are
-// those of the groups, and the end of the last.
+// Calls work(group, begin, end) for the parts of a range of equally many items per block that lie in one group each;
+// `begins` are those of the groups, and the end of the last.
 template <typename Work>
 __device__ inline void each_group(int groups, const unsigned *begins, Work work) {
-    Share share(begins[groups]);
-    long long begin = share.begin;
-    for (int group = group_of(begin, groups, begins); begin < share.end; ++group) {
-        long long here = min(share.end, static_cast<long long>(begins[group + 1]));
+    long long items = begins[groups], begin = items * blockIdx.x / gridDim.x;
+    long long end = items * (blockIdx.x + 1) / gridDim.x;
+    for (int group = group_of(begin, groups, begins); begin < end; ++group) {
+        long long here = min(end, static_cast<long long>(begins[group + 1]));
         if (begin < here) work(group, begin, here);
         begin = here;
     }
 }
-
-// Where a block notes what it has reserved for a group: each part of a group in one block has a row of its own.
-__device__ inline long long row_of(int group, int bins) { return static_cast<long long>(blockIdx.x + group) * bins; }
 
 // Adds the counts of a group that are not 0 to `to`.
 __device__ inline void add_counts(const unsigned *counts, int count, unsigned *to) {
@@ -208,11 +186,10 @@ __device__ inline void add_counts(const unsigned *counts, int count, unsigned *t
 }
 
 // Adds the number of edges of each cell to `cells`, by tile and then by piece, and those from each place to
-// `out_degrees`. Writes to `reserved` how many edges of a cell other blocks have reserved room for before.
+// `out_degrees`.
 extern "C" __global__ void __launch_bounds__(1024)
     count_cells(int tile_bits, int piece_bits, int tiles, int pieces, const unsigned *begins,
-                const unsigned short *sources, const unsigned *targets, unsigned *cells, unsigned *reserved,
-                unsigned *out_degrees) {
+                const unsigned short *sources, const unsigned *targets, unsigned *cells, unsigned *out_degrees) {
     extern __shared__ unsigned counts[];  // by piece, then by source
     each_group(tiles, begins, [&](int tile, long long begin, long long end) {
         int size = 1 << tile_bits;
@@ -236,10 +213,7 @@ extern "C" __global__ void __launch_bounds__(1024)
             }
         }
         __syncthreads();
-        unsigned *mine = reserved + row_of(tile, pieces), *all = cells + static_cast<long long>(tile) * pieces;
-        for (int piece = threadIdx.x; piece < pieces; piece += blockDim.x) {
-            if (counts[piece]) mine[piece] = atomicAdd(all + piece, counts[piece]);
-        }
+        add_counts(counts, pieces, cells + static_cast<long long>(tile) * pieces);
         add_counts(counts + pieces, size, out_degrees + static_cast<long long>(tile) * size);
         __syncthreads();
     });
@@ -267,51 +241,61 @@ extern "C" __global__ void __launch_bounds__(1024)
     scan_in_place(piece_begins, pieces);
 }
 
-// Partitions the edges of each tile by piece, into both orders, given what `count_cells` wrote on the same grid.
-extern "C" __global__ void __launch_bounds__(PARTITIONING)
-    by_piece(int piece_bits, int tiles, int pieces, const unsigned *begins, const unsigned short *sources,
-             const unsigned *targets, const unsigned *edges, const unsigned *reserved, const unsigned *in_tile,
-             const unsigned *in_piece, const unsigned *tile_begins, const unsigned *piece_begins,
-             unsigned short *tile_sources, unsigned short *piece_rows, unsigned *piece_edges) {
-    extern __shared__ unsigned smem[];
-    // By piece: where the next edge goes by tile, and how much later it comes by piece.
-    unsigned *next = smem, *later = next + pieces, *starts = later + pieces, *held = starts + pieces + 1;
-    each_group(tiles, begins, [&](int tile, long long begin, long long end) {
-        const unsigned *before = reserved + row_of(tile, pieces);
-        for (int piece = threadIdx.x; piece < pieces; piece += PARTITIONING) {
-            long long cell = static_cast<long long>(tile) * pieces + piece;
-            unsigned first = (tile_begins[tile] + in_tile[cell]) * CHUNK;
-            next[piece] = first + before[piece];
-            later[piece] = (piece_begins[piece] + in_piece[cell]) * CHUNK - first;
-        }
-        __syncthreads();
-        auto load = [=](long long at) -> Item { return {sources[at], targets[at], ORDER ? edges[at] : 0}; };
-        auto piece_of = [=](const Item &item) { return item.target >> piece_bits; };
-        partition(begin, end, pieces, next, starts, held, load, piece_of,
-                  [=](unsigned piece, unsigned to, const Item &item) {
-                      tile_sources[to] = static_cast<unsigned short>(item.source);
-                      piece_rows[to + later[piece]] = static_cast<unsigned short>(item.target - (piece << piece_bits));
-                      if (ORDER) piece_edges[to + later[piece]] = item.edge;
-                  });
-    });
+// Replaces `in_tile` and `in_piece` by the place of a cell's first edge in the order by tile, and how much later that is
+// in the order by piece.
+extern "C" __global__ void place_cells(int tiles, int pieces, const unsigned *tile_begins, const unsigned *piece_begins,
+                                       unsigned *in_tile, unsigned *in_piece) {
+    long long cell = this_thread();
+    if (cell >= static_cast<long long>(tiles) * pieces) return;
+    in_tile[cell] = (tile_begins[cell / pieces] + in_tile[cell]) * CHUNK;
+    in_piece[cell] = (piece_begins[cell % pieces] + in_piece[cell]) * CHUNK - in_tile[cell];
 }
 
-// Pads each cell, and writes where its chunks are in the order by piece. Positions of padding edges are `m`.
-extern "C" __global__ void finish_cells(int tile_bits, int piece_bits, int tiles, int pieces, unsigned m,
-                                        const unsigned *cells, const unsigned *in_tile, const unsigned *in_piece,
-                                        const unsigned *tile_begins, const unsigned *piece_begins,
+// Partitions the edges of each tile by piece, into both orders. `next` is the place of each cell's first edge by tile,
+// and is advanced to its end.
+extern "C" __global__ void __launch_bounds__(PARTITIONING)
+    by_piece(int piece_bits, int tiles, int pieces, const unsigned *begins, const unsigned *batches,
+             const unsigned short *sources, const unsigned *targets, const unsigned *edges, unsigned *next,
+             const unsigned *later, unsigned short *tile_sources, unsigned short *piece_rows, unsigned *piece_edges) {
+    extern __shared__ unsigned smem[];
+    unsigned *shifts_later = smem, batch = blockIdx.x;
+    if (batch >= batches[tiles]) return;
+    int tile = group_of(batch, tiles, batches);
+    unsigned first = begins[tile] + (batch - batches[tile]) * BATCH;
+    int count = static_cast<int>(min(static_cast<unsigned>(BATCH), begins[tile + 1] - first));
+    auto load = [=](long long at) -> Item { return {sources[at], targets[at], ORDER ? edges[at] : 0}; };
+    auto piece_of = [=](const Item &item) { return item.target >> piece_bits; };
+    auto reserve = [=](int piece, unsigned count) {
+        long long cell = static_cast<long long>(tile) * pieces + piece;
+        shifts_later[piece] = later[cell];
+        return atomicAdd(next + cell, count);
+    };
+    partition(first, count, pieces, smem + pieces, load, piece_of, reserve,
+              [=](unsigned piece, unsigned to, const Item &item) {
+                  tile_sources[to] = static_cast<unsigned short>(item.source);
+                  to += shifts_later[piece];
+                  piece_rows[to] = static_cast<unsigned short>(item.target - (piece << piece_bits));
+                  if (ORDER) piece_edges[to] = item.edge;
+              });
+}
+
+// Pads each cell, and writes where its chunks are in the order by piece, once its edges are in place. Positions of padding
+// edges are `m`.
+extern "C" __global__ void finish_cells(int tile_bits, int piece_bits, long long cells, unsigned m,
+                                        const unsigned *counts, const unsigned *next, const unsigned *later,
                                         unsigned *chunk_by_piece, unsigned short *tile_sources,
                                         unsigned short *piece_rows, unsigned *piece_edges) {
     long long cell = this_thread() / LANES;
-    if (cell >= static_cast<long long>(tiles) * pieces) return;
-    unsigned count = cells[cell], chunks = chunks_of(count), lane = this_thread() % LANES;
-    unsigned from = tile_begins[cell / pieces] + in_tile[cell], to = piece_begins[cell % pieces] + in_piece[cell];
-    for (unsigned chunk = lane; chunk < chunks; chunk += LANES) chunk_by_piece[from + chunk] = to + chunk;
-    unsigned pad = count + lane;
-    if (pad >= chunks * CHUNK) return;
-    tile_sources[from * CHUNK + pad] = static_cast<unsigned short>(1 << tile_bits);
-    piece_rows[to * CHUNK + pad] = static_cast<unsigned short>(1 << piece_bits);
-    if (ORDER) piece_edges[to * CHUNK + pad] = m;
+    if (cell >= cells) return;
+    unsigned count = counts[cell], lane = this_thread() % LANES, first = next[cell] - count;
+    for (unsigned at = first + lane * CHUNK; at < next[cell]; at += LANES * CHUNK) {
+        chunk_by_piece[at / CHUNK] = (at + later[cell]) / CHUNK;
+    }
+    if (count + lane >= chunks_of(count) * CHUNK) return;
+    unsigned pad = next[cell] + lane, pad_by_piece = pad + later[cell];
+    tile_sources[pad] = static_cast<unsigned short>(1 << tile_bits);
+    piece_rows[pad_by_piece] = static_cast<unsigned short>(1 << piece_bits);
+    if (ORDER) piece_edges[pad_by_piece] = m;
 }
 
 // Adds the number of edges into each place to `in_degrees`.

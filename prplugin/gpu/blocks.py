@@ -162,34 +162,33 @@ def build(
     def kernel(name: str) -> Any:
         return _kernel(name, sources.dtype, ordered)
 
-    grid = _grid()
-    begins, least = cupy.zeros(tiles + 2, np.uint32), np.uint64(low % 2**64)
-    reserved = cupy.empty(grid * tiles, np.uint32)
-    of_tiles = least, bits[0], counts[0]
-    _launch(kernel("count_tiles"), grid, 4 * COPIES * tiles, m, sources, *of_tiles, begins, reserved)
+    begins, batches = cupy.zeros(tiles + 2, np.uint32), cupy.zeros(tiles + 1, np.uint32)
+    of_tiles = np.uint64(low % 2**64), bits[0], counts[0]
+    _launch(kernel("count_tiles"), _grid(), 4 * COPIES * tiles, m, sources, *of_tiles, begins, batches)
     edges = cupy.empty(m, np.uint16), cupy.empty(m, np.uint32), cupy.empty(m, np.uint32) if ordered else None
-    smem = _smem(2 * tiles, ordered)
-    _launch(kernel("by_tile"), grid, smem, m, sources, targets, *of_tiles, begins, reserved, *edges)
+    most = -(-m // _batch(ordered))
+    if m:
+        arrays = begins.copy(), *edges
+        _launch(kernel("by_tile"), most, _smem(2 * tiles, ordered), m, sources, targets, *of_tiles, *arrays)
     cells, out_degrees = cupy.zeros(tiles * pieces, np.uint32), cupy.zeros(tiles << tile_bits, np.int32)
-    reserved = cupy.empty((grid + tiles) * pieces, np.uint32)
     smem = 4 * (pieces + (1 << tile_bits))
-    _launch(kernel("count_cells"), grid, smem, *bits, *counts, begins, *edges[:2], cells, reserved, out_degrees)
-    in_tile, in_piece = cupy.empty_like(cells), cupy.empty_like(cells)
+    _launch(kernel("count_cells"), _grid(), smem, *bits, *counts, begins, *edges[:2], cells, out_degrees)
+    places = cupy.empty_like(cells), cupy.empty_like(cells)
     ends = cupy.zeros(tiles + pieces + 3, np.uint32)
-    tile_begins, piece_begins, done = ends[: tiles + 1], ends[tiles + 1 : -1], ends[-1:]
-    starts = in_tile, in_piece, tile_begins, piece_begins
-    _launch(kernel("cell_chunks"), tiles + pieces, 0, *counts, cells, *starts, done)
+    starts, done = (ends[: tiles + 1], ends[tiles + 1 : -1]), ends[-1:]
+    _launch(kernel("cell_chunks"), tiles + pieces, 0, *counts, cells, *places, *starts, done)
+    grid = runtime.blocks_for(cells.size, runtime.THREADS), runtime.THREADS
+    runtime.launch(kernel("place_cells"), *grid, *counts, *starts, *places)
     on_host = ends.get().astype(np.int64)
     chunks = int(on_host[tiles])
     orders = [cupy.empty(CHUNK * chunks, dtype) for dtype in (np.uint16, np.uint16, np.uint32)[: 2 + ordered]]
     orders += [None] * (3 - len(orders))
-    smem = _smem(3 * pieces, ordered)
-    _launch(kernel("by_piece"), grid, smem, bits[1], *counts, begins, *edges, reserved, *starts, *orders)
+    arrays = begins, batches, *edges, *places, *orders
+    _launch(kernel("by_piece"), most + tiles, _smem(3 * pieces, ordered), bits[1], *counts, *arrays)
     chunk_by_piece = cupy.empty(chunks, np.uint32)
-    blocks, finish = runtime.blocks_for(LANES * cells.size, runtime.THREADS), kernel("finish_cells")
-    runtime.launch(
-        finish, blocks, runtime.THREADS, *bits, *counts, np.uint32(m), cells, *starts, chunk_by_piece, *orders
-    )
+    grid = runtime.blocks_for(LANES * cells.size, runtime.THREADS), runtime.THREADS
+    arrays = cells, *places, chunk_by_piece, *orders
+    runtime.launch(kernel("finish_cells"), *grid, *bits, cells.size, np.uint32(m), *arrays)
     bounds, marks = (on_host[: tiles + 1], on_host[tiles + 1 : -1]), all_marks(columns)
     return Blocks(rows, columns, marks, tile_bits, piece_bits, *bounds, chunk_by_piece, *orders), out_degrees
 
@@ -201,13 +200,17 @@ def offsets_of(degrees: Integers, m: int) -> Integers:
     return offsets
 
 
+def _batch(ordered: bool) -> int:
+    return THREADS * (8 if ordered else 16)
+
+
 def _groups(places: int, bits: int) -> int:
     return -(-places >> bits)
 
 
 def _smem(entries: int, ordered: bool) -> int:
     """Return the bytes of shared memory for a batch of edges, and so many entries more."""
-    return 4 * (entries + 1 + (2 + ordered) * THREADS * (8 if ordered else 16))
+    return 4 * (entries + 1 + (2 + ordered) * _batch(ordered))
 
 
 def _grid() -> int:
