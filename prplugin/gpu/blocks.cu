@@ -298,6 +298,12 @@ extern "C" __global__ void finish_cells(int tile_bits, int piece_bits, long long
     if (ORDER) piece_edges[pad_by_piece] = m;
 }
 
+// Writes the marks of a range of places, each of which has a vertex.
+extern "C" __global__ void mark_all(long long places, Marks *marks) {
+    long long word = this_thread(), left = places - 32 * word;
+    if (left > 0) marks[word] = {static_cast<unsigned>(32 * word), left < 32 ? (1u << left) - 1 : 0xffffffffu};
+}
+
 // Adds the number of edges into each place to `in_degrees`.
 extern "C" __global__ void __launch_bounds__(1024)
     in_degrees(int piece_bits, int pieces, const unsigned *piece_begins, const unsigned short *piece_rows,

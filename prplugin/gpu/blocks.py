@@ -22,6 +22,10 @@ STATIC = 4096  # bytes of shared memory reserved for the kernels' static arrays
 TILE_BITS, PIECE_BITS, LEAST_PIECE_BITS = 14, 13, 10
 PLACE_BYTES, SUM_BYTES = 8, 12
 
+SPAN = 6  # edges per span for each place of a tile, so that loading the tile is a small part of the memory traffic
+LEAST_SPAN = 512  # least number of chunks per span: as many as a block processes at a time
+LEAST_UNIT = 4  # edges per unit for each row of a piece, so that adding its sums to those of others takes less time
+
 MOST_EDGES = 2**32  # padding included: kernels count edges in 32 bits
 
 
@@ -40,6 +44,14 @@ class Blocks:
     tile_sources: Integers
     piece_rows: Integers
     piece_edges: Integers | None  # by piece: position of each edge among those given, and their number for padding
+    spans: Integers  # tile, first chunk and end of parts of tiles, on the host
+    units: Integers  # see `units_of`
+    shared: int  # number of pieces of several units
+    bounds: tuple[Any, Any]  # spans and units on the device
+    spans: Integers  # tile, first chunk and end of parts of tiles, on the host
+    units: Integers  # see `units_of`
+    shared: int  # number of pieces of several units
+    bounds: tuple[Any, Any]  # spans and units on the device
 
     def arranged(self, normalized_weights: Floats) -> Floats:
         """Return the normalized weights of the edges given, by piece; padding has 0."""
@@ -137,14 +149,13 @@ def unavailable_reason(rows: int, columns: int, m: int, *, weighted: bool) -> st
     return None
 
 
-def all_marks(count: int) -> Any:
-    """Return the marks of a range of `count` places, each of which has a vertex."""
-    words = -(-count // 32)
-    marks = np.empty((words, 2), np.uint32)
-    marks[:, 0], marks[:, 1] = 32 * np.arange(words), 2**32 - 1
-    if count % 32:
-        marks[-1, 1] = (1 << count % 32) - 1
-    return cupy.asarray(marks)
+def all_marks(places: int) -> Any:
+    """Return the marks of a range of places, each of which has a vertex."""
+    words = -(-places // 32)
+    marks = cupy.empty(words, np.uint64)
+    grid = runtime.blocks_for(words, runtime.THREADS), runtime.THREADS
+    runtime.launch(_kernel("mark_all"), *grid, places, marks)
+    return marks
 
 
 def build(
@@ -153,8 +164,8 @@ def build(
 ) -> tuple[Blocks, Integers]:  # fmt: skip
     """Arrange edges, given by ids of 4 or 8 bytes in any order, in blocks; return the number of edges from each place.
 
-    A place is an id less `low`. `ordered`: whether the positions of the edges are kept, as weights need them. The marks
-    are those of places that all have a vertex. Peak memory is 10.5 bytes per edge, 18.5 if `ordered`.
+    A place is an id less `low`. `ordered`: whether the positions of the edges are kept, as weights need them. `marks`
+    are still missing. Peak memory is 10.5 bytes per edge, 18.5 if `ordered`.
     """
     m, tiles, pieces = sources.size, _groups(columns, tile_bits), _groups(rows, piece_bits)
     bits, counts = np.array([tile_bits, piece_bits], np.int32), np.array([tiles, pieces], np.int32)
@@ -189,8 +200,18 @@ def build(
     grid = runtime.blocks_for(LANES * cells.size, runtime.THREADS), runtime.THREADS
     arrays = cells, *places, chunk_by_piece, *orders
     runtime.launch(kernel("finish_cells"), *grid, *bits, cells.size, np.uint32(m), *arrays)
-    bounds, marks = (on_host[: tiles + 1], on_host[tiles + 1 : -1]), all_marks(columns)
-    return Blocks(rows, columns, marks, tile_bits, piece_bits, *bounds, chunk_by_piece, *orders), out_degrees
+    # The host does this while the GPU partitions the edges.
+    of_tiles, of_pieces = on_host[: tiles + 1], on_host[tiles + 1 : -1]
+    share = chunks // _grid() + 1
+    # With few chunks, one span per block.
+    spans = split(np.diff(of_tiles), min((SPAN << tile_bits) // CHUNK, max(LEAST_SPAN, share)))
+    longest = max((LEAST_UNIT << piece_bits) // CHUNK, share // 2, int(1.25 * chunks / pieces))
+    units, shared = units_of(np.diff(of_pieces), longest)
+    layout = Blocks(
+        rows, columns, None, tile_bits, piece_bits, of_tiles, of_pieces, chunk_by_piece, *orders, spans, units, shared,
+        (cupy.asarray(spans), cupy.asarray(units)),
+    )  # fmt: skip
+    return layout, out_degrees
 
 
 def offsets_of(degrees: Integers, m: int) -> Integers:
@@ -223,3 +244,38 @@ def _launch(kernel: Any, blocks: int, smem: int, *arguments: Any) -> None:
 
 def _kernel(name: str, ids: DTypeLike = np.int32, ordered: bool = False, real: DTypeLike = np.float32) -> Any:
     return runtime.kernel("gpu/blocks.cu", name, id_t=np.dtype(ids), real_t=np.dtype(real), ORDER=int(ordered))
+
+
+def split(chunks: Integers, most: int) -> Integers:
+    """Split each group's chunks into equal parts of at most `most`; return group, first chunk and end of each part."""
+    parts = -(-chunks // most)
+    length = -(-chunks // np.maximum(parts, 1))
+    parts = -(-chunks // np.maximum(length, 1))  # rounding up may leave fewer parts
+    groups = np.repeat(np.arange(chunks.size), parts)
+    nth = np.arange(groups.size) - np.repeat(np.cumsum(parts) - parts, parts)
+    ends = np.cumsum(chunks)
+    first = (ends - chunks)[groups] + nth * length[groups]
+    end = np.minimum(first + length[groups], ends[groups])
+    return np.stack([groups, first, end], axis=1)
+
+
+def units_of(chunks: Integers, most: int) -> tuple[Integers, int]:
+    """Return the units of pieces with these chunks, longest first, as the kernel needs them, and how many have several.
+
+    A piece without chunks has a unit as well, which finishes its rows.
+    """
+    bounds = split(np.maximum(chunks, 1), most)
+    ends = np.cumsum(chunks)
+    piece = bounds[:, 0]
+    empty = chunks[piece] == 0
+    begins = (ends - chunks)[piece]
+    padded = np.cumsum(np.maximum(chunks, 1)) - np.maximum(chunks, 1)
+    first, end = (begins + bounds[:, k] - padded[piece] for k in (1, 2))
+    end = np.where(empty, first, end)
+    parts = np.bincount(piece, minlength=chunks.size)
+    before = np.arange(piece.size) - (np.cumsum(parts) - parts)[piece]
+    several = parts > 1
+    number = np.where(several, np.cumsum(several) - 1, -1)[piece]
+    found = np.stack([piece, first, end, before, parts[piece] - 1 - before, number], axis=1)
+    order = np.argsort(first - end, kind="stable")
+    return np.ascontiguousarray(found[order]), int(np.count_nonzero(several))

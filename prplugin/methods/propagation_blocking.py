@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ from numpy.typing import DTypeLike
 
 from prplugin.errors import InvalidOptionError
 from prplugin.gpu import blocks, cupy, runtime
-from prplugin.methods.base import Adjacency, Array, Integers, Machine, Memory, Problem, Size, Step
+from prplugin.methods.base import Adjacency, Array, Floats, Integers, Machine, Memory, Problem, Size, Step
 from prplugin.methods.engines import gpu_merge, gpu_pull
 from prplugin.options import validate_int
 from prplugin.types.edges import GroupedEdges, index_dtype
@@ -18,17 +20,14 @@ name = "propagation-blocking"
 runs_on = "gpu"
 
 BLOCKS = 2  # blocks per multiprocessor at once, as in the launch bounds of the kernel
-SPAN = 3  # edges per span for each vertex of a tile, so that loading the tile is a small part of the memory traffic
-LEAST_SPAN = 512  # least number of chunks per span: as many as a block processes at a time
-UNIT = 1.25  # share of a block of all chunks, up to which a piece is one unit
-LEAST_UNIT = 4  # edges per unit for each row of a piece, so that adding its sums to those of others takes less time
-
 # Quantum of the sums: 2**-BITS of the mean contribution, 1 / m.
 BITS = {"float32": 26, "float64": 55}
 
 memory = Memory(
+    arrays=("out_weight",),
     # Two 16-bit indices, an eighth of a 32-bit one, the contribution, and the normalized weight in both orders.
     edge=Size(4.5, real=1, normalized_weight=2),
+    preparing_edge=Size(10.5, index=1),  # targets, edges by tile, and the layout
     vertex=gpu_merge.VERTEX,
     many_vertex=gpu_merge.HISTORY_VERTEX,
     tile=1 << blocks.TILE_BITS,
@@ -86,45 +85,26 @@ class BlockedPlan:
             for name, size, most in zip(("tile", "piece"), (tile, piece), blocks.most_bits(), strict=True)
         ]
         tile_bits, piece_bits = (bits or own for bits, own in zip(given, blocks.bits(self._rows), strict=True))
-        self._normalized_weights, self._values = gpu_pull.NormalizedWeights(None, adjacency, np.empty(0)), None
-        edges = adjacency.edges
+        self._values: Any = None
+        weights: Floats | None = None
+        edges, sources = adjacency.edges, np.empty(0, np.int32)
         if isinstance(edges, blocks.BlockedEdges) and given == [None, None]:
             self._blocks, self.offsets = edges.blocks, edges.in_offsets
         else:
-            self._blocks, self.offsets = self._arranged(adjacency, tile_bits, piece_bits)
-        layout = self._blocks
-        tiles, pieces = np.diff(layout.tile_begins), np.diff(layout.piece_begins)
-        chunks, grid = int(pieces.sum()), BLOCKS * runtime.multiprocessors()
-        # With few chunks, one span per block.
-        longest = min((SPAN << layout.tile_bits) // blocks.CHUNK, max(LEAST_SPAN, chunks // max(1, grid - tiles.size)))
-        bounds = spans(tiles, longest)
-        row_spans = int(np.count_nonzero(bounds[:, 0] + 1 << layout.tile_bits <= self._rows))
-        self._row_spans = 0 if rows is None else row_spans
-        self._bounds = cupy.asarray(bounds)
-        least = (LEAST_UNIT << layout.piece_bits) // blocks.CHUNK
-        bounds, shared = units(pieces, max(least, int(UNIT * chunks / grid)))
-        self._units, self._shared = cupy.asarray(bounds), shared
-        self.parts = max(len(bounds), len(self._bounds))
-        self._summed = cupy.zeros(shared, np.uint32)
-        self._next = cupy.full(1, self._row_spans, np.uint32)
-
-    def _arranged(self, adjacency: Adjacency, tile_bits: int, piece_bits: int) -> tuple[blocks.Blocks, Integers]:
-        """Return the layout, and the offsets of the rows."""
-        if isinstance(adjacency.edges, GroupedEdges) or "csc" in vars(adjacency):
-            offsets, sources, weights = adjacency.csc
-            from prplugin.gpu import group  # imports CuPy, which holds the edges
-
-            targets = group.groups_of(offsets, self.m, index_dtype(adjacency.n))
-        else:
-            offsets, sources, targets = None, adjacency.edges.source, adjacency.edges.destination
-            weights = adjacency.edges.weights
+            offsets, sources, targets, weights = _endpoints(adjacency)
+            key, kept = (tile_bits, piece_bits, self._rows), adjacency.layout_of(name)
+            if kept is None or kept[0] != key:
+                adjacency.layout = None  # frees its memory
+                kept = key, *_arranged(adjacency, sources, targets(), offsets, *key)
+                adjacency.layout = name, kept
+            _, self._blocks, self.offsets = kept
         self._normalized_weights = gpu_pull.NormalizedWeights(weights, adjacency, sources)
-        layout, _ = blocks.build(
-            sources, targets, 0, self._rows, adjacency.n, tile_bits, piece_bits, ordered=adjacency.weighted
-        )
-        if offsets is None:
-            offsets = blocks.offsets_of(layout.in_degrees()[: self._rows], self.m)
-        return layout, offsets[: self._rows + 1]
+        layout = self._blocks
+        tile_ends = layout.spans[:, 0] + 1 << layout.tile_bits
+        self._row_spans = 0 if rows is None else int(np.count_nonzero(tile_ends <= rows))
+        self.parts = max(len(layout.spans), len(layout.units))
+        self._summed = cupy.zeros(layout.shared, np.uint32)
+        self._next = cupy.full(1, self._row_spans, np.uint32)
 
     def rounding_depth(self, dtype: DTypeLike) -> int:
         """Return the rounding depth of a row sum: of its conversion, and of terms to multiples of the quantum.
@@ -150,13 +130,13 @@ class BlockedPlan:
         self._values = None  # frees its memory first
         self._values = cupy.empty(layout.piece_rows.size, dtype)
         weights = self._normalized_weights.of(dtype)
-        shared_sums = cupy.zeros(self._shared * _sums_bytes(layout, real), np.uint8)
+        shared_sums = cupy.zeros(layout.shared * _sums_bytes(layout, real), np.uint8)
         return (
             self._rows, layout.marks, layout.rows, layout.columns,
-            *np.array([layout.tile_bits, layout.piece_bits, len(self._bounds)], np.int32), self._bounds,
+            *np.array([layout.tile_bits, layout.piece_bits, len(layout.spans)], np.int32), layout.bounds[0],
             layout.tile_sources, layout.piece_rows, layout.chunk_by_piece,
             None if weights is None else layout.arranged(weights), self._values, self._next,
-            *np.array([self._row_spans, len(self._units)], np.int32), self._units, shared_sums, self._summed,
+            *np.array([self._row_spans, len(layout.units)], np.int32), layout.bounds[1], shared_sums, self._summed,
             2.0 ** -(self.m.bit_length() + BITS[np.dtype(dtype).name]),
         )  # fmt: skip
 
@@ -169,9 +149,35 @@ class BlockedPlan:
         kernel = runtime.with_dynamic_smem(self._kernel("scatter_row_spans", contributions.dtype), smem)
         runtime.launch(
             kernel, grid, self.threads, layout.marks, layout.columns, np.int32(layout.tile_bits),
-            np.uint32(self._row_spans), self._bounds, layout.tile_sources, layout.chunk_by_piece, self._values,
+            np.uint32(self._row_spans), layout.bounds[0], layout.tile_sources, layout.chunk_by_piece, self._values,
             contributions, smem=smem,
         )  # fmt: skip
+
+
+def _endpoints(
+    adjacency: Adjacency,
+) -> tuple[Integers | None, Integers, Callable[[], Integers], Floats | None]:
+    """Return offsets, if known, sources, a function that returns the targets, and weights of the edges in one order."""
+    edges, m = adjacency.edges, adjacency.m
+    if isinstance(edges, GroupedEdges) or "csc" in vars(adjacency):
+        from prplugin.gpu import group  # imports CuPy, which holds the edges
+
+        offsets, sources, weights = adjacency.csc
+        return offsets, sources, lambda: group.groups_of(offsets, m, index_dtype(adjacency.n)), weights
+    return None, edges.source, lambda: edges.destination, edges.weights
+
+
+def _arranged(
+    adjacency: Adjacency, sources: Integers, targets: Integers, offsets: Integers | None, tile_bits: int,
+    piece_bits: int, rows: int,
+) -> tuple[blocks.Blocks, Integers]:  # fmt: skip
+    """Return the layout of edges among positions, and the offsets of the rows."""
+    n, weighted = adjacency.n, adjacency.weighted
+    layout, _ = blocks.build(sources, targets, 0, rows, n, tile_bits, piece_bits, ordered=weighted)
+    layout = replace(layout, marks=blocks.all_marks(n))
+    if offsets is None:
+        offsets = blocks.offsets_of(layout.in_degrees()[:rows], adjacency.m)
+    return layout, offsets[: rows + 1]
 
 
 def _bits(name: str, size: object, most: int) -> int:
@@ -185,38 +191,3 @@ def _bits(name: str, size: object, most: int) -> int:
 def _sums_bytes(layout: blocks.Blocks, real: int) -> int:
     """Return the bytes of the sums of a piece, for contributions of this many bytes."""
     return ((1 << layout.piece_bits) + 1) * (8 if real == 4 else blocks.SUM_BYTES)
-
-
-def spans(chunks: Integers, most: int) -> Integers:
-    """Split each group's chunks into equal spans of at most `most`; return group, first chunk and end of each span."""
-    parts = -(-chunks // most)
-    length = -(-chunks // np.maximum(parts, 1))
-    parts = -(-chunks // np.maximum(length, 1))  # rounding up may leave fewer parts
-    groups = np.repeat(np.arange(chunks.size), parts)
-    nth = np.arange(groups.size) - np.repeat(np.cumsum(parts) - parts, parts)
-    ends = np.cumsum(chunks)
-    first = (ends - chunks)[groups] + nth * length[groups]
-    end = np.minimum(first + length[groups], ends[groups])
-    return np.stack([groups, first, end], axis=1)
-
-
-def units(chunks: Integers, most: int) -> tuple[Integers, int]:
-    """Return the units of pieces with these chunks, longest first, as the kernel needs them, and how many have several.
-
-    A piece without chunks has a unit as well, which finishes its rows.
-    """
-    bounds = spans(np.maximum(chunks, 1), most)
-    ends = np.cumsum(chunks)
-    piece = bounds[:, 0]
-    empty = chunks[piece] == 0
-    begins = (ends - chunks)[piece]
-    padded = np.cumsum(np.maximum(chunks, 1)) - np.maximum(chunks, 1)
-    first, end = (begins + bounds[:, k] - padded[piece] for k in (1, 2))
-    end = np.where(empty, first, end)
-    parts = np.bincount(piece, minlength=chunks.size)
-    before = np.arange(piece.size) - (np.cumsum(parts) - parts)[piece]
-    several = parts > 1
-    number = np.where(several, np.cumsum(several) - 1, -1)[piece]
-    found = np.stack([piece, first, end, before, parts[piece] - 1 - before, number], axis=1)
-    order = np.argsort(first - end, kind="stable")
-    return np.ascontiguousarray(found[order]), int(np.count_nonzero(several))

@@ -31,7 +31,7 @@ BLOCKED = [param("propagation-blocking")]
 )
 def test_spans_cover_every_chunk_once(chunks, most):
     chunks = np.array(chunks)
-    bounds = propagation_blocking.spans(chunks, most)
+    bounds = blocks.split(chunks, most)
     assert bounds.dtype == np.int64
     assert bounds.flags.c_contiguous
     assert (bounds[:, 2] > bounds[:, 1]).all()
@@ -50,7 +50,7 @@ def test_spans_cover_every_chunk_once(chunks, most):
     most=st.sampled_from([1, 12, 1000, 9_000]),
 )
 def test_units_cover_every_chunk_once(chunks, most):
-    bounds, several = propagation_blocking.units(np.array(chunks), most)
+    bounds, several = blocks.units_of(np.array(chunks), most)
     assert bounds.dtype == np.int64
     assert bounds.flags.c_contiguous
     lengths = bounds[:, 2] - bounds[:, 1]
