@@ -48,10 +48,6 @@ class Blocks:
     units: Integers  # see `units_of`
     shared: int  # number of pieces of several units
     bounds: tuple[Any, Any]  # spans and units on the device
-    spans: Integers  # tile, first chunk and end of parts of tiles, on the host
-    units: Integers  # see `units_of`
-    shared: int  # number of pieces of several units
-    bounds: tuple[Any, Any]  # spans and units on the device
 
     def arranged(self, normalized_weights: Floats) -> Floats:
         """Return the normalized weights of the edges given, by piece; padding has 0."""
@@ -106,13 +102,10 @@ class BlockedEdges(GroupedEdges):
         """Offsets and sources of the CSC layout, and no weights. The sources of a row are ascending."""
         from prplugin.gpu.sort import sorted_by  # imports CuPy, which holds the edges
 
-        sources, targets = sorted_by(*self._by_source())
+        sources, targets = self.blocks.endpoints(self.n)
+        sources, targets = sorted_by(sources, bits_of(self.n), targets)
         _, sources = sorted_by(targets, bits_of(self.n + 1), sources)
         return self.in_offsets, sources[: self.m], None
-
-    def _by_source(self) -> tuple[Integers, int, Integers]:
-        sources, targets = self.blocks.endpoints(self.n)
-        return sources, bits_of(self.n), targets
 
     def _targets(self) -> Integers:
         from prplugin.gpu import group  # imports CuPy, which holds the edges
@@ -207,11 +200,13 @@ def build(
     spans = split(np.diff(of_tiles), min((SPAN << tile_bits) // CHUNK, max(LEAST_SPAN, share)))
     longest = max((LEAST_UNIT << piece_bits) // CHUNK, share // 2, int(1.25 * chunks / pieces))
     units, shared = units_of(np.diff(of_pieces), longest)
-    layout = Blocks(
-        rows, columns, None, tile_bits, piece_bits, of_tiles, of_pieces, chunk_by_piece, *orders, spans, units, shared,
-        (cupy.asarray(spans), cupy.asarray(units)),
-    )  # fmt: skip
-    return layout, out_degrees
+    begins_on_host, bounds = (of_tiles, of_pieces), (cupy.asarray(spans), cupy.asarray(units))
+    parts = (spans, units, shared, bounds)
+    tile_sources, piece_rows, piece_edges = orders
+    return Blocks(
+        rows, columns, None, tile_bits, piece_bits, *begins_on_host, chunk_by_piece, tile_sources, piece_rows,
+        piece_edges, *parts,
+    ), out_degrees  # fmt: skip
 
 
 def offsets_of(degrees: Integers, m: int) -> Integers:

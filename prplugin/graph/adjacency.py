@@ -66,12 +66,9 @@ class Adjacency:
         return cls(GroupedEdges((*in_edges,), out_weight, edge_list, out_weight_depth, extent))
 
     def layout_of(self, method: str) -> Any:
-        """Return the layout that a method has kept, or None; free that of another."""
+        """Return the layout that a method has kept, or None."""
         kept = self.layout  # another thread may clear it
-        if kept is not None and kept[0] == method:
-            return kept[1]
-        self.layout = None
-        return None
+        return kept[1] if kept is not None and kept[0] == method else None
 
     def on(self, memory_space: MemorySpace) -> Adjacency:
         """Return the same graph in "host" or "device" memory; a copy is cached."""

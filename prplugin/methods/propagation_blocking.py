@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +10,9 @@ from numpy.typing import DTypeLike
 
 from prplugin.errors import InvalidOptionError
 from prplugin.gpu import blocks, cupy, runtime
-from prplugin.methods.base import Adjacency, Array, Floats, Integers, Machine, Memory, Problem, Size, Step
+from prplugin.methods.base import Adjacency, Array, Machine, Memory, Problem, Size, Step
 from prplugin.methods.engines import gpu_merge, gpu_pull
 from prplugin.options import validate_int
-from prplugin.types.edges import GroupedEdges, index_dtype
 
 name = "propagation-blocking"
 runs_on = "gpu"
@@ -24,10 +22,10 @@ BLOCKS = 2  # blocks per multiprocessor at once, as in the launch bounds of the 
 BITS = {"float32": 26, "float64": 55}
 
 memory = Memory(
-    arrays=("out_weight",),
+    arrays=("rows", "out_weight"),
     # Two 16-bit indices, an eighth of a 32-bit one, the contribution, and the normalized weight in both orders.
     edge=Size(4.5, real=1, normalized_weight=2),
-    preparing_edge=Size(10.5, index=1),  # targets, edges by tile, and the layout
+    preparing_edge=Size(10.5),  # edges by tile, and the layout
     vertex=gpu_merge.VERTEX,
     many_vertex=gpu_merge.HISTORY_VERTEX,
     tile=1 << blocks.TILE_BITS,
@@ -86,16 +84,18 @@ class BlockedPlan:
         ]
         tile_bits, piece_bits = (bits or own for bits, own in zip(given, blocks.bits(self._rows), strict=True))
         self._values: Any = None
-        weights: Floats | None = None
-        edges, sources = adjacency.edges, np.empty(0, np.int32)
+        edges, weights, sources = adjacency.edges, None, np.empty(0, np.int32)
         if isinstance(edges, blocks.BlockedEdges) and given == [None, None]:
             self._blocks, self.offsets = edges.blocks, edges.in_offsets
         else:
-            offsets, sources, targets, weights = _endpoints(adjacency)
-            key, kept = (tile_bits, piece_bits, self._rows), adjacency.layout_of(name)
+            sources, weights, key = edges.source, edges.weights, (tile_bits, piece_bits, self._rows)
+            kept = adjacency.layout_of(name)
             if kept is None or kept[0] != key:
                 adjacency.layout = None  # frees its memory
-                kept = key, *_arranged(adjacency, sources, targets(), offsets, *key)
+                ends = sources, edges.destination, 0, self._rows, adjacency.n
+                layout, _ = blocks.build(*ends, tile_bits, piece_bits, ordered=adjacency.weighted)
+                layout = replace(layout, marks=blocks.all_marks(adjacency.n))
+                kept = key, layout, blocks.offsets_of(layout.in_degrees()[: self._rows], self.m)
                 adjacency.layout = name, kept
             _, self._blocks, self.offsets = kept
         self._normalized_weights = gpu_pull.NormalizedWeights(weights, adjacency, sources)
@@ -125,7 +125,7 @@ class BlockedPlan:
         layout, real = self._blocks, np.dtype(dtype).itemsize
         return max(((1 << layout.tile_bits) + 1) * real, _sums_bytes(layout, real))
 
-    def arguments(self, dtype: DTypeLike, fronts: Any, tails: Any) -> tuple[Any, ...]:
+    def arguments(self, dtype: DTypeLike, fronts: Array, tails: Array) -> tuple[Any, ...]:
         layout, real = self._blocks, np.dtype(dtype).itemsize
         self._values = None  # frees its memory first
         self._values = cupy.empty(layout.piece_rows.size, dtype)
@@ -152,32 +152,6 @@ class BlockedPlan:
             np.uint32(self._row_spans), layout.bounds[0], layout.tile_sources, layout.chunk_by_piece, self._values,
             contributions, smem=smem,
         )  # fmt: skip
-
-
-def _endpoints(
-    adjacency: Adjacency,
-) -> tuple[Integers | None, Integers, Callable[[], Integers], Floats | None]:
-    """Return offsets, if known, sources, a function that returns the targets, and weights of the edges in one order."""
-    edges, m = adjacency.edges, adjacency.m
-    if isinstance(edges, GroupedEdges) or "csc" in vars(adjacency):
-        from prplugin.gpu import group  # imports CuPy, which holds the edges
-
-        offsets, sources, weights = adjacency.csc
-        return offsets, sources, lambda: group.groups_of(offsets, m, index_dtype(adjacency.n)), weights
-    return None, edges.source, lambda: edges.destination, edges.weights
-
-
-def _arranged(
-    adjacency: Adjacency, sources: Integers, targets: Integers, offsets: Integers | None, tile_bits: int,
-    piece_bits: int, rows: int,
-) -> tuple[blocks.Blocks, Integers]:  # fmt: skip
-    """Return the layout of edges among positions, and the offsets of the rows."""
-    n, weighted = adjacency.n, adjacency.weighted
-    layout, _ = blocks.build(sources, targets, 0, rows, n, tile_bits, piece_bits, ordered=weighted)
-    layout = replace(layout, marks=blocks.all_marks(n))
-    if offsets is None:
-        offsets = blocks.offsets_of(layout.in_degrees()[:rows], adjacency.m)
-    return layout, offsets[: rows + 1]
 
 
 def _bits(name: str, size: object, most: int) -> int:

@@ -215,24 +215,3 @@ def test_start_by_in_degree_saves_iterations(method):
     by_degree, equal = (graph.rank(method="propagation-blocking", max_iter=most) for most in (None, 1_000))
     assert by_degree.iterations < equal.iterations
     assert np.abs(by_degree.ranks - equal.ranks).sum() <= by_degree.error_bound + equal.error_bound
-
-
-@pytest.mark.parametrize("method", BLOCKED)
-@pytest.mark.parametrize("weighted", [False, True])
-def test_64_bit_offsets_give_same_bits(method, weighted):
-    from prplugin.graph.problem import Problem
-    from prplugin.machine import this_machine
-
-    bits = set()
-    for wide in (np.int32, np.int64):
-        adjacency = skewed(3_000, 20_000, weighted).on("device")
-        offsets, sources, weights = adjacency.csc
-        adjacency.__dict__["csc"] = type(adjacency.csc)(offsets.astype(wide), sources, weights)
-        step = propagation_blocking.prepare(Problem(adjacency, 0.85), this_machine(), tile=64, piece=128)
-        for dtype in ("float64", "float32", "float64"):
-            step.set_contribution_dtype(dtype)
-            step.start(np.full(adjacency.n, 1 / adjacency.n))
-            for _ in range(5):
-                step()
-        bits.add(step.ranks().tobytes())
-    assert len(bits) == 1
