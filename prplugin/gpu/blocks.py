@@ -200,13 +200,11 @@ def build(
     spans = split(np.diff(of_tiles), min((SPAN << tile_bits) // CHUNK, max(LEAST_SPAN, share)))
     longest = max((LEAST_UNIT << piece_bits) // CHUNK, share // 2, int(1.25 * chunks / pieces))
     units, shared = units_of(np.diff(of_pieces), longest)
-    begins_on_host, bounds = (of_tiles, of_pieces), (cupy.asarray(spans), cupy.asarray(units))
-    parts = (spans, units, shared, bounds)
-    tile_sources, piece_rows, piece_edges = orders
-    return Blocks(
-        rows, columns, None, tile_bits, piece_bits, *begins_on_host, chunk_by_piece, tile_sources, piece_rows,
-        piece_edges, *parts,
-    ), out_degrees  # fmt: skip
+    layout = Blocks(
+        rows, columns, None, tile_bits, piece_bits, of_tiles, of_pieces, chunk_by_piece, orders[0], orders[1], orders[2],
+        spans, units, shared, (cupy.asarray(spans), cupy.asarray(units)),
+    )  # fmt: skip
+    return layout, out_degrees
 
 
 def offsets_of(degrees: Integers, m: int) -> Integers:
