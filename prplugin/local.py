@@ -324,7 +324,7 @@ class LocalGraph:
             adjacency = self.adjacency
             with self._allocating():
                 method = choose_batch(options.method, adjacency, machine, options.method_options, left.size)
-            adjacency.packed = None  # frees its memory
+            adjacency.layout = None  # frees its memory
             name = method.name
             memory_space: MemorySpace = "device" if method.runs_on == "gpu" else adjacency.memory_space
             planned = partial(describe_seeds_memory, seeds.count, adjacency.n)

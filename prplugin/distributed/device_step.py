@@ -82,10 +82,15 @@ class RowsStep(gpu_merge.MergedRows):
     def __init__(self, communicator: DeviceRanks, shard: Shard, plan: RowsPlan | None, problem: Problem) -> None:
         self._communicator, self._shard = communicator, shard
         size, totals = communicator.size, gpu_pull.TOTALS
+        types = ("float32", "float64")
         facts = communicator.all_gather(
-            (plan is not None and plan.float32_is_faster, 0 if plan is None else plan.pieces.rounding_depth)
+            (
+                plan is not None and plan.float32_is_faster,
+                [0 if plan is None else plan.rounding_depth(t) for t in types],
+            )
         )
         self.float32_is_faster = any(faster for faster, _ in facts)
+        self._row_depths = {t: max(depths[i] for _, depths in facts) for i, t in enumerate(types)}
         # The same grid on all ranks, so that the arrays of partial sums per block have the same size.
         blocks = min(runtime.blocks_for(shard.max_rows, gpu_merge.THREADS), gpu_pull.BLOCKS)
         self._measured, self._all_start_sums, all_sums = self._allocate(
@@ -94,7 +99,7 @@ class RowsStep(gpu_merge.MergedRows):
         # Double buffer: a step reads the sums of the previous one.
         self._all_sums = list(all_sums.reshape(2, size, totals))
         sums = 3 * gpu_pull.TOTALS_DEPTH + size  # sums within a block, over blocks, and over ranks
-        self._rounding = self.rounding = shard.step_rounding(max(depth for _, depth in facts), sums)
+        self._rounding = self.rounding = shard.step_rounding(self._row_depths["float64"], sums)
         self._ghost_sources = cupy.concatenate(shard.ghost_sources)
         self._exchange_stream = cupy.cuda.Stream(non_blocking=True)
         self._exchange_began, self._exchanged = cupy.cuda.Event(), cupy.cuda.Event()

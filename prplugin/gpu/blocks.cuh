@@ -1,20 +1,16 @@
 // Edges in blocks, from tiles of sources to pieces of rows: propagation blocking, after S. Beamer, K. Asanovic and
 // D. Patterson, "Reducing PageRank communication via propagation blocking", IPDPS 2017.
 //
-// Sources are partitioned into tiles of consecutive vertices, whose contributions fit in shared memory; rows into
-// pieces whose terms fit (merge.cuh). The edges from one tile to one piece are a run. Edges are stored in two orders;
-// the edges of a run are contiguous in both, in the same order:
+// A vertex has a place: its id less the least id, or its position if every place has a vertex. `marks` tells which have.
+// 2^tile_bits places of sources are a tile, whose contributions fit in shared memory; 2^piece_bits places of rows are a
+// piece, whose sums fit. The edges from one tile to one piece are a cell, padded to chunks of CHUNK edges, a memory
+// sector of floats. Sources are stored by tile, and those of a tile by piece; rows by piece, and those of a piece by tile;
+// within a cell both have the same order:
 //
-//   by tile    tile 0: pieces 0, 1, 2 ...    tile 1: pieces 0, 1, 2 ...    in which contributions are read
-//   by piece   piece 0: tiles 0, 1, 2 ...    piece 1: tiles 0, 1, 2 ...    in which terms are scattered to their rows
-//
-// so that 16 bits suffice for each index: the source is one of the tile's vertices, the target edge one of the piece's.
-// Runs are padded to chunks of CHUNK edges, a memory sector of floats. A padding edge reads the first vertex of the
-// tile, and writes to an entry after those of the largest piece. Chunks are moved as a whole:
-//
-//   tile_sources[e]    by tile: index of the source in the tile
+//   tile_sources[e]    place of the source in the tile; 2^tile_bits for padding
+//   piece_rows[e]      place of the row in the piece; 2^piece_bits for padding
 //   chunk_by_piece[c]  of a chunk by tile: its index by piece
-//   begins[p]          first chunk of piece p, by piece; the last entry is the number of chunks
-//   piece_edges[e]     by piece: index of the edge in the piece, in the order of the rows
+//
+// The order of the edges of a cell depends on the order of threads, but no result does: sums are of integers.
 
 #define CHUNK 8

@@ -6,16 +6,19 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cupy
 import numpy as np
 
-from prplugin.gpu import group, runtime
+from prplugin.gpu import blocks, group, runtime
 from prplugin.gpu.factorize import ONE_BLOCK, as_kernel_ids, counted_marks, extremes, factorize_ids
 from prplugin.gpu.runtime import THREADS, blocks_for_each
 from prplugin.gpu.sort import distances, sorted_by
 from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, bits_of, offset_dtype
+
+# Number of edges from which unweighted ones are arranged in blocks, which is faster than sorting them.
+BLOCKED = 1 << 25
 
 # Peak memory of `_grouped` in bytes per edge, per weighted edge, and per id of the range.
 EDGE_BYTES, WEIGHTED_EDGE_BYTES, ID_BYTES = 17, 33, 24
@@ -44,6 +47,14 @@ def edges_by_id(
         low, high, least, most = extremes(columns, None if weights is None else weights.floats)
         known, extent = (low, high), (least, most)
         span = high - low + 1
+        if (
+            weights is None
+            and m >= BLOCKED
+            and span <= m
+            and not blocks.unavailable_reason(span, span, m, weighted=False)
+        ):
+            arranged, ids = _in_blocks(columns, low, span)
+            return arranged, ids.astype(dtype, copy=False)
         held = (EDGE_BYTES if weights is None else WEIGHTED_EDGE_BYTES) * m + ID_BYTES * span
         if span <= m and runtime.fits(held):
             edges, ids = _grouped(columns, low, span, None if weights is None else _checked(weights, extent), extent)
@@ -95,19 +106,43 @@ def _grouped(
     del targets
     if weights is None:
         outs, rounding_depth, extent = group.degrees(sources, span), 0, ANY
-    range_blocks = runtime.blocks_for(span + 1, THREADS)
+    marks, ids, offsets, out_weight = _compacted(low, span, begins, outs, dtype)
+    if ids.size < span:
+        _launch(
+            "compact_codes", dtype, weights is not None, blocks_for_each(sources.size), sources.size, sources, marks
+        )
 
-    def launch_kernel(name: str, blocks: int, *arguments: object) -> None:
-        runtime.run("gpu/grouped.cu", name, blocks, THREADS, *arguments, id_t=dtype, WEIGHTED=int(weights is not None))
+    in_edges, edge_list = (offsets, sources, weights), partial(_edge_list, offsets, sources)
+    return GroupedEdges(in_edges, out_weight, edge_list, rounding_depth, extent), ids
+
+
+def _in_blocks(columns: list[Integers], low: int, span: int) -> tuple[blocks.BlockedEdges, Integers]:
+    """Arrange unweighted edges in blocks by id - low, and factorize afterwards."""
+    source, target = columns
+    layout, outs = blocks.build(source, target, low, span, span, *blocks.bits(span), ordered=False)
+    begins = blocks.offsets_of(layout.in_degrees()[:span], source.size)
+    marks, ids, offsets, out_weight = _compacted(low, span, begins, outs, source.dtype)
+    return blocks.BlockedEdges(replace(layout, marks=marks), offsets, out_weight, source.size), ids
+
+
+def _compacted(
+    low: int, span: int, begins: Integers, outs: Any, dtype: np.dtype[Any]
+) -> tuple[Any, Integers, Integers, Floats]:
+    """Return the marks of the ids of a range that occur, these ids, and offsets and out-weights by position.
+
+    `begins`, `outs`: Offsets of the in-edges, and out-degrees or out-weights, by id - low.
+    """
+    grid, weighted = runtime.blocks_for(span + 1, THREADS), outs.dtype == np.float64
 
     def mark(bits: Integers) -> None:
-        launch_kernel("mark_endpoints", range_blocks, span, begins, outs, bits)
+        _launch("mark_endpoints", dtype, weighted, grid, span, begins, outs, bits)
 
     marks, n = counted_marks(mark, span, dtype)
     ids, (offsets, out_weight) = cupy.empty(n, dtype), runtime.allocate((n + 1, np.int32), (n, np.float64))
     least = np.uint64(low % 2**64)
-    launch_kernel("compact", range_blocks, span, n, least, marks, begins, outs, ids, offsets, out_weight)
-    if n < span:
-        launch_kernel("compact_codes", blocks_for_each(sources.size), sources.size, sources, marks)
-    in_edges, edge_list = (offsets, sources, weights), partial(_edge_list, offsets, sources)
-    return GroupedEdges(in_edges, out_weight, edge_list, rounding_depth, extent), ids
+    _launch("compact", dtype, weighted, grid, span, n, least, marks, begins, outs, ids, offsets, out_weight)
+    return marks, ids, offsets, out_weight
+
+
+def _launch(name: str, ids: np.dtype[Any], weighted: bool, grid: int, *arguments: object) -> None:
+    runtime.run("gpu/grouped.cu", name, grid, THREADS, *arguments, id_t=ids, WEIGHTED=int(weighted))

@@ -21,9 +21,7 @@
 //   real_t             float or double: the type of contributions
 //   WEIGHTED           0 or 1: whether a term is a contribution, or its product with a normalized weight, in double
 
-#include "grid.cuh"
-#include "totals.cuh"
-#include "mixing.cuh"
+#include "iterate.cuh"
 
 #if WEIGHTED
 typedef double term_t;
@@ -31,7 +29,6 @@ typedef double term_t;
 typedef real_t term_t;
 #endif
 
-#define ALL_LANES 0xffffffffu
 #define LONG_ROW WARP  // terms per lane; a warp sums rows that would give a lane more
 
 struct Pieces {
@@ -39,45 +36,6 @@ struct Pieces {
     const index_t *cuts;
     const offset_t *offsets;  // of the rows, n + 1
     double *fronts, *tails;  // one entry per piece
-};
-
-// x := alpha * (P^T x + D w) + (1 - alpha) v. `target` (w) and `teleport` ((1 - alpha) v) have n entries and step 1, or
-// one entry for all and step 0.
-struct Equation {
-    double alpha;
-    const double *target;
-    long long target_step;
-    const double *teleport;
-    long long teleport_step;
-    const double *inverse_out_weight;  // 1 / W (1 if weighted); 0 for dangling vertices
-};
-
-// The actual ranks and contributions of x are `scale` times the stored ones.
-struct Vectors {
-    double *ranks;
-    real_t *from, *to;  // contributions of this iteration and of the next
-    float *residuals;  // changes of the ranks, unless null
-    const double *scale;  // in shared memory
-};
-
-// Why a launch ends: after the given number of iterations (COUNT); after one whose change is at most `goal` (GOAL); at
-// least `stall` times the previous change, initially `before`, unless a mix was in between (STALL); or when, at the
-// rate of the last iteration, the goal is more than `mixing_from` iterations away (FAR_FROM_GOAL). With memory for a
-// history mixing begins then, and the launch continues.
-enum Reason { COUNT, GOAL, STALL, FAR_FROM_GOAL };
-
-struct Ending {
-    double goal, stall, before, mixing_from;
-
-    __device__ Reason after(double before, double change, bool is_after_mix) const {
-        if (change <= goal) return GOAL;
-        if (is_after_mix) return COUNT;
-        if (change >= stall * before) return STALL;
-        // Equivalent to change * (change / before)^mixing_from > goal; the logarithm needs fewer registers.
-        bool is_far = change < before && mixing_from * __logf(static_cast<float>(change / before)) >
-                                             __logf(static_cast<float>(goal / change));
-        return is_far ? FAR_FROM_GOAL : COUNT;
-    }
 };
 
 // Row numbers are unsigned, so that numbers a little above n do not overflow.
@@ -128,18 +86,6 @@ struct Row {
     }
 };
 
-// Finishes a row: computes its new rank and contribution.
-__device__ inline void finish_row(const Row &row, double sum, double mass, const Equation &equation,
-                               const Vectors &vectors, Tally &tally) {
-    double target = equation.target[row.row * equation.target_step];
-    double teleport = equation.teleport[row.row * equation.teleport_step];
-    double rank = equation.alpha * (sum * *vectors.scale) + (mass * target + teleport);
-    tally.add(row.before, rank, row.inverse_weight == 0.0);
-    vectors.ranks[row.row] = rank;
-    vectors.to[row.row] = static_cast<real_t>(rank * row.inverse_weight);
-    if (vectors.residuals != nullptr) vectors.residuals[row.row] = static_cast<float>(rank - row.before);
-}
-
 // log2 of the number of lanes that share a row of a piece: as many as its number of rows allows. The number of threads
 // of a block is a power of two.
 __device__ inline int sharing(const Piece &piece) {
@@ -184,7 +130,7 @@ __device__ inline void finish_rows(long long p, const Piece &piece, int bits, Ro
                 if (mine.continued) {  // only for row `first`
                     pieces.fronts[p] = sum;
                 } else {
-                    finish_row(mine, sum, mass, equation, vectors, tally);
+                    finish_row(mine.row, mine.before, mine.inverse_weight, sum, mass, equation, vectors, tally);
                 }
             } else if (mine.row <= piece.last) {
                 __stcg(pieces.tails + p, sum);
@@ -213,57 +159,19 @@ __device__ inline void finish_crossing_row(long long p, double mass, const Piece
     sum = lanes_sum<WARP>(sum);
     if (lane == 0) {
         sum.add(pieces.fronts[p]);
-        finish_row(row, sum.value(), mass, equation, vectors, tally);
+        finish_row(row.row, row.before, row.inverse_weight, sum.value(), mass, equation, vectors, tally);
     }
 }
 
-// Writes the measurements of a block for the others. All threads must call it.
-__device__ inline void write_totals(const Tally &tally, Totals *written) {
-    Totals mine = block_totals(tally);
-    if (threadIdx.x == 0) written[blockIdx.x] = mine;
-}
+// The rows of a graph in pieces, for `iterate`. `terms_of(piece, from, terms)` writes the terms of a piece to shared memory.
+template <typename TermsOf>
+struct MergedRows {
+    const Pieces &pieces;
+    const Equation &equation;
+    term_t *terms;
+    TermsOf terms_of;
 
-// Returns the measurements of all blocks, with the same bits in each block. All threads must call it.
-__device__ inline Totals grid_totals(const Totals *written) {
-    Tally all = ZERO_TALLY;
-    for (int block = threadIdx.x; block < gridDim.x; block += blockDim.x) all.add(written[block]);
-    return block_totals(all);
-}
-
-// Iterates up to `count` times, on a grid launched cooperatively. `terms_of(piece, from, terms)` writes the terms of a
-// piece to shared memory; `scatter(from)` does work of the whole grid that must precede it, and then ends with a
-// barrier. The loop ends early as `ending` says.
-// `latest` has the measurements of the iteration before the first, in `parts` to be added up. Block 0 writes to
-// totals[0] the number of iterations, the reason for the end, and whether mixing has begun; and to the entries
-// after it the measurements of each iteration. `partials` has two entries per block.
-template <typename Scatter, typename TermsOf>
-__device__ void iterate(int count, const Ending &ending, const Pieces &pieces, const Equation &equation,
-                        const Mixing &mixing, Vectors vectors, int parts, const Totals *latest, Totals *totals, Totals *partials,
-                        unsigned *arrived, double *smem, Scatter scatter, TermsOf terms_of) {
-    __shared__ History history;
-    __shared__ double weights[MOST_WINDOW], scale, before;
-    vectors.scale = &scale;
-    term_t *terms = reinterpret_cast<term_t *>(smem);
-    bool mixes = mixing.window > 0 && mixing.phase != WAITING;
-    if (threadIdx.x == 0) {
-        if (mixes && mixing.phase == CONTINUING) {
-            history = *mixing.history;
-        } else {
-            history.begin();
-        }
-        scale = 1.0;
-        before = ending.before;
-    }
-    Tally last = ZERO_TALLY;
-    for (int part = threadIdx.x; part < parts; part += blockDim.x) last.add(latest[part]);
-    double dangling = block_totals(last).dangling;
-    int step = 0;
-    Reason reason = COUNT;
-    while (step < count) {
-        double mass = equation.alpha * dangling;
-        if (mixes) vectors.residuals = mixing.residuals + history.next * pieces.n;
-        Tally tally = ZERO_TALLY;
-        scatter(vectors.from);
+    __device__ void step(const Vectors &vectors, double mass, Tally &tally) {
         Piece next(pieces, min(static_cast<long long>(blockIdx.x), pieces.count - 1));
         for (long long p = blockIdx.x; p < pieces.count; p += gridDim.x) {
             Piece piece = next;
@@ -279,64 +187,16 @@ __device__ void iterate(int count, const Ending &ending, const Pieces &pieces, c
              p += static_cast<long long>(blockDim.x / WARP) * gridDim.x) {
             finish_crossing_row(p, mass, pieces, equation, vectors, tally);
         }
-        Totals *written = partials + step % 2 * gridDim.x;  // double-buffered: other blocks may still read
-        write_totals(tally, written);
-        // Early enough that the launch ends with a plain step after the first of the mix.
-        bool is_due = mixes && history.rest <= 1 && step + 3 <= count;
-        int differences = history.held;
-        if (is_due) {  // a block reads only residuals of its own pieces' rows
-            __syncthreads();
-            Products products(differences);
-            for (long long p = blockIdx.x; p < pieces.count; p += gridDim.x) {
-                products.add(pieces.cuts[p], pieces.cuts[p + 1], pieces.n, differences, history.next, mixing, smem);
-            }
-            products.write(mixing, smem);
-        }
-        grid_barrier(arrived);
-        Totals all = grid_totals(written);
-        ++step;
-        if (blockIdx.x == 0 && threadIdx.x == 0) totals[step] = all;
-        reason = ending.after(before, all.change, mixes && history.mixed & 1);
-        bool begins = reason == FAR_FROM_GOAL && mixing.window > 0 && !mixes;
-        if (reason == FAR_FROM_GOAL && mixing.window > 0) reason = COUNT;
-        __syncthreads();  // no thread reads the old values any more
-        if (threadIdx.x == 0) {
-            scale = 1.0;
-            before = all.change;
-            if (begins) {
-                history.begin();
-            } else {
-                history.keep(mixing.window);
-            }
-        }
-        __syncthreads();
-        mixes = mixes || begins;
-        if (reason != COUNT) break;
-        real_t *swap = vectors.from;
-        vectors.from = vectors.to;
-        vectors.to = swap;
-        dangling = all.dangling;
-        if (is_due) {
-            if (blockIdx.x == 0) solve(differences, mixing, smem);
-            grid_barrier(arrived);  // also ends all reads of `written`
-            if (threadIdx.x < differences) weights[threadIdx.x] = mixing.weights[threadIdx.x];
-            __syncthreads();
-            tally = mix(differences, pieces.n, mixing, history, weights, equation.inverse_out_weight,
-                        vectors.ranks, vectors.from);
-            write_totals(tally, written);
-            grid_barrier(arrived);
-            Totals totals = grid_totals(written);
-            double inverse = 1.0 / totals.change;
-            dangling = totals.dangling * inverse;
-            if (threadIdx.x == 0) {
-                scale = inverse;
-                history.add_mix(mixing.window / mixing.period, mixing.period, totals.change);
-            }
-            __syncthreads();
-        }
     }
-    if (blockIdx.x == 0 && threadIdx.x == 0) {
-        totals[0] = {static_cast<double>(step), static_cast<double>(reason), static_cast<double>(mixes)};
-        if (mixes) *mixing.history = history;
+
+    template <typename Use>
+    __device__ void each_range(Use use) const {
+        for (long long p = blockIdx.x; p < pieces.count; p += gridDim.x) use(pieces.cuts[p], pieces.cuts[p + 1]);
     }
+};
+
+template <typename TermsOf>
+__device__ inline MergedRows<TermsOf> merged_rows(const Pieces &pieces, const Equation &equation, double *smem,
+                                                  TermsOf terms_of) {
+    return {pieces, equation, reinterpret_cast<term_t *>(smem), terms_of};
 }

@@ -44,8 +44,8 @@ class Adjacency:
     product: Any = None
     """Cache of `prplugin.methods.engines.host_step` between rankings."""
 
-    packed: Any = None
-    """Edges as `prplugin.methods.packed` keeps them in GPU memory between rankings, until another method ranks."""
+    layout: tuple[str, Any] | None = None
+    """Name of a method, and the layout that it keeps in GPU memory between rankings, until another method ranks."""
 
     def __init__(self, edges: Edges | GroupedEdges) -> None:
         self.edges = edges
@@ -73,6 +73,11 @@ class Adjacency:
         """Return the graph of a valid CSC and its out-weights, without a copy."""
         edge_list = partial(endpoints_by_target, in_edges.offsets, in_edges.indices)
         return cls(GroupedEdges((*in_edges,), out_weight, edge_list, out_weight_depth, extent))
+
+    def layout_of(self, method: str) -> Any:
+        """Return the layout that a method has kept, or None."""
+        kept = self.layout  # another thread may clear it
+        return kept[1] if kept is not None and kept[0] == method else None
 
     def on(self, memory_space: MemorySpace) -> Adjacency:
         """Return the same graph in "host" or "device" memory; a copy is cached."""
@@ -154,7 +159,7 @@ class Adjacency:
     @cached_property
     def spread(self) -> float:
         """`sectors_per_edge` of a large graph on the GPU that has memory for its in-edges; otherwise 1."""
-        if self.memory_space == "host" or self.m < SAMPLED_FROM or self.packed_only:
+        if self.memory_space == "host" or self.m < SAMPLED_FROM or self.packed_only or hasattr(self.edges, "blocks"):
             return 1.0
         with suppress(MemoryError):
             return sectors_per_edge(self.csc.indices)

@@ -116,7 +116,7 @@ class Counts:
     `spread`: As in `Adjacency`, if its in-edges exist already.
     `packed_only`: As in `GroupedEdges`.
     `packed_on_host`: Whether the edges are `PackedInEdges`.
-    `packed_bytes`: Bytes of `Adjacency.packed`, which other methods than `packed` free.
+    `packed_bytes`: Bytes of the `Adjacency.layout` of `packed`, which other methods free.
     `largest_in_degree`: 0 if it is not known.
     """
 
@@ -143,15 +143,15 @@ class Counts:
         built = {name.removeprefix("_") for name in known} & set(get_args(Array))
         grouped, packed = isinstance(graph.edges, GroupedEdges), graph.edges.packed_rows is not None
         if grouped:
-            built |= {"out_weight"} if packed and "in_edges" not in vars(graph.edges) else {"csc", "out_weight"}
+            built |= {"csc", "out_weight"} if "in_edges" in vars(graph.edges) else {"out_weight"}
         if not grouped or graph.edges.edge_list_is_there:
             built.add("rows")
-        other_memory = known.get("_other_memory")
+        other_memory, kept = known.get("_other_memory"), known.get("layout")
         return cls(
             graph.n, graph.m, graph.weighted, graph.memory_space, frozenset(built),
             None if other_memory is None else cls.of(other_memory), graph.spilled, grouped,
             graph.spread if "csc" in built else 1.0, graph.packed_only, packed,
-            getattr(known.get("packed"), "nbytes", 0),
+            kept[1].nbytes if kept is not None and kept[0] == "packed" else 0,
         )  # fmt: skip
 
     @property

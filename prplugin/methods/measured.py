@@ -96,7 +96,7 @@ def _all_timed(candidates: list[Method], problem: Problem, machine: Machine, opt
     refusals: list[PageRankError] = []
     for method in candidates:
         limit = min((timing.ranking(likely_steps(options)) for timing in timings.values()), default=math.inf)
-        problem.adjacency.packed = None  # of another method
+        problem.adjacency.layout = None  # of another method
         try:
             memory_space = "device" if method.runs_on == "gpu" else problem.adjacency.memory_space
             with runtime.device_allocation(memory_space, problem.adjacency.gpu):

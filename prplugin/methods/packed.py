@@ -63,9 +63,10 @@ def prepare(problem: Problem, machine: Machine) -> Step:
     as they are. The graph keeps the packed edges for further rankings.
     """
     adjacency = problem.adjacency
-    edges: Any = adjacency.edges if adjacency.packed_only else adjacency.packed
+    edges: Any = adjacency.edges if adjacency.packed_only else adjacency.layout_of(name)
     if edges is None:
-        edges = adjacency.packed = _packed(adjacency)  # another thread may clear the attribute
+        edges = _packed(adjacency)
+        adjacency.layout = name, edges
     v, w = (to_memory(vector, adjacency.memory_space) for vector in (problem.personalization, problem.dangling))
     step = PackedStep(Problem(adjacency, problem.alpha, v, w), PackedPull(edges))
     step.float32_is_faster = not adjacency.weighted  # normalized weights are stored in float64

@@ -44,9 +44,9 @@ extern "C" __global__ void __launch_bounds__(256, 4)
             }
         }
     };
-    iterate(count, {goal, stall, before, mixing_from}, {n, m, size, pieces, cuts, offsets, fronts, tails},
-            {alpha, target, target_step, teleport, teleport_step, inverse_out_weight},
-            {window, period, phase, width, n, history, mixing_state},
-            {ranks, from, to, nullptr, nullptr}, parts, latest, totals, partials, arrived, smem,
-            [](const real_t *) {}, terms_of);
+    Pieces all = {n, m, size, pieces, cuts, offsets, fronts, tails};
+    Equation equation = {alpha, target, target_step, teleport, teleport_step, inverse_out_weight};
+    auto rows = merged_rows(all, equation, smem, terms_of);
+    iterate(count, {goal, stall, before, mixing_from}, n, equation, {window, period, phase, width, n, history, mixing_state},
+            {ranks, from, to, nullptr, nullptr}, parts, latest, totals, partials, arrived, smem, rows);
 }

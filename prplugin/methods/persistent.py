@@ -66,7 +66,7 @@ def compile_ahead(weighted: bool) -> None:
     runtime.compile_ahead("gpu/merge_start.cu", "merge_start", real_t=real, offset_t=index)
 
 
-class PersistentPlan:
+class PersistentPlan(gpu_merge.PiecesPlan):
     """Reads the in-edges in CSC order and gathers their contributions.
 
     `rows`: number of leading vertices that are rows; the others have no in-edges. All if not given.
@@ -81,18 +81,18 @@ class PersistentPlan:
         self._normalized_weights = gpu_pull.NormalizedWeights(weights, adjacency, self._sources)
         self._weighted, self.float32_is_faster = adjacency.weighted, adjacency.n >= NARROW_FROM
         size = gpu_merge.even_size(offsets.size - 1 + adjacency.m, runtime.multiprocessors() * BLOCKS, LEAST, MOST)
-        self.pieces = gpu_merge.cut(offsets, adjacency.m, size, self._sources.dtype)
+        super().__init__(gpu_merge.cut(offsets, adjacency.m, size, self._sources.dtype))
 
     def kernel(self, dtype: Any) -> Any:
-        index, offset = self._sources.dtype, self.pieces.offsets.dtype
+        index, offset = self._sources.dtype, self.offsets.dtype
         types = {"index_t": index, "offset_t": offset, "real_t": dtype, "WEIGHTED": int(self._weighted)}
         return runtime.kernel("methods/persistent.cu", "persist", **types)
 
     def smem(self, dtype: DTypeLike) -> int:
         return MOST * (8 if self._weighted or dtype == "float64" else 4)
 
-    def edges(self, dtype: DTypeLike) -> tuple[Any, ...]:
-        return self._sources, self._normalized_weights.of(dtype)
+    def arguments(self, dtype: DTypeLike, fronts: object, tails: object) -> tuple[Any, ...]:
+        return *self.piece_arguments(fronts, tails), self._sources, self._normalized_weights.of(dtype)
 
     def begin(self, contributions: Array) -> None:
         """Do nothing: this plan has no work that needs only the contributions of rows."""

@@ -2,9 +2,11 @@
 // in two phases; see blocks.cuh.
 //
 // Mapping: in the first phase one block per span of a tile's edges, with dynamic scheduling: it loads the tile's
-// contributions to shared memory, and its warps write those of a group of chunks at a time to `values`, ordered by
-// piece, while the indices of the next group are loading. In the second phase one block per piece of rows: it scatters
-// the piece's values to their edges' entries in shared memory, and computes row sums and ranks (merge.cuh).
+// contributions to shared memory, and writes those of the edges to `values`. In the second phase one block per unit, a
+// part of a piece's chunks: it adds their values to sums of the rows in shared memory, and finishes the rows
+// (iterate.cuh). Sums of a piece with several units go to global memory, where the block of the last one finishes it.
+// Sums are integers of WORDS words, in multiples of a power of 2 that is small beside a rank: additions are exact, so
+// that atomics in any order give the same bits. A term is rounded once, when it becomes an integer.
 // Memory: per edge 4.5 bytes of indices (and a normalized weight), and a value written and read, all in whole sectors.
 // A contribution is read once per span of its tile, mostly from the L2 cache. Per vertex 28 bytes read and 12 or 16
 // written; two grid barriers per iteration. For mixing, see mixing.cuh.
@@ -13,25 +15,36 @@
 //   WEIGHTED  0 or 1
 
 #include "../gpu/blocks.cuh"
-#include "../gpu/merge.cuh"
+#include "../gpu/each.cuh"
+#include "../gpu/iterate.cuh"
+#include "../gpu/marks.cuh"
 
-#define LOADS_IN_FLIGHT 8  // loads of contributions that a thread has in flight
-#define GROUP 32  // chunks that a warp processes at once
-#define WIDE (16 / sizeof(real_t))  // values that a lane moves at once
-#define WIDTHS (GROUP * CHUNK / (WARP * WIDE))
+#define WIDE (16 / sizeof(real_t))           // values that a lane moves at once
+#define WIDTHS 4                             // loads of values or indices that a thread has in flight
+#define WORDS (sizeof(real_t) == 4 ? 2 : 3)  // 32-bit words of a sum
+#define ROWS_IN_FLIGHT 4
 
 struct Blocks {
-    long long columns;        // vertices that have contributions
-    int tile;  // vertices per tile
-    unsigned spans;  // number of spans
+    const Marks *marks;
+    long long rows, columns;  // places of rows, and of all vertices that have contributions
+    int tile_bits, piece_bits;
+    unsigned spans;           // number of spans
     const long long *bounds;  // of each span: tile, and first chunk and end by tile
-    const unsigned short *tile_sources;
-    const unsigned *chunk_by_piece, *begins;
-    const unsigned short *piece_edges;
+    const unsigned short *tile_sources, *piece_rows;
+    const unsigned *chunk_by_piece;
     const real_t *normalized_weights;  // by piece
-    real_t *values;        // by piece
-    unsigned *next;  // the next span to process; `row_spans` between the iterations
+    real_t *values;                    // by piece
+    unsigned *next;      // the next span to process; `row_spans` between the iterations
     unsigned row_spans;  // leading spans that `scatter_row_spans` has processed
+    unsigned units;
+    const long long *unit_bounds;  // of each unit: piece, first chunk and end by piece, units of the piece before it and
+                                   // after it, and where it has several, the number of such pieces before it, else -1
+    unsigned *shared_sums;  // the sums of each piece of several units; 0 between the iterations
+    unsigned *summed;       // for each of them, the number of units that have been added; 0 between the iterations
+    double quantum;         // sums are multiples of it, a power of 2
+
+    // Places of a piece, and one for padding: the distance of the words of a sum.
+    __device__ int entries() const { return (1 << piece_bits) + 1; }
 };
 
 // WIDE neighbouring values, aligned for one load or store.
@@ -62,65 +75,57 @@ __device__ inline Shorts load_shorts(const unsigned short *from) {
     return shorts;
 }
 
-// Loads contributions first..first + count to shared memory.
-__device__ inline void load_tile(const real_t *from, long long first, int count, real_t *tile) {
-    int step = blockDim.x;
+// Loads the contributions of the vertices of a tile to shared memory, and 0 for padding edges.
+__device__ inline void load_tile(const real_t *from, long long tile, const Blocks &blocks, real_t *contributions) {
+    long long first = tile << blocks.tile_bits;
+    int step = blockDim.x, size = 1 << blocks.tile_bits;
+    int count = static_cast<int>(min(static_cast<long long>(size), blocks.columns - first));
     for (int base = threadIdx.x; base < count; base += LOADS_IN_FLIGHT * step) {
+        Marks words[LOADS_IN_FLIGHT];
         real_t loaded[LOADS_IN_FLIGHT];
-        // Past the end the last one is loaded again: no load depends on a condition. Other blocks wrote these in the
-        // same launch, so they are read from the L2 cache.
+        // Past the end the last one is loaded again. Other blocks wrote these in the same launch, so they are read from
+        // the L2 cache.
 #pragma unroll
-        for (int k = 0; k < LOADS_IN_FLIGHT; ++k) loaded[k] = __ldcg(from + first + min(base + k * step, count - 1));
+        for (int k = 0; k < LOADS_IN_FLIGHT; ++k) words[k] = blocks.marks[(first + min(base + k * step, count - 1)) / 32];
 #pragma unroll
         for (int k = 0; k < LOADS_IN_FLIGHT; ++k) {
-            if (base + k * step < count) tile[base + k * step] = loaded[k];
+            long long place = first + min(base + k * step, count - 1);
+            loaded[k] = words[k].has(place) ? __ldcg(from + words[k].rank(place)) : real_t(0);
+        }
+#pragma unroll
+        for (int k = 0; k < LOADS_IN_FLIGHT; ++k) {
+            if (base + k * step < count) contributions[base + k * step] = loaded[k];
         }
     }
+    if (threadIdx.x == 0) contributions[size] = 0;
 }
 
-// The part of a group of chunks that one lane writes: WIDE edges at a time; neighbouring lanes write the rest of the
-// chunks.
-struct Group {
-    Shorts tile_sources[WIDTHS];
-    unsigned chunk_by_piece[WIDTHS];
-
-    // Loads those from chunk `first` on, of the `count` chunks at the pointers.
-    __device__ Group(const unsigned short *at, const unsigned *goal, int first, int count) {
+// Writes the contributions of the chunks first..end of a tile to `values`.
+__device__ inline void scatter_span(const real_t *from, const long long *bounds, const Blocks &blocks, real_t *tile) {
+    load_tile(from, bounds[0], blocks, tile);
+    __syncthreads();
+    long long first = bounds[1] * CHUNK, past = bounds[2] * CHUNK, step = blockDim.x * WIDE;
+    for (long long base = first + threadIdx.x * WIDE; base < past; base += WIDTHS * step) {
+        Shorts sources[WIDTHS];
+        unsigned chunks[WIDTHS];
+        // Past the end the last ones are loaded and stored again: no load depends on a condition.
 #pragma unroll
         for (int k = 0; k < WIDTHS; ++k) {
-            int edge = min(first * CHUNK + edge_of(k), count * CHUNK - static_cast<int>(WIDE));
-            tile_sources[k] = load_shorts(at + edge);
-            chunk_by_piece[k] = __ldcs(goal + edge / CHUNK);
+            long long at = min(base + k * step, past - static_cast<long long>(WIDE));
+            sources[k] = load_shorts(blocks.tile_sources + at);
+            chunks[k] = __ldcs(blocks.chunk_by_piece + at / CHUNK);
         }
-    }
-
-    __device__ static int edge_of(int k) { return (k * WARP + threadIdx.x % WARP) * static_cast<int>(WIDE); }
-};
-
-// Writes the contributions of chunks begin..end (by tile) to their entries by piece, after a barrier of the block that
-// completes the tile.
-__device__ inline void scatter_span(long long begin, long long end, const real_t *tile, const Blocks &blocks) {
-    const unsigned short *tile_sources = blocks.tile_sources + begin * CHUNK;
-    const unsigned *chunk_by_piece = blocks.chunk_by_piece + begin;
-    int count = static_cast<int>(end - begin), step = blockDim.x / WARP * GROUP;
-    int first = threadIdx.x / WARP * GROUP;
-    Group next(tile_sources, chunk_by_piece, first, count);
-    __syncthreads();  // the tile is complete
-    for (; first < count; first += step) {
-        Group group = next;
-        next = Group(tile_sources, chunk_by_piece, first + step, count);  // loads while this one is written
 #pragma unroll
         for (int k = 0; k < WIDTHS; ++k) {
             Values values;
 #pragma unroll
-            for (int j = 0; j < WIDE; ++j) values.of[j] = tile[group.tile_sources[k].of[j]];
-            int edge = first * CHUNK + Group::edge_of(k);
-            if (edge < count * CHUNK) {
-                real_t *to = blocks.values + static_cast<long long>(group.chunk_by_piece[k]) * CHUNK + edge % CHUNK;
-                *reinterpret_cast<Values *>(to) = values;
-            }
+            for (int j = 0; j < WIDE; ++j) values.of[j] = tile[sources[k].of[j]];
+            long long at = min(base + k * step, past - static_cast<long long>(WIDE));
+            real_t *to = blocks.values + static_cast<long long>(chunks[k]) * CHUNK + at % CHUNK;
+            *reinterpret_cast<Values *>(to) = values;
         }
     }
+    __syncthreads();  // the tile is no longer needed
 }
 
 // Processes all spans; ends with a grid barrier.
@@ -130,14 +135,10 @@ __device__ inline void scatter_all(const real_t *from, const Blocks &blocks, rea
     if (threadIdx.x == 0) taken = atomicAdd(blocks.next, 1u);
     __syncthreads();
     while (taken < blocks.spans) {
-        const long long *bounds = blocks.bounds + 3 * static_cast<long long>(taken);
         if (threadIdx.x == 0) upcoming = atomicAdd(blocks.next, 1u);
-        long long first = bounds[0] * blocks.tile;
-        long long left = blocks.columns - first;
-        load_tile(from, first, static_cast<int>(min(static_cast<long long>(blocks.tile), left)), tile);
-        scatter_span(bounds[1], bounds[2], tile, blocks);
+        scatter_span(from, blocks.bounds + 3 * static_cast<long long>(taken), blocks, tile);
         if (threadIdx.x == 0) taken = upcoming;
-        __syncthreads();  // the tile is no longer needed
+        __syncthreads();
     }
     grid_barrier(arrived);
     if (blockIdx.x == 0 && threadIdx.x == 0) *blocks.next = blocks.row_spans;  // a barrier precedes its next use
@@ -146,80 +147,232 @@ __device__ inline void scatter_all(const real_t *from, const Blocks &blocks, rea
 // Processes the leading spans while contributions of other tiles are still being copied to this GPU: `from` is read
 // only within the tiles of these spans. `*next` then starts at their number.
 extern "C" __global__ void __launch_bounds__(512, 2)
-    scatter_row_spans(long long columns, int tile, unsigned row_spans, const long long *bounds,
+    scatter_row_spans(const Marks *marks, long long columns, int tile_bits, unsigned row_spans, const long long *bounds,
                       const unsigned short *tile_sources, const unsigned *chunk_by_piece, real_t *values,
                       const real_t *from) {
     extern __shared__ double smem[];
-    real_t *contributions = reinterpret_cast<real_t *>(smem);
-    Blocks blocks = {columns, tile, row_spans, bounds, tile_sources, chunk_by_piece, nullptr, nullptr,
-                     nullptr, values, nullptr, row_spans};
-    for (unsigned span = blockIdx.x; span < row_spans; span += gridDim.x) {
-        const long long *ends = bounds + 3 * static_cast<long long>(span);
-        long long first = ends[0] * tile, left = columns - first;
-        load_tile(from, first, static_cast<int>(min(static_cast<long long>(tile), left)), contributions);
-        scatter_span(ends[1], ends[2], contributions, blocks);
-        __syncthreads();  // the tile is no longer needed
+    Blocks blocks = {marks, 0, columns, tile_bits, 0, row_spans, bounds, tile_sources, nullptr, chunk_by_piece};
+    blocks.values = values;
+    for (long long span = blockIdx.x; span < row_spans; span += gridDim.x) {
+        scatter_span(from, bounds + 3 * span, blocks, reinterpret_cast<real_t *>(smem));
     }
 }
 
-// Scatters the values of piece p to the entries of its edges, in the order of the rows.
-__device__ inline void load_terms(long long p, const Blocks &blocks, term_t *terms) {
-    const int widths = 4, step = blockDim.x * WIDE;
-    unsigned begin = blocks.begins[p];
-    int count = static_cast<int>(blocks.begins[p + 1] - begin) * CHUNK;
-    long long from = static_cast<long long>(begin) * CHUNK;
-    for (int base = threadIdx.x * WIDE; base < count; base += widths * step) {
-        Shorts piece_edges[widths];
-        Values values[widths];
+// A sum, or a term of one, in multiples of the quantum.
+struct Fixed {
+    unsigned long long low;
+    unsigned high;  // the third word
+
+    __device__ Fixed(unsigned long long low, unsigned high) : low(low), high(high) {}
+
+    __device__ Fixed(double term, double inverse_quantum) : high(0) {
+        double multiple = term * inverse_quantum;
+        if (WORDS == 2) {
+            low = __double2ull_rn(multiple);
+        } else {
+            double upper = floor(multiple * 0x1p-32);  // what is left of the multiple is exact
+            unsigned long long words = static_cast<unsigned long long>(upper);
+            low = words << 32 | __double2uint_rz(multiple - upper * 0x1p32);
+            high = static_cast<unsigned>(words >> 32);
+        }
+    }
+
+    __device__ double value(double quantum) const {
+        return (static_cast<double>(high) * 0x1p64 + static_cast<double>(low)) * quantum;
+    }
+};
+
+// Adds a term to a sum, whose words are `step` apart; what an addition carries goes to the next word.
+__device__ inline void add(unsigned *sum, int step, Fixed term) {
+    unsigned word = static_cast<unsigned>(term.low), before = atomicAdd(sum, word);
+    unsigned long long rest = (term.low >> 32) + (before + word < before);
+    if (WORDS == 2) {
+        if (rest) atomicAdd(sum + step, static_cast<unsigned>(rest));
+        return;
+    }
+    unsigned top = term.high + static_cast<unsigned>(rest >> 32);
+    word = static_cast<unsigned>(rest);
+    if (word) {
+        before = atomicAdd(sum + step, word);
+        top += before + word < before;
+    }
+    if (top) atomicAdd(sum + 2 * step, top);
+}
+
+// Adds a float, most of which are below one word.
+__device__ inline void add(unsigned *sum, int step, float term, float inverse_quantum) {
+    float multiple = term * inverse_quantum;
+    if (multiple < 0x1p32f) {
+        unsigned word = __float2uint_rn(multiple), before = atomicAdd(sum, word);
+        if (before + word < before) atomicAdd(sum + step, 1u);
+    } else {
+        add(sum, step, Fixed(__float2ull_rn(multiple), 0));
+    }
+}
+
+__device__ inline void add(unsigned *sum, int step, double term, double inverse_quantum) {
+    add(sum, step, Fixed(term, inverse_quantum));
+}
+
+// Returns a sum and clears it.
+template <typename Load>
+__device__ inline Fixed taken(unsigned *sum, int step, Load load) {
+    Fixed found(load(sum) | static_cast<unsigned long long>(load(sum + step)) << 32, WORDS == 3 ? load(sum + 2 * step) : 0);
+    for (int word = 0; word < WORDS; ++word) sum[word * step] = 0;
+    return found;
+}
+
+// Adds the values of the chunks first..end, by piece, to the sums of their rows in shared memory.
+__device__ inline void add_values(long long first, long long end, const Blocks &blocks, unsigned *sums) {
+    int entries = blocks.entries();
+    long long past = end * CHUNK, step = blockDim.x * WIDE;
 #if WEIGHTED
-        Values normalized_weights[widths];
+    double inverse_quantum = 1.0 / blocks.quantum;
+#else
+    real_t inverse_quantum = static_cast<real_t>(1.0 / blocks.quantum);
 #endif
-        // Past the end the last ones are loaded and stored again: no load depends on a condition.
+    for (long long base = first * CHUNK + threadIdx.x * WIDE; base < past; base += WIDTHS * step) {
+        Shorts rows[WIDTHS];
+        Values values[WIDTHS];
+#if WEIGHTED
+        Values normalized_weights[WIDTHS];
+#endif
+        // Past the end the last ones are loaded again: no load depends on a condition.
 #pragma unroll
-        for (int k = 0; k < widths; ++k) {
-            long long at = from + min(base + k * step, count - static_cast<int>(WIDE));
-            piece_edges[k] = load_shorts(blocks.piece_edges + at);
+        for (int k = 0; k < WIDTHS; ++k) {
+            long long at = min(base + k * step, past - static_cast<long long>(WIDE));
+            rows[k] = load_shorts(blocks.piece_rows + at);
             values[k] = load_values(blocks.values + at);
 #if WEIGHTED
             normalized_weights[k] = load_values(blocks.normalized_weights + at);
 #endif
         }
 #pragma unroll
-        for (int k = 0; k < widths; ++k) {
+        for (int k = 0; k < WIDTHS; ++k) {
+            if (base + k * step >= past) break;
 #pragma unroll
             for (int j = 0; j < WIDE; ++j) {
 #if WEIGHTED
-                terms[piece_edges[k].of[j]] = __dmul_rn(values[k].of[j], normalized_weights[k].of[j]);
+                double term = __dmul_rn(values[k].of[j], normalized_weights[k].of[j]);
 #else
-                terms[piece_edges[k].of[j]] = values[k].of[j];
+                real_t term = values[k].of[j];
 #endif
+                add(sums + rows[k].of[j], entries, term, inverse_quantum);
             }
         }
     }
 }
 
+// The rows of a graph in blocks, for `iterate`.
+struct BlockedRows {
+    const Blocks &blocks;
+    const Equation &equation;
+    double *smem;  // a tile, then the sums of a piece
+    unsigned *arrived;
+
+    // Finishes the rows of a piece, and clears their sums.
+    template <typename Load>
+    __device__ void finish(long long piece, unsigned *sums, Load load, double mass, const Vectors &vectors,
+                           Tally &tally) {
+        long long first = piece << blocks.piece_bits;
+        int count = static_cast<int>(min(1ll << blocks.piece_bits, blocks.rows - first)), step = blockDim.x;
+        for (int base = threadIdx.x; base < count; base += ROWS_IN_FLIGHT * step) {
+            Marks words[ROWS_IN_FLIGHT];
+            double before[ROWS_IN_FLIGHT], inverse_weights[ROWS_IN_FLIGHT];
+#pragma unroll
+            for (int k = 0; k < ROWS_IN_FLIGHT; ++k) {
+                words[k] = blocks.marks[(first + min(base + k * step, count - 1)) / 32];
+            }
+#pragma unroll
+            for (int k = 0; k < ROWS_IN_FLIGHT; ++k) {
+                long long place = first + min(base + k * step, count - 1);
+                if (!words[k].has(place)) continue;
+                before[k] = vectors.ranks[words[k].rank(place)];
+                inverse_weights[k] = equation.inverse_out_weight[words[k].rank(place)];
+            }
+#pragma unroll
+            for (int k = 0; k < ROWS_IN_FLIGHT; ++k) {
+                long long place = first + base + k * step;
+                if (base + k * step >= count || !words[k].has(place)) continue;
+                double sum = taken(sums + base + k * step, blocks.entries(), load).value(blocks.quantum);
+                finish_row(words[k].rank(place), before[k] * *vectors.scale, inverse_weights[k], sum, mass, equation,
+                           vectors, tally);
+            }
+        }
+    }
+
+    __device__ void step(const Vectors &vectors, double mass, Tally &tally) {
+        scatter_all(vectors.from, blocks, reinterpret_cast<real_t *>(smem), arrived);
+        unsigned *sums = reinterpret_cast<unsigned *>(smem);
+        int entries = blocks.entries();
+        auto load = [](const unsigned *word) { return *word; };
+        for (int at = threadIdx.x; at < WORDS * entries; at += blockDim.x) sums[at] = 0;
+        __syncthreads();
+        for (long long unit = blockIdx.x; unit < blocks.units; unit += gridDim.x) {
+            const long long *bounds = blocks.unit_bounds + 6 * unit;
+            add_values(bounds[1], bounds[2], blocks, sums);
+            __syncthreads();
+            if (bounds[5] < 0) {
+                finish(bounds[0], sums, load, mass, vectors, tally);
+            } else {
+                unsigned *shared = blocks.shared_sums + bounds[5] * WORDS * entries;
+                for (int row = threadIdx.x; row < entries; row += blockDim.x) {
+                    Fixed sum = taken(sums + row, entries, load);
+                    if (sum.low || sum.high) add(shared + row, entries, sum);
+                }
+                __threadfence();
+                __syncthreads();
+                if (threadIdx.x == 0) atomicAdd(blocks.summed + bounds[5], 1u);
+            }
+            __syncthreads();  // the sums are clear
+        }
+        // Only now, when this block has added its part of all pieces, it waits for others.
+        for (long long unit = blockIdx.x; unit < blocks.units; unit += gridDim.x) {
+            const long long *bounds = blocks.unit_bounds + 6 * unit;
+            if (bounds[5] < 0 || bounds[4]) continue;
+            volatile unsigned *summed = blocks.summed + bounds[5];
+            while (*summed <= bounds[3]) continue;
+            __threadfence();
+            __syncthreads();  // all threads have read it
+            if (threadIdx.x == 0) *summed = 0;
+            unsigned *shared = blocks.shared_sums + bounds[5] * WORDS * entries;
+            finish(bounds[0], shared, [](const unsigned *word) { return __ldcg(word); }, mass, vectors, tally);
+        }
+    }
+
+    template <typename Use>
+    __device__ void each_range(Use use) const {
+        for (long long unit = blockIdx.x; unit < blocks.units; unit += gridDim.x) {
+            const long long *bounds = blocks.unit_bounds + 6 * unit;
+            if (!bounds[4]) use(rows_before(bounds[0] << blocks.piece_bits), rows_before(bounds[0] + 1 << blocks.piece_bits));
+        }
+    }
+
+    // The number of rows before a place.
+    __device__ long long rows_before(long long place) const {
+        if (place < blocks.rows) return blocks.marks[place / 32].rank(place);
+        Marks last = blocks.marks[(blocks.rows - 1) / 32];
+        return last.rank(blocks.rows - 1) + last.has(blocks.rows - 1);
+    }
+};
+
 extern "C" __global__ void __launch_bounds__(512, 2)
-    propagate(int count, double goal, double stall, double before, double mixing_from, long long n, long long m,
-              long long size, long long pieces, const index_t *cuts, const offset_t *offsets, double *fronts,
-              double *tails, long long columns, int tile, unsigned spans, const long long *bounds,
-              const unsigned short *tile_sources, const unsigned *chunk_by_piece, const unsigned *begins,
-              const unsigned short *piece_edges, const real_t *normalized_weights, real_t *values, unsigned *next,
-              unsigned row_spans, double alpha,
-              const double *target, long long target_step, const double *teleport,
-              long long teleport_step, const double *inverse_out_weight, double *ranks, real_t *from, real_t *to,
-              int parts, const Totals *latest, Totals *totals, Totals *partials, unsigned *arrived, int window,
-              int period, int phase, int width, float *history, double *mixing_state) {
-    extern __shared__ double smem[];  // a tile, then the terms of a piece
-    Blocks blocks = {columns, tile, spans, bounds, tile_sources, chunk_by_piece, begins, piece_edges,
-                     normalized_weights, values, next, row_spans};
-    auto scatter = [&](const real_t *contributions) {
-        scatter_all(contributions, blocks, reinterpret_cast<real_t *>(smem), arrived);
-    };
-    auto terms_of = [&](const Piece &piece, const real_t *, term_t *terms) {
-        load_terms((piece.begin + piece.first) / size, blocks, terms);
-    };
-    iterate(count, {goal, stall, before, mixing_from}, {n, m, size, pieces, cuts, offsets, fronts, tails},
-            {alpha, target, target_step, teleport, teleport_step, inverse_out_weight},
-            {window, period, phase, width, n, history, mixing_state},
-            {ranks, from, to, nullptr, nullptr}, parts, latest, totals, partials, arrived, smem, scatter, terms_of);
+    propagate(int count, double goal, double stall, double before, double mixing_from, long long n, const Marks *marks,
+              long long rows, long long columns, int tile_bits, int piece_bits, unsigned spans, const long long *bounds,
+              const unsigned short *tile_sources, const unsigned short *piece_rows, const unsigned *chunk_by_piece,
+              const real_t *normalized_weights, real_t *values, unsigned *next, unsigned row_spans, unsigned units,
+              const long long *unit_bounds, unsigned *shared_sums, unsigned *summed, double quantum, double alpha,
+              const double *target, long long target_step, const double *teleport, long long teleport_step,
+              const double *inverse_out_weight, double *ranks, real_t *from, real_t *to, int parts,
+              const Totals *latest, Totals *totals, Totals *partials, unsigned *arrived, int window, int period,
+              int phase, int width, float *history, double *mixing_state) {
+    extern __shared__ double smem[];
+    Blocks blocks = {marks, rows, columns, tile_bits, piece_bits, spans, bounds, tile_sources, piece_rows,
+                     chunk_by_piece, normalized_weights, values, next, row_spans, units, unit_bounds, shared_sums,
+                     summed, quantum};
+    Equation equation = {alpha, target, target_step, teleport, teleport_step, inverse_out_weight};
+    BlockedRows all = {blocks, equation, smem, arrived};
+    iterate(count, {goal, stall, before, mixing_from}, n, equation,
+            {window, period, phase, width, n, history, mixing_state}, {ranks, from, to, nullptr, nullptr}, parts, latest,
+            totals, partials, arrived, smem, all);
 }

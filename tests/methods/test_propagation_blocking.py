@@ -13,11 +13,11 @@ from method_params import param
 
 import prplugin
 from conformance.shapes import SHAPES
-from prplugin.gpu import runtime
+from prplugin.gpu import blocks
+from prplugin.gpu.blocks import CHUNK
 from prplugin.graph.adjacency import Adjacency
 from prplugin.methods import propagation_blocking
-from prplugin.methods.engines import gpu_merge
-from prplugin.methods.propagation_blocking import CHUNK
+from prplugin.types.arrays import to_host
 from prplugin.types.edges import Edges
 
 BLOCKED = [param("propagation-blocking")]
@@ -31,7 +31,7 @@ BLOCKED = [param("propagation-blocking")]
 )
 def test_spans_cover_every_chunk_once(chunks, most):
     chunks = np.array(chunks)
-    bounds = propagation_blocking.spans(chunks, most)
+    bounds = blocks.split(chunks, most)
     assert bounds.dtype == np.int64
     assert bounds.flags.c_contiguous
     assert (bounds[:, 2] > bounds[:, 1]).all()
@@ -45,29 +45,44 @@ def test_spans_cover_every_chunk_once(chunks, most):
         assert all(one[1] == other[0] for one, other in pairwise(spans))
 
 
-@pytest.mark.parametrize("items", [1, 2_048, 10**6, 88 * 10**6, 3 * 10**9])
-@pytest.mark.parametrize("most", [7_168, 24_000])
-def test_blocks_get_equal_numbers_of_pieces(monkeypatch, items, most):
-    monkeypatch.setattr(runtime, "multiprocessors", lambda: 132)
-    size = propagation_blocking._even(items, most)
-    assert size % 32 == 0
-    assert propagation_blocking.LEAST <= size <= most
-    pieces, blocks = -(-items // size), 132 * propagation_blocking.BLOCKS
-    assert pieces <= blocks or -(-pieces // blocks) * blocks - pieces < 0.02 * pieces + blocks / 4
+@given(
+    chunks=st.lists(st.sampled_from([0, 1, 31, 33, 5_000, 100_000]), min_size=1, max_size=8),
+    most=st.sampled_from([1, 12, 1000, 9_000]),
+)
+def test_units_cover_every_chunk_once(chunks, most):
+    bounds, several = blocks.units_of(np.array(chunks), most)
+    assert bounds.dtype == np.int64
+    assert bounds.flags.c_contiguous
+    lengths = bounds[:, 2] - bounds[:, 1]
+    assert (np.diff(lengths) <= 0).all()
+    ends = np.cumsum(chunks)
+    numbers = []
+    for piece, (begin, end) in enumerate(zip(ends - chunks, ends, strict=True)):
+        units = bounds[bounds[:, 0] == piece]
+        units = units[np.argsort(units[:, 3])]
+        assert units[0, 1] == begin
+        assert units[-1, 2] == end
+        assert (units[1:, 1] == units[:-1, 2]).all()
+        assert units[:, 3].tolist() == units[::-1, 4].tolist() == list(range(len(units)))
+        assert len(set(units[:, 5])) == 1
+        assert (units[0, 5] >= 0) == (len(units) > 1)
+        numbers += [units[0, 5]] if len(units) > 1 else []
+    assert numbers == list(range(several))
+    assert lengths.max(initial=0) <= most
 
 
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("tile", 48, "tile must be a positive multiple of 32 and at most 24,000, not 48."),
-        ("tile", 32_000, "tile must be a positive multiple of 32 and at most 24,000, not 32000."),
-        ("piece", 0, "piece must be a positive multiple of 32 and at most 24,000, not 0."),
-        ("piece", True, "piece must be a positive multiple of 32 and at most 24,000, not True."),
+        ("tile", 48, "tile must be a positive multiple of 32 and at most 16,384, not 48."),
+        ("tile", 96, "tile must be a power of two, not 96."),
+        ("tile", 32_768, "tile must be a positive multiple of 32 and at most 16,384, not 32768."),
+        ("piece", 0, "piece must be a positive multiple of 32 and at most 8,192, not 0."),
+        ("piece", True, "piece must be a positive multiple of 32 and at most 8,192, not True."),
     ],
 )
 def test_invalid_options_raise(monkeypatch, option, value, message):
-    monkeypatch.setattr(propagation_blocking, "_most", lambda: 24_000)
-    monkeypatch.setattr(runtime, "multiprocessors", lambda: 132)
+    monkeypatch.setattr(blocks, "most_bits", lambda: (14, 13))
     adjacency = Adjacency(Edges(np.zeros(1, np.int32), np.zeros(1, np.int32), None, 1))
     with pytest.raises(prplugin.InvalidOptionError) as caught:
         propagation_blocking.BlockedPlan(adjacency, **{option: value})
@@ -88,40 +103,69 @@ GRAPHS = {"no edges": (5, 0), "one tile": (30, 500), "hubs": (2_000, 30_000), "f
 
 
 @pytest.mark.parametrize("method", BLOCKED)
-@pytest.mark.parametrize("sizes", [(32, 32), (32, 1_024), (96, 256), (1_024, 96), (12_000, 4_096)])
+@pytest.mark.parametrize("sizes", [(5, 5), (5, 10), (6, 8), (10, 6), (14, 13)])
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint32", "uint64"])
+@pytest.mark.parametrize("sort", [False, True])
 @pytest.mark.parametrize("shape", GRAPHS.values(), ids=GRAPHS)
-def test_layout_has_every_edge_in_both_orders(method, shape, sizes):
-    (tile, size), adjacency = sizes, skewed(*shape).on("device")
-    pieces = gpu_merge.cut(adjacency.csc.offsets, adjacency.m, size, np.int32)
-    layouts = [propagation_blocking.build_blocks(pieces, adjacency.csc.indices, tile) for _ in range(2)]
-    names = ("bounds", "tile_sources", "chunk_by_piece", "begins", "piece_edges")
-    bounds, local, goals, begins, spots = (getattr(layouts[0], name).get() for name in names)
-    cuts, sources = pieces.cuts.get().astype(np.int64), adjacency.csc.indices.get()
-    assert begins[0] == 0
-    assert local.size == spots.size == CHUNK * goals.size == CHUNK * begins[-1]
-    by_piece = {}  # source of each edge, by its position in the layout
-    for p in range(pieces.count):
-        begin, end = p * size - cuts[p], min((p + 1) * size, pieces.n + pieces.m) - cuts[p + 1]
-        places = np.arange(CHUNK * begins[p], CHUNK * begins[p + 1])
-        assert (spots[places[spots[places] >= end - begin]] == size).all()
-        places = places[spots[places] < end - begin]
-        edges = begin + spots[places].astype(np.int64)
-        assert sorted(edges) == list(range(begin, end))
-        assert (np.diff(sources[edges] // tile) >= 0).all()
-        by_piece |= dict(zip(places.tolist(), sources[edges].tolist(), strict=True))
-    assert len(by_piece) == adjacency.m
-    assert sorted(goals) == list(range(goals.size))
-    assert sum(end - first for _, first, end in bounds) == goals.size
-    for of_tile, first, end in bounds:
-        for chunk in range(first, end):
-            for k in range(CHUNK):
-                source = by_piece.pop(int(goals[chunk]) * CHUNK + k, of_tile * tile)  # the default is for padding
-                assert source == of_tile * tile + local[chunk * CHUNK + k]
-    assert not by_piece
-    assert all(
-        (getattr(layouts[0], name) == getattr(layouts[1], name)).all()
-        for name in ("bounds", "chunk_by_piece", "begins")
+def test_layout_has_every_edge_in_both_orders(method, shape, sort, dtype, sizes):
+    import cupy
+
+    n, m = shape
+    edges = skewed(n, m).edges
+    source, target = edges.source.astype(np.int64), edges.destination.astype(np.int64)
+    if sort:
+        source, target = source[order := np.argsort(target)], target[order]
+    low = np.iinfo(dtype).min + 5
+    ids = [cupy.asarray((end + low).astype(dtype)) for end in (source, target)]
+    layout, out_degrees = blocks.build(*ids, low, n, n, *sizes, ordered=True)
+    chunks = layout.chunk_by_piece.get()
+    assert sorted(chunks) == list(range(chunks.size))
+    places = (chunks[:, None] * CHUNK + np.arange(CHUNK)).ravel()  # by piece, of each entry by tile
+    tile, piece = (
+        np.repeat(np.arange(begins.size - 1), np.diff(begins) * CHUNK)
+        for begins in (layout.tile_begins, layout.piece_begins)
     )
+    local, piece = layout.tile_sources.get(), piece[places]
+    row, order = (array.get()[places] for array in (layout.piece_rows, layout.piece_edges))
+    real = order < m
+    assert (local[~real] == 1 << sizes[0]).all()
+    assert (row[~real] == 1 << sizes[1]).all()
+    assert sorted(order[real]) == list(range(m))
+    assert ((tile << sizes[0]) + local)[real].tolist() == source[order[real]].tolist()
+    assert ((piece << sizes[1]) + row)[real].tolist() == target[order[real]].tolist()
+    assert np.count_nonzero(~real) <= (CHUNK - 1) * len(set(zip(tile[real], piece[real], strict=True)))
+    assert (np.bincount(source, minlength=n) == out_degrees[:n].get()).all()
+    assert (np.bincount(target, minlength=n) == layout.in_degrees()[:n].get()).all()
+    ends = zip(*map(to_host, layout.endpoints(n)), strict=True)
+    assert sorted(zip(source, target, strict=True)) == sorted((one, other) for one, other in ends if other < n)
+
+
+@pytest.mark.parametrize("method", BLOCKED)
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_frames_arranged_in_blocks_agree_with_sorted_ones(method, dtype, monkeypatch):
+    import cudf
+
+    from prplugin.gpu import edges
+
+    random = np.random.default_rng(8)
+    ids = np.sort(random.choice(60_000, 40_000, replace=False)) - 7_000  # some ids of the range do not occur
+    columns = {name: ids[(40_000 * random.random(400_000) ** 3).astype(int)].astype(dtype) for name in ("src", "dst")}
+    frame = cudf.DataFrame(columns)
+    by_pandas = prplugin.Graph(pd.DataFrame(columns)).rank(method="numpy", tol=1e-10)
+    monkeypatch.setattr(edges, "BLOCKED", 1)
+    graph = prplugin.Graph(frame)
+    assert isinstance(graph._graph.adjacency.edges, blocks.BlockedEdges)
+    for how in "propagation-blocking", "persistent":
+        ranking = graph.rank(method=how, tol=1e-10)
+        assert ranking.frame["vertex"].to_pandas().tolist() == by_pandas.frame["vertex"].tolist()
+        assert np.abs(ranking.ranks.get() - by_pandas.ranks).sum() <= 2e-10
+    monkeypatch.setattr(edges, "BLOCKED", 1 << 40)
+    for kind in "csc", "csr":
+        ours, sorted_by_target = getattr(graph, kind)(), getattr(prplugin.Graph(frame), kind)()
+        assert (ours.offsets == sorted_by_target.offsets).all()
+        for row in random.integers(0, graph.number_of_vertices, 50).tolist():
+            first, last = ours.offsets[row : row + 2].tolist()
+            assert sorted(ours.indices[first:last].tolist()) == sorted(sorted_by_target.indices[first:last].tolist())
 
 
 # --- ranks --------------------------------------------------------------------------------------------------------
@@ -143,7 +187,7 @@ def assert_agrees_with_numpy(graph: prplugin.Graph, dtype: str, **options) -> No
 def test_small_tiles_and_pieces_agree_with_numpy(method, dtype, shape):
     frame, arguments = SHAPES[shape]()
     graph = prplugin.Graph(frame, **arguments)
-    for tile, piece in (32, 32), (64, 1_024), (1_024, 96):
+    for tile, piece in (32, 32), (64, 1_024), (1_024, 64):
         if len(frame) < 10_000 * piece:
             assert_agrees_with_numpy(graph, dtype, tile=tile, piece=piece)
 
@@ -158,7 +202,7 @@ def test_large_tiles_and_pieces_agree_with_numpy(method, dtype, weight):
     frame = pd.DataFrame({"src": source, "dst": target, "w": random.random(m)})
     assert_agrees_with_numpy(prplugin.Graph(frame, weight=weight), dtype)
     assert_agrees_with_numpy(
-        prplugin.Graph(frame, weight=weight), dtype, tile=24_000 if dtype == "float64" else 6_400, piece=6_400
+        prplugin.Graph(frame, weight=weight), dtype, tile=16_384 if dtype == "float64" else 8_192, piece=4_096
     )
 
 
@@ -171,24 +215,3 @@ def test_start_by_in_degree_saves_iterations(method):
     by_degree, equal = (graph.rank(method="propagation-blocking", max_iter=most) for most in (None, 1_000))
     assert by_degree.iterations < equal.iterations
     assert np.abs(by_degree.ranks - equal.ranks).sum() <= by_degree.error_bound + equal.error_bound
-
-
-@pytest.mark.parametrize("method", BLOCKED)
-@pytest.mark.parametrize("weighted", [False, True])
-def test_64_bit_offsets_give_same_bits(method, weighted):
-    from prplugin.graph.problem import Problem
-    from prplugin.machine import this_machine
-
-    bits = set()
-    for wide in (np.int32, np.int64):
-        adjacency = skewed(3_000, 20_000, weighted).on("device")
-        offsets, sources, weights = adjacency.csc
-        adjacency.__dict__["csc"] = type(adjacency.csc)(offsets.astype(wide), sources, weights)
-        step = propagation_blocking.prepare(Problem(adjacency, 0.85), this_machine(), tile=64, piece=96)
-        for dtype in ("float64", "float32", "float64"):
-            step.set_contribution_dtype(dtype)
-            step.start(np.full(adjacency.n, 1 / adjacency.n))
-            for _ in range(5):
-                step()
-        bits.add(step.ranks().tobytes())
-    assert len(bits) == 1

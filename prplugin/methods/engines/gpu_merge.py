@@ -1,6 +1,6 @@
-"""Merge-based steps on the GPU: several iterations per launch, each one pass over equal pieces. See merge.cuh.
+"""Steps on the GPU of several iterations per launch: see iterate.cuh.
 
-A method supplies a `Plan`: a kernel that reads the edges in its layout.
+A method supplies a `Plan`: a kernel that reads the edges in its layout. `Pieces` are those of merge.cuh.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_ITERATIONS = 256  # iterations per launch, at most
 EDGES_PER_LAUNCH = 1 << 32  # about, so that a launch takes no longer than a few tenths of a second
 LONG_ROW = 32  # terms that one lane adds up: see merge.cuh
 MAX_CHANGE = 2.0  # L1 distance of two distributions, at most
-COUNT, GOAL, STALL, FAR_FROM_GOAL = range(4)  # why a launch ended: `Reason` of merge.cuh
+COUNT, GOAL, STALL, FAR_FROM_GOAL = range(4)  # why a launch ended: `Reason` of iterate.cuh
 
 # Mixing within launches: see mixing.cuh.
 WAITING, BEGINNING, CONTINUING = range(3)  # phase before a launch: not begun, beginning with it, continuing
@@ -62,12 +62,6 @@ class Pieces:
         """Number of pieces."""
         return self.cuts.size - 1
 
-    @property
-    def rounding_depth(self) -> int:
-        """Most additions that a term of a row sum goes through."""
-        piece_depth = max(LONG_ROW, -(-self.size // 32)) + 5
-        return piece_depth + gpu_pull.ROW_DEPTH + 1
-
 
 def even_size(items: int, blocks: int, least: int, most: int) -> int:
     """Return the piece size, within bounds, for which each of `blocks` blocks gets as many pieces of `items`."""
@@ -88,27 +82,54 @@ def cut(offsets: Integers, m: int, size: int, index: DTypeLike) -> Pieces:
 
 
 def most_blocks_of(plan: Plan) -> int:
-    """Return the largest grid of the plan's block size, whatever registers it needs: resident blocks, one per piece."""
+    """Return the largest grid of the plan's block size, whatever registers it needs: resident blocks, one per part."""
     resident = runtime.multiprocessors() * (runtime.attribute("MaxThreadsPerMultiProcessor") // plan.threads)
-    return min(plan.pieces.count, resident)
+    return min(plan.parts, resident)
 
 
 class Plan(Protocol):
     """Passes over the edges, which differ by method."""
 
-    pieces: Pieces
+    m: int
+    offsets: Integers  # of the rows in the edges, one more than rows
+    parts: int  # blocks that have work, at most
+    crossing: int  # length of `fronts` and `tails`: sums of rows that cross pieces
     threads: int  # per block
     float32_is_faster: bool  # whether float32 contributions make an iteration faster
     starts_by_in_degree: bool  # whether ranks near those by in-degree are a better start than equal ones
+
+    def rounding_depth(self, dtype: DTypeLike) -> int:
+        """Return the most additions that a term of a row sum goes through, with contributions of this type."""
 
     def kernel(self, dtype: DTypeLike) -> Any:
         """Return the kernel for contributions of this type."""
 
     def smem(self, dtype: DTypeLike) -> int:
-        """Return the bytes of shared memory that a block needs for terms."""
+        """Return the bytes of shared memory that a block needs for terms or sums."""
 
-    def edges(self, dtype: DTypeLike) -> tuple[Any, ...]:
-        """Return the kernel arguments that describe the edges."""
+    def arguments(self, dtype: DTypeLike, fronts: object, tails: object) -> tuple[Any, ...]:
+        """Return the kernel arguments that describe rows and edges."""
+
+
+class PiecesPlan:
+    """A `Plan` of rows and edges in equal pieces."""
+
+    crossing: int
+
+    def __init__(self, pieces: Pieces) -> None:
+        self._pieces = pieces
+        self.m, self.offsets = pieces.m, pieces.offsets
+        self.parts = self.crossing = pieces.count
+
+    def rounding_depth(self, dtype: DTypeLike) -> int:
+        """Return the depth of the sums of merge.cuh, of which those within a piece are plain."""
+        piece_depth = max(LONG_ROW, -(-self._pieces.size // 32)) + 5
+        return piece_depth + gpu_pull.ROW_DEPTH + 1
+
+    def piece_arguments(self, fronts: object, tails: object) -> tuple[Any, ...]:
+        """Return the kernel arguments that describe the pieces."""
+        pieces = self._pieces
+        return pieces.n, pieces.m, pieces.size, pieces.count, pieces.cuts, pieces.offsets, fronts, tails
 
 
 class MergedRows(gpu_pull.MixedOnDevice):
@@ -116,6 +137,7 @@ class MergedRows(gpu_pull.MixedOnDevice):
 
     _plan: Any  # a `Plan`; None if there are no rows
     _rounding: StepRounding  # in float64
+    _row_depths: dict[str, int]  # rounding depths of a row sum, by type of the contributions
 
     def _allocate(self, problem: Problem, plan: Plan | None, rows: int, n: int, blocks: int, *sizes: int) -> list[Any]:
         """Allocate the vectors of `rows` vertices of a graph of `n`, and arrays of the given sizes, which are returned.
@@ -125,22 +147,19 @@ class MergedRows(gpu_pull.MixedOnDevice):
         adjacency, totals = problem.adjacency, gpu_pull.TOTALS
         self._plan, self._rows, self._n, self._starting = plan, rows, adjacency.n, blocks
         self._weighted, self._out_weight, self._alpha = adjacency.weighted, adjacency.out_weight, problem.alpha
-        self._pieces = count = 0 if plan is None else plan.pieces.count
+        self._crossing = crossing = 0 if plan is None else plan.crossing
         most = 0 if plan is None else most_blocks_of(plan)
-        own_sizes = (count, count, totals * blocks, 2, rows, 2 * self._n, 2 * totals * max(1, most), 1)
+        own_sizes = (crossing, crossing, totals * blocks, 2, rows, 2 * self._n, 2 * totals * max(1, most), 1)
         # One allocation, and pointers where no array is needed: a slice costs half as much as a kernel launch.
         begins = list(accumulate((*own_sizes, *sizes), initial=0))
         memory = cupy.cuda.alloc(8 * begins.pop())
-        fronts, self._tails, begun, self._constants, self._inverse_out_weight, self._both, self._partials, *rest = (
-            memory + 8 * begin for begin in begins
-        )
-        self._arrived, *pointers = rest
+        (
+            self._fronts, self._tails, begun, self._constants, self._inverse_out_weight, self._both, self._partials,
+            self._arrived, *pointers,
+        ) = (memory + 8 * begin for begin in begins)  # fmt: skip
         self._begun = cupy.ndarray(own_sizes[2], np.float64, begun)
         arrays = [cupy.ndarray(size, np.float64, pointer) for size, pointer in zip(sizes, pointers, strict=True)]
         self._to_clear = arrays[0]
-        if plan is not None:
-            pieces = plan.pieces
-            self._cuts = pieces.n, pieces.m, pieces.size, count, pieces.cuts, pieces.offsets, fronts, self._tails
         uniform, teleported = 1.0 / n, 1 - problem.alpha
         self._uniform = uniform, teleported * uniform
         # w and (1 - alpha) * v, each an array and its stride, which is 0 for a uniform vector.
@@ -154,33 +173,34 @@ class MergedRows(gpu_pull.MixedOnDevice):
 
     def set_contribution_dtype(self, dtype: str) -> None:
         self._edges: tuple[Any, ...] = ()  # frees their memory first
-        self.rounding = gpu_pull.rounding_in(self._rounding, dtype, weighted=self._weighted)
+        rounding = self._rounding._replace(row=self._row_depths[dtype])
+        self.rounding = gpu_pull.rounding_in(rounding, dtype, weighted=self._weighted)
         real = np.dtype(dtype)
         both = self._both, self._both + real.itemsize * self._n
         self._contributions = [cupy.ndarray(self._n, real, pointer) for pointer in both]
-        offset = np.dtype(np.int32) if self._plan is None else self._plan.pieces.offsets.dtype
+        offset = np.dtype(np.int32) if self._plan is None else self._plan.offsets.dtype
         self._begin = runtime.kernel("gpu/merge_start.cu", "merge_start", real_t=real, offset_t=offset)
         if self._plan is not None:
             self._launch = self._plan.kernel(real).kernel
             self._smem = max(self._plan.smem(real), MIXING_SMEM)
-            # As many blocks as are resident at once, as grid barriers need, or one per piece.
+            # As many blocks as are resident at once, as grid barriers need, or one per part.
             resident = _resident_blocks(self._launch, self._plan.threads, self._smem, runtime.device())
-            self._blocks = min(self._plan.pieces.count, resident)
-            self._edges = self._plan.edges(real)
+            self._blocks = min(self._plan.parts, resident)
+            self._edges = self._plan.arguments(real, self._fronts, self._tails)
 
     def start(self, ranks: Floats | float) -> None:
         if not self._contributions:
             self.set_contribution_dtype("float64")
         given, uniform = (None, ranks) if isinstance(ranks, float) else (cupy.asarray(ranks, np.float64), 0.0)
         by_in_degree: tuple[float, Any] = 0.0, None
-        if given is None and self.free_start and self._plan.starts_by_in_degree and self._plan.pieces.m:
+        if given is None and self.free_start and self._plan.starts_by_in_degree and self._plan.m:
             # x_i = (1 - alpha) / n + alpha * in-degree / m: the step from ranks proportional to the out-degrees.
             uniform *= 1 - self._alpha
-            by_in_degree = self._alpha / self._plan.pieces.m, self._plan.pieces.offsets
+            by_in_degree = self._alpha / self._plan.m, self._plan.offsets
         self._ranks: Floats = cupy.empty(self._rows)
         runtime.launch(
             self._begin, self._starting, THREADS, self._rows, np.int32(self._weighted), self._out_weight, given,
-            uniform, *by_in_degree, *self._uniform, self._pieces, self._tails, self._to_clear.size, self._to_clear,
+            uniform, *by_in_degree, *self._uniform, self._crossing, self._tails, self._to_clear.size, self._to_clear,
             self._arrived, self._constants, self._ranks, self._inverse_out_weight, self._contributions[0], self._begun,
         )  # fmt: skip
         self._to_clear = self._to_clear[:0]
@@ -194,7 +214,7 @@ class MergedRows(gpu_pull.MixedOnDevice):
             (self._blocks,),
             (self._plan.threads,),
             (
-                np.int32(steps), goal, stall, change, mixing_from, *self._cuts, *self._edges, *self._equation,
+                np.int32(steps), goal, stall, change, mixing_from, *self._edges, *self._equation,
                 self._ranks, *self._contributions, np.int32(latest[0]), latest[1], measured, self._partials,
                 self._arrived, *mixing,
             ),
@@ -219,7 +239,8 @@ class MergeStep(MergedRows):
         (measured,) = self._allocate(problem, plan, n, n, starting, 2 * totals * (1 + self.iterations_per_launch))
         # Double-buffered: the sums of the step before a launch are still needed after it.
         self._totals = list(measured.reshape(2, 1 + self.iterations_per_launch, totals))
-        rounding = gpu_pull.step_rounding(problem, plan.pieces.rounding_depth)
+        rounding = gpu_pull.step_rounding(problem, plan.rounding_depth("float64"))
+        self._row_depths = {dtype: plan.rounding_depth(dtype) for dtype in ("float32", "float64")}
         # After a mix, ranks and the contributions and dangling mass of them are scaled: two roundings more for each.
         self._rounding = self.rounding = rounding._replace(edge=rounding.edge + 2, dangling=rounding.dangling + 2)
         self._history: tuple[Any, ...] | None = None

@@ -1,0 +1,274 @@
+"""Edges in blocks, from tiles of sources to pieces of rows: see blocks.cuh."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from prplugin.gpu import cupy, runtime
+from prplugin.types.edges import Floats, GroupedEdges, Integers, bits_of, index_dtype, offset_dtype
+
+CHUNK = 8  # edges per chunk: see blocks.cuh
+THREADS, COPIES, LANES = 1024, 4, 8  # as in blocks.cu
+BLOCKS = 2  # blocks per multiprocessor
+STATIC = 4096  # bytes of shared memory reserved for the kernels' static arrays
+
+# log2 of places per tile, and per piece, at most. On an H100 a multiprocessor holds the sums of two pieces, even of
+# three words, and the contributions of two tiles as float32, of one as float64.
+TILE_BITS, PIECE_BITS, LEAST_PIECE_BITS = 14, 13, 10
+PLACE_BYTES, SUM_BYTES = 8, 12
+
+SPAN = 6  # edges per span for each place of a tile, so that loading the tile is a small part of the memory traffic
+LEAST_SPAN = 512  # least number of chunks per span: as many as a block processes at a time
+LEAST_UNIT = 4  # edges per unit for each row of a piece, so that adding its sums to those of others takes less time
+
+MOST_EDGES = 2**32  # padding included: kernels count edges in 32 bits
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The edges in both orders."""
+
+    rows: int  # places of rows
+    columns: int  # places of sources
+    marks: Any  # which places have a vertex: see marks.cuh
+    tile_bits: int
+    piece_bits: int
+    tile_begins: Integers  # chunks before each tile, and all, on the host
+    piece_begins: Integers
+    chunk_by_piece: Integers
+    tile_sources: Integers
+    piece_rows: Integers
+    piece_edges: Integers | None  # by piece: position of each edge among those given, and their number for padding
+    spans: Integers  # tile, first chunk and end of parts of tiles, on the host
+    units: Integers  # see `units_of`
+    shared: int  # number of pieces of several units
+    bounds: tuple[Any, Any]  # spans and units on the device
+
+    def arranged(self, normalized_weights: Floats) -> Floats:
+        """Return the normalized weights of the edges given, by piece; padding has 0."""
+        assert self.piece_edges is not None
+        count, m = self.piece_edges.size, np.uint32(normalized_weights.size)
+        arranged: Floats = cupy.empty(count, normalized_weights.dtype)
+        grid = runtime.blocks_for_each(count), runtime.THREADS
+        kernel = _kernel("arrange_normalized_weights", real=arranged.dtype)
+        runtime.launch(kernel, *grid, count, m, self.piece_edges, normalized_weights, arranged)
+        return arranged
+
+    def in_degrees(self) -> Integers:
+        """Count the edges into each place of a piece."""
+        pieces, size = self.piece_begins.size - 1, 1 << self.piece_bits
+        degrees: Integers = cupy.zeros(pieces * size, np.int32)
+        begins, bits = self._on_device(self.piece_begins), np.int32(self.piece_bits)
+        arrays = begins, self.piece_rows, degrees
+        _launch(_kernel("in_degrees"), _grid(), 4 * (size + 1), bits, np.int32(pieces), *arrays)
+        return degrees
+
+    def endpoints(self, n: int) -> tuple[Integers, Integers]:
+        """Return source and target of each edge and of padding, by position; the target of padding is n."""
+        chunks, begins = self.chunk_by_piece.size, (self.tile_begins, self.piece_begins)
+        sources, targets = (cupy.empty(CHUNK * chunks, np.int32) for _ in range(2))
+        grid = runtime.blocks_for_each(chunks), runtime.THREADS
+        numbers = self.tile_bits, self.piece_bits, *(groups.size - 1 for groups in begins), n
+        runtime.launch(
+            _kernel("endpoints"), *grid, np.uint32(chunks), *np.array(numbers, np.int32), self.marks,
+            *map(self._on_device, begins), self.chunk_by_piece, self.tile_sources, self.piece_rows, sources, targets,
+        )  # fmt: skip
+        return sources, targets
+
+    @staticmethod
+    def _on_device(begins: Integers) -> Any:
+        return cupy.asarray(begins.astype(np.uint32))
+
+
+class BlockedEdges(GroupedEdges):
+    """Unweighted edges in blocks; `in_edges` are sorted on first access, and then kept as well.
+
+    `in_offsets`: Offsets of the rows, of the type that CSC has.
+    """
+
+    def __init__(self, blocks: Blocks, in_offsets: Integers, out_weight: Floats, m: int) -> None:
+        nothing: Any = None, out_weight[:0], None
+        super().__init__(nothing, out_weight, lambda: (self.in_edges[1], self._targets()))
+        self.blocks, self.in_offsets, self.m = blocks, in_offsets, m
+        del self.in_edges
+
+    @cached_property
+    def in_edges(self) -> Any:  # type: ignore[override]  # an attribute of other edges
+        """Offsets and sources of the CSC layout, and no weights. The sources of a row are ascending."""
+        from prplugin.gpu.sort import sorted_by  # imports CuPy, which holds the edges
+
+        sources, targets = self.blocks.endpoints(self.n)
+        sources, targets = sorted_by(sources, bits_of(self.n), targets)
+        _, sources = sorted_by(targets, bits_of(self.n + 1), sources)
+        return self.in_offsets, sources[: self.m], None
+
+    def _targets(self) -> Integers:
+        from prplugin.gpu import group  # imports CuPy, which holds the edges
+
+        return group.groups_of(self.in_offsets, self.m, index_dtype(self.n))
+
+
+def bits(rows: int) -> tuple[int, int]:
+    """Return the log2 of places per tile, and per piece such that all blocks have one: see `Blocks`."""
+    tile, piece = most_bits()
+    while piece > LEAST_PIECE_BITS and -(-rows >> piece) < 0.9 * _grid():
+        piece -= 1
+    return tile, piece
+
+
+def most_bits() -> tuple[int, int]:
+    """Return the log2 of places per tile, and per piece, that fit the shared memory of a block, or half of it."""
+    each = runtime.attribute("MaxSharedMemoryPerBlockOptin") - STATIC
+    places, sums = each // PLACE_BYTES, each // 2 // SUM_BYTES
+    return min(TILE_BITS, places.bit_length() - 1), min(PIECE_BITS, sums.bit_length() - 1)
+
+
+def unavailable_reason(rows: int, columns: int, m: int, *, weighted: bool) -> str | None:
+    """Return why edges among so many places cannot be arranged in blocks."""
+    tile_bits, piece_bits = bits(rows)
+    tiles, pieces = _groups(columns, tile_bits), _groups(rows, piece_bits)
+    most = runtime.attribute("MaxSharedMemoryPerBlockOptin") - STATIC
+    if max(_smem(2 * tiles, weighted), _smem(3 * pieces, weighted), 4 * COPIES * tiles) > most:
+        return (
+            f"{columns:,} vertices are too many: this GPU's shared memory cannot count their edges by tile and piece."
+        )
+    if m + (CHUNK - 1) * min(m, pieces * tiles) >= MOST_EDGES:
+        return f"{m:,} edges are too many: with padding, at most {MOST_EDGES:,} can be numbered."
+    return None
+
+
+def all_marks(places: int) -> Any:
+    """Return the marks of a range of places, each of which has a vertex."""
+    words = -(-places // 32)
+    marks = cupy.empty(words, np.uint64)
+    grid = runtime.blocks_for(words, runtime.THREADS), runtime.THREADS
+    runtime.launch(_kernel("mark_all"), *grid, places, marks)
+    return marks
+
+
+def build(
+    sources: Integers, targets: Integers, low: int, rows: int, columns: int, tile_bits: int, piece_bits: int, *,
+    ordered: bool,
+) -> tuple[Blocks, Integers]:  # fmt: skip
+    """Arrange edges, given by ids of 4 or 8 bytes in any order, in blocks; return the number of edges from each place.
+
+    A place is an id less `low`. `ordered`: whether the positions of the edges are kept, as weights need them. `marks`
+    are still missing. Peak memory is 10.5 bytes per edge, 18.5 if `ordered`.
+    """
+    m, tiles, pieces = sources.size, _groups(columns, tile_bits), _groups(rows, piece_bits)
+    bits, counts = np.array([tile_bits, piece_bits], np.int32), np.array([tiles, pieces], np.int32)
+
+    def kernel(name: str) -> Any:
+        return _kernel(name, sources.dtype, ordered)
+
+    begins, batches = cupy.zeros(tiles + 2, np.uint32), cupy.zeros(tiles + 1, np.uint32)
+    of_tiles = np.uint64(low % 2**64), bits[0], counts[0]
+    _launch(kernel("count_tiles"), _grid(), 4 * COPIES * tiles, m, sources, *of_tiles, begins, batches)
+    edges = cupy.empty(m, np.uint16), cupy.empty(m, np.uint32), cupy.empty(m, np.uint32) if ordered else None
+    most = -(-m // _batch(ordered))
+    if m:
+        arrays = begins.copy(), *edges
+        _launch(kernel("by_tile"), most, _smem(2 * tiles, ordered), m, sources, targets, *of_tiles, *arrays)
+    cells, out_degrees = cupy.zeros(tiles * pieces, np.uint32), cupy.zeros(tiles << tile_bits, np.int32)
+    smem = 4 * (pieces + (1 << tile_bits))
+    _launch(kernel("count_cells"), _grid(), smem, *bits, *counts, begins, *edges[:2], cells, out_degrees)
+    places = cupy.empty_like(cells), cupy.empty_like(cells)
+    ends = cupy.zeros(tiles + pieces + 3, np.uint32)
+    starts, done = (ends[: tiles + 1], ends[tiles + 1 : -1]), ends[-1:]
+    _launch(kernel("cell_chunks"), tiles + pieces, 0, *counts, cells, *places, *starts, done)
+    grid = runtime.blocks_for(cells.size, runtime.THREADS), runtime.THREADS
+    runtime.launch(kernel("place_cells"), *grid, *counts, *starts, *places)
+    on_host = ends.get().astype(np.int64)
+    chunks = int(on_host[tiles])
+    orders = [cupy.empty(CHUNK * chunks, dtype) for dtype in (np.uint16, np.uint16, np.uint32)[: 2 + ordered]]
+    orders += [None] * (3 - len(orders))
+    arrays = begins, batches, *edges, *places, *orders
+    _launch(kernel("by_piece"), most + tiles, _smem(3 * pieces, ordered), bits[1], *counts, *arrays)
+    chunk_by_piece = cupy.empty(chunks, np.uint32)
+    grid = runtime.blocks_for(LANES * cells.size, runtime.THREADS), runtime.THREADS
+    arrays = cells, *places, chunk_by_piece, *orders
+    runtime.launch(kernel("finish_cells"), *grid, *bits, cells.size, np.uint32(m), *arrays)
+    # The host does this while the GPU partitions the edges.
+    of_tiles, of_pieces = on_host[: tiles + 1], on_host[tiles + 1 : -1]
+    share = chunks // _grid() + 1
+    # With few chunks, one span per block.
+    spans = split(np.diff(of_tiles), min((SPAN << tile_bits) // CHUNK, max(LEAST_SPAN, share)))
+    longest = max((LEAST_UNIT << piece_bits) // CHUNK, share // 2, int(1.25 * chunks / pieces))
+    units, shared = units_of(np.diff(of_pieces), longest)
+    layout = Blocks(
+        rows, columns, None, tile_bits, piece_bits, of_tiles, of_pieces, chunk_by_piece, orders[0], orders[1],
+        orders[2], spans, units, shared, (cupy.asarray(spans), cupy.asarray(units)),
+    )  # fmt: skip
+    return layout, out_degrees
+
+
+def offsets_of(degrees: Integers, m: int) -> Integers:
+    """Return the offsets of rows with these in-degrees, m edges in all."""
+    offsets: Integers = cupy.zeros(degrees.size + 1, offset_dtype(m))
+    cupy.cumsum(degrees, out=offsets[1:])
+    return offsets
+
+
+def _batch(ordered: bool) -> int:
+    return THREADS * (8 if ordered else 16)
+
+
+def _groups(places: int, bits: int) -> int:
+    return -(-places >> bits)
+
+
+def _smem(entries: int, ordered: bool) -> int:
+    """Return the bytes of shared memory for a batch of edges, and so many entries more."""
+    return 4 * (entries + 1 + (2 + ordered) * _batch(ordered))
+
+
+def _grid() -> int:
+    return BLOCKS * runtime.multiprocessors()
+
+
+def _launch(kernel: Any, blocks: int, smem: int, *arguments: Any) -> None:
+    runtime.launch(runtime.with_dynamic_smem(kernel, smem), blocks, THREADS, *arguments, smem=smem)
+
+
+def _kernel(name: str, ids: DTypeLike = np.int32, ordered: bool = False, real: DTypeLike = np.float32) -> Any:
+    return runtime.kernel("gpu/blocks.cu", name, id_t=np.dtype(ids), real_t=np.dtype(real), ORDER=int(ordered))
+
+
+def split(chunks: Integers, most: int) -> Integers:
+    """Split each group's chunks into equal parts of at most `most`; return group, first chunk and end of each part."""
+    parts = -(-chunks // most)
+    length = -(-chunks // np.maximum(parts, 1))
+    parts = -(-chunks // np.maximum(length, 1))  # rounding up may leave fewer parts
+    groups = np.repeat(np.arange(chunks.size), parts)
+    nth = np.arange(groups.size) - np.repeat(np.cumsum(parts) - parts, parts)
+    ends = np.cumsum(chunks)
+    first = (ends - chunks)[groups] + nth * length[groups]
+    end = np.minimum(first + length[groups], ends[groups])
+    return np.stack([groups, first, end], axis=1)
+
+
+def units_of(chunks: Integers, most: int) -> tuple[Integers, int]:
+    """Return the units of pieces with these chunks, longest first, as the kernel needs them, and how many have several.
+
+    A piece without chunks has a unit as well, which finishes its rows.
+    """
+    bounds = split(np.maximum(chunks, 1), most)
+    ends = np.cumsum(chunks)
+    piece = bounds[:, 0]
+    empty = chunks[piece] == 0
+    begins = (ends - chunks)[piece]
+    padded = np.cumsum(np.maximum(chunks, 1)) - np.maximum(chunks, 1)
+    first, end = (begins + bounds[:, k] - padded[piece] for k in (1, 2))
+    end = np.where(empty, first, end)
+    parts = np.bincount(piece, minlength=chunks.size)
+    before = np.arange(piece.size) - (np.cumsum(parts) - parts)[piece]
+    several = parts > 1
+    number = np.where(several, np.cumsum(several) - 1, -1)[piece]
+    found = np.stack([piece, first, end, before, parts[piece] - 1 - before, number], axis=1)
+    order = np.argsort(first - end, kind="stable")
+    return np.ascontiguousarray(found[order]), int(np.count_nonzero(several))
