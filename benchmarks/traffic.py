@@ -18,10 +18,9 @@ from prplugin.gpu import runtime
 __all__ = ["BYTES", "COUNTED", "kernel_names", "parameters", "required_bytes"]
 
 COUNTED = (
-    "gpu/binned_sizes.cu", "gpu/dense_ids.cu", "gpu/exact_sums.cu", "gpu/one_block.cu", "gpu/grouped.cu",
+    "gpu/binned_sizes.cu", "gpu/blocks.cu", "gpu/dense_ids.cu", "gpu/exact_sums.cu", "gpu/one_block.cu", "gpu/grouped.cu",
     "gpu/offsets.cu", "gpu/pairs.cu", "gpu/run_sums.cu", "gpu/sort.cu", "gpu/sparse_ids.cu",
-    "papers/block.cu", "methods/propagation_blocking.cu", "methods/propagation_blocking_layout.cu",
-    "gpu/cut.cu", "papers/dense.cu",
+    "papers/block.cu", "methods/propagation_blocking.cu", "gpu/cut.cu", "papers/dense.cu",
     "papers/edge.cu", "papers/expanded.cu", "gpu/finish.cu", "gpu/merge_start.cu",
     "papers/node.cu",
     "methods/persistent.cu", "gpu/normalized_weights.cu", "papers/warp.cu",
@@ -89,17 +88,24 @@ BYTES: dict[str, str | Callable[[Mapping[str, Any]], int]] = {
     "pairs.keep_rows": "marks kept_tails kept_tails kept_heads kept_heads kept_weights kept_weights",
     # Layouts of methods.
     "cut.cut": "cuts",
-    "propagation_blocking_layout.count": "cuts sources chunks",
-    "propagation_blocking_layout.add_up": "chunks ends begins begins tile_ends",
-    "propagation_blocking_layout.arrange": "cuts sources chunks ends begins tile_sources chunk_by_piece piece_edges",
-    "propagation_blocking_layout.arrange_normalized_weights": "cuts begins piece_edges normalized_weights arranged",
+    "blocks.count_tiles": "sources begins batches",
+    "blocks.by_tile": "sources targets sources_out targets_out edges_out",
+    "blocks.count_cells": "begins sources targets cells out_degrees",
+    "blocks.cell_chunks": "cells in_tile in_piece tile_begins piece_begins",
+    "blocks.place_cells": "in_tile in_tile in_piece in_piece",
+    "blocks.by_piece": "sources targets edges next next later tile_sources piece_rows piece_edges",
+    "blocks.finish_cells": "counts next later chunk_by_piece",
+    "blocks.mark_all": "marks",
+    "blocks.in_degrees": "piece_rows in_degrees",
+    "blocks.endpoints": "chunk_by_piece tile_sources piece_rows sources targets",
+    "blocks.arrange_normalized_weights": "piece_edges normalized_weights arranged",
     "normalized_weights.normalized_weights": "sources weights out_weights normalized_weights",
     # One iteration.
     "merge_start.merge_start": "out_weight given tails ranks inverse_out_weight contributions",
     "persistent.persist": "cuts offsets sources normalized_weights target teleport inverse_out_weight "
     "ranks ranks from to",
-    "propagation_blocking.propagate": "bounds tile_sources chunk_by_piece piece_edges values values "
-    "normalized_weights cuts offsets begins target teleport inverse_out_weight ranks ranks from to",
+    "propagation_blocking.propagate": "marks bounds tile_sources chunk_by_piece piece_rows values values "
+    "normalized_weights unit_bounds target teleport inverse_out_weight ranks ranks from to",
     "propagation_blocking.scatter_row_spans": _row_spans,
     "node.node_pull": _pull,
     "warp.warp_pull": _pull,

@@ -53,6 +53,7 @@ from prplugin.types.edges import Compressed, Floats, Integers
 from prplugin.types.records import Considered, History
 
 if TYPE_CHECKING:
+    from prplugin.solver.top_k import OrderProof
     from prplugin.streams.local import LocalQueries, LocalRanks
 
 # What few first calls need is imported where it is used.
@@ -423,10 +424,10 @@ class LocalGraph:
         )  # fmt: skip
 
 
-def _order_proof(*arguments: Any) -> Any:
-    from prplugin.queries import order_proof
+def _order_proof(adjacency: Adjacency, vertices: Vertices, options: Options, selected: Integers | None) -> OrderProof:
+    from prplugin.queries import order_proof  # few rankings need it
 
-    return order_proof(*arguments)
+    return order_proof(adjacency, vertices, options, selected)
 
 
 def _allocating(memory_space: MemorySpace, edges: object = None, *, wait: bool = True) -> AbstractContextManager[None]:

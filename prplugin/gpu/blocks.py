@@ -231,7 +231,7 @@ def _grid() -> int:
     return BLOCKS * runtime.multiprocessors()
 
 
-def _launch(kernel: Any, blocks: int, smem: int, *arguments: Any) -> None:
+def _launch(kernel: object, blocks: int, smem: int, *arguments: object) -> None:
     runtime.launch(runtime.with_dynamic_smem(kernel, smem), blocks, THREADS, *arguments, smem=smem)
 
 

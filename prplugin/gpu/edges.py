@@ -126,7 +126,7 @@ def _in_blocks(columns: list[Integers], low: int, span: int) -> tuple[blocks.Blo
 
 
 def _compacted(
-    low: int, span: int, begins: Integers, outs: Any, dtype: np.dtype[Any]
+    low: int, span: int, begins: Integers, outs: Integers | Floats, dtype: np.dtype[Any]
 ) -> tuple[Any, Integers, Integers, Floats]:
     """Return the marks of the ids of a range that occur, these ids, and offsets and out-weights by position.
 

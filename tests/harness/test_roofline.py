@@ -72,7 +72,8 @@ PERSIST = {
 }  # fmt: skip
 PROPAGATE = {
     **PERSIST,
-    **arrays(bounds=(6, "i8"), tile_sources=(64, "u2"), chunk_by_piece=(8, "u4"), begins=(3, "u4"), piece_edges=(64, "u2"), values=(64, "f4")),
+    **arrays(bounds=(6, "i8"), tile_sources=(64, "u2"), chunk_by_piece=(8, "u4"), piece_rows=(64, "u2"), values=(64, "f4")),
+    **arrays(marks=(1, "u8"), unit_bounds=(12, "i8")),
 }  # fmt: skip
 
 
@@ -89,7 +90,7 @@ PROPAGATE = {
         ("persistent.persist", {**PERSIST, "normalized_weights": np.zeros(50, "f4")}, 50 * 8 + 3 * 4 + 11 * 4 + 2 * 8 + 10 * 32),
         (
             "propagation_blocking.propagate",  # a value per edge is written and read
-            PROPAGATE, 64 * (2 + 2 + 2 * 4) + 8 * 4 + 6 * 8 + 3 * 4 + 3 * 4 + 11 * 4 + 2 * 8 + 10 * 32,
+            PROPAGATE, 64 * (2 + 2 + 2 * 4) + 8 * 4 + 6 * 8 + 8 + 12 * 8 + 2 * 8 + 10 * 32,
         ),
         (
             "sparse_ids.place",
