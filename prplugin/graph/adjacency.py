@@ -31,6 +31,9 @@ SAMPLED_FROM = 1 << 25
 SAMPLES, SAMPLE_EDGES = 4, 2048
 """Number of samples of consecutive in-edges, and edges per sample."""
 
+NEAR, SAMPLED_EDGES = 1 << 16, 4096
+"""Distance of the positions of near endpoints, and number of edges of which it is taken."""
+
 NEIGHBORS = 8
 """Vertices whose float32 contributions are in the same sector of 32 bytes, the unit of memory access of a GPU."""
 
@@ -162,8 +165,17 @@ class Adjacency:
         if self.memory_space == "host" or self.m < SAMPLED_FROM or self.packed_only or hasattr(self.edges, "blocks"):
             return 1.0
         with suppress(MemoryError):
-            return sectors_per_edge(self.csc.indices)
+            if "csc" in vars(self) or isinstance(self.edges, GroupedEdges) or self._is_local():
+                return sectors_per_edge(self.csc.indices)
         return 1.0
+
+    def _is_local(self) -> bool:
+        """Return whether most of the edges, by a sample of a list of edges, have near endpoints."""
+        step = max(1, self.m // SAMPLED_EDGES)
+        source, destination = (
+            to_host(ends[::step]).astype(np.int64) for ends in (self.edges.source, self.edges.destination)
+        )
+        return bool(np.count_nonzero(np.abs(source - destination) < NEAR) > source.size / 2)
 
     @property
     def out_weight(self) -> Floats:

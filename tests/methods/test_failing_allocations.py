@@ -87,8 +87,12 @@ def ranks(edges, **options):
 
 
 def compressed(edges):
-    graph = prplugin.Graph(edges, weight="w")
-    return [to_host(array) for array in (*graph.csr(), *graph.csc())]
+    """Return both layouts; read through host memory, the entries of a row may have another order."""
+    graph, arrays = prplugin.Graph(edges, weight="w"), []
+    for offsets, indices, weights in (map(to_host, layout) for layout in (graph.csr(), graph.csc())):
+        order = np.lexsort((weights, indices, np.repeat(np.arange(offsets.size - 1), np.diff(offsets))))
+        arrays += [offsets, indices[order], weights[order]]
+    return arrays
 
 
 def bits(arrays):

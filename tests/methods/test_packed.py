@@ -142,7 +142,7 @@ def test_graph_keeps_its_packed_edges_until_another_method_ranks(monkeypatch, me
     assert graph.rank(method="packed").ranks.tobytes() == first.ranks.tobytes()
     assert len(packings) == 2
     graph.rank(method="numpy", seeds=[1, 2])
-    assert graph._graph.adjacency.packed is None
+    assert graph._graph.adjacency.layout is None
     graph.rank(method="packed")
     graph.update(add=edges.iloc[:1])
     assert graph.rank(method="packed", tol=1e-9).ranks.tolist() == pytest.approx(
