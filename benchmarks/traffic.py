@@ -18,8 +18,8 @@ from prplugin.gpu import runtime
 __all__ = ["BYTES", "COUNTED", "kernel_names", "parameters", "required_bytes"]
 
 COUNTED = (
-    "gpu/binned_sizes.cu", "gpu/blocks.cu", "gpu/dense_ids.cu", "gpu/exact_sums.cu", "gpu/one_block.cu", "gpu/grouped.cu",
-    "gpu/offsets.cu", "gpu/pairs.cu", "gpu/run_sums.cu", "gpu/sort.cu", "gpu/sparse_ids.cu",
+    "gpu/binned_sizes.cu", "gpu/blocks.cu", "gpu/dense_ids.cu", "gpu/exact_sums.cu", "gpu/one_block.cu",
+    "gpu/grouped.cu", "gpu/offsets.cu", "gpu/pairs.cu", "gpu/run_sums.cu", "gpu/sort.cu", "gpu/sparse_ids.cu",
     "papers/block.cu", "methods/propagation_blocking.cu", "gpu/cut.cu", "papers/dense.cu",
     "papers/edge.cu", "papers/expanded.cu", "gpu/finish.cu", "gpu/merge_start.cu",
     "papers/node.cu",

@@ -40,7 +40,7 @@ void walk(const u8* text, i64 at, i64 end, i64 comment, const Line& line, const 
 // Parse a non-negative decimal number, correctly rounded; return NaN for anything else, and for one that float64 lacks.
 f64 number(const u8* text, i64 first, i64 last) {
     u64 digits = 0;
-    i64 at = first, count = 0, decimals = 0;
+    i64 at = first, count = 0, exponent = 0;
     for (bool point = false; at < last && digits <= EXACT; at++) {
         if (text[at] == '.' && !point) {
             point = true;
@@ -49,11 +49,19 @@ f64 number(const u8* text, i64 first, i64 last) {
         if (!is_digit(text[at])) break;
         digits = digits * 10 + (text[at] - '0');
         count++;
-        decimals += point;
+        exponent -= point;
     }
     if (count == 0 || last - first > LONGEST) return NAN;
+    if (digits <= EXACT && at + 1 < last && (text[at] | 32) == 'e') {
+        bool has_sign = text[at + 1] == '+' || text[at + 1] == '-';
+        i64 begin = at + 1 + has_sign, power = 0;
+        for (at = begin; at < last && is_digit(text[at]) && power < LONGEST; at++) power = power * 10 + (text[at] - '0');
+        if (at == begin) return NAN;
+        exponent += text[begin - 1] == '-' ? -power : power;
+    }
     // Both operands are exact, so that the result is rounded once.
-    if (at == last && digits <= EXACT && decimals <= MOST_POWER) return f64(digits) / POWERS[decimals];
+    if (at == last && digits <= EXACT && exponent >= -MOST_POWER && exponent <= MOST_POWER)
+        return exponent < 0 ? f64(digits) / POWERS[-exponent] : f64(digits) * POWERS[exponent];
     char copy[LONGEST + 1];
     for (i64 i = first; i < last; i++) {
         u8 c = text[i];

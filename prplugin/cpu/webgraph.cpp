@@ -310,7 +310,7 @@ i64 bv_scan(i64 size, i64 n, const u8* bytes, const i64* codes, i64 window, i64 
     Team team(1);
     positions[0] = 0;
     read_records(file, 0, n, fault, [&](Record& record) {
-        if (team.ends_at(record.v)) return;
+        if (!record.check(!team.ends_at(record.v), ENDS)) return;
         record.skip(degrees);
         degrees[record.v] = Index(record.degree);
         positions[record.v + 1] = record.bits.at;

@@ -14,15 +14,15 @@
 //   id_t    int, unsigned int, long long or unsigned long long
 //   real_t  float or double: the type of normalized weights
 //   ORDER  0 1
-// ORDER: whether the edges' positions move along, to arrange weights.
+//   ITEMS  16 1
+// ORDER: whether the edges' positions move along, to arrange weights. ITEMS: edges per thread of a partition.
 
 #include "block_scan.cuh"
 #include "blocks.cuh"
 #include "ids.cuh"
 #include "marks.cuh"
 
-#define PARTITIONING 1024       // threads per block of `by_tile` and `by_piece`
-#define ITEMS (ORDER ? 8 : 16)  // edges per thread
+#define PARTITIONING 1024  // threads per block of `by_tile` and `by_piece`
 #define BATCH (PARTITIONING * ITEMS)
 #define COPIES 4  // of the counts in shared memory, so that fewer threads wait for one another
 #define LANES 8
@@ -147,7 +147,8 @@ extern "C" __global__ void __launch_bounds__(PARTITIONING)
     };
     auto tile_of = [=](const Item &item) { return item.source >> tile_bits; };
     auto reserve = [=](int tile, unsigned count) { return atomicAdd(next + tile, count); };
-    partition(first, static_cast<int>(min(static_cast<long long>(BATCH), m - first)), tiles, smem, load, tile_of, reserve,
+    int count = static_cast<int>(min(static_cast<long long>(BATCH), m - first));
+    partition(first, count, tiles, smem, load, tile_of, reserve,
               [=](unsigned tile, unsigned to, const Item &item) {
                   sources_out[to] = static_cast<unsigned short>(item.source - (tile << tile_bits));
                   targets_out[to] = item.target;
@@ -241,8 +242,8 @@ extern "C" __global__ void __launch_bounds__(1024)
     scan_in_place(piece_begins, pieces);
 }
 
-// Replaces `in_tile` and `in_piece` by the place of a cell's first edge in the order by tile, and how much later that is
-// in the order by piece.
+// Replaces `in_tile` and `in_piece` by the place of a cell's first edge in the order by tile, and how much later that
+// is in the order by piece.
 extern "C" __global__ void place_cells(int tiles, int pieces, const unsigned *tile_begins, const unsigned *piece_begins,
                                        unsigned *in_tile, unsigned *in_piece) {
     long long cell = this_thread();
@@ -279,8 +280,8 @@ extern "C" __global__ void __launch_bounds__(PARTITIONING)
               });
 }
 
-// Pads each cell, and writes where its chunks are in the order by piece, once its edges are in place. Positions of padding
-// edges are `m`.
+// Pads each cell, and writes where its chunks are in the order by piece, once its edges are in place. Positions of
+// padding edges are `m`.
 extern "C" __global__ void finish_cells(int tile_bits, int piece_bits, long long cells, unsigned m,
                                         const unsigned *counts, const unsigned *next, const unsigned *later,
                                         unsigned *chunk_by_piece, unsigned short *tile_sources,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from prplugin.gpu import cupy, runtime
+from prplugin.types.arrays import synchronize
 from prplugin.types.edges import Floats, GroupedEdges, Integers, bits_of, index_dtype, offset_dtype
 
 CHUNK = 8  # edges per chunk: see blocks.cuh
@@ -26,7 +27,7 @@ SPAN = 6  # edges per span for each place of a tile, so that loading the tile is
 LEAST_SPAN = 512  # least number of chunks per span: as many as a block processes at a time
 LEAST_UNIT = 4  # edges per unit for each row of a piece, so that adding its sums to those of others takes less time
 
-MOST_EDGES = 2**32  # padding included: kernels count edges in 32 bits
+MOST_EDGES = 2**32 - 64  # padding included: kernels count edges in 32 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +94,9 @@ class BlockedEdges(GroupedEdges):
 
     def __init__(self, blocks: Blocks, in_offsets: Integers, out_weight: Floats, m: int) -> None:
         nothing: Any = None, out_weight[:0], None
-        super().__init__(nothing, out_weight, lambda: (self.in_edges[1], self._targets()))
+        super().__init__(nothing, out_weight, lambda: ())
         self.blocks, self.in_offsets, self.m = blocks, in_offsets, m
-        del self.in_edges
+        del self.in_edges, self._edge_list  # computed by those of the class, without a cycle of references
 
     @cached_property
     def in_edges(self) -> Any:  # type: ignore[override]  # an attribute of other edges
@@ -103,14 +104,15 @@ class BlockedEdges(GroupedEdges):
         from prplugin.gpu.sort import sorted_by  # imports CuPy, which holds the edges
 
         sources, targets = self.blocks.endpoints(self.n)
-        sources, targets = sorted_by(sources, bits_of(self.n), targets)
-        _, sources = sorted_by(targets, bits_of(self.n + 1), sources)
+        sources, targets = sorted_by(sources, bits_of(self.n), targets, owned=True)
+        _, sources = sorted_by(targets, bits_of(self.n + 1), sources, owned=True)
+        synchronize("device")
         return self.in_offsets, sources[: self.m], None
 
-    def _targets(self) -> Integers:
+    def _edge_list(self) -> tuple[Integers, ...]:
         from prplugin.gpu import group  # imports CuPy, which holds the edges
 
-        return group.groups_of(self.in_offsets, self.m, index_dtype(self.n))
+        return self.in_edges[1], group.groups_of(self.in_offsets, self.m, index_dtype(self.n))
 
 
 def bits(rows: int) -> tuple[int, int]:
@@ -123,23 +125,29 @@ def bits(rows: int) -> tuple[int, int]:
 
 def most_bits() -> tuple[int, int]:
     """Return the log2 of places per tile, and per piece, that fit the shared memory of a block, or half of it."""
-    each = runtime.attribute("MaxSharedMemoryPerBlockOptin") - STATIC
-    places, sums = each // PLACE_BYTES, each // 2 // SUM_BYTES
+    room = runtime.attribute("MaxSharedMemoryPerBlockOptin") - STATIC
+    places, sums = room // PLACE_BYTES, room // 2 // SUM_BYTES
     return min(TILE_BITS, places.bit_length() - 1), min(PIECE_BITS, sums.bit_length() - 1)
 
 
-def unavailable_reason(rows: int, columns: int, m: int, *, weighted: bool) -> str | None:
-    """Return why edges among so many places cannot be arranged in blocks."""
-    tile_bits, piece_bits = bits(rows)
+def unavailable_reason(
+    rows: int, columns: int, m: int, *, weighted: bool, sizes: tuple[int, int] | None = None
+) -> str | None:
+    """Return why edges among so many places cannot be arranged in blocks, by default of the sizes that `bits` gives."""
+    tile_bits, piece_bits = sizes or bits(rows)
     tiles, pieces = _groups(columns, tile_bits), _groups(rows, piece_bits)
-    most = runtime.attribute("MaxSharedMemoryPerBlockOptin") - STATIC
-    if max(_smem(2 * tiles, weighted), _smem(3 * pieces, weighted), 4 * COPIES * tiles) > most:
-        return (
-            f"{columns:,} vertices are too many: this GPU's shared memory cannot count their edges by tile and piece."
-        )
+    if not _items(tiles, pieces, weighted):
+        return f"{columns:,} vertices are too many for this GPU's shared memory, which counts edges by tile and piece."
     if m + (CHUNK - 1) * min(m, pieces * tiles) >= MOST_EDGES:
-        return f"{m:,} edges are too many: with padding, at most {MOST_EDGES:,} can be numbered."
+        return f"{m:,} edges are too many: with padding, fewer than {MOST_EDGES:,} can be numbered."
     return None
+
+
+def _items(tiles: int, pieces: int, ordered: bool) -> int:
+    """Return the edges per thread of a partition that fit shared memory beside its counts, a power of two, or 0."""
+    room = (runtime.attribute("MaxSharedMemoryPerBlockOptin") - STATIC) // 4
+    fit = min(8 if ordered else 16, (room - max(2 * tiles, 3 * pieces) - 1) // (THREADS * (2 + ordered)))
+    return 1 << fit.bit_length() - 1 if fit > 0 and COPIES * tiles <= room else 0
 
 
 def all_marks(places: int) -> Any:
@@ -161,48 +169,49 @@ def build(
     are still missing. Peak memory is 10.5 bytes per edge, 18.5 if `ordered`.
     """
     m, tiles, pieces = sources.size, _groups(columns, tile_bits), _groups(rows, piece_bits)
-    bits, counts = np.array([tile_bits, piece_bits], np.int32), np.array([tiles, pieces], np.int32)
+    sizes, counts = np.array([tile_bits, piece_bits], np.int32), np.array([tiles, pieces], np.int32)
+    items = _items(tiles, pieces, ordered)
+    batches, batch_smem = -(-m // (THREADS * items)), 4 * (1 + (2 + ordered) * THREADS * items)
 
     def kernel(name: str) -> Any:
-        return _kernel(name, sources.dtype, ordered)
+        return _kernel(name, sources.dtype, ordered, items=items)
 
-    begins, batches = cupy.zeros(tiles + 2, np.uint32), cupy.zeros(tiles + 1, np.uint32)
-    of_tiles = np.uint64(low % 2**64), bits[0], counts[0]
-    _launch(kernel("count_tiles"), _grid(), 4 * COPIES * tiles, m, sources, *of_tiles, begins, batches)
+    begins, batch_begins = cupy.zeros(tiles + 2, np.uint32), cupy.zeros(tiles + 1, np.uint32)
+    of_tiles = np.uint64(low % 2**64), sizes[0], counts[0]
+    _launch(kernel("count_tiles"), _grid(), 4 * COPIES * tiles, m, sources, *of_tiles, begins, batch_begins)
     edges = cupy.empty(m, np.uint16), cupy.empty(m, np.uint32), cupy.empty(m, np.uint32) if ordered else None
-    most = -(-m // _batch(ordered))
     if m:
-        arrays = begins.copy(), *edges
-        _launch(kernel("by_tile"), most, _smem(2 * tiles, ordered), m, sources, targets, *of_tiles, *arrays)
+        ends, smem = (m, sources, targets, *of_tiles), batch_smem + 8 * tiles
+        _launch(kernel("by_tile"), batches, smem, *ends, begins.copy(), *edges)
     cells, out_degrees = cupy.zeros(tiles * pieces, np.uint32), cupy.zeros(tiles << tile_bits, np.int32)
     smem = 4 * (pieces + (1 << tile_bits))
-    _launch(kernel("count_cells"), _grid(), smem, *bits, *counts, begins, *edges[:2], cells, out_degrees)
+    _launch(kernel("count_cells"), _grid(), smem, *sizes, *counts, begins, *edges[:2], cells, out_degrees)
     places = cupy.empty_like(cells), cupy.empty_like(cells)
-    ends = cupy.zeros(tiles + pieces + 3, np.uint32)
-    starts, done = (ends[: tiles + 1], ends[tiles + 1 : -1]), ends[-1:]
+    chunk_begins = cupy.zeros(tiles + pieces + 3, np.uint32)
+    starts, done = (chunk_begins[: tiles + 1], chunk_begins[tiles + 1 : -1]), chunk_begins[-1:]
     _launch(kernel("cell_chunks"), tiles + pieces, 0, *counts, cells, *places, *starts, done)
     grid = runtime.blocks_for(cells.size, runtime.THREADS), runtime.THREADS
     runtime.launch(kernel("place_cells"), *grid, *counts, *starts, *places)
-    on_host = ends.get().astype(np.int64)
+    on_host = chunk_begins.get().astype(np.int64)
     chunks = int(on_host[tiles])
     orders = [cupy.empty(CHUNK * chunks, dtype) for dtype in (np.uint16, np.uint16, np.uint32)[: 2 + ordered]]
     orders += [None] * (3 - len(orders))
-    arrays = begins, batches, *edges, *places, *orders
-    _launch(kernel("by_piece"), most + tiles, _smem(3 * pieces, ordered), bits[1], *counts, *arrays)
+    arrays = begins, batch_begins, *edges, *places, *orders
+    _launch(kernel("by_piece"), batches + tiles, batch_smem + 12 * pieces, sizes[1], *counts, *arrays)
     chunk_by_piece = cupy.empty(chunks, np.uint32)
     grid = runtime.blocks_for(LANES * cells.size, runtime.THREADS), runtime.THREADS
     arrays = cells, *places, chunk_by_piece, *orders
-    runtime.launch(kernel("finish_cells"), *grid, *bits, cells.size, np.uint32(m), *arrays)
+    runtime.launch(kernel("finish_cells"), *grid, *sizes, cells.size, np.uint32(m), *arrays)
     # The host does this while the GPU partitions the edges.
-    of_tiles, of_pieces = on_host[: tiles + 1], on_host[tiles + 1 : -1]
+    chunks_of_tiles, chunks_of_pieces = on_host[: tiles + 1], on_host[tiles + 1 : -1]
     share = chunks // _grid() + 1
     # With few chunks, one span per block.
-    spans = split(np.diff(of_tiles), min((SPAN << tile_bits) // CHUNK, max(LEAST_SPAN, share)))
+    spans = split(np.diff(chunks_of_tiles), min((SPAN << tile_bits) // CHUNK, max(LEAST_SPAN, share)))
     longest = max((LEAST_UNIT << piece_bits) // CHUNK, share // 2, int(1.25 * chunks / pieces))
-    units, shared = units_of(np.diff(of_pieces), longest)
+    units, shared = units_of(np.diff(chunks_of_pieces), longest)
     layout = Blocks(
-        rows, columns, None, tile_bits, piece_bits, of_tiles, of_pieces, chunk_by_piece, orders[0], orders[1],
-        orders[2], spans, units, shared, (cupy.asarray(spans), cupy.asarray(units)),
+        rows, columns, None, tile_bits, piece_bits, chunks_of_tiles, chunks_of_pieces, chunk_by_piece, orders[0],
+        orders[1], orders[2], spans, units, shared, (cupy.asarray(spans), cupy.asarray(units)),
     )  # fmt: skip
     return layout, out_degrees
 
@@ -214,17 +223,8 @@ def offsets_of(degrees: Integers, m: int) -> Integers:
     return offsets
 
 
-def _batch(ordered: bool) -> int:
-    return THREADS * (8 if ordered else 16)
-
-
 def _groups(places: int, bits: int) -> int:
     return -(-places >> bits)
-
-
-def _smem(entries: int, ordered: bool) -> int:
-    """Return the bytes of shared memory for a batch of edges, and so many entries more."""
-    return 4 * (entries + 1 + (2 + ordered) * _batch(ordered))
 
 
 def _grid() -> int:
@@ -235,8 +235,11 @@ def _launch(kernel: object, blocks: int, smem: int, *arguments: object) -> None:
     runtime.launch(runtime.with_dynamic_smem(kernel, smem), blocks, THREADS, *arguments, smem=smem)
 
 
-def _kernel(name: str, ids: DTypeLike = np.int32, ordered: bool = False, real: DTypeLike = np.float32) -> Any:
-    return runtime.kernel("gpu/blocks.cu", name, id_t=np.dtype(ids), real_t=np.dtype(real), ORDER=int(ordered))
+def _kernel(
+    name: str, ids: DTypeLike = np.int32, ordered: bool = False, real: DTypeLike = np.float32, items: int = 1
+) -> Any:
+    types = {"id_t": np.dtype(ids), "real_t": np.dtype(real)}
+    return runtime.kernel("gpu/blocks.cu", name, **types, ORDER=int(ordered), ITEMS=items)
 
 
 def split(chunks: Integers, most: int) -> Integers:

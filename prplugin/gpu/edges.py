@@ -50,7 +50,7 @@ def edges_by_id(
         if (
             weights is None
             and m >= BLOCKED
-            and span <= m
+            and 4 * span <= m
             and not blocks.unavailable_reason(span, span, m, weighted=False)
         ):
             arranged, ids = _in_blocks(columns, low, span)

@@ -74,9 +74,9 @@ __device__ inline Totals grid_totals(const Totals *written) {
     return block_totals(all);
 }
 
-// Iterates up to `count` times, on a grid launched cooperatively. `rows.step(vectors, mass, tally)` finishes the rows of
-// a block, always the same ones; `rows.each_range(use)` calls use(first, last) for ranges of rows that together are all
-// of them. All threads of the block must call these. The loop ends early as `ending` says.
+// Iterates up to `count` times, on a grid launched cooperatively. `rows.step(vectors, mass, tally)` finishes the rows
+// of a block, always the same ones; `rows.each_range(use)` calls use(first, last) for ranges of rows that together are
+// all of them. All threads of the block must call these. The loop ends early as `ending` says.
 // `latest` has the measurements of the iteration before the first, in `parts` to be added up. Block 0 writes to
 // totals[0] the number of iterations, the reason for the end, and whether mixing has begun; and to the entries
 // after it the measurements of each iteration. `partials` has two entries per block.

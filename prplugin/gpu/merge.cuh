@@ -163,7 +163,8 @@ __device__ inline void finish_crossing_row(long long p, double mass, const Piece
     }
 }
 
-// The rows of a graph in pieces, for `iterate`. `terms_of(piece, from, terms)` writes the terms of a piece to shared memory.
+// The rows of a graph in pieces, for `iterate`. `terms_of(piece, from, terms)` writes the terms of a piece to shared
+// memory.
 template <typename TermsOf>
 struct MergedRows {
     const Pieces &pieces;

@@ -162,7 +162,7 @@ class Adjacency:
     @cached_property
     def spread(self) -> float:
         """`sectors_per_edge` of a large graph on the GPU that has memory for its in-edges; otherwise 1."""
-        if self.memory_space == "host" or self.m < SAMPLED_FROM or self.packed_only or hasattr(self.edges, "blocks"):
+        if self.memory_space == "host" or self.m < SAMPLED_FROM or self.packed_only or self.edges.blocks is not None:
             return 1.0
         with suppress(MemoryError):
             if "csc" in vars(self) or isinstance(self.edges, GroupedEdges) or self._is_local():

@@ -64,6 +64,9 @@ class Size:
 
 NONE = Size()
 
+LEAST_PIECES = 256
+"""Pieces of rows that `propagation-blocking` makes at least, of a size that leaves few blocks without one."""
+
 
 class Memory(NamedTuple):
     """Memory that a method needs in addition to the frame.
@@ -79,8 +82,8 @@ class Memory(NamedTuple):
     `many_vertex`: Allocated in addition if many iterations are expected.
     `pair`: Per pair of vertices.
     `float32_from`: Number of vertices from which the iteration starts with contributions in float32.
-    `tile`: Vertices per tile. Edges are sorted into runs by source tile and by piece of rows, and each run is padded by
-    3.5 edges on average.
+    `tile`: Vertices per tile. Edges are arranged in cells by tile of the source and piece of rows, half as large, and
+    each cell is padded by 3.5 edges on average.
     `chunk_bytes`: Maximum size of each of the two device buffers through which packed edges are streamed.
     `reads_packed`: Whether the method reads packed edges: those of `PackedInEdges` instead of "csc", and those in GPU
     memory instead of its `edge`.
@@ -118,6 +121,7 @@ class Counts:
     `packed_on_host`: Whether the edges are `PackedInEdges`.
     `packed_bytes`: Bytes of the `Adjacency.layout` of `packed`, which other methods free.
     `largest_in_degree`: 0 if it is not known.
+    `blocked`: Whether the edges are in blocks, or a method has kept them so.
     """
 
     n: int
@@ -133,6 +137,7 @@ class Counts:
     packed_on_host: bool = False
     packed_bytes: int = 0
     largest_in_degree: int = 0
+    blocked: bool = False
 
     @classmethod
     def of(cls, graph: Any) -> Counts:
@@ -143,7 +148,8 @@ class Counts:
         built = {name.removeprefix("_") for name in known} & set(get_args(Array))
         grouped, packed = isinstance(graph.edges, GroupedEdges), graph.edges.packed_rows is not None
         if grouped:
-            built |= {"csc", "out_weight"} if "in_edges" in vars(graph.edges) else {"out_weight"}
+            missing = "in_edges" not in vars(graph.edges) and not graph.packed_only
+            built |= {"out_weight"} if missing else {"csc", "out_weight"}
         if not grouped or graph.edges.edge_list_is_there:
             built.add("rows")
         other_memory, kept = known.get("_other_memory"), known.get("layout")
@@ -152,6 +158,7 @@ class Counts:
             None if other_memory is None else cls.of(other_memory), graph.spilled, grouped,
             graph.spread if "csc" in built else 1.0, graph.packed_only, packed,
             kept[1].nbytes if kept is not None and kept[0] == "packed" else 0,
+            blocked=graph.edges.blocks is not None or (kept is not None and kept[0] != "packed"),
         )  # fmt: skip
 
     @property
@@ -182,6 +189,9 @@ def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = Fals
     `many`: Whether many iterations are expected, as with alpha near 1.
     """
     memory_space = memory.memory_space
+    if memory.tile is not None and graph.blocked:  # the layout exists
+        edge = replace(memory.edge, fixed=0, weight=0)
+        memory = memory._replace(arrays=("out_weight",), edge=edge, preparing_edge=NONE)
     if memory.reads_packed and (graph.packed_only or graph.packed_bytes):
         memory = memory._replace(edge=NONE, preparing_edge=NONE)
     takes_over = memory_space == "device" and real == 8 and graph.n >= memory.float32_from
@@ -198,7 +208,7 @@ def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = Fals
         there, so_far = _with_array(array, there, so_far)
     n, edges = there.n, float(there.m)
     if memory.tile is not None:
-        edges += 3.5 * min(there.m, (n // memory.tile + 1) * ((n + there.m) // memory.tile + 1))
+        edges += 3.5 * min(2 * there.m, (n // memory.tile + 1) * max(2 * n // memory.tile + 1, LEAST_PIECES))
 
     def total(edge: Size, vertex: Size, count: float = edges) -> float:
         return edge.of(there, real) * count + vertex.of(there, real) * n

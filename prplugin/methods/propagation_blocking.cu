@@ -37,8 +37,9 @@ struct Blocks {
     unsigned *next;      // the next span to process; `row_spans` between the iterations
     unsigned row_spans;  // leading spans that `scatter_row_spans` has processed
     unsigned units;
-    const long long *unit_bounds;  // of each unit: piece, first chunk and end by piece, units of the piece before it and
-                                   // after it, and where it has several, the number of such pieces before it, else -1
+    // Of each unit: piece, first chunk and end by piece, units of the piece before it and after it, and where it has
+    // several, the number of such pieces before it, else -1.
+    const long long *unit_bounds;
     unsigned *shared_sums;  // the sums of each piece of several units; 0 between the iterations
     unsigned *summed;       // for each of them, the number of units that have been added; 0 between the iterations
     double quantum;         // sums are multiples of it, a power of 2
@@ -83,10 +84,11 @@ __device__ inline void load_tile(const real_t *from, long long tile, const Block
     for (int base = threadIdx.x; base < count; base += LOADS_IN_FLIGHT * step) {
         Marks words[LOADS_IN_FLIGHT];
         real_t loaded[LOADS_IN_FLIGHT];
-        // Past the end the last one is loaded again. Other blocks wrote these in the same launch, so they are read from
-        // the L2 cache.
+        // Past the end the last one is loaded again. `__ldcg` leaves the L1 cache to others.
 #pragma unroll
-        for (int k = 0; k < LOADS_IN_FLIGHT; ++k) words[k] = blocks.marks[(first + min(base + k * step, count - 1)) / 32];
+        for (int k = 0; k < LOADS_IN_FLIGHT; ++k) {
+            words[k] = blocks.marks[(first + min(base + k * step, count - 1)) / 32];
+        }
 #pragma unroll
         for (int k = 0; k < LOADS_IN_FLIGHT; ++k) {
             long long place = first + min(base + k * step, count - 1);
@@ -130,14 +132,14 @@ __device__ inline void scatter_span(const real_t *from, const long long *bounds,
 
 // Processes all spans; ends with a grid barrier.
 __device__ inline void scatter_all(const real_t *from, const Blocks &blocks, real_t *tile, unsigned *arrived) {
-    __shared__ unsigned taken;
+    __shared__ unsigned current;
     unsigned upcoming = 0;
-    if (threadIdx.x == 0) taken = atomicAdd(blocks.next, 1u);
+    if (threadIdx.x == 0) current = atomicAdd(blocks.next, 1u);
     __syncthreads();
-    while (taken < blocks.spans) {
+    while (current < blocks.spans) {
         if (threadIdx.x == 0) upcoming = atomicAdd(blocks.next, 1u);
-        scatter_span(from, blocks.bounds + 3 * static_cast<long long>(taken), blocks, tile);
-        if (threadIdx.x == 0) taken = upcoming;
+        scatter_span(from, blocks.bounds + 3 * static_cast<long long>(current), blocks, tile);
+        if (threadIdx.x == 0) current = upcoming;
         __syncthreads();
     }
     grid_barrier(arrived);
@@ -216,8 +218,9 @@ __device__ inline void add(unsigned *sum, int step, double term, double inverse_
 
 // Returns a sum and clears it.
 template <typename Load>
-__device__ inline Fixed taken(unsigned *sum, int step, Load load) {
-    Fixed found(load(sum) | static_cast<unsigned long long>(load(sum + step)) << 32, WORDS == 3 ? load(sum + 2 * step) : 0);
+__device__ inline Fixed take_sum(unsigned *sum, int step, Load load) {
+    unsigned long long low = load(sum) | static_cast<unsigned long long>(load(sum + step)) << 32;
+    Fixed found(low, WORDS == 3 ? load(sum + 2 * step) : 0);
     for (int word = 0; word < WORDS; ++word) sum[word * step] = 0;
     return found;
 }
@@ -294,7 +297,7 @@ struct BlockedRows {
             for (int k = 0; k < ROWS_IN_FLIGHT; ++k) {
                 long long place = first + base + k * step;
                 if (base + k * step >= count || !words[k].has(place)) continue;
-                double sum = taken(sums + base + k * step, blocks.entries(), load).value(blocks.quantum);
+                double sum = take_sum(sums + base + k * step, blocks.entries(), load).value(blocks.quantum);
                 finish_row(words[k].rank(place), before[k] * *vectors.scale, inverse_weights[k], sum, mass, equation,
                            vectors, tally);
             }
@@ -317,7 +320,7 @@ struct BlockedRows {
             } else {
                 unsigned *shared = blocks.shared_sums + bounds[5] * WORDS * entries;
                 for (int row = threadIdx.x; row < entries; row += blockDim.x) {
-                    Fixed sum = taken(sums + row, entries, load);
+                    Fixed sum = take_sum(sums + row, entries, load);
                     if (sum.low || sum.high) add(shared + row, entries, sum);
                 }
                 __threadfence();
@@ -344,7 +347,8 @@ struct BlockedRows {
     __device__ void each_range(Use use) const {
         for (long long unit = blockIdx.x; unit < blocks.units; unit += gridDim.x) {
             const long long *bounds = blocks.unit_bounds + 6 * unit;
-            if (!bounds[4]) use(rows_before(bounds[0] << blocks.piece_bits), rows_before(bounds[0] + 1 << blocks.piece_bits));
+            long long first = bounds[0] << blocks.piece_bits;
+            if (!bounds[4]) use(rows_before(first), rows_before(first + (1 << blocks.piece_bits)));
         }
     }
 
@@ -373,6 +377,6 @@ extern "C" __global__ void __launch_bounds__(512, 2)
     Equation equation = {alpha, target, target_step, teleport, teleport_step, inverse_out_weight};
     BlockedRows all = {blocks, equation, smem, arrived};
     iterate(count, {goal, stall, before, mixing_from}, n, equation,
-            {window, period, phase, width, n, history, mixing_state}, {ranks, from, to, nullptr, nullptr}, parts, latest,
-            totals, partials, arrived, smem, all);
+            {window, period, phase, width, n, history, mixing_state}, {ranks, from, to, nullptr, nullptr}, parts,
+            latest, totals, partials, arrived, smem, all);
 }

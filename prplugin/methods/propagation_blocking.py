@@ -10,9 +10,10 @@ from numpy.typing import DTypeLike
 
 from prplugin.errors import InvalidOptionError
 from prplugin.gpu import blocks, cupy, runtime
-from prplugin.methods.base import Adjacency, Array, Machine, Memory, Problem, Size, Step
+from prplugin.methods.base import Adjacency, Array, Integers, Machine, Memory, Problem, Size, Step
 from prplugin.methods.engines import gpu_merge, gpu_pull
 from prplugin.options import validate_int
+from prplugin.types.arrays import synchronize
 
 name = "propagation-blocking"
 runs_on = "gpu"
@@ -24,8 +25,8 @@ BITS = {"float32": 26, "float64": 55}
 memory = Memory(
     arrays=("rows", "out_weight"),
     # Two 16-bit indices, an eighth of a 32-bit one, the contribution, and the normalized weight in both orders.
-    edge=Size(4.5, real=1, normalized_weight=2),
-    preparing_edge=Size(10.5),  # edges by tile, and the layout
+    edge=Size(4.5, real=1, normalized_weight=2, weight=0.5),  # and the position of each weighted edge
+    preparing_edge=Size(10.5, weight=1),  # edges by tile, and the layout
     vertex=gpu_merge.VERTEX,
     many_vertex=gpu_merge.HISTORY_VERTEX,
     tile=1 << blocks.TILE_BITS,
@@ -59,14 +60,15 @@ def prepare(problem: Problem, machine: Machine, *, tile: int | None = None, piec
         Rows whose sums a block keeps in shared memory: a power of two, from 32 to 8192, and less on GPUs with less
         shared memory. By default the maximum, or less if all blocks get a piece then.
     """
-    problem = problem.on("device")
-    return gpu_merge.MergeStep(problem, BlockedPlan(problem.adjacency, tile=tile, piece=piece))
+    given, problem = problem.adjacency, problem.on("device")
+    return gpu_merge.MergeStep(problem, BlockedPlan(problem.adjacency, tile=tile, piece=piece, keeper=given))
 
 
 class BlockedPlan:
     """Reads contributions by tile, and adds them up by piece.
 
     `rows`: number of leading vertices that are rows; the others have no in-edges. All if not given.
+    `keeper`: the graph that keeps the layout for further rankings; `adjacency` may be a copy of it.
     """
 
     threads = 512
@@ -75,8 +77,9 @@ class BlockedPlan:
     crossing = 0
 
     def __init__(
-        self, adjacency: Adjacency, *, tile: int | None = None, piece: int | None = None, rows: int | None = None
-    ) -> None:
+        self, adjacency: Adjacency, *, tile: int | None = None, piece: int | None = None, rows: int | None = None,
+        keeper: Adjacency | None = None,
+    ) -> None:  # fmt: skip
         self.m, self._rows = adjacency.m, adjacency.n if rows is None else rows
         given = [
             None if size is None else _bits(name, size, most)
@@ -88,16 +91,8 @@ class BlockedPlan:
         if isinstance(edges, blocks.BlockedEdges) and given == [None, None]:
             self._blocks, self.offsets = edges.blocks, edges.in_offsets
         else:
-            sources, weights, key = edges.source, edges.weights, (tile_bits, piece_bits, self._rows)
-            kept = adjacency.layout_of(name)
-            if kept is None or kept[0] != key:
-                adjacency.layout = None  # frees its memory
-                ends = sources, edges.destination, 0, self._rows, adjacency.n
-                layout, _ = blocks.build(*ends, tile_bits, piece_bits, ordered=adjacency.weighted)
-                layout = replace(layout, marks=blocks.all_marks(adjacency.n))
-                kept = key, layout, blocks.offsets_of(layout.in_degrees()[: self._rows], self.m)
-                adjacency.layout = name, kept
-            _, self._blocks, self.offsets = kept
+            sources, weights = edges.source, edges.weights
+            self._blocks, self.offsets = _arranged(adjacency, keeper or adjacency, self._rows, (tile_bits, piece_bits))
         self._normalized_weights = gpu_pull.NormalizedWeights(weights, adjacency, sources)
         layout = self._blocks
         tile_ends = layout.spans[:, 0] + 1 << layout.tile_bits
@@ -152,6 +147,24 @@ class BlockedPlan:
             np.uint32(self._row_spans), layout.bounds[0], layout.tile_sources, layout.chunk_by_piece, self._values,
             contributions, smem=smem,
         )  # fmt: skip
+
+
+def _arranged(
+    adjacency: Adjacency, keeper: Adjacency, rows: int, sizes: tuple[int, int]
+) -> tuple[blocks.Blocks, Integers]:
+    """Return the layout, which `keeper` keeps, and the offsets of the rows."""
+    kept, edges, n, weighted = keeper.layout_of(name), adjacency.edges, adjacency.n, adjacency.weighted
+    if kept is None or kept[0] != (rows, *sizes):
+        keeper.layout = None  # frees its memory
+        if reason := blocks.unavailable_reason(rows, n, adjacency.m, weighted=weighted, sizes=sizes):
+            raise InvalidOptionError(reason)
+        layout, _ = blocks.build(edges.source, edges.destination, 0, rows, n, *sizes, ordered=weighted)
+        layout = replace(layout, marks=blocks.all_marks(n))
+        kept = (rows, *sizes), layout, blocks.offsets_of(layout.in_degrees()[:rows], adjacency.m)
+        synchronize("device")
+        keeper.layout = name, kept
+    _, layout, offsets = kept
+    return layout, offsets
 
 
 def _bits(name: str, size: object, most: int) -> int:

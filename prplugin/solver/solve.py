@@ -69,7 +69,8 @@ def solve_by(
     adjacency = problem.adjacency
     if adjacency.n == 0:
         return adjacency.out_weight, Outcome(False, True, 0, 0.0, order=None if order is None else NO_ORDER)
-    if adjacency.layout is not None and adjacency.layout[0] != method.name:
+    kept = adjacency.layout  # another thread may clear it
+    if kept is not None and kept[0] != method.name:
         adjacency.layout = None  # frees its memory
     step = method.prepare(problem, machine, **options.method_options)
     step.every_pass = watch.report is not None

@@ -88,6 +88,7 @@ class Edges:
     roundings: int = 0
     packed_only: ClassVar[bool] = False
     packed_rows: ClassVar[PackedRows | None] = None
+    blocks: ClassVar[Any] = None
 
     @property
     def m(self) -> int:
@@ -138,9 +139,11 @@ class GroupedEdges:
     `spilled`: Whether the edges were moved to the host because their frame's GPU lacks memory for them.
     `packed_only`: Whether they are `prplugin.methods.packed.PackedEdges`.
     `packed_rows`: The edges in packed form on the host, if they are stored so; `in_edges` are then unpacked.
+    `blocks`: The edges as `prplugin.gpu.blocks.Blocks`, if they are stored so; the sources of a row are then ascending.
     """
 
     packed_rows: PackedRows | None = None
+    blocks: Any = None
     packed_only: ClassVar[bool] = False
     spilled = False
     roundings = 0
