@@ -77,7 +77,7 @@ def test_result_is_partitioned_dask_frame(client, dtype):
         {"top": 5, "tol": 1e-10},
         {"method": "persistent"},
         {"method": "propagation-blocking"},
-        {"method": "propagation-blocking", "weight": "w", "tile": 96, "piece": 256},
+        {"method": "propagation-blocking", "weight": "w", "tile": 64, "piece": 256},
     ],
     ids=str,
 )
