@@ -117,7 +117,7 @@ def synchronize(memory_space: MemorySpace) -> None:
         cupy.cuda.get_current_stream().synchronize()
 
 
-class explain_oom:  # noqa: N801 - a context manager, named like a function
+class explain_oom:  # noqa: N801 - used as a function would be: `with explain_oom(plan):`
     """Raise `OutOfMemoryError` with the requirements that `plan` returns, if memory runs out within."""
 
     def __init__(self, plan: Callable[[], str]) -> None:
