@@ -54,9 +54,10 @@ from prplugin.types.records import Considered, History
 
 if TYPE_CHECKING:
     from prplugin.solver.top_k import OrderProof
+    from prplugin.streams.host_edges import HostEdges
     from prplugin.streams.local import LocalQueries, LocalRanks
 
-# What few first calls need is imported where it is used.
+# Modules that few calls need are imported where they are used.
 
 ON_HOST = nullcontext()
 """Context of allocations on the host, where there is nothing to do."""
@@ -345,7 +346,7 @@ class LocalGraph:
                 _seeds=partial(seed_ids, self._vertices, labels),
             )  # fmt: skip
 
-    def _local_edges(self, options: Options, seeds: int) -> Any:
+    def _local_edges(self, options: Options, seeds: int) -> Adjacency | HostEdges | None:
         """Return the edges of the graph if pushes from so many seeds may rank faster than iterations, else None."""
         edges = self._changing.state.edges
         return edges if self._lasting and self._queries.may_pay(edges, options, seeds) else None

@@ -50,6 +50,8 @@ def compensated_depth(terms: int) -> int:
 class StepRounding(NamedTuple):
     """Rounding depths in a step, by what is summed. A quotient or a product counts as one rounding.
 
+    The depths are integers of Python, so that it is hashable: rankings of equal depths share a certificate.
+
     `row`: Additions that a term of a row sum goes through.
     `edge`: Roundings in a term of a row sum, those of contribution, normalized weight, product and out-weight.
     `dangling`: Additions that a rank goes through in the dangling mass D.

@@ -181,6 +181,7 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
 
 
 def _real(name: str, value: object) -> float:
+    # float first: the check of an abstract class takes several times as long.
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (float, Real)):
         raise InvalidOptionError(f"{name} must be a number, not {value!r}.")
     try:
@@ -198,6 +199,7 @@ def validate_bool(name: str, value: object) -> bool:
 
 def validate_int(name: str, value: object, *, least: int = 1, multiple_of: int = 1, at_most: int | None = None) -> int:
     """Return an integer option as int; raise InvalidOptionError for other values."""
+    # int first: the check of an abstract class takes several times as long.
     if isinstance(value, (int, Integral)) and not isinstance(value, (bool, np.bool_)):
         number = int(value)
         if number >= least and number % multiple_of == 0 and (at_most is None or number <= at_most):
@@ -209,6 +211,7 @@ def validate_int(name: str, value: object, *, least: int = 1, multiple_of: int =
 
 def _float_name(dtype: object) -> str:
     try:
+        # numpy.dtype(None) is float64; "" is no type.
         return FLOATS[np.dtype("" if dtype is None else dtype).char]  # type: ignore[call-overload]
     except (TypeError, KeyError):
         raise InvalidOptionError(f"dtype must be 'float64' or 'float32', not {dtype!r}.") from None

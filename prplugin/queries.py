@@ -28,7 +28,8 @@ def order_proof(adjacency: Adjacency, vertices: Vertices, options: Options, sele
     """Return the proof of the order of the vertices to return, by default of all that are selected."""
 
     def read_vectors() -> list[Floats]:
-        given = {what: getattr(options, what) for what in ("personalization", "dangling")}
+        names = ("personalization", "dangling") if options.alpha else ("personalization",)
+        given = {what: getattr(options, what) for what in names}
         return [vertices.read_values(values, what) for what, values in given.items() if values is not None]
 
     rows = None if selected is None else to_host(selected)

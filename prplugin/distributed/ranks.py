@@ -93,7 +93,8 @@ def rank_shard(
         asked = Asked.of(vertices.own, among, own)
         order = None
         if options.certified:
-            vectors = [vertices.spread(*entries) for entries in (personalization, dangling) if entries is not None]
+            compared = personalization, dangling if options.alpha else None
+            vectors = [vertices.spread(*entries) for entries in compared if entries is not None]
             equal = SharedEqualRanks(communicator, shard, vectors, options.alpha).equal
             order = SharedOrderProof(communicator, asked, options.top, equal, options.tol)
         if prepared is None:

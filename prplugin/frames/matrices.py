@@ -101,10 +101,10 @@ def adjacency(matrix: Matrix, ids: object = None) -> tuple[Adjacency, Vertices]:
     Repeated entries are parallel edges, and entries of value 0 are edges of weight 0. The graph is unweighted if all
     weights are 1.
     """
-    layout, *given, size, (offsets_name, indices_name, weights_name) = matrix
-    offsets, indices, weights = (
-        plain_array(*pair, InvalidEdgesError) for pair in zip(given, matrix.names, strict=True)
-    )
+    layout, size, (offsets_name, indices_name, weights_name) = matrix.layout, matrix.n, matrix.names
+    offsets = plain_array(matrix.offsets, offsets_name, InvalidEdgesError)
+    indices = plain_array(matrix.indices, indices_name, InvalidEdgesError)
+    weights = plain_array(matrix.weights, weights_name, InvalidEdgesError)
     if layout == "coo":
         n = size or 0
         rows, columns = _positions(offsets, n, offsets_name), _positions(indices, n, indices_name)

@@ -54,7 +54,8 @@ def _adjacency(
         weights = ids_in("host").numbers(column, label, "edge", InvalidEdgesError)
         if (weights == 1).all():
             weights = None
-    n, dtype = len(nodes), index_dtype(len(nodes))
+    n = len(nodes)
+    dtype = index_dtype(n)
     edges = Edges(sources.astype(dtype, copy=False), targets.astype(dtype, copy=False), weights, n)
     try:
         return with_ids(Adjacency(edges if directed else with_reverse_edges(edges)), nodes, ("integer",))

@@ -326,13 +326,14 @@ def converted(options: Options) -> Options:
 
 
 def _converted(given: Any, what: str) -> Any:
+    if what in ("among", "seeds") and isinstance(given, (set, frozenset)):
+        return given  # refused
+
     def convert(given: object) -> Any:
         given = HOST.convert(plain_array(computed(given), what), what)
         # A set may have another order on each worker.
         return list(given) if isinstance(given, (set, frozenset)) else given
 
-    if what in ("among", "seeds") and isinstance(given, (set, frozenset)):
-        return given  # refused
     given = convert(given)
     if what in ("among", "exclude"):
         return given

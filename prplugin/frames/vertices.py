@@ -271,25 +271,25 @@ class Vertices:
         among = None if options.among is None else self.read_positions(options.among, "among")
         excluded = own if isinstance(options.exclude, str) else None
         if options.exclude is not None and not isinstance(options.exclude, str):
-            excluded = self.read_positions(options.exclude, "exclude", excluded=True)
+            excluded = self.read_positions(options.exclude, "exclude", for_exclusion=True)
         return to_memory(among, memory_space), to_memory(excluded, memory_space)
 
-    def read_positions(self, given: object, what: str, *, excluded: bool = False) -> Integers:
+    def read_positions(self, given: object, what: str, *, for_exclusion: bool = False) -> Integers:
         """Return the positions of vertices, in the given order; raise for repeated vertices.
 
-        `excluded`: Whether they are to be left out: there may be none, and their order does not matter.
+        `for_exclusion`: Whether they are to be left out: there may be none, and their order does not matter.
         """
         with self.reading(given):
             given = self.converted(given, what)
             if isinstance(given, Mapping):
                 raise InvalidOptionError(f"{what} must be a list, Series, index or array of vertices, not a dict.")
-            if excluded and isinstance(given, (set, frozenset)):
+            if for_exclusion and isinstance(given, (set, frozenset)):
                 given = list(given)
-            without_columns = excluded and getattr(given, "empty", False)  # a frame of nothing, not even a column
-            columns = [[]] if without_columns else self.id_columns(given, what)
+            without_rows = for_exclusion and isinstance(given, self.ids.types.frames) and len(given) == 0
+            columns = [[]] if without_rows else self.id_columns(given, what)
             if len(columns[0]):
                 return self.known_positions(columns, what)
-            if excluded:
+            if for_exclusion:
                 return self.ids.xp.empty(0, np.int64)
             raise InvalidOptionError(f"{what} is empty: it must name at least one vertex.")
 

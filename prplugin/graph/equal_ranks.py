@@ -4,6 +4,7 @@ Let R be a set of pairs of vertices such that, for each pair, v and w are equal 
 be matched one to one, where matched edges have equal normalized weights and come from the same vertex or from the two
 vertices of a pair in R. Then both vertices of each pair have equal ranks: the iterate x_0 = 1/n is equal on each pair,
 and if x_k is, so is x_(k+1), which sums equal terms. The iterates converge to the exact ranks. Equality is transitive.
+At alpha = 0 the ranks are v, and vertices of equal v have equal ranks.
 
 The search builds R backward from the pair in question. Common in-neighbours are matched with themselves. The others
 are matched in the order of their computed ranks and become pairs of R. In unweighted graphs, edges of two vertices have
@@ -43,12 +44,12 @@ class EqualRanks:
     `read_vectors`: Called before the first search; returns v and w before normalization, which could round different
     values to equal ones: as n float64 each, or by vertex. Omits uniform ones.
     `m`: Number of edges of the whole graph, if `adjacency` is a part of it.
-    `alpha`: The damping factor; with 0 the ranks are v, whatever the edges.
+    `alpha`: The damping factor. At 0 edges are not compared, and `read_vectors` omits w.
     """
 
     def __init__(
         self, adjacency: Adjacency, read_vectors: Callable[[], Sequence[Floats | Mapping[int, float]]],
-        m: int | None = None, *, alpha: float = 0.85,
+        m: int | None = None, *, alpha: float,
     ) -> None:  # fmt: skip
         self._adjacency, self._read_vectors, self._alpha = adjacency, read_vectors, alpha
         self._parents: dict[int, int] = {}

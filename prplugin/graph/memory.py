@@ -42,7 +42,7 @@ class Footprint(NamedTuple):
 NOTHING = Footprint()
 
 
-@dataclass(eq=False, repr=False)
+@dataclass
 class Size:
     """Bytes per edge or per vertex: a fixed number, plus multiples of item sizes that depend on the graph.
 

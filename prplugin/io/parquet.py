@@ -75,7 +75,7 @@ def _opened(selection: Selection, compression: str | None) -> Iterator[Any]:
             yield pq.ParquetFile(pa.BufferReader(content(selection.path, compression)))
         else:
             # A file of Arrow's own: its threads may outlive a read, and would need the interpreter for one of Python.
-            with open(selection.path, "rb"), pa.OSFile(selection.path) as file:  # Python's errors have the errno
+            with open(selection.path, "rb"), pa.OSFile(os.fsencode(selection.path)) as file:  # the first for the errno
                 yield pq.ParquetFile(file)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:

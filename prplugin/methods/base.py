@@ -142,7 +142,8 @@ class Method(Protocol):
 
     `cost`: ``cost(adjacency, machine)`` estimates the seconds of a ranking. "auto" chooses the least among all methods
     that declare it, for a graph of equal in-degrees.
-    `nondeterministic`: True if the last bits of the ranks vary between runs; "auto" never chooses such a method.
+    `nondeterministic`: True, a literal in modules of prplugin, if the last bits of the ranks vary between runs; "auto"
+    never chooses such a method.
     `batch_cost`: ``batch_cost(adjacency, machine, seeds)`` estimates the seconds of many personalizations in one call.
     `batch`: ``batch(problem, machine, seeds, **options)`` returns a `SeedsStep` for many personalizations at once. A
     method that has only `batch_cost` ranks them one after another.

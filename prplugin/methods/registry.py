@@ -36,7 +36,7 @@ REQUIRED = Method.__annotations__.keys() - {"cost"}  # attributes of every metho
 GROUP = "prplugin.methods"  # of the entry points of other distributions: the name of a method, and its module
 
 # Declarations in the source of a method. All modules together take as long to import as several rankings.
-RUNS_ON = re.compile(b'^runs_on = "(cpu|gpu)"$', re.MULTILINE)
+RUNS_ON = re.compile(rb'^runs_on = "(cpu|gpu)"\r?$', re.MULTILINE)
 NONDETERMINISTIC = re.compile(b"^nondeterministic = True", re.MULTILINE)
 
 ChoiceCache: TypeAlias = dict[tuple[Any, ...], Method]  # methods of least cost on one graph, by what they depend on

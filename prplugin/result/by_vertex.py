@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.errors import VertexNotFoundError, counted
-from prplugin.types.arrays import far_times, on_host
+from prplugin.types.arrays import Array, far_times, on_host
 
 INTEGER_TYPE = re.compile(r"u?int(8|16|32|64)(\[pyarrow\])?", re.IGNORECASE)
 """Names of the integer types of all libraries."""
@@ -59,7 +59,7 @@ class Lookups:
 class ByVertex:
     """Ids and ranks. A column of ascending integers is searched; for others a dict is built at the first lookup."""
 
-    def __init__(self, ids: list[Any], ranks: Any) -> None:
+    def __init__(self, ids: list[Any], ranks: Array) -> None:
         self._ids, self._ranks = ids, ranks
 
     def __len__(self) -> int:
@@ -164,11 +164,15 @@ def _plain(column: Any) -> Any:
 
 def _objects(columns: list[Any]) -> list[Any]:
     """Return ids as Python objects, as tuples if there are several columns."""
-    lists = []
-    for column in columns:
-        name = next((name for name in ("tolist", "to_list", "to_pylist") if hasattr(column, name)), None)
-        try:
-            lists.append(list(column) if name is None else getattr(column, name)())
-        except (OverflowError, ValueError):
-            lists.append(far_times(column))
+    lists = [_list_of(column) for column in columns]
     return lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
+
+
+def _list_of(column: Any) -> list[Any]:
+    """Return the values of a column as Python objects; those beyond the range of Python as `far_times` does."""
+    name = next((name for name in ("tolist", "to_list", "to_pylist") if hasattr(column, name)), None)
+    try:
+        return list(column) if name is None else getattr(column, name)()
+    except (OverflowError, ValueError):
+        half = len(column) // 2
+        return [*_list_of(column[:half]), *_list_of(column[half:])] if half else far_times(column)

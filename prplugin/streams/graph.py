@@ -314,6 +314,8 @@ class Access:
 class Reading:
     """Context manager of one reading; a generator would take twice as long."""
 
+    _entered = False
+
     def __init__(self, access: Access, ranking: bool) -> None:
         self._access, self._ranking, self._thread = access, ranking, get_ident()
 
@@ -327,13 +329,20 @@ class Reading:
                 access._condition.wait_for(lambda: thread in access._depth or access._updating is None)
             access._depth[thread] += 1
             access._rankings += self._ranking
+            self._entered = True
 
     def __exit__(self, *_: object) -> None:
         access, thread = self._access, self._thread
         with access._lock:
+            if access._updating is not None:
+                access._condition.notify_all()  # they wake when the lock is released
+            # Signal handlers run in calls, of which there is none from here on.
+            self._entered = False
             access._rankings -= self._ranking
             access._depth[thread] -= 1
             if not access._depth[thread]:
                 del access._depth[thread]
-                if access._updating is not None:
-                    access._condition.notify_all()
+
+    def __del__(self) -> None:
+        if self._entered:  # an interrupt came between entering and leaving
+            self.__exit__()

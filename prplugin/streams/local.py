@@ -35,7 +35,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -114,7 +114,9 @@ class LocalQueries:
         self._edges: OutEdges | None = None
 
     @staticmethod
-    def may_pay(edges: Adjacency | HostEdges | DeviceEdges, options: Options, seeds: int) -> bool:
+    def may_pay(
+        edges: Adjacency | HostEdges | DeviceEdges, options: Options, seeds: int
+    ) -> TypeGuard[Adjacency | HostEdges]:
         """Return whether so many seeds may be ranked faster than by iterations over all edges, with a proof."""
         return (
             edges.m >= MIN_EDGES

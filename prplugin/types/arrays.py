@@ -117,7 +117,7 @@ def synchronize(memory_space: MemorySpace) -> None:
         cupy.cuda.get_current_stream().synchronize()
 
 
-class explain_oom:  # noqa: N801 - a context manager, named like a function
+class explain_oom:  # noqa: N801 - used as a function would be: `with explain_oom(plan):`
     """Raise `OutOfMemoryError` with the requirements that `plan` returns, if memory runs out within."""
 
     def __init__(self, plan: Callable[[], str]) -> None:
@@ -149,7 +149,7 @@ def to_python(value: object) -> Any:
 
 
 def far_times(column: object) -> list[Any]:
-    """Return dates and times, of which some exceed the years of Python, as `numpy.datetime64`, in UTC with a zone."""
+    """Return dates, times and durations beyond the range of Python as NumPy scalars, times with a zone in UTC."""
     values = getattr(column, "array", column)  # of pandas
     return list(np.asarray(values.__arrow_array__() if hasattr(values, "__arrow_array__") else values))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from queue import Queue
 
 import numpy as np
 import pandas as pd
@@ -353,6 +354,12 @@ def test_exclude_leaves_vertices_out(graph):
 )
 def test_exclude_may_be_empty(graph, nothing):
     assert graph.rank(exclude=nothing).frame.equals(graph.rank().frame)
+
+
+@pytest.mark.parametrize("given", [pd.DataFrame(index=["ann", "bob"]), Queue()], ids=["no column", "queue"])
+def test_exclude_of_no_vertices_is_refused(graph, given):
+    with pytest.raises(InvalidOptionError, match="exclude"):
+        graph.rank(exclude=given)
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,9 @@ def test_times_beyond_the_years_of_python_are_those_of_numpy(library, zone):
     far = np.datetime64(10**15, "ms")
     assert ranking[far] == ranking.to_dict()[far] == pytest.approx(1 / 3)
     assert str(far) in repr(ranking)
+    near = datetime.datetime(1970, 1, 1, 0, 0, 5, tzinfo=None if zone is None else datetime.UTC)
+    assert ranking[near] == pytest.approx(1 / 3)
+    assert len(ranking.to_dict()) == 3
 
 
 def test_vertices_of_several_columns():

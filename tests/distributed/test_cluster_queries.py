@@ -145,6 +145,12 @@ def test_certified_order_ends_before_tolerance():
     assert proved.iterations < rank_distributed(edges, 3, top=5, tol=1e-12)[1].outcomes[0].iterations
 
 
+def test_at_alpha_zero_all_vertices_are_tied():
+    edges = pd.DataFrame({"src": [0, 0, 1], "dst": [1, 2, 2]})
+    _, report = rank_distributed(edges, 2, alpha=0.0, dangling={0: 1, 1: 2}, top=2, certified=True)
+    assert [(tie.rows.tolist(), tie.equal) for tie in report.outcomes[0].order.ties] == [([0, 1, 2], True)]
+
+
 def test_nothing_is_left_to_return():
     edges = pd.DataFrame({"src": [1, 2, 3], "dst": [2, 3, 1]})
     for options in ({}, {"top": 2}, {"top": 2, "certified": True}, {"among": [1, 2]}):

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import prplugin
+from prplugin.streams.graph import Reading
 
 N = 400
 """Vertices of the graph before the first update."""
@@ -177,6 +178,25 @@ def test_use_within_an_update_raises(read):
     with pytest.raises(prplugin.PageRankError, match="by this very thread"):
         graph.update(add=Awaited(CYCLE, lambda: read(graph)))
     assert graph.number_of_edges == N
+    graph.update(add=CYCLE)
+    assert graph.number_of_edges == 2 * N
+
+
+@pytest.mark.parametrize(("event", "function"), [("return", "__enter__"), ("call", "__exit__")])
+def test_a_ranking_interrupted_as_it_begins_or_ends_does_not_block_updates(event, function):
+    graph, before, code = prplugin.Graph(CYCLE), sys.gettrace(), getattr(Reading, function).__code__
+
+    def interrupt(frame, what, _):
+        if frame.f_code is code and what == event:
+            raise KeyboardInterrupt
+        return interrupt
+
+    sys.settrace(interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            graph.rank()
+    finally:
+        sys.settrace(before)
     graph.update(add=CYCLE)
     assert graph.number_of_edges == 2 * N
 

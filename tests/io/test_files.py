@@ -126,6 +126,16 @@ def test_ids_past_signed_integers_are_exact(write_file):
     assert rows(file) == [(2**64 - 1, 1), (1, 2**63)]
 
 
+def test_parquet_by_a_name_that_is_not_utf_8(tmp_path):
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.parquet")
+    pd.DataFrame({"src": [1, 2], "dst": [2, 1]}).to_parquet(tmp_path / "edges.parquet")
+    try:
+        os.rename(tmp_path / "edges.parquet", path)
+    except OSError:
+        pytest.skip("this file system has no such names")
+    assert prplugin.Graph.from_file(path).number_of_edges == 2
+
+
 def test_parquet_that_cudf_would_read_is_read_on_the_host_if_endpoints_are_missing(tmp_path, monkeypatch):
     monkeypatch.setattr(device_files, "unavailable_reason", lambda size: None)
     path = str(tmp_path / "edges.parquet")

@@ -21,7 +21,10 @@ from benchmarks.generate import grid, rmat, scattered, uniform, weighted
 from benchmarks.peers._memory import peak_bytes
 from conformance import rapids
 from prplugin.gpu import runtime
+from prplugin.graph.memory import Counts, Memory, Size
+from prplugin.machine import this_machine
 from prplugin.methods import estimates
+from prplugin.methods.engines import gpu_pull
 from prplugin.methods.registry import methods
 from prplugin.types.arrays import explain_oom
 
@@ -288,6 +291,18 @@ def test_out_of_memory_error_of_reading_names_estimate(monkeypatch, tmp_path, ki
     monkeypatch.setattr("prplugin.local.Adjacency", raising(MemoryError("Unable to allocate")))
     with pytest.raises(prplugin.OutOfMemoryError, match=rf"A graph of {3 * count} edges with integer ids takes up to"):
         prplugin.Graph([given] * count if count > 1 else given, "src", "dst")
+
+
+def test_free_memory_is_not_queried_for_small_graphs(monkeypatch):
+    monkeypatch.setattr(runtime, "unavailable_reason", lambda: None)
+    monkeypatch.setattr(runtime, "fits", raising(AssertionError("the free memory is queried")))
+    graph = Counts(n=10, m=20, weighted=False, memory_space="device")
+    assert gpu_pull.unavailable_reason(Memory(edge=Size(4)), graph, this_machine()) is None
+
+
+def test_sizes_are_compared_and_shown_by_value():
+    assert Size(4) == Size(4) != Size(index=4)
+    assert repr(Size(4)).startswith("Size(fixed=4, index=0, ")
 
 
 def test_out_of_device_memory_error_names_alternatives(monkeypatch):

@@ -75,7 +75,9 @@ def folder(tmp_path_factory):
     """Return a folder with a copy of the package, a method added to it, and the methods of another distribution."""
     folder = tmp_path_factory.mktemp("methods")
     shutil.copytree(Path(prplugin.__file__).parent, folder / "prplugin", ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "prplugin" / "methods" / "in_the_package.py").write_text(TOY.format(name="in-the-package"))
+    (folder / "prplugin" / "methods" / "in_the_package.py").write_text(
+        TOY.format(name="in-the-package"), newline="\r\n"
+    )
     (folder / "another_distribution.py").write_text(TOY.format(name="of-another"))
     (folder / "wrong_method.py").write_text(WRONG)
     (folder / "no_method.py").write_text('name, runs_on = "empty", "cpu"\n')
@@ -171,6 +173,13 @@ def test_the_command_documents_new_methods(folder):
 def test_a_method_that_cannot_be_imported_is_named_in_a_warning(folder):
     with pytest.raises(AssertionError, match=r"method 'broken' \(no_such_module\) cannot be used: No module named"):
         run(folder, "-W", "error", "-c", "import prplugin.methods.registry as registry; registry.methods()")
+
+
+def test_what_the_registry_reads_from_sources_is_what_methods_declare():
+    known = registry.methods()
+    for name, method in known.items():
+        assert known.runs_on(name) == method.runs_on
+        assert known.nondeterministic(name) == getattr(method, "nondeterministic", False)
 
 
 def test_folders_that_cannot_be_listed_have_no_methods(tmp_path, monkeypatch):

@@ -69,7 +69,7 @@ def test_equal_ranks_have_equal_exact_ranks(graph, personalization):
     exact = solve(n, [(u, v, Fraction(w)) for u, v, w in rows], 0.85, values)
     endpoints = np.array([(u, v) for u, v, _ in rows], np.int32).reshape(-1, 2)
     adjacency = Adjacency(Edges(endpoints[:, 0], endpoints[:, 1], np.array([w for _, _, w in rows]), n))
-    equal_ranks = EqualRanks(adjacency, lambda: vector)
+    equal_ranks = EqualRanks(adjacency, lambda: vector, alpha=0.85)
     ranks = np.array([float(x) for x in exact])
     for i in range(n):
         for j in range(n):
@@ -82,7 +82,7 @@ def test_float32_steps_prove_order(name, k):
     graph = prplugin.Graph(GRAPHS[name])
     adjacency, options = adjacency_of(graph), Options(tol=1e-11, top=k, certified=True)
     step = Float32Step(Problem(adjacency, options.alpha))
-    order = OrderProof(k, EqualRanks(adjacency, list).equal, options.tol)
+    order = OrderProof(k, EqualRanks(adjacency, list, alpha=options.alpha).equal, options.tol)
     size = adjacency.n, adjacency.m
     outcome = solver.solve(step, options, size, 1 / adjacency.n, lambda *_: lambda *_: None, order=order)
     assert outcome.converged
@@ -114,8 +114,9 @@ def test_at_alpha_zero_vertices_of_equal_teleport_are_tied(n):
     assert [(tie.places, tie.equal) for tie in ranking.ties] == [(range(1, 3), True)]
 
 
-def test_at_alpha_zero_all_vertices_are_tied():
-    ranking = rank_certified([0, 0, 1], [1, 2, 2], alpha=0.0, top=2)
+@pytest.mark.parametrize("dangling", [None, {0: 1, 1: 2}])
+def test_at_alpha_zero_all_vertices_are_tied(dangling):
+    ranking = rank_certified([0, 0, 1], [1, 2, 2], alpha=0.0, dangling=dangling, top=2)
     assert [(tie.places, tie.equal) for tie in ranking.ties] == [(range(3), True)]
 
 

@@ -130,6 +130,17 @@ def test_tol_0_returns_kth_iterate(method, steps, nstart):
         np.testing.assert_allclose(ranks, one.ranks, rtol=1e-12, atol=1e-18)
 
 
+def test_proof_without_an_iteration_is_of_the_personalizations():
+    seeds = [{1: 1.0, 2: 3.0}, *({seed: 1.0} for seed in range(8))]
+    many = skewed_graph().rank(seeds=seeds, max_iter=0, tol=3.0, method="native")
+    assert many.converged
+    assert many.each_iterations.tolist() == [0] * 9
+    expected = np.zeros((9, 1500))
+    expected[0, [1, 2]] = 0.25, 0.75
+    expected[np.arange(1, 9), np.arange(8)] = 1
+    np.testing.assert_array_equal(many.ranks, expected)
+
+
 @each_batch_method
 def test_not_converged_error_carries_rankings(method):
     graph, seeds = skewed_graph(), [{1: 1.0}, {3: 1.0}]

@@ -148,7 +148,12 @@ class NativeBatch(SeedsStep):
         return sums
 
     def ranks(self) -> Floats:
-        return self._ranks.T
+        return self.transposed().T
 
     def transposed(self) -> Floats:
+        if self._at_seeds:
+            bounds, rows, values = self._entries
+            self._ranks[:] = 0
+            self._ranks[np.repeat(np.arange(self._count), np.diff(bounds)), rows] = values
+            self._at_seeds = False
         return self._ranks
