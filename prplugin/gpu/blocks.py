@@ -260,14 +260,10 @@ def units_of(chunks: Integers, most: int) -> tuple[Integers, int]:
 
     A piece without chunks has a unit as well, which finishes its rows.
     """
-    bounds = split(np.maximum(chunks, 1), most)
     ends = np.cumsum(chunks)
-    piece = bounds[:, 0]
-    empty = chunks[piece] == 0
-    begins = (ends - chunks)[piece]
-    padded = np.cumsum(np.maximum(chunks, 1)) - np.maximum(chunks, 1)
-    first, end = (begins + bounds[:, k] - padded[piece] for k in (1, 2))
-    end = np.where(empty, first, end)
+    empty = np.flatnonzero(chunks == 0)
+    bounds = np.concatenate([split(chunks, most), np.stack([empty, ends[empty], ends[empty]], axis=1)])
+    piece, first, end = bounds[np.argsort(bounds[:, 0], kind="stable")].T
     parts = np.bincount(piece, minlength=chunks.size)
     before = np.arange(piece.size) - (np.cumsum(parts) - parts)[piece]
     several = parts > 1
