@@ -31,8 +31,8 @@ SAMPLED_FROM = 1 << 25
 SAMPLES, SAMPLE_EDGES = 4, 2048
 """Number of samples of consecutive in-edges, and edges per sample."""
 
-NEAR, SAMPLED_EDGES = 1 << 16, 4096
-"""Distance of the positions of near endpoints, and number of edges of which it is taken."""
+NEAR, NEAR_SAMPLES = 1 << 16, 4096
+"""Distance between the positions of near endpoints, and number of edges sampled by `_is_local`."""
 
 NEIGHBORS = 8
 """Vertices whose float32 contributions are in the same sector of 32 bytes, the unit of memory access of a GPU."""
@@ -171,7 +171,7 @@ class Adjacency:
 
     def _is_local(self) -> bool:
         """Return whether most of the edges, by a sample of a list of edges, have near endpoints."""
-        step = max(1, self.m // SAMPLED_EDGES)
+        step = max(1, self.m // NEAR_SAMPLES)
         source, destination = (
             to_host(ends[::step]).astype(np.int64) for ends in (self.edges.source, self.edges.destination)
         )

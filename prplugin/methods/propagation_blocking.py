@@ -34,7 +34,7 @@ memory = Memory(
 
 
 def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | None:
-    """Return why the layout does not fit: GPU memory for the in-edges in two orders, shared memory for the tiles."""
+    """Return why the layout does not fit: too little memory for it, or too many vertices or edges for its kernels."""
     reason = gpu_pull.unavailable_reason(memory, adjacency, machine)
     if reason or adjacency is None:
         return reason

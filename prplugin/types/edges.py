@@ -32,7 +32,7 @@ class Compressed(NamedTuple):
     ``offsets[i]:offsets[i + 1]``.
     `indices` (array of m int32, or int64 from 2**31 vertices on): The other endpoint of each edge. Parallel edges stay
     separate. The entries of a row keep the order of the frame; in the CSR of `GroupedEdges` they are ordered by target,
-    and only parallel edges keep the order of the frame.
+    and only parallel edges keep the order of the frame. In the CSC of edges in blocks they are ordered by source.
     `weights` (array of m float64, or None): None if the edges are unweighted.
     """
 

@@ -99,7 +99,7 @@ class Plan(Protocol):
     starts_by_in_degree: bool  # whether ranks near those by in-degree are a better start than equal ones
 
     def rounding_depth(self, dtype: DTypeLike) -> int:
-        """Return the most additions that a term of a row sum goes through, with contributions of this type."""
+        """Return the rounding depth of a row sum, as in `StepRounding.row`, with contributions of this type."""
 
     def kernel(self, dtype: DTypeLike) -> Any:
         """Return the kernel for contributions of this type."""
