@@ -46,6 +46,14 @@ struct Blocks {
 
     // Places of a piece, and one for padding: the distance of the words of a sum.
     __device__ int entries() const { return (1 << piece_bits) + 1; }
+
+    // Loads the marks of every blockDim.x-th place from first + base on, and past `count` places those of the last one.
+    template <int COUNT>
+    __device__ void load_marks(long long first, int base, int count, Marks (&words)[COUNT]) const {
+        int step = blockDim.x;
+#pragma unroll
+        for (int k = 0; k < COUNT; ++k) words[k] = marks[(first + min(base + k * step, count - 1)) / 32];
+    }
 };
 
 // WIDE neighbouring values, aligned for one load or store.
@@ -85,10 +93,7 @@ __device__ inline void load_tile(const real_t *from, long long tile, const Block
         Marks words[LOADS_IN_FLIGHT];
         real_t loaded[LOADS_IN_FLIGHT];
         // Past the end the last one is loaded again. `__ldcg` leaves the L1 cache to others.
-#pragma unroll
-        for (int k = 0; k < LOADS_IN_FLIGHT; ++k) {
-            words[k] = blocks.marks[(first + min(base + k * step, count - 1)) / 32];
-        }
+        blocks.load_marks(first, base, count, words);
 #pragma unroll
         for (int k = 0; k < LOADS_IN_FLIGHT; ++k) {
             long long place = first + min(base + k * step, count - 1);
@@ -282,10 +287,7 @@ struct BlockedRows {
         for (int base = threadIdx.x; base < count; base += ROWS_IN_FLIGHT * step) {
             Marks words[ROWS_IN_FLIGHT];
             double before[ROWS_IN_FLIGHT], inverse_weights[ROWS_IN_FLIGHT];
-#pragma unroll
-            for (int k = 0; k < ROWS_IN_FLIGHT; ++k) {
-                words[k] = blocks.marks[(first + min(base + k * step, count - 1)) / 32];
-            }
+            blocks.load_marks(first, base, count, words);
 #pragma unroll
             for (int k = 0; k < ROWS_IN_FLIGHT; ++k) {
                 long long place = first + min(base + k * step, count - 1);
