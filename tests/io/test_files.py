@@ -126,7 +126,8 @@ def test_ids_past_signed_integers_are_exact(write_file):
     assert rows(file) == [(2**64 - 1, 1), (1, 2**63)]
 
 
-def test_parquet_by_a_name_that_is_not_utf_8(tmp_path):
+def test_parquet_by_a_name_that_is_not_utf_8(tmp_path, caplog):
+    caplog.set_level("WARNING", logger="prplugin")  # pytest-xdist cannot send a captured message with the name
     path = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.parquet")
     pd.DataFrame({"src": [1, 2], "dst": [2, 1]}).to_parquet(tmp_path / "edges.parquet")
     try:
