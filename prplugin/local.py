@@ -148,7 +148,7 @@ class LocalGraph:
                 aging = Aging(clock, references)
             if lasting:  # else no update follows
                 how = replace(how, source=columns.source_names, destination=columns.destination_names, vertices=None)
-            snapshot = Snapshot(Adjacency(rows), vertices, how, aging)
+            snapshot = Snapshot(Adjacency(rows, symmetric=not how.directed), vertices, how, aging)
             unused = columns.unused_weight if unused_weight is None else unused_weight
             return cls(snapshot, f"column {how.weight!r}", unused_weight=unused, lasting=lasting, began=began)
 

@@ -20,6 +20,7 @@
 #include "block_scan.cuh"
 #include "blocks.cuh"
 #include "ids.cuh"
+#include "last_block.cuh"
 #include "marks.cuh"
 
 #define PARTITIONING 1024  // threads per block of `by_tile` and `by_piece`
@@ -45,22 +46,11 @@ __device__ inline void scan_in_place(T *entries, int count) {
     __syncthreads();
 }
 
-// Whether this block is the last of the grid to get here; what others wrote before is then visible to it.
-__device__ inline bool is_last_block(unsigned *done) {
-    __shared__ bool last;
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) last = atomicAdd(done, 1u) == gridDim.x - 1;
-    __syncthreads();
-    __threadfence();
-    return last;
-}
-
-// Writes the number of edges before each tile, and m; and to `batches` the number of batches before each tile, and of
-// all. Both must be zeroed; the last entry of `begins` counts blocks.
+// Writes the number of edges before each tile, and m, to `begins` and `next`; and to `batches` the number of batches
+// before each tile, and of all. `begins` must be zeroed; its last entry counts blocks.
 extern "C" __global__ void __launch_bounds__(1024)
     count_tiles(long long m, const id_t *sources, wide_t low, int tile_bits, int tiles, unsigned *begins,
-                unsigned *batches) {
+                unsigned *next, unsigned *batches) {
     extern __shared__ unsigned counts[];
     for (int at = threadIdx.x; at < COPIES * tiles; at += blockDim.x) counts[at] = 0;
     __syncthreads();
@@ -77,6 +67,7 @@ extern "C" __global__ void __launch_bounds__(1024)
     __syncthreads();
     scan_in_place(begins, tiles);
     scan_in_place(batches, tiles);
+    for (int tile = threadIdx.x; tile < tiles; tile += blockDim.x) next[tile] = begins[tile];
 }
 
 // Counts this thread's item in its bin, and returns the number of items counted there before. Whole warps must call it.

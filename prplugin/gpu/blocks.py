@@ -15,7 +15,7 @@ from prplugin.types.edges import Floats, GroupedEdges, Integers, bits_of, index_
 
 CHUNK = 8  # edges per chunk: see blocks.cuh
 THREADS, COPIES, LANES = 1024, 4, 8  # as in blocks.cu
-BLOCKS = 2  # blocks per multiprocessor
+BLOCKS = 2  # blocks per multiprocessor, as in the launch bounds of `propagate`
 STATIC = 4096  # bytes of shared memory reserved for the kernels' static arrays
 
 # log2 of places per tile, and per piece, at most. On an H100 a multiprocessor holds the sums of two pieces, even of
@@ -46,7 +46,7 @@ class Blocks:
     piece_rows: Integers
     piece_edges: Integers | None  # by piece: position of each edge among those given, and their number for padding
     spans: Integers  # tile, first chunk and end of parts of tiles, on the host
-    units: Integers  # see `units_of`
+    units: int  # number of units: see `units_of`
     shared: int  # number of pieces of several units
     bounds: tuple[Any, Any]  # spans and units on the device
 
@@ -60,42 +60,30 @@ class Blocks:
         runtime.launch(kernel, *grid, count, m, self.piece_edges, normalized_weights, arranged)
         return arranged
 
-    def in_degrees(self) -> Integers:
-        """Count the edges into each place of a piece."""
-        pieces, size = self.piece_begins.size - 1, 1 << self.piece_bits
-        degrees: Integers = cupy.zeros(pieces * size, np.int32)
-        begins, bits = self._on_device(self.piece_begins), np.int32(self.piece_bits)
-        arrays = begins, self.piece_rows, degrees
-        _launch(_kernel("in_degrees"), _grid(), 4 * (size + 1), bits, np.int32(pieces), *arrays)
-        return degrees
-
     def endpoints(self, n: int) -> tuple[Integers, Integers]:
         """Return source and target of each edge and of padding, by position; the target of padding is n."""
         chunks, begins = self.chunk_by_piece.size, (self.tile_begins, self.piece_begins)
         sources, targets = (cupy.empty(CHUNK * chunks, np.int32) for _ in range(2))
         grid = runtime.blocks_for_each(chunks), runtime.THREADS
         numbers = self.tile_bits, self.piece_bits, *(groups.size - 1 for groups in begins), n
+        on_device = [cupy.asarray(groups.astype(np.uint32)) for groups in begins]
         runtime.launch(
             _kernel("endpoints"), *grid, np.uint32(chunks), *np.array(numbers, np.int32), self.marks,
-            *map(self._on_device, begins), self.chunk_by_piece, self.tile_sources, self.piece_rows, sources, targets,
+            *on_device, self.chunk_by_piece, self.tile_sources, self.piece_rows, sources, targets,
         )  # fmt: skip
         return sources, targets
-
-    @staticmethod
-    def _on_device(begins: Integers) -> Any:
-        return cupy.asarray(begins.astype(np.uint32))
 
 
 class BlockedEdges(GroupedEdges):
     """Unweighted edges in blocks; `in_edges` are sorted on first access, and then kept as well.
 
-    `in_offsets`: Offsets of the rows, of the type that CSC has.
+    `in_degrees`: In-degrees of the vertices, as uint32.
     """
 
-    def __init__(self, blocks: Blocks, in_offsets: Integers, out_weight: Floats, m: int) -> None:
+    def __init__(self, blocks: Blocks, in_degrees: Integers, out_weight: Floats, m: int) -> None:
         nothing: Any = None, out_weight[:0], None
         super().__init__(nothing, out_weight, lambda: ())
-        self.blocks, self.in_offsets, self.m = blocks, in_offsets, m
+        self.blocks, self.in_degrees, self.m = blocks, in_degrees, m
         del self.in_edges, self._edge_list  # computed by those of the class, without a cycle of references
 
     @cached_property
@@ -106,19 +94,22 @@ class BlockedEdges(GroupedEdges):
         sources, targets = self.blocks.endpoints(self.n)
         sources, targets = sorted_by(sources, bits_of(self.n), targets, owned=True)
         _, sources = sorted_by(targets, bits_of(self.n + 1), sources, owned=True)
+        offsets = cupy.zeros(self.n + 1, offset_dtype(self.m))
+        cupy.cumsum(self.in_degrees, out=offsets[1:])
         synchronize("device")
-        return self.in_offsets, sources[: self.m], None
+        return offsets, sources[: self.m], None
 
     def _edge_list(self) -> tuple[Integers, ...]:
         from prplugin.gpu import group  # imports CuPy, which holds the edges
 
-        return self.in_edges[1], group.groups_of(self.in_offsets, self.m, index_dtype(self.n))
+        offsets, sources, _ = self.in_edges
+        return sources, group.groups_of(offsets, self.m, index_dtype(self.n))
 
 
 def bits(rows: int) -> tuple[int, int]:
     """Return the log2 of places per tile, and per piece such that all blocks have one: see `Blocks`."""
     tile, piece = most_bits()
-    while piece > LEAST_PIECE_BITS and -(-rows >> piece) < 0.9 * _grid():
+    while piece > LEAST_PIECE_BITS and -(-rows >> piece) < 0.9 * resident_blocks():
         piece -= 1
     return tile, piece
 
@@ -162,11 +153,12 @@ def all_marks(places: int) -> Any:
 def build(
     sources: Integers, targets: Integers, low: int, rows: int, columns: int, tile_bits: int, piece_bits: int, *,
     ordered: bool,
-) -> tuple[Blocks, Integers]:  # fmt: skip
-    """Arrange edges, given by ids of 4 or 8 bytes in any order, in blocks; return the number of edges from each place.
+) -> tuple[Blocks, Integers, Integers]:  # fmt: skip
+    """Arrange edges, given by ids of 4 or 8 bytes in any order, in blocks; return as well out-degrees and in-degrees.
 
-    A place is an id less `low`. `ordered`: whether the positions of the edges are kept, as weights need them. `marks`
-    are still missing. Peak memory is 10.5 bytes per edge, 18.5 if `ordered`.
+    A place is an id less `low`; degrees are by place, and share their memory with temporary arrays. `ordered`: whether
+    the positions of the edges are kept, as weights need them. `marks` are still missing. Peak memory is 10.5 bytes per
+    edge, 18.5 if `ordered`.
     """
     m, tiles, pieces = sources.size, _groups(columns, tile_bits), _groups(rows, piece_bits)
     sizes, counts = np.array([tile_bits, piece_bits], np.int32), np.array([tiles, pieces], np.int32)
@@ -176,58 +168,63 @@ def build(
     def kernel(name: str) -> Any:
         return _kernel(name, sources.dtype, ordered, items=items)
 
-    begins, batch_begins = cupy.zeros(tiles + 2, np.uint32), cupy.zeros(tiles + 1, np.uint32)
+    begins, chunk_begins, cells, out_degrees, in_degrees = runtime.allocate(
+        *_words(tiles + 2, tiles + pieces + 3, tiles * pieces, tiles << tile_bits, pieces << piece_bits), cleared=True
+    )
+    next_in_tile, batch_begins, *places, targets_by_tile, numbers, sources_by_tile = runtime.allocate(
+        *_words(tiles, tiles + 1, cells.size, cells.size, m, ordered * m), (m, np.uint16)
+    )
+    edges = sources_by_tile, targets_by_tile, numbers if ordered else None
     of_tiles = np.uint64(low % 2**64), sizes[0], counts[0]
-    _launch(kernel("count_tiles"), _grid(), 4 * COPIES * tiles, m, sources, *of_tiles, begins, batch_begins)
-    edges = cupy.empty(m, np.uint16), cupy.empty(m, np.uint32), cupy.empty(m, np.uint32) if ordered else None
+    arrays: tuple[Any, ...] = begins, next_in_tile, batch_begins
+    _launch(kernel("count_tiles"), resident_blocks(), 4 * COPIES * tiles, m, sources, *of_tiles, *arrays)
     if m:
         ends, smem = (m, sources, targets, *of_tiles), batch_smem + 8 * tiles
-        _launch(kernel("by_tile"), batches, smem, *ends, begins.copy(), *edges)
-    cells, out_degrees = cupy.zeros(tiles * pieces, np.uint32), cupy.zeros(tiles << tile_bits, np.int32)
+        _launch(kernel("by_tile"), batches, smem, *ends, next_in_tile, *edges)
     smem = 4 * (pieces + (1 << tile_bits))
-    _launch(kernel("count_cells"), _grid(), smem, *sizes, *counts, begins, *edges[:2], cells, out_degrees)
-    places = cupy.empty_like(cells), cupy.empty_like(cells)
-    chunk_begins = cupy.zeros(tiles + pieces + 3, np.uint32)
+    _launch(kernel("count_cells"), resident_blocks(), smem, *sizes, *counts, begins, *edges[:2], cells, out_degrees)
     starts, done = (chunk_begins[: tiles + 1], chunk_begins[tiles + 1 : -1]), chunk_begins[-1:]
     _launch(kernel("cell_chunks"), tiles + pieces, 0, *counts, cells, *places, *starts, done)
     grid = runtime.blocks_for(cells.size, runtime.THREADS), runtime.THREADS
     runtime.launch(kernel("place_cells"), *grid, *counts, *starts, *places)
     on_host = chunk_begins.get().astype(np.int64)
     chunks = int(on_host[tiles])
-    orders = [cupy.empty(CHUNK * chunks, dtype) for dtype in (np.uint16, np.uint16, np.uint32)[: 2 + ordered]]
-    orders += [None] * (3 - len(orders))
+    chunk_by_piece, numbers, tile_sources, piece_rows = runtime.allocate(
+        *_words(chunks, ordered * CHUNK * chunks), *2 * ((CHUNK * chunks, np.uint16),)
+    )
+    orders = tile_sources, piece_rows, numbers if ordered else None
     arrays = begins, batch_begins, *edges, *places, *orders
     _launch(kernel("by_piece"), batches + tiles, batch_smem + 12 * pieces, sizes[1], *counts, *arrays)
-    chunk_by_piece = cupy.empty(chunks, np.uint32)
     grid = runtime.blocks_for(LANES * cells.size, runtime.THREADS), runtime.THREADS
     arrays = cells, *places, chunk_by_piece, *orders
     runtime.launch(kernel("finish_cells"), *grid, *sizes, cells.size, np.uint32(m), *arrays)
+    arrays = starts[1], piece_rows, in_degrees
+    _launch(kernel("in_degrees"), resident_blocks(), 4 * ((1 << piece_bits) + 1), sizes[1], counts[1], *arrays)
     # The host does this while the GPU partitions the edges.
     chunks_of_tiles, chunks_of_pieces = on_host[: tiles + 1], on_host[tiles + 1 : -1]
-    share = chunks // _grid() + 1
+    share = chunks // resident_blocks() + 1
     # With few chunks, one span per block.
     spans = split(np.diff(chunks_of_tiles), min((SPAN << tile_bits) // CHUNK, max(LEAST_SPAN, share)))
     longest = max((LEAST_UNIT << piece_bits) // CHUNK, share // 2, int(1.25 * chunks / pieces))
     units, shared = units_of(np.diff(chunks_of_pieces), longest)
+    bounds = cupy.asarray(np.concatenate([spans.ravel(), units.ravel()]))
     layout = Blocks(
-        rows, columns, None, tile_bits, piece_bits, chunks_of_tiles, chunks_of_pieces, chunk_by_piece, orders[0],
-        orders[1], orders[2], spans, units, shared, (cupy.asarray(spans), cupy.asarray(units)),
+        rows, columns, None, tile_bits, piece_bits, chunks_of_tiles, chunks_of_pieces, chunk_by_piece, *orders, spans,
+        len(units), shared, (bounds[: spans.size], bounds[spans.size :]),
     )  # fmt: skip
-    return layout, out_degrees
+    return layout, out_degrees, in_degrees
 
 
-def offsets_of(degrees: Integers, m: int) -> Integers:
-    """Return the offsets of rows with these in-degrees, m edges in all."""
-    offsets: Integers = cupy.zeros(degrees.size + 1, offset_dtype(m))
-    cupy.cumsum(degrees, out=offsets[1:])
-    return offsets
+def _words(*counts: int) -> list[tuple[int, DTypeLike]]:
+    return [(count, np.uint32) for count in counts]
 
 
 def _groups(places: int, bits: int) -> int:
     return -(-places >> bits)
 
 
-def _grid() -> int:
+def resident_blocks() -> int:
+    """Return the number of blocks of this layout's kernels that the GPU holds at once."""
     return BLOCKS * runtime.multiprocessors()
 
 

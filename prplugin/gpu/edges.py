@@ -108,10 +108,8 @@ def _grouped(
         outs, rounding_depth, extent = group.degrees(sources, span), 0, ANY
     marks, ids, offsets, out_weight = _compacted(low, span, begins, outs, dtype)
     if ids.size < span:
-        _launch(
-            "compact_codes", dtype, weights is not None, blocks_for_each(sources.size), sources.size, sources, marks
-        )
-
+        grid, macros = blocks_for_each(sources.size), {"weighted": weights is not None, "degrees": False}
+        _launch("compact_codes", dtype, grid, sources.size, sources, marks, **macros)
     in_edges, edge_list = (offsets, sources, weights), partial(_edge_list, offsets, sources)
     return GroupedEdges(in_edges, out_weight, edge_list, rounding_depth, extent), ids
 
@@ -119,30 +117,31 @@ def _grouped(
 def _in_blocks(columns: list[Integers], low: int, span: int) -> tuple[blocks.BlockedEdges, Integers]:
     """Arrange unweighted edges in blocks by id - low, and factorize afterwards."""
     source, target = columns
-    layout, outs = blocks.build(source, target, low, span, span, *blocks.bits(span), ordered=False)
-    begins = blocks.offsets_of(layout.in_degrees()[:span], source.size)
-    marks, ids, offsets, out_weight = _compacted(low, span, begins, outs, source.dtype)
-    return blocks.BlockedEdges(replace(layout, marks=marks), offsets, out_weight, source.size), ids
+    layout, outs, ins = blocks.build(source, target, low, span, span, *blocks.bits(span), ordered=False)
+    marks, ids, in_degrees, out_weight = _compacted(low, span, ins, outs, source.dtype, degrees=True)
+    return blocks.BlockedEdges(replace(layout, marks=marks), in_degrees, out_weight, source.size), ids
 
 
 def _compacted(
-    low: int, span: int, begins: Integers, outs: Integers | Floats, dtype: np.dtype[Any]
+    low: int, span: int, ins: Integers, outs: Integers | Floats, dtype: np.dtype[Any], *, degrees: bool = False
 ) -> tuple[Any, Integers, Integers, Floats]:
-    """Return the marks of the ids of a range that occur, these ids, and offsets and out-weights by position.
+    """Return the marks of the ids of a range that occur, these ids, and `ins` and out-weights by position.
 
-    `begins`, `outs`: Offsets of the in-edges, and out-degrees or out-weights, by id - low.
+    `ins`, `outs`: Offsets of the in-edges, or `degrees`, and out-degrees or out-weights, by id - low.
     """
-    grid, weighted = runtime.blocks_for(span + 1, THREADS), outs.dtype == np.float64
+    grid, macros = runtime.blocks_for(span + 1, THREADS), {"weighted": outs.dtype == np.float64, "degrees": degrees}
 
     def mark(bits: Integers) -> None:
-        _launch("mark_endpoints", dtype, weighted, grid, span, begins, outs, bits)
+        _launch("mark_endpoints", dtype, grid, span, ins, outs, bits, **macros)
 
     marks, n = counted_marks(mark, span, dtype)
-    ids, (offsets, out_weight) = cupy.empty(n, dtype), runtime.allocate((n + 1, np.int32), (n, np.float64))
+    ids = cupy.empty(n, dtype)
+    found, out_weight = runtime.allocate((n + (not degrees), ins.dtype), (n, np.float64))
     least = np.uint64(low % 2**64)
-    _launch("compact", dtype, weighted, grid, span, n, least, marks, begins, outs, ids, offsets, out_weight)
-    return marks, ids, offsets, out_weight
+    _launch("compact", dtype, grid, span, n, least, marks, ins, outs, ids, found, out_weight, **macros)
+    return marks, ids, found, out_weight
 
 
-def _launch(name: str, ids: np.dtype[Any], weighted: bool, grid: int, *arguments: object) -> None:
-    runtime.run("gpu/grouped.cu", name, grid, THREADS, *arguments, id_t=ids, WEIGHTED=int(weighted))
+def _launch(name: str, ids: np.dtype[Any], grid: int, *arguments: object, weighted: bool, degrees: bool) -> None:
+    macros: dict[str, runtime.Macro] = {"id_t": ids, "WEIGHTED": int(weighted), "DEGREES": int(degrees)}
+    runtime.run("gpu/grouped.cu", name, grid, THREADS, *arguments, **macros)

@@ -23,6 +23,7 @@
 // PAYLOADS: 0 only keys, 1 with values, 2 with values and weights.
 
 #include "each.cuh"
+#include "last_block.cuh"
 #include "look_back.cuh"
 #include "tile.cuh"
 
@@ -41,7 +42,6 @@ extern "C" __global__ void digit_counts(
     long long count, int skipped, int bits, int passes, const key_t *keys, int step, unsigned int low, state_t *starts,
     unsigned int *done, long long words, state_t *states) {
     __shared__ unsigned int counts[MOST_PASSES][BINS];
-    __shared__ bool last;
     for (long long word = this_thread(); word < words; word += all_threads()) states[word] = 0;
     for (int pass = 0; pass < passes; ++pass) {
         for (int bin = threadIdx.x; bin < BINS; bin += blockDim.x) counts[pass][bin] = 0;
@@ -65,12 +65,7 @@ extern "C" __global__ void digit_counts(
             if (counts[pass][bin]) atomicAdd(&starts[pass * BINS + bin], static_cast<state_t>(counts[pass][bin]));
         }
     }
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) last = atomicAdd(done, 1u) == gridDim.x - 1;
-    __syncthreads();
-    if (!last) return;
-    __threadfence();
+    if (!is_last_block(done)) return;
     for (int pass = 0; pass < passes; ++pass) {
         state_t mine = 0, total;
         if (threadIdx.x < BINS) mine = load_state(&starts[pass * BINS + threadIdx.x]);

@@ -42,7 +42,10 @@ CHUNK = 1 << 16
 
 
 class Adjacency:
-    """A directed multigraph on vertices 0..n-1."""
+    """A directed multigraph on vertices 0..n-1.
+
+    `symmetric`: Whether the reverse of each edge is an edge as well, so that out-degrees are in-degrees.
+    """
 
     product: Any = None
     """Cache of `prplugin.methods.engines.host_step` between rankings."""
@@ -50,8 +53,8 @@ class Adjacency:
     layout: tuple[str, Any] | None = None
     """Name of a method, and the layout that it keeps in GPU memory between rankings, until another method ranks."""
 
-    def __init__(self, edges: Edges | GroupedEdges) -> None:
-        self.edges = edges
+    def __init__(self, edges: Edges | GroupedEdges, *, symmetric: bool = False) -> None:
+        self.edges, self._symmetric = edges, symmetric
         self.n = edges.n
         self.m = edges.m
         self.weighted = edges.weights is not None
@@ -209,7 +212,11 @@ class Adjacency:
     def _out_weight(self) -> tuple[Floats, int]:
         if isinstance(self.edges, GroupedEdges):
             return self.edges.out_weight, self.edges.out_weight_depth
-        found = sum_out_weight(self.edges.source, self.edges.weights, self.n, self.edges.extent)
+        if self._symmetric and not self.weighted and "csc" in vars(self):
+            offsets = self.csc.offsets
+            found: tuple[Floats, int] = namespace(offsets).subtract(offsets[1:], offsets[:-1], dtype=np.float64), 0
+        else:
+            found = sum_out_weight(self.edges.source, self.edges.weights, self.n, self.edges.extent)
         synchronize(self.memory_space)
         return found
 
@@ -301,9 +308,10 @@ def sectors_per_edge(sources: Integers) -> float:
 
     It is below 0.3 on web graphs in the order of a crawl and on grids, and near 1 where sources are random.
     """
-    begins = np.linspace(0, sources.size - SAMPLE_EDGES, SAMPLES).astype(np.int64).tolist()
-    sectors = np.sort([to_host(sources[first : first + SAMPLE_EDGES]) // NEIGHBORS for first in begins])
-    return float(1 + np.count_nonzero(np.diff(sectors), axis=1).mean()) / SAMPLE_EDGES
+    step = sources.size // SAMPLES
+    samples = sources[: SAMPLES * step].reshape(SAMPLES, step)[:, :SAMPLE_EDGES]
+    sectors = np.sort(to_host(samples) // NEIGHBORS)
+    return float(1 + np.count_nonzero(np.diff(sectors), axis=1).mean()) / float(samples.shape[1])
 
 
 def inverse_out_weight(out_weight: Floats, *, weighted: bool) -> Floats:

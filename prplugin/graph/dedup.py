@@ -43,8 +43,9 @@ def drop_duplicates(edges: Edges, duplicates: Duplicates, *, directed: bool) -> 
 
 def with_reverse_edges(edges: Edges) -> Edges:
     """Append the reverse of each edge that is not a self-loop."""
-    not_loops = namespace(edges.source).flatnonzero(edges.source != edges.destination)
-    return replace(concatenated(edges, reversed_edges(edges), not_loops), extent=edges.extent)
+    loops = edges.source == edges.destination
+    chosen = namespace(loops).flatnonzero(~loops) if loops.any() else slice(None)
+    return replace(concatenated(edges, reversed_edges(edges), chosen), extent=edges.extent)
 
 
 def pair_keys(edges: Edges, n: int) -> Integers:

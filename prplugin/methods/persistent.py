@@ -63,7 +63,7 @@ def compile_ahead(weighted: bool) -> None:
     """Start to compile the kernels that most graphs need."""
     index, real, file = np.dtype(np.int32), np.dtype(np.float64), "methods/persistent.cu"
     runtime.compile_ahead(file, "persist", index_t=index, offset_t=index, real_t=real, WEIGHTED=int(weighted))
-    runtime.compile_ahead("gpu/merge_start.cu", "merge_start", real_t=real, offset_t=index)
+    runtime.compile_ahead("gpu/merge_start.cu", "merge_start", real_t=real)
 
 
 class PersistentPlan(gpu_merge.PiecesPlan):
@@ -73,7 +73,6 @@ class PersistentPlan(gpu_merge.PiecesPlan):
     """
 
     threads = gpu_merge.THREADS
-    starts_by_in_degree = False
 
     def __init__(self, adjacency: Adjacency, *, rows: int | None = None) -> None:
         offsets, self._sources, weights = adjacency.csc
@@ -84,7 +83,7 @@ class PersistentPlan(gpu_merge.PiecesPlan):
         super().__init__(gpu_merge.cut(offsets, adjacency.m, size, self._sources.dtype))
 
     def kernel(self, dtype: Any) -> Any:
-        index, offset = self._sources.dtype, self.offsets.dtype
+        index, offset = self._sources.dtype, self._pieces.offsets.dtype
         types = {"index_t": index, "offset_t": offset, "real_t": dtype, "WEIGHTED": int(self._weighted)}
         return runtime.kernel("methods/persistent.cu", "persist", **types)
 

@@ -18,7 +18,6 @@ from prplugin.types.arrays import synchronize
 name = "propagation-blocking"
 runs_on = "gpu"
 
-BLOCKS = 2  # blocks per multiprocessor at once, as in the launch bounds of the kernel
 # Quantum of the sums: 2**-BITS of the mean contribution, 1 / m.
 BITS = {"float32": 26, "float64": 55}
 
@@ -73,7 +72,6 @@ class BlockedPlan:
 
     threads = 512
     float32_is_faster = True
-    starts_by_in_degree = True  # see docs/decisions/0009-propagation-blocking.md
     crossing = 0
 
     def __init__(
@@ -85,21 +83,24 @@ class BlockedPlan:
             None if size is None else _bits(name, size, most)
             for name, size, most in zip(("tile", "piece"), (tile, piece), blocks.most_bits(), strict=True)
         ]
-        tile_bits, piece_bits = (bits or own for bits, own in zip(given, blocks.bits(self._rows), strict=True))
         self._values: Any = None
         edges, weights, sources = adjacency.edges, None, np.empty(0, np.int32)
         if isinstance(edges, blocks.BlockedEdges) and given == [None, None]:
-            self._blocks, self.offsets = edges.blocks, edges.in_offsets
+            self._blocks, self.in_degrees = edges.blocks, edges.in_degrees
         else:
             sources, weights = edges.source, edges.weights
-            self._blocks, self.offsets = _arranged(adjacency, keeper or adjacency, self._rows, (tile_bits, piece_bits))
+            tile, piece = (bits or own for bits, own in zip(given, blocks.bits(self._rows), strict=True))
+            self._blocks, self.in_degrees = _arranged(adjacency, keeper or adjacency, self._rows, (tile, piece))
         self._normalized_weights = gpu_pull.NormalizedWeights(weights, adjacency, sources)
         layout = self._blocks
         tile_ends = layout.spans[:, 0] + 1 << layout.tile_bits
         self._row_spans = 0 if rows is None else int(np.count_nonzero(tile_ends <= rows))
-        self.parts = max(len(layout.spans), len(layout.units))
-        self._summed = cupy.zeros(layout.shared, np.uint32)
-        self._next = cupy.full(1, self._row_spans, np.uint32)
+        self.parts = max(len(layout.spans), layout.units)
+        self._next, self._summed, self._shared_sums = runtime.allocate(
+            (1, np.uint32), (layout.shared, np.uint32), (layout.shared * _sums_bytes(layout, 8), np.uint8), cleared=True
+        )
+        if self._row_spans:
+            self._next[:] = self._row_spans
 
     def rounding_depth(self, dtype: DTypeLike) -> int:
         """Return the rounding depth of a row sum: of its conversion, and of terms to multiples of the quantum.
@@ -121,17 +122,16 @@ class BlockedPlan:
         return max(((1 << layout.tile_bits) + 1) * real, _sums_bytes(layout, real))
 
     def arguments(self, dtype: DTypeLike, fronts: object, tails: object) -> tuple[Any, ...]:
-        layout, real = self._blocks, np.dtype(dtype).itemsize
+        layout = self._blocks
         self._values = None  # frees its memory first
         self._values = cupy.empty(layout.piece_rows.size, dtype)
         weights = self._normalized_weights.of(dtype)
-        shared_sums = cupy.zeros(layout.shared * _sums_bytes(layout, real), np.uint8)
         return (
             self._rows, layout.marks, layout.rows, layout.columns,
             *np.array([layout.tile_bits, layout.piece_bits, len(layout.spans)], np.int32), layout.bounds[0],
             layout.tile_sources, layout.piece_rows, layout.chunk_by_piece,
             None if weights is None else layout.arranged(weights), self._values, self._next,
-            *np.array([self._row_spans, len(layout.units)], np.int32), layout.bounds[1], shared_sums, self._summed,
+            *np.array([self._row_spans, layout.units], np.int32), layout.bounds[1], self._shared_sums, self._summed,
             2.0 ** -(self.m.bit_length() + BITS[np.dtype(dtype).name]),
         )  # fmt: skip
 
@@ -139,7 +139,7 @@ class BlockedPlan:
         """Start the part of an iteration that needs only the contributions of rows; others may not have arrived yet."""
         if not self._row_spans:
             return
-        layout, grid = self._blocks, min(self._row_spans, BLOCKS * runtime.multiprocessors())
+        layout, grid = self._blocks, min(self._row_spans, blocks.resident_blocks())
         smem = ((1 << layout.tile_bits) + 1) * contributions.itemsize
         kernel = runtime.with_dynamic_smem(self._kernel("scatter_row_spans", contributions.dtype), smem)
         runtime.launch(
@@ -152,19 +152,19 @@ class BlockedPlan:
 def _arranged(
     adjacency: Adjacency, keeper: Adjacency, rows: int, sizes: tuple[int, int]
 ) -> tuple[blocks.Blocks, Integers]:
-    """Return the layout, which `keeper` keeps, and the offsets of the rows."""
+    """Return the layout, which `keeper` keeps, and the in-degrees of the rows; set missing out-degrees."""
     kept, edges, n, weighted = keeper.layout_of(name), adjacency.edges, adjacency.n, adjacency.weighted
     if kept is None or kept[0] != (rows, *sizes):
         keeper.layout = None  # frees its memory
         if reason := blocks.unavailable_reason(rows, n, adjacency.m, weighted=weighted, sizes=sizes):
             raise InvalidOptionError(reason)
-        layout, _ = blocks.build(edges.source, edges.destination, 0, rows, n, *sizes, ordered=weighted)
-        layout = replace(layout, marks=blocks.all_marks(n))
-        kept = (rows, *sizes), layout, blocks.offsets_of(layout.in_degrees()[:rows], adjacency.m)
+        layout, outs, ins = blocks.build(edges.source, edges.destination, 0, rows, n, *sizes, ordered=weighted)
+        kept = (rows, *sizes), replace(layout, marks=blocks.all_marks(n)), ins[:rows].copy()
+        if not weighted and "_out_weight" not in vars(adjacency):
+            adjacency.set_out_weight(outs[:n].astype(np.float64), 0)
         synchronize("device")
         keeper.layout = name, kept
-    _, layout, offsets = kept
-    return layout, offsets
+    return kept[1], kept[2]
 
 
 def _bits(name: str, size: object, most: int) -> int:

@@ -11,8 +11,10 @@ import pytest
 import prplugin
 from prplugin.cpu import factorize, group
 from prplugin.frames import host_columns
-from prplugin.graph.adjacency import edges_by_id, factorize_ids, sectors_per_edge
+from prplugin.graph.adjacency import Adjacency, edges_by_id, factorize_ids, sectors_per_edge
+from prplugin.graph.dedup import with_reverse_edges
 from prplugin.machine import Machine
+from prplugin.types.edges import Edges
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
@@ -238,3 +240,18 @@ def test_dense_unsigned_ids_on_both_sides_of_the_signed_range():
     found, expected = edges.pagerank(), shifted.pagerank()
     assert (found["vertex"] - np.uint64(2**63 - 10_000)).tolist() == expected["vertex"].tolist()
     assert found["pagerank"].tolist() == expected["pagerank"].tolist()
+
+
+@pytest.mark.parametrize("loops", [0, 3])
+def test_undirected_edges_have_their_in_degrees_as_out_degrees(loops):
+    random = np.random.default_rng(loops)
+    source, destination = random.integers(0, 5, 40), random.integers(5, 9, 40)
+    source[:loops] = destination[:loops]
+    edges = with_reverse_edges(Edges(source, destination, None, 10))
+    assert edges.m == 80 - loops
+    pairs = sorted(zip(edges.source.tolist(), edges.destination.tolist(), strict=True))
+    assert pairs == sorted((target, source) for source, target in pairs)
+    graph = Adjacency(edges, symmetric=True)
+    assert graph.csc.indices.size == edges.m
+    assert graph.out_weight.tolist() == np.bincount(edges.source, minlength=10).tolist()
+    assert graph.out_weight.dtype == np.float64

@@ -91,12 +91,14 @@ class Plan(Protocol):
     """Passes over the edges, which differ by method."""
 
     m: int
-    offsets: Integers  # of the rows in the edges, one more than rows
     parts: int  # blocks that have work, at most
     crossing: int  # length of `fronts` and `tails`: sums of rows that cross pieces
     threads: int  # per block
     float32_is_faster: bool  # whether float32 contributions make an iteration faster
-    starts_by_in_degree: bool  # whether ranks near those by in-degree are a better start than equal ones
+
+    @property
+    def in_degrees(self) -> Integers | None:
+        """In-degrees of the rows, as uint32, if ranks near those by in-degree are a better start than equal ones."""
 
     def rounding_depth(self, dtype: DTypeLike) -> int:
         """Return the rounding depth of a row sum, as in `StepRounding.row`, with contributions of this type."""
@@ -115,10 +117,11 @@ class PiecesPlan:
     """A `Plan` of rows and edges in equal pieces."""
 
     crossing: int
+    in_degrees = None
 
     def __init__(self, pieces: Pieces) -> None:
         self._pieces = pieces
-        self.m, self.offsets = pieces.m, pieces.offsets
+        self.m = pieces.m
         self.parts = self.crossing = pieces.count
 
     def rounding_depth(self, dtype: DTypeLike) -> int:
@@ -178,8 +181,7 @@ class MergedRows(gpu_pull.MixedOnDevice):
         real = np.dtype(dtype)
         both = self._both, self._both + real.itemsize * self._n
         self._contributions = [cupy.ndarray(self._n, real, pointer) for pointer in both]
-        offset = np.dtype(np.int32) if self._plan is None else self._plan.offsets.dtype
-        self._begin = runtime.kernel("gpu/merge_start.cu", "merge_start", real_t=real, offset_t=offset)
+        self._begin = runtime.kernel("gpu/merge_start.cu", "merge_start", real_t=real)
         if self._plan is not None:
             self._launch = self._plan.kernel(real).kernel
             self._smem = max(self._plan.smem(real), MIXING_SMEM)
@@ -193,10 +195,10 @@ class MergedRows(gpu_pull.MixedOnDevice):
             self.set_contribution_dtype("float64")
         given, uniform = (None, ranks) if isinstance(ranks, float) else (cupy.asarray(ranks, np.float64), 0.0)
         by_in_degree: tuple[float, Any] = 0.0, None
-        if given is None and self.free_start and self._plan.starts_by_in_degree and self._plan.m:
+        if given is None and self.free_start and self._plan.in_degrees is not None and self._plan.m:
             # x_i = (1 - alpha) / n + alpha * in-degree / m: the step from ranks proportional to the out-degrees.
             uniform *= 1 - self._alpha
-            by_in_degree = self._alpha / self._plan.m, self._plan.offsets
+            by_in_degree = self._alpha / self._plan.m, self._plan.in_degrees
         self._ranks: Floats = cupy.empty(self._rows)
         runtime.launch(
             self._begin, self._starting, THREADS, self._rows, np.int32(self._weighted), self._out_weight, given,
