@@ -134,6 +134,8 @@ def graphs(data: Path | None, quick: bool) -> Iterator[tuple[str, Callable[[], A
     yield "grid 200 x 200 x 200", lambda: cube(200, memory_space="device"), (UNDIRECTED,)
     yield "R-MAT 18", lambda: rmat(18, memory_space="device"), (NAMES,)
     yield "R-MAT 20", lambda: rmat(20, memory_space="device"), (PLAIN, SIMPLE, SCATTERED, STEP)
+    yield "R-MAT 21, 8 edges per vertex", lambda: rmat(21, 8, memory_space="device"), (PLAIN,)
+    yield "R-MAT 23, a = 0.45", lambda: rmat(23, memory_space="device", a=0.45, b=0.22), (PLAIN,)
     yield "R-MAT 22", lambda: rmat(22, memory_space="device"), (PLAIN, SIMPLE, SCATTERED, WEIGHTED, STEP, WEIGHTED_STEP)
     yield "uniform 8M x 80M", lambda: uniform(8_000_000, 80_000_000, memory_space="device"), (PLAIN, STEP)
     yield "R-MAT 24", lambda: rmat(24, memory_space="device"), (PLAIN, SIMPLE, STEP)

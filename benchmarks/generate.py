@@ -24,27 +24,31 @@ __all__ = [
 ]  # fmt: skip
 
 
-def rmat(scale: int, edge_factor: int = 16, seed: int = 1, memory_space: MemorySpace = "host") -> Any:
-    """Generate an R-MAT graph with 2**scale vertices in random order, a = 0.57, b = c = 0.19, duplicates kept.
+def rmat(
+    scale: int, edge_factor: int = 16, seed: int = 1, memory_space: MemorySpace = "host", *, a: float = 0.57,
+    b: float = 0.19,
+) -> Any:  # fmt: skip
+    """Generate an R-MAT graph with 2**scale vertices in random order, c = b, duplicates kept.
 
     D. Chakrabarti, Y. Zhan and C. Faloutsos, "R-MAT: a recursive model for graph mining", SDM 2004; the probabilities
-    are those of Graph 500.
+    are by default those of Graph 500.
     """
-    return rmat_part(scale, 0, edge_factor << scale, edge_factor, seed, memory_space)
+    return rmat_part(scale, 0, edge_factor << scale, edge_factor, seed, memory_space, a=a, b=b)
 
 
 def rmat_part(
-    scale: int, first: int, last: int, edge_factor: int = 16, seed: int = 1, memory_space: MemorySpace = "host"
-) -> Any:
+    scale: int, first: int, last: int, edge_factor: int = 16, seed: int = 1, memory_space: MemorySpace = "host", *,
+    a: float = 0.57, b: float = 0.19,
+) -> Any:  # fmt: skip
     """Generate the edges `first` to `last` - 1 of `rmat`; all parts together are the same graph."""
     xp = _array_module(memory_space)
     m, n, count = edge_factor << scale, 1 << scale, last - first
     source, target = xp.zeros(count, np.int64), xp.zeros(count, np.int64)
-    a, ab, abc = (np.uint64(int(fraction * 2**32)) for fraction in (0.57, 0.76, 0.95))
+    one, two, three = (np.uint64(int(fraction * 2**32)) for fraction in (a, a + b, a + 2 * b))
     for level in range(scale):
         quadrant = _random(xp, level * m + first, count, seed) >> np.uint64(32)
-        source = 2 * source + (quadrant >= ab)
-        target = 2 * target + (((quadrant >= a) & (quadrant < ab)) | (quadrant >= abc))
+        source = 2 * source + (quadrant >= two)
+        target = 2 * target + (((quadrant >= one) & (quadrant < two)) | (quadrant >= three))
     order = xp.argsort(_random(xp, scale * m, n, seed))
     return frame_of(order[source], order[target])
 
