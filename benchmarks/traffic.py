@@ -69,8 +69,8 @@ BYTES: dict[str, str | Callable[[Mapping[str, Any]], int]] = {
     "sparse_ids.recode": _recode,
     "one_block.factorize_one_block": "a b c codes ids",
     "one_block.group_one_block": "groups values weights begins values_out weights_out",
-    "grouped.mark_endpoints": "begins outs bits",
-    "grouped.compact": "marks begins outs ids begins_by_position out_weights",
+    "grouped.mark_endpoints": "ins outs bits",
+    "grouped.compact": "marks ins outs ids ins_by_position out_weights",
     "grouped.compact_codes": "codes codes marks",
     "sort.digit_counts": "keys states",
     "sort.sort_pass": "keys keys_out values values_out weights weights_out states next_states",
@@ -88,7 +88,7 @@ BYTES: dict[str, str | Callable[[Mapping[str, Any]], int]] = {
     "pairs.keep_rows": "marks kept_tails kept_tails kept_heads kept_heads kept_weights kept_weights",
     # Layouts of methods.
     "cut.cut": "cuts",
-    "blocks.count_tiles": "sources begins batches",
+    "blocks.count_tiles": "sources begins next batches",
     "blocks.by_tile": "sources targets sources_out targets_out edges_out",
     "blocks.count_cells": "begins sources targets cells out_degrees",
     "blocks.cell_chunks": "cells in_tile in_piece tile_begins piece_begins",
@@ -101,7 +101,7 @@ BYTES: dict[str, str | Callable[[Mapping[str, Any]], int]] = {
     "blocks.arrange_normalized_weights": "piece_edges normalized_weights arranged",
     "normalized_weights.normalized_weights": "sources weights out_weights normalized_weights",
     # One iteration.
-    "merge_start.merge_start": "out_weight given tails ranks inverse_out_weight contributions",
+    "merge_start.merge_start": "out_weight given in_degrees tails ranks inverse_out_weight contributions",
     "persistent.persist": "cuts offsets sources normalized_weights target teleport inverse_out_weight "
     "ranks ranks from to",
     "propagation_blocking.propagate": "marks bounds tile_sources chunk_by_piece piece_rows values values "

@@ -44,8 +44,8 @@ def test_kernels_have_formulas_in_names_of_their_parameters():
 
 def test_parameters_are_read_from_the_source():
     assert traffic.parameters("gpu/grouped.cu") == {
-        "mark_endpoints": ("range", "begins", "outs", "bits"),
-        "compact": ("range", "n", "low", "marks", "begins", "outs", "ids", "begins_by_position", "out_weights"),
+        "mark_endpoints": ("range", "ins", "outs", "bits"),
+        "compact": ("range", "n", "low", "marks", "ins", "outs", "ids", "ins_by_position", "out_weights"),
         "compact_codes": ("m", "codes", "marks"),
     }  # fmt: skip
     assert len(traffic.parameters("methods/persistent.cu")["persist"]) == 35
