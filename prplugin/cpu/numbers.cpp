@@ -40,7 +40,7 @@ void walk(const u8* text, i64 at, i64 end, i64 comment, const Line& line, const 
 // Parse a non-negative decimal number, correctly rounded; return NaN for anything else, and for one that float64 lacks.
 f64 number(const u8* text, i64 first, i64 last) {
     u64 digits = 0;
-    i64 at = first, count = 0, exponent = 0;
+    i64 at = first, count = 0, decimals = 0;
     for (bool point = false; at < last && digits <= EXACT; at++) {
         if (text[at] == '.' && !point) {
             point = true;
@@ -49,19 +49,11 @@ f64 number(const u8* text, i64 first, i64 last) {
         if (!is_digit(text[at])) break;
         digits = digits * 10 + (text[at] - '0');
         count++;
-        exponent -= point;
+        decimals += point;
     }
     if (count == 0 || last - first > LONGEST) return NAN;
-    if (digits <= EXACT && at + 1 < last && (text[at] | 32) == 'e') {
-        bool has_sign = text[at + 1] == '+' || text[at + 1] == '-';
-        i64 begin = at + 1 + has_sign, power = 0;
-        for (at = begin; at < last && is_digit(text[at]) && power < LONGEST; at++) power = power * 10 + (text[at] - '0');
-        if (at == begin) return NAN;
-        exponent += text[begin - 1] == '-' ? -power : power;
-    }
     // Both operands are exact, so that the result is rounded once.
-    if (at == last && digits <= EXACT && exponent >= -MOST_POWER && exponent <= MOST_POWER)
-        return exponent < 0 ? f64(digits) / POWERS[-exponent] : f64(digits) * POWERS[exponent];
+    if (at == last && digits <= EXACT && decimals <= MOST_POWER) return f64(digits) / POWERS[decimals];
     char copy[LONGEST + 1];
     for (i64 i = first; i < last; i++) {
         u8 c = text[i];
@@ -81,28 +73,23 @@ f64 number(const u8* text, i64 first, i64 last) {
 
 }  // namespace
 
-// Count the numbers and the lines of each piece.
-EXPORT count_numbers(i64, i64 pieces, const u8* text, const i64* bounds, i64 comment, i64* tokens, i64* lines, i64 threads) {
+// Count the numbers and the lines of each piece, from `tokens` and `starts` on. Unless `values` is null, write the numbers,
+// for each line the place of its first one, and for each piece the byte of the first field that is no number, or -1.
+EXPORT read_numbers(i64, i64 pieces, i64, i64, const u8* text, const i64* bounds, i64 comment, i64* tokens, i64* starts,
+                    f64* values, i64* lines, i64* faults, i64 threads) {
     return Team(threads).for_each(pieces, [&](i64 piece) {
-        i64 found = 0, begun = 0;
-        walk(text, bounds[piece], bounds[piece + 1], comment, [&] { begun++; }, [&](i64, i64) { found++; });
-        tokens[piece] = found;
-        lines[piece] = begun;
-    });
-}
-
-// Write all numbers, and for each line the place of its first one; for each piece the byte of the first field that is no
-// number, or -1.
-EXPORT read_numbers(i64, i64 pieces, i64, i64, const u8* text, const i64* bounds, i64 comment, const i64* first_tokens,
-                    const i64* first_lines, f64* values, i64* lines, i64* faults, i64 threads) {
-    return Team(threads).for_each(pieces, [&](i64 piece) {
-        i64 token = first_tokens[piece], line = first_lines[piece], fault = -1;
-        auto read = [&](i64 first, i64 last) {
-            f64 value = number(text, first, last);
-            if (isnan(value) && fault < 0) fault = first;
-            values[token++] = value;
+        i64 token = tokens[piece], line = starts[piece], fault = -1;
+        auto begin = [&] {
+            if (values) lines[line] = token;
+            line++;
         };
-        walk(text, bounds[piece], bounds[piece + 1], comment, [&] { lines[line++] = token; }, read);
-        faults[piece] = fault;
+        auto read = [&](i64 first, i64 last) {
+            if (values && isnan(values[token] = number(text, first, last)) && fault < 0) fault = first;
+            token++;
+        };
+        walk(text, bounds[piece], bounds[piece + 1], comment, begin, read);
+        tokens[piece] = token;
+        starts[piece] = line;
+        if (faults) faults[piece] = fault;
     });
 }

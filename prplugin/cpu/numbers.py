@@ -13,13 +13,10 @@ from prplugin.types.edges import Floats, Integers
 PIECE_BYTES = 1 << 20
 """Bytes of text per piece of work, which begins with a line."""
 
-_count = Kernel(
-    "count_numbers", "text:u1[size] bounds:i8[pieces+1] comment:i8 tokens:i8[pieces]! lines:i8[pieces]! threads:i8"
-)
 _read = Kernel(
     "read_numbers",
-    "text:u1[size] bounds:i8[pieces+1] comment:i8 first_tokens:i8[pieces+1] first_lines:i8[pieces+1] "
-    "values:f8[tokens]! lines:i8[rows]! faults:i8[pieces]! threads:i8",
+    "text:u1[size] bounds:i8[pieces+1] comment:i8 tokens:i8[pieces]! starts:i8[pieces]! values:f8[count]!? "
+    "lines:i8[rows]!? faults:i8[pieces]!? threads:i8",
 )
 
 
@@ -49,7 +46,7 @@ class Text:
             bounds.append(_line_after(text, bounds[-1] + PIECE_BYTES))
         self._bounds = np.array(bounds, np.int64)
         tokens, lines = np.zeros((2, self._bounds.size - 1), np.int64)
-        _count(text, self._bounds, self._comment, tokens, lines, threads)
+        _read(text, self._bounds, self._comment, tokens, lines, None, None, None, threads)
         self._tokens, self._lines = offsets_of(tokens), offsets_of(lines)
         self.tokens, self.rows = int(self._tokens[-1]), int(self._lines[-1])
 
@@ -58,8 +55,8 @@ class Text:
         values, lines = np.empty(self.tokens), np.empty(self.rows + 1, np.int64)
         faults = np.empty(self._bounds.size - 1, np.int64)
         _read(
-            self._text, self._bounds, self._comment, self._tokens, self._lines, values, lines[:-1], faults,
-            self._threads,
+            self._text, self._bounds, self._comment, self._tokens[:-1].copy(), self._lines[:-1].copy(), values,
+            lines[:-1], faults, self._threads,
         )  # fmt: skip
         lines[-1] = self.tokens
         return Numbers(values, lines, int(next(iter(faults[faults >= 0]), -1)))

@@ -357,14 +357,12 @@ def numbers(draw: Draw) -> dict[str, Any]:
     counted = np.array([not line.startswith(b"%") for line in lines], np.int64)
     cuts = np.arange(4) * draw.size // 3
     at = [np.append(0, np.cumsum(each))[cuts] for each in (tokens, counted, np.array(list(map(len, lines)), np.int64))]
+    reads = draw.one_of(..., None)
     return {
-        "size": int(at[2][-1]), "pieces": 3, "tokens": int(at[0][-1]), "rows": int(at[1][-1]), "comment": ord("%"),
-        "text": np.frombuffer(b"".join(lines), np.uint8), "bounds": at[2], "first_tokens": at[0], "first_lines": at[1],
+        "size": int(at[2][-1]), "pieces": 3, "count": int(at[0][-1]), "rows": int(at[1][-1]), "comment": ord("%"),
+        "text": np.frombuffer(b"".join(lines), np.uint8), "bounds": at[2], "tokens": at[0][:-1], "starts": at[1][:-1],
+        "values": reads, "lines": reads, "faults": reads,
     }  # fmt: skip
-
-
-def count_numbers(draw: Draw) -> dict[str, Any]:
-    return {name: value for name, value in numbers(draw).items() if name not in ("tokens", "rows")}
 
 
 INPUTS = {
@@ -373,7 +371,6 @@ INPUTS = {
     "bv_degrees": webgraph,
     "bv_cuts": webgraph,
     "bv_decode": webgraph,
-    "count_numbers": count_numbers,
     "read_numbers": numbers,
     "iterate": iterate,
     "order_rows": order_rows,
