@@ -6,9 +6,9 @@
 
 // Find the least and the greatest of ids ^ flip; each thread writes those of a part.
 template <class Index> i64 extremes(i64 m, i64 parts, const Index* ids, i64 flip, i64* found) {
-    return Team(parts).for_each(parts, [&](i64 part) {
-        i64 low = INT64_MAX, high = INT64_MIN, last = part_of(m, part + 1, parts);
-        for (i64 row = part_of(m, part, parts); row < last; row++) {
+    return Team(parts).for_parts(m, parts, [&](i64 part, i64 first, i64 last) {
+        i64 low = INT64_MAX, high = INT64_MIN;
+        for (i64 row = first; row < last; row++) {
             low = least(low, ids[row] ^ flip);
             high = most(high, ids[row] ^ flip);
         }

@@ -27,13 +27,12 @@ _insert = Kernel(
     "insert_ids",
     "ids:I[m] done:i8[pieces]! slots:i8[size+1]! bits:i8 codes:K[m]! limit:i8 threads:i8",
 )
-_shift = Kernel("shift_ids", "ids:I[m] low:i8 codes:K[m]! threads:i8")
 _few = Kernel(
     "factorize_few",
     "values:I[count] flip:i8 slots:i4[size]! scratch:i8[4,count]! codes:i4[count]! ids:I[count]! "
     "offsets:i8[count+1]!? indices:i4[count/2]!? degrees:i4[count]!?",
 )
-_replace = Kernel("replace_codes", "codes:I[m]! firsts:i8[pieces] lasts:i8[pieces] positions:I[n] threads:i8")
+_map = Kernel("map_ids", "ids:I[m] low:i8 firsts:i8[pieces] lasts:i8[pieces] positions:K[n]? codes:K[m]! threads:i8")
 
 FEW_VALUES = 1 << 15
 """Number of values up to which one call on one thread does everything: its arrays are in the cache of a core."""
@@ -152,8 +151,8 @@ def dense_range(columns: Sequence[Any], dtype: np.dtype[Any], threads: int) -> t
 
 def shifted(column: Any, low: int, n: int, threads: int) -> Integers:
     """Subtract `low` from ids in the range low, ..., low + n - 1."""
-    codes = np.empty(column.size, index_dtype(n))
-    _shift(column, as_int64(low), codes, threads)
+    codes, bounds = np.empty(column.size, index_dtype(n)), bounds_of_pieces(column.size)
+    _map(column, as_int64(low), bounds[:-1], bounds[1:], None, codes, threads)
     return codes
 
 
@@ -177,10 +176,12 @@ def replace_codes(columns: list[Any], position: Any, threads: int) -> list[Any]:
     """Replace each code by its position, in place where the type allows; return codes unchanged for None."""
     if position is None:
         return columns
+    found = []
     for codes in columns:
         bounds = bounds_of_pieces(codes.size)
-        _replace(codes, bounds[:-1], bounds[1:], position.astype(codes.dtype, copy=False), threads)
-    return [column.astype(position.dtype, copy=False) for column in columns]
+        found.append(codes if codes.dtype == position.dtype else np.empty(codes.size, position.dtype))
+        _map(codes, 0, bounds[:-1], bounds[1:], position, found[-1], threads)
+    return found
 
 
 def by_hash(columns: list[Any], dtype: np.dtype[Any], threads: int) -> tuple[list[Integers], Integers]:
@@ -225,7 +226,7 @@ class _Table:
                 found[:] = [slots.astype(moved.dtype, copy=False) for slots in found]
                 for slots in found[:-1]:
                     replace_codes([slots], moved, threads)
-                _replace(found[-1], bounds[:-1], done, moved, threads)
+                _map(found[-1], 0, bounds[:-1], done, moved, found[-1], threads)
         return found
 
     def _grow(self, threads: int) -> Integers:

@@ -11,7 +11,6 @@
 namespace {
 
 constexpr i64 AHEAD = 64;               // rows between a prefetch and its use
-constexpr i64 PIECE = 1 << 17;          // rows per piece of work
 constexpr i64 FETCHED_FROM = 1 << 20;   // number of counts from which they exceed the L2 cache of a core
 
 // Return id - low, exact modulo 2**64: ids of uint64 may lie on both sides of 2**63.
@@ -111,8 +110,8 @@ void group(i64 m, const i32* sources, const i32* targets, i64 n, i64* offsets, i
 // Count how often each of the ids low .. low + n - 1 occurs; each thread counts a part of them in its own row.
 template <class Index, class Count>
 i64 count_ids(i64 m, i64 parts, i64 n, const Index* ids, i64 low, Count* counts) {
-    return Team(parts).for_each(parts, [&](i64 part) {
-        count(ids, part_of(m, part, parts), part_of(m, part + 1, parts), low, 0, n, counts + part * n);
+    return Team(parts).for_parts(m, parts, [&](i64 part, i64 first, i64 last) {
+        count(ids, first, last, low, 0, n, counts + part * n);
     });
 }
 EXPORT_PAIRS(count_ids)
@@ -153,48 +152,38 @@ i64 insert_ids(i64 m, i64 pieces, i64 size, const Index* ids, i64* done, i64* sl
 }
 EXPORT_PAIRS(insert_ids)
 
-// Write id - low to `codes`.
-template <class Index, class Code> i64 shift_ids(i64 m, const Index* ids, i64 low, Code* codes, i64 threads) {
-    i64 pieces = m / PIECE + 1;
+// Write the position of each id, or id - low if `positions` is null, in the rows from `firsts` to `lasts` of each piece.
+//
+// `codes` may be `ids`.
+template <class Index, class Code>
+i64 map_ids(i64, i64 pieces, i64, const Index* ids, i64 low, const i64* firsts, const i64* lasts, const Code* positions,
+            Code* codes, i64 threads) {
     return Team(threads).for_each(pieces, [&](i64 piece) {
-        i64 last = part_of(m, piece + 1, pieces);
-        for (i64 row = part_of(m, piece, pieces); row < last; row++) codes[row] = Code(less(ids[row], low));
+        for (i64 row = firsts[piece]; row < lasts[piece]; row++) {
+            u64 place = less(ids[row], low);
+            codes[row] = positions ? positions[place] : Code(place);
+        }
     });
 }
-EXPORT_PAIRS(shift_ids)
-
-// Replace each code by its position, in the rows from `firsts` to `lasts` of each piece.
-template <class Index>
-i64 replace_codes(i64, i64 pieces, i64, Index* codes, const i64* firsts, const i64* lasts, const Index* positions,
-                  i64 threads) {
-    return Team(threads).for_each(pieces, [&](i64 piece) {
-        for (i64 row = firsts[piece]; row < lasts[piece]; row++) codes[row] = positions[codes[row]];
-    });
-}
-EXPORT_SIGNED(replace_codes)
+EXPORT_PAIRS(map_ids)
 
 // Partition the edges into buckets of 2**shift rows; `bounds` receives the first pair of each bucket.
 template <class Index>
 i64 partition_edges(i64 m, i64 pieces, i64 buckets, const Index* rows, const Index* columns, const f64* weights, i64 low,
                     i64 shift, i64 bits, i64* places, i64* bounds, i64* pairs, f64* bucket_weights, i64 threads) {
-    Team team(least(threads, pieces));
-    i64 counted = 0, filled = 0, mask = (i64(1) << shift) - 1;
-    return team.run([&](i64 thread) {
-        for (i64 piece; (piece = team.take(counted, pieces, thread)) >= 0;) {
-            i64 first = part_of(m, piece, pieces), last = part_of(m, piece + 1, pieces);
-            count(rows, first, last, low, shift, buckets, places + piece * buckets);
-        }
-        if (!team.barrier(thread)) return;
-        if (thread == 0) find_places(pieces, buckets, places, bounds);
-        if (!team.barrier(thread)) return;
-        for (i64 piece; (piece = team.take(filled, pieces, thread)) >= 0;) {
-            i64 last = part_of(m, piece + 1, pieces), *next = places + piece * buckets;
-            for (i64 edge = part_of(m, piece, pieces); edge < last; edge++) {
-                i64 row = i64(less(rows[edge], low)), column = i64(less(columns[edge], low));
-                i64 place = next[row >> shift]++;
-                pairs[place] = (row & mask) << bits | column;
-                if (weights) bucket_weights[place] = weights[edge];
-            }
+    i64 mask = (i64(1) << shift) - 1;
+    auto count_part = [&](i64 piece, i64 first, i64 last) {
+        count(rows, first, last, low, shift, buckets, places + piece * buckets);
+    };
+    if (i64 ended = Team(threads).for_parts(m, pieces, count_part)) return ended;
+    find_places(pieces, buckets, places, bounds);
+    return Team(threads).for_parts(m, pieces, [&](i64 piece, i64 first, i64 last) {
+        i64* next = places + piece * buckets;
+        for (i64 edge = first; edge < last; edge++) {
+            i64 row = i64(less(rows[edge], low)), column = i64(less(columns[edge], low));
+            i64 place = next[row >> shift]++;
+            pairs[place] = (row & mask) << bits | column;
+            if (weights) bucket_weights[place] = weights[edge];
         }
     });
 }

@@ -112,6 +112,11 @@ class Team {
         });
     }
 
+    // Call body(part, first, last) for `parts` parts of about equally many of `size` entries.
+    template <class Body> i64 for_parts(i64 size, i64 parts, const Body& body) {
+        return for_each(parts, [&](i64 part) { body(part, part_of(size, part, parts), part_of(size, part + 1, parts)); });
+    }
+
     // Return the next piece below `count` that no thread has taken; -1 if none is left or the call was interrupted.
     i64 take(i64& next, i64 count, i64 thread) {
         if (ends(thread)) return -1;

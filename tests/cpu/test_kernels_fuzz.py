@@ -165,17 +165,12 @@ def factorize_few(draw: Draw) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def shift_ids(draw: Draw) -> dict[str, Any]:
-    m = 3 * draw.size
-    return {"m": m, "ids": draw.integers(draw.size, m, "I") - np.array(7, draw.types["I"]), "low": -7}
-
-
-def replace_codes(draw: Draw) -> dict[str, Any]:
+def map_ids(draw: Draw) -> dict[str, Any]:
     n, m = draw.size, 3 * draw.size
     bounds = np.arange(4) * m // 3
     return {
-        "m": m, "n": n, "codes": draw.integers(n, m, "I"), "positions": draw.integers(n, n, "I"), "firsts": bounds[:-1],
-        "lasts": bounds[1:],
+        "m": m, "n": n, "ids": draw.integers(n, m, "I") - np.array(7, draw.types["I"]), "low": -7, "firsts": bounds[:-1],
+        "lasts": bounds[1:], "positions": draw.one_of(None, draw.integers(n, n, "K")),
     }  # fmt: skip
 
 
@@ -383,8 +378,7 @@ INPUTS = {
     "batch_sweep": batch,
     "extremes": extremes,
     "factorize_few": factorize_few,
-    "shift_ids": shift_ids,
-    "replace_codes": replace_codes,
+    "map_ids": map_ids,
     "partition_edges": partition_edges,
     "sort_buckets": sort_buckets,
     "find_pairs": find_pairs,
