@@ -302,32 +302,19 @@ EXPORT bv_positions(i64 size, i64 n, const u8* bytes, i64 code, i64* positions) 
     return n + 1;
 }
 
-// Write positions and out-degrees of all records, found one after the other, or a fault, its vertex and its position.
+// Write the out-degree of each vertex; for each piece a fault, its vertex and its position. Unless the positions of the
+// records are known, there is one piece, whose records are found one after the other.
 template <class Index>
-i64 bv_scan(i64 size, i64 n, const u8* bytes, const i64* codes, i64 window, i64 shortest, i64* positions, Index* degrees,
-            i64* fault) {
+i64 bv_degrees(i64 size, i64 n, i64 pieces, const u8* bytes, const i64* codes, i64 window, i64 shortest, i64 known,
+               i64* positions, const i64* bounds, Index* degrees, i64* faults, i64 threads) {
     File file{bytes, size, n, codes, window, shortest, positions};
-    Team team(1);
-    positions[0] = 0;
-    read_records(file, 0, n, fault, [&](Record& record) {
-        if (!record.check(!team.ends_at(record.v), ENDS)) return;
-        record.skip(degrees);
-        degrees[record.v] = Index(record.degree);
-        positions[record.v + 1] = record.bits.at;
-    });
-    return team.stopped() ? INTERRUPTED : 0;
-}
-EXPORT_INDICES(bv_scan)
-
-// Write the out-degree of each vertex; for each piece a fault, its vertex and its position.
-template <class Index>
-i64 bv_degrees(i64 size, i64 n, i64 pieces, const u8* bytes, const i64* codes, i64 window, const i64* positions,
-               const i64* bounds, Index* degrees, i64* faults, i64 threads) {
-    File file{bytes, size, n, codes, window, 0, positions};
-    return Team(threads).for_each(pieces, [&](i64 piece) {
+    Team team(threads);
+    return team.for_each(pieces, [&](i64 piece) {
         read_records(file, bounds[piece], bounds[piece + 1], faults + 3 * piece, [&](Record& record) {
-            record.read_head();
+            if (known) record.read_head();
+            else if (record.check(!team.ends_at(record.v), ENDS)) record.skip(degrees);
             degrees[record.v] = Index(record.degree);
+            if (!known) positions[record.v + 1] = record.bits.at;
         });
     });
 }

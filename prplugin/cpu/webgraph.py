@@ -27,10 +27,9 @@ _FILE = "bytes:u1[size] codes:i8[6] window:i8 "
 
 read_positions = Kernel("bv_positions", "bytes:u1[size] code:i8 positions:i8[n+1]!")
 
-scan = Kernel("bv_scan", _FILE + "shortest:i8 positions:i8[n+1]! degrees:I[n]! fault:i8[3]!")
-
 read_degrees = Kernel(
-    "bv_degrees", _FILE + "positions:i8[n+1] bounds:i8[pieces+1] degrees:I[n]! faults:i8[pieces,3]! threads:i8"
+    "bv_degrees",
+    _FILE + "shortest:i8 known:i8 positions:i8[n+1]! bounds:i8[pieces+1] degrees:I[n]! faults:i8[pieces,3]! threads:i8",
 )
 
 move_to_cuts = Kernel("bv_cuts", _FILE + "positions:i8[n+1] bounds:i8[pieces+1]!")

@@ -145,21 +145,18 @@ def _lists(base: str) -> Lists:
     check_memory(VERTEX_BYTES * n, f"{base}.properties announces {n:,} vertices")
     threads = this_machine().threads_for(form.m)
     file = graph, form.codes, form.window
-    positions, degrees = np.empty(n + 1, np.int64), np.empty(n, index_dtype(n))
-    if Path(base + ".offsets").exists():
+    positions, degrees = np.zeros(n + 1, np.int64), np.empty(n, index_dtype(n))
+    if known := Path(base + ".offsets").exists():
         _read_positions(base, form, positions, 8 * graph.size)
-        bounds = _pieces(positions)
-        faults = np.zeros((bounds.size - 1, 3), np.int64)
-        kernels.read_degrees(*file, positions, bounds, degrees, faults, threads)
-    else:
-        faults = np.zeros((1, 3), np.int64)
-        kernels.scan(*file, form.shortest, positions, degrees, faults[0])
-        bounds = _pieces(positions)
+    bounds = _pieces(positions) if known else np.array([0, n])
+    faults = np.zeros((bounds.size - 1, 3), np.int64)
+    kernels.read_degrees(*file, form.shortest, known, positions, bounds, degrees, faults, threads)
     _refuse(name, faults)
     offsets = offsets_of(degrees)
     m = int(offsets[-1])
     if m != form.m:
         raise InvalidEdgesError(f"{base}.properties announces {form.m:,} arcs, but {name} has {m:,}.")
+    bounds = _pieces(positions)
     kernels.move_to_cuts(*file, positions, bounds)
     return Lists(name, form, graph, positions, offsets, bounds)
 

@@ -334,8 +334,10 @@ def webgraph(draw: Draw) -> dict[str, Any]:
     return given
 
 
-def webgraph_scan(draw: Draw) -> dict[str, Any]:
-    return {name: value for name, value in webgraph(draw).items() if name != "positions"}
+def webgraph_degrees(draw: Draw) -> dict[str, Any]:
+    given = webgraph(draw) | {"known": (known := draw.one_of(0, 1))}
+    n = given["n"]
+    return given if known else given | {"pieces": 1, "bounds": np.array([0, n]), "positions": np.zeros(n + 1, np.int64)}
 
 
 def webgraph_positions(draw: Draw) -> dict[str, Any]:
@@ -362,8 +364,7 @@ def numbers(draw: Draw) -> dict[str, Any]:
 
 INPUTS = {
     "bv_positions": webgraph_positions,
-    "bv_scan": webgraph_scan,
-    "bv_degrees": webgraph,
+    "bv_degrees": webgraph_degrees,
     "bv_cuts": webgraph,
     "bv_decode": webgraph,
     "read_numbers": numbers,
