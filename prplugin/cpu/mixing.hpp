@@ -47,13 +47,13 @@ static inline void mixing_weights(const f64 (*products)[MOST_ROWS], i64 k, f64* 
     }
 }
 
-// Order of the moves in the rows of the history, and when to mix.
+// Order of the moves in the rows of the history, which are written in turn, and when to mix.
 class Mixing {
   public:
     // `period` steps from one mix to the next; residuals of at most `cycles` periods are mixed. Without enough rows for
     // them, all steps are plain.
     Mixing() = default;
-    Mixing(i64 period, i64 cycles, i64 rows) : period_(period), cycles_(cycles) {
+    Mixing(i64 period, i64 cycles, i64 rows) : period_(period), cycles_(cycles), rows_(rows) {
         ended_ = period < 2 || cycles < 1 || rows > MOST_ROWS || period * cycles + cycles - 1 > rows;
     }
 
@@ -62,14 +62,8 @@ class Mixing {
     bool records() const { return !ended_ && !paused_; }
     bool ended() const { return ended_; }
 
-    // Row that receives the residual of the next step.
-    i64 free_row() const {
-        for (i64 row = 0;; row++) {
-            bool used = false;
-            for (i64 k = 0; k < size_; k++) used |= history_[k].row == row;
-            if (!used) return row;
-        }
-    }
+    // Row that receives the next move: a free one, or that of the oldest move, which a mix reads first.
+    i64 next_row() const { return next_ % rows_; }
 
     // Record a step, and return whether a cycle has ended and a mix pays.
     //
@@ -82,8 +76,7 @@ class Mixing {
             restart();
             return false;
         }
-        i64 row = free_row();  // before the number of moves grows
-        history_[size_++] = {row, true};
+        add(true);
         if (++since_ < period_) return false;
         bool converges = goal > 0 && change < before;
         f64 left = converges ? log(goal / change) / log(change / before) : INFINITY;
@@ -94,8 +87,8 @@ class Mixing {
     }
 
     i64 size() const { return size_; }
-    i64 row(i64 k) const { return history_[k].row; }
-    bool is_step(i64 k) const { return history_[k].is_step; }
+    i64 row(i64 k) const { return (next_ - size_ + k) % rows_; }
+    bool is_step(i64 k) const { return is_step_[row(k)]; }
     bool is_new(i64 k) const { return k >= size_ - since_; }
 
     // Write the factor of each move in the correction y_last - z; return whether it is finite.
@@ -103,9 +96,9 @@ class Mixing {
         f64 residuals[MOST_ROWS][MOST_ROWS], weights[MOST_ROWS];
         i64 steps[MOST_ROWS], k = 0;
         for (i64 i = 0; i < size_; i++)
-            if (history_[i].is_step) steps[k++] = i;
+            if (is_step(i)) steps[k++] = row(i);
         for (i64 i = 0; i < k; i++)
-            for (i64 j = 0; j < k; j++) residuals[i][j] = products[history_[steps[i]].row][history_[steps[j]].row];
+            for (i64 j = 0; j < k; j++) residuals[i][j] = products[steps[i]][steps[j]];
         mixing_weights(residuals, k, weights);
         // Mixing pauses after two mixes that gain less than `MIN_GAIN` steps at the rate of the last one.
         f64 norm = 0, last = residuals[k - 1][k - 1], before = residuals[k - 2][k - 2];
@@ -119,35 +112,28 @@ class Mixing {
         bool finite = true;
         for (i64 i = 0, step = 0; i < size_; i++) {
             factors[i] = sum;
-            if (history_[i].is_step) sum += weights[step++];
+            if (is_step(i)) sum += weights[step++];
             finite &= isfinite(sum) != 0;
         }
         return finite;
     }
 
-    // Row that receives the jump of a mix: a free one, or that of the oldest move, which the mix reads first.
-    i64 jump_row() const { return size_ < period_ * cycles_ + cycles_ - 1 ? free_row() : history_[0].row; }
-
     // Keep the moves of the last cycles - 1 periods, and the jump.
-    void after_mix(i64 jump) {
+    void after_mix() {
         since_ = 0;
-        if (cycles_ == 1) {
-            size_ = 0;
-            return;
-        }
-        i64 kept = least(size_, period_ * (cycles_ - 1));
-        memmove(history_, history_ + size_ - kept, kept * sizeof *history_);
-        history_[kept] = {jump, false};
-        size_ = kept + 1;
+        size_ = least(size_, period_ * (cycles_ - 1));
+        if (cycles_ > 1) add(false);
     }
 
   private:
-    struct Move {
-        i64 row;
-        bool is_step;
-    };
-    i64 period_ = 0, cycles_ = 0, size_ = 0, since_ = 0;
-    bool ended_ = true, paused_ = false, gained_little_ = false;
+    void add(bool is_step) {
+        is_step_[next_row()] = is_step;
+        next_++;
+        size_++;
+    }
+
+    i64 period_ = 0, cycles_ = 0, rows_ = 1, size_ = 0, since_ = 0, next_ = 0;
+    i64 ended_ = true, paused_ = false, gained_little_ = false;  // no bool, so that no padding is copied
     f64 slower_ = 0;
-    Move history_[MOST_ROWS + 1];
+    bool is_step_[MOST_ROWS] = {};  // of the move in each row
 };

@@ -246,7 +246,7 @@ struct Memory {
     i64 current;  // index of the contributions of x
     f64 dangling, largest, total;  // D(x), the largest change of a rank in the last step, and the sum of x
     f64 change;   // of the last step; infinite before the first
-    bool mixes;   // whether a mix precedes the next step
+    i64 mixes;    // whether a mix precedes the next step
     Mixing mixing;
     f64 products[MOST_ROWS][MOST_ROWS];
 };
@@ -306,13 +306,13 @@ i64 iterate(i64 n, i64, i64, i64 pieces, i64 targets, i64 teleports, i64 rows, i
                     products[mixing.row(a)][mixing.row(b)] = products[mixing.row(b)][mixing.row(a)] =
                         sum_in_groups(scratch + a * MOST_ROWS + b, chunks, PRODUCTS);
         starts = mixing.factors(products, factors);
-        jump = mixing.jump_row();
+        jump = mixing.next_row();
         if (!starts) mixing.restart();
     };
     auto after_mix = [&] {
         norm = sum_in_groups(scratch, chunks, 1);
         if (!(norm > 0)) norm = 1;
-        mixing.after_mix(jump);
+        mixing.after_mix();
     };
     auto after_start = [&] {
         pull.dangling = sum_in_groups(sums + 2, blocks, 4);
@@ -349,7 +349,7 @@ i64 iterate(i64 n, i64, i64, i64 pieces, i64 targets, i64 teleports, i64 rows, i
             if (memory.mixes && starts && !in_turn(0, chunks, mix, after_mix)) return;
             if (starts && !in_turn(0, blocks, start_block, after_start)) return;
             if (pieces && !in_turn(0, pieces, sum_piece, [&] { pull.add_continued(); })) return;
-            f32* moves = mixing.records() ? history + mixing.free_row() * n : nullptr;
+            f32* moves = mixing.records() ? history + mixing.next_row() * n : nullptr;
             auto step_block = [&](i64 block) { pull.step_block(block, moves); };
             for (i64 phase = 1; phase <= phases; phase++) {
                 i64 begin = blocks * (phase - 1) / phases, end = blocks * phase / phases;
