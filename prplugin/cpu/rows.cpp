@@ -12,27 +12,6 @@ namespace {
 constexpr i64 PIECE_ROWS = 1 << 14;   // rows that a thread copies at a time
 constexpr u64 FILTER_SIZE = 1 << 12;  // flags by which edges to remove are searched for: they fit in the L1 cache
 
-// Entries to remove, those of a row in ascending order of the column.
-struct Removals {
-    const i64* columns;
-    const f64* weights;  // NaN matches any weight, and is replaced by the one that was removed
-    const u8* found;
-
-    // Return the first of first .. last - 1 that removes an entry and has removed none; `last` if none does.
-    i64 match(i64 first, i64 last, i64 column, const f64* weight) const {
-        i64 end = last;
-        while (first < end) {
-            i64 middle = first + (end - first) / 2;
-            if (columns[middle] < column) first = middle + 1;
-            else end = middle;
-        }
-        for (; first < last && columns[first] == column; first++) {
-            if (!found[first] && (!weight || isnan(weights[first]) || weights[first] == *weight)) return first;
-        }
-        return last;
-    }
-};
-
 }  // namespace
 
 // Set found[i] to whether row rows[i] has an entry in column columns[i].
@@ -50,15 +29,28 @@ EXPORT_INDICES(find_pairs)
 
 // Write the changed rows to the buffer from position `at` on, and return the position after the last entry.
 //
-// Entries before `at` are not altered. The entries to remove from row i are those from removed_at[i] on; `found` marks
-// those that exist. Unless `powers` is null, the remaining entries are divided by 2 to the power of their row. Added
-// entries follow them. `sums` receives the compensated sums of the new weights; without weights, the numbers of entries.
+// Entries before `at` are not altered. The entries to remove from row i are those from removed_at[i] on, in ascending order;
+// `found` marks those that exist. NaN as their weight matches any, and is replaced by the weight that was removed. Unless
+// `powers` is null, the remaining entries are divided by 2 to the power of their row. Added entries follow them. `sums`
+// receives the compensated sums of the new weights; without weights, the numbers of entries.
 template <class Index>
 i64 rewrite_rows(i64 changed, i64, i64, i64, i64, const i64* rows, const i64* begins, const i64* ends, Index* indices,
                  f64* weights, const i64* powers, const i64* removed_at, const i64* removed, f64* removed_weights,
                  u8* found, const i64* added_at, const i64* added, const f64* added_weights, i64 at, i64* new_begins,
                  i64* new_ends, f64* sums) {
-    const Removals removals{removed, removed_weights, found};
+    // Return which of the entries first .. last - 1 to remove matches and has removed none; `last` if none does.
+    auto find = [&](i64 first, i64 last, i64 index, f64 weight) {
+        i64 end = last;
+        while (first < end) {
+            i64 middle = first + (end - first) / 2;
+            if (removed[middle] < index) first = middle + 1;
+            else end = middle;
+        }
+        auto matches = [&](f64 wanted) { return isnan(wanted) || wanted == weight; };
+        for (; first < last && removed[first] == index; first++)
+            if (!found[first] && (!weights || matches(removed_weights[first]))) return first;
+        return last;
+    };
     // Whether an index to remove is b modulo FILTER_SIZE. Most entries are therefore kept without a search.
     u8 may_be_removed[FILTER_SIZE] = {0};
     for (i64 i = 0; i < changed; i++) {
@@ -74,16 +66,13 @@ i64 rewrite_rows(i64 changed, i64, i64, i64, i64, const i64* rows, const i64* be
         for (i64 k = first; k < last; k++) may_be_removed[u64(removed[k]) % FILTER_SIZE] = 1;
         for (i64 edge = begins[row]; edge < ends[row]; edge++) {
             Index index = indices[edge];
-            i64 match = last;
-            if (may_be_removed[index % FILTER_SIZE]) {
-                match = removals.match(first, last, i64(index), weights ? weights + edge : nullptr);
-            }
+            f64 weight = weights ? weights[edge] : 0;
+            i64 match = may_be_removed[index % FILTER_SIZE] ? find(first, last, i64(index), weight) : last;
             if (match < last) {
                 found[match] = 1;
-                if (weights) removed_weights[match] = weights[edge];
+                if (weights) removed_weights[match] = weight;
                 continue;
             }
-            f64 weight = weights ? weights[edge] : 0;
             write(index, power ? ldexp(weight, -power) : weight);
         }
         for (i64 k = first; k < last; k++) may_be_removed[u64(removed[k]) % FILTER_SIZE] = 0;
