@@ -5,7 +5,6 @@
 // assigned in ascending order of id afterwards, so results do not depend on the number of threads.
 // Memory: grouping reads the columns twice, writes and reads one 64-bit pair per edge, and writes the result once.
 // Used for all frames on the host.
-#include "compensated.hpp"
 #include "radix.hpp"
 
 namespace {

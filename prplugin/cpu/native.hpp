@@ -1,4 +1,4 @@
-// What all CPU kernels share: types, symbol names, and a team of threads.
+// What all CPU kernels share: types, symbol names, compensated sums, and a team of threads.
 //
 // Interface: plain C functions, called by `prplugin.cpu.library`, which checks the type and the length of every array
 // first. Kernels neither allocate results nor check arguments. C++ is used for its templates alone: no exceptions, no
@@ -58,6 +58,19 @@ template <class T> static inline void swap(T& a, T& b) {
 
 // Return the first of `size` entries that belongs to a part of about equally many.
 static inline i64 part_of(i64 size, i64 part, i64 parts) { return i64((__int128)size * part / parts); }
+
+// A sum of terms and the sum of the rounding errors of its additions, by Knuth's TwoSum, as in sums.cuh.
+struct CompensatedSum {
+    f64 sum = 0, errors = 0;
+
+    void add(f64 term, f64 more_errors = 0) {
+        f64 after = sum + term, added = after - sum;
+        errors += ((sum - (after - added)) + (term - added)) + more_errors;
+        sum = after;
+    }
+
+    f64 value() const { return sum + errors; }
+};
 
 constexpr i64 INTERRUPTED = INT64_MIN;  // returned by a function that a signal handler's exception ended
 
@@ -148,14 +161,11 @@ class Team {
         if (interpreter::interrupted()) __atomic_store_n(&stopped_, true, __ATOMIC_RELAXED);
     }
 
-    // Ask for signals on thread 0; return whether the call is to end.
-    bool ends(i64 thread) {
-        if (thread == 0) poll();
+    // Ask for signals on thread 0, in a loop at some turns only; return whether the call is to end.
+    bool ends(i64 thread, i64 turn = 0) {
+        if (thread == 0 && turn % POLL_TURNS == 0) poll();
         return stopped();
     }
-
-    // The same at times in a loop of one thread.
-    bool ends_at(i64 turn) { return turn % POLL_TURNS == 0 ? ends(0) : stopped(); }
 
     // Ask for signals until other threads have counted `done` up to `all`, or the call is interrupted; on thread 0 alone.
     void wait_for(const i64& done, i64 all) {
@@ -169,7 +179,7 @@ class Team {
 
   private:
     static constexpr i64 SPINS = 4000;                // before a thread gives its core away
-    static constexpr i64 POLL_TURNS = 128;             // of `ends_at`, between two calls of `poll`
+    static constexpr i64 POLL_TURNS = 128;             // of a loop, between two calls of `poll`
     static constexpr i64 POLL_NANOSECONDS = 50000000;  // between two questions for signals
 
     i64 count_;

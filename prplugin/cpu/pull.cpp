@@ -6,7 +6,6 @@
 // offset, inverse out-weight, rank (twice), contribution, and its move in float32. Packed edges are read in 1 to 2.5
 // bytes each; their row sums are written and read instead of offsets.
 // Used by the method `native` for single rankings, and by workers on the host.
-#include "compensated.hpp"
 #include "mixing.hpp"
 #include "packed.hpp"
 #include "row_sums.hpp"

@@ -119,7 +119,7 @@ i64 add_contributions(i64 n, i64, const i64* begins, const i64* ends, const Inde
                       const f64* out_weight, const f64* y, f64 alpha, f64* r, i64 depth, f64* rounding_error) {
     Team team(1);
     for (i64 u = 0; u < n; u++) {
-        if (team.ends_at(u)) return INTERRUPTED;
+        if (team.ends(0, u)) return INTERRUPTED;
         if (!(out_weight[u] > 0)) continue;
         f64 sent = alpha * y[u];
         f64 magnitudes = add(begins[u], ends[u], indices, weights, sent / out_weight[u], r, IGNORED);
@@ -161,7 +161,7 @@ i64 push_listed(i64 n, i64, Index* listed, i64* count, u8* is_listed, f64 listed
         if (f64(spent) >= limit()) return spent;
         sweep = 0;
         for (i64 first = 0; first < *count && f64(spent + sweep) <= limit(); first += PUSHED_TOGETHER) {
-            if (team.ends_at(first)) return INTERRUPTED;
+            if (team.ends(0, first)) return INTERRUPTED;
             i64 longer = *count;
             auto list = [&](Index target, f64 old, f64 after) {
                 if (fabs(old) > listed_from || fabs(after) <= listed_from || is_listed[target]) return;
@@ -204,7 +204,7 @@ i64 push_all(i64 n, i64, const f32* costs, Index* selected, f64 threshold, f64 r
     }
     Team team(1);
     for (i64 first = 0; first < count; first += PUSHED_TOGETHER) {
-        if (team.ends_at(first)) return INTERRUPTED;
+        if (team.ends(0, first)) return INTERRUPTED;
         edges += graph.push_some(first, first + PUSHED_TOGETHER, selected, count, threshold, relaxation, false,
                                  rounding_error[0], IGNORED);
     }

@@ -5,7 +5,7 @@
 // Mapping: one thread, except for `compact_rows`, whose threads copy pieces of rows. Memory: the changed rows are read and
 // written once; `compact_rows` reads and writes all rows.
 // Used by every `Graph.update` on the host.
-#include "compensated.hpp"
+#include "native.hpp"
 
 namespace {
 

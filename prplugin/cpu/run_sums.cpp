@@ -3,7 +3,7 @@
 // Mapping: threads take pieces of runs of about equal work; a run is a row, or a part of a long one. Memory: a position, a
 // contribution (and a normalized weight) per edge.
 // Used by the methods `cpu-split` and `segmented` while the GPU sums other rows.
-#include "compensated.hpp"
+#include "native.hpp"
 
 // Sum the runs, then add those of each long row in order; those of row t are runs_of[t] .. runs_of[t + 1] - 1.
 //

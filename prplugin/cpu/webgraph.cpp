@@ -293,7 +293,7 @@ EXPORT bv_positions(i64 size, i64 n, const u8* bytes, i64 code, i64* positions) 
     Team team(1);
     u64 at = 0;
     for (i64 v = 0; v <= n; v++) {
-        if (team.ends_at(v)) return INTERRUPTED;
+        if (team.ends(0, v)) return INTERRUPTED;
         u64 gap = code == GAMMA ? bits.gamma() : bits.number(code & 7, code >> 3);
         if (bits.past_end() || gap > u64(INT64_MAX) - at) return v;
         at += gap;
@@ -312,7 +312,7 @@ i64 bv_degrees(i64 size, i64 n, i64 pieces, const u8* bytes, const i64* codes, i
     return team.for_each(pieces, [&](i64 piece) {
         read_records(file, bounds[piece], bounds[piece + 1], faults + 3 * piece, [&](Record& record) {
             if (known) record.read_head();
-            else if (record.check(!team.ends_at(record.v), ENDS)) record.skip(degrees);
+            else if (record.check(!team.ends(0, record.v), ENDS)) record.skip(degrees);
             degrees[record.v] = Index(record.degree);
             if (!known) positions[record.v + 1] = record.bits.at;
         });
@@ -330,7 +330,7 @@ EXPORT bv_cuts(i64 size, i64 n, i64 pieces, const u8* bytes, const i64* codes, i
         cut = most(cut, bounds[piece]);
         // A reference from v to a vertex before the cut rules out all cuts up to v.
         for (i64 v = cut; v < least(n, cut + window); v++) {
-            if (team.ends_at(v)) return INTERRUPTED;
+            if (team.ends(0, v)) return INTERRUPTED;
             Record record{file, v};
             record.read_head();
             if (record.fault) break;  // a fault for bv_decode
