@@ -115,14 +115,7 @@ template <class Index, class Value> struct Tiles {
             return weights ? add_edges<true, Sum>(c, from, to) : add_edges<false, Sum>(c, from, to);
         };
         if (last - first <= (sizeof(Sum) == 4 ? 4 * fan_in : fan_in)) return add(first, last);
-        Wide sums, groups_sum;
-        for (i64 edge = first, groups = 1; edge < last; edge += fan_in, groups++) {
-            groups_sum = groups_sum + Wide(add(edge, least(edge + fan_in, last)));
-            if (groups % fan_in > 0) continue;
-            sums = sums + groups_sum;
-            groups_sum = Wide();
-        }
-        return Row<Sum, WIDTH>(sums + groups_sum);
+        return Row<Sum, WIDTH>(sum_of_groups<Wide>(first, last, fan_in, add));
     }
 
     // Write what a sweep needs of each row of a block, with r = 1 / (1 - alpha * p_ii).

@@ -33,21 +33,23 @@ static inline f64 term_sum(const Value* c, const Index* sources, const f64* weig
     return (one + two) + (three + four);
 }
 
+// Return the sum of add(first, last) over the groups of `fan_in` edges: in groups of `fan_in`, and the rest in order.
+template <class Sum, class Add> static inline Sum sum_of_groups(i64 first, i64 last, i64 fan_in, const Add& add) {
+    Sum sum = 0, groups_sum = 0;
+    for (i64 edge = first, groups = 1; edge < last; edge += fan_in, groups++) {
+        groups_sum = groups_sum + Sum(add(edge, least(edge + fan_in, last)));
+        if (groups % fan_in > 0) continue;
+        sum = sum + groups_sum;
+        groups_sum = 0;
+    }
+    return sum + groups_sum;
+}
+
 // Return the row sum: groups of `fan_in` terms, groups of `fan_in` group sums, and the rest in order.
 template <bool WEIGHTED, i64 AHEAD, class Index, class Value>
 static inline f64 row_sum(const Value* c, const Index* sources, const f64* weights, i64 first, i64 last, i64 fan_in) {
-    if (last - first <= fan_in) return term_sum<WEIGHTED, AHEAD>(c, sources, weights, first, last);
-    f64 sum = 0, groups_sum = 0;
-    i64 groups = 0;
-    for (i64 edge = first; edge < last; edge += fan_in) {
-        groups_sum += term_sum<WEIGHTED, AHEAD>(c, sources, weights, edge, least(edge + fan_in, last));
-        if (++groups == fan_in) {
-            sum += groups_sum;
-            groups_sum = 0;
-            groups = 0;
-        }
-    }
-    return sum + groups_sum;
+    auto add = [&](i64 from, i64 to) { return term_sum<WEIGHTED, AHEAD>(c, sources, weights, from, to); };
+    return last - first <= fan_in ? add(first, last) : sum_of_groups<f64>(first, last, fan_in, add);
 }
 
 // Shares of pieces of work: each thread first takes the pieces of its own share, so that they stay in its caches, then
@@ -64,15 +66,13 @@ class Shares {
     // Call body(piece) for the pieces begin .. end - 1 until none is left or the call is interrupted.
     template <class Body> void work(Team& team, i64 thread, i64 begin, i64 end, const Body& body) {
         for (i64 other = 0; other < threads_; other++) {
-            i64 share = (thread + other) % threads_;
-            i64 first = begin + (end - begin) * share / threads_;
-            i64 last = begin + (end - begin) * (share + 1) / threads_;
+            i64 share = (thread + other) % threads_, first = begin + part_of(end - begin, share, threads_);
+            i64 last = begin + part_of(end - begin, share + 1, threads_);
             i64& taken = taken_[share].count;
-            while (!team.stopped() && first + __atomic_load_n(&taken, __ATOMIC_RELAXED) < last) {
+            while (!team.ends(thread) && first + __atomic_load_n(&taken, __ATOMIC_RELAXED) < last) {
                 i64 piece = first + __atomic_fetch_add(&taken, 1, __ATOMIC_RELAXED);
                 if (piece < last) body(piece);
             }
-            if (thread == 0) team.poll();
         }
     }
 
