@@ -55,12 +55,9 @@ f64 number(const u8* text, i64 first, i64 last) {
     // Both operands are exact, so that the result is rounded once.
     if (at == last && digits <= EXACT && decimals <= MOST_POWER) return f64(digits) / POWERS[decimals];
     char copy[LONGEST + 1];
-    for (i64 i = first; i < last; i++) {
-        u8 c = text[i];
-        if (!is_digit(c) && c != '.' && (c | 32) != 'e' && c != '+' && c != '-') return NAN;
-        copy[i - first] = char(c);
-    }
+    memcpy(copy, text + first, size_t(last - first));
     copy[last - first] = 0;
+    if (strspn(copy, "0123456789.eE+-") != size_t(last - first)) return NAN;
     char* stop = nullptr;
     f64 value = strtod(copy, &stop);
     if (*stop == '.') {  // the process has a locale with another decimal point
