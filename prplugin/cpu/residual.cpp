@@ -27,17 +27,21 @@ template <int COUNT, class Term> void add_blocks(i64 n, f64* sums, const Term& t
     }
 }
 
-// As `residual_norms`.
-template <bool UNIFORM>
-void norms(i64 n, const f64* y, f64* r, const f64* v, f64 c, bool center, f64* rounding_error, f64* sums) {
-    auto subtrahend = [v](i64 u, f64 change) { return UNIFORM ? change : change * v[u]; };
+}  // namespace
+
+// Write c, sum(y), sum(|r|), sum(|r - sum(r) * v|) and sum(r) to `sums`.
+//
+// `v` sums to 1, or is null if it is uniform; then c is the constant per vertex, and sum(r) is divided by n. If `center`,
+// change c so that r sums to about 0, and write 0 instead of sum(r). Summation in blocks keeps the rounding depth small.
+EXPORT residual_norms(i64 n, const f64* y, f64* r, const f64* v, f64 c, i64 center, f64* rounding_error, f64* sums) {
+    auto subtrahend = [v](i64 u, f64 change) { return v ? change * v[u] : change; };
     f64 plain[3] = {0}, norm_step = 0;
     add_blocks<3>(n, plain, [&](i64 u, auto add_to) {
         add_to(0, y[u]);
         add_to(1, r[u]);
         add_to(2, fabs(r[u]));
     });
-    f64 change = UNIFORM && n ? plain[1] / f64(n) : plain[1];
+    f64 change = !v && n ? plain[1] / f64(n) : plain[1];
     add_blocks<1>(n, &norm_step, [&](i64 u, auto add_to) { add_to(0, fabs(r[u] - subtrahend(u, change))); });
     if (center) {
         f64 before = c;
@@ -50,16 +54,6 @@ void norms(i64 n, const f64* y, f64* r, const f64* v, f64 c, bool center, f64* r
     }
     f64 found[] = {c, plain[0], plain[2], norm_step, change};
     memcpy(sums, found, sizeof found);
-}
-
-}  // namespace
-
-// Write c, sum(y), sum(|r|), sum(|r - sum(r) * v|) and sum(r) to `sums`.
-//
-// `v` sums to 1, or is null if it is uniform; then c is the constant per vertex, and sum(r) is divided by n. If `center`,
-// change c so that r sums to about 0, and write 0 instead of sum(r). Summation in blocks keeps the rounding depth small.
-EXPORT residual_norms(i64 n, const f64* y, f64* r, const f64* v, f64 c, i64 center, f64* rounding_error, f64* sums) {
-    (v ? norms<false> : norms<true>)(n, y, r, v, c, center, rounding_error, sums);
     return 0;
 }
 
