@@ -130,9 +130,7 @@ template <class Index> struct Pull {
             total = sum_in_groups(sums + 3, blocks, 4);
             return (change + (1 - alpha) / alpha * fabs(total - before)) / total;
         }
-        auto swapped = contributions;
-        contributions = next;
-        next = swapped;
+        swap(contributions, next);
         return change;
     }
 
