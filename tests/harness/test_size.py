@@ -61,3 +61,8 @@ def test_few_parameters_are_typed_any():
 
 def test_the_package_does_not_grow():
     assert sum(len(path.read_text().splitlines()) for path in PACKAGE.rglob("*.py")) <= 27_700
+
+
+def test_the_kernels_of_the_cpu_do_not_grow():
+    files = [path for path in (PACKAGE / "cpu").iterdir() if path.suffix in (".cpp", ".hpp")]
+    assert sum(len(path.read_text().splitlines()) for path in files) <= 2_581
