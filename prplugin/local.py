@@ -20,6 +20,7 @@ from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
 from prplugin.graph.equal_ranks import EqualRanks
+from prplugin.graph.memory import Counts
 from prplugin.graph.problem import Problem, normalised
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.base import Method
@@ -84,7 +85,7 @@ class LocalGraph:
         self.unused_weight, self._lasting, self._check, self._access = unused_weight, lasting, check, Access()
         self._timings: TimingCache = {}
         self._cheapest: ChoiceCache = {}
-        self._reasons: dict[tuple[str, ...], tuple[Considered, ...]] = {}
+        self._reasons: dict[tuple[str, ...], Callable[[], tuple[Considered, ...]]] = {}
         self._reading = 0.0
         if began is not None:
             if (overflowing := adjacency.overflowing_vertices()).size:
@@ -403,19 +404,19 @@ class LocalGraph:
         values = getattr(options, what)
         return None if values is None else normalised(self._vertices.read_values(values, what), what)
 
-    def _considered(self, method: Method, options: Options, machine: Machine) -> tuple[Considered, ...]:
-        """Return why this method was chosen and others were not; cached, since this takes as long as iterations."""
-        request = method, options.method, self._changing.adjacency, machine, options.method_options
-        if options.method == "measured":
-            return reasons(*request, measured(machine, options, self._timings))
+    def _considered(self, method: Method, options: Options, machine: Machine) -> Callable[[], tuple[Considered, ...]]:
+        """Return a function that tells why this method was chosen and others were not, without the edges."""
         key = method.name, options.method, *options.method_options
-        if key not in self._reasons:
-            self._reasons[key] = reasons(*request, {})
+        if key not in self._reasons or options.method == "measured":
+            timings = measured(machine, options, self._timings) if options.method == "measured" else {}
+            counts = Counts.of(self._changing.adjacency)
+            asked = method.name, options.method, counts, machine, options.method_options
+            self._reasons[key] = partial(reasons, *asked, timings)
         return self._reasons[key]
 
     def _history(
-        self, options: Options, considered: tuple[Considered, ...], stages: tuple[tuple[str, float], ...],
-        bounds: list[tuple[int, float]],
+        self, options: Options, considered: tuple[Considered, ...] | Callable[[], tuple[Considered, ...]],
+        stages: tuple[tuple[str, float], ...], bounds: list[tuple[int, float]],
     ) -> History:  # fmt: skip
         """Return the record of a ranking that has just ended."""
         edges = self._changing.state.edges

@@ -281,7 +281,7 @@ def _with_batch() -> str:
     return ", ".join(repr(name) for name, method in methods().items() if hasattr(method, "batch_cost"))
 
 
-def _with_equal_rows(graph: Adjacency) -> Any:
+def _with_equal_rows(graph: Adjacency | Counts) -> Any:
     """Return the counts of a graph with equal in-degrees, which are not computed.
 
     On large graphs on the GPU the spread of sources is sampled, which groups the edges by target.
@@ -302,24 +302,24 @@ def candidates(adjacency: Adjacency) -> Mapping[str, Method]:
 
 
 def reasons(
-    chosen: Method, asked: str, adjacency: Adjacency, machine: Machine, options: Mapping[str, Any],
-    measured: Mapping[str, float],
-) -> tuple[Considered, ...]:  # fmt: skip
-    """Return the reasons why `chosen` was chosen and each other method was not, without a pass over the edges.
+    name: str, asked: str, graph: Counts, machine: Machine, options: Mapping[str, Any], measured: Mapping[str, float]
+) -> tuple[Considered, ...]:
+    """Return the reasons why the method `name` was chosen and each other method was not.
 
     `asked` is the value of the argument `method`; `measured` maps methods to the seconds of their timed rankings.
     """
+    chosen: Any = methods()[name]
     if asked not in ("auto", "measured"):
-        return (Considered(chosen.name, None, "requested by name"),)
-    counts = _with_equal_rows(adjacency)
+        return (Considered(name, None, "requested by name"),)
+    counts = _with_equal_rows(graph)
     chosen_cost = chosen.cost(counts, machine)
 
     def reason_against(name: str) -> Considered:
         if (processor := methods().runs_on(name)) != chosen.runs_on:
             here, there = processor.upper(), chosen.runs_on.upper()
             return Considered(name, None, f"runs on the {here}; this frame is ranked on the {there}")
-        method = methods()[name]
-        if adjacency.packed_only and name != "packed":
+        method: Any = methods()[name]
+        if graph.packed_only and name != "packed":
             return Considered(name, None, PACKED_ONLY)
         if name not in methods().considered(processor):
             varies = methods().nondeterministic(name)
@@ -332,7 +332,7 @@ def reasons(
         seconds = method.cost(counts, machine)
         if seconds >= chosen_cost:
             return Considered(name, seconds, "a higher estimate")
-        unavailable = unavailable_reason(method, adjacency, machine)
+        unavailable = method.unavailable_reason(graph, machine)
         return Considered(name, seconds, unavailable or "was unavailable when the method was chosen")
 
     others = [reason_against(name) for name in methods() if name != chosen.name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ class Considered(NamedTuple):
 class History(NamedTuple):
     """Record of how a ranking was computed.
 
-    `considered`: The chosen method, then the others by their seconds, then the unavailable ones.
+    `choice`: `considered`, or a function that returns it, since it takes as long as a small ranking.
     `stages`: Name and seconds of each stage.
     `bounds`: Number of edge passes, and the error bound proved after them.
     `unused_weight`: Name of a column that may hold weights, if `weight` was not given.
@@ -32,10 +32,15 @@ class History(NamedTuple):
     alpha: float
     tol: float
     stop: str
-    considered: tuple[Considered, ...]
+    choice: tuple[Considered, ...] | Callable[[], tuple[Considered, ...]]
     stages: tuple[tuple[str, float], ...]
     bounds: tuple[tuple[int, float], ...]
     unused_weight: Hashable = None
+
+    @property
+    def considered(self) -> tuple[Considered, ...]:
+        """The chosen method, then the others by their seconds, then the unavailable ones."""
+        return self.choice() if callable(self.choice) else self.choice
 
     @property
     def bytes_per_pass(self) -> int:
