@@ -17,7 +17,7 @@ class PageRankError(Exception):
     """Rows that the message lists, or None."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class RefusedRows:
     """Rows that an error message lists; those of several parts of a frame can be merged.
 

@@ -31,7 +31,6 @@ from prplugin.methods.estimates import (
     describe_seeds_memory,
     estimate_graph,
 )
-from prplugin.methods.measured import TimingCache, fastest, measured
 from prplugin.methods.registry import ChoiceCache, choose, choose_batch, compile_ahead, reasons
 from prplugin.options import EdgeOptions, Options, proves
 from prplugin.progress import Watch
@@ -39,7 +38,6 @@ from prplugin.result.ranking import Ranking, Rankings
 from prplugin.result.selection import remaining
 from prplugin.solver.loop import Outcome
 from prplugin.solver.solve import solve_by
-from prplugin.streams.decay import decay_weights
 from prplugin.streams.graph import Access, Aging, ChangingGraph, LastRanks, Snapshot, normalized_start
 from prplugin.types.arrays import (
     SPACE,
@@ -54,6 +52,7 @@ from prplugin.types.edges import Compressed, Floats, Integers
 from prplugin.types.records import Considered, History
 
 if TYPE_CHECKING:
+    from prplugin.methods.measured import TimingCache
     from prplugin.solver.top_k import OrderProof
     from prplugin.streams.host_edges import HostEdges
     from prplugin.streams.local import LocalQueries, LocalRanks
@@ -145,6 +144,8 @@ class LocalGraph:
                 rows = drop_duplicates(rows, how.duplicates, directed=how.directed)
                 rows = rows if how.directed else with_reverse_edges(rows)
             if clock is not None and how.half_life is not None:
+                from prplugin.streams.decay import decay_weights
+
                 rows, references = decay_weights(rows)
                 aging = Aging(clock, references)
             if lasting:  # else no update follows
@@ -287,6 +288,8 @@ class LocalGraph:
             adjacency = self._changing.adjacency
             problem = Problem(adjacency, *equation)
             if options.method == "measured":
+                from prplugin.methods.measured import fastest
+
                 method = fastest(problem, machine, options, self._timings)
             else:
                 method = choose(options.method, adjacency, machine, options.method_options, self._cheapest)
@@ -406,12 +409,17 @@ class LocalGraph:
 
     def _considered(self, method: Method, options: Options, machine: Machine) -> Callable[[], tuple[Considered, ...]]:
         """Return a function that tells why this method was chosen and others were not, without the edges."""
-        key = method.name, options.method, *options.method_options
-        if key not in self._reasons or options.method == "measured":
-            timings = measured(machine, options, self._timings) if options.method == "measured" else {}
-            counts = Counts.of(self._changing.adjacency)
-            asked = method.name, options.method, counts, machine, options.method_options
-            self._reasons[key] = partial(reasons, *asked, timings)
+        key, timings = (method.name, options.method, *options.method_options), dict[str, float]()
+        if options.method == "measured":
+            from prplugin.methods.measured import measured
+
+            timings = measured(machine, options, self._timings)
+        elif key in self._reasons:
+            return self._reasons[key]
+        graph = Counts.of(self._changing.adjacency)
+        self._reasons[key] = partial(
+            reasons, method.name, options.method, graph, machine, options.method_options, timings
+        )
         return self._reasons[key]
 
     def _history(

@@ -88,7 +88,7 @@ class Watch:
 
         def step_done(iterations: int, error_bound: float, earlier: Sequence[float] = ()) -> None:
             nonlocal first
-            self.bounds += zip(range(iterations - len(earlier), iterations), earlier, strict=True)
+            self.bounds += enumerate(earlier, iterations - len(earlier))
             self.bounds.append((iterations, error_bound))
             if self.report is None:
                 return

@@ -216,7 +216,7 @@ TRUNCATES_STRINGS = len(pd.factorize(np.array(["\0a", "\0b"], object))[1]) < 2
 """True for pandas before 3.1, whose factorization truncates strings at a null character or a lone surrogate."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ObjectColumn:
     """A column of objects in which most objects occur in several rows (identical, not only equal)."""
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from prplugin.frames.ids import Ids
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Output(Boundary):
     """Writes results to frames of the library of the edges.
 

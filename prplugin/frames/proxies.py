@@ -18,7 +18,7 @@ from prplugin.types.arrays import is_a
 from prplugin.types.edges import Edges, GroupedEdges
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Proxies(Boundary):
     """Converts arguments from proxies, and results to proxies."""
 

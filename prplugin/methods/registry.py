@@ -10,8 +10,6 @@ import inspect
 import logging
 import math
 import os
-import pkgutil
-import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -34,10 +32,6 @@ logger = logging.getLogger(__name__)
 PACKAGES = "prplugin.methods", "prplugin.papers"  # the core imports the second in no other way
 REQUIRED = Method.__annotations__.keys() - {"cost"}  # attributes of every method
 GROUP = "prplugin.methods"  # of the entry points of other distributions: the name of a method, and its module
-
-# Declarations in the source of a method. All modules together take as long to import as several rankings.
-RUNS_ON = re.compile(rb'^runs_on = "(cpu|gpu)"\r?$', re.MULTILINE)
-NONDETERMINISTIC = re.compile(b"^nondeterministic = True", re.MULTILINE)
 
 ChoiceCache: TypeAlias = dict[tuple[Any, ...], Method]  # methods of least cost on one graph, by what they depend on
 PACKED_ONLY = "the edges were packed when they were read, and only method 'packed' ranks them."
@@ -83,16 +77,18 @@ class Methods(Mapping[str, Method]):
 
 @cache
 def methods() -> Methods:
-    """Return all methods; a method of another distribution does not replace one of prplugin."""
+    """Return all methods; a method of another distribution does not replace one of prplugin.
+
+    Declarations are read from the sources: all modules together take as long to import as several rankings.
+    """
     built_in = {}
     for package in PACKAGES:
         spec = importlib.util.find_spec(package)
-        folder = Path(spec.origin).parent  # type: ignore[arg-type, union-attr]  # both are packages of files
-        for info in pkgutil.iter_modules([str(folder)]):
-            source = b"" if info.ispkg else (folder / f"{info.name}.py").read_bytes()
-            if runs_on := RUNS_ON.search(source):
-                facts = f"{package}.{info.name}", runs_on[1].decode(), bool(NONDETERMINISTIC.search(source))
-                built_in[info.name.replace("_", "-")] = facts
+        for file in Path(spec.origin).parent.iterdir():  # type: ignore[arg-type, union-attr]  # packages of files
+            source = file.read_bytes() if file.suffix == ".py" else b""
+            if processor := source.partition(b'\nruns_on = "')[2][:3]:
+                facts = f"{package}.{file.stem}", processor.decode(), b"\nnondeterministic = True" in source
+                built_in[file.stem.replace("_", "-")] = facts
     return Methods(built_in, {name: method for name, method in _others().items() if name not in built_in})
 
 

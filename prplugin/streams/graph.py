@@ -18,17 +18,15 @@ from prplugin.graph.adjacency import Adjacency, rows_of
 from prplugin.graph.stored import restored, stored
 from prplugin.options import EdgeOptions, Options
 from prplugin.solver.loop import Outcome
-from prplugin.streams.changes import Change, ChangeError, read_changes, refuse_window
-from prplugin.streams.decay import weights_at
-from prplugin.streams.device_edges import DeviceEdges
-from prplugin.streams.host_edges import HostEdges
-from prplugin.streams.residual import Residual, cast_error
 from prplugin.types.arrays import Array, expand_values, namespace
 from prplugin.types.edges import Compressed, Floats, Integers
 
 if TYPE_CHECKING:
     from prplugin.frames.times import Clock
     from prplugin.frames.vertex_index import VertexIndex
+    from prplugin.streams.device_edges import DeviceEdges
+    from prplugin.streams.host_edges import HostEdges
+    from prplugin.streams.residual import Residual
 
 # Approximate times, relative to the time per edge of an iteration of a method.
 VERTEX_COST = 8  # per vertex of an iteration, which mixes iterates
@@ -145,12 +143,16 @@ class ChangingGraph:
         """Return the edges of the graph; if weights decay, with their weights at the latest time of the clock."""
         if (aging := self.state.aging) is None:
             return edges
+        from prplugin.streams.decay import weights_at
+
         assert edges.weights is not None
         sources = edges.indices if by_target else rows_of(edges.offsets, edges.indices.size)
         return edges._replace(weights=weights_at(edges.weights, aging.references.take(sources), aging.clock.shift()))
 
     def update(self, add: object, remove: object) -> None:
         """Remove and add edges; on any error, change nothing."""
+        from prplugin.streams.changes import Change, ChangeError, read_changes  # lazy import: few graphs change
+
         index, before = self._index_and_edges()
         clock = None if self.state.aging is None else self.state.aging.clock
         names = index.vertices.names
@@ -169,8 +171,8 @@ class ChangingGraph:
         edges.commit(plan)
         aging = None if clock is None or edges.references is None else Aging(clock, edges.references)
         self.state = State(edges, index.vertices, index, aging)
-        if last is not None and last.residual is not None and isinstance(edges, HostEdges):
-            last.residual.apply(edges, plan)
+        if last is not None and last.residual is not None:
+            last.residual.apply(edges, plan)  # type: ignore[arg-type]  # a residual has edges on the host
         self._last = last
 
     def _index_and_edges(self) -> tuple[VertexIndex, HostEdges | DeviceEdges]:
@@ -180,6 +182,9 @@ class ChangingGraph:
             assert not isinstance(static, Adjacency)
             return index, static
         from prplugin.frames.vertex_index import VertexIndex  # imports pandas, which every library of vertices needs
+        from prplugin.streams.changes import refuse_window
+        from prplugin.streams.device_edges import DeviceEdges
+        from prplugin.streams.host_edges import HostEdges
 
         refuse_window(self.schema)
         index = VertexIndex(vertices)
@@ -225,6 +230,9 @@ class ChangingGraph:
             last, edges, tol = self._last, self.state.edges, options.tol
             if self.state.vertex_index is None or edges.n == 0 or last is None or not last.is_of(equation):
                 return None, tol, None
+            from prplugin.streams.host_edges import HostEdges
+            from prplugin.streams.residual import Residual, cast_error
+
             if not isinstance(edges, HostEdges):
                 return last.ranks, tol, None  # a residual has edges on the host
             by_default = options.method == "auto" and options.max_iter is None and not options.certified
