@@ -9,14 +9,12 @@ import re
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from prplugin.cpu import library
-from prplugin.cpu.numbers import Numbers, Text
 from prplugin.cpu.sorting import offsets_of, rows_of
-from prplugin.errors import InvalidEdgesError, InvalidOptionError, MethodUnavailableError
+from prplugin.errors import InvalidEdgesError, InvalidOptionError
 from prplugin.frames.columns import Columns, resolve
 from prplugin.frames.matrices import check_offsets, check_vertices, checked_weights
 from prplugin.frames.vertices import Vertices
@@ -24,8 +22,8 @@ from prplugin.graph.adjacency import Adjacency, group_sizes, sum_out_weight
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
 from prplugin.io.blocks import check_memory, content
 from prplugin.io.formats import errors_named
+from prplugin.io.numbers import NumberText
 from prplugin.io.selection import EdgeFile, Selection
-from prplugin.machine import this_machine
 from prplugin.options import Duplicates
 from prplugin.types.edges import ANY, Compressed, Edges, Floats, Integers, index_dtype
 
@@ -33,8 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 HEADER_BYTES = 17  # bytes of the header of a file of GAP
-BYTES_PER_THREAD = 1 << 20
-TOKEN_BYTES = 24  # bytes per number: the number, and then arrays of the graph
 WORDS = (b"AdjacencyGraph", b"WeightedAdjacencyGraph")
 
 HEADER = re.compile(
@@ -111,12 +107,6 @@ def numbered(n: int, first: int = 0) -> Vertices:
     return Vertices(["vertex"], [np.arange(first, first + n)], ["integer"])
 
 
-def require_kernels(selection: Selection) -> None:
-    """Raise MethodUnavailableError if there are no compiled kernels, which read this format."""
-    if (reason := library.unavailable_reason()) is not None:
-        raise MethodUnavailableError(f"{selection.name}: its format is read by compiled kernels, and {reason}.")
-
-
 # --- GAP --------------------------------------------------------------------------------------------------------------
 
 
@@ -185,33 +175,13 @@ def _rows(selection: Selection, file: IO[bytes], offsets: Integers, m: int, *, w
 # --- text -------------------------------------------------------------------------------------------------------------
 
 
-class AdjacencyText:
-    """The bytes of a file, and errors about a place in it."""
-
-    def __init__(self, selection: Selection, compression: str | None) -> None:
-        require_kernels(selection)
-        self.name, path = selection.name, Path(selection.path)
-        with errors_named(self.name):
-            if compression is None and path.is_file() and path.stat().st_size:
-                self.bytes: Any = np.memmap(path, np.uint8, "r")
-            else:
-                self.bytes = np.frombuffer(content(selection.path, compression), np.uint8)
-
-    def numbers(self, first: int, comment: str = "") -> Numbers:
-        """Read all numbers from a byte on, the beginning of a line."""
-        rest = self.bytes[first:]
-        text = Text(rest, min(this_machine().threads, 1 + rest.size // BYTES_PER_THREAD), comment)
-        check_memory(TOKEN_BYTES * text.tokens, f"{self.name} has {text.tokens:,} numbers")
-        found = text.numbers()
-        if found.fault >= 0:
-            shown = bytes(rest[found.fault : found.fault + 60]).split(maxsplit=1)[0].decode("latin-1")
-            self.fault(first + found.fault, f"{shown!r} is no finite number of at least 0.")
-        return found
-
-    def fault(self, position: int, what: str) -> NoReturn:
-        """Raise InvalidEdgesError about the line at a position."""
-        line = 1 + int(np.count_nonzero(self.bytes[:position] == ord("\n")))
-        raise InvalidEdgesError(f"{self.name}, line {line:,}: {what}")
+def open_text(selection: Selection, compression: str | None, *, by_line: bool) -> NumberText:
+    """Return the text of a file, mapped to memory or decompressed."""
+    path = Path(selection.path)
+    with errors_named(selection.name):
+        maps = compression is None and path.is_file() and path.stat().st_size
+        text = np.memmap(path, np.uint8, "r") if maps else np.frombuffer(content(selection.path, compression), np.uint8)
+    return NumberText(selection.name, text, by_line=by_line)
 
 
 def as_vertices(selection: Selection, ids: Floats, n: int, first: int) -> Integers:
@@ -231,12 +201,12 @@ def read_ligra(selection: Selection, compression: str | None) -> AdjacencyFile:
     the word follow, in any lines, the numbers of vertices n and of arcs m, n offsets, m targets and, if weighted, m
     weights.
     """
-    text = AdjacencyText(selection, compression)
+    text = open_text(selection, compression, by_line=False)
     line = bytes(text.bytes[:64]).split(b"\n")[0]
     if (word := line.strip()) not in WORDS:
         text.fault(0, "the first line of a file of Ligra is AdjacencyGraph or WeightedAdjacencyGraph.")
     weighted = word == WORDS[1]
-    values = text.numbers(len(line) + 1).values
+    values = text.numbers(len(line) + 1)[0]
     if values.size < 2:
         text.fault(text.bytes.size, "the numbers of vertices and of arcs are missing: the file is cut short.")
     n, m = values[:2].tolist()
@@ -262,7 +232,7 @@ def read_metis(selection: Selection, compression: str | None) -> AdjacencyFile:
     whether there are sizes and weights of vertices and weights of edges, and the number of weights per vertex. Each
     further line has the neighbors of a vertex, from 1, after its size and weights; each edge is listed by both ends.
     """
-    text = AdjacencyText(selection, compression)
+    text = open_text(selection, compression, by_line=True)
     header = HEADER.match(bytes(text.bytes[:LONGEST_HEADER]))
     if header is None:
         text.fault(
@@ -272,8 +242,7 @@ def read_metis(selection: Selection, compression: str | None) -> AdjacencyFile:
         )
     n, edges = int(header[1]), int(header[2])
     sizes, vertex_weights, weighted = (digit == "1" for digit in (header[3] or b"").decode().zfill(3))
-    numbers = text.numbers(header.end(), "%")
-    values, starts = numbers.values, numbers.lines
+    values, starts = text.numbers(header.end())
     if starts.size - 1 < n or starts[n] != values.size:
         lines = starts.size - 1 if starts.size - 1 < n else int(np.searchsorted(starts, values.size))
         text.fault(text.bytes.size, f"the header announces {n:,} vertices, but {lines:,} lines follow.")
@@ -302,7 +271,7 @@ def read_metis(selection: Selection, compression: str | None) -> AdjacencyFile:
     return read_rows(selection, Compressed(offsets, indices, values[1::2] if weighted else None), first=1)
 
 
-def _position(text: AdjacencyText, first: int, line: int) -> int:
+def _position(text: NumberText, first: int, line: int) -> int:
     """Return the position of a line, counted from 0 after the header and without comments."""
     lines = re.finditer(rb"(?m)^(?!%)", bytes(text.bytes[first:]))
     return first + next(islice(lines, line, None)).start()

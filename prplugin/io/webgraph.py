@@ -21,13 +21,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
+from prplugin.cpu import library
 from prplugin.cpu import webgraph as kernels
 from prplugin.cpu.group import add_degrees
 from prplugin.cpu.sorting import offsets_of
-from prplugin.errors import InvalidEdgesError, InvalidOptionError
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, MethodUnavailableError
 from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import Adjacency, PackedInEdges
-from prplugin.io.adjacency import AdjacencyFile, arc_columns, numbered, read_rows, require_kernels
+from prplugin.io.adjacency import AdjacencyFile, arc_columns, numbered, read_rows
 from prplugin.io.blocks import check_memory
 from prplugin.io.formats import COMPRESSIONS, WEBGRAPH_SUFFIXES, Properties, errors_named, part_files
 from prplugin.io.selection import Selection
@@ -61,7 +62,8 @@ def read(selection: Selection, compression: str | None) -> AdjacencyFile:
     """Read a graph; see `prplugin.io.read_edges`."""
     if compression is not None:
         raise InvalidOptionError(f"{selection.name}: a WebGraph file is not compressed again: decompress it first.")
-    require_kernels(selection)
+    if (reason := library.unavailable_reason()) is not None:
+        raise MethodUnavailableError(f"{selection.name}: its format is read by compiled kernels, and {reason}.")
     path = Path(selection.path)
     base = str(path.with_suffix("") if path.suffix in WEBGRAPH_SUFFIXES else path)
     if selection.packed and arc_columns(selection, weighted=False).source == [1]:

@@ -346,28 +346,11 @@ def webgraph_positions(draw: Draw) -> dict[str, Any]:
     return {"size": content.size, "n": draw.size, "bytes": content, "code": 1}
 
 
-def numbers(draw: Draw) -> dict[str, Any]:
-    """Return lines of numbers, and of comments, in pieces."""
-    words = ["7", " 3.25\t", "1e-3 x", "", "% 4", "12345678901234567890 1e400", "0"]
-    lines = [(draw.one_of(*words) + "\n").encode() for _ in range(draw.size)]
-    tokens = np.array([0 if line.startswith(b"%") else len(line.split()) for line in lines], np.int64)
-    counted = np.array([not line.startswith(b"%") for line in lines], np.int64)
-    cuts = np.arange(4) * draw.size // 3
-    at = [np.append(0, np.cumsum(each))[cuts] for each in (tokens, counted, np.array(list(map(len, lines)), np.int64))]
-    reads = draw.one_of(..., None)
-    return {
-        "size": int(at[2][-1]), "pieces": 3, "count": int(at[0][-1]), "rows": int(at[1][-1]), "comment": ord("%"),
-        "text": np.frombuffer(b"".join(lines), np.uint8), "bounds": at[2], "tokens": at[0][:-1], "starts": at[1][:-1],
-        "values": reads, "lines": reads, "faults": reads,
-    }  # fmt: skip
-
-
 INPUTS = {
     "bv_positions": webgraph_positions,
     "bv_degrees": webgraph_degrees,
     "bv_cuts": webgraph,
     "bv_decode": webgraph,
-    "read_numbers": numbers,
     "iterate": iterate,
     "order_rows": order_rows,
     "step_rows": step_rows,

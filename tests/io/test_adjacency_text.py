@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import gzip
-import os
-import subprocess
+import re
 import sys
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
 
 import networkx as nx
 import numpy as np
-import pandas as pd
 import pytest
 from damaged_files import graphs_of_damaged
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from method_params import examples
-from subprocesses import run_python
 
 import prplugin
-from prplugin.cpu import library, numbers
 from prplugin.errors import InvalidEdgesError, OutOfMemoryError, PageRankError
-
-pytestmark = pytest.mark.skipif(not library.is_available(), reason="there are no compiled kernels")
+from prplugin.io import numbers
+from prplugin.machine import this_machine
 
 TINY = "% a comment\n7 11\n5 3 2\n1 3 4\n5 4 2 1\n2 3 6 7\n% another\n1 3 6\n5 4 7\n6 4\n"
 TINY_WEIGHTED = (
@@ -41,22 +37,6 @@ def write(tmp_path):
         return str(tmp_path / name)
 
     return write
-
-
-GERMAN = """
-import locale, numpy as np
-from prplugin.cpu.numbers import Text
-locale.setlocale(locale.LC_ALL, "de_DE.UTF-8")
-print(float("0.1234567890123456789") == Text(np.frombuffer(b"0.1234567890123456789", np.uint8), 1).numbers().values)
-"""
-
-
-def test_numbers_do_not_depend_on_the_locale(tmp_path):
-    try:
-        subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", tmp_path / "de_DE.UTF-8"], check=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("needs localedef and its sources")
-    assert run_python("-c", GERMAN, env=os.environ | {"LOCPATH": str(tmp_path)}) == "[ True]"
 
 
 def arcs(path, **options):
@@ -176,33 +156,67 @@ DECIMALS = st.one_of(
 )
 
 
+def read(text, *, by_line=False):
+    """Read numbers after a line end, and the place of the first one of each line."""
+    content = np.frombuffer(b"\n" + text.encode("latin-1"), np.uint8)
+    return numbers.NumberText("text", content, by_line=by_line).numbers(1)
+
+
 @settings(max_examples=examples(250), deadline=None)
-@given(words=st.lists(DECIMALS, min_size=1, max_size=30), threads=st.integers(1, 3))
-def test_numbers_are_those_of_python(words, threads):
-    text = np.frombuffer(" ".join(words).encode(), np.uint8)
-    found = numbers.Text(text, threads).numbers()
+@given(words=st.lists(DECIMALS, min_size=1, max_size=30))
+def test_numbers_are_those_of_python(words):
     expected = [float(word) for word in words]
-    expected = [x if x == 0 or sys.float_info.min <= x < np.inf else np.nan for x in expected]
-    np.testing.assert_array_equal(found.values, expected)
+    zeros = [not word.lower().partition("e")[0].strip("0.") for word in words]
+    fits = [zero or sys.float_info.min <= x < np.inf for x, zero in zip(expected, zeros, strict=True)]
+    if all(fits):
+        assert read(" ".join(words))[0].tolist() == expected
+    else:
+        with pytest.raises(InvalidEdgesError, match=f"line {fits.index(False) + 2}: "):
+            read("\n".join(words))
 
 
 @pytest.mark.parametrize(
-    "word", ["-1", "+1", "1e", "1e+", "x", "1x", "0x10", ".", "e5", "1..2", "1,5", "inf", "1_0", "\x00", "1e5.5"]
-)
-def test_fields_that_are_no_numbers(word):
-    found = numbers.Text(np.frombuffer(f"7 8\n9 {word} 3".encode(), np.uint8), 1).numbers()
-    assert found.fault == 6
+    "word",
+    [
+        "-1", "+1", "-0", "-0.0", "+0", "1e", "1e+", "x", "1x", "0x10", ".", "e5", "1..2", "1,5", "inf", "-inf", "nan",
+        "infinity", "1_0", "\x00", "1e5.5", "1e309", "1e-310", "-1e-400", "1e-99999999999999999999", "00.001e-999",
+        "0..0", "0e", "0e5x", "0x0", "0-0", "\xe9", "\xb2", "\xa0",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("after", ["3", "x"])
+def test_fields_that_are_no_numbers(word, after):
+    with pytest.raises(InvalidEdgesError, match=re.escape(f"text, line 3: {word!r:s} is no finite number")):
+        read(f"7 8\n9 {word} {after}")
 
 
-def test_pieces_of_text(monkeypatch):
-    lines = ["% x", "", *(" ".join(map(str, range(i))) for i in range(40)), "% 1 2"]
-    text = np.frombuffer("\n".join(lines).encode(), np.uint8)
-    whole = numbers.Text(text, 1, "%").numbers()
-    for size in (1, 2, 7, 100):
-        monkeypatch.setattr(numbers, "PIECE_BYTES", size)
-        for threads in (1, 3):
-            parts = numbers.Text(text, threads, "%").numbers()
-            assert parts.values.tolist() == whole.values.tolist()
-            assert parts.lines.tolist() == whole.lines.tolist()
-    assert whole.lines.size == 41 + 1
-    assert pd.Series(np.diff(whole.lines)).tolist() == [0, *range(40)]
+@pytest.mark.parametrize("word", ["0", "0.", ".0", "0.000", "0e999", "0.0E-999", "00"])
+def test_zeros(word):
+    assert read(f"1 {word}\t2")[0].tolist() == [1, 0, 2]
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 100])
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("end", ["", "\n", "\n\n", "\n% ends"])
+def test_blocks_of_text(monkeypatch, size, threads, end):
+    monkeypatch.setattr(numbers, "BLOCK_BYTES", size)
+    monkeypatch.setattr(numbers, "this_machine", lambda: this_machine()._replace(threads=threads))
+    lines = ["% x", "", *(" \t".join(map(str, range(i))) for i in range(40)), "% 1 2", "%", "%" + 50 * " 3", " 4 "]
+    values, starts = read("\n".join(lines) + end, by_line=True)
+    fields = [line.split() for line in lines if line[:1] != "%"] + [[]] * (end == "\n\n")  # an empty line at the end
+    assert values.tolist() == [float(field) for line in fields for field in line]
+    assert starts.tolist() == [0, *accumulate(map(len, fields))]
+    with pytest.raises(InvalidEdgesError, match=f"line {len(lines) + 3}: 'x' is no finite"):
+        read("\n".join(lines) + "\n\nx", by_line=True)
+
+
+def test_comments_begin_lines():
+    with pytest.raises(InvalidEdgesError, match="line 2: '%' is no finite"):
+        read("1 % 2", by_line=True)
+    with pytest.raises(InvalidEdgesError, match="line 2: '%' is no finite"):
+        read("% 2")
+
+
+def test_text_without_numbers():
+    for text in ("", "\n", "%"):
+        values, starts = read(text, by_line=True)
+        assert (values.size, starts.tolist()) == (0, [0] * (2 if text == "\n" else 1))

@@ -1,0 +1,99 @@
+"""Numbers in text, whose lines have any number of fields, by pyarrow and NumPy."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from prplugin.cpu.sorting import offsets_of
+from prplugin.errors import InvalidEdgesError
+from prplugin.io.blocks import check_memory
+from prplugin.machine import this_machine
+from prplugin.types.edges import Floats, Integers
+
+BLOCK_BYTES = 1 << 20  # bytes of text that a thread reads at once; a longer field or comment is read whole
+WORKING_BYTES = 64  # bytes per byte of a block while it is read: 27 for fields of one digit, 64 for empty comments
+TOKEN_BYTES = 24  # bytes per number, and per line if lines matter: values and places, and then arrays of the graph
+DECIMAL = re.compile(rb"(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+ZERO = "^[0.]*([eE].*)?$"  # matches a decimal number if its value is exactly 0
+
+
+class NumberText:
+    """Text of numbers, and errors about a place in it; with `by_line`, lines that begin with % do not count."""
+
+    def __init__(self, name: str, text: Any, *, by_line: bool = False) -> None:
+        self.name, self.bytes, self._by_line = name, text, by_line
+
+    def fault(self, position: int, what: str) -> NoReturn:
+        """Raise InvalidEdgesError about the line at a position."""
+        line = 1 + int(np.count_nonzero(self.bytes[:position] == ord("\n")))
+        raise InvalidEdgesError(f"{self.name}, line {line:,}: {what}")
+
+    def numbers(self, first: int) -> tuple[Floats, Integers]:
+        """Read all numbers from a byte on, which follows a line end; raise for a field that is no valid number.
+
+        With `by_line` also return the place of the first number of each line, and at the end the count of numbers.
+        """
+        bounds, size = [first], self.bytes.size
+        while bounds[-1] < size:
+            bounds.append(self._end(bounds[-1]))
+        threads = min(this_machine().threads, len(bounds))
+        with ThreadPoolExecutor(threads, "prplugin") as pool:
+            counts = np.array([*pool.map(self._count, bounds, bounds[1:])], np.int64).reshape(-1, 2)
+            tokens, (count, rows) = offsets_of(counts[:, 0]), counts.sum(axis=0).tolist()
+            needed = TOKEN_BYTES * (count + rows) + WORKING_BYTES * min(threads * BLOCK_BYTES, size)
+            check_memory(needed, f"{self.name} has {count:,} numbers")
+            values = np.empty(count)
+            lines = pool.map(self._read, bounds, bounds[1:], np.split(values, tokens[1:-1]))
+            return values, np.concatenate([*map(np.add, lines, tokens), tokens[-1:]])
+
+    def _end(self, first: int) -> int:
+        """Return the end of the block from a position on: after a line end, or in a long line after another blank."""
+        block = bytes(self.bytes[first : first + BLOCK_BYTES])
+        if end := block.rfind(b"\n") + 1:
+            return first + end
+        found = re.compile(rb"\n" if block.startswith(b"%") else rb"\s").search(self.bytes, first + BLOCK_BYTES)
+        return found.end() if found else int(self.bytes.size)
+
+    def _block(self, first: int, last: int) -> bytes:
+        """Return a block with the blank before it, so that each line follows a line end; comments are overwritten."""
+        block = bytes(self.bytes[first - 1 : last]).removesuffix(b"\n")
+        return re.sub(rb"\n%.*", lambda line: b" " * len(line[0]), block) if self._by_line and b"%" in block else block
+
+    def _count(self, first: int, last: int) -> tuple[int, int]:
+        """Return the numbers of fields and of lines of a block."""
+        block = self._block(first, last)
+        bounds = int(np.count_nonzero(_field_bounds(np.frombuffer(block, np.uint8))))
+        return bounds // 2, block.count(b"\n") if self._by_line else 0
+
+    def _read(self, first: int, last: int, values: Floats) -> Integers:
+        """Write the numbers of a block to `values`; return the place among them of each line's first number."""
+        block = self._block(first, last)
+        text = np.frombuffer(block, np.uint8)
+        bounds = np.flatnonzero(_field_bounds(text))
+        starts, offsets = bounds[::2], offsets_of(bounds[1::2] - bounds[::2])
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(block.translate(None, b" \t\n\v\f\r"))]
+        fields = pa.Array.from_buffers(pa.large_binary(), starts.size, buffers)
+        try:
+            values[:] = fields.cast(pa.float64())
+        except pa.ArrowInvalid:
+            values[:] = [float(field) if DECIMAL.fullmatch(field) else np.nan for field in block.split()]
+        # pyarrow also reads signs, infinities and NaN, and rounds to 0 and to subnormal numbers.
+        suspects = np.flatnonzero(~((values >= np.finfo(float).tiny) & (values < np.inf) & (text[starts] >= ord("."))))
+        zeros = pc.match_substring_regex(fields.take(pa.array(suspects)), ZERO).to_numpy(zero_copy_only=False)
+        for field in suspects[~zeros | np.isnan(values[suspects])][:1]:
+            position = first - 1 + int(starts[field])
+            shown = bytes(self.bytes[position : position + 60]).split(maxsplit=1)[0].decode("latin-1")
+            self.fault(position, f"{shown!r} is no finite number of at least 0.")
+        return np.searchsorted(starts, np.flatnonzero(text == ord("\n")) if self._by_line else [])
+
+
+def _field_bounds(text: Any) -> Any:
+    """Return a flag for each byte: whether a field begins there, or has ended before."""
+    blank = (text == ord(" ")) | (text - np.uint8(ord("\t")) < 5)  # \t, \n, \v, \f or \r; below, the difference wraps
+    return np.diff(blank, prepend=True, append=True)
