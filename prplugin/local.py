@@ -38,6 +38,7 @@ from prplugin.result.ranking import Ranking, Rankings
 from prplugin.result.selection import remaining
 from prplugin.solver.loop import Outcome
 from prplugin.solver.solve import solve_by
+from prplugin.streams.decay import decay_weights
 from prplugin.streams.graph import Access, Aging, ChangingGraph, LastRanks, Snapshot, normalized_start
 from prplugin.types.arrays import (
     SPACE,
@@ -144,8 +145,6 @@ class LocalGraph:
                 rows = drop_duplicates(rows, how.duplicates, directed=how.directed)
                 rows = rows if how.directed else with_reverse_edges(rows)
             if clock is not None and how.half_life is not None:
-                from prplugin.streams.decay import decay_weights
-
                 rows, references = decay_weights(rows)
                 aging = Aging(clock, references)
             if lasting:  # else no update follows
@@ -417,9 +416,7 @@ class LocalGraph:
         elif key in self._reasons:
             return self._reasons[key]
         graph = Counts.of(self._changing.adjacency)
-        self._reasons[key] = partial(
-            reasons, method.name, options.method, graph, machine, options.method_options, timings
-        )
+        self._reasons[key] = partial(reasons, key[0], key[1], graph, machine, options.method_options, timings)
         return self._reasons[key]
 
     def _history(

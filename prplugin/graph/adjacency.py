@@ -55,8 +55,7 @@ class Adjacency:
 
     def __init__(self, edges: Edges | GroupedEdges, *, symmetric: bool = False) -> None:
         self.edges, self._symmetric = edges, symmetric
-        self.n = edges.n
-        self.m = edges.m
+        self.n, self.m = edges.n, edges.m
         self.weighted = edges.weights is not None
         self.memory_space: MemorySpace = edges.memory_space
         self.packed_only = edges.packed_only
@@ -308,8 +307,7 @@ def sectors_per_edge(sources: Integers) -> float:
 
     It is below 0.3 on web graphs in the order of a crawl and on grids, and near 1 where sources are random.
     """
-    step = sources.size // SAMPLES
-    samples = sources[: SAMPLES * step].reshape(SAMPLES, step)[:, :SAMPLE_EDGES]
+    samples = sources[: sources.size // SAMPLES * SAMPLES].reshape(SAMPLES, -1)[:, :SAMPLE_EDGES]
     sectors = np.sort(to_host(samples) // NEIGHBORS)
     return float(1 + np.count_nonzero(np.diff(sectors), axis=1).mean()) / float(samples.shape[1])
 

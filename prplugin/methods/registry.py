@@ -77,10 +77,8 @@ class Methods(Mapping[str, Method]):
 
 @cache
 def methods() -> Methods:
-    """Return all methods; a method of another distribution does not replace one of prplugin.
-
-    Declarations are read from the sources: all modules together take as long to import as several rankings.
-    """
+    """Return all methods; a method of another distribution does not replace one of prplugin."""
+    # Declarations are read from the sources: all modules together take as long to import as several rankings.
     built_in = {}
     for package in PACKAGES:
         spec = importlib.util.find_spec(package)

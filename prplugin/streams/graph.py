@@ -18,6 +18,7 @@ from prplugin.graph.adjacency import Adjacency, rows_of
 from prplugin.graph.stored import restored, stored
 from prplugin.options import EdgeOptions, Options
 from prplugin.solver.loop import Outcome
+from prplugin.streams.decay import weights_at
 from prplugin.types.arrays import Array, expand_values, namespace
 from prplugin.types.edges import Compressed, Floats, Integers
 
@@ -143,8 +144,6 @@ class ChangingGraph:
         """Return the edges of the graph; if weights decay, with their weights at the latest time of the clock."""
         if (aging := self.state.aging) is None:
             return edges
-        from prplugin.streams.decay import weights_at
-
         assert edges.weights is not None
         sources = edges.indices if by_target else rows_of(edges.offsets, edges.indices.size)
         return edges._replace(weights=weights_at(edges.weights, aging.references.take(sources), aging.clock.shift()))

@@ -95,10 +95,7 @@ class Plan(Protocol):
     crossing: int  # length of `fronts` and `tails`: sums of rows that cross pieces
     threads: int  # per block
     float32_is_faster: bool  # whether float32 contributions make an iteration faster
-
-    @property
-    def in_degrees(self) -> Integers | None:
-        """In-degrees of the rows, as uint32, if ranks near those by in-degree are a better start than equal ones."""
+    in_degrees: Any  # of the rows, as uint32, if ranks near those by in-degree are a better start than equal ones
 
     def rounding_depth(self, dtype: DTypeLike) -> int:
         """Return the rounding depth of a row sum, as in `StepRounding.row`, with contributions of this type."""
