@@ -129,7 +129,7 @@ def cases(edges: Any, all_kinds: bool) -> Iterator[Case]:
         yield Case("ingest, int64 ids", lambda: partial(_ingested, scattered(edges)))
         yield Case("ingest, weights", lambda: partial(_ingested, weighted(edges), weight="weight"))
         yield Case("ingest, one edge per pair", lambda: partial(_ingested, edges, duplicates="first"))
-    adjacency, _ = _ingested(edges)  # in-edges that are sorted later would be counted in the first layout
+    adjacency, *_ = _ingested(edges)  # in-edges that are sorted later would be counted in the first layout
     problem = Problem(adjacency, 0.85)
     for name in ("persistent", "propagation-blocking"):
         yield Case(f"{name}, layout", partial(partial, _laid_out, name, problem))
@@ -144,7 +144,7 @@ def _ingested(frame: Any, **options: Any) -> Any:
     import prplugin
 
     adjacency = prplugin.Graph(frame, **options)._graph.adjacency
-    return adjacency, (adjacency.csc, adjacency.out_weight)
+    return adjacency, adjacency.csc, adjacency.out_weight
 
 
 def _laid_out(name: str, problem: Problem) -> object:
