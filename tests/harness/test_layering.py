@@ -23,8 +23,8 @@ TABLE = re.findall(r"^\| (`.*?`) \|", (ROOT / "CONTRIBUTING.md").read_text(), re
 
 LAYER = {name: layer for layer, cell in enumerate(TABLE) for name in re.findall("`(.+?)`", cell)}
 
-MAX_LINES = {"api.py": 360}
-"""Lines that a module may have, if not 450: the public functions only read, choose, solve and write."""
+MAX_LINES = {"api.py": 400}
+"""Lines that a module may have, if not 500: the public functions only read, choose, solve and write."""
 
 
 def package_of(module: str) -> str:
@@ -69,7 +69,7 @@ def test_modules_have_no_import_cycles(package):
 
 def test_modules_are_short():
     lines = {str(path.relative_to(PACKAGE)): len(path.read_text().splitlines()) for path in PACKAGE.rglob("*.py")}
-    assert {name: count for name, count in lines.items() if count > MAX_LINES.get(name, 450)} == {}
+    assert {name: count for name, count in lines.items() if count > MAX_LINES.get(name, 500)} == {}
 
 
 def test_adapters_are_short():
