@@ -40,7 +40,6 @@ from benchmarks import (
     pieces,
     report,
     retrieval,
-    roofline,
     scaling,
     seeds,
     sequence,
@@ -58,7 +57,7 @@ BENCHMARKS = {
     **PAPERS, "changing": changing, "cluster": cluster, "communities": communities, "crawl": crawl,
     "cugraph": against_cugraph, "everyday": everyday, "gap": gap, "hosts": hosts, "kernels": kernels, "mapped": mapped,
     "networkx": against_networkx, "overlap": overlap, "peers": peers, "pieces": pieces, "retrieval": retrieval,
-    "roofline": roofline, "scaling": scaling, "seeds": seeds, "sequence": sequence, "steps": step_cost,
+    "scaling": scaling, "seeds": seeds, "sequence": sequence, "steps": step_cost,
     "streamed": streamed, "tweetrank": tweetrank, "webgraph": webgraph,
 }  # fmt: skip
 

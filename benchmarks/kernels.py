@@ -7,8 +7,8 @@ unweighted, and alpha is 0.85. "x cuGraph" is cuGraph's time divided by the meth
 `cost` are fitted to these figures.
 
 For the methods that "auto" may choose, the construction of the layout is timed as well, after compilation. The time of
-a ranking is the layout plus 20 iterations in the initial precision, as in `cost`. The second table compares the choices
-of "auto" and "measured" with the fastest method for a ranking and for an iteration alone.
+a ranking is the layout plus 20 iterations in the initial precision, as in `cost`. The second table compares the choice
+of "auto" with the fastest method for a ranking and for an iteration alone.
 """
 
 from __future__ import annotations
@@ -83,11 +83,10 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
         yield {**about, "what": PEER, **_columns({"float32": peer}, peer)}
         sparse = {dtype: _time_cusparse(adjacency, dtype) for dtype in ("float32", "float64")}
         yield {**about, "what": SPARSE, **_columns(sparse, peer)}
-        auto, measured = choose("auto", adjacency, machine, {}).name, graph.rank(method="measured").method
+        auto = choose("auto", adjacency, machine, {}).name
         for method in methods().values():
             if method.runs_on != "gpu":
                 continue
-            chosen = {"auto": method.name == auto, "measured": method.name == measured}
             problem, layout = Problem(adjacency, 0.85), []
             try:
                 if reason := method.unavailable_reason(adjacency, machine):
@@ -100,7 +99,13 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
                     layout = _time_layout(method, problem, machine)
             except PageRankError as error:
                 samples, begins = {"float32": [], "float64": [], "why": [str(error)]}, ""
-            row = {**about, "what": method.name, **chosen, "begins in": begins, **_columns(samples, peer)}
+            row = {
+                **about,
+                "what": method.name,
+                "auto": method.name == auto,
+                "begins in": begins,
+                **_columns(samples, peer),
+            }
             yield row | {"ms layout": statistics.median(layout) * 1e3 if layout else "", "layouts": layout}
 
 
@@ -147,21 +152,21 @@ def _time_cusparse(adjacency: Any, dtype: str) -> list[float]:
 
 
 def summary(results: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
-    """Compare the choices of "auto" and "measured" with the fastest method, per iteration and per ranking."""
+    """Compare the choice of "auto" with the fastest method, per iteration and per ranking."""
     table = []
     for graph in dict.fromkeys(row["graph"] for row in results):
         rows = [row for row in results if row["graph"] == graph and row["ms layout"] != ""]
         iteration = {row["what"]: row[f"ms {row['begins in']}"] for row in rows}
         ranking = {row["what"]: row["ms layout"] + ITERATIONS * iteration[row["what"]] for row in rows}
-        chosen = {by: row["what"] for by in ("auto", "measured") for row in rows if row[by]}
-        if len(chosen) < 2:  # the graph is not finished
+        auto = next((row["what"] for row in rows if row["auto"]), None)
+        if auto is None:  # the graph is not finished
             continue
         line: dict[str, Any] = {"graph": graph}
         for what, ms in (("iteration", iteration), ("ranking", ranking)):
             best = min(ms, key=lambda name: ms[name])
             line[f"best {what}"] = best
-            line |= {f"{by}'s {what} over it": ms[name] / ms[best] for by, name in chosen.items()}
-        table.append({**line, **chosen})
+            line[f"auto's {what} over it"] = ms[auto] / ms[best]
+        table.append({**line, "auto": auto})
     within = {
         what: sum(line[f"auto's {what} over it"] <= WITHIN for line in table) for what in ("iteration", "ranking")
     }

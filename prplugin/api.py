@@ -117,8 +117,7 @@ def pagerank(
     dtype : {"float64", "float32"}
         Type of the ranks returned.
     method : str, default "auto"
-        Name of a method (`prplugin methods` lists them). "auto" chooses the method of least estimated cost. "measured"
-        times the candidates of "auto" on this graph and chooses the fastest; a `Graph` stores the choice.
+        Name of a method (`prplugin methods` lists them). "auto" chooses the method of least estimated cost.
     top : int, optional
         Return only the `top` highest ranks, in descending order; ties in the order of the result.
     certified : bool, default False
@@ -130,7 +129,7 @@ def pagerank(
         If True, show a progress bar after two seconds, on a terminal or in a notebook. A function is called with a
         `prplugin.Progress` at each stage and iteration.
     **method_options
-        Options of the method, such as ``threads=`` of "native"; "auto" and "measured" choose a method that has them.
+        Options of the method, such as ``threads=`` of "native"; "auto" chooses a method that has them.
 
     Returns
     -------
@@ -333,7 +332,7 @@ class Graph(Constructors):
         tol, max_iter, stop : optional
             Threshold, by default of the proved L1 error; maximum number of iterations; quantity that `tol` bounds.
         scale, dtype, method : optional
-            Sum and type of the ranks; name of a method, "auto" or "measured".
+            Sum and type of the ranks; name of a method, or "auto".
         top, certified : optional
             Return only the highest ranks; stop as soon as their order is proved.
         progress : bool or function, default False

@@ -54,7 +54,7 @@ def reading_for(edges: object, method: str) -> AbstractContextManager[None]:
     """Return a context manager in which paths are read to the memory space of a method, given by name."""
     if not isinstance(edges, (str, os.PathLike, list, tuple)):
         return nullcontext()
-    if method not in methods():  # "auto", "measured", or an error that is raised later
+    if method not in methods():  # "auto", or an error that is raised later
         return reading_to(None)
     return reading_to("device" if methods().runs_on(method) == "gpu" else "host")
 

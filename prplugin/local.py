@@ -53,7 +53,6 @@ from prplugin.types.edges import Compressed, Floats, Integers
 from prplugin.types.records import Considered, History
 
 if TYPE_CHECKING:
-    from prplugin.methods.measured import TimingCache
     from prplugin.solver.top_k import OrderProof
     from prplugin.streams.host_edges import HostEdges
     from prplugin.streams.local import LocalQueries, LocalRanks
@@ -83,7 +82,6 @@ class LocalGraph:
         self._changing = ChangingGraph(snapshot)
         self.memory_space, self._weighted, self.weights_label = adjacency.memory_space, adjacency.weighted, weights
         self.unused_weight, self._lasting, self._check, self._access = unused_weight, lasting, check, Access()
-        self._timings: TimingCache = {}
         self._cheapest: ChoiceCache = {}
         self._reasons: dict[tuple[str, ...], Callable[[], tuple[Considered, ...]]] = {}
         self._reading = 0.0
@@ -108,7 +106,7 @@ class LocalGraph:
         return LocalGraph(snapshot, self.weights_label, unused_weight=self.unused_weight)
 
     def __reduce__(self) -> Any:
-        """Pickle the state; locks, choices and timings are made anew."""
+        """Pickle the state; locks and choices are made anew."""
         return partial(LocalGraph, unused_weight=self.unused_weight), (self.snapshot(), self.weights_label)
 
     def __copy__(self, memo: object = None) -> LocalGraph:
@@ -201,7 +199,6 @@ class LocalGraph:
             if "_queries" in vars(self):
                 self._queries.forget_edges()
             self._changing.update(add, remove)
-            self._timings.clear()
             self._cheapest.clear()
             self._reasons.clear()
 
@@ -286,12 +283,7 @@ class LocalGraph:
                 begin = normalized_start(local.dense())
             adjacency = self._changing.adjacency
             problem = Problem(adjacency, *equation)
-            if options.method == "measured":
-                from prplugin.methods.measured import fastest
-
-                method = fastest(problem, machine, options, self._timings)
-            else:
-                method = choose(options.method, adjacency, machine, options.method_options, self._cheapest)
+            method = choose(options.method, adjacency, machine, options.method_options, self._cheapest)
         memory_space: MemorySpace = "device" if method.runs_on == "gpu" else adjacency.memory_space
         planned = partial(describe_method_memory, adjacency, method.name, machine)
         with explain_oom(planned), _allocating(memory_space, adjacency):
@@ -408,15 +400,10 @@ class LocalGraph:
 
     def _considered(self, method: Method, options: Options, machine: Machine) -> Callable[[], tuple[Considered, ...]]:
         """Return a function that tells why this method was chosen and others were not, without the edges."""
-        key, timings = (method.name, options.method, *options.method_options), dict[str, float]()
-        if options.method == "measured":
-            from prplugin.methods.measured import measured
-
-            timings = measured(machine, options, self._timings)
-        elif key in self._reasons:
-            return self._reasons[key]
-        graph = Counts.of(self._changing.adjacency)
-        self._reasons[key] = partial(reasons, key[0], key[1], graph, machine, options.method_options, timings)
+        key = (method.name, options.method, *options.method_options)
+        if key not in self._reasons:
+            graph = Counts.of(self._changing.adjacency)
+            self._reasons[key] = partial(reasons, key[0], key[1], graph, machine, options.method_options)
         return self._reasons[key]
 
     def _history(

@@ -254,7 +254,7 @@ def _check_method(options: Options) -> None:
     for name in options.method_options:
         if not is_option(name):
             raise unknown_argument(name, "pagerank", RANK_ARGUMENTS, takes_options=True)
-    check_choice("method", options.method, ("auto", "measured", *known()))
+    check_choice("method", options.method, ("auto", *known()))
     if options.method in known():
         check_options(known()[options.method], options.method_options)
 

@@ -148,8 +148,7 @@ rank_options = _together(
     click.option(
         "--method",
         default="auto",
-        help="Name of a method (see `prplugin methods`), auto (least estimated cost) or measured (fastest on this "
-        "graph).",
+        help="Name of a method (see `prplugin methods`), or auto (least estimated cost).",
     ),
     click.option(
         "--option",

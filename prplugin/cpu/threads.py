@@ -1,4 +1,4 @@
-"""Partition of work into pieces, which threads take in turn: docs/decisions/0003-dynamic-scheduling.md."""
+"""Partition of work into pieces, which threads take in turn."""
 
 from __future__ import annotations
 

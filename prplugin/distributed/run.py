@@ -363,7 +363,7 @@ def _check_method(options: Options, memory_space: MemorySpace) -> None:
             if not any(option in options_of(methods()[name]) for name in available):
                 raise InvalidOptionError(f"{option!r} is not an option of {' or '.join(available)}.")
     else:
-        check_choice("method", options.method, ("auto", "measured", *methods()))
+        check_choice("method", options.method, ("auto", *methods()))
         raise MethodUnavailableError(
             f"method {options.method!r} cannot rank Dask frames on the workers of a cluster: choose 'auto', "
             f"{' or '.join(map(repr, available))}."

@@ -185,7 +185,7 @@ def choose(
             cheapest[key] = chosen
         return chosen
     if name not in methods():
-        check_choice("method", name, ("auto", "measured", *methods()))
+        check_choice("method", name, ("auto", *methods()))
     method: Method = methods()[name]
     if reason := unavailable_reason(method, adjacency, machine):
         raise MethodUnavailableError(f"method {name!r} cannot run here: {reason}")
@@ -195,11 +195,6 @@ def choose(
 
 def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[str, Any], seeds: int) -> Any:
     """Return the named method, or for "auto" the one of least cost, that ranks many seeds at once."""
-    if name == "measured":
-        raise InvalidOptionError(
-            "method='measured' times rankings of one personalization. For many at once name a method, "
-            f"{_with_batch()}, or leave it to 'auto'."
-        )
     if name == "auto":
         if adjacency.packed_only:
             raise MethodUnavailableError(f"no method ranks many personalizations in one call here: {PACKED_ONLY}")
@@ -296,14 +291,14 @@ def candidates(adjacency: Adjacency) -> Mapping[str, Method]:
 
 
 def reasons(
-    name: str, asked: str, graph: Counts, machine: Machine, options: Mapping[str, Any], measured: Mapping[str, float]
+    name: str, asked: str, graph: Counts, machine: Machine, options: Mapping[str, Any]
 ) -> tuple[Considered, ...]:
     """Return the reasons why the method `name` was chosen and each other method was not.
 
-    `asked` is the value of the argument `method`; `measured` maps methods to the seconds of their timed rankings.
+    `asked` is the value of the argument `method`.
     """
     chosen: Any = methods()[name]
-    if asked not in ("auto", "measured"):
+    if asked != "auto":
         return (Considered(name, None, "requested by name"),)
     counts = _with_equal_rows(graph)
     chosen_cost = chosen.cost(counts, machine)
@@ -320,9 +315,6 @@ def reasons(
             return Considered(name, None, "its last bits vary from run to run" if varies else "declares no cost")
         if unknown := set(options) - set(options_of(method)):
             return Considered(name, None, f"takes no option {', '.join(sorted(unknown))}")
-        if measured:
-            untimed = "not timed: its estimate is much higher, or it failed"
-            return Considered(name, measured.get(name), "measured: slower here" if name in measured else untimed)
         seconds = method.cost(counts, machine)
         if seconds >= chosen_cost:
             return Considered(name, seconds, "a higher estimate")
@@ -331,5 +323,4 @@ def reasons(
 
     others = [reason_against(name) for name in methods() if name != chosen.name]
     others.sort(key=lambda one: math.inf if one.seconds is None else one.seconds)
-    won = "measured: the fastest here" if chosen.name in measured else "the least estimate"
-    return (Considered(chosen.name, measured.get(chosen.name, chosen_cost), won), *others)
+    return (Considered(chosen.name, chosen_cost, "the least estimate"), *others)

@@ -68,9 +68,9 @@ class Ranking(Lookups, Displayed):
         Proved upper bound of the L1 distance to the exact PageRank, rounding included. It refers to ranks of sum 1:
         with ``scale="n"``, to the ranks divided by n.
     method : str
-        Method that computed the ranks; with "auto" and "measured", the one chosen.
+        Method that computed the ranks; with "auto", the one chosen.
     seconds : float
-        Time of `rank`, reading the frame not included: layout, iterations, proof and, with "measured", timings.
+        Time of `rank`, reading the frame not included: layout, iterations and proof.
     """
 
     _given: Any

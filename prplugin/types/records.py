@@ -10,7 +10,7 @@ from prplugin.types.edges import Integers
 
 
 class Considered(NamedTuple):
-    """A candidate method, its estimated or measured seconds (None: not estimated), and why it was chosen or not."""
+    """A candidate method, its estimated seconds (None: not estimated), and why it was chosen or not."""
 
     method: str
     seconds: float | None

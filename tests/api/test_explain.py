@@ -70,19 +70,10 @@ def test_bytes_per_iteration_include_weights():
     assert f"{2000 * 12 + 300 * 48:,}" in explanation(prplugin.Graph(edges, weight="w").rank())
 
 
-def test_history_of_measured_methods(monkeypatch):
-    monkeypatch.setattr("prplugin.methods.measured.SKIP_RATIO", math.inf)
-    graph = prplugin.Graph(EDGES)
-    for _ in range(2):
-        considered = graph.rank(method="measured")._history.considered
-        assert considered[0].reason == "measured: the fastest here"
-        assert any(one.reason == "measured: slower here" for one in considered[1:])
-
-
 def test_reasons_against_the_other_methods():
     adjacency = Adjacency(Edges(np.array([0, 1]), np.array([1, 0]), None, 2))
     counts = Counts.of(adjacency)
-    considered = {one.method: one for one in reasons("native", "auto", counts, this_machine(), {"threads": 1}, {})}
+    considered = {one.method: one for one in reasons("native", "auto", counts, this_machine(), {"threads": 1})}
     assert considered["numpy"].reason == "takes no option threads"
     assert considered["numpy"].seconds is None
     assert "runs on the GPU" in considered["warp"].reason

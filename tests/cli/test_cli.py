@@ -322,10 +322,10 @@ def test_failures_are_reported_in_one_line(edges, arguments, message):
     [
         (["--alpha", "1"], "alpha must be"),
         (["--tol", "0"], "tol=0 never stops by itself"),
-        (["--method", "fastest"], "method must be one of 'auto', 'measured', 'binned', "),
+        (["--method", "fastest"], "method must be one of 'auto', 'binned', "),
         (["--method", "numpy", "--option", "threads=2"], "'threads'"),
         (["--option", "speed=2"], "'speed' is neither an argument"),
-        (["--method", "measured", "--option", "thread=2"], "Did you mean threads=?"),
+        (["--option", "thread=2"], "Did you mean threads=?"),
         (["--output", "ranks.xlsx"], "ranks.xlsx: its name does not say"),
     ],
 )
@@ -550,11 +550,6 @@ def test_verify_of_isolated_vertices_and_of_an_empty_graph(tmp_path):
 def test_verify_leaves_networkx_out_of_large_graphs(edges, monkeypatch):
     monkeypatch.setattr(verification, "NETWORKX_EDGES", 3)
     assert "networkx: skipped: 5 edges are more than 3" in run("verify", edges).stdout
-
-
-def test_rank_with_method_measured(edges):
-    summary = run("rank", edges, "--method", "measured", "--option", "threads=1").stdout.splitlines()[-1]
-    assert "; native, " in summary
 
 
 def test_methods_of_a_graph_has_the_choice_of_auto_and_its_reason(tmp_path):

@@ -424,8 +424,6 @@ def test_invalid_seeds_raise(name):
 
 def test_method_without_batch_raises(monkeypatch):
     graph = prplugin.Graph(EDGES)
-    with pytest.raises(prplugin.InvalidOptionError, match="method='measured' times rankings of one personalization"):
-        graph.rank(seeds=["ann"], method="measured")
     with pytest.raises(prplugin.InvalidOptionError, match="no method that ranks many personalizations at once takes"):
         graph.rank(seeds=["ann"], lanes=4)
     monkeypatch.delattr(methods()["numpy"], "batch_cost")
