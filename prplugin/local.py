@@ -297,7 +297,7 @@ class LocalGraph:
         record = None
         if self._lasting or not outcome.converged:  # otherwise nobody sees the history
             considered = self._considered(method, options, machine)
-            record = self._history(options, considered, watch.stages(self._reading), watch.bounds)
+            record = self._history(options, considered, watch.stages(self._reading), watch.bounds, outcome.notes)
         return self._ranking(ranks, outcome, method.name, options, began, record, selected)
 
     def _rank_many(self, options: Options, watch: Watch) -> Rankings:
@@ -408,13 +408,13 @@ class LocalGraph:
 
     def _history(
         self, options: Options, considered: tuple[Considered, ...] | Callable[[], tuple[Considered, ...]],
-        stages: tuple[tuple[str, float], ...], bounds: list[tuple[int, float]],
+        stages: tuple[tuple[str, float], ...], bounds: list[tuple[int, float]], notes: tuple[str, ...] = (),
     ) -> History:  # fmt: skip
         """Return the record of a ranking that has just ended."""
         edges = self._changing.state.edges
         return History(
             edges.n, edges.m, self._weighted, options.alpha, options.tol, options.stop, considered, stages,
-            tuple(bounds), self.unused_weight,
+            tuple(bounds), self.unused_weight, notes,
         )  # fmt: skip
 
 

@@ -53,8 +53,11 @@ class Adjacency:
     layout: tuple[str, Any] | None = None
     """Name of a method, and the layout that it keeps in GPU memory between rankings, until another method ranks."""
 
+    tuned: dict[Any, Any] | None = None
+    """What methods have found out by measurement on this graph, by method and options."""
+
     def __init__(self, edges: Edges | GroupedEdges, *, symmetric: bool = False) -> None:
-        self.edges, self._symmetric = edges, symmetric
+        self.edges, self.symmetric = edges, symmetric
         self.n, self.m = edges.n, edges.m
         self.weighted = edges.weights is not None
         self.memory_space: MemorySpace = edges.memory_space
@@ -211,7 +214,7 @@ class Adjacency:
     def _out_weight(self) -> tuple[Floats, int]:
         if isinstance(self.edges, GroupedEdges):
             return self.edges.out_weight, self.edges.out_weight_depth
-        if self._symmetric and not self.weighted and "csc" in vars(self):
+        if self.symmetric and not self.weighted and "csc" in vars(self):
             offsets = self.csc.offsets
             found: tuple[Floats, int] = namespace(offsets).subtract(offsets[1:], offsets[:-1], dtype=np.float64), 0
         else:

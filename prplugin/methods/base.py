@@ -74,6 +74,18 @@ class Step(Protocol):
         """
         return 0, None
 
+    def follow(self, met: Callable[[Sums], Any], budget: int, least_move: float) -> tuple[int, bool] | None:
+        """Iterate by another, inexact form of the step until a rule about its own changes is met; None: it has none.
+
+        `met` tells whether the measurements of a pass meet the rule, and moves up to `least_move` may be left out.
+        Return the number of passes, at most `budget`, and whether the rule was met.
+        """
+        return None
+
+    def notes(self) -> tuple[str, ...]:
+        """Return lines on the choices of the method for `Ranking.explain`."""
+        return ()
+
     def ranks(self) -> Floats:
         """Return the current ranks, in the order of the result; the next step may overwrite them."""
 
@@ -148,6 +160,7 @@ class Method(Protocol):
     `batch`: ``batch(problem, machine, seeds, **options)`` returns a `SeedsStep` for many personalizations at once. A
     method that has only `batch_cost` ranks them one after another.
     `batch_from`: Number of seeds from which `batch` is used, by default 1; fewer are ranked one after another.
+    `forms`: The values of its option `form`, with a `prplugin.papers._forms.Form` for each.
     `compile_ahead`: ``compile_ahead(weighted)`` starts to compile kernels on other threads while the graph is built.
     """
 

@@ -1,28 +1,58 @@
-"""Iterations of the papers by their own kernels, in float32: the option ``form="paper"`` of their methods.
+"""Iterations of the papers by their own kernels, in float32: the option ``form`` of their methods.
 
-They approach the solution, and exact float64 steps prove it. Kim and Bowen drop the dangling mass D. If teleport and
-dangling mass are uniform, v = w = 1 / n, the solution z of z = alpha * P^T z + (1 - alpha) * v is a multiple of the
-PageRank x: z = s * x with s = (1 - alpha) / (alpha * D(x) + 1 - alpha).
+For ``stop="error"`` they approach the solution, and exact float64 steps prove it. Under the other rules, the papers'
+own, all iterates are the paper's, divided by their sum at the end, and one exact step after them proves their bound.
+
+Kim, Kumar and Bowen drop the dangling mass D. If teleport and dangling mass are uniform, v = w = 1 / n, the solution z
+of z = alpha * P^T z + (1 - alpha) * v is a multiple of the PageRank x: z = s * x with
+s = (1 - alpha) / (alpha * D(x) + 1 - alpha).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from prplugin.errors import InvalidOptionError
+from prplugin.cpu.library import Kernel
+from prplugin.errors import InvalidOptionError, counted
 from prplugin.gpu import cupy, runtime
 from prplugin.methods.base import Adjacency, Floats, Integers, Problem, Step, Sums
 from prplugin.methods.engines import gpu_pull
+from prplugin.types.arrays import to_host
 
 GROUP = 64  # threads per block in wu.cu: a wavefront
 WARP_LANES = 32  # threads per row of Bowen's warp sum
 
 KERNELS = {"node": "one_to_one", "warp": "warp_reduce", "block": "block_reduce"}  # of bowen.cu, by method of a segment
+
+update_scores = Kernel(
+    "update_scores",
+    "offsets:i8[n+1] sources:I[m] out_degrees:i4[n] scores:f4[n]! updated:f4[n]! first:i8 last:i8 rest:f8 damping:f8 "
+    "epsilon:f8 keep:i8 threads:i8",
+)
+
+
+class Form(NamedTuple):
+    """Form of a method, as `prplugin methods --method NAME` lists it.
+
+    `listing`: Paper, and the listing or section that is built.
+    `values`: The paper's values of options, which are the defaults of the form.
+    """
+
+    listing: str
+    values: Mapping[str, Any]
+
+
+def launch_of(forms: Mapping[str, Form], form: object, **given: Any) -> dict[str, Any]:
+    """Return options as given, else as the form has them; raise InvalidOptionError if there is no such form."""
+    if form is not None and not (isinstance(form, str) and form in forms):
+        raise InvalidOptionError(f"form must be {', '.join(map(repr, forms))} or None, not {form!r}.")
+    values = forms[form].values if isinstance(form, str) else {}
+    return {name: values.get(name) if value is None else value for name, value in given.items()}
 
 
 class PaperForm:
@@ -52,21 +82,34 @@ class PaperForm:
 
 
 class PaperStep(gpu_pull.DeviceStep):
-    """A step that advances by the iterations of a paper until float32 gets no closer; `form` is the iteration."""
+    """A step that iterates by the kernels of a paper; `form` is the iteration, `told` what `explain` shows besides."""
 
     float32_is_faster = False
     _ended = False
+    paper_passes = exact_passes = 0
 
-    def __init__(self, problem: Problem, pull: gpu_pull.Pull, form: PaperForm) -> None:
+    def __init__(self, problem: Problem, pull: gpu_pull.Pull, form: PaperForm, told: tuple[str, ...] = ()) -> None:
         super().__init__(problem, pull)
-        self.form = form
+        self.form, self._told = form, told
 
     def start(self, ranks: Floats | float) -> None:
         if ranks is not self._ranks:  # a new ranking, not a mix
             self._ended = False
         super().start(ranks)
 
+    def __call__(self, moves: Any = None) -> Sums:
+        self.exact_passes += 1
+        return super().__call__(moves)
+
+    def notes(self) -> tuple[str, ...]:
+        paper, exact = (
+            counted(self.paper_passes, "pass", "passes"),
+            counted(self.exact_passes, "exact pass", "exact passes"),
+        )
+        return (*self._told, f"{paper} by the paper's kernels in float32, {exact} in float64")
+
     def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
+        """Approach the solution until float32 gets no closer."""
         if self._ended or budget < 2:  # one pass is left for the proof
             return 0, None
         form, alpha = self.form, self._alpha
@@ -76,40 +119,60 @@ class PaperStep(gpu_pull.DeviceStep):
         form.epsilon = max(goal, 0.0) / self._n
         passes, before = 0, math.inf
         while passes < budget - 1 and not self._ended:
-            last = form.scores.copy()
-            form()
+            change, _ = self._pass()
             passes += 1
-            last -= form.scores
-            change = float(abs(last).sum())
             self._ended = change <= goal or change >= (1 + alpha) / 2 * before
             before = change
-        ranks = form.in_order()
+        self._take_ranks()
+        return passes, None
+
+    def follow(self, met: Callable[[Sums], Any], budget: int, least_move: float) -> tuple[int, bool] | None:
+        self.form.load(self._ranks, self._n)
+        self.form.epsilon = least_move
+        passes, ended = 0, False
+        while passes < budget and not ended:
+            ended = bool(met(Sums(*self._pass())))
+            passes += 1
+        self._take_ranks()
+        return passes, ended
+
+    def _pass(self) -> tuple[float, float]:
+        """Do one iteration of the paper; return the L1 change and the largest move of its scores."""
+        last = self.form.scores.copy()
+        self.form()
+        self.paper_passes += 1
+        last -= self.form.scores
+        moves = abs(last)
+        return float(moves.sum(dtype=np.float64)), float(moves.max())
+
+    def _take_ranks(self) -> None:
+        ranks = self.form.in_order()
         self._ranks[:] = ranks / ranks.sum()
         self.start(self._ranks)
-        return passes, None
 
 
 def step_of(
     problem: Problem, pull: gpu_pull.Pull, form: str | None, iteration: Callable[[], PaperForm], *, values: bool = False
 ) -> Step:
-    """Return a step with this pull, which for ``form="paper"`` advances by an iteration of the paper.
+    """Return a step with this pull, which in a paper's form iterates by the kernels of the paper.
 
     `values`: Whether the paper stores a value with each edge.
     """
-    check_form(problem, form, values=values)
-    return gpu_pull.DeviceStep(problem, pull) if form is None else PaperStep(problem, pull, iteration())
-
-
-def check_form(problem: Problem, form: str | None, *, values: bool = False) -> None:
-    """Raise InvalidOptionError for an invalid form, or a problem that the papers do not have."""
     if form is None:
-        return
-    if not isinstance(form, str) or form != "paper":
-        raise InvalidOptionError(f"form must be 'paper' or None, not {form!r}.")
+        return gpu_pull.DeviceStep(problem, pull)
+    check_form(problem, values=values)
+    return PaperStep(problem, pull, iteration())
+
+
+def check_form(problem: Problem, *, values: bool = False) -> None:
+    """Raise InvalidOptionError for a problem that the papers do not have."""
     if problem.personalization is not None or problem.dangling is not None:
-        raise InvalidOptionError("form='paper' has uniform teleport: leave out personalization=, seeds= and dangling=.")
+        raise InvalidOptionError("form= has uniform teleport: leave out personalization=, seeds= and dangling=.")
     if problem.adjacency.weighted and not values:
-        raise InvalidOptionError("form='paper' has edge weights only with method='binned': leave out weight= or form=.")
+        raise InvalidOptionError(
+            "form= has edge weights only with the products of Wu and of Swaroop ('binned', 'dense', form='wu'): leave "
+            "out weight= or form=."
+        )
 
 
 def out_degrees(adjacency: Adjacency, dtype: Any = np.int32) -> Any:
@@ -215,13 +278,48 @@ class PowerMethod(PaperForm):
         self.scores, self.other = product, self.scores
 
 
+def wu_baseline(adjacency: Adjacency, alpha: float, lanes: int, *, threads: int, blocks: int | None) -> PowerMethod:
+    """Return the power method with a product on plain CSR: 1T1R, 16T1R or 1W1R."""
+    if threads != GROUP or blocks is not None:
+        raise InvalidOptionError(
+            f"form='wu' has groups of {GROUP} threads, and no thread takes a second row: leave out "
+            "threads= and blocks=."
+        )
+    return PowerMethod(Spmv(adjacency, lanes), alpha)
+
+
+# --- Swaroop ------------------------------------------------------------------------------------------------------
+
+
+class DensePowerMethod(PaperForm):
+    """Power method of Swaroop 2021 on the full Google matrix, n x n float32."""
+
+    drops = False
+
+    def __init__(self, matrix: Any, threads: int) -> None:
+        self._matrix, self._threads = matrix, threads
+
+    def enqueue(self, ranks: Any, last: Any) -> None:
+        """Launch the kernels of an iteration, which leaves the absolute change of each rank in `last`."""
+        n = len(self._matrix)
+        for kernel, *arrays in (
+            ("store_rank", ranks, last),
+            ("matmul", self._matrix, ranks, last),
+            ("rank_diff", ranks, last),
+        ):
+            runtime.run("papers/swaroop.cu", kernel, runtime.blocks_for(n, self._threads), self._threads, n, *arrays)
+
+    def __call__(self) -> None:
+        self.enqueue(self.scores, self.other)
+
+
 # --- Bowen --------------------------------------------------------------------------------------------------------
 
 
 class Launch(NamedTuple):
     """A kernel on the vertices `first` to `last` - 1: a segment."""
 
-    method: str  # a key of KERNELS
+    method: str  # a key of KERNELS, or "host"
     blocks: int
     threads: int
     first: int
@@ -231,7 +329,8 @@ class Launch(NamedTuple):
 class InPlace(PaperForm):
     """Update rule of Bowen 2022: segments one after another write the scores that they read.
 
-    Each segment has its part of the offsets and of the neighbours, and its own counter of updated scores.
+    Each segment has its part of the offsets and of the neighbours, and its own counter of updated scores. Those of the
+    host are updated last, with the whole graph and a copy of all scores, which is copied back.
     """
 
     def __init__(
@@ -241,6 +340,10 @@ class InPlace(PaperForm):
         if sources.dtype != np.int32:
             raise InvalidOptionError("form='paper' has positions of 4 bytes: use it on fewer than 2**31 vertices.")
         self._degrees, self._alpha, self.order = degrees.astype(np.int64), np.float32(alpha), order
+        self.on_host = [launch for launch in launches if launch.method == "host"]
+        launches = [launch for launch in launches if launch.method != "host"]
+        if self.on_host:
+            self._of_host = to_host(offsets).astype(np.int64), to_host(sources), to_host(degrees).astype(np.int32)
         self._updated = cupy.zeros(len(launches), np.int32)
         self._segments = []
         for launch in launches:
@@ -264,7 +367,22 @@ class InPlace(PaperForm):
         """Do one iteration; return the number of updated scores."""
         self._updated.fill(0)
         self.enqueue()
-        return int(self._updated.get().sum())
+        moved = int(to_host(self._updated).sum())
+        if self.on_host:
+            scores = to_host(self.scores)
+            moved += self.update_on_host(scores)
+            self.scores.set(scores)
+        return moved
+
+    def update_on_host(self, scores: Any) -> int:
+        """Update the scores of the host's segments in place; return the number of updated ones."""
+        rest, alpha = (1 - float(self._alpha)) / scores.size, float(self._alpha)
+        return sum(
+            update_scores(
+                *self._of_host, scores, scores, each.first, each.last, rest, alpha, self.epsilon, 1, each.threads
+            )
+            for each in self.on_host
+        )
 
     def __call__(self) -> None:
         self.round()

@@ -14,6 +14,7 @@ from prplugin.numerics import compensated_depth
 from prplugin.options import validate_int
 
 LANES = (4, 8, 16, 32)  # valid numbers of threads per row for `warp`
+THREADS = 256  # per block by default
 LIMIT = 0.1  # total seconds after which `best_seconds` does not repeat the work
 
 
@@ -32,14 +33,15 @@ class RowsPull:
     """Sums the runs `first` to `last` - 1 of a layout in one launch, by default all.
 
     `method` ({"node", "warp", "block"}): The kernel.
-    `threads`, `lanes`: Threads per block, and, only for "warp", per run.
+    `threads`, `lanes`: Threads per block, 256 by default, and, only for "warp", per run.
     `blocks`: Blocks of the grid, by default as many as give each run its threads. The sums are the same for any number.
     """
 
     def __init__(
-        self, layout: gpu_pull.Layout, method: str, *, threads: int = 256, lanes: int | None = None,
+        self, layout: gpu_pull.Layout, method: str, *, threads: int | None = None, lanes: int | None = None,
         blocks: int | None = None, first: int = 0, last: int | None = None,
     ) -> None:  # fmt: skip
+        threads = THREADS if threads is None else threads
         check_launch(method, threads, lanes, blocks)
         self._kernel = f"papers/{method}.cu", f"{method}_pull"
         self._macros = {} if lanes is None else {"LANES": int(lanes)}

@@ -14,7 +14,7 @@ from prplugin.methods.base import Adjacency, Floats, Machine, Problem, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics import compensated_depth
 from prplugin.options import validate_int
-from prplugin.papers._forms import PowerMethod, Spmv, step_of
+from prplugin.papers._forms import Form, PowerMethod, Spmv, launch_of, step_of
 from prplugin.papers._rows import RowsPull
 from prplugin.types.arrays import namespace
 
@@ -23,6 +23,13 @@ runs_on = "gpu"
 memory = gpu_pull.MEMORY._replace(vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=2))  # rows, begins, ends
 unavailable_reason = gpu_pull.reason_of(memory)
 cost = gpu_pull.cost_of(69e-6, edge=2.1e-11, vertex=4e-11, longest=1.5e-9)  # fitted to benchmarks/results/kernels.md
+
+
+forms = {
+    "paper": Form(
+        "Wu and others 2010, Algorithms 1 and 4 to 6: three bins; groups of 64 threads", {"thresholds": (6, 96)}
+    )
+}
 
 
 def prepare(
@@ -36,9 +43,10 @@ def prepare(
         The most in-edges of a tiny row, which one thread sums, and of a small one, which 16 lanes sum; a warp sums each
         other row. The defaults are the paper's: no thread of a tiny or small row reads more than six edges.
     form : "paper", optional
-        Approach the solution by the power method of Wu and others as printed, in float32 with stored values and 64
-        threads for each row of the last bin, which exact steps then prove. It has uniform teleport.
+        Iterate by the power method of Wu and others as printed, in float32 with stored values and 64 threads for each
+        row of the last bin, which an exact step then proves. It has uniform teleport.
     """
+    launch_of(forms, form)
     adjacency = problem.adjacency.on("device")
     pull = BinnedPull(adjacency, thresholds)
 

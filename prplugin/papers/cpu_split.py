@@ -7,28 +7,34 @@ iteration:
     copy                                           | down |                            | up |
     host                                                  | sum the tails .............|
 
-The copies run on a stream of their own, so that neither they nor the host wait for the heads.
+The copies run on a stream of their own, so that neither they nor the host wait for the heads. In the paper's form every
+thread takes N turns, all ranks are copied instead of the gathered ones, and one host thread sums the tails.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import statistics
+import time
+import weakref
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from prplugin.cpu import library
+from prplugin.cpu.library import Kernel
 from prplugin.errors import InvalidOptionError
-from prplugin.gpu import cupy
-from prplugin.methods.base import Adjacency, Floats, Integers, Machine, Problem, Size
+from prplugin.gpu import cupy, cupyx, runtime
+from prplugin.methods.base import Adjacency, Floats, Integers, Machine, Problem, Size, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.options import validate_bool, validate_int
+from prplugin.papers._forms import Form, PaperForm, PaperStep, check_form, launch_of, out_degrees
 from prplugin.papers._host_rows import CHUNK, HostPull, Recorder, unrecorded
-from prplugin.papers._rows import RowsPull, best_seconds
+from prplugin.papers._rows import RowsPull
 from prplugin.types.arrays import namespace
 
 logger = logging.getLogger(__name__)
@@ -38,18 +44,26 @@ runs_on = "gpu"
 nondeterministic = True  # with ``split="auto"`` N depends on timings, and the last bits of a sum depend on N
 N: TypeAlias = int | Literal["all"]  # most in-edges per vertex that the GPU sums
 
-Split: TypeAlias = tuple[N, ...]  # by block of vertices
-
-MOST_BLOCKS = 1 << 16  # most blocks for which "auto" times a list of N
-
 BLOCK_THREADS = 64  # per block of the heads, so that few blocks wait for a long row: docs/cpu-split.md
-FINALISTS = 3  # number of splits that "auto" times twice more
+UNROLL = 8  # turns of the paper's loop, whose number the paper does not state: 1.6 to 1.9 times as fast on an H200
+
+MOST_TIMINGS = 6  # of "auto"
+SAMPLES = 7  # iterations per timing, of which the median counts
+CLOSE = 0.04  # relative distance of an N to a timed one that is not worth timing
 NOISE = 0.05  # fraction by which a split must be faster than "all" to be chosen by "auto"
+# Rates from which "auto" starts, and that its first timings replace: benchmarks/results/overlap.md, gpu/kumar.md.
+TURN, IDLE_TURN = 1.2e-7, 5e-13  # seconds per turn of the longest loop; per turn of a vertex in the paper's form
+TAIL_EDGE, TAIL_FIXED = 1.2e-8, 100_000  # seconds per tail edge and thread; edges that take as long as the copies
 
 memory = gpu_pull.MEMORY._replace(
     vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=2),  # begins, ends and indices of heads
     preparing_vertex=Size(64, index=1, offset=2),  # vertices sorted by in-degree
     preparing_bytes=24 * CHUNK,  # copies of tails to the host for timing
+)
+
+divided_tails = Kernel(
+    "divided_tails",
+    "limits:i8[blocks] offsets:i8[n+1] sources:I[m] out_degrees:i4[n] ranks:f4[n] sums:f4[n]!",
 )
 
 
@@ -61,6 +75,13 @@ def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | N
 # Fitted to benchmarks/results/kernels.md; the longest head dominates.
 cost = gpu_pull.cost_of(68e-6, edge=3.3e-11, longest=2.2e-8)
 
+forms = {
+    "paper": Form(
+        "Kumar, Sondhi and Mittal 2012, Section 4.2: CUDA design 2, a loop of N turns",
+        {"threads": 1, "by_degree": False, "block_threads": 256},
+    )
+}
+
 
 def prepare(
     problem: Problem,
@@ -68,41 +89,80 @@ def prepare(
     *,
     split: N | list[N] | Literal["auto"] = "auto",
     threads: int | None = None,
-    block_threads: int = BLOCK_THREADS,
-    by_degree: bool = True,
-) -> SplitStep:
-    """Sort vertices by in-degree, and split their in-edges into heads and tails.
+    block_threads: int | None = None,
+    by_degree: bool | None = None,
+    form: str | None = None,
+) -> Step:
+    """Split the in-edges of the vertices into heads and tails.
 
     Parameters
     ----------
     split : int, "all", list of these, or "auto"
         N: the GPU sums the first N in-edges of each vertex, the host the others. 0 leaves all edges to the host, "all"
         none. A list partitions the vertices, in the order of `by_degree`, into equal blocks with one N each. "auto"
-        times a few iterations with several N, including "all", and, of sorted vertices, with lists of another N for
-        the longest rows. It takes the fastest, or "all" unless the fastest is clearly faster.
+        times iterations with at most six N, at which both sides should take equally long by the in-degrees and the
+        rates measured so far, and takes the fastest, or "all" unless that is clearly slower. A `Graph` keeps the
+        choice.
     threads : int, optional
-        Number of host threads; all that this process may use if not given. The bits are the same for any number.
-    block_threads : int, default 64
-        Threads per block on the GPU, 1024 at most.
-    by_degree : bool, default True
-        Whether the GPU's threads take the vertices by descending in-degree; False: in the order of the graph, as the
-        paper.
+        Number of host threads; all that this process may use if not given, and 1 in the paper's form. The bits are the
+        same for any number.
+    block_threads : int, optional
+        Threads per block on the GPU, 1024 at most; 64 if not given, or those of the form.
+    by_degree : bool, default False
+        Whether the GPU's threads take the vertices by descending in-degree, the paper's future work, instead of in the
+        order of the graph.
+    form : "paper", optional
+        Iterate by design 2 as printed, in float32, which an exact step then proves: each thread takes exactly N turns
+        and divides by the out-degree for each edge, and one host thread sums the other in-edges. It has uniform
+        teleport and no weights.
     """
-    validate_bool("by_degree", by_degree)
     chosen = split_option(split)
-    threads = machine.threads if threads is None else validate_int("threads", threads)
-    adjacency = problem.adjacency.on("device")
+    given = launch_of(forms, form, threads=threads, block_threads=block_threads, by_degree=by_degree)
+    threads = machine.threads if given["threads"] is None else validate_int("threads", given["threads"])
+    block_threads = BLOCK_THREADS if given["block_threads"] is None else given["block_threads"]
+    by_degree = validate_bool("by_degree", False if given["by_degree"] is None else given["by_degree"])
+    if form is not None:
+        check_form(problem)
+        validate_int("block_threads", block_threads, at_most=1024)
+        if threads > 1 or by_degree:
+            raise InvalidOptionError(
+                "form='paper' has one host thread, and the vertices in their own order: leave out threads= and "
+                "by_degree=."
+            )
+    adjacency, n = problem.adjacency.on("device"), problem.adjacency.n
     layout = gpu_pull.csc_layout(adjacency)
-    seconds = None
+
+    def form_of(limits: list[N]) -> FixedLoop:
+        return FixedLoop(problem.adjacency, problem.alpha, limits, block_threads)
+
+    def pull_of(limits: list[N]) -> SplitPull:
+        return SplitPull(layout, n, limits, threads, block_threads, by_degree=by_degree)
+
+    told = f"N = {'' if chosen is None else split_text(chosen)}, as given"
     if chosen is None:
-        seconds = _timed(layout, adjacency.n, adjacency.largest_in_degree, threads, block_threads, by_degree)
-        chosen = list(choose(seconds))
-        result = "everything on the GPU (split='all')" if chosen == ["all"] else f"split={split_text(chosen)}"
-        each = ", ".join(f"{split_text(split)} {taken * 1e3:.3g}" for split, taken in seconds.items())
-        message = "cpu-split: %s for %d vertices and %d edges; ms per iteration by N: %s"
-        logger.info(message, result, adjacency.n, adjacency.m, each)
-    pull = SplitPull(layout, adjacency.n, chosen, threads, block_threads, by_degree=by_degree)
-    return SplitStep(problem, pull, chosen, seconds)
+        key, began = (name, form, threads, block_threads, by_degree), time.perf_counter()
+        kept = (problem.adjacency.tuned or {}).get(key)
+        if kept is None:
+            tails = TailEdges(layout.ends - layout.begins)
+            host_edge = TAIL_EDGE / threads
+            if form is None:
+                rates = Rates(TURN, host_edge)
+                found = search(lambda split: _timed_pull(pull_of([split]), n), tails, rates)
+            else:
+                rates = Rates(max(TURN / 2, n * IDLE_TURN), host_edge)
+                found = search(lambda split: _timed_form(form_of([split]), n), tails, rates, everything=False)
+            kept = choose(found), found, time.perf_counter() - began
+            problem.adjacency.tuned = (problem.adjacency.tuned or {}) | {key: kept}
+            each = ", ".join(f"{split} {taken.total * 1e3:.3g}" for split, taken in found.items())
+            message = "cpu-split: N = %s for %d vertices and %d edges; ms per iteration by N: %s"
+            logger.info(message, kept[0], n, adjacency.m, each)
+            told = f"N = {kept[0]}, found by {len(found)} timings in {kept[2]:.3g} s"
+        else:
+            told = f"N = {kept[0]}, kept from {len(kept[1])} timings of {kept[2]:.3g} s in an earlier ranking"
+        chosen = [kept[0]]
+    if form is not None:
+        return PaperStep(problem, pull_of(chosen), form_of(chosen), (told,))
+    return SplitStep(problem, pull_of(chosen), chosen, told)
 
 
 def split_option(split: object) -> list[N] | None:
@@ -125,67 +185,122 @@ def split_option(split: object) -> list[N] | None:
 # --- choosing N ---------------------------------------------------------------------------------------------------
 
 
-def _timed(
-    layout: gpu_pull.Layout, n: int, longest: int, threads: int, block_threads: int, by_degree: bool
-) -> dict[Split, float]:
-    """Time iterations on this graph, with one split in memory at a time."""
-    contributions, row_sums = cupy.full(n, 1 / n, np.float32), cupy.empty(n)
+class Timed(NamedTuple):
+    """Seconds of an iteration: in all, of the heads on the GPU, and of the host with the copy of what it reads."""
 
-    def seconds(split: Split) -> float:
-        pull = SplitPull(layout, n, list(split), threads, block_threads, by_degree=by_degree)
-        return best_seconds(lambda: pull(contributions, row_sums), 15, statistics.median)
-
-    if not by_degree:  # the longest rows are in no block of their own
-        return search(seconds, longest)
-    return search(seconds, longest, lambda limit: 2 * n // max(1, int((layout.ends - layout.begins > limit).sum())))
+    total: float
+    gpu: float
+    host: float
 
 
-def search(
-    seconds: Callable[[Split], float], longest: int, blocks: Callable[[int], int] = lambda limit: 1
-) -> dict[Split, float]:
-    """Return the seconds of each split that is worth timing; `longest` is the largest in-degree.
+class Rates(NamedTuple):
+    """Seconds per turn of the longest loop on the GPU, and per tail edge on the host, until they are measured."""
 
-    As N decreases, the GPU takes less time and the host more. The search starts with "all", then goes through the
-    powers of 4 down to 0 until two in a row are slower than the best so far. Half and twice the best N follow, then 0.7
-    and 1.4 times, 0.84 and 1.2 times, and last lists with half and twice the N for the longer half of the rows beyond
-    N: the first of `blocks(N)` blocks. The times of host threads vary, and the least of many is too small: the fastest
-    splits are timed twice more, and get the median.
+    turn: float
+    tail_edge: float
+
+
+class TailEdges:
+    """Number of tail edges by N, from the in-degrees."""
+
+    def __init__(self, degrees: Integers) -> None:
+        self._degrees, self.longest = degrees, int(degrees.max())
+
+    def __call__(self, n: int) -> int:
+        return int(namespace(self._degrees).maximum(self._degrees - n, 0).sum())
+
+
+def search(timed: Callable[[N], Timed], tails: TailEdges, rates: Rates, *, everything: bool = True) -> dict[N, Timed]:
+    """Time at most `MOST_TIMINGS` N, each where GPU and host are expected to take equally long; return the timings.
+
+    The heads take longer with larger N, the tails shorter: the longer of both is least where they are equal. The GPU's
+    time is interpolated over N and the host's over the tail edges, both in logarithms between the timings so far.
+    `everything`: Whether the first N is "all".
     """
-    found: dict[Split, float] = {}
-
-    def time_once(*split: N) -> None:
-        if split not in found and (isinstance(split[0], str) or split[0] < longest):
-            found[split] = seconds(split)
-
-    def best() -> N:
-        return min(found, key=found.__getitem__)[0]
-
-    time_once("all")
-    slower = 0
-    for n in [*(4**k for k in range(longest.bit_length(), -1, -1)), 0]:
-        if n < longest and slower < 2:
-            time_once(n)
-            slower = 0 if best() == n else slower + 1
-    for factor in (2, 2**0.5, 2**0.25):
-        if (near := best()) != "all":
-            time_once(int(near / factor))
-            time_once(int(near * factor))
-    near = best()
-    if near != "all" and near > 0 and 1 < (count := blocks(near)) <= MOST_BLOCKS:
-        for first in (near // 2, 2 * near):
-            time_once(first, *(near,) * (count - 1))
-    confirmed: set[Split] = set()
-    while rest := [split for split in sorted(found, key=found.__getitem__)[:FINALISTS] if split not in confirmed]:
-        fastest = rest[0]
-        found[fastest] = statistics.median((found[fastest], seconds(fastest), seconds(fastest)))
-        confirmed.add(fastest)
+    found: dict[N, Timed] = {}
+    if everything or tails.longest == 0:
+        found["all"] = timed("all")
+    while len(found) < MOST_TIMINGS and tails.longest > 0:
+        balanced = _balanced(found, tails, rates)
+        if any(abs(balanced - each) <= CLOSE * balanced for each in found if each != "all"):
+            break
+        found[balanced] = timed(balanced)
     return found
 
 
-def choose(seconds: dict[Split, float]) -> Split:
-    """Return the fastest split, or "all" unless the fastest is faster by more than timings vary."""
-    best = min(seconds, key=seconds.__getitem__)
-    return best if seconds[best] < (1 - NOISE) * seconds[("all",)] else ("all",)
+def _balanced(found: dict[N, Timed], tails: TailEdges, rates: Rates) -> int:
+    """Return the least N at which the GPU is expected to take as long as the host, below the longest row."""
+    first = [(1.0, rates.turn)] if not found else []
+    gpu = sorted([*first, *((tails.longest if n == "all" else max(n, 1), each.gpu) for n, each in found.items())])
+    host = sorted((tails(n) + TAIL_FIXED, each.host) for n, each in found.items() if n != "all")
+    host = host or [(1, rates.tail_edge)]
+    low, high = 0, tails.longest - 1
+    while low < high:
+        middle = (low + high) // 2
+        if _interpolated(gpu, max(middle, 1)) >= _interpolated(host, tails(middle) + TAIL_FIXED):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _interpolated(points: Sequence[tuple[float, float]], x: float) -> float:
+    """Interpolate between points in logarithms; beyond them y is proportional to x."""
+    (x0, y0), (x1, y1) = points[0], points[-1]
+    if x <= x0 or len(points) == 1:
+        return y0 * x / x0
+    if x >= x1:
+        return y1 * x / x1
+    known, values = np.log([x for x, _ in points]), np.log([y for _, y in points])
+    return math.exp(np.interp(math.log(x), known, values))
+
+
+def choose(found: dict[N, Timed]) -> N:
+    """Return the fastest N, or "all" unless the fastest is faster by more than timings vary."""
+    best = min(found, key=lambda n: found[n].total)
+    everything = found.get("all")
+    return best if everything is None or found[best].total < (1 - NOISE) * everything.total else "all"
+
+
+def _timed_pull(pull: SplitPull, n: int) -> Timed:
+    contributions, row_sums = cupy.full(n, 1 / n, np.float32), cupy.empty(n)
+    return _timed(pull, lambda: pull(contributions, row_sums))
+
+
+def _timed_form(form: FixedLoop, n: int) -> Timed:
+    form.load(1 / n, n)
+    return _timed(form, form)
+
+
+def _timed(recorded: Any, iterate: Callable[[], object]) -> Timed:
+    """Time iterations after one that is not counted, both sides by what `recorded` records."""
+    stream, samples = cupy.cuda.get_current_stream(), []
+    begun, done = cupy.cuda.Event(), cupy.cuda.Event()
+    host_ended = 0.0
+
+    class Heads:
+        def __enter__(self) -> None:
+            begun.record(stream)
+
+        def __exit__(self, *_: object) -> None:
+            done.record(stream)
+
+    class Tails:
+        def __enter__(self) -> None:
+            return
+
+        def __exit__(self, *_: object) -> None:
+            nonlocal host_ended
+            host_ended = time.perf_counter()
+
+    recorded.span = lambda what, lane, stream: {"heads": Heads, "tails": Tails}.get(what, nullcontext)()
+    for _ in range(1 + SAMPLES):
+        began = host_ended = time.perf_counter()
+        iterate()
+        stream.synchronize()
+        total = time.perf_counter() - began
+        samples.append((total, max(1e-9, cupy.cuda.get_elapsed_time(begun, done) / 1e3), max(1e-9, host_ended - began)))
+    return Timed(*map(statistics.median, zip(*samples[1:], strict=True)))
 
 
 def split_text(split: Sequence[N]) -> str:
@@ -197,11 +312,14 @@ def split_text(split: Sequence[N]) -> str:
 
 
 class SplitStep(gpu_pull.DeviceStep):
-    """A step whose row sums are computed partly on the host: `split` by block of vertices, timed in `seconds`."""
+    """A step whose row sums are computed partly on the host: `split` by block of vertices, found as `told`."""
 
-    def __init__(self, problem: Problem, pull: SplitPull, split: list[N], seconds: dict[Split, float] | None) -> None:
+    def __init__(self, problem: Problem, pull: SplitPull, split: list[N], told: str) -> None:
         super().__init__(problem, pull)
-        self.pull, self.split, self.seconds = pull, split, seconds
+        self.pull, self.split, self._told = pull, split, told
+
+    def notes(self) -> tuple[str, ...]:
+        return (self._told,)
 
 
 class SplitPull:
@@ -209,7 +327,7 @@ class SplitPull:
 
     def __init__(
         self, layout: gpu_pull.Layout, n: int, split: list[N], threads: int, block_threads: int = BLOCK_THREADS,
-        *, by_degree: bool = True,
+        *, by_degree: bool = False,
     ) -> None:  # fmt: skip
         self.span: Recorder = unrecorded
         xp = namespace(layout.begins)
@@ -246,3 +364,53 @@ def head_lengths(degrees: Integers, split: list[N]) -> Integers:
     limits = xp.asarray([longest if block == "all" else min(block, longest) for block in split], degrees.dtype)
     block = xp.arange(degrees.size) * len(split) // degrees.size
     return xp.minimum(degrees, limits[block])
+
+
+class FixedLoop(PaperForm):
+    """Design 2 in the paper's form: limits[k] turns of the GPU's threads in the k-th of equal blocks of vertices.
+
+    The buffers are reused as in `HostPull`: none is overwritten while it is in use.
+    """
+
+    def __init__(self, adjacency: Adjacency, alpha: float, split: list[N], block_threads: int) -> None:
+        here, there = adjacency.on("host"), adjacency.on("device")
+        longest, n = adjacency.largest_in_degree, adjacency.n
+        self.limits = np.array([longest if block == "all" else min(block, longest) for block in split], np.int64)
+        self._per_block = -(-n // len(split))
+        offsets = here.csc.offsets.astype(np.int64, copy=False)
+        most = self.limits[np.arange(n) // self._per_block]
+        self.tail_edges = int(np.maximum(np.diff(offsets) - most, 0).sum())
+        self._of_host = self.limits, offsets, here.csc.indices, out_degrees(here)
+        self._of_gpu = cupy.asarray(self.limits), there.csc.offsets, there.csc.indices, out_degrees(there)
+        self._alpha, self._launch = np.float32(alpha), (runtime.blocks_for(n, block_threads), block_threads)
+        self._types: dict[str, Any] = {
+            "index_t": there.csc.indices.dtype, "offset_t": there.csc.offsets.dtype, "UNROLL": UNROLL,
+        }  # fmt: skip
+        self.span: Recorder = unrecorded
+        if self.tail_edges:
+            self._stream = cupy.cuda.Stream(non_blocking=True)
+            self._ranks, self._sums = cupyx.empty_pinned(n, np.float32), cupyx.empty_pinned(n, np.float32)
+            self._device_sums = cupy.empty(n, np.float32)
+            weakref.finalize(self, self._stream.synchronize)  # buffers must outlive copies
+
+    def __call__(self) -> None:
+        main, n = cupy.cuda.get_current_stream(), self.scores.size
+        if self.tail_edges:
+            self._stream.wait_event(main.record())
+            with self.span("down", "copy", self._stream):
+                self.scores.get(stream=self._stream, out=self._ranks, blocking=False)
+        file, (limits, *graph) = "papers/kumar.cu", self._of_gpu
+        with self.span("heads", "GPU", main):
+            arrays = limits, *graph, self.scores, self.other
+            runtime.run(file, "fixed_loop", *self._launch, n, self._per_block, *arrays, **self._types)
+        if self.tail_edges:
+            self._stream.synchronize()
+            with self.span("tails", "host", None):
+                divided_tails(*self._of_host, self._ranks, self._sums)
+            with self.span("up", "copy", self._stream):
+                self._device_sums.set(self._sums, stream=self._stream)
+            main.wait_event(self._stream.record())
+        with self.span("add", "GPU", main):
+            sums = self._device_sums if self.tail_edges else None
+            runtime.run(file, "add_partial_ranks", *self._launch, n, self._alpha, sums, self.other, **self._types)
+        self.scores, self.other = self.other, self.scores

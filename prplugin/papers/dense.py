@@ -13,6 +13,8 @@ from prplugin.methods.base import Adjacency, Array, Floats, Machine, Problem, Si
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics import compensated_depth
 from prplugin.options import validate_int
+from prplugin.papers._forms import WARP_LANES, DensePowerMethod, Form, launch_of, step_of
+from prplugin.papers._rows import RowsPull
 
 name = "dense"
 runs_on = "gpu"
@@ -29,18 +31,43 @@ PART_OF_A_WARP = (8, 16)  # valid threads per block that are fewer than a warp; 
 cost = gpu_pull.cost_of(56e-6, pair=1.9e-12)  # fitted to benchmarks/results/kernels.md
 
 
-def prepare(problem: Problem, machine: Machine, *, threads: int = 256) -> Step:
+forms = {"paper": Form("Swaroop 2021, Section 5: store_rank, matmul, rank_diff", {"threads": 32})}
+
+
+def prepare(problem: Problem, machine: Machine, *, threads: int | None = None, form: str | None = None) -> Step:
     """Build the dense matrix.
 
-    The paper's matrix has 1/n in dangling columns, and alpha and the teleport in every entry. This one holds only the
-    edges; dangling mass and teleport are added to the product, which is equivalent and adds no rounding error.
+    The paper's matrix has 1/n in dangling columns, and alpha and the teleport in every entry. Without `form` it holds
+    only the edges; dangling mass and teleport are added to the product, which is equivalent and adds no rounding error.
 
     Parameters
     ----------
-    threads : int, default 256
-        Threads per block: 8, 16 or a multiple of 32, 1024 at most.
+    threads : int, optional
+        Threads per block: 8, 16 or a multiple of 32, 1024 at most; 256 if not given, or those of the form.
+    form : "paper", optional
+        Iterate by the kernels of Swaroop as printed, with one thread per row of the full matrix in float32; a step over
+        the edges then proves the result. It has uniform teleport.
     """
-    return gpu_pull.DeviceStep(problem, DensePull(problem.adjacency.on("device"), threads))
+    adjacency = problem.adjacency.on("device")
+    threads = launch_of(forms, form, threads=threads)["threads"]
+    dense = DensePull(adjacency, 256 if threads is None else threads)
+    # The exact step of the form needs no second matrix.
+    pull = dense if form is None else RowsPull(gpu_pull.csc_layout(adjacency), "warp", lanes=WARP_LANES)
+
+    def iteration() -> DensePowerMethod:
+        return DensePowerMethod(google_matrix(adjacency, problem.alpha), dense.threads)
+
+    return step_of(problem, pull, form, iteration, values=True)
+
+
+def google_matrix(adjacency: Adjacency, alpha: float) -> Any:
+    """Return alpha * P + (1 - alpha) / n, n x n float32 on the GPU; dangling columns of P are 1 / n."""
+    n, out = adjacency.n, adjacency.out_weight
+    matrix = _matrix(adjacency, np.float32)  # numbers of edges, or sums of normalized weights
+    inverse = gpu_pull.inverse_out_weight(adjacency)
+    matrix *= (alpha * inverse).astype(np.float32)
+    matrix += cupy.where(out == 0, 1 / n, (1 - alpha) / n).astype(np.float32)
+    return matrix
 
 
 class DensePull:

@@ -24,7 +24,7 @@ from prplugin.methods.base import Adjacency, Array, Floats, Integers, Machine, P
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics import compensated_depth
 from prplugin.options import validate_bool, validate_int
-from prplugin.papers._forms import WARP_LANES, InPlace, Launch, check_form, out_degrees, step_of
+from prplugin.papers._forms import WARP_LANES, Form, InPlace, Launch, check_form, launch_of, out_degrees, step_of
 from prplugin.papers._host_rows import HostPull, Recorder, host_rows, unrecorded
 from prplugin.papers._rows import LANES, RowsPull, best_seconds
 from prplugin.papers._schedule import Schedule, Segment
@@ -69,6 +69,8 @@ unavailable_reason = gpu_pull.reason_of(memory)
 # Fitted to benchmarks/results/kernels.md; most of the layout is the measurement.
 cost = gpu_pull.cost_of(75e-6, edge=1.2e-11, vertex=6.5e-11, layout=0.2)
 
+forms = {"paper": Form("Bowen 2022, Sections 2.2, 3.3 and 3.4: heterogeneous, and with CPU", {"segments": 24})}
+
 
 def prepare(
     problem: Problem,
@@ -96,8 +98,9 @@ def prepare(
     cpu : bool, default False
         Whether host threads may process some segments while the GPU processes the others.
     form : "paper", optional
-        Approach the solution by the paper's kernels, in place and in float32, with vertices renumbered by in-degree and
-        its launches timed; exact steps then prove it. It has uniform teleport, and neither weights nor the CPU.
+        Iterate by the paper's kernels, in place and in float32, with vertices renumbered by in-degree and its launches
+        timed; an exact step then proves the result. With ``cpu=True`` segments of the CPU follow those of the GPU in
+        each iteration, with all scores copied both ways. It has uniform teleport and no weights.
     """
     segments = validate_int("segments", segments)
     if validate_bool("cpu", cpu) and (reason := library.unavailable_reason()):
@@ -108,15 +111,16 @@ def prepare(
         schedule = Schedule.load(schedule)
     adjacency = problem.adjacency.on("device")
     rows = SortedRows(adjacency, segments)
-    check_form(problem, form)
-    if form is not None and cpu:
-        raise InvalidOptionError("form='paper' has no segments on the CPU: leave out cpu= or form=.")
+    launch_of(forms, form)
+    if form is not None:
+        check_form(problem)
+    threads = machine.threads if cpu else 0
     if isinstance(schedule, Schedule):
         chosen = schedule
     elif form is not None:
-        chosen = measured_in_paper_form(rows, adjacency, problem.alpha)
+        chosen = measured_in_paper_form(rows, adjacency, problem.alpha, threads)
     else:
-        chosen = _measured(rows, machine.threads if cpu else 0)
+        chosen = _measured(rows, threads)
     chosen.check(adjacency.n, adjacency.m, len(rows.spans), cpu=bool(cpu))
     logger.info("schedule for %d vertices and %d edges\n%s", adjacency.n, adjacency.m, chosen)
     if save is not None:
@@ -135,7 +139,7 @@ def in_place(
             raise InvalidOptionError(
                 f"form='paper' has {WARP_LANES} lanes, and a segment of the schedule {segment.lanes}."
             )
-        blocks = _launch(segment, rows.layout, span).blocks
+        blocks = 0 if segment.method == "host" else _launch(segment, rows.layout, span).blocks
         launches.append(Launch(segment.method, blocks, segment.threads, *span))
     degrees = out_degrees(adjacency, np.int64)[rows.order]
     return InPlace(rows.offsets, rows.place[rows.layout.sources], degrees, alpha, launches, rows.order)
@@ -268,8 +272,8 @@ def captured(pulls: Sequence[Work], contributions: Array, row_sums: Array) -> An
 # --- measuring ------------------------------------------------------------------------------------------------------
 
 
-def measured_in_paper_form(rows: SortedRows, adjacency: Adjacency, alpha: float) -> Schedule:
-    """Time the paper's kernels and launches on every segment."""
+def measured_in_paper_form(rows: SortedRows, adjacency: Adjacency, alpha: float, threads: int = 0) -> Schedule:
+    """Time the paper's kernels and launches on every segment; with `threads`, the host as well, and schedule both."""
 
     def launch(candidate: Segment, span: tuple[int, int]) -> tuple[Work, int]:
         form = in_place(rows, adjacency, alpha, [candidate], [span])
@@ -281,7 +285,17 @@ def measured_in_paper_form(rows: SortedRows, adjacency: Adjacency, alpha: float)
     segments = [
         min(timed(PAPER_CANDIDATES, rows, span, nothing, nothing, launch), key=attrgetter("ms")) for span in rows.spans
     ]
-    return Schedule(n=rows.n, m=rows.m, segments=tuple(segments), device=_device_name())
+    copy_ms = 0.0
+    if threads:
+        on_host = Segment(method="host", threads=threads)
+        scores = cupy.full(rows.n, 1.0 / rows.n, np.float32)
+        copy_ms = 2e3 * best_seconds(scores.get)
+        forms_ = [in_place(rows, adjacency, alpha, [on_host], [span]) for span in rows.spans]
+        host = [1e3 * best_seconds(partial(form.update_on_host, scores.get()), gpu=False) for form in forms_]
+        gpu = [segment.ms for segment in segments]
+        for k in choose_host_segments(gpu, host, lambda moved: copy_ms + sum(host[each] for each in moved)):
+            segments[k] = replace(on_host, ms=host[k])
+    return Schedule(n=rows.n, m=rows.m, segments=tuple(segments), device=_device_name(), copy_ms=copy_ms)
 
 
 def _device_name() -> str:

@@ -28,7 +28,7 @@ def explain(summary: str, lines: Iterable[str], history: History, writing: float
     if history.bounds:
         milestones = [[str(count), f"{bound:.2e}"] for count, bound in _milestones(history)]
         tables.append((["passes", "error bound"], milestones))
-    parts = [Text(line) for line in [summary, *_of_graph(history), *lines]]
+    parts = [Text(line) for line in [summary, *_of_graph(history), *history.notes, *lines]]
     for head, rows in tables:
         text = [place for place, name in enumerate(head) if name in ("stage", "method", "reason")]
         parts += [Text(""), table(head, rows, left=text)]

@@ -89,6 +89,7 @@ class Outcome:
     type, and refers to ranks that sum to 1.
     `passes`: Maximum of `iterations`.
     `order`: Certified order of the highest ranks, if it was requested.
+    `notes`: Lines of the method for `Ranking.explain`.
     """
 
     live: Any
@@ -97,6 +98,7 @@ class Outcome:
     error_bound: Any
     passes: int = 0
     order: Order | None = None
+    notes: tuple[str, ...] = ()
 
 
 class Phase(NamedTuple):

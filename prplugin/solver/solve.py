@@ -25,7 +25,7 @@ from prplugin.options import Options, allows_float32, proves
 from prplugin.progress import Watch
 from prplugin.solver.acceleration.anderson import AndersonMixing
 from prplugin.solver.acceleration.direct import WARN_PASSES, SlowConvergence
-from prplugin.solver.certificate import Certificate, certificate_of, goal_in_float32, goal_of, step_budget
+from prplugin.solver.certificate import Certificate, certificate_of, goal_in_float32, goal_of, is_met, step_budget
 from prplugin.solver.loop import BoundWatch, Now, Outcome, Phase, Proposal, Strategy, iterate, iterate_batch
 from prplugin.solver.top_k import NO_ORDER, OrderProof
 from prplugin.types.arrays import namespace
@@ -82,6 +82,7 @@ def solve_by(
         step, options, (adjacency.n, adjacency.m), 1.0 / adjacency.n if start is None else start, watch.iterations,
         order=order, slow=slow, closer=closer,
     )  # fmt: skip
+    outcome.notes = step.notes()
     return step.ranks(), outcome
 
 
@@ -141,6 +142,8 @@ def solve(
         state.error_bound = certificate.of_start(step().change)
         state.converged = (options.stop == "error") & (state.error_bound <= options.tol)
         step.start(start)
+    elif not proves(options):
+        _follow(step, state, options, certificate, budget, on_bound)
     if narrow:
         proof = certificate.for_rounding(step.rounding)
         run(proof, goal_in_float32(options, proof, certificate), budget - 1, narrow=True)
@@ -152,6 +155,23 @@ def solve(
     if order is not None:
         state.order = order.final_order(step.ranks(), certificate, state.error_bound)
     return state
+
+
+def _follow(
+    step: Step, state: Outcome, options: Options, certificate: Certificate, budget: int, on_bound: BoundWatch
+) -> None:
+    """Iterate by the step's inexact form, if it has one, until its own changes meet the rule.
+
+    The exact step after it proves the bound of the ranks before that step, which are the result.
+    """
+    least_move = options.tol if options.stop == "vertex" else 0.0
+    met = partial(is_met, options, bound=math.inf, n=certificate.n)
+    if (found := step.follow(lambda sums: options.tol > 0 and met(sums), budget, least_move)) is None:
+        return
+    state.live, (state.passes, state.converged), ranks = False, found, step.ranks().copy()
+    state.iterations, state.error_bound = state.passes, certificate.of_start(step().change)
+    step.start(ranks)
+    on_bound(state.passes, state.error_bound, ())
 
 
 def _continue_in_float64(step: Step, state: Outcome) -> None:
