@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.papers import loops
-from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
+from prplugin.papers._forms import DensePowerMethod
 from prplugin.papers.segmented import captured
 from prplugin.types.arrays import namespace
 
 __all__ = ["BlasRounds", "GpuRounds", "HostRounds", "google_matrix"]
-
-FILE = str(Path(__file__).with_name("google.cu"))
 
 
 def google_matrix(adjacency: Adjacency, alpha: float) -> Any:
@@ -57,14 +54,8 @@ class GpuRounds:
         import cupy  # lazy import; the matrix is on the GPU
 
         n = len(matrix)
-
-        def launch(ranks: Any, last: Any) -> None:
-            for name, *arrays in (("store_rank", last), ("matmul", matrix, last), ("rank_diff", last)):
-                kernel = runtime.kernel(FILE, name)
-                kernel((-(-n // threads),), (threads,), (n, ranks, *arrays))
-
         self.ranks, self._change = cupy.empty(n, np.float32), cupy.empty(n, np.float32)
-        self._round = captured([launch], self.ranks, self._change)
+        self._round = captured([DensePowerMethod(matrix, threads).enqueue], self.ranks, self._change)
         self.ranks.fill(1 / n)
 
     def __call__(self) -> float:

@@ -7,11 +7,11 @@ atomic additions of floats, is `edge`. The paper states neither its N nor its nu
 only as bars (Figures 6 to 8); here single iterations are timed. Its ranks sum to n, `scale="n"`, with the same
 iteration.
 
-In the paper's form every GPU thread takes N turns, rows are in the order of the vertices, one CPU thread sums the
-others, and all contributions and sums are copied; claims are graded on it. `cpu-split` ends a loop with its row, sorts
-rows by in-degree unless "unsorted rows" is stated, uses all CPU threads, and copies what is read. "N by block" gives
-every block of vertices its own N: the percentile of the block's in-degrees that the column states. "auto" marks the
-choice of `split="auto"`; of a list of N the distinct ones are shown.
+In the paper's form (`cpu-split`, `form="paper"`) every GPU thread takes N turns and divides by the out-degree for each
+edge, one CPU thread sums the other in-edges, and all ranks and sums are copied; claims are graded on it. `cpu-split`
+ends a loop with its row, uses all CPU threads, and copies what is read; rows are in the order of the vertices unless
+"by in-degree" is stated. "N by block" gives every block of vertices its own N: the percentile of the block's in-degrees
+that the column states. "auto" marks the choice of `split="auto"`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.generate import crawl
-from benchmarks.papers import claims, cpu_peers, fixed_loop, implementations
+from benchmarks.papers import claims, cpu_peers, implementations
 from benchmarks.papers.graphs import BenchmarkGraph, generated, real
 from benchmarks.papers.plots import plain, sideways
 from benchmarks.papers.tables import ClaimTest, merge_absent, row, rows_or_reason, verdicts
 from benchmarks.run import Part, Row
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.problem import Problem
 from prplugin.methods.base import Step
 from prplugin.papers import cpu_split
 from prplugin.types.arrays import namespace, to_host
@@ -66,12 +65,17 @@ SWEEP = (0, *(1 << power for power in range(31)))
 """Those below the longest row are timed, and "all"."""
 
 OURS, ONE_THREAD = "cpu-split", "cpu-split, one CPU thread"
-UNSORTED = "cpu-split, unsorted rows"
+SORTED = "cpu-split, rows by in-degree"
 PAPERS = "the paper's: unsorted, loop of N, one CPU thread"
-OPTIONS: dict[str, dict[str, Any]] = {OURS: {}, ONE_THREAD: {"threads": 1}, UNSORTED: {"by_degree": False}}
+OPTIONS: dict[str, dict[str, Any]] = {
+    OURS: {},
+    ONE_THREAD: {"threads": 1},
+    SORTED: {"by_degree": True},
+    PAPERS: {"form": "paper"},
+}
 """Options of `cpu-split` by form."""
 
-FORMS = *OPTIONS, PAPERS
+FORMS = tuple(OPTIONS)
 
 PAPER_SWEEP = (0, *(1 << power for power in range(2, 14, 2)), *(1 << power for power in range(14, 31)))
 """N of the other forms."""
@@ -197,9 +201,6 @@ def _timed(adjacency: Adjacency, line: Row, form: str, split: Sequence[Any]) -> 
 
 def _step(adjacency: Adjacency, form: str, split: Sequence[Any]) -> Step:
     """Prepare a form with one N per block of vertices."""
-    if form == PAPERS:
-        limits = [adjacency.largest_in_degree if n == "all" else n for n in split]
-        return fixed_loop.step_of(Problem(adjacency, implementations.ALPHA), limits)
     return implementations.prepared("cpu-split", adjacency, split=list(split), **OPTIONS[form])
 
 
@@ -207,7 +208,7 @@ def _blocks(adjacency: Adjacency, known: Row, best: dict[str, Row]) -> Iterator[
     """Yield the times with an N for each block of vertices."""
     implementations.require_gpu()
     by_vertex = np.diff(to_host(adjacency.csc.offsets))
-    for form, degrees in ((OURS, np.sort(by_vertex)[::-1]), (PAPERS, by_vertex)):
+    for form, degrees in ((SORTED, np.sort(by_vertex)[::-1]), (PAPERS, by_vertex)):
         for count in BLOCK_COUNTS:
             for percentile in PERCENTILES if count <= adjacency.n else ():
                 split, block = block_limits(degrees, count, percentile, equal_size=form == PAPERS)

@@ -7,7 +7,6 @@
 using i32 = int32_t;
 using i64 = int64_t;
 using f32 = float;
-using f64 = double;
 
 // Swaroop 2021: multiply a dense matrix, row by row.
 EXPORT void multiply(i64 n, const f32* matrix, const f32* before, f32* after) {
@@ -63,18 +62,3 @@ EXPORT i64 update(i64 n, const i64* offsets, const i32* sources, const f32* out_
     }
     return moved;
 }
-
-// Kumar, Sondhi and Mittal 2012: sum the in-edges of each row from the limit of its block on.
-#define DEFINE(suffix, Real)                                                                                       \
-    EXPORT void sum_tails_##suffix(i64 n, i64 rows_per_block, const i64* limits, const i64* offsets,           \
-                                       const i32* sources, const Real* contributions, f64* sums) {                 \
-        for (i64 row = 0; row < n; row++) {                                                                        \
-            f64 total = 0;                                                                                         \
-            for (i64 edge = offsets[row] + limits[row / rows_per_block]; edge < offsets[row + 1]; edge++) {        \
-                total += f64(contributions[sources[edge]]);                                                        \
-            }                                                                                                      \
-            sums[row] = total;                                                                                     \
-        }                                                                                                          \
-    }
-DEFINE(f4, f32)
-DEFINE(f8, f64)

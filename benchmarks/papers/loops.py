@@ -13,12 +13,12 @@ import numpy as np
 
 from prplugin.cpu.build import FLAGS, suffix, system_compiler
 
-__all__ = ["multiply", "multiply_columns", "power_method", "sum_tails", "update"]
+__all__ = ["multiply", "multiply_columns", "power_method", "update"]
 
 SOURCE = Path(__file__).with_name("loops.cpp")
 
-INTEGER, SMALL, SINGLE, DOUBLE = (
-    np.ctypeslib.ndpointer(dtype, flags="C_CONTIGUOUS") for dtype in (np.int64, np.int32, np.float32, np.float64)
+INTEGER, SMALL, SINGLE = (
+    np.ctypeslib.ndpointer(dtype, flags="C_CONTIGUOUS") for dtype in (np.int64, np.int32, np.float32)
 )
 
 
@@ -68,10 +68,3 @@ def update(
     call = _function("update", ctypes.c_int64, INTEGER, SMALL, SINGLE, SINGLE, SINGLE, real, real, real, ctypes.c_int64)
     count: int = call(scores.size, offsets, sources, out_degrees, scores, updated, rest, damping, epsilon, keep)
     return count
-
-
-def sum_tails(rows_per_block: int, limits: Any, offsets: Any, sources: Any, contributions: Any, sums: Any) -> None:
-    """Sum the in-edges of each row from the limit of its block on; positions are int32."""
-    real, name = (SINGLE, "sum_tails_f4") if contributions.dtype == np.float32 else (DOUBLE, "sum_tails_f8")
-    call = _function(name, None, ctypes.c_int64, INTEGER, INTEGER, SMALL, real, DOUBLE)
-    call(sums.size, rows_per_block, limits, offsets, sources, contributions, sums)

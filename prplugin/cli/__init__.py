@@ -181,6 +181,12 @@ def methods(edges: str | None, as_json: bool, name: str | None) -> None:
         with _usage_errors():
             check_choice("method", name, tuple(known()))
         show("\n\n".join(str(inspect.getdoc(documented)) for documented in (known()[name], known()[name].prepare)))
+        if forms := getattr(known()[name], "forms", {}):
+            values = {
+                form: ", ".join(f"{key}={value!r}" for key, value in forms[form].values.items()) for form in forms
+            }
+            rows = [[f"{form!r}", forms[form].listing, values[form]] for form in forms]
+            show(table(["form", "paper and listing", "its values of options"], rows, left=range(3)), wrapped=True)
         return
     machine = this_machine()
     estimate = None if edges is None else prplugin.Graph.from_file(edges).estimate()

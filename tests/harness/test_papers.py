@@ -25,14 +25,12 @@ from benchmarks.papers import (
     bowen,
     claims,
     cpu_peers,
-    fixed_loop,
     graphs,
     host_segments,
     implementations,
     in_place,
     kim,
     kumar,
-    loops,
     pages,
     swaroop,
     tweetrank,
@@ -278,7 +276,6 @@ def check_report(module, results):
 
 def test_kumar_with_a_stubbed_gpu(stubbed_gpu, monkeypatch):
     monkeypatch.setattr(kumar, "_chosen_split", lambda adjacency: (5,))
-    monkeypatch.setattr(kumar.fixed_loop, "step_of", lambda problem, limits: ("fixed loop", limits))
     monkeypatch.setattr(kumar, "GRAPHS", (("eu-2005", 300, 2000),))
     results = rows_of(kumar.parts(None, quick=False))
     split = [line for line in results if line["table"] == kumar.SPLIT]
@@ -288,7 +285,7 @@ def test_kumar_with_a_stubbed_gpu(stubbed_gpu, monkeypatch):
     own = min(line["ms per iteration"] for line in split if line["form"] == kumar.PAPERS)
     assert [line["ms"] for line in results if line.get("what") == kumar.PAPER_LABEL] == [own]
     blocks = [line for line in results if line["table"] == kumar.BLOCKS]
-    assert {line["form"] for line in blocks} == {kumar.OURS, kumar.PAPERS}
+    assert {line["form"] for line in blocks} == {kumar.SORTED, kumar.PAPERS}
     assert all(line["speed-up over the best single N"] for line in blocks)
     text, _ = kumar.summary(results)
     assert "With N by auto, the CPU" in text
@@ -324,28 +321,13 @@ def test_limits_by_block_are_those_of_both_forms(count, equal_size):
     heads = np.minimum(degrees, limits[block])
     if equal_size:
         rows_per_block = -(-degrees.size // limits.size)
-        tails = fixed_loop.tail_lengths(np.append(0, np.cumsum(degrees)), limits, rows_per_block)
-        assert (degrees - tails).tolist() == heads.tolist()
+        assert np.minimum(degrees, limits[np.arange(degrees.size) // rows_per_block]).tolist() == heads.tolist()
     else:
         assert cpu_split.head_lengths(degrees, limits.tolist()).tolist() == heads.tolist()
     for k, limit in enumerate(limits):
         part = degrees[block == k]
         assert (part <= limit).mean() >= 0.9
         assert limit in part
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_tails_of_the_fixed_loop_begin_at_the_limit_of_their_block(dtype):
-    graph = adjacency(rmat(8), 256)
-    offsets, sources, _ = graph.csc
-    limits, rows_per_block = np.array([3, 0, 10**6, 7]), 64
-    contributions = np.random.default_rng(0).random(256).astype(dtype)
-    sums = np.full(256, np.nan)
-    loops.sum_tails(rows_per_block, limits, offsets, sources, contributions, sums)
-    expected = [
-        contributions[sources[offsets[i] + limits[i // 64] : offsets[i + 1]]].sum(dtype=float) for i in range(256)
-    ]
-    np.testing.assert_allclose(sums, expected, rtol=1e-14)
 
 
 def test_wu_with_a_stubbed_gpu(stubbed_gpu, monkeypatch):
