@@ -83,10 +83,24 @@ def workload(seconds: float) -> None:
                     ranking = graph.rank(method=method.name, dtype=dtype, **options, **OPTIONS.get(method.name, {}))
                     distance = float(np.abs(ranking.ranks.astype("float64") - expected.ranks).sum())
                     assert distance <= ranking.error_bound + expected.error_bound, (name, method.name, dtype, distance)
+        _rank_in_forms(frame, arguments)
         if "vertex" in vertices:
             _rank_seeds(graph, vertices["vertex"].tolist()[:MOST_SEEDS], "persistent")
         _build(frame, arguments.get("weight"))
         print(f"{DONE}{name}", flush=True)
+
+
+def _rank_in_forms(frame: Any, arguments: dict[str, Any]) -> None:
+    """Run the literal kernels of the papers, two iterations of each form."""
+    arguments = {name: value for name, value in arguments.items() if name != "weight"}
+    for directed in (True, False):  # Kim's line 6 and degrees from ptrArray
+        graph = prplugin.Graph(frame, **arguments | {"directed": directed})
+        for method in methods().values():
+            for form in getattr(method, "forms", ()):
+                for more in ({}, {"lanes": 64}) if (method.name, form) == ("warp", "wu") else ({},):
+                    options = {"form": form, **OPTIONS.get(method.name, {}), **more}
+                    ranking = graph.rank(method=method.name, tol=0, max_iter=2, **options)
+                    assert np.isfinite(ranking.ranks).all(), (method.name, form)
 
 
 def _rank_seeds(graph: prplugin.Graph, vertices: list[Any], method: str) -> None:
@@ -231,7 +245,8 @@ def main(output: Path, logs: Path | None, seconds: float, inner: bool) -> None:
         )
     names = ", ".join(method.name for method in methods().values() if method.runs_on == "gpu")
     description = (
-        f"Every GPU method ({names}) in float64 and float32, with and without personalization, several seeds in one "
+        f"Every GPU method ({names}) in float64 and float32, with and without personalization, and in the forms of the "
+        "papers, several seeds in one "
         "call, and every way to build a graph of id columns, without memory pools. Kernels of prplugin: "
         f"{', '.join(sorted(of_package))}."
     )

@@ -86,7 +86,8 @@ def test_conforms(method: str, dtype: str, wanted: str, choice: Choice) -> None:
 def test_conforms_with_forced_options(method: str, text: str, shape: str) -> None:
     options = next(options for options in FORCED[method] if options.text == text)
     result = compare(prepare(Choice(shape, nstart="random")), method, "float64", library_for(method), options)
-    assert (result.outcome, result.options, result.failures) == ("ranked", text, [])
+    assert (result.options, result.failures) == (text, [])
+    assert result.outcome == "ranked" or (options.rule is not None and shape == "random-weights")
 
 
 def test_forced_options_are_options_of_their_methods(
@@ -97,7 +98,7 @@ def test_forced_options_are_options_of_their_methods(
     for name, several in FORCED.items():
         for options in several:
             assert set(options.options(case, tmp_path)) <= set(options_of(methods()[name])), (name, options.text)
-    saved, every_second, others, all_ = (options.options(case, tmp_path) for options in FORCED["segmented"][3:])
+    saved, every_second, others, all_ = (options.options(case, tmp_path) for options in FORCED["segmented"][3:7])
     assert Schedule.load(saved["schedule"]).segments == of_gpu
     assert [given["schedule"].host_segments for given in (every_second, others, all_)] == [[0, 2], [1], [0, 1, 2]]
 
