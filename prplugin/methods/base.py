@@ -46,6 +46,7 @@ class Step(Protocol):
     every_pass: bool = False  # whether `advance` ends after each pass if it can, since somebody watches
     free_start: bool = False  # whether `start` may replace equal ranks by others of sum 1 that are nearer to the result
     seeds: int | None = None  # number of columns of the ranks; None for a vector
+    notes: tuple[str, ...] = ()  # lines on the choices of the method, for `Ranking.explain`
     keeps_history: bool = False  # whether it has `history`, `products` and `mix`; else it may mix in `advance` itself
 
     def set_contribution_dtype(self, dtype: str) -> None:
@@ -81,10 +82,6 @@ class Step(Protocol):
         Return the number of passes, at most `budget`, and whether the rule was met.
         """
         return None
-
-    def notes(self) -> tuple[str, ...]:
-        """Return lines on the choices of the method for `Ranking.explain`."""
-        return ()
 
     def ranks(self) -> Floats:
         """Return the current ranks, in the order of the result; the next step may overwrite them."""

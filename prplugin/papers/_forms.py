@@ -101,7 +101,8 @@ class PaperStep(gpu_pull.DeviceStep):
         self.exact_passes += 1
         return super().__call__(moves)
 
-    def notes(self) -> tuple[str, ...]:
+    @property
+    def notes(self) -> tuple[str, ...]:  # type: ignore[override]
         paper, exact = (
             counted(self.paper_passes, "pass", "passes"),
             counted(self.exact_passes, "exact pass", "exact passes"),

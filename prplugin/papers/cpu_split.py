@@ -316,10 +316,7 @@ class SplitStep(gpu_pull.DeviceStep):
 
     def __init__(self, problem: Problem, pull: SplitPull, split: list[N], told: str) -> None:
         super().__init__(problem, pull)
-        self.pull, self.split, self._told = pull, split, told
-
-    def notes(self) -> tuple[str, ...]:
-        return (self._told,)
+        self.pull, self.split, self.notes = pull, split, (told,)
 
 
 class SplitPull:

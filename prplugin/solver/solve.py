@@ -82,7 +82,7 @@ def solve_by(
         step, options, (adjacency.n, adjacency.m), 1.0 / adjacency.n if start is None else start, watch.iterations,
         order=order, slow=slow, closer=closer,
     )  # fmt: skip
-    outcome.notes = step.notes()
+    outcome.notes = step.notes
     return step.ranks(), outcome
 
 

@@ -497,7 +497,7 @@ def test_auto_measures_and_logs_its_choice(method, weight, caplog):
 @requires_gpu
 def test_given_split_is_not_measured(method):
     step, _ = prepare_step(skewed(), [3, "all"])
-    assert (step.split, step.notes()) == ([3, "all"], ("N = 3/all, as given",))
+    assert (step.split, step.notes) == ([3, "all"], ("N = 3/all, as given",))
 
 
 # --- on the GPU: concurrency --------------------------------------------------------------------------------------
