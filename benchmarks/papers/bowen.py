@@ -293,7 +293,7 @@ def _rounds_of(form: InPlace, n: int) -> int:
     form.load(1 / n, n)
     form.epsilon = TOL
     count = 1
-    while form.round() and count < in_place.MOST:
+    while form() and count < in_place.MOST:
         count += 1
     return count
 

@@ -53,11 +53,9 @@ class Adjacency:
     layout: tuple[str, Any] | None = None
     """Name of a method, and the layout that it keeps in GPU memory between rankings, until another method ranks."""
 
-    tuned: dict[Any, Any] | None = None
-    """What methods have found out by measurement on this graph, by method and options."""
-
     def __init__(self, edges: Edges | GroupedEdges, *, symmetric: bool = False) -> None:
         self.edges, self.symmetric = edges, symmetric
+        self.tuned: dict[Any, Any] = {}  # what methods have found out by measurement, by method and options
         self.n, self.m = edges.n, edges.m
         self.weighted = edges.weights is not None
         self.memory_space: MemorySpace = edges.memory_space

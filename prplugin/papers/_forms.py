@@ -16,12 +16,14 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from prplugin.cpu.library import Kernel
 from prplugin.errors import InvalidOptionError, counted
 from prplugin.gpu import cupy, runtime
-from prplugin.methods.base import Adjacency, Floats, Integers, Problem, Step, Sums
+from prplugin.methods.base import Adjacency, Array, Floats, Integers, Problem, Step, Sums
 from prplugin.methods.engines import gpu_pull
+from prplugin.papers._schedule import Segment
 from prplugin.types.arrays import to_host
 
 GROUP = 64  # threads per block in wu.cu: a wavefront
@@ -70,7 +72,7 @@ class PaperForm:
         self.scores[:] = ranks if self.order is None or isinstance(ranks, float) else ranks[self.order]
         self.other = cupy.empty_like(self.scores)
 
-    def __call__(self) -> None:
+    def __call__(self) -> object:
         """Do one iteration."""
         raise NotImplementedError
 
@@ -97,59 +99,49 @@ class PaperStep(gpu_pull.DeviceStep):
             self._ended = False
         super().start(ranks)
 
-    def __call__(self, moves: Any = None) -> Sums:
+    def __call__(self, moves: Array | None = None) -> Sums:
         self.exact_passes += 1
         return super().__call__(moves)
 
     @property
     def notes(self) -> tuple[str, ...]:  # type: ignore[override]
-        paper, exact = (
-            counted(self.paper_passes, "pass", "passes"),
-            counted(self.exact_passes, "exact pass", "exact passes"),
-        )
+        paper = counted(self.paper_passes, "pass", "passes")
+        exact = counted(self.exact_passes, "exact pass", "exact passes")
         return (*self._told, f"{paper} by the paper's kernels in float32, {exact} in float64")
 
     def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
         """Approach the solution until float32 gets no closer."""
         if self._ended or budget < 2:  # one pass is left for the proof
             return 0, None
-        form, alpha = self.form, self._alpha
+        alpha, before = self._alpha, math.inf
+
+        def met(sums: Sums) -> bool:
+            nonlocal before
+            ended = sums.change <= goal or sums.change >= (1 + alpha) / 2 * before
+            before = sums.change
+            return ended
+
         # s * x: see the module's docstring.
-        scale = (1 - alpha) / (alpha * float(self._totals[2]) + 1 - alpha) if form.drops else 1.0
-        form.load(self._ranks * scale, self._n)
-        form.epsilon = max(goal, 0.0) / self._n
-        passes, before = 0, math.inf
-        while passes < budget - 1 and not self._ended:
-            change, _ = self._pass()
-            passes += 1
-            self._ended = change <= goal or change >= (1 + alpha) / 2 * before
-            before = change
-        self._take_ranks()
+        scale = (1 - alpha) / (alpha * float(self._totals[2]) + 1 - alpha) if self.form.drops else 1.0
+        passes, self._ended = self.follow(met, budget - 1, max(goal, 0.0) / self._n, scale)
         return passes, None
 
-    def follow(self, met: Callable[[Sums], Any], budget: int, least_move: float) -> tuple[int, bool] | None:
-        self.form.load(self._ranks, self._n)
+    def follow(self, met: Callable[[Sums], Any], budget: int, least_move: float, scale: float = 1) -> tuple[int, bool]:
+        self.form.load(self._ranks * scale, self._n)
         self.form.epsilon = least_move
         passes, ended = 0, False
         while passes < budget and not ended:
-            ended = bool(met(Sums(*self._pass())))
+            moves = self.form.scores.copy()
+            self.form()
+            moves -= self.form.scores
+            moves = abs(moves)
+            ended = bool(met(Sums(float(moves.sum(dtype=np.float64)), float(moves.max()))))
             passes += 1
-        self._take_ranks()
-        return passes, ended
-
-    def _pass(self) -> tuple[float, float]:
-        """Do one iteration of the paper; return the L1 change and the largest move of its scores."""
-        last = self.form.scores.copy()
-        self.form()
-        self.paper_passes += 1
-        last -= self.form.scores
-        moves = abs(last)
-        return float(moves.sum(dtype=np.float64)), float(moves.max())
-
-    def _take_ranks(self) -> None:
+        self.paper_passes += passes
         ranks = self.form.in_order()
         self._ranks[:] = ranks / ranks.sum()
         self.start(self._ranks)
+        return passes, ended
 
 
 def step_of(
@@ -171,12 +163,11 @@ def check_form(problem: Problem, *, values: bool = False) -> None:
         raise InvalidOptionError("form= has uniform teleport: leave out personalization=, seeds= and dangling=.")
     if problem.adjacency.weighted and not values:
         raise InvalidOptionError(
-            "form= has edge weights only with the products of Wu and of Swaroop ('binned', 'dense', form='wu'): leave "
-            "out weight= or form=."
+            "form= has edge weights only in Wu's and Swaroop's (binned, dense, form='wu'): leave out weight= or form=."
         )
 
 
-def out_degrees(adjacency: Adjacency, dtype: Any = np.int32) -> Any:
+def out_degrees(adjacency: Adjacency, dtype: DTypeLike = np.int32) -> Integers:
     """Return the out-degrees of a graph without weights."""
     return adjacency.out_weight.astype(dtype)
 
@@ -191,8 +182,9 @@ class NodeCentric(PaperForm):
     """
 
     def __init__(
-        self, offsets: Integers, sources: Integers, degrees: Any, alpha: float, *, blocks: int, threads: int
-    ) -> None:
+        self, offsets: Integers, sources: Integers, degrees: Integers | None, alpha: float, *, blocks: int,
+        threads: int,
+    ) -> None:  # fmt: skip
         self._arrays, self._alpha, self._launch = (offsets, sources, degrees), np.float32(alpha), (blocks, threads)
 
     def __call__(self) -> None:
@@ -212,13 +204,13 @@ class EdgeCentric(PaperForm):
     """
 
     def __init__(
-        self, edges: Any, degrees: Any, alpha: float, *, undirected: bool = False, blocks: int, threads: int
+        self, edges: Integers, degrees: Integers, alpha: float, *, undirected: bool = False, blocks: int, threads: int
     ) -> None:
         self._edges, self._degrees, self._alpha = edges, degrees, alpha
         self._undirected, self._launch = undirected, (blocks, threads)
 
     def __call__(self) -> None:
-        types = {"index_t": self._edges.dtype, "offset_t": "int", "UNDIRECTED": int(self._undirected)}
+        types: dict[str, Any] = {"index_t": self._edges.dtype, "offset_t": "int", "UNDIRECTED": int(self._undirected)}
         file, n, alpha = "papers/kim.cu", self.scores.size, self._alpha
         runtime.run(file, "initialize", *self._launch, n, np.float32((1 - alpha) / n), self.other, **types)
         arrays = self._degrees, self._edges, self.scores, self.other
@@ -252,7 +244,7 @@ class Spmv:
             bounds = pairwise(np.cumsum([0, *sizes]).tolist())
             self._launches = [(lanes, *span) for lanes, span in zip((1, 16, GROUP), bounds, strict=True)]
 
-    def __call__(self, ranks: Any, sums: Any) -> None:
+    def __call__(self, ranks: Floats, sums: Floats) -> None:
         arrays = self._offsets, self._rows, self._values, self._columns, ranks, sums
         for lanes, first, last in self._launches:
             if first < last:
@@ -283,8 +275,7 @@ def wu_baseline(adjacency: Adjacency, alpha: float, lanes: int, *, threads: int,
     """Return the power method with a product on plain CSR: 1T1R, 16T1R or 1W1R."""
     if threads != GROUP or blocks is not None:
         raise InvalidOptionError(
-            f"form='wu' has groups of {GROUP} threads, and no thread takes a second row: leave out "
-            "threads= and blocks=."
+            f"form='wu' has groups of {GROUP} threads, and no thread takes a second row: leave out threads=, blocks=."
         )
     return PowerMethod(Spmv(adjacency, lanes), alpha)
 
@@ -297,34 +288,21 @@ class DensePowerMethod(PaperForm):
 
     drops = False
 
-    def __init__(self, matrix: Any, threads: int) -> None:
+    def __init__(self, matrix: Floats, threads: int) -> None:
         self._matrix, self._threads = matrix, threads
 
-    def enqueue(self, ranks: Any, last: Any) -> None:
+    def enqueue(self, ranks: Floats, last: Floats) -> None:
         """Launch the kernels of an iteration, which leaves the absolute change of each rank in `last`."""
-        n = len(self._matrix)
-        for kernel, *arrays in (
-            ("store_rank", ranks, last),
-            ("matmul", self._matrix, ranks, last),
-            ("rank_diff", ranks, last),
-        ):
-            runtime.run("papers/swaroop.cu", kernel, runtime.blocks_for(n, self._threads), self._threads, n, *arrays)
+        n, threads = len(self._matrix), self._threads
+        kernels = ("store_rank", ranks, last), ("matmul", self._matrix, ranks, last), ("rank_diff", ranks, last)
+        for kernel, *arrays in kernels:
+            runtime.run("papers/swaroop.cu", kernel, runtime.blocks_for(n, threads), threads, n, *arrays)
 
     def __call__(self) -> None:
         self.enqueue(self.scores, self.other)
 
 
 # --- Bowen --------------------------------------------------------------------------------------------------------
-
-
-class Launch(NamedTuple):
-    """A kernel on the vertices `first` to `last` - 1: a segment."""
-
-    method: str  # a key of KERNELS, or "host"
-    blocks: int
-    threads: int
-    first: int
-    last: int
 
 
 class InPlace(PaperForm):
@@ -335,36 +313,42 @@ class InPlace(PaperForm):
     """
 
     def __init__(
-        self, offsets: Integers, sources: Integers, degrees: Any, alpha: float, launches: Sequence[Launch],
-        order: Integers | None = None,
+        self, offsets: Integers, sources: Integers, degrees: Integers, alpha: float, segments: Sequence[Segment],
+        spans: Sequence[tuple[int, int]], order: Integers | None = None,
     ) -> None:  # fmt: skip
         if sources.dtype != np.int32:
             raise InvalidOptionError("form='paper' has positions of 4 bytes: use it on fewer than 2**31 vertices.")
         self._degrees, self._alpha, self.order = degrees.astype(np.int64), np.float32(alpha), order
-        self.on_host = [launch for launch in launches if launch.method == "host"]
-        launches = [launch for launch in launches if launch.method != "host"]
-        if self.on_host:
-            self._of_host = to_host(offsets).astype(np.int64), to_host(sources), to_host(degrees).astype(np.int32)
-        self._updated = cupy.zeros(len(launches), np.int32)
-        self._segments = []
-        for launch in launches:
-            index = offsets[launch.first : launch.last + 1].astype(np.int64)
+        self.on_host, self._segments = [], []
+        for segment, (first, last) in zip(segments, spans, strict=True):
+            if segment.lanes not in (None, WARP_LANES):
+                raise InvalidOptionError(
+                    f"form='paper' has {WARP_LANES} lanes, and a segment of the schedule {segment.lanes}."
+                )
+            if segment.method == "host":
+                self.on_host.append((first, last, segment.threads))
+                continue
+            index = offsets[first : last + 1].astype(np.int64)
             begin, end = int(index[0]), int(index[-1])
             neighbors = cupy.zeros((end - begin, 2), np.int32)  # with a weight, which no kernel reads
             neighbors[:, 0] = sources[begin:end]
-            self._segments.append((launch, index - begin, neighbors))
+            blocks = runtime.blocks_for((last - first) * segment.threads_per_row, segment.threads)
+            launch = KERNELS[segment.method], segment.blocks or blocks, segment.threads
+            self._segments.append((launch, index - begin, neighbors, np.int32(first), np.int32(last)))
+        if self.on_host:
+            self._of_host = to_host(offsets).astype(np.int64), to_host(sources), to_host(degrees).astype(np.int32)
+        self._updated = cupy.zeros(len(self._segments), np.int32)
 
     def enqueue(self, *_: Any) -> None:
         """Launch the kernel of each segment."""
         n = np.int32(self.scores.size)
-        for k, (launch, index, neighbors) in enumerate(self._segments):
+        for k, (launch, index, neighbors, *span) in enumerate(self._segments):
             runtime.run(
-                "papers/bowen.cu", KERNELS[launch.method], launch.blocks, launch.threads, index, neighbors,
-                self._degrees, np.int32(launch.first), np.int32(launch.last), n, self._alpha,
+                "papers/bowen.cu", *launch, index, neighbors, self._degrees, *span, n, self._alpha,
                 np.float32(self.epsilon), self.scores, self._updated[k:],
             )  # fmt: skip
 
-    def round(self) -> int:
+    def __call__(self) -> int:
         """Do one iteration; return the number of updated scores."""
         self._updated.fill(0)
         self.enqueue()
@@ -375,22 +359,15 @@ class InPlace(PaperForm):
             self.scores.set(scores)
         return moved
 
-    def update_on_host(self, scores: Any) -> int:
+    def update_on_host(self, scores: Floats) -> int:
         """Update the scores of the host's segments in place; return the number of updated ones."""
         rest, alpha = (1 - float(self._alpha)) / scores.size, float(self._alpha)
-        return sum(
-            update_scores(
-                *self._of_host, scores, scores, each.first, each.last, rest, alpha, self.epsilon, 1, each.threads
-            )
-            for each in self.on_host
-        )
-
-    def __call__(self) -> None:
-        self.round()
+        arrays, numbers = (*self._of_host, scores, scores), (rest, alpha, self.epsilon, 1)
+        return sum(update_scores(*arrays, first, last, *numbers, threads) for first, last, threads in self.on_host)
 
 
 def whole_graph(adjacency: Adjacency, alpha: float, method: str, blocks: int, threads: int) -> InPlace:
     """Return the iteration with one kernel for all vertices."""
     offsets, sources, _ = adjacency.csc
-    launches = [Launch(method, blocks, threads, 0, adjacency.n)]
-    return InPlace(offsets, sources, out_degrees(adjacency, np.int64), alpha, launches)
+    segment = Segment(method=method, blocks=blocks, threads=threads, lanes=WARP_LANES if method == "warp" else None)
+    return InPlace(offsets, sources, out_degrees(adjacency, np.int64), alpha, [segment], [(0, adjacency.n)])

@@ -66,13 +66,9 @@ def host_rows(runs: Layout, n: int) -> HostRows:
         chunk = edges(first)
         places.append(to_host(place[runs.sources[chunk]]))
         weights.append(to_host(runs.normalized_weights.take(chunk).of(np.float64)))
-    return HostRows(
-        rows,
-        xp.flatnonzero(read).astype(runs.sources.dtype),
-        to_host(bounds),
-        np.concatenate(places),
-        None if weights[0] is None else np.concatenate(weights),
-    )
+    read_sources = xp.flatnonzero(read).astype(runs.sources.dtype)
+    found = None if weights[0] is None else np.concatenate(weights)
+    return HostRows(rows, read_sources, to_host(bounds), np.concatenate(places), found)
 
 
 class HostPull:

@@ -24,12 +24,7 @@ memory = gpu_pull.MEMORY._replace(vertex=replace(gpu_pull.MEMORY.vertex, index=1
 unavailable_reason = gpu_pull.reason_of(memory)
 cost = gpu_pull.cost_of(69e-6, edge=2.1e-11, vertex=4e-11, longest=1.5e-9)  # fitted to benchmarks/results/kernels.md
 
-
-forms = {
-    "paper": Form(
-        "Wu and others 2010, Algorithms 1 and 4 to 6: three bins; groups of 64 threads", {"thresholds": (6, 96)}
-    )
-}
+forms = {"paper": Form("Wu and others 2010, Algorithms 1 and 4 to 6; groups of 64 threads", {"thresholds": (6, 96)})}
 
 
 def prepare(

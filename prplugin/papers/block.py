@@ -13,7 +13,6 @@ memory = gpu_pull.MEMORY
 unavailable_reason = gpu_pull.reason_of(memory)
 cost = gpu_pull.cost_of(54e-6, edge=1.5e-11, vertex=1.4e-9)  # fitted to benchmarks/results/kernels.md
 
-
 forms = {"paper": Form("Bowen 2022, Section 3.2: GPU Block Sum", {"threads": 1024, "blocks": 256})}
 
 

@@ -18,9 +18,10 @@ import math
 import statistics
 import time
 import weakref
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -62,8 +63,7 @@ memory = gpu_pull.MEMORY._replace(
 )
 
 divided_tails = Kernel(
-    "divided_tails",
-    "limits:i8[blocks] offsets:i8[n+1] sources:I[m] out_degrees:i4[n] ranks:f4[n] sums:f4[n]!",
+    "divided_tails", "limits:i8[blocks] offsets:i8[n+1] sources:I[m] out_degrees:i4[n] ranks:f4[n] sums:f4[n]!"
 )
 
 
@@ -84,15 +84,9 @@ forms = {
 
 
 def prepare(
-    problem: Problem,
-    machine: Machine,
-    *,
-    split: N | list[N] | Literal["auto"] = "auto",
-    threads: int | None = None,
-    block_threads: int | None = None,
-    by_degree: bool | None = None,
-    form: str | None = None,
-) -> Step:
+    problem: Problem, machine: Machine, *, split: N | list[N] | Literal["auto"] = "auto", threads: int | None = None,
+    block_threads: int | None = None, by_degree: bool | None = None, form: str | None = None,
+) -> Step:  # fmt: skip
     """Split the in-edges of the vertices into heads and tails.
 
     Parameters
@@ -126,8 +120,7 @@ def prepare(
         validate_int("block_threads", block_threads, at_most=1024)
         if threads > 1 or by_degree:
             raise InvalidOptionError(
-                "form='paper' has one host thread, and the vertices in their own order: leave out threads= and "
-                "by_degree=."
+                "form='paper' has one host thread, and vertices in their own order: leave out threads=, by_degree=."
             )
     adjacency, n = problem.adjacency.on("device"), problem.adjacency.n
     layout = gpu_pull.csc_layout(adjacency)
@@ -138,28 +131,30 @@ def prepare(
     def pull_of(limits: list[N]) -> SplitPull:
         return SplitPull(layout, n, limits, threads, block_threads, by_degree=by_degree)
 
-    told = f"N = {'' if chosen is None else split_text(chosen)}, as given"
+    def timed(split: N) -> Timed:
+        if form is not None:
+            loop = form_of([split])
+            loop.load(1 / n, n)
+            return _timed(loop, loop)
+        pull, arrays = pull_of([split]), (cupy.full(n, 1 / n, np.float32), cupy.empty(n))
+        return _timed(pull, lambda: pull(*arrays))
+
+    told = f"N = {split_text(chosen or ())}, as given"
     if chosen is None:
-        key, began = (name, form, threads, block_threads, by_degree), time.perf_counter()
-        kept = (problem.adjacency.tuned or {}).get(key)
-        if kept is None:
-            tails = TailEdges(layout.ends - layout.begins)
-            host_edge = TAIL_EDGE / threads
-            if form is None:
-                rates = Rates(TURN, host_edge)
-                found = search(lambda split: _timed_pull(pull_of([split]), n), tails, rates)
-            else:
-                rates = Rates(max(TURN / 2, n * IDLE_TURN), host_edge)
-                found = search(lambda split: _timed_form(form_of([split]), n), tails, rates, everything=False)
-            kept = choose(found), found, time.perf_counter() - began
-            problem.adjacency.tuned = (problem.adjacency.tuned or {}) | {key: kept}
+        tuned, key = problem.adjacency.tuned, (name, form, threads, block_threads, by_degree)
+        told = "N = {}, kept from {} timings of {:.3g} s in an earlier ranking"
+        if key not in tuned:
+            began, degrees = time.perf_counter(), layout.ends - layout.begins
+            # The paper's form on all edges takes as many turns for every vertex as the longest row has edges.
+            turn = TURN if form is None else max(TURN / 2, n * IDLE_TURN)
+            known = partial(tail_edges, degrees), int(degrees.max()), turn, TAIL_EDGE / threads
+            found = search(timed, *known, everything=form is None)
+            tuned[key] = choose(found), len(found), time.perf_counter() - began
             each = ", ".join(f"{split} {taken.total * 1e3:.3g}" for split, taken in found.items())
             message = "cpu-split: N = %s for %d vertices and %d edges; ms per iteration by N: %s"
-            logger.info(message, kept[0], n, adjacency.m, each)
-            told = f"N = {kept[0]}, found by {len(found)} timings in {kept[2]:.3g} s"
-        else:
-            told = f"N = {kept[0]}, kept from {len(kept[1])} timings of {kept[2]:.3g} s in an earlier ranking"
-        chosen = [kept[0]]
+            logger.info(message, tuned[key][0], n, adjacency.m, each)
+            told = "N = {}, found by {} timings in {:.3g} s"
+        told, chosen = told.format(*tuned[key]), [tuned[key][0]]
     if form is not None:
         return PaperStep(problem, pull_of(chosen), form_of(chosen), (told,))
     return SplitStep(problem, pull_of(chosen), chosen, told)
@@ -193,48 +188,40 @@ class Timed(NamedTuple):
     host: float
 
 
-class Rates(NamedTuple):
-    """Seconds per turn of the longest loop on the GPU, and per tail edge on the host, until they are measured."""
-
-    turn: float
-    tail_edge: float
+def tail_edges(degrees: Integers, n: int) -> int:
+    """Return the number of in-edges beyond the first n of each vertex."""
+    return int(namespace(degrees).maximum(degrees - n, 0).sum())
 
 
-class TailEdges:
-    """Number of tail edges by N, from the in-degrees."""
-
-    def __init__(self, degrees: Integers) -> None:
-        self._degrees, self.longest = degrees, int(degrees.max())
-
-    def __call__(self, n: int) -> int:
-        return int(namespace(self._degrees).maximum(self._degrees - n, 0).sum())
-
-
-def search(timed: Callable[[N], Timed], tails: TailEdges, rates: Rates, *, everything: bool = True) -> dict[N, Timed]:
+def search(
+    timed: Callable[[N], Timed], tails: Callable[[int], int], longest: int, turn: float, tail_edge: float, *,
+    everything: bool = True,
+) -> dict[N, Timed]:  # fmt: skip
     """Time at most `MOST_TIMINGS` N, each where GPU and host are expected to take equally long; return the timings.
 
     The heads take longer with larger N, the tails shorter: the longer of both is least where they are equal. The GPU's
     time is interpolated over N and the host's over the tail edges, both in logarithms between the timings so far.
+    `tails`, `longest`: Number of tail edges by N, and of in-edges of the longest row.
+    `turn`, `tail_edge`: Seconds per turn of the longest loop, and per tail edge, until they are measured.
     `everything`: Whether the first N is "all".
     """
     found: dict[N, Timed] = {}
-    if everything or tails.longest == 0:
+    if everything or longest == 0:
         found["all"] = timed("all")
-    while len(found) < MOST_TIMINGS and tails.longest > 0:
-        balanced = _balanced(found, tails, rates)
+    while len(found) < MOST_TIMINGS and longest > 0:
+        balanced = _balanced(found, tails, longest, turn, tail_edge)
         if any(abs(balanced - each) <= CLOSE * balanced for each in found if each != "all"):
             break
         found[balanced] = timed(balanced)
     return found
 
 
-def _balanced(found: dict[N, Timed], tails: TailEdges, rates: Rates) -> int:
+def _balanced(found: dict[N, Timed], tails: Callable[[int], int], longest: int, turn: float, tail_edge: float) -> int:
     """Return the least N at which the GPU is expected to take as long as the host, below the longest row."""
-    first = [(1.0, rates.turn)] if not found else []
-    gpu = sorted([*first, *((tails.longest if n == "all" else max(n, 1), each.gpu) for n, each in found.items())])
+    gpu = sorted((longest if n == "all" else max(n, 1), each.gpu) for n, each in found.items()) or [(1, turn)]
     host = sorted((tails(n) + TAIL_FIXED, each.host) for n, each in found.items() if n != "all")
-    host = host or [(1, rates.tail_edge)]
-    low, high = 0, tails.longest - 1
+    host = host or [(1, tail_edge)]
+    low, high = 0, longest - 1
     while low < high:
         middle = (low + high) // 2
         if _interpolated(gpu, max(middle, 1)) >= _interpolated(host, tails(middle) + TAIL_FIXED):
@@ -262,42 +249,27 @@ def choose(found: dict[N, Timed]) -> N:
     return best if everything is None or found[best].total < (1 - NOISE) * everything.total else "all"
 
 
-def _timed_pull(pull: SplitPull, n: int) -> Timed:
-    contributions, row_sums = cupy.full(n, 1 / n, np.float32), cupy.empty(n)
-    return _timed(pull, lambda: pull(contributions, row_sums))
-
-
-def _timed_form(form: FixedLoop, n: int) -> Timed:
-    form.load(1 / n, n)
-    return _timed(form, form)
-
-
-def _timed(recorded: Any, iterate: Callable[[], object]) -> Timed:
+def _timed(recorded: SplitPull | FixedLoop, iterate: Callable[[], object]) -> Timed:
     """Time iterations after one that is not counted, both sides by what `recorded` records."""
-    stream, samples = cupy.cuda.get_current_stream(), []
+    main, samples, host_ended = cupy.cuda.get_current_stream(), [], 0.0
     begun, done = cupy.cuda.Event(), cupy.cuda.Event()
-    host_ended = 0.0
 
-    class Heads:
-        def __enter__(self) -> None:
-            begun.record(stream)
-
-        def __exit__(self, *_: object) -> None:
-            done.record(stream)
-
-    class Tails:
-        def __enter__(self) -> None:
-            return
-
-        def __exit__(self, *_: object) -> None:
-            nonlocal host_ended
+    @contextmanager
+    def span(what: str, lane: str, stream: object) -> Iterator[None]:
+        nonlocal host_ended
+        if what == "heads":
+            begun.record(main)
+        yield
+        if what == "heads":
+            done.record(main)
+        if what == "tails":
             host_ended = time.perf_counter()
 
-    recorded.span = lambda what, lane, stream: {"heads": Heads, "tails": Tails}.get(what, nullcontext)()
+    recorded.span = span
     for _ in range(1 + SAMPLES):
         began = host_ended = time.perf_counter()
         iterate()
-        stream.synchronize()
+        main.synchronize()
         total = time.perf_counter() - began
         samples.append((total, max(1e-9, cupy.cuda.get_elapsed_time(begun, done) / 1e3), max(1e-9, host_ended - began)))
     return Timed(*map(statistics.median, zip(*samples[1:], strict=True)))
@@ -357,10 +329,13 @@ def head_lengths(degrees: Integers, split: list[N]) -> Integers:
     Rows, in any order, are partitioned into equal blocks, one for each N.
     """
     xp = namespace(degrees)
-    longest = int(degrees.max())
-    limits = xp.asarray([longest if block == "all" else min(block, longest) for block in split], degrees.dtype)
-    block = xp.arange(degrees.size) * len(split) // degrees.size
-    return xp.minimum(degrees, limits[block])
+    limits = xp.asarray(turns_of(split, int(degrees.max())), degrees.dtype)
+    return xp.minimum(degrees, limits[xp.arange(degrees.size) * len(split) // degrees.size])
+
+
+def turns_of(split: list[N], longest: int) -> list[int]:
+    """Return the N of each block as numbers, at most the longest row."""
+    return [longest if block == "all" else min(block, longest) for block in split]
 
 
 class FixedLoop(PaperForm):
@@ -371,18 +346,16 @@ class FixedLoop(PaperForm):
 
     def __init__(self, adjacency: Adjacency, alpha: float, split: list[N], block_threads: int) -> None:
         here, there = adjacency.on("host"), adjacency.on("device")
-        longest, n = adjacency.largest_in_degree, adjacency.n
-        self.limits = np.array([longest if block == "all" else min(block, longest) for block in split], np.int64)
-        self._per_block = -(-n // len(split))
+        n, self._per_block = adjacency.n, -(-adjacency.n // len(split))
+        self.limits = np.array(turns_of(split, adjacency.largest_in_degree), np.int64)
         offsets = here.csc.offsets.astype(np.int64, copy=False)
         most = self.limits[np.arange(n) // self._per_block]
         self.tail_edges = int(np.maximum(np.diff(offsets) - most, 0).sum())
         self._of_host = self.limits, offsets, here.csc.indices, out_degrees(here)
         self._of_gpu = cupy.asarray(self.limits), there.csc.offsets, there.csc.indices, out_degrees(there)
         self._alpha, self._launch = np.float32(alpha), (runtime.blocks_for(n, block_threads), block_threads)
-        self._types: dict[str, Any] = {
-            "index_t": there.csc.indices.dtype, "offset_t": there.csc.offsets.dtype, "UNROLL": UNROLL,
-        }  # fmt: skip
+        types = {"index_t": there.csc.indices.dtype, "offset_t": there.csc.offsets.dtype}
+        self._types: dict[str, Any] = types | {"UNROLL": UNROLL}
         self.span: Recorder = unrecorded
         if self.tail_edges:
             self._stream = cupy.cuda.Stream(non_blocking=True)

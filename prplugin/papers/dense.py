@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,6 @@ PART_OF_A_WARP = (8, 16)  # valid threads per block that are fewer than a warp; 
 
 cost = gpu_pull.cost_of(56e-6, pair=1.9e-12)  # fitted to benchmarks/results/kernels.md
 
-
 forms = {"paper": Form("Swaroop 2021, Section 5: store_rank, matmul, rank_diff", {"threads": 32})}
 
 
@@ -54,10 +54,8 @@ def prepare(problem: Problem, machine: Machine, *, threads: int | None = None, f
     # The exact step of the form needs no second matrix.
     pull = dense if form is None else RowsPull(gpu_pull.csc_layout(adjacency), "warp", lanes=WARP_LANES)
 
-    def iteration() -> DensePowerMethod:
-        return DensePowerMethod(google_matrix(adjacency, problem.alpha), dense.threads)
-
-    return step_of(problem, pull, form, iteration, values=True)
+    matrix = partial(google_matrix, adjacency, problem.alpha)
+    return step_of(problem, pull, form, lambda: DensePowerMethod(matrix(), dense.threads), values=True)
 
 
 def google_matrix(adjacency: Adjacency, alpha: float) -> Any:

@@ -15,7 +15,6 @@ memory = gpu_pull.MEMORY._replace(arrays=("csc", "rows", "out_weight"))
 unavailable_reason = gpu_pull.reason_of(memory)
 cost = gpu_pull.cost_of(61e-6, edge=2.4e-11, vertex=4.3e-11)  # fitted to benchmarks/results/kernels.md
 
-
 forms = {"paper": Form("Kim 2013, Algorithms 1 and 2: edge-centric", {"threads": 1000, "blocks": 1000})}
 
 

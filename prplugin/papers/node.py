@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from prplugin.methods.base import Machine, Problem, Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.papers._forms import (
-    GROUP,
-    Form,
-    NodeCentric,
-    PaperForm,
-    launch_of,
-    out_degrees,
-    step_of,
-    whole_graph,
-    wu_baseline,
-)
+from prplugin.papers import _forms
+from prplugin.papers._forms import GROUP, Form, NodeCentric, PaperForm
 from prplugin.papers._rows import RowsPull
 
 name = "node"
@@ -23,7 +14,6 @@ memory = gpu_pull.MEMORY
 unavailable_reason = gpu_pull.reason_of(memory)
 # Fitted to benchmarks/results/kernels.md; a warp waits for its longest row.
 cost = gpu_pull.cost_of(49e-6, edge=1.9e-11, vertex=1.1e-10, longest=7e-8)
-
 
 forms = {
     "paper": Form("Kim 2013, Algorithm 3: node-centric", {"threads": 1000, "blocks": 1000}),
@@ -50,16 +40,16 @@ def prepare(
         uniform teleport, and weights only with "wu".
     """
     adjacency = problem.adjacency.on("device")
-    launch = launch_of(forms, form, threads=threads, blocks=blocks)
+    launch = _forms.launch_of(forms, form, threads=threads, blocks=blocks)
     pull = RowsPull(gpu_pull.csc_layout(adjacency), name, **launch)
 
     def iteration() -> PaperForm:
         if form == "bowen":
-            return whole_graph(adjacency, problem.alpha, name, pull.blocks, pull.threads)
+            return _forms.whole_graph(adjacency, problem.alpha, name, pull.blocks, pull.threads)
         if form == "wu":
-            return wu_baseline(adjacency, problem.alpha, 1, **launch)
+            return _forms.wu_baseline(adjacency, problem.alpha, 1, **launch)
         offsets, sources, _ = adjacency.csc
-        degrees = None if problem.adjacency.symmetric else out_degrees(adjacency)
+        degrees = None if problem.adjacency.symmetric else _forms.out_degrees(adjacency)
         return NodeCentric(offsets, sources, degrees, problem.alpha, blocks=pull.blocks, threads=pull.threads)
 
-    return step_of(problem, pull, form, iteration, values=form == "wu")
+    return _forms.step_of(problem, pull, form, iteration, values=form == "wu")

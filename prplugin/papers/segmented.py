@@ -24,7 +24,7 @@ from prplugin.methods.base import Adjacency, Array, Floats, Integers, Machine, P
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics import compensated_depth
 from prplugin.options import validate_bool, validate_int
-from prplugin.papers._forms import WARP_LANES, Form, InPlace, Launch, check_form, launch_of, out_degrees, step_of
+from prplugin.papers._forms import WARP_LANES, Form, InPlace, check_form, launch_of, out_degrees, step_of
 from prplugin.papers._host_rows import HostPull, Recorder, host_rows, unrecorded
 from prplugin.papers._rows import LANES, RowsPull, best_seconds
 from prplugin.papers._schedule import Schedule, Segment
@@ -73,15 +73,9 @@ forms = {"paper": Form("Bowen 2022, Sections 2.2, 3.3 and 3.4: heterogeneous, an
 
 
 def prepare(
-    problem: Problem,
-    machine: Machine,
-    *,
-    segments: int = 24,
-    schedule: str | PathLike[str] | Schedule = "measured",
-    save: str | PathLike[str] | None = None,
-    cpu: bool = False,
-    form: str | None = None,
-) -> Step:
+    problem: Problem, machine: Machine, *, segments: int = 24, schedule: str | PathLike[str] | Schedule = "measured",
+    save: str | PathLike[str] | None = None, cpu: bool = False, form: str | None = None,
+) -> Step:  # fmt: skip
     """Sort rows by descending in-degree, partition them into segments, and choose a kernel for each.
 
     The schedule is logged at INFO by the logger "prplugin.papers.segmented".
@@ -133,16 +127,8 @@ def in_place(
     rows: SortedRows, adjacency: Adjacency, alpha: float, segments: Sequence[Segment], spans: Sequence[tuple[int, int]]
 ) -> InPlace:
     """Return the paper's iteration over some segments, with sources and targets renumbered by descending in-degree."""
-    launches = []
-    for segment, span in zip(segments, spans, strict=True):
-        if segment.lanes not in (None, WARP_LANES):
-            raise InvalidOptionError(
-                f"form='paper' has {WARP_LANES} lanes, and a segment of the schedule {segment.lanes}."
-            )
-        blocks = 0 if segment.method == "host" else _launch(segment, rows.layout, span).blocks
-        launches.append(Launch(segment.method, blocks, segment.threads, *span))
     degrees = out_degrees(adjacency, np.int64)[rows.order]
-    return InPlace(rows.offsets, rows.place[rows.layout.sources], degrees, alpha, launches, rows.order)
+    return InPlace(rows.offsets, rows.place[rows.layout.sources], degrees, alpha, segments, spans, rows.order)
 
 
 class SortedRows:

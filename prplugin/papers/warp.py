@@ -14,24 +14,16 @@ memory = gpu_pull.MEMORY
 unavailable_reason = gpu_pull.reason_of(memory)
 cost = gpu_pull.cost_of(61e-6, edge=2.5e-11, vertex=1.3e-10)  # fitted to benchmarks/results/kernels.md
 
-
 forms = {
     "paper": Form("Bowen 2022, Section 3.2: GPU Warp Sum", {"lanes": 32, "threads": 1024, "blocks": 256}),
-    "wu": Form(
-        "Wu and others 2010, Section IV: 16T1R, and with lanes=64 1W1R, on plain CSR", {"lanes": 16, "threads": GROUP}
-    ),
+    "wu": Form("Wu and others 2010, Section IV: 16T1R, lanes=64: 1W1R, plain CSR", {"lanes": 16, "threads": GROUP}),
 }
 
 
 def prepare(
-    problem: Problem,
-    machine: Machine,
-    *,
-    lanes: int | None = None,
-    threads: int | None = None,
-    blocks: int | None = None,
-    form: str | None = None,
-) -> Step:
+    problem: Problem, machine: Machine, *, lanes: int | None = None, threads: int | None = None,
+    blocks: int | None = None, form: str | None = None,
+) -> Step:  # fmt: skip
     """Group the edges by target.
 
     Parameters

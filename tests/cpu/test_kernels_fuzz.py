@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 from bv_files import Writer, gamma, packed, random_graph
 
-import prplugin
+import prplugin.cpu
+import prplugin.papers
 from prplugin.cpu import packing, pull
 from prplugin.cpu import webgraph as kernels_of_webgraph
 from prplugin.cpu.library import VARIABLES, Kernel
@@ -299,6 +300,24 @@ def sort_rows(draw: Draw) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def paper_rows(draw: Draw) -> dict[str, Any]:
+    """Return compressed rows; sources have out-edges."""
+    offsets, sources = draw.rows(draw.size, draw.size, "I")
+    degrees = 1 + draw.integers(9, draw.size, "i4")
+    return {"n": draw.size, "m": sources.size, "offsets": offsets, "sources": sources, "out_degrees": degrees}
+
+
+def divided_tails(draw: Draw) -> dict[str, Any]:
+    blocks = draw.one_of(1, 2, 7)
+    return paper_rows(draw) | {"blocks": blocks, "limits": draw.integers(3, blocks)}
+
+
+def update_scores(draw: Draw) -> dict[str, Any]:
+    first, last = sorted(draw.integers(draw.size + 1, 2).tolist())
+    numbers = {"rest": 0.15, "damping": 0.85, "epsilon": draw.one_of(0.0, 0.5), "keep": draw.one_of(0, 1)}
+    return paper_rows(draw) | numbers | {"first": first, "last": last}
+
+
 def pack_parts(draw: Draw) -> dict[str, Any]:
     starts, sources = draw.rows(draw.size, draw.size, "I")
     begins = np.unique([0, draw.integers(sources.size, 1)[0], sources.size])
@@ -378,6 +397,8 @@ INPUTS = {
     "residual_ranks": residual,
     "sum_runs": sum_runs,
     "sort_rows": sort_rows,
+    "divided_tails": divided_tails,
+    "update_scores": update_scores,
     "pack_parts": pack_parts,
     "unpack_pieces": unpack_pieces,
 }
@@ -389,9 +410,10 @@ WITH_OFFSETS = ["iterate"]
 def all_kernels() -> dict[str, Kernel]:
     """Return the kernels that any module of the package declares."""
     found = {}
-    for module in pkgutil.walk_packages(prplugin.cpu.__path__, "prplugin.cpu."):
-        declared = vars(importlib.import_module(module.name)).values()
-        found |= {each.name: each for each in declared if isinstance(each, Kernel)}
+    for package in (prplugin.cpu, prplugin.papers):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            declared = vars(importlib.import_module(module.name)).values()
+            found |= {each.name: each for each in declared if isinstance(each, Kernel)}
     return found
 
 

@@ -29,7 +29,6 @@ from prplugin.papers import cpu_split
 from prplugin.papers._host_rows import host_rows
 from prplugin.papers.cpu_split import (
     MOST_TIMINGS,
-    Rates,
     SplitPull,
     Timed,
     choose,
@@ -262,7 +261,7 @@ def test_six_timings_find_n_within_five_percent_of_the_best(name, rows, everythi
     n, gpu, host, edges = (np.array(column, float) for column in zip(*rows, strict=True))
     sides = np.maximum.accumulate(gpu) / 1e3, np.minimum.accumulate(host) / 1e3
     model = Model(list(zip(n, *sides, edges, strict=True)))
-    found = search(model.times, model, RATES, everything=everything)
+    found = search(model.times, model, model.longest, *RATES, everything=everything)
     best = min(model.exact(each).total for each in np.unique(np.geomspace(1, model.longest, 5000).astype(int)).tolist())
     assert len(model.timed) == len(found) <= MOST_TIMINGS
     assert model.exact(choose(found)).total <= 1.05 * best
@@ -274,14 +273,14 @@ def time_model(*, gpu_edge=3e-7, cpu_edge=1e-9, latency=5e-5, hub=100_000):
     return Model([(each, gpu_edge * each, latency + cpu_edge * (hub - each), hub - each) for each in n.tolist()])
 
 
-RATES = Rates(1.2e-7, 1e-9)
+RATES = 1.2e-7, 1e-9
 
 
 @pytest.mark.parametrize("hub", [5, 4096, 4097, 100_000, 10**7])
 @pytest.mark.parametrize("gpu_edge", [1e-9, 3e-7, 1e-5])
 def test_search_finds_n_near_best_and_no_slower_than_all(hub, gpu_edge):
     model = time_model(gpu_edge=gpu_edge, hub=hub)
-    found = search(model.times, model, RATES)
+    found = search(model.times, model, model.longest, *RATES)
     best = min(model.exact(int(n)).total for n in model.n if n < hub)
     assert min(each.total for each in found.values()) <= min(1.05 * best + gpu_edge, model.exact("all").total)  # a turn
     assert len(found) == len(model.timed) <= MOST_TIMINGS
@@ -303,7 +302,7 @@ def test_text_of_a_split_names_each_n_once():
 
 def test_search_without_edges_times_nothing_else():
     model = Model([(0, 1e-5, 0.0, 0)])
-    assert list(search(model.times, model, RATES, everything=False)) == ["all"]
+    assert list(search(model.times, model, model.longest, *RATES, everything=False)) == ["all"]
 
 
 def test_a_graph_keeps_n_and_explain_tells_it(monkeypatch):

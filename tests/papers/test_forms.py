@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -18,7 +17,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods.registry import methods
 from prplugin.papers import _forms
-from prplugin.papers._forms import EdgeCentric, InPlace, Launch, NodeCentric, PowerMethod, Spmv
+from prplugin.papers._forms import EdgeCentric, InPlace, NodeCentric, PowerMethod, Spmv
 from prplugin.papers.binned import BinnedPull
 from prplugin.papers.segmented import PAPER_CANDIDATES, Schedule, Segment
 from prplugin.types.edges import Edges
@@ -157,16 +156,19 @@ def test_update_rule_of_bowen(name, cuts):
     graph = in_place.graph_of_the_paper(graph_of(*skewed()))
     method, blocks, threads = WHOLE[name]
     bounds = (0, *cuts, N)
-    launches = [Launch(method, blocks, threads, first, last) for first, last in pairwise(bounds)]
+    lanes = 32 if method == "warp" else None
+    segment = Segment(method=method, blocks=blocks, threads=threads, lanes=lanes)
+    spans = list(pairwise(bounds))
     offsets, sources, _ = graph.on("device").csc
-    form = InPlace(offsets, sources, _forms.out_degrees(graph.on("device"), np.int64), ALPHA, launches)
+    degrees = _forms.out_degrees(graph.on("device"), np.int64)
+    form = InPlace(offsets, sources, degrees, ALPHA, [segment] * len(spans), spans)
     epsilon = 1e-7
 
     def rounds():
         form.load(1 / N, N)
         form.epsilon = epsilon
         count = 1
-        while form.round() and count < in_place.MOST:
+        while form() and count < in_place.MOST:
             count += 1
         return count, form.scores.get()
 
@@ -182,7 +184,7 @@ def test_update_rule_of_bowen(name, cuts):
         assert np.abs(scores - expected).sum() < 2 * N * epsilon / (1 - ALPHA)
     form.load(1 / N, N)
     form.epsilon = np.inf
-    assert form.round() == 0
+    assert form() == 0
     assert (form.scores == np.float32(1 / N)).all()
 
 
@@ -193,7 +195,7 @@ def test_every_vertex_is_updated_once_in_a_round_of_bowen():
         form = _forms.whole_graph(graph, ALPHA, method, blocks, threads)
         form.load(0.5, N)  # no score stays
         form.epsilon = 1e-9
-        assert form.round() == N
+        assert form() == N
 
 
 FORMS = {
@@ -238,32 +240,9 @@ def test_the_paper_form_advances(method):
 
 
 @on_a_gpu
-@pytest.mark.parametrize("method", FORMS)
-def test_what_the_papers_do_not_have_is_refused(method):
-    source, target = skewed()
-    frame = pd.DataFrame({"src": source, "dst": target, "w": 1.5})
-    graph = prplugin.Graph(frame)
-    rank = partial(graph.rank, method=method)
-    with pytest.raises(InvalidOptionError, match="form must be 'paper' or None, not 'papers'"):
-        rank(form="papers")
-    with pytest.raises(InvalidOptionError, match="leave out personalization="):
-        rank(form="paper", personalization={int(source[0]): 1.0})
-    weighted = prplugin.Graph(frame, weight="w")
-    if method == "binned":
-        assert weighted.rank(method=method, form="paper").converged
-    else:
-        with pytest.raises(InvalidOptionError, match="leave out weight="):
-            weighted.rank(method=method, form="paper")
-
-
-@on_a_gpu
-def test_forms_of_bowen_have_warps_of_32_lanes_and_no_cpu():
+def test_a_schedule_of_other_lanes_is_refused():
     source, target = skewed()
     graph = prplugin.Graph(pd.DataFrame({"src": source, "dst": target}))
-    with pytest.raises(InvalidOptionError, match="has 32 lanes, not 16"):
-        graph.rank(method="warp", lanes=16, form="paper")
-    with pytest.raises(InvalidOptionError, match="no segments on the CPU"):
-        graph.rank(method="segmented", cpu=True, form="paper")
     n, m = graph.number_of_vertices, graph.number_of_edges
     schedule = Schedule(n=n, m=m, segments=(Segment(method="warp", threads=64, lanes=8),))
     with pytest.raises(InvalidOptionError, match="has 32 lanes, and a segment of the schedule 8"):
