@@ -1,38 +1,24 @@
-"""Segments of Bowen 2022: the time of every kernel on each, schedules made of these times, and segments on the CPU."""
+"""Segments of Bowen 2022: the time of every kernel on each, and schedules made of these times."""
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from benchmarks.measure import repeatedly
-from benchmarks.overlap import median_ms, recorded
-from benchmarks.papers import implementations
-from benchmarks.run import Row
-from prplugin.cpu.run_sums import ThreadedSums
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
-from prplugin.methods.engines import gpu_pull
-from prplugin.papers._host_rows import Recorder, host_rows, unrecorded
 from prplugin.papers.segmented import (
     CANDIDATES,
     GRIDS,
     Schedule,
     Segment,
-    SegmentedPull,
     SortedRows,
     host_ms,
     timed,
 )
 from prplugin.types.arrays import to_host
 
-__all__ = [
-    "CONCURRENT", "FORCED", "ORDERS", "PAPER_ORDER", "MeasuredSegment", "fields", "forced", "host_ms", "kernel_name",
-    "measured_segments", "schedules", "yaml",
-]  # fmt: skip
+__all__ = ["MeasuredSegment", "fields", "kernel_name", "measured_segments", "schedules", "yaml"]
 
 CPU = "CPU, all threads"
 
@@ -42,14 +28,6 @@ EVERY = (
     Segment(method="block", threads=512),
 )
 """Kernels that are timed on every segment: those of `segmented`, and with the paper's threads per block."""
-
-FORCED = (0, 1, 2, 4, 8)
-"""Numbers of segments on the CPU."""
-
-CONCURRENT, AFTER, PAPER_ORDER = "at the same time", "after the GPU", "after the GPU, all scores copied"
-ORDERS = CONCURRENT, AFTER, PAPER_ORDER
-
-RECORDED = 7
 
 
 # --- times of all kernels -------------------------------------------------------------------------------------------
@@ -169,123 +147,6 @@ def yaml(segments: list[dict[str, Any]]) -> str:
         for kernel, entries in by_kernel.items()
     )
     return "\n".join(documents) + "\n"
-
-
-# --- segments on the CPU --------------------------------------------------------------------------------------------
-
-
-class AfterTheGpu:
-    """Row sums of a schedule whose segments on the CPU follow those of the GPU, as in the paper."""
-
-    def __init__(self, pull: SegmentedPull) -> None:
-        self._pull, self.rounding_depth = pull, pull.rounding_depth
-        self.span: Recorder = unrecorded
-
-    def __call__(self, contributions: Any, row_sums: Any) -> None:
-        """Compute the sum of each row."""
-        import cupy  # lazy import: device arrays exist
-
-        host = self._pull.host
-        assert host is not None
-        self._pull.span = self.span
-        self._pull.enqueue_segments(contributions, row_sums)
-        cupy.cuda.get_current_stream().synchronize()
-        host.enqueue_gather(contributions, self.span)
-        host.finish_into(row_sums, self.span)
-
-
-class WholeScores:
-    """Row sums on the host from a copy of all contributions, not only those that the rows read; see `HostPull`."""
-
-    def __init__(self, runs: gpu_pull.Layout, n: int, threads: int) -> None:
-        import cupy
-        import cupyx
-
-        self._rows, sources, bounds, places, _ = host_rows(runs, n)
-        self.vertices, self.edges, self.sources = self._rows.size, places.size, n
-        self._sum = ThreadedSums(bounds, to_host(sources)[places], threads)
-        self._contributions, self._sums = cupyx.empty_pinned(n), cupyx.empty_pinned(self.vertices)
-        self._device_sums = cupy.empty(self.vertices)
-
-    def enqueue_gather(self, contributions: Any, span: Recorder) -> None:
-        """Enqueue the copy of all contributions, float64, to the host."""
-        import cupy
-
-        stream = cupy.cuda.get_current_stream()
-        with span("down", "copy", stream):
-            contributions.get(stream=stream, out=self._contributions, blocking=False)
-
-    def finish_into(self, row_sums: Any, span: Recorder) -> None:
-        """Sum the rows, and write the sums to `row_sums`."""
-        import cupy
-
-        stream = cupy.cuda.get_current_stream()
-        stream.synchronize()
-        with span("tails", "host", None):
-            self._sum(self._contributions, None, self._sums)
-        with span("up", "copy", stream):
-            self._device_sums.set(self._sums, stream=stream)
-        with span("add", "GPU", stream):
-            row_sums[self._rows] = self._device_sums
-
-
-def forced(
-    adjacency: Adjacency,
-    rows: SortedRows,
-    measured: list[MeasuredSegment],
-    run: Callable[[Any], int],
-) -> Iterator[Row]:
-    """Yield the times of full runs with the fastest kernels and given numbers of segments on the CPU.
-
-    The segments on the CPU are those with the least ratio of CPU time to GPU time. `run` iterates a step to the end and
-    returns the number of iterations.
-    """
-    fastest = [segment.fastest() for segment in measured]
-    order = sorted(range(len(measured)), key=lambda k: measured[k].cpu_ms / max(fastest[k].ms, 1e-9))
-    threads = this_machine().threads
-    for count in FORCED:
-        on_cpu = sorted(order[:count])
-        segments = [
-            Segment(method="host", threads=threads, ms=measured[k].cpu_ms) if k in on_cpu else segment
-            for k, segment in enumerate(fastest)
-        ]
-        schedule = Schedule(n=rows.n, m=rows.m, segments=tuple(segments))
-        for when in ORDERS if count else ORDERS[:1]:
-            pull: Any = SegmentedPull(rows, schedule)
-            if when == PAPER_ORDER:
-                pull.host = WholeScores(rows.runs([rows.spans[k] for k in on_cpu]), rows.n, threads)
-            host = pull.host
-            if when != CONCURRENT:
-                pull = AfterTheGpu(pull)
-            step = gpu_pull.DeviceStep(Problem(adjacency, implementations.ALPHA), pull)
-            iterations: list[int] = []
-            samples = repeatedly(
-                lambda step=step, iterations=iterations: iterations.append(run(step)),
-                runs=implementations.RUNS, limit=implementations.LIMIT,
-            )  # fmt: skip
-            ranks = to_host(step.ranks()).copy()  # before further iterations
-            with recorded(pull) as spans:
-                for _ in range(RECORDED):
-                    step()
-            seconds = statistics.median(samples)
-            yield {
-                "CPU segments": count,
-                "order": when if count else "none",
-                "% of the edges": 100 * sum(measured[k].edges for k in on_cpu) / rows.m,
-                "iterations": iterations[-1],
-                "s": seconds,
-                "GTEPS": rows.m * iterations[-1] / seconds / 1e9,
-                "MB down": 8 * host.sources / 1e6 if host else 0.0,
-                "MB up": 8 * host.vertices / 1e6 if host else 0.0,
-                "GPU ms": median_ms(spans, "segments"),
-                **{
-                    column: median_ms(spans, what) if host else ""
-                    for column, what in (("down ms", "down"), ("CPU ms", "tails"), ("up ms", "up"))
-                },
-                "samples": samples,
-                "segments on the CPU": on_cpu,
-                "ranks": ranks,
-            }
 
 
 def fields(segment: MeasuredSegment) -> dict[str, Any]:

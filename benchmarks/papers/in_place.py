@@ -1,4 +1,4 @@
-"""Update rule of Bowen 2022 on one CPU thread: scores in place, those that move less than epsilon kept, in float32.
+"""Update rule of Bowen 2022 on the CPU: scores in place, those that move less than epsilon kept, in float32.
 
 The paper cites its code, https://github.com/chrisliu/hetero-compute. There every kernel writes the scores that it
 reads, vertices are in descending order of degree, the scores of dangling vertices are dropped, and the graph is
@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.papers import loops
 from benchmarks.papers.implementations import ALPHA
 from prplugin.graph.adjacency import Adjacency
+from prplugin.papers._forms import update_scores
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Edges
 
@@ -55,8 +55,9 @@ def rounds(adjacency: Adjacency, epsilon: float, *, in_place: bool, keep: bool, 
 
 
 def scores(
-    adjacency: Adjacency, epsilon: float, *, in_place: bool = True, keep: bool = True, spread: bool = False
-) -> tuple[int, Any]:
+    adjacency: Adjacency, epsilon: float, *, in_place: bool = True, keep: bool = True, spread: bool = False,
+    threads: int = 1,
+) -> tuple[int, Any]:  # fmt: skip
     """Iterate until no score moves by more than epsilon; return the number of rounds and the scores.
 
     Parameters
@@ -67,10 +68,13 @@ def scores(
         Whether scores that move by at most epsilon keep their old value.
     spread : bool
         Whether the scores of dangling vertices are redistributed, as those of the last round, or dropped.
+    threads : int
+        Threads, each of which reads scores that others write.
     """
     n = adjacency.n
     offsets, sources = (np.ascontiguousarray(adjacency.csc[k], dtype) for k, dtype in enumerate((np.int64, np.int32)))
-    out_degrees = adjacency.out_weight.astype(np.float32)
+    out_degrees = adjacency.out_weight.astype(np.int32)
+    arrays = offsets, sources, out_degrees
     dangling = np.flatnonzero(out_degrees == 0)
     scores = np.full(n, 1 / n, np.float32)
     updated = scores if in_place else np.empty_like(scores)
@@ -78,7 +82,7 @@ def scores(
     while moved and count < MOST:
         mass = float(scores[dangling].sum(dtype=np.float64)) if spread else 0.0
         rest = (1 - ALPHA + ALPHA * mass) / n
-        moved = loops.update(offsets, sources, out_degrees, scores, updated, rest, ALPHA, epsilon, keep)
+        moved = update_scores(*arrays, scores, updated, 0, n, rest, ALPHA, epsilon, keep, threads)
         scores, updated = updated, scores
         count += 1
     return count, scores

@@ -4,7 +4,6 @@
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-using i32 = int32_t;
 using i64 = int64_t;
 using f32 = float;
 
@@ -43,22 +42,4 @@ EXPORT void multiply_columns(i64 n, const f32* base, const i64* bounds, const i6
         for (i64 i = 0; i < n; i++) after[i] += term;
         for (i64 edge = bounds[j]; edge < bounds[j + 1]; edge++) after[rows[edge]] = kept[edge];
     }
-}
-
-// Bowen 2022, and the basic CPU version of Kim 2013: write the new scores; return how many move by more than epsilon.
-// `updated` may be `scores`.
-EXPORT i64 update(i64 n, const i64* offsets, const i32* sources, const f32* out_degrees, f32* scores, f32* updated,
-                      f32 rest, f32 damping, f32 epsilon, i64 keep) {
-    i64 moved = 0;
-    for (i64 vertex = 0; vertex < n; vertex++) {
-        f32 total = 0;
-        for (i64 edge = offsets[vertex]; edge < offsets[vertex + 1]; edge++) {
-            total += scores[sources[edge]] / out_degrees[sources[edge]];
-        }
-        f32 before = scores[vertex], after = rest + damping * total;
-        bool moves = fabsf(after - before) > epsilon;
-        moved += moves;
-        updated[vertex] = moves || !keep ? after : before;
-    }
-    return moved;
 }

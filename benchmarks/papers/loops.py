@@ -13,13 +13,11 @@ import numpy as np
 
 from prplugin.cpu.build import FLAGS, suffix, system_compiler
 
-__all__ = ["multiply", "multiply_columns", "power_method", "update"]
+__all__ = ["multiply", "multiply_columns", "power_method"]
 
 SOURCE = Path(__file__).with_name("loops.cpp")
 
-INTEGER, SMALL, SINGLE = (
-    np.ctypeslib.ndpointer(dtype, flags="C_CONTIGUOUS") for dtype in (np.int64, np.int32, np.float32)
-)
+INTEGER, SINGLE = (np.ctypeslib.ndpointer(dtype, flags="C_CONTIGUOUS") for dtype in (np.int64, np.float32))
 
 
 @cache
@@ -57,14 +55,3 @@ def multiply_columns(base: Any, bounds: Any, rows: Any, entries: Any, before: An
     """Add the product of a dense float32 matrix, column by column, whose column j is base[j] except at its edges."""
     call = _function("multiply_columns", None, SINGLE, INTEGER, INTEGER, SINGLE, SINGLE, SINGLE, SINGLE)
     call(before.size, base, bounds, rows, entries, before, after, np.empty(rows.size, np.float32))
-
-
-def update(
-    offsets: Any, sources: Any, out_degrees: Any, scores: Any, updated: Any, rest: float, damping: float,
-    epsilon: float, keep: bool,
-) -> int:  # fmt: skip
-    """Write new scores; return how many move by more than epsilon. `updated` may be `scores`; sources are int32."""
-    real = ctypes.c_float
-    call = _function("update", ctypes.c_int64, INTEGER, SMALL, SINGLE, SINGLE, SINGLE, real, real, real, ctypes.c_int64)
-    count: int = call(scores.size, offsets, sources, out_degrees, scores, updated, rest, damping, epsilon, keep)
-    return count

@@ -1,9 +1,10 @@
 """Swaroop 2021: the dense power method, and TweetRank.
 
 A. Swaroop, "Multithreading Google's PageRank with CUDA", IIT Madras 2021. The paper's number of rounds to 1e-6 varies
-between networks that it does not name. Here single rounds are timed on web-like graphs of eight edges per vertex, and
-the number of rounds to convergence is listed. "sequential" is the paper's loop over the whole Google matrix in float32,
-compiled; "unoptimized" without optimization, as the paper's (`g++ sequential.cpp`), whose claims are graded by it.
+between networks that it does not name. Here single rounds and whole runs are timed on web-like graphs of eight edges
+per vertex; claims are graded by runs, as the paper times them. "sequential" is the paper's loop over the whole Google
+matrix in float32, compiled; "unoptimized" without optimization, as the paper's (`g++ sequential.cpp`), by which claims
+are graded.
 "run" is a whole run to 1e-6, with the sequential loop in C++, of at most as many rounds as the iteration in float64
 takes: on large networks the paper's loop in float32 does not get there. "The paper's kernel" uses one thread per
 row, prplugin's `dense` one block per row; BLAS and cuBLAS multiply the same matrix, through NumPy and CuPy. The paper's
@@ -55,7 +56,8 @@ TABLES = {
         "unoptimized ms", "unoptimized run s", "paper's kernel run s", "same first three", "paper's kernel ms",
         "dense ms", "one CPU thread ms", "prplugin auto ms",
         "auto", "BLAS ms", "cuBLAS ms", "cuGraph ms",
-        "CPU library ms", "CPU library", "speed-up of paper's kernel", "speed-up of dense", "note",
+        "CPU library ms", "CPU library", "speed-up of paper's kernel", "speed-up of dense", "NumPy sort ms",
+        "thrust::sort ms", "note",
     ),
     THREADS: ("nodes", "threads", "paper s", "paper's kernel ms", "dense ms", "note"),
     TWEETS: (
@@ -203,6 +205,8 @@ def _columns(
         "prplugin auto ms": partial(implementations.OURS.seconds, adjacency),
         "cuGraph ms": partial(implementations.CUGRAPH.seconds, adjacency),
         "CPU library ms": partial(cpu_peers.FASTEST.seconds, adjacency),
+        "NumPy sort ms": lambda: _sorted(np, adjacency.n),
+        "thrust::sort ms": lambda: _sorted(_cupy(), adjacency.n),
     }
 
 
@@ -214,6 +218,19 @@ def _matrix(adjacency: Adjacency, where: MemorySpace) -> Any:
         raise MethodUnavailableError(f"the sequential version is run on at most {MOST_SEQUENTIAL:,} nodes")
     require(1.05 * DTYPE_BYTES * n**2, where, f"the matrix of {n:,} nodes")
     return google_matrix(adjacency.on(where), implementations.ALPHA)
+
+
+def _cupy() -> Any:
+    implementations.require_gpu()
+    import cupy  # lazy import; `require_gpu` has passed
+
+    return cupy
+
+
+def _sorted(xp: Any, n: int) -> tuple[list[float], str]:
+    """Time the sort of n ranks in float32; CuPy's is thrust::sort."""
+    ranks = xp.asarray(np.random.default_rng(0).random(n, np.float32))
+    return _sampled(lambda: float(xp.sort(ranks)[0]))
 
 
 def _warm(rounds: GpuRounds) -> GpuRounds:
@@ -293,9 +310,9 @@ def _at(nodes: int, column: str, results: list[Row]) -> float | None:
     return next((line[column] for line in lines if line[column] != ""), None)
 
 
-def _faster(nodes: int, results: list[Row]) -> dict[str, float]:
-    """Return the ratio of an unoptimized sequential round to one of the paper's kernel."""
-    sequential, kernel = _at(nodes, "unoptimized ms", results), _at(nodes, "paper's kernel ms", results)
+def _faster(nodes: int, results: list[Row], unit: str = "run s") -> dict[str, float]:
+    """Return the ratio of an unoptimized sequential run, or round, to one of the paper's kernel."""
+    sequential, kernel = _at(nodes, f"unoptimized {unit}", results), _at(nodes, f"paper's kernel {unit}", results)
     return {f"web {nodes:,}": sequential / kernel} if sequential and kernel else {}
 
 
@@ -329,7 +346,21 @@ def _rounds_of(nodes: int, results: list[Row]) -> str:
     """Report the time of a round of each implementation."""
     times = {column.removesuffix(" ms"): _at(nodes, column, results) for column in ROUNDS}
     told = ", ".join(f"{what} {ms:.2g} ms" for what, ms in times.items() if ms)
-    return told and f"A round: {told}."
+    by_round = "".join(f"By rounds: {ratio:.3g}. " for ratio in _faster(nodes, results, "ms").values())
+    return told and f"{by_round}A round: {told}."
+
+
+def _than_twice_as_many(results: list[Row]) -> dict[str, float]:
+    """Return the speed-up of each number of threads per block over twice as many."""
+    lines = [line for line in results if line["table"] == THREADS and line["paper's kernel ms"] != ""]
+    ms = {line["threads"]: line["paper's kernel ms"] for line in lines}
+    return {f"{threads} threads": ms[2 * threads] / ms[threads] for threads in ms if 2 * threads in ms}
+
+
+def _sorts(results: list[Row]) -> dict[str, float]:
+    """Return the ratio of a sort on the CPU to one on the GPU."""
+    cpu, gpu = _at(LARGEST, "NumPy sort ms", results), _at(LARGEST, "thrust::sort ms", results)
+    return {f"web {LARGEST:,}": cpu / gpu} if cpu and gpu else {}
 
 
 def _blocks(threads: int, results: list[Row]) -> str:
@@ -348,6 +379,8 @@ TESTS = {
     **{str(nodes): ClaimTest(partial(_faster, nodes), partial(_rounds_of, nodes)) for nodes in PAPER if nodes > 100},
     str(LARGEST): ClaimTest(partial(_faster, LARGEST), partial(_rounds_of, LARGEST)),
     "top three": ClaimTest(_same_first_three),
+    "more threads": ClaimTest(_than_twice_as_many),
+    "sort": ClaimTest(_sorts),
     **{
         f"{BLOCK_THREADS}/{threads}": ClaimTest(partial(_slower_with, threads), partial(_blocks, threads))
         for threads in PAPER_THREADS

@@ -12,7 +12,7 @@ from benchmarks.papers.claims import Claim
 from benchmarks.report import format_value
 from benchmarks.run import Row
 
-__all__ = ["ClaimTest", "grade", "merge_absent", "row", "rows_or_reason", "verdicts"]
+__all__ = ["GRADES", "ClaimTest", "grade", "merge_absent", "row", "rows_or_reason", "verdicts"]
 
 
 def row(table: str, columns: tuple[str, ...], known: Row) -> Row:
@@ -45,8 +45,10 @@ def merge_absent(rows: Iterable[Row]) -> Iterator[Row]:
     yield from absent.values()
 
 
-REACHED, DIRECTION, REVERSED = "reached", "direction only", "reversed"
-NOT_MEASURED, UNTESTABLE = "not measured yet", "not testable here"
+REACHED, CONFIRMED, DIRECTION = "reached", "confirmed", "direction only"
+REVERSED, HARDWARE = "reversed", "hardware"
+OTHER_DATA, NOT_MEASURED, UNTESTABLE = "other data", "not measured yet", "not testable here"
+GRADES = REACHED, CONFIRMED, DIRECTION, REVERSED, HARDWARE
 
 TOLERANCE = 0.2
 """A ratio at least 1 - TOLERANCE times the paper's has reached it; a similar one is within that factor both ways."""
@@ -69,16 +71,18 @@ class ClaimTest(NamedTuple):
     figures: Callable[[list[Row]], str] = lambda results: ""
 
 
-def grade(ratio: float, paper: float | None, *, similar: bool = False) -> str:
-    """Compare a ratio with the paper's; without one, only its direction can be confirmed.
-
-    A claim of similarity is reached or reversed.
-    """
-    if similar:
-        return REACHED if _distance(ratio, paper) <= 1 / (1 - TOLERANCE) else REVERSED
-    if paper is not None and ratio >= (1 - TOLERANCE) * paper:
-        return REACHED
-    return DIRECTION if ratio > 1 else REVERSED
+def grade(ratio: float, claim: Claim) -> str:
+    """Compare a ratio with the paper's; without one, only its direction can be confirmed."""
+    least = 1 - TOLERANCE
+    if claim.similar:
+        held = _distance(ratio, claim.ratio) <= 1 / least
+    elif claim.ratio is None:
+        held = ratio > (least if claim.best else 1)
+    elif not (held := ratio >= least * claim.ratio) and ratio > 1:
+        return DIRECTION
+    if not held:
+        return claim.contrary
+    return CONFIRMED if claim.ratio is None else REACHED
 
 
 def _distance(ratio: float, paper: float | None) -> float:
@@ -100,17 +104,17 @@ def verdicts(
 ) -> tuple[str, list[dict[str, Any]]]:
     """Judge each claim by the graphs of its scope, and count the claims about hardware apart."""
     rows = [_judged(claim, tests.get(claim.key), results) for claim in claims]
-    graded = [line for line in rows if line["verdict"] not in (NOT_MEASURED, UNTESTABLE)]
+    graded = [line for line in rows if line["verdict"] in GRADES]
     words = f"Of the paper's {len(rows)} claims, {len(graded)} can be tested with this run"
     counted = []
     for kind in dict.fromkeys(line["kind"] for line in graded):
         counts = Counter(line["verdict"] for line in graded if line["kind"] == kind)
-        several = ", ".join(
-            f"{counts[verdict]} {verdict}" for verdict in (REACHED, DIRECTION, REVERSED) if counts[verdict]
-        )
+        several = ", ".join(f"{counts[verdict]} {verdict}" for verdict in GRADES if counts[verdict])
         counted.append(f"{kind}: {several}")
     words += f"; {'; '.join(counted)}." if counted else "."
-    for verdict, label in ((REVERSED, "Reversed"), (DIRECTION, "Direction only")):
+    for verdict, label in (
+        (REVERSED, "Reversed"), (HARDWARE, "Reversed by the hardware"), (DIRECTION, "Direction only"),
+    ):  # fmt: skip
         listed = [
             f"{line['claim']} ({_shown_ratio(line['paper'])} in the paper, {line['measured']:.3g} here)"
             for line in rows
@@ -134,7 +138,9 @@ def _judged(claim: Claim, test: ClaimTest | None, results: list[Row]) -> dict[st
         verdict, note = NOT_MEASURED, NO_GPU if _without_gpu(results) else "this run did not measure it."
     if ratios:
         here = _ratio_of(claim, ratios)
-        verdict, note = grade(here, claim.ratio, similar=claim.similar), ""
+        verdict, note = grade(here, claim), ""
+        if claim.sets and not ratios.keys() & set(claim.sets):
+            verdict = OTHER_DATA
         spread = next(iter(ratios))
         if len(ratios) > 1:
             least, most = min(ratios, key=ratios.__getitem__), max(ratios, key=ratios.__getitem__)
@@ -143,7 +149,7 @@ def _judged(claim: Claim, test: ClaimTest | None, results: list[Row]) -> dict[st
             if 0 < ahead < len(ratios) and not claim.similar:
                 note = f"Above 1 on {ahead} of {len(ratios)} graphs."
     if test is not None:
-        note = " ".join(filter(None, (note, test.figures(results))))
+        note = " ".join(filter(None, (claim.why if verdict == claim.contrary else "", note, test.figures(results))))
     return {
         "claim": claim.what,
         "kind": claim.kind,

@@ -5,7 +5,8 @@ T. Wu, B. Wang, Y. Shan, F. Yan, Y. Wang and N. Xu, "Efficient PageRank and SpMV
 product alone, at 2 * non-zeros - rows flops. The speed-up for 500 rounds is 500 * CPU / (preprocessing + 500 * round).
 MB are 2**20 bytes. "The paper's form" stores a value of 4 bytes with each column index, sums in float32, and has 64
 threads for 1W1R and for each row of the hybrid's last bin; claims are graded on it. prplugin's kernels store no values
-without weights, sum in float64, and have warps of 32 lanes. The CPU's product is SciPy's, in float64 with values, and
+without weights, sum in float64, and have warps of 32 lanes. Sizes are those of
+the paper's form. The CPU's product is SciPy's, in float64 with values, and
 in float32 as on the GPU. "SpMV ms" and "round ms" are of prplugin's hybrid. GFLOP/s of the paper are those of Table
 III, or follow from the times of Table II; its Figure 4 has only bars.
 
@@ -144,8 +145,8 @@ LAUNCHES = 16
 MIN_COPIED_PERCENT = 70
 """Percentage of the edges that an iteration must copy to count as streamed."""
 
-INDEX_BYTES = 4
-"""Bytes of a column index, in graphs of fewer than 2**31 rows."""
+INDEX_BYTES = VALUE_BYTES = 4
+"""Bytes of a column index, in graphs of fewer than 2**31 rows, and of the value that the paper stores with it."""
 
 
 def parts(data: Path | None, quick: bool, only: Sequence[str] = ()) -> list[Part]:
@@ -193,7 +194,7 @@ def _all_tables(known: Dataset | None, graph: BenchmarkGraph, about: Row) -> Ite
     if a_round["prplugin auto ms"] != "":
         yield _full_round(adjacency, about, a_round)
     yield from rows_or_reason(
-        row(STREAM, TABLES[STREAM], about), partial(_streaming, known, adjacency, about, spmv.get(HYBRID))
+        row(STREAM, TABLES[STREAM], about), partial(_streaming, known, adjacency, about, spmv.get(FORMS[HYBRID]))
     )
 
 
@@ -202,8 +203,8 @@ def _all_tables(known: Dataset | None, graph: BenchmarkGraph, about: Row) -> Ite
 
 def matrix_bytes(adjacency: Adjacency, plan: BinnedPull) -> tuple[int, int]:
     """Return the bytes of the plain CSR matrix of in-edges, and of the paper's modified one."""
-    offsets, *members = adjacency.csc
-    matrix = sum(int(array.nbytes) for array in members if array is not None)
+    offsets, indices, _ = adjacency.csc
+    matrix = int(indices.nbytes) + VALUE_BYTES * adjacency.m
     return int(offsets.nbytes) + matrix, sum(int(array.nbytes) for array in plan.layout[:3]) + matrix
 
 
@@ -427,8 +428,7 @@ def _streaming(known: Dataset | None, adjacency: Adjacency, about: Row, spmv_ms:
         synchronize("device")
 
     bus = size / statistics.median(repeatedly(send, runs=implementations.RUNS, limit=implementations.LIMIT)) / 1e9
-    timed = implementations.time_each(adjacency, (implementations.method(HYBRID, "binned"), STREAMED))
-    found = {line["what"]: line for line in timed}
+    found = {line["what"]: line for line in implementations.time_each(adjacency, (IN_PAPER_FORM, STREAMED))}
     line = row(STREAM, TABLES[STREAM], about | {"bus GB/s": bus})
     if known and known.name in PAPER_SPMV_BANDWIDTH:
         line |= {"paper bus GB/s": PAPER_BUS, "paper SpMV GB/s": PAPER_SPMV_BANDWIDTH[known.name]}
@@ -436,7 +436,7 @@ def _streaming(known: Dataset | None, adjacency: Adjacency, about: Row, spmv_ms:
         there = adjacency.on("device")
         line["SpMV GB/s"] = matrix_bytes(there, BinnedPull(there, THRESHOLDS))[1] / spmv_ms / 1e6
     samples = {}
-    for column, what in (("round ms", HYBRID), ("streamed ms", STREAMED.label)):
+    for column, what in (("round ms", IN_PAPER_FORM.label), ("streamed ms", STREAMED.label)):
         line[column] = found[what].get("ms", "")
         samples[column] = found[what].get("samples", [])
     yield line | {"samples": samples, "note": "; ".join(filter(None, (line["note"] for line in found.values())))}
@@ -558,30 +558,34 @@ def _speed_up(results: list[Row], name: str | None = None) -> dict[str, float]:
 
 def _growth(line: Row) -> float | None:
     """Return the matrix's growth by bins relative to the paper's."""
-    if line["growth %"] == "" or line["paper growth %"] == "":
-        return None
-    return (1 + line["growth %"] / 100) / (1 + line["paper growth %"] / 100)
+    return _quotient("growth %", "paper growth %")(line)
 
 
 def _quotient(one: str, other: str) -> Callable[[Row], float | None]:
     return lambda line: line[one] / line[other] if line[one] != "" and line[other] != "" else None
 
 
-def _over_the_rest(line: Row) -> float | None:
+def _share_of_spmv(results: list[Row]) -> dict[str, float]:
+    """Return the share of SpMV in a round's time by graph, in the paper's form."""
+    spmv = _by_graph(SPMV, lambda line: line["ms"] or None if line["what"] == FORMS[HYBRID] else None, results)
+    rounds = _by_graph(ROUND, lambda line: line["paper's form ms"] or None, results)
+    return {graph: spmv[graph] / ms for graph, ms in rounds.items() if graph in spmv}
+
+
+def _over_the_rest(results: list[Row]) -> dict[str, float]:
     """Return the time of SpMV relative to that of the rest of a round."""
-    if line["SpMV ms"] == "" or line["round ms"] == "":
-        return None
-    return line["SpMV ms"] / max(line["round ms"] - line["SpMV ms"], 1e-9)
+    return {graph: share / max(1 - share, 1e-9) for graph, share in _share_of_spmv(results).items()}
 
 
 def _percentages(results: list[Row]) -> str:
     """Return the share of SpMV in a round's time here and by the paper's Table II."""
-    here = _by_graph(ROUND, _quotient("SpMV ms", "round ms"), results).values()
+    here = _share_of_spmv(results).values()
     if not here:
         return ""
     paper = [known.spmv / known.round for known in DATASETS]
     return (
-        f"SpMV takes {min(here):.0%} to {max(here):.0%} of a round, {statistics.median(here):.0%} in the median; "
+        f"SpMV takes {min(here):.0%} to {max(here):.0%} of a round, {statistics.median(here):.0%} in the median, with "
+        "the launches of the rest from Python; "
         f"by the paper's Table II {min(paper):.0%} to {max(paper):.0%}."
     )
 
@@ -602,7 +606,7 @@ def _row_array(line: Row) -> float | None:
     """Return the bytes of the row arrays with bins relative to those of CSR."""
     if line["MB with bins"] == "" or line["rows"] == "":
         return None
-    columns = INDEX_BYTES * line["non-zeros"]
+    columns = (INDEX_BYTES + VALUE_BYTES) * line["non-zeros"]
     return (line["MB with bins"] * MB - columns) / (line["CSR MB"] * MB - columns)
 
 
@@ -655,7 +659,6 @@ SHORT = {"1T1R": THREAD, "16T1R": LANES16, "1W1R": WARP}
 
 TESTS = {
     **{f"500 {known.name}": ClaimTest(partial(_speed_up, name=known.name)) for known in DATASETS},
-    "500 rounds": ClaimTest(_speed_up),
     "growth": ClaimTest(partial(_by_graph, SIZES, _growth)),
     **{f"hybrid/{short}": ClaimTest(partial(_time_ratios, what, HYBRID), _rows) for short, what in SHORT.items()},
     "16T1R/1T1R": ClaimTest(partial(_time_ratios, THREAD, LANES16)),
@@ -665,7 +668,7 @@ TESTS = {
         f"{operation} {entries}": ClaimTest(partial(_operation_gain, operation, entries))
         for operation, entries in OPERATIONS
     },
-    "SpMV/rest": ClaimTest(partial(_by_graph, ROUND, _over_the_rest), _percentages),
+    "SpMV/rest": ClaimTest(_over_the_rest, _percentages),
     "thresholds": ClaimTest(_over_other_thresholds, _best_thresholds),
     "rows below 2": ClaimTest(partial(_by_graph, SIZES, _fewer_than(2))),
     "rows below 64": ClaimTest(partial(_by_graph, SIZES, _fewer_than(64))),
@@ -679,7 +682,8 @@ TESTS = {
             graph: ratio
             for name in PAPER_SPMV_BANDWIDTH
             for graph, ratio in _by_graph(STREAM, _streamed, results, name).items()
-        }
+        },
+        lambda results: "Streamed edges are packed, which the paper excepts: unpacked, the bus alone takes longer.",
     ),
 }
 
