@@ -35,7 +35,6 @@ from benchmarks import (
     hosts,
     kernels,
     mapped,
-    overlap,
     peers,
     pieces,
     report,
@@ -56,7 +55,7 @@ PAPERS = {"kim": kim, "kumar": kumar, "wu": wu, "bowen": bowen, "swaroop": swaro
 BENCHMARKS = {
     **PAPERS, "changing": changing, "cluster": cluster, "communities": communities, "crawl": crawl,
     "cugraph": against_cugraph, "everyday": everyday, "gap": gap, "hosts": hosts, "kernels": kernels, "mapped": mapped,
-    "networkx": against_networkx, "overlap": overlap, "peers": peers, "pieces": pieces, "retrieval": retrieval,
+    "networkx": against_networkx, "peers": peers, "pieces": pieces, "retrieval": retrieval,
     "scaling": scaling, "seeds": seeds, "sequence": sequence, "steps": step_cost,
     "streamed": streamed, "tweetrank": tweetrank, "webgraph": webgraph,
 }  # fmt: skip
@@ -73,7 +72,6 @@ SCALE = click.option("--scale", type=click.IntRange(4, 30), help="Binary logarit
 REFERENCE = click.option("--reference", type=click.Path(exists=True), help="GAP's program pr, compiled here.")
 
 OPTIONS = {
-    "overlap": click.option("--split", type=click.IntRange(0), help="Value of N whose timeline is drawn."),
     **dict.fromkeys(("kim", "wu", "bowen", "cugraph", "crawl", "pieces"), ONLY),
     "gap": lambda command: SCALE(REFERENCE(command)),
     "peers": lambda command: LIST(ONLY(command)),

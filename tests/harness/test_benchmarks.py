@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 import prplugin
 from benchmarks import __main__ as command_line
-from benchmarks import compare, gap, mapped, memory, overlap, report, retrieval, run
+from benchmarks import compare, gap, mapped, memory, report, retrieval, run
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.generate import rmat, uniform
 from benchmarks.measure import repeatedly
@@ -266,73 +266,6 @@ def test_graphs_of_retrieval_have_no_self_loops_and_no_isolated_vertices(n, m):
     assert len(edges) == m
     assert (edges["src"] != edges["dst"]).all()
     assert np.array_equal(np.unique(edges[["src", "dst"]]), np.arange(n))
-
-
-# --- overlap ------------------------------------------------------------------------------------------------------
-
-
-def overlap_row(graph, n, gpu, cpu, ms, choice="", spans=()):
-    sides = dict.fromkeys(("CPU ms", "tails ms", "overlap %"), "") if cpu is None else {"CPU ms": cpu, "tails ms": cpu}
-    return (
-        dict.fromkeys(overlap.COLUMNS, 0.0)
-        | {"graph": graph, "N": n, "choice": choice, "GPU ms": gpu, "ms per iteration": ms, "spans": list(spans)}
-        | {"longer ms": max(gpu, cpu or 0.0), "sum ms": gpu + (cpu or 0.0), **sides}
-    )
-
-
-def overlap_spans(iterations):
-    ends = {
-        "gather": ("GPU", 0, 1), "down": ("copy", 1, 2), "heads": ("GPU", 1, 40), "tails": ("host", 2, 39),
-        "up": ("copy", 39, 40), "add": ("GPU", 40, 41),
-    }  # fmt: skip
-    return [
-        {"iteration": k, "what": what, "lane": lane, "begin": (50 * k + begin) * 1e-4, "end": (50 * k + end) * 1e-4}
-        for k in range(iterations)
-        for what, (lane, begin, end) in ends.items()
-    ]
-
-
-def test_overlap_compares_auto_with_the_best_n_and_with_all():
-    results = [
-        overlap_row("cnr-2000", "16384", 0.8, 0.5, 0.92), overlap_row("cnr-2000", "all", 0.95, None, 0.96, "auto"),
-        overlap_row("R-MAT 22", "4096", 1.7, 5.0, 5.2), overlap_row("R-MAT 22", "all", 49.0, None, 50.0),
-        overlap_row("R-MAT 22", "8192/4096", 3.0, 4.0, 5.0, "auto"),
-        overlap_row("R-MAT 22", "7000", 3.0, 3.1, 4.0, "balanced", overlap_spans(3)),
-    ]  # fmt: skip
-    text, lines = overlap.summary(results)
-    assert text == (
-        "R-MAT 22, N = 7000: GPU 3 ms, CPU 3.1 ms; sum 6.1 ms, maximum 3.1 ms, measured 4 ms. "
-        '"auto" is within 10% of the best N on 1 of 2 graphs. '
-        'Speed-up by the CPU, "all" compared with "auto": R-MAT 22 (10). '
-        'The CPU does not help on cnr-2000, where "auto" is "all".'
-    )
-    assert [(line["best N"], line["auto N"]) for line in lines] == [("16384", "all"), ("7000", "8192/4096")]
-    assert lines[1]["auto / best"] == pytest.approx(1.25)
-    overlap.figure(results).draw_without_rendering()
-
-
-@pytest.mark.parametrize("longest", [3000, 10**5])
-@pytest.mark.parametrize("cpu_edge", [0.02, 1.0, 30.0])
-def test_overlap_finds_the_n_at_which_gpu_and_cpu_take_the_same_time(longest, cpu_edge):
-    measured = []
-
-    def sides(n):
-        return n, 0.1 + n / 500, cpu_edge * (longest / max(n, 1)) ** 0.5 * (n < longest)
-
-    def measure(n):
-        measured.append(n)
-        return dict(zip(("N", "GPU ms", "CPU ms"), sides(n), strict=True))
-
-    def imbalance(n):
-        _, gpu, cpu = sides(n)
-        return abs(gpu - cpu) / max(gpu, cpu)
-
-    swept = [n for n in overlap.SWEEP if n != "all" and n < longest]
-    found = overlap.balanced([sides(n) for n in swept], longest, measure)
-    assert imbalance(found) <= max(overlap.BALANCED, min(map(imbalance, [*swept, *measured])))
-    _, gpu, cpu = sides(longest - 1)
-    assert imbalance(found) < 0.1 or gpu < cpu  # the CPU takes longer for any N
-    assert len(measured) <= overlap.BISECTIONS
 
 
 def test_results_of_the_repository_are_written_only_on_request(monkeypatch, tmp_path):

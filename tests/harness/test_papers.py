@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import runpy
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -756,6 +757,17 @@ def test_page_on_papers_has_the_counts_of_the_gpus():
             totals[kind] += [sum(grades.count((kind, one)) for one in grade.split("|")) for grade in GRADES]
     for name, counts in totals.items():
         assert re.search(rf"^\| {name}.* \| {re.escape(cells(counts))} \|$", text, re.MULTILINE), name
+
+
+def test_picture_of_the_claims_is_up_to_date():
+    pictures = Path(report.__file__).parents[1] / "docs" / "pictures"
+    drawn = runpy.run_path(str(pictures / "papers.py"))["drawn"]()
+    assert (pictures / "papers.svg").read_text() == drawn, "python docs/pictures/papers.py"
+
+
+def test_page_on_papers_is_read_in_five_minutes():
+    page = Path(report.__file__).parents[1] / "docs" / "papers.md"
+    assert len(page.read_text().split()) <= 1800
 
 
 def test_papers_have_pages_of_both_machines():

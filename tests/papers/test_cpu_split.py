@@ -15,9 +15,9 @@ from adjacencies import adjacency_of
 from fake_gpu import install
 from listings import OURS, PAPERS
 from method_params import param
+from timeline import recorded
 
 import prplugin
-from benchmarks.overlap import recorded
 from prplugin.cpu import run_sums
 from prplugin.cpu.run_sums import ThreadedSums
 from prplugin.errors import InvalidOptionError
