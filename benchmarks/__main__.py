@@ -76,6 +76,7 @@ OPTIONS = {
     "gap": lambda command: SCALE(REFERENCE(command)),
     "peers": lambda command: LIST(ONLY(command)),
     "seeds": ONLY,
+    "all": click.argument("some", nargs=-1, type=click.Choice(ALL)),
 }
 """Additional options by benchmark."""
 
@@ -85,8 +86,11 @@ def main() -> None:
     """Run a benchmark; write its tables as Markdown and JSON, and its figures as SVG."""
 
 
-def _running(names: tuple[str, ...]) -> Callable[..., None]:
-    def command(data: Path | None, output: Path, quick: bool, listed: bool = False, **options: Any) -> None:
+def _running(every: tuple[str, ...]) -> Callable[..., None]:
+    def command(
+        data: Path | None, output: Path, quick: bool, listed: bool = False, some: tuple[str, ...] = (), **options: Any
+    ) -> None:
+        names = some or every
         if listed:
             for name in names:
                 click.echo("\n".join(BENCHMARKS[name].names(data or _real_graphs(), quick)))
@@ -145,7 +149,7 @@ def _add(name: str, names: tuple[str, ...], help_: str) -> None:
 
 for _name, _module in BENCHMARKS.items():
     _add(_name, (_name,), _module.__doc__)
-_add("all", ALL, f"Run {', '.join(ALL)}, in this order.")
+_add("all", ALL, f"Run {', '.join(ALL)}, in this order, or those that are named.")
 
 
 @main.command("compare", help=compare.__doc__)

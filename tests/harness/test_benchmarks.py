@@ -278,6 +278,16 @@ def test_results_of_the_repository_are_written_only_on_request(monkeypatch, tmp_
     assert outputs == [tmp_path / "benchmark-results", tmp_path / "other"]
 
 
+def test_some_of_the_papers_benchmarks_run_by_name(monkeypatch, tmp_path):
+    ran = []
+    monkeypatch.setattr(command_line, "run", lambda name, *arguments: ran.append((name, arguments[-1])))
+    assert CliRunner().invoke(command_line.main, ["all", "wu", "bowen", "--output", str(tmp_path)]).exit_code == 0
+    assert ran == [("wu", "python -m benchmarks wu"), ("bowen", "python -m benchmarks bowen")]
+    ran.clear()
+    CliRunner().invoke(command_line.main, ["all", "--output", str(tmp_path)])
+    assert [name for name, _ in ran] == list(command_line.ALL)
+
+
 def test_serialized_graphs_of_gap(tmp_path):
     edges = pd.DataFrame({"src": [0, 0, 3, 3], "dst": [1, 2, 2, 0]})
     graph = prplugin.Graph(edges, directed=False, vertices=range(5))
