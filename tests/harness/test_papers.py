@@ -17,6 +17,9 @@ import pytest
 import yaml
 from adjacencies import adjacency_of
 from click.testing import CliRunner
+from fake_gpu import install
+from listings import OURS
+from listings import PAPERS as LISTINGS
 
 import prplugin
 from benchmarks import memory, report
@@ -459,6 +462,23 @@ def test_cpu_version_of_bowen_follows_the_rule_of_the_paper():
     np.testing.assert_array_equal(one["ranks"], expected[1])
     assert np.abs(several["ranks"] - expected[1]).max() < bowen.WITHIN
     assert one["GTEPS"] == pytest.approx(graph.m * one["iterations"] / one["s"] / 1e9)
+
+
+def test_bowen_in_the_papers_form_on_a_fake_gpu(monkeypatch):
+    install(monkeypatch, {**OURS, **LISTINGS})
+    for name, value in {"TOL": 1e-4, "BEST": 3, "FORCED": (0, 1, 2)}.items():
+        monkeypatch.setattr(bowen, name, value)
+    monkeypatch.setattr(implementations, "RUNS", 1)
+    graph = in_place.graph_of_the_paper(adjacency(rmat(5, 4), 32))
+    _, expected = in_place.scores(graph, bowen.TOL)
+    for what in bowen.IN_FORM:
+        name, options = bowen.METHODS[what]
+        [found] = bowen._timed(graph, {}, name, options | ({"segments": 3} if name == "segmented" else {}))
+        assert np.abs(found["ranks"] - expected).max() < 2 * bowen.TOL
+        assert found["GTEPS"] == pytest.approx(graph.m * found["iterations"] / found["s"] / 1e9)
+    rows = list(bowen._on_the_cpu({}, lambda: (graph, None, None)))
+    assert [line["CPU segments"] for line in rows] == [0, 1, 2]
+    assert not any("WRONG" in line["note"] for line in rows)
 
 
 def test_claims_are_graded_on_the_paper_form_and_the_paper_graph():
