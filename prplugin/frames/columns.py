@@ -322,10 +322,14 @@ def transposed(table: Sequence[Sequence[Any]]) -> list[list[Any]]:
 def places_of(rows: Sequence[Integers], m: int) -> list[Integers]:
     """Return the positions of rows of sources, destinations and additional vertices in the order of first appearance.
 
-    For m edges: 2 * row for a source, 2 * row + 1 for a destination, 2 * m + row for an additional vertex.
+    They are those of `place_scales`, for m edges.
     """
-    scales = ((2, 0), (2, 1), (1, 2 * m))
-    return [row.astype(np.int64) * scale + shift for row, (scale, shift) in zip(rows, scales, strict=False)]
+    return [row.astype(np.int64) * scale + shift for row, (scale, shift) in zip(rows, place_scales(m), strict=False)]
+
+
+def place_scales(m: int) -> tuple[tuple[int, int], ...]:
+    """Return a and b of the place a * row + b of a source, a destination and an additional vertex, for m edges."""
+    return (2, 0), (2, 1), (1, 2 * m)
 
 
 # --- common kinds and types -------------------------------------------------------------------------------------------

@@ -326,6 +326,49 @@ def test_many_vertices_of_several_columns():
     assert_same(on_gpu(edges).pagerank(*endpoints), edges.pagerank(*endpoints))
 
 
+@pytest.mark.parametrize(
+    ("dtypes", "factor", "low"),
+    [
+        (("int8", "int32"), 1, -100),
+        (("uint8", "uint64"), 1, 2**62),
+        (("int64", "int64"), 1, -(2**40)),
+        (("int64", "uint64"), 2**56, 0),  # the ranges take more bits than an int64 has
+    ],
+)
+def test_vertices_of_several_integer_columns(dtypes, factor, low):
+    random = np.random.default_rng(4)
+
+    def ids(count):
+        one = random.integers(0, 100, count) - 50 * (dtypes[0][0] == "i")
+        return (one * factor).astype(dtypes[0]), (low + random.integers(0, 997, count)).astype(dtypes[1])
+
+    (a, b), (c, d), (e, f) = ids(30_000), ids(30_000), ids(100)
+    edges, endpoints = pd.DataFrame({"a": a, "b": b, "c": c, "d": d}), (["a", "b"], ["c", "d"])
+    assert_same(on_gpu(edges).pagerank(*endpoints), edges.pagerank(*endpoints))
+    more = pd.DataFrame({"a": e, "b": f})
+    assert_same(on_gpu(edges).pagerank(*endpoints, vertices=on_gpu(more)), edges.pagerank(*endpoints, vertices=more))
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize("hub", ["src", "dst"])
+def test_hubs(hub, weight):
+    count = 100_000
+    ids = {"src": np.arange(1, count + 1), "dst": np.arange(1, count + 1)[::-1].copy()} | {hub: np.zeros(count, int)}
+    edges = pd.DataFrame(ids | {"w": np.random.default_rng(5).random(count)})
+    assert_same(on_gpu(edges).pagerank(weight=weight), edges.pagerank(weight=weight))
+
+
+def test_a_prepared_graph_keeps_the_dense_matrix():
+    random = np.random.default_rng(6)
+    edges = pd.DataFrame({end: random.integers(0, 40, 30_000) for end in ("src", "dst")})
+    graph = prplugin.Graph(on_gpu(edges))
+    first = graph.rank(method="dense")
+    matrix = graph._graph.adjacency.layout_of("dense")
+    assert int(matrix.sum()) == len(edges)
+    assert graph.rank(method="dense").ranks.tobytes() == first.ranks.tobytes()
+    assert graph._graph.adjacency.layout_of("dense") is matrix
+
+
 def test_vertices_of_several_columns():
     edges = pd.DataFrame(
         {"ns": ["x", "x", "y"], "from": [1, 2, 1], "to_ns": ["y", "x", "x"], "to": [1, 1, 2], "w": [1.0, 2.0, 3.0]}
