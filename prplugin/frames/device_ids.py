@@ -289,7 +289,7 @@ class DeviceIds(Ids):
 
     def positions(self, vertices: list[cudf.Series], columns: list[Any], kinds: list[str], what: str) -> Integers:
         if kinds == ["integer"]:  # in ascending order
-            return to_device(find_integers(self.integers(vertices[0]), self.integers(columns[0])))
+            return find_integers(self.integers(vertices[0]), self.integers(columns[0]))
         rows = cupy.full(len(columns[0]), -1, np.int64)
         known, asked = [], []
         comparable = cupy.ones(rows.size, np.bool_)

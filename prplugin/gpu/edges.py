@@ -19,7 +19,7 @@ from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, bit
 
 # Number of edges, and range of ids, from which unweighted edges are arranged in blocks, which is faster than sorting
 # them. Among fewer vertices, whose contributions are cached, methods on sorted edges are faster.
-BLOCKED, BLOCKED_RANGE = 1 << 25, 1 << 18
+BLOCKED, BLOCKED_RANGE = 1 << 25, 1 << 16
 
 # Peak memory of `_grouped` in bytes per edge, per weighted edge, and per id of the range.
 EDGE_BYTES, WEIGHTED_EDGE_BYTES, ID_BYTES = 17, 33, 24
