@@ -69,7 +69,8 @@ def test_histories_end_in_the_graph_of_the_remaining_rows(data, rows, changes):
         try:
             graph.update(add=frame(added)[columns], remove=frame(removed)[columns if named else columns[:2]])
         except InvalidEdgesError as error:
-            assert "older than those removed" in str(error)
+            if "older than those removed" not in str(error):
+                raise
             continue
         rows = remaining + added
         found = graph.rank(method=data.draw(st.sampled_from(["auto", "native"])))
