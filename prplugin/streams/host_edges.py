@@ -22,7 +22,7 @@ from prplugin.graph.dedup import concatenated, reversed_edges
 from prplugin.machine import this_machine
 from prplugin.numerics import compensated_depth
 from prplugin.streams.changes import ChangeError, apply_duplicates
-from prplugin.streams.decay import MAX_EXPONENT, MIN_OUT_WEIGHT, ZERO_EXPONENT, ScaledWeights
+from prplugin.streams.decay import MAX_EXPONENT, MIN_OUT_WEIGHT, ZERO_EXPONENT, ScaledWeights, roundings_of
 from prplugin.types.arrays import expand_values
 from prplugin.types.edges import ANY, Compressed, Edges, Floats, Integers, index_dtype
 
@@ -186,12 +186,13 @@ class HostEdges:
 
     def _stored(self, edges: Edges, references: Integers | None) -> Edges:
         """Return edges with stored weights: NaN to match any weight, None in an unweighted graph."""
-        weights = None
+        weights, roundings = None, edges.roundings
         if self.out_edges.weights is not None:
             weights = np.full(edges.m, np.nan) if edges.weights is None else edges.weights
             if references is not None and edges.times is not None:
                 weights = ScaledWeights.of(edges.weights, edges.times).stored(references.take(edges.source))
-        return replace(edges, weights=weights, times=None)
+                roundings = roundings_of(edges.times)
+        return replace(edges, weights=weights, times=None, roundings=roundings)
 
     def _removals(self, edges: Edges, *, directed: bool) -> tuple[Edges, Integers]:
         """Return edges to remove with stored weights, of an undirected graph both ways, and the row of each in `edges`.

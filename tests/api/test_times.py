@@ -337,6 +337,11 @@ def test_now_beyond_the_unit_of_the_times():
         ([-1e308, 1e308, 0.0], 3 * 10**308, [0, 1, 2]),
         ([0.1, 0.2, 0.3], 0.3 - 0.2, [2]),
         ([0.0, 5e-324], 5e-324, [1]),
+        ([0.1, 1.0], 1 - Fraction(0.1) + Fraction(1, 10**30), [0, 1]),
+        ([0.1, 1.0], 1 - Fraction(0.1) - Fraction(1, 10**30), [1]),
+        ([0.1, 1.0], 1 - Fraction(0.1), [1]),
+        ([-2, -3, 0], Fraction(5, 2), [0, 2]),
+        ([1, 2, 4], Fraction(5, 2), [1, 2]),
     ],
 )  # fmt: skip
 def test_windows_of_numbers_are_exact(at, window, kept):
@@ -366,6 +371,13 @@ def test_times_of_any_unit_are_exact(data):
         half_life = seconds * 10**9
         found = weights_of(at, half_life=np.timedelta64(seconds, "s"))
     np.testing.assert_allclose(found, [2.0 ** -float(Fraction(age, half_life)) for age in ages], rtol=1e-12)
+
+
+def test_times_of_floats_count_from_an_integer_beyond_them():
+    """The origin, 2**53 + 1, is no float64: its second part is subtracted as well."""
+    graph = prplugin.Graph(pd.DataFrame({"src": [1], "dst": [2], "at": [(1 << 53) + 1]}), time="at", half_life=1)
+    graph.update(add=pd.DataFrame({"src": [1], "dst": [1], "at": [2.0**53]}))
+    assert sorted(graph.csr().weights) == [0.5, 1.0]
 
 
 ZONED = pd.Timestamp("2020", tz="UTC")
