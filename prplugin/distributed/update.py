@@ -34,6 +34,8 @@ from prplugin.streams.decay import MIN_OUT_WEIGHT, ZERO_EXPONENT, ScaledWeights,
 from prplugin.types.arrays import MemorySpace, namespace, to_host
 from prplugin.types.edges import Edges, Floats, Integers
 
+NOTHING = np.empty(0)
+
 
 def update(
     communicator: Communicator, shard: Shard, names: list[Hashable],
@@ -211,7 +213,7 @@ class _Edges:
             references = [np.minimum(*references), np.maximum(*references)]
         scaled = None if times is None or not decays else ScaledWeights.of(weights, times)
         mine = self._find(source, destination, weights if scaled is None else scaled.stored(references[0]))
-        found, stored = self._shared(mine >= 0, [] if self._weights is None else self._weights[mine[mine >= 0]])
+        found, stored = self._shared(mine >= 0, NOTHING if self._weights is None else self._weights[mine[mine >= 0]])
         if not found.all():
             raise ChangeError("missing", np.flatnonzero(~found))
         if directed:
@@ -221,13 +223,13 @@ class _Edges:
             stored = scaled.stored(references[1])
         loops = source == destination
         back = self._find(destination, source, None if self._weights is None else stored)
-        found = self._shared(back >= 0, [])[0] | loops
+        found = self._shared(back >= 0, NOTHING)[0] | loops
         if not found.all():
             raise ChangeError("missing", np.flatnonzero(~found))
         return [mine, np.where(loops, -1, back)]
 
     def _have_edge(self, pairs: Edges) -> Any:
-        return self._shared(self._find(pairs.source, pairs.destination, None) >= 0, [])[0]
+        return self._shared(self._find(pairs.source, pairs.destination, None) >= 0, NOTHING)[0]
 
     def _find(self, source: Integers, destination: Integers, weights: Floats | None) -> Integers:
         """Return the number of a different edge of `_entries` for each edge, the first of equal weight, or -1."""
@@ -245,9 +247,9 @@ class _Edges:
         mine = (found < own.size) & (np.append(own, -1)[found] == positions)
         return self._shared(mine, self._references[found[mine]])[1]
 
-    def _shared(self, has: Any, values: Any) -> tuple[Any, Floats]:
+    def _shared(self, has: Integers, values: Integers) -> tuple[Any, Floats]:
         """Return which values any rank has, and these, given those of this rank."""
-        found, joined = np.zeros(has.size, np.bool_), np.zeros(has.size, np.asarray(values).dtype)
+        found, joined = np.zeros(has.size, np.bool_), np.zeros(has.size, values.dtype)
         for mine, sent in self._communicator.all_gather((has, values)):
             found |= mine
             if len(sent):
