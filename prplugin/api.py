@@ -71,9 +71,9 @@ def pagerank(
     time : column label, optional
         Time of each edge: timestamps, dates or numbers.
     half_life : str, timedelta or number, optional
-        Multiply the weight of each edge by ``2 ** (-(now - time) / half_life)``. A string such as "7D" or a timedelta;
-        if the times are numbers, a number in their unit. Requires `time`. Times more than 2**39 half-lives before the
-        latest one raise InvalidEdgesError.
+        Multiply the weight of each edge by ``2 ** (-(now - time) / half_life)``. A string such as "7D", "2 weeks",
+        "36h" or "P7D", or a timedelta; if the times are numbers, a number in their unit. Units are W, D, h, min, s, ms,
+        us and ns. Requires `time`. Times more than 2**39 half-lives before the latest one raise InvalidEdgesError.
     window : str, timedelta or number, optional
         Ignore rows with ``now - time >= window``, decided without rounding, as if the frame did not have them.
         Requires `time`.
