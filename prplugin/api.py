@@ -93,7 +93,8 @@ def pagerank(
         The teleport distribution, divided by its sum. A dict, a Series indexed by vertex, or a frame with the columns
         `vertex` and `values` holds values by vertex; other vertices have 0. A list, set, tuple or index of vertices is
         the uniform distribution over them. An array of n numbers holds values in the order of `Graph.vertices`. A
-        Series with the default index may hold either, and raises InvalidOptionError.
+        Series whose index has no name and is the default one, or a part of it, may hold vertices or values, and raises
+        InvalidOptionError.
     seeds : list, Series, index, frame or array, optional
         Compute one ranking per seed in one call, much faster than in separate calls. A list, Series, index or array of
         vertices; a list of distributions, each as for `personalization`; a frame with an additional column `seed`

@@ -15,6 +15,7 @@ import numpy as np
 from prplugin.errors import counted, overflow_error
 from prplugin.frames import FrameAdapter, rows_and_types
 from prplugin.frames.columns import resolve
+from prplugin.frames.remedies import advising, library_of
 from prplugin.frames.vertices import Vertices, format_ids
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
@@ -157,7 +158,8 @@ class LocalGraph:
         from prplugin.frames import matrices  # lazy import: few graphs need it
 
         began = time.perf_counter()
-        matrix = matrices.read_matrix(offsets, indices, weights)
+        with advising(library_of(offsets)):
+            matrix = matrices.read_matrix(offsets, indices, weights)
         with runtime.device_allocation(memory_space_of(matrix.offsets), gpu_of(matrix.offsets)):
             adjacency, known = matrices.adjacency(matrix, vertices)
             schema = EdgeOptions(weight="weight" if adjacency.weighted else None)

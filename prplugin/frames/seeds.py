@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.errors import InvalidOptionError, counted, listed
+from prplugin.frames.remedies import advice
 from prplugin.frames.vertices import SEED, Labels, Vertices, is_array, plain_ids
 from prplugin.graph.adjacency import group_sizes
 from prplugin.graph.problem import Seeds
@@ -22,7 +23,7 @@ def read_seeds(vertices: Vertices, given: Any) -> tuple[Seeds, Labels]:
     a k x n array; or a frame with the columns `seed`, `vertex` (or several) and, optionally, `values`, by default
     1.
     """
-    with vertices.reading(given):
+    with vertices.reading(given, "seeds"):
         if type(given) in (list, tuple):
             given = type(given)(vertices.converted(entry, "seeds") for entry in given)
         else:
@@ -50,7 +51,7 @@ def _seeds(vertices: Vertices, given: Any) -> tuple[Seeds, Labels]:
         if SEED not in given.columns:
             raise InvalidOptionError(
                 f"seeds is a frame without a column {SEED!r}: it needs one, beside the vertex and perhaps "
-                "`values`. One distribution is a personalization."
+                f"`values`. {advice('One distribution is a personalization', 'one ranking')}"
             )
         return _read_seed_frame(vertices, given)
     vertices_alone = isinstance(given, (*types.indexes, *types.series)) or is_array(given)

@@ -12,7 +12,8 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
 from prplugin.frames.columns import Column, check_kinds
-from prplugin.frames.kinds import ambiguous_refused, casts_of
+from prplugin.frames.kinds import ambiguous_refused
+from prplugin.frames.remedies import advising, library_of
 from prplugin.options import Options
 from prplugin.types.arrays import (
     MemorySpace,
@@ -140,9 +141,9 @@ class Vertices:
         return self.ids.convert(self.boundary.convert(plain_array(given, what), what), what)
 
     @contextmanager
-    def reading(self, given: object) -> Iterator[None]:
-        """Return a context manager for reading a per-vertex argument, in the syntax of whose library messages are."""
-        with self.active(), casts_of(type(given).__module__.partition(".")[0]):
+    def reading(self, given: object, what: str) -> Iterator[None]:
+        """Return a context manager for reading a per-vertex argument; messages advise about it."""
+        with self.active(), advising(library_of(given), what):
             yield
 
     def with_columns(self, columns: list[Column], kinds: list[str]) -> Vertices:
@@ -168,7 +169,8 @@ class Vertices:
     def find_positions(self, columns: list[Any], what: str) -> Integers:
         """Return the position of each id, -1 for ids not in the graph; raise for ids of another kind."""
         ids = self.ids
-        check_kinds([ids.kind_of(column, what) for column in columns], self.kinds, what, InvalidOptionError)
+        kinds = [ids.kind_of(column, what) for column in columns]
+        check_kinds(kinds, self.kinds, what, InvalidOptionError, columns)
         if not len(self):
             return ids.xp.full(len(columns[0]), -1)
         if self.kinds == ["integer"] and self.memory_space == "host":
@@ -231,7 +233,7 @@ class Vertices:
             values = finite_numbers(given)  # without an import of pandas
             if values is not None:
                 return None, self.boundary.values(values)
-        with self.reading(given):
+        with self.reading(given, what):
             given = self.converted(given, what)
             if is_array(given):
                 return None, self.boundary.values(self.checked_vector(given, what))
@@ -279,7 +281,7 @@ class Vertices:
 
         `for_exclusion`: Whether they are to be left out: there may be none, and their order does not matter.
         """
-        with self.reading(given):
+        with self.reading(given, what):
             given = self.converted(given, what)
             if isinstance(given, Mapping):
                 raise InvalidOptionError(f"{what} must be a list, Series, index or array of vertices, not a dict.")
@@ -325,16 +327,18 @@ class Vertices:
         return columns, ids.numbers(column, what, "entry", InvalidOptionError)
 
     def _require_vertex_index(self, given: Any, what: str) -> None:
-        """Raise if a Series may be a column of vertices instead of values by vertex: see `ambiguous_refused`."""
+        """Raise for a Series whose index is the default one, or what filtering, sorting or sampling leaves of it.
+
+        It may be a column of vertices as well as values by vertex, whatever its values are.
+        """
         index = given.index
-        if index.name is not None or not len(given):
+        unnamed_integers = index.name is None and index.dtype.kind in "iu" and len(index) > 0
+        if not unnamed_integers or int(index.min()) < 0 or not index.is_unique:
             return
-        ambiguous = getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1  # the default index
-        of_integers = self.kinds == ["integer"] and given.dtype.kind in "iu" and index.dtype.kind in "iu"
-        if not ambiguous and of_integers and given.name is not None and index.is_monotonic_increasing:
-            ambiguous = given.is_unique and bool((self.find_positions(self.id_columns(given, what), what) >= 0).all())
-        if ambiguous:
-            raise ambiguous_refused(what, plain_ids([given], np.arange(len(given))[:3]), len(given))
+        readings = ["values by the index"] if self.kinds == ["integer"] else []
+        if len(given) == len(self) and given.dtype.kind in "biuf":
+            readings.append("values by position")
+        raise ambiguous_refused(what, plain_ids([given], np.arange(len(given))[:3]), len(given), readings)
 
     def known_positions(self, columns: list[Any], what: str, sizes: Integers | None = None) -> Integers:
         """Return the positions of ids; raise for unknown ids, and for ids repeated within one distribution.

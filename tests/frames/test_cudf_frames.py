@@ -620,7 +620,7 @@ def test_input_is_not_changed_and_changing_it_does_not_change_the_graph(dtype, t
     before = edges.copy(deep=True)
     graph = prplugin.Graph(edges, weight="w")
     first = graph.rank(tol=TOL).frame.to_pandas()
-    seeds = cudf.Series([2.0, 1.0], index=edges["src"][1:3])
+    seeds = cudf.Series([2.0, 1.0], index=cudf.Index(edges["src"][1:3], name="id"))
     kept = seeds.copy(deep=True)
     edges.pagerank(weight="w", personalization=seeds, directed=False)
     assert edges.to_pandas().equals(before.to_pandas())
@@ -719,7 +719,7 @@ def test_only_scalars_are_copied_to_the_host(tmp_path):
     )
     sparse = integers.assign(src=integers["src"] * 10**12, dst=integers["dst"] * 10**12)
     strings = integers.astype({"src": "str", "dst": "str"})
-    seeds = cudf.Series(cupy.ones(20_000), index=integers["src"].unique()[:20_000])
+    seeds = cudf.Series(cupy.ones(20_000), index=cudf.Index(integers["src"].unique()[:20_000], name="id"))
     calls = {
         "integers": integers.pagerank,
         "weights": lambda: integers.pagerank(weight="w"),
