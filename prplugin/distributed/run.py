@@ -65,6 +65,7 @@ class DistributedGraph:
     def __init__(self, client: Client, frame: Any, how: EdgeOptions, *, lasting: bool) -> None:
         clock = None if how.time is None else Clock(how.half_life, how.window, how.now)
         columns = resolve(list(frame.columns), how.source, how.destination, how.weight, how.time, clock, frame)
+        columns = columns._replace(missing=how.missing)
         names = columns.source_names, columns.destination_names
         self._schema = replace(how, source=names[0], destination=names[1], vertices=None)
         self._updating = Lock()

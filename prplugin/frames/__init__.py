@@ -157,9 +157,9 @@ def _read_part(
     weight, time = schema.weight, schema.time
     if part == "remove" and not any(positions(labels, name) for name in (weight, time) if name is not None):
         weight = time = None
-    columns = resolve(
-        labels, schema.source, schema.destination, weight, time, None if time is None else clock, opened, part
-    )
+    clock = None if time is None else clock
+    columns = resolve(labels, schema.source, schema.destination, weight, time, clock, opened, part)
+    columns = columns._replace(missing=schema.missing)
     with device_files.reading_to("host"):
         edges, vertices = adapter.read(opened, columns, None, edge_list=True, lasting=True)
     assert isinstance(edges, Edges)

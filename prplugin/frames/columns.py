@@ -71,6 +71,7 @@ class Columns(NamedTuple):
     clock: Any = None  # a `prplugin.frames.times.Clock`
     unused_weight: Hashable = None
     """Name of a probable weight column, if no weight is named."""
+    missing: str = "error"  # or "drop", of rows with a null endpoint
 
     @property
     def vertex_names(self) -> list[Hashable]:

@@ -151,6 +151,18 @@ class Ids:
         """Return the rows of a Series without a value."""
         return host_columns.missing_rows(column)
 
+    def complete_rows(self, frame: Frame, columns: Columns) -> Integers | None:
+        """Return the rows of a frame that have both endpoints if others are to be dropped; None for all."""
+        if columns.missing == "error":
+            return None
+        ends = (*columns.source, *columns.destination)
+        rows = [row for end in ends if (row := self.missing_rows(self.column_of(frame, end))).size]
+        if not rows:
+            return None
+        complete = self.xp.ones(len(frame), np.bool_)
+        complete[self.xp.concatenate(rows)] = False
+        return self.xp.flatnonzero(complete)
+
     def as_column(self, values: Any, label: str = "") -> pd.Series:
         """Return an array, or a column of pandas, as a Series of the library."""
         # With an explicit dtype, since pandas infers its string type for objects that are all strings.

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, RefusedRows, counted, listed, refusal
-from prplugin.frames.remedies import cast_advice, remedy
+from prplugin.frames.remedies import cast_advice, drop_advice, remedy
 from prplugin.types.edges import Integers
 
 EXACT = 2**53  # from this on, a float64 may be another integer than the one that was meant
@@ -54,19 +54,18 @@ def unhashable_refused(dtype: object, label: str, *, lists: bool) -> InvalidEdge
     return InvalidEdgesError(f"{label} holds ids of type {dtype}, which have no hash. {how}")
 
 
-def refuse_rows(
-    rows: Integers, label: str, noun: str = "null", remedy: str = ": a vertex needs an id. Drop or fill them."
-) -> None:
+def refuse_rows(rows: Integers, label: str, noun: str = "null", how: str | None = None) -> None:
     """Raise for a column with nulls, or other invalid values, in these rows, unless there are none."""
     if rows.size:
-        format_message = partial(_format_rows, label, noun, remedy)
+        how = f": a vertex needs an id. Drop or fill them.{drop_advice(label)}" if how is None else how
+        format_message = partial(_format_rows, label, noun, how)
         raise refusal(InvalidEdgesError, RefusedRows(format_message, rows.size, rows[:5].tolist(), []))
 
 
-def _format_rows(label: str, noun: str, remedy: str, rows: RefusedRows) -> str:
+def _format_rows(label: str, noun: str, how: str, rows: RefusedRows) -> str:
     return (
         f"{label} has {counted(rows.count, noun)}, in {'row' if rows.count == 1 else 'rows'} "
-        f"{listed(rows.padded(rows.rows))} (counted from 0){remedy}"
+        f"{listed(rows.padded(rows.rows))} (counted from 0){how}"
     )
 
 

@@ -58,6 +58,7 @@ REMEDIES: dict[str, dict[str, str]] = {
         "pyarrow": _BY_PANDAS.format("explode($column)"),
         "duckdb": _IN_SQL.format("unnest($sql)"),
     },
+    "rows without ids": {ANY: "missing='drop'"},
     "rename a column": {
         "pandas": "$given.rename(columns={$column: $wanted})",
         "cudf": "$given.rename(columns={$column: $wanted})",
@@ -112,6 +113,9 @@ REMEDIES: dict[str, dict[str, str]] = {
         "polars": "$given=$given.to_numpy()",
         "pyarrow": "$given=numpy.asarray($given)",
     },
+    "columns of values": {ANY: "$role=($role, $ids, $column)"},
+    "index of vertices": {ANY: "exclude=pandas.Index(exclude)"},
+    "unknown vertices": {ANY: "unknown='ignore'"},
     "list of a set": {ANY: "$role=sorted($role)"},
     "one ranking": {ANY: "seeds=None, personalization=seeds"},
 }
@@ -137,7 +141,7 @@ def advising(library: str, name: str = "edges") -> Iterator[None]:
 def remedy(which: str, **facts: object) -> str:
     """Return the code of a remedy for the object that is read, "" if it has none for its library.
 
-    `facts`: Values of the placeholders, shown by `repr` but for `role`, which is a name; `column` also as `sql`.
+    `facts`: Values of the placeholders, shown by `repr`, but for `role`, which is a name; `column` also as `sql`.
     """
     library, name = _given.get()
     by_library = REMEDIES[which]
@@ -172,6 +176,12 @@ def cast_advice(words: str, which: str, label: str) -> str:
         if label.startswith("column "):
             return advice(words, which, column=ast.literal_eval(label.removeprefix("column ")))
     return f"{words}."
+
+
+def drop_advice(label: str) -> str:
+    """Return a sentence, after a blank, on rows without an id; "" unless a column of edges has them."""
+    known = _given.get()[1] == "edges" and label.startswith("column ")
+    return f" To drop such rows pass {remedy('rows without ids')}." if known else ""
 
 
 def advice(words: str, which: str, **facts: object) -> str:

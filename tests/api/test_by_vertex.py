@@ -422,10 +422,9 @@ def test_exclude_in_other_libraries(library):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["eve"], "exclude names 1 vertex not in the graph: 'eve'"),
         (["ann", "ann"], "exclude names 1 vertex more than once: 'ann'"),
         ({"ann": 1}, "exclude must be a list"),
-        ("ann", "exclude must be a list, Series, index or array of vertices, or 'seeds', not 'ann'"),
+        ("ann", "exclude must be a list, Series, index or array of vertices, or 'seeds' or 'neighbors', not 'ann'"),
         (3, "exclude must be a list"),
         ("seeds", "exclude='seeds' leaves out the vertices to which a ranking teleports"),
     ],

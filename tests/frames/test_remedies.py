@@ -241,6 +241,37 @@ CASES = {
         RING, "one ranking", reference(RING_EDGES, personalization={1: 1, 2: 2}),
         seeds=pd.DataFrame({"vertex": [1, 2], "values": [1.0, 2.0]}),
     ),
+    "rows without an endpoint": case(
+        pd.concat([INTEGERS.astype("string"), pd.DataFrame({"src": ["11", None], "dst": [None, "99"]}, dtype="string")]),
+        "rows without ids", reference(BY_TEXT), libraries=ALL,
+    ),
+    "floats because of a missing value": case(
+        pd.concat([INTEGERS.astype(float), pd.DataFrame({"src": [11.0], "dst": [np.nan]})]),
+        ["cast to integers", "cast to integers", "rows without ids"], reference(REPLIES), libraries=ALL,
+    ),
+    "lists of which one is empty": case(
+        CITED.assign(cites=[["P2", "P3"], ["P1"], []]), ["rows of lists", "rows without ids"],
+        reference([("P1", "P2"), ("P1", "P3"), ("P2", "P1")]), libraries=("pandas", "pyarrow"), source="paper",
+        destination="cites",
+    ),
+    "list of a user without edges": case(
+        INTEGERS, ["vertices of a column", "unknown vertices"], reference(REPLIES, personalization={12: 1, 13: 1}),
+        personalization=pd.Series([12, 99, 13]),
+    ),
+    "values in other columns": case(
+        INTEGERS, "columns of values", reference(REPLIES, personalization={12: 1, 13: 3}), libraries=ALL,
+        personalization=pd.DataFrame({"id": [12, 13], "score": [1, 3]}),
+    ),
+    "values of several columns": case(
+        INTEGERS.assign(k="x"), "columns of values",
+        {("x", vertex): rank for vertex, rank in reference(REPLIES, personalization={12: 1, 13: 3}).items()},
+        source=["k", "src"], destination=["k", "dst"],
+        personalization=pd.DataFrame({"kind": ["x", "x"], "id": [12, 13], "score": [1, 3]}),
+    ),
+    "values beside an index": case(
+        INTEGERS, "columns of the index", reference(REPLIES, personalization={12: 1, 13: 3}),
+        personalization=pd.DataFrame({"values": [1, 3]}, index=pd.Index([12, 13], name="vertex")),
+    ),
     "set of vertices": case(RING, "list of a set", reference(RING_EDGES, [3, 4]), vertices={4, 3}),
     "update by other names": case(
         INTEGERS[:2].set_axis(["from_url", "to_url"], axis=1), "rename a column", reference(REPLIES),
@@ -300,12 +331,16 @@ def follow(name, library, executed):
             executed.add(template)
             names = {each.partition(".")[0]: importlib.import_module(each.partition(".")[0]) for each in MODULES}
             names |= {**arguments, "add": add} | dict.fromkeys(("edges", "frame", "series", "matrix"), edges)
+            if "is a level of its index" in message and "personalization" in arguments:
+                names["frame"] = arguments["personalization"]
             if re.match(r"\w+=", code):
                 new = eval(f"dict({code})", names)
                 edges = new.pop("edges", edges)
                 arguments |= new
             elif step != it.steps[-1] and code.startswith("prplugin."):
                 attempt = partial(eval, code, names)  # raises the message of the next step
+            elif names["frame"] is not edges:
+                arguments["personalization"] = eval(code, names)
             elif add is not None:
                 add = eval(code, names)
             else:
@@ -339,7 +374,14 @@ def test_every_remedy_leads_to_the_right_ranks(monkeypatch):
         for library, code in by_library.items()
         if library not in absent
     }
-    assert known - executed == set(), "each remedy has a case"
+    assert known - executed - {"exclude=pandas.Index(exclude)"} == set(), "each remedy has a case"
+
+
+def test_words_of_exclude_that_are_vertices_are_refused_with_what_to_pass():
+    graph, exclude = prplugin.Graph(pd.DataFrame({"src": ["seeds", "b"], "dst": ["b", "seeds"]})), ["seeds"]
+    assert "pass exclude=pandas.Index(exclude)" in error_message(lambda: graph.rank(seeds=["b"], exclude=exclude))
+    assert graph.rank(seeds=["b"], exclude=pd.Index(exclude)).frame["vertex"].tolist() == ["b"]
+    assert graph.rank(seeds=["b"], exclude="seeds").frame["vertex"].tolist() == ["seeds"]
 
 
 @pytest.mark.gpu

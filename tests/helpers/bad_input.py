@@ -193,7 +193,7 @@ OPTION_CASES = {
     "threads 0": ({"threads": 0, "method": "native"}, "threads must be a whole number of at least 1, not 0."),
     "unknown vertices": (
         {"personalization": {1: 1, 8: 1, 9: 2}},
-        "personalization names 2 vertices not in the graph: 8, 9. Remove them, or add them",
+        "personalization names 2 vertices not in the graph: 8, 9. Remove them, or pass unknown='ignore'.",
     ),
     "unknown vertex": ({"dangling": {9: 1.0}}, "dangling names 1 vertex not in the graph: 9."),
     "vertices of another type": (
@@ -214,7 +214,7 @@ OPTION_CASES = {
     "list of dicts": ({"dangling": [{1: 2}]}, "dangling is a list with 1 dict: a list names vertices."),
     "array of wrong size": ({"nstart": np.ones(7)}, "nstart is an array of shape (7,), but the graph has"),
     "frame without values": (
-        {"personalization": pd.DataFrame({"vertex": [1]})}, "personalization has no column 'values': it needs the columns 'vertex', 'values'.",
+        {"personalization": pd.DataFrame({"vertex": [1], "w": [1.0]})}, "personalization has no column 'values': it needs the columns 'vertex', 'values'.",
     ),
     "MultiIndex for one column": (
         {"personalization": pd.Series([1], index=pd.MultiIndex.from_tuples([(1, 2)]))}, "personalization has an index of 2 levels",
