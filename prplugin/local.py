@@ -128,7 +128,8 @@ class LocalGraph:
 
             clock = Clock(how.half_life, how.window, how.now)
         columns = resolve(labels, how.source, how.destination, how.weight, how.time, clock, frame)
-        columns = columns._replace(missing=how.missing)
+        if how.missing != "error":
+            columns = columns._replace(missing=how.missing)
         weighted, aging = columns.weight is not None, None
         with (
             explain_oom(lambda: describe_ingest_memory(rows_and_types(frame)[0], weighted, memory_space)),
@@ -260,11 +261,13 @@ class LocalGraph:
         began, machine, (edges, vertices, *_) = time.perf_counter(), this_machine(), self._changing.state
         with self._allocating(wait=False):  # only this call reads the vectors, on this stream
             pushes = options.personalization is not None and self._local_edges(options, 1) is not None
-            by_seed = excluded_by_seed(options.exclude)
+            by_seed = options.exclude is not None and excluded_by_seed(options.exclude)
             entries = vertices.read_teleports(options, unknown) if pushes or by_seed else None
             v = self._vector(options, "personalization", unknown) if entries is None else None
-            w, start = (self._vector(options, what, unknown) for what in ("dangling", "nstart"))
-            among, excluded = self._selection(options, entries, unknown)
+            w, start = self._vector(options, "dangling", unknown), self._vector(options, "nstart", unknown)
+            among = excluded = None
+            if options.among is not None or options.exclude is not None:
+                among, excluded = self._selection(options, entries, unknown)
             watch.stage("edges")
             local = None
             if entries is not None and w is None and start is None:
@@ -316,7 +319,7 @@ class LocalGraph:
         began, machine = time.perf_counter(), this_machine()
         with self._allocating():
             seeds, labels = read_seeds(self._vertices, options.seeds, unknown)
-            w, start = (self._vector(options, what, unknown) for what in ("dangling", "nstart"))
+            w, start = self._vector(options, "dangling", unknown), self._vector(options, "nstart", unknown)
             among, exclusion = read_selection(self._vertices, options, unknown, self.memory_space, labels)
             own = exclusion.by_seed(seeds, self._out_neighbours)
             watch.stage("edges")
@@ -405,9 +408,7 @@ class LocalGraph:
         self, options: Options, entries: tuple[Integers, Floats] | None, unknown: Unknown
     ) -> tuple[Integers | None, Integers | None]:
         """Return the positions to return and to leave out of a ranking, which teleports to those in `entries`."""
-        if options.among is None and options.exclude is None:
-            return None, None
-        from prplugin.frames.exclusion import read_selection
+        from prplugin.frames.exclusion import read_selection  # few rankings need it
 
         among, exclusion = read_selection(self._vertices, options, unknown, self.memory_space)
         if entries is None or not exclusion.kinds:

@@ -53,7 +53,8 @@ class EdgeOptions:
             raise InvalidOptionError("time= has no effect by itself: pass half_life=, window=, or both.")
         validate_bool("directed", self.directed)
         check_choice("duplicates", self.duplicates, DUPLICATES)
-        check_choice("missing", self.missing, get_args(Missing))
+        if self.missing != "error":
+            check_choice("missing", self.missing, get_args(Missing))
 
     @property
     def edge_list(self) -> bool:
@@ -158,8 +159,10 @@ class Options:
             raise InvalidOptionError(
                 "personalization is one teleport distribution and seeds are many: pass one of the two."
             )
-        check_choice("unknown", self.unknown, get_args(Unknowns))
-        self._check_exclude()
+        if self.unknown != "error":
+            check_choice("unknown", self.unknown, get_args(Unknowns))
+        if self.exclude is not None:
+            self._check_exclude()
 
     def _check_exclude(self) -> None:
         words = excluded_by_seed(self.exclude)

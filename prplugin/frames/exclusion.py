@@ -53,6 +53,8 @@ class Exclusion(NamedTuple):
 
     def of_one(self, rows: Integers, out_neighbours: OutNeighbours) -> Integers | None:
         """Return the vertices to leave out of a single ranking, which teleports to those at `rows`; None without."""
+        if self.kinds == {"seeds"} and self.common is None:
+            return rows
         one = Seeds(np.array([0, rows.size]), rows, namespace(rows).ones(rows.size))
         return excluded_of(self.common, self.by_seed(one, out_neighbours), 0)
 
@@ -73,8 +75,8 @@ def read_selection(
     `labels`: Those of many seeds; None for a single ranking.
     """
     among = None if options.among is None else vertices.read_positions(options.among, "among", unknown)
-    exclusion = Exclusion()
-    if options.exclude is not None:
+    exclusion = Exclusion(kinds=frozenset([options.exclude]) if isinstance(options.exclude, str) else frozenset())
+    if options.exclude is not None and not exclusion.kinds:
         with vertices.reading(options.exclude, "exclude"):
             exclusion = _read_exclusion(vertices, options.exclude, unknown, labels)
         arrays = (exclusion.common, *(exclusion.pairs or (None, None)))
@@ -84,8 +86,6 @@ def read_selection(
 
 
 def _read_exclusion(vertices: Vertices, given: Any, unknown: Unknown, labels: Labels | None) -> Exclusion:
-    if isinstance(given, str):
-        return Exclusion(kinds=frozenset([given]))
     if isinstance(given, (list, tuple, set, frozenset)):
         words = excluded_by_seed(given)
         if words and vertices.kinds == ["string"]:

@@ -35,7 +35,8 @@ def read(
 
     `by_id`: Factorizes integer ids, instead of `prplugin.graph.adjacency.edges_by_id`.
     """
-    if (complete := ids_in("host").complete_rows(frame, columns)) is not None:
+    ids = ids_in("host")
+    if columns.missing == "drop" and (complete := ids.complete_rows(frame, columns)) is not None:
         columns = columns._replace(missing="error")
         try:
             return read(frame.iloc[complete], columns, vertices, edge_list=edge_list, lasting=lasting, by_id=by_id)
@@ -50,7 +51,6 @@ def read(
         except PageRankError as error:
             raise error if rows is None else with_frame_rows(error, rows) from None
         return (edges if times is None else replace(edges, times=times)), known  # type: ignore[type-var]
-    ids = ids_in("host")
     endpoints = _matrix_columns(frame, columns) if vertices is None else None
     endpoints = endpoints or ids.endpoints_of(frame, columns, vertices)
     labels = columns.id_labels(vertices=vertices is not None)

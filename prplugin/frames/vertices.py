@@ -140,6 +140,8 @@ class Vertices:
 
     def converted(self, given: object, what: str) -> Any:
         """Convert a per-vertex argument, or an entry of a list of them, to the types of the library."""
+        if type(given) in (int, str, list, dict):  # most often, and in long lists of seeds
+            return given
         if is_a(given, "prplugin.result.ranking", "Ranking"):
             given = given.frame  # type: ignore[attr-defined]
         if isinstance(given, tuple) and len(given) == 3 and _is_table(given[0]):

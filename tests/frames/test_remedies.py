@@ -21,7 +21,7 @@ import prplugin
 from prplugin.frames import remedies
 from prplugin.suggestions import suggest_argument
 
-pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+pa, pl, sparse = (pytest.importorskip(name) for name in ("pyarrow", "polars", "scipy.sparse"))
 
 
 def reference(edges, vertices=(), personalization=None):
@@ -149,7 +149,7 @@ CASES = {
     ),
     "array": case(MATRIX.to_numpy(), "array as matrix", reference([(0, 1, 2), (0, 2, 1), (1, 2, 1), (2, 0, 1)])),
     "lil matrix": case(
-        importlib.import_module("scipy.sparse").lil_array(MATRIX.to_numpy()), "format of a matrix",
+        sparse.lil_array(MATRIX.to_numpy()), "format of a matrix",
         reference([(0, 1, 2), (0, 2, 1), (1, 2, 1), (2, 0, 1)]),
     ),
     "targets below their source": case(
