@@ -261,7 +261,7 @@ class LocalGraph:
         began, machine, (edges, vertices, *_) = time.perf_counter(), this_machine(), self._changing.state
         with self._allocating(wait=False):  # only this call reads the vectors, on this stream
             pushes = options.personalization is not None and self._local_edges(options, 1) is not None
-            by_seed = options.exclude is not None and excluded_by_seed(options.exclude)
+            by_seed = options.personalization is not None and excluded_by_seed(options.exclude)
             entries = vertices.read_teleports(options, unknown) if pushes or by_seed else None
             v = self._vector(options, "personalization", unknown) if entries is None else None
             w, start = self._vector(options, "dangling", unknown), self._vector(options, "nstart", unknown)

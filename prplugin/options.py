@@ -22,6 +22,9 @@ STOPS, DUPLICATES = get_args(Stop), get_args(Duplicates)
 FLOATS = {"d": "float64", "f": "float32"}
 """Types of ranks by NumPy type character."""
 
+EXCLUDED_BY_SEED = frozenset(["seeds", "neighbors"])
+"""Names in `exclude` of vertices that each ranking has of its own: those to which it teleports, and their targets."""
+
 USUAL_ITERATIONS = 1 / 5
 """Typical iterations of a ranking, as a fraction of those that contraction by alpha requires: 20 at the defaults.
 
@@ -84,8 +87,8 @@ def excluded_by_seed(given: object) -> frozenset[str]:
     if not isinstance(given, (list, tuple, set, frozenset)):
         return frozenset()
     try:
-        return frozenset(name for name in ("seeds", "neighbors") if name in given)
-    except (TypeError, ValueError):  # an entry whose comparison is no truth value
+        return EXCLUDED_BY_SEED.intersection(given)
+    except TypeError:  # an entry without a hash
         return excluded_by_seed([each for each in given if isinstance(each, str)])
 
 
@@ -165,6 +168,8 @@ class Options:
             self._check_exclude()
 
     def _check_exclude(self) -> None:
+        if not isinstance(self.exclude, str) and not (self.personalization is None and self.seeds is None):
+            return
         words = excluded_by_seed(self.exclude)
         if isinstance(self.exclude, str) and not words:
             raise InvalidOptionError(

@@ -37,6 +37,11 @@ REMEDIES: dict[str, dict[str, str]] = {
         "list": "$given=list(map(str, $given))",
         "dict": "$given={str(vertex): value for vertex, value in $given.items()}",
     },
+    "objects to strings": {
+        "polars": _IN_POLARS.format(
+            "map_batches(lambda ids: polars.Series([str(each) for each in ids]), return_dtype=polars.String)"
+        )
+    },
     "cast to numbers": {
         "pandas": "$given.astype({$column: 'float64'})",
         "cudf": "$given.astype({$column: 'float64'})",

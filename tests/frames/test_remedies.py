@@ -11,6 +11,7 @@ from pathlib import Path
 from string import Template
 from types import SimpleNamespace
 from typing import ClassVar
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
@@ -107,6 +108,11 @@ CASES = {
     ),
     "text for integers": case(
         INTEGERS, "cast to integers", reference(REPLIES, personalization={12: 1}), personalization=["12"]
+    ),
+    "objects": case(
+        pl.DataFrame({name: pl.Series([UUID(int=int(one)) for one in INTEGERS[name]], dtype=pl.Object) for name in INTEGERS}),
+        ["objects to strings", "objects to strings"],
+        reference([(str(UUID(int=u)), str(UUID(int=v))) for u, v in REPLIES]),
     ),
     "lists": case(
         CITED, "rows of lists", reference(CITATIONS), libraries=ALL, source="paper", destination="cites"
