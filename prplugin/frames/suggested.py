@@ -11,6 +11,7 @@ from typing import Any
 from prplugin.errors import listed
 from prplugin.frames.remedies import advice, remedy
 from prplugin.suggestions import close_name, plain
+from prplugin.types.arrays import on_host
 
 ENDPOINT_NAMES = (
     "src source from level0 u origin start sender follower citing parent loser subject i a node1 id1 nodea",
@@ -116,11 +117,9 @@ def _sample(given: object, labels: Sequence[Hashable]) -> dict[Hashable, list[An
 
 
 def _values(column: object) -> list[Any]:
-    """Return a column, or an index, as a list, by the method that its library has."""
-    for method in ("to_list", "to_pylist"):
-        if hasattr(column, method):
-            return list(getattr(column, method)())
-    return _values(column.to_arrow())  # type: ignore[attr-defined]  # of cuDF, whose to_list raises
+    """Return a column, or an index, as a list."""
+    given = on_host(column)
+    return list(given.to_pylist() if hasattr(given, "to_pylist") else given.to_list())
 
 
 def _other_form(labels: Sequence[Hashable], sample: dict[Hashable, list[Any]], frame: object) -> str:
