@@ -17,6 +17,7 @@ from prplugin.folders import is_saved
 from prplugin.frames import FIRST_ADAPTERS, LAST_ADAPTERS, FrameAdapter, adapter_for, dask, unsupported
 from prplugin.frames.device_files import reading_to
 from prplugin.frames.lists import FRAMES
+from prplugin.frames.remedies import advising, library_of
 from prplugin.local import LocalGraph
 from prplugin.methods.registry import methods
 from prplugin.options import Duplicates, EdgeOptions, refuse, refuse_all_but, validate_bool
@@ -44,10 +45,11 @@ class Source(NamedTuple):
 
 def prepare(edges: object, how: EdgeOptions, *, lasting: bool) -> PreparedGraph:
     """Read edges as the first of `SOURCES` that accepts them. `lasting`: whether more than one ranking may follow."""
-    for source in SOURCES:
-        if source.accepts(edges):
-            return source.read(edges, how, lasting=lasting)
-    raise unsupported(edges)
+    with advising(library_of(edges)):
+        for source in SOURCES:
+            if source.accepts(edges):
+                return source.read(edges, how, lasting=lasting)
+        raise unsupported(edges)
 
 
 def reading_for(edges: object, method: str) -> AbstractContextManager[None]:
@@ -265,9 +267,10 @@ class Constructors(Displayed):
 
         Parameters
         ----------
-        offsets : array of n + 1 integers, or sparse matrix
+        offsets : array of n + 1 integers, sparse matrix, or frame
             The out-edges of vertex i are the entries ``offsets[i]:offsets[i + 1]`` of `indices`. Alternatively, a
-            square matrix of `scipy.sparse` or `cupyx.scipy.sparse`, in CSR, CSC or COO format.
+            square matrix of `scipy.sparse` or `cupyx.scipy.sparse`, in CSR, CSC or COO format; or a frame with a row
+            and a column per vertex, which its index, or its first column, names as the columns: 0 is no edge.
         indices : array of m integers
             Targets.
         weights : array of m numbers, optional

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -41,6 +41,13 @@ def refusal(error: type[PageRankError], refused: RefusedRows) -> PageRankError:
     refusing = error(refused.format_message(refused))
     refusing.refused = refused
     return refusing
+
+
+def with_frame_rows(error: PageRankError, rows: NDArray[Any]) -> PageRankError:
+    """Convert the row numbers of an error from the selection `rows` to the whole frame."""
+    if (refused := error.refused) is None:
+        return error
+    return refusal(type(error), replace(refused, rows=rows[refused.rows].tolist()))
 
 
 def merged(errors: list[PageRankError]) -> PageRankError:

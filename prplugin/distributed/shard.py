@@ -31,6 +31,7 @@ from prplugin.distributed.factorize import (
 from prplugin.errors import overflow_error
 from prplugin.frames.columns import Columns
 from prplugin.frames.ids import HOST, Ids
+from prplugin.frames.lists import complete_parts
 from prplugin.frames.partitions import CommonType, Partitions, common_type_of, format_vertices, integers_of
 from prplugin.frames.times import Clock
 from prplugin.frames.vertices import ids_in
@@ -127,6 +128,7 @@ def build(
     stages, ids, times, clock = Stages(), ids_in(memory_space), None, None
     if additional is not None and communicator.rank:
         additional = [column.iloc[:0] for column in additional]
+    frames = call_on_all(communicator, partial(complete_parts, ids, frames, columns))
     parts = _partitions(communicator, ids, frames, partitions, columns)
     if columns.time is not None:
         kept, times, clock = _within_window(communicator, parts)

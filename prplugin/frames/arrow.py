@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from prplugin.errors import InvalidEdgesError, full_name, listed
 from prplugin.frames.host_columns import decode_arrow
+from prplugin.frames.remedies import advice
+from prplugin.frames.suggested import SAMPLED
 from prplugin.types.arrays import is_a, on_host
 
 
@@ -43,9 +45,12 @@ def table_of(frame: Any, positions: Sequence[int]) -> tuple[pa.Table, Any]:
     schema = frame.collect_schema()
     names = [schema.names()[position] for position in positions]
     if objects := [name for name in names if schema[name] == nw.Object]:
+        first = frame.lazy().select(objects[0]).head(SAMPLED).collect()[objects[0]].to_list()
+        how = "Convert it to integers or strings."
+        if not any(isinstance(value, float) for value in first):  # whose text differs from that of equal integers
+            how = advice("Convert it", "objects to strings", column=objects[0])
         raise InvalidEdgesError(
-            f"column {objects[0]!r} is of type {schema[objects[0]]}, which Arrow does not have. Convert it, for "
-            "instance with .map_elements(str, return_dtype=polars.String)."
+            f"column {objects[0]!r} is of type {schema[objects[0]]}, which Arrow does not have. {how}"
         )
     frame = frame.select(*names)
     if isinstance(frame, nw.LazyFrame):

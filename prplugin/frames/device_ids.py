@@ -21,7 +21,15 @@ import pylibcudf as plc
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
 from prplugin.frames.columns import ColumnInfo, GivenTypes, place_scales, transposed
-from prplugin.frames.host_columns import KINDS, check_range, refusing, require_one_column, stored_like
+from prplugin.frames.host_columns import (
+    KINDS,
+    check_range,
+    how_to_numbers,
+    refusing,
+    require_one_column,
+    stored_like,
+    unsafe_float,
+)
 from prplugin.frames.ids import HOST, Ids
 from prplugin.frames.kinds import ZONED, floats_refused, refuse_rows, unhashable_refused
 from prplugin.gpu.edges import GivenWeights
@@ -174,14 +182,14 @@ class DeviceIds(Ids):
             return self.kind_of(categories if len(column) else categories.head(0), label)
         if dtype.kind == "f":
             if len(column):
-                raise floats_refused(dtype, label, self.missing_rows(column))
+                raise floats_refused(dtype, label, self.missing_rows(column), unsafe_float(column.to_pandas()))
             return "empty"  # cuDF infers float for an empty list
         _refuse_nulls(column, label)
         if not len(column) and dtype == np.dtype(object):
             return "empty"  # frames created from column names only have this type
         arrow = getattr(dtype, "pyarrow_dtype", None)
         if isinstance(dtype, NESTED) or (arrow is not None and pa.types.is_nested(arrow)):
-            raise unhashable_refused(dtype, label)
+            raise unhashable_refused(dtype, label, lists=not isinstance(dtype, cudf.StructDtype))
         if is_decimal(dtype):
             return "decimal.Decimal"
         if isinstance(dtype, cudf.IntervalDtype):
@@ -447,7 +455,7 @@ def to_float64_unchecked(column: Any, label: str, noun: str, error: type[PageRan
         name = (
             "category" if isinstance(dtype, cudf.CategoricalDtype) else "string" if dtype == np.dtype(object) else dtype
         )
-        raise error(f"{label} holds {name}, not real numbers. Cast it, for instance with .astype('float64').")
+        raise error(f"{label} holds {name}, not real numbers. {how_to_numbers(column.to_pandas(), label)}")
     if column.null_count:
         refuse(DEVICE.missing_rows(column), "missing or NaN", "Drop or fill them.")
     array = as_array(column.astype("float64") if decimal else column)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -225,13 +225,6 @@ class _Times(NamedTuple):
         later = self.values.astype(np.uint64) * np.uint64(step) - np.uint64(start % (1 << 64))
         differences = later.view(np.int64).astype(np.float64)
         return differences if unit == 1 else differences * float(unit.numerator) / float(unit.denominator)
-
-
-def with_frame_rows(error: PageRankError, rows: Integers) -> PageRankError:
-    """Convert the row numbers of an error from the selection `rows` to the whole frame."""
-    if (refused := error.refused) is None:
-        return error
-    return refusal(type(error), replace(refused, rows=rows[refused.rows].tolist()))
 
 
 def _read_times(column: pd.Series, label: str) -> _Times | None:

@@ -171,7 +171,6 @@ def test_personalization_of_vertices_of_several_columns_needs_a_file(tmp_path):
         (["--personalization", "b", "--personalization", "a=1"], 2, "or a file such as values.csv, not 'b'"),
         (["--dangling", "b"], 2, "takes VERTEX=VALUE or a file such as values.csv, not 'b'"),
         (["--among", "x"], 1, "'x'"),
-        (["--exclude", "x"], 1, "'x'"),
         (["--exclude-seeds"], 2, "exclude='seeds' leaves out"),
         (["--exclude-seeds", "--exclude", "a"], 2, "pass one of the two"),
         (["--personalization", "b=x"], 2, "not 'b=x'"),

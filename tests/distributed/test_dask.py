@@ -122,7 +122,11 @@ def test_result_is_partitioned_dask_frame(client):
     [
         {"weight": "w", "alpha": 0.95, "scale": "n", "dtype": "float32", "tol": 1e-5},
         {"directed": False, "duplicates": "first", "vertices": [1000, 7, -5], "top": 5},
-        {"personalization": pd.Series([1.0, 2.0], index=[3, 5]), "dangling": {4: 1}, "nstart": {1: 1, 2: 3}},
+        {
+            "personalization": pd.Series([1.0, 2.0], index=pd.Index([3, 5], name="id")),
+            "dangling": {4: 1},
+            "nstart": {1: 1, 2: 3},
+        },
         {"tol": 0, "max_iter": 5, "method": "native", "threads": 2},
     ],
     ids=str,
