@@ -5,6 +5,7 @@ GAP's serialized graphs, and text of METIS and Ligra: numbers in lines with any 
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from itertools import islice
@@ -14,14 +15,14 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from prplugin.cpu.sorting import offsets_of, rows_of
-from prplugin.errors import InvalidEdgesError, InvalidOptionError
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, path_errors
 from prplugin.frames.columns import Columns, resolve
 from prplugin.frames.matrices import check_offsets, check_vertices, checked_weights
 from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import Adjacency, group_sizes, sum_out_weight
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
 from prplugin.io.blocks import check_memory, content
-from prplugin.io.formats import errors_named
+from prplugin.io.formats import STANDARD_STREAM
 from prplugin.io.numbers import NumberText
 from prplugin.io.selection import EdgeFile, Selection
 from prplugin.options import Duplicates
@@ -119,10 +120,11 @@ def read_gap(selection: Selection, compression: str | None) -> AdjacencyFile:
     offsets and sources of the in-edges likewise. Of an unweighted directed graph these are used as they lie.
     """
     name = selection.name
-    if compression is not None or not Path(selection.path).is_file():
+    path = selection.path
+    if compression is not None or (not os.path.isfile(path) and (path == STANDARD_STREAM or _is_stream(path))):
         raise InvalidOptionError(f"{name}: a serialized graph of GAP is an uncompressed file: decompress it first.")
     weighted = Path(name).suffix.lower() == ".wsg"
-    with errors_named(name), open(selection.path, "rb") as file:
+    with path_errors(name), open(selection.path, "rb") as file:
         size = file.seek(0, 2)
         file.seek(0)
         header = file.read(HEADER_BYTES)
@@ -158,6 +160,10 @@ def read_gap(selection: Selection, compression: str | None) -> AdjacencyFile:
         return read_rows(selection, _rows(selection, file, offsets, m, weighted=weighted))
 
 
+def _is_stream(path: str) -> bool:
+    return os.path.exists(path) and not os.path.isdir(path)
+
+
 def _offsets(selection: Selection, file: IO[bytes], n: int, m: int) -> Integers:
     offsets = np.fromfile(file, "<i8", n + 1)  # a map of the file would not be aligned
     check_offsets(offsets, m, f"{selection.name}: its list of offsets", "the number of arcs")
@@ -178,7 +184,7 @@ def _rows(selection: Selection, file: IO[bytes], offsets: Integers, m: int, *, w
 def open_text(selection: Selection, compression: str | None, *, by_line: bool) -> NumberText:
     """Return the text of a file, mapped to memory or decompressed."""
     path = Path(selection.path)
-    with errors_named(selection.name):
+    with path_errors(selection.name):
         maps = compression is None and path.is_file() and path.stat().st_size
         text = np.memmap(path, np.uint8, "r") if maps else np.frombuffer(content(selection.path, compression), np.uint8)
     return NumberText(selection.name, text, by_line=by_line)
