@@ -19,13 +19,14 @@ inline u64 hash_arc(u64 source, u64 target, u64 weight) {
 
 }  // namespace
 
-// Set sums[part] to the sums of the hashes of the arcs in some rows, and of their reverses.
+// Set sums[part] to the sums of the hashes of the arcs in some rows (if `wanted` has bit 1), and of their reverses (bit 2).
 //
 // If `width` is n, faults[part] becomes the first entry that is its row, or another entry of it, and otherwise -1;
 // `scratch` is zero before.
 template <class Index>
 i64 check_arcs(i64, i64, i64 parts, i64 width, const i64* offsets, const Index* indices, const f64* weights,
-               const i64* bounds, Index* scratch, i64* sums, i64* faults, i64 threads) {
+               const i64* bounds, Index* scratch, i64* sums, i64* faults,
+               i64 wanted, i64 threads) {
     return Team(threads).for_each(parts, [&](i64 part) {
         u64 forward = 0, backward = 0;
         i64 fault = -1;
@@ -36,8 +37,8 @@ i64 check_arcs(i64, i64, i64 parts, i64 width, const i64* offsets, const Index* 
             for (i64 edge = first; edge < end; edge++) {
                 u64 weight = 0, index = indices[edge];
                 if (weights) memcpy(&weight, weights + edge, sizeof weight);
-                forward += hash_arc(u64(row), index, weight);
-                backward += hash_arc(index, u64(row), weight);
+                if (wanted & 1) forward += hash_arc(u64(row), index, weight);
+                if (wanted & 2) backward += hash_arc(index, u64(row), weight);
                 simple &= index != u64(row) && (edge == first || indices[edge - 1] < indices[edge]);
             }
             if (simple || !width || fault >= 0) continue;

@@ -12,8 +12,11 @@ from prplugin.types.edges import Compressed
 _check = Kernel(
     "check_arcs",
     "offsets:i8[n+1] indices:I[m] weights:f8[m]? bounds:i8[parts+1] scratch:I[parts,width]! sums:i8[parts,2]! "
-    "faults:i8[parts]! threads:i8",
+    "faults:i8[parts]! wanted:i8 threads:i8",
 )
+
+
+FORWARD, BACKWARD, BOTH = 1, 2, 3
 
 
 class ArcSums(NamedTuple):
@@ -24,8 +27,8 @@ class ArcSums(NamedTuple):
     fault: int | None
 
 
-def arc_sums(rows: Compressed, threads: int, *, simple: bool) -> ArcSums:
-    """Return the sums of valid rows; with `simple`, a row must not have itself, nor an entry twice."""
+def arc_sums(rows: Compressed, threads: int, wanted: int = BOTH, *, simple: bool = False) -> ArcSums:
+    """Return the sums of valid rows that are wanted; with `simple`, a row must not have itself, nor an entry twice."""
     offsets, indices, weights = rows
     n, m = offsets.size - 1, indices.size
     parts = min(threads, max(1, m // max(n, 1))) if simple else threads  # scratch as long as the indices, at most
@@ -34,6 +37,6 @@ def arc_sums(rows: Compressed, threads: int, *, simple: bool) -> ArcSums:
     scratch = np.zeros((parts, n if simple else 0), indices.dtype)
     sums, faults = np.empty((parts, 2), np.int64), np.empty(parts, np.int64)
     weights = None if weights is None else np.ascontiguousarray(weights, np.float64)
-    _check(offsets, np.ascontiguousarray(indices), weights, bounds, scratch, sums, faults, threads)
+    _check(offsets, np.ascontiguousarray(indices), weights, bounds, scratch, sums, faults, wanted, threads)
     forward, backward = (sums.view(np.uint64).sum(axis=0, dtype=np.uint64)).tolist()
     return ArcSums(forward, backward, next((fault for fault in faults.tolist() if fault >= 0), None))

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from prplugin.cpu import library
-from prplugin.cpu.arcs import ArcSums, arc_sums
+from prplugin.cpu.arcs import BACKWARD, FORWARD, ArcSums, arc_sums
 from prplugin.cpu.sorting import offsets_of, rows_of, run_starts
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, path_errors
 from prplugin.frames.columns import Columns, resolve
@@ -143,9 +143,12 @@ def unmatched(out_edges: Compressed, in_edges: Compressed, sums: ArcSums | None 
     """
     if library.is_available():
         threads = this_machine().threads_for(out_edges.indices.size)
-        sums = arc_sums(out_edges, threads, simple=False) if sums is None else sums
-        backward = sums.backward if in_edges is out_edges else arc_sums(in_edges, threads, simple=False).backward
-        if sums.forward == backward:
+        if in_edges is not out_edges:
+            same = arc_sums(out_edges, threads, FORWARD).forward == arc_sums(in_edges, threads, BACKWARD).backward
+        else:
+            sums = sums or arc_sums(out_edges, threads)
+            same = sums.forward == sums.backward
+        if same:
             return None
     one, other = _sorted(out_edges, by_target=False), _sorted(in_edges, by_target=True)
     differ = reduce(np.logical_or, (a != b for a, b in zip(one, other, strict=True)))

@@ -353,7 +353,7 @@ def check_arcs(draw: Draw) -> dict[str, Any]:
     width = draw.one_of(0, draw.size) if draw.has_optional else 0
     return {
         "n": draw.size, "m": indices.size, "parts": parts, "width": width, "offsets": offsets, "indices": indices,
-        "bounds": bounds,
+        "bounds": bounds, "wanted": draw.one_of(1, 2, 3),
     }  # fmt: skip
 
 
