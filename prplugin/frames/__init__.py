@@ -81,6 +81,8 @@ def unsupported(frame: object) -> InvalidEdgesError:
 
 
 def _conversion_hint(given: object) -> str:
+    if isinstance(given, type):
+        return f"It is the class {given.__qualname__}: pass a frame of it."
     shape: tuple[int, ...] = getattr(given, "shape", ())
     if len(shape) == 2 and shape[0] == shape[1]:
         return "For an adjacency matrix use prplugin.Graph.from_csr(scipy.sparse.csr_array(matrix))."

@@ -184,7 +184,7 @@ def _known_pair(labels: Sequence[Hashable], frame: object) -> tuple[str, str]:
 
 def _matching_labels(labels: Sequence[Hashable], name: str) -> list[str]:
     """Return the exact match of a name, or else all case-insensitive matches."""
-    if name in labels:
+    if any(isinstance(label, str) and label == name for label in labels):  # pandas.NA equals no name, nor differs
         return [name]
     return [label for label in labels if isinstance(label, str) and label.casefold() == name]
 
