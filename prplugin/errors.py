@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import errno
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -128,6 +131,47 @@ class NotConvergedError(PageRankError):
 
     def __reduce__(self) -> tuple[type[NotConvergedError], tuple[str, Any]]:
         return type(self), (self.args[0], self.ranking)
+
+
+# --- paths ------------------------------------------------------------------------------------------------------------
+
+
+def file_error(error: OSError, name: str, kind: type[PageRankError] = InvalidEdgesError) -> PageRankError:
+    """Return an error of `kind` about a file that is also an OSError of the class and with the number of `error`."""
+    what = f"{name or repr(name)}: {os.strerror(error.errno or 0)}"
+    if error.errno == errno.ENOENT and not os.path.isabs(name):
+        with suppress(OSError):  # the folder may be gone
+            what += f" in {os.getcwd()}"
+    return _of_system(kind, type(error), what, error.errno, name)
+
+
+def _of_system(
+    kind: type[PageRankError], system: type[OSError], what: str, number: int | None, name: str
+) -> PageRankError:
+    def reduce(error: Exception) -> tuple[object, ...]:
+        return _of_system, (kind, system, error.args[0], number, name)
+
+    members: dict[str, Any] = {"__str__": Exception.__str__, "__reduce__": reduce, "__module__": kind.__module__}
+    found: Any = type(kind.__name__, (kind, system), members)(what)
+    found.errno, found.filename = number, name
+    error: PageRankError = found
+    return error
+
+
+@contextmanager
+def path_errors(name: str, kind: type[PageRankError] = InvalidEdgesError) -> Iterator[None]:
+    """Raise errors of the operating system about a file as errors of `kind`; a name that no file has, too."""
+    try:
+        if b"\0" in os.fsencode(name):
+            raise kind(f"{name!r} is no path: it has a zero byte.")
+    except UnicodeEncodeError as error:
+        raise kind(f"{name!r} is no path: {error}.") from error
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, PageRankError) or error.errno is None:  # None: raised by a library
+            raise
+        raise file_error(error, name, kind) from error
 
 
 def overflow_error(label: str, vertices: Sequence[object]) -> InvalidEdgesError:

@@ -28,7 +28,7 @@ from prplugin.distributed.factorize import (
     split,
     splitters_of,
 )
-from prplugin.errors import overflow_error
+from prplugin.errors import InvalidEdgesError, full_name, overflow_error
 from prplugin.frames.columns import Columns
 from prplugin.frames.ids import HOST, Ids
 from prplugin.frames.lists import complete_parts
@@ -214,7 +214,16 @@ def _partitions(
     communicator: Communicator, ids: Ids, frames: list[Any], numbers: list[int], columns: Columns
 ) -> Partitions:
     """Return the partitions that this rank holds, with their first rows in the whole frame; collective."""
-    lengths = [len(frame) for frame in frames]
+
+    def measured() -> list[int]:
+        for frame, number in zip(frames, numbers, strict=True):
+            if not hasattr(frame, "columns"):
+                raise InvalidEdgesError(
+                    f"partition {number} is of {full_name(frame)}, not a frame: correct the task that makes it."
+                )
+        return [len(frame) for frame in frames]
+
+    lengths = call_on_all(communicator, measured)
     of_ranks = communicator.all_gather(list(zip(numbers, lengths, strict=True)))
     starts, rows = {}, 0
     for partition, length in sorted(pair for pairs in of_ranks for pair in pairs):

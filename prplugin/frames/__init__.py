@@ -84,6 +84,8 @@ def unsupported(frame: object) -> InvalidEdgesError:
 
 
 def _conversion_hint(given: object) -> str:
+    if isinstance(given, type):
+        return f"It is the class {given.__qualname__}: pass a frame of it."
     shape: tuple[int, ...] = getattr(given, "shape", ())
     if isinstance(given, dict) and given:
         return _hint_for_dict(given)

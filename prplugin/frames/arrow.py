@@ -23,7 +23,7 @@ def is_supported(frame: object) -> bool:
     known = nw.from_native(frame, pass_through=True, allow_series=True)
     if isinstance(known, (nw.DataFrame, nw.LazyFrame)):
         return known is not frame and not known.implementation.is_dask()
-    return not isinstance(known, nw.Series) and hasattr(frame, "__arrow_c_stream__")
+    return not isinstance(known, (nw.Series, type)) and hasattr(frame, "__arrow_c_stream__")
 
 
 def open_frame(frame: object) -> tuple[Any, list[Hashable]]:

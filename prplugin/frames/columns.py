@@ -198,7 +198,7 @@ def _known_pair(labels: Sequence[Hashable], frame: object, part: str | None) -> 
 
 def _matching_labels(labels: Sequence[Hashable], name: str) -> list[str]:
     """Return the exact match of a name, or else all case-insensitive matches."""
-    if name in labels:
+    if any(isinstance(label, str) and label == name for label in labels):  # pandas.NA equals no name, nor differs
         return [name]
     return [label for label in labels if isinstance(label, str) and label.casefold() == name]
 

@@ -67,6 +67,8 @@ class OnHost(Boundary):
 def read_matrix(offsets: Any, indices: Any, weights: Any) -> Matrix:
     """Return a `Matrix` from a sparse matrix in `offsets`, or from CSR arrays; raise InvalidEdgesError for others."""
     if indices is not None:
+        if offsets is None:
+            raise InvalidEdgesError("from_csr has indices, but no offsets: pass offsets, indices and perhaps weights.")
         offsets, indices, weights = (
             given if given is None or namespace(given) is not np else np.asanyarray(given)  # lists, too
             for given in (offsets, indices, weights)

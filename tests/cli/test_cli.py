@@ -373,7 +373,7 @@ def test_commas_within_fields_of_tsv_on_standard_input_are_kept():
 
 def test_unreadable_input_is_reported_in_one_line(tmp_path):
     assert_fails(run("rank", tmp_path / "absent.csv"), "absent.csv: No such file or directory")
-    assert_fails(run("rank", tmp_path), "its name does not say what it holds")
+    assert_fails(run("rank", tmp_path), "is a folder in which there is no Parquet file")
     assert_fails(run("rank", "-", input=""), "standard input is empty")
     assert_fails(run("rank", "-", input="1\t2\n2\t3\n3\tx\n"), "standard input, line 3: column 'destination' has 'x'")
     assert_fails(

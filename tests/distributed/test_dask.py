@@ -385,6 +385,15 @@ def test_methods_unavailable_on_cluster_raise(client):
         frame.pagerank(method="numpy", threads=3)
 
 
+@pytest.mark.parametrize("part", [pd.Series([1, 2]), 3, None, np.ones((2, 2))], ids=lambda part: type(part).__name__)
+def test_partitions_that_are_no_frames(client, part):
+    frame = pd.DataFrame({"src": [1, 2], "dst": [2, 1]})
+    parts = [dask.delayed(frame), dask.delayed(lambda: part)()]
+    edges = dask.dataframe.from_delayed(parts, meta=frame.iloc[:0], verify_meta=False)
+    with pytest.raises(prplugin.InvalidEdgesError, match=rf"partition 1 is of .*{type(part).__name__}, not a frame"):
+        edges.pagerank()
+
+
 def test_error_of_frame_computation_is_not_replaced(client):
     def broken(part):
         raise RuntimeError("this partition cannot be read")

@@ -44,6 +44,17 @@ def test_sparse_matrices():
     assert "weight= applies to frames only" in error_message(lambda: prplugin.pagerank(matrix, weight="w"))
 
 
+def test_classes_missing_arrays_and_labels_that_are_missing():
+    assert "It is the class DataFrame: pass a frame of it." in error_message(lambda: prplugin.pagerank(pd.DataFrame))
+    assert "has indices, but no offsets" in error_message(lambda: prplugin.Graph.from_csr(None, [1]))
+    labels = pd.Index([pd.NA, "Dst", "Src"], dtype=object)
+    frame = EDGES[["weight", "dst", "src"]].set_axis(labels, axis=1)
+    pd.testing.assert_frame_equal(prplugin.pagerank(frame), EDGES.pagerank())
+    assert "Its columns are <NA>, 'b', 'c'" in error_message(
+        lambda: prplugin.pagerank(frame.set_axis(pd.Index([pd.NA, "b", "c"], dtype=object), axis=1))
+    )
+
+
 @pytest.mark.parametrize("name", ["edges.csv", "edges.csv.gz", "edges.tsv"])
 def test_text_files(tmp_path, name):
     path = tmp_path / name
