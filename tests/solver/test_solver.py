@@ -77,7 +77,7 @@ def test_a_seed_that_a_batch_leaves_with_few_passes_is_solved_directly():
     options = Options(alpha=problem.alpha, tol=1e-7, max_iter=2400)
     slow = partial(SlowConvergence, problem, DirectSolver(), made)
     step = numpy.prepare(problem, this_machine())
-    outcome = solver.solve(step, options, (n, len(edges)), start, lambda *_: lambda *_: None, slow=slow, made=made)
+    outcome = solver.solve(step, options, n, start, lambda *_: lambda *_: None, slow=slow, made=made)
     assert outcome.converged
     assert outcome.iterations < 900
 
@@ -177,8 +177,7 @@ def run_loop(name, *, narrow=True, **options):
     start = np.arange(1.0, adjacency.n + 1)
     seen = []
     watch = lambda *state: seen.append((*state[:2], step.ranks().copy()))  # noqa: E731
-    size = adjacency.n, adjacency.m
-    return solver.solve(step, options, size, start / start.sum(), lambda *_: watch), step, seen
+    return solver.solve(step, options, adjacency.n, start / start.sum(), lambda *_: watch), step, seen
 
 
 @pytest.mark.parametrize("name", GRAPHS)
