@@ -76,8 +76,9 @@ template <class Index> struct Graph {
             f64 pushed = y_after - y_before, left = before - pushed;  // includes what rounding kept from y_u
             graph.y[u] = y_after;
             graph.r[u] = left;
-            // What y_u gains is `pushed` but for one rounding, which counts at u.
-            error += fabs(pushed) + fabs(left);
+            // What y_u gains is `pushed` but for one rounding, which counts at u. Unless r_u exceeds y_u there is none,
+            // but one of `left`, which is then at most `pushed`.
+            error += fabs(pushed);
             edges += PUSH_COST;
             if (!sends) continue;
             // It also counts along the edges. Each contribution carries `depth` more, and their absolute values sum to
@@ -240,13 +241,13 @@ EXPORT change_rows(i64 changed, i64, i64, i64, const i64* rows, const i64* remov
         f64 error = 0, before = y[u], after = before * ratio;
         if (old_weight > 0) error += add_row(i, removed_at, removed_targets, removed_weights, -alpha * before / old_weight);
         r[u] -= after - before;
+        error += fabs(r[u]) + fabs(after - before);
         y[u] = after;
         if (new_weight > 0) error += add_row(i, added_at, added_targets, added_weights, alpha * after / new_weight);
-        // The two rounding errors at u; `depth` roundings of the contributions along removed and added edges, whose
-        // absolute values sum to at most alpha times that of y_u, and twice along the others, by both out-weights; and
-        // underflow of the quotients by these.
-        rounding_error[0] += error + fabs(r[u]) + fabs(after - before) +
-                             alpha * f64(depth) * (fabs(before) + 3 * fabs(after)) +
+        // Beside the additions and the two roundings at u: `depth` roundings of the contributions along removed and
+        // added edges, whose absolute values sum to at most alpha times that of y_u, and twice along the others, by
+        // both out-weights; and underflow of the quotients by these.
+        rounding_error[0] += error + alpha * f64(depth) * (fabs(before) + 3 * fabs(after)) +
                              (old_weight + new_weight) * UNDERFLOW;
     }
     return 0;

@@ -38,8 +38,8 @@ def of_residual(
     """
     sum_y, norm_r, norm_step = sums
     depth = (depth_of_sum(n) + depth_of_v + 8) * U
-    norm = (alpha * norm_step + 3 * depth * norm_r) / (sum_y * (1 - alpha)) * ROUND_UP
-    return norm + rounding_of_residual(alpha, sum_y, rounding_error) + depth
+    norm = (alpha * norm_step + 3 * depth * norm_r) / (sum_y * (1 - alpha))
+    return (norm + depth) * ROUND_UP + rounding_of_residual(alpha, sum_y, rounding_error)
 
 
 def rounding_of_residual(alpha: float, sum_y: float, rounding_error: float) -> float:
@@ -64,7 +64,7 @@ def of_pushes(alpha: float, count: int, sums: tuple[float, float], rounding_erro
     """Bound the L1 error of q / Q by (3) of `prplugin.streams.local`; parameters are those of `of_gap`."""
     depth = (depth_of_sum(count) + 4) * U
     gap = of_gap(alpha, count, sums, rounding_error)
-    return min(2.0, 2 * gap / sums[1] * (1 + depth) * ROUND_UP + depth)
+    return min(2.0, (2 * gap / sums[1] * (1 + depth) + depth) * ROUND_UP)
 
 
 def depth_of_sum(terms: int) -> int:

@@ -90,7 +90,8 @@ class Residual:
         """Compute r from y, with one pass over the edges."""
         self.r = (self.c if self.v is None else self.c * self.v) - self.y
         # The subtraction rounds once, and so does c v if v is given.
-        self.rounding_error = np.array([total(np.abs(self.r)) + (self._depth_of_v + 1) * self.c])
+        of_v = 0.0 if self.v is None else (self._depth_of_v + 1) * self.c
+        self.rounding_error = np.array([total(np.abs(self.r)) + of_v])
         out = edges.out_edges
         self.costs = (out.ends - out.begins + kernels.PUSH_COST).astype(np.float32)
         kernels.add_contributions(*self._arrays(edges))
