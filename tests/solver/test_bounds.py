@@ -22,6 +22,8 @@ from conformance import bounds as exact
 from prplugin.cpu.pull import norm_depth, packed_depth
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
+from prplugin.machine import this_machine
+from prplugin.methods.registry import methods
 from prplugin.numerics import StepRounding, compensated_depth, group_sum_depth, rounding_depth
 from prplugin.options import Options
 from prplugin.solver.certificate import Certificate
@@ -120,6 +122,30 @@ def test_depth_of_contributions(roundings):
     of_sum = math.ceil(exact.compensated_sum(4))
     assert changing.depth == OutEdges.of(changing).depth == exact.contribution(of_sum, roundings + 3)
     assert changing.adjacency().out_weight_depth == of_sum + 2 * (roundings + 3)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_depths_of_methods_are_those_of_their_sums(weighted):
+    n, m = 700, 5000
+    edges = random_edges(n, m, weighted=weighted, seed=3).assign(dst=lambda frame: frame["dst"] % 40)
+    graph = prplugin.Graph(edges, weight="w" if weighted else None, vertices=range(n))
+    problem = Problem(adjacency_of(graph), 0.85)
+    row = exact.row_sum(int(edges["dst"].value_counts().max()))
+    out_weight = math.ceil(exact.compensated_sum(m)) if weighted else 0
+    plain, native = (methods()[name].prepare(problem, this_machine()).rounding for name in ("numpy", "native"))
+    # The weight, those of the sum, their sum, quotient and product; or the quotient, and, in `native`, the product.
+    assert plain.edge == (out_weight + 4 if weighted else 1)
+    assert native.edge == (out_weight + 4 if weighted else 2)
+    assert row <= plain.row <= row + 2
+    # Ranks of a sweep are divided by their sum, and the norm of one is of three terms more.
+    assert row + 1 <= native.row <= row + 3
+    assert plain.dangling == exact.grouped_sum(n)
+    assert native.dangling == 1 + max(exact.grouped_sum(n), exact.interleaved_sum(n))
+    assert plain.norm >= n - 1
+    assert native.norm == exact.interleaved_sum(n) + 5
+    assert {plain.vectors, native.vectors} == {exact.vector_entry(n)}
+    # Many seeds: x is the contribution times the rounded inverse of its factor.
+    assert methods()["native"].batch(problem, this_machine(), 20).rounding == native._replace(edge=native.edge + 1)
 
 
 # --- steps and batches --------------------------------------------------------------------------------------------
