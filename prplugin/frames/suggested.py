@@ -128,11 +128,11 @@ def _other_form(labels: Sequence[Hashable], sample: dict[Hashable, list[Any]], f
     names = _matrix_columns(labels, sample, getattr(frame, "index", None))
     if names and all(isinstance(cell, Real) for name in names for cell in cells[name]):
         return advice("If its cells are the weights of edges from rows to columns", "matrix")
-    every = [cell for column in cells.values() for cell in column]
+    every, named = [cell for column in cells.values() for cell in column], set(labels)
     if (
         len(labels) > 1
         and every
-        and sum(isinstance(cell, Hashable) and cell in labels for cell in every) > len(every) / 2
+        and sum(isinstance(cell, Hashable) and cell in named for cell in every) > len(every) / 2
     ):
         return advice("If its cells are the targets of edges from the vertex that names the column", "cells as targets")
     return ""

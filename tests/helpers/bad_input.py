@@ -183,7 +183,7 @@ OPTION_CASES = {
     "top 0": ({"top": 0}, "top must be a whole number of at least 1, not 0."),
     "unknown duplicates": ({"duplicates": "drop"}, "duplicates must be one of 'sum', 'first', 'last', 'error', not 'drop'."),
     "directed string": ({"directed": "no"}, "directed must be True or False, not 'no'."),
-    "unknown method": ({"method": "magic"}, "method must be one of 'auto', 'measured', 'binned', 'block', "),
+    "unknown method": ({"method": "magic"}, "method must be one of 'auto', 'binned', 'block', "),
     "method None": ({"method": None}, "method must be a name such as 'auto', not None."),
     "progress number": ({"progress": 1.5}, "progress must be True, False or a function of the state, not 1.5."),
     "unknown argument": (
