@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, Literal, overload
 
 from prplugin.calls import explain_unknown_arguments, preserves_frame_type
 from prplugin.constructors import Constructors, PreparedGraph, prepare, reading_for
 from prplugin.methods.estimates import Estimate
-from prplugin.options import Duplicates, EdgeOptions, Missing, Options, Stop, Unknowns, of_arguments
+from prplugin.options import (
+    Duplicates,
+    EdgeOptions,
+    FileOptions,
+    Ids,
+    Missing,
+    Options,
+    Stop,
+    Unknowns,
+    of_arguments,
+)
 from prplugin.progress import ProgressOption, Watch, watching
 from prplugin.result.ranking import Ranking, Rankings, not_converged
 from prplugin.types.edges import Compressed
@@ -30,6 +40,13 @@ def pagerank(
     vertices: object = None,
     duplicates: Duplicates = "sum",
     missing: Missing = "error",
+    format: str | None = None,  # noqa: A002 - the name that users know it by
+    ids: Ids = "auto",
+    header: bool | None = None,
+    delimiter: str | None = None,
+    comment: str | None = None,
+    skip: int = 0,
+    null: str | Sequence[str] = (),
     alpha: float = 0.85,
     personalization: object = None,
     seeds: object = None,
@@ -90,7 +107,10 @@ def pagerank(
         Treatment of rows with the same endpoints: "sum" counts each (weights add), "first" and "last" keep one, and
         "error" raises InvalidEdgesError.
     missing : {"error", "drop"}
-        Treatment of rows with a null or NaN endpoint: raise InvalidEdgesError, or leave them out.
+        Treatment of rows with a missing endpoint, null or NaN, and in text empty or one of `null`: raise
+        InvalidEdgesError, or leave them out.
+    format, ids, header, delimiter, comment, skip, null : optional
+        How to read a file, above all one of text: as for `Graph.from_file`.
     alpha : float, default 0.85
         Damping factor, at least 0 and less than 1.
     personalization : dict, Series, frame, list, set, array or ranking, optional
@@ -185,7 +205,7 @@ def pagerank(
     with watching(progress) as watch:
         watch.stage("vertices")
         with reading_for(edges, method):
-            graph = prepare(edges, how, lasting=False)
+            graph = prepare(edges, how, of_arguments(FileOptions, arguments), lasting=False)
         return _rank(graph, options, watch).frame
 
 
@@ -201,6 +221,8 @@ class Graph(Constructors):
     time, half_life, window, now, directed, vertices, duplicates, missing : optional
         Weights that decay with age; direction; additional vertices; rows with the same endpoints, or without one: as
         for `pagerank`.
+    format, ids, header, delimiter, comment, skip, null : optional
+        How to read a file: as for `Graph.from_file`.
 
     Examples
     --------
@@ -227,8 +249,17 @@ class Graph(Constructors):
         vertices: object = None,
         duplicates: Duplicates = "sum",
         missing: Missing = "error",
+        format: str | None = None,  # noqa: A002 - the name that users know it by
+        ids: Ids = "auto",
+        header: bool | None = None,
+        delimiter: str | None = None,
+        comment: str | None = None,
+        skip: int = 0,
+        null: str | Sequence[str] = (),
     ) -> None:
-        self._graph = prepare(edges, of_arguments(EdgeOptions, locals()), lasting=True)
+        arguments = locals()
+        how, file = of_arguments(EdgeOptions, arguments), of_arguments(FileOptions, arguments)
+        self._graph = prepare(edges, how, file, lasting=True)
 
     @property
     def number_of_vertices(self) -> int:

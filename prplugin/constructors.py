@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 from prplugin.calls import explain_unknown_arguments
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, counted, full_name
@@ -20,7 +20,17 @@ from prplugin.frames.lists import FRAMES
 from prplugin.frames.remedies import advising, library_of
 from prplugin.local import LocalGraph
 from prplugin.methods.registry import methods
-from prplugin.options import Duplicates, EdgeOptions, refuse, refuse_all_but, validate_bool
+from prplugin.options import (
+    Duplicates,
+    EdgeOptions,
+    FileOptions,
+    Ids,
+    Missing,
+    of_arguments,
+    refuse,
+    refuse_all_but,
+    validate_bool,
+)
 from prplugin.streams.graph import Snapshot
 from prplugin.tables import Display, Displayed
 from prplugin.types.arrays import is_a, is_sparse
@@ -45,14 +55,18 @@ class Source(NamedTuple):
     read: Callable[..., PreparedGraph]  # with the arguments edges, how and lasting
 
 
-def prepare(edges: object, how: EdgeOptions, *, lasting: bool) -> PreparedGraph:
+def prepare(edges: object, how: EdgeOptions, file: FileOptions, *, lasting: bool) -> PreparedGraph:
     """Read edges as the first of `SOURCES` that accepts them. `lasting`: whether more than one ranking may follow."""
     if isinstance(edges, os.PathLike):
         edges = _text_of(edges)
+    given = file.given()
     with advising(library_of(edges)):
         for source in SOURCES:
             if source.accepts(edges):
-                return source.read(edges, how, lasting=lasting)
+                if given and source.read != _read_file:
+                    what = SAVED if source.read == _load else full_name(edges)
+                    refuse(given, f"says how to read a file of edges, not {what}")
+                return source.read(edges, how, lasting=lasting, **given)
         raise unsupported(edges)
 
 
@@ -115,15 +129,19 @@ def _read_matrix(matrix: Any, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
     return LocalGraph.from_csr(matrix, None, None)
 
 
-def _read_file(path: Paths, how: EdgeOptions, *, lasting: bool, **text: Any) -> LocalGraph:
-    """Read edges from files; `text` holds the arguments of `prplugin.io.read_edges` about text formats."""
+def _read_file(path: Paths, how: EdgeOptions, *, lasting: bool, **options: Any) -> LocalGraph:
+    """Read edges from files; `options` are further arguments of `prplugin.io.read_edges`."""
     source, destination = (
         labels if labels is None or isinstance(labels, list) else [labels] for labels in (how.source, how.destination)
     )
     from prplugin.frames.parquet import Opened
     from prplugin.io import EdgeFile, read_edges
 
+<<<<<<< HEAD
     file = read_edges(path, source, destination, how.weight, missing=how.missing, **text)
+=======
+    file = read_edges(path, source, destination, how.weight, missing=how.missing, **options)
+>>>>>>> text
     if how.time is not None and not (isinstance(file, EdgeFile) and isinstance(file.frame, Opened)):
         raise InvalidOptionError(f"time= supports frames and Parquet files only: read {path} into a frame first.")
     return of_file(file, path, how, lasting=lasting)
@@ -307,10 +325,16 @@ class Constructors(Displayed):
         weight: Hashable = None,
         *,
         directed: bool = True,
+        vertices: object = None,
         duplicates: Duplicates = "sum",
+        missing: Missing = "error",
         format: str | None = None,  # noqa: A002 - the name that users know it by
+        ids: Ids = "auto",
         header: bool | None = None,
-        ids: Literal["auto", "integer", "string"] = "auto",
+        delimiter: str | None = None,
+        comment: str | None = None,
+        skip: int = 0,
+        null: str | Sequence[str] = (),
         packed: bool = False,
     ) -> Self:
         """Build a graph from a file of one of many formats.
@@ -325,21 +349,34 @@ class Constructors(Displayed):
             File of edges, any file of a WebGraph or LDBC graph, a folder of Parquet or of Common Crawl, or the folder
             of a saved graph, which has all that the other parameters describe. A list: files of rows with the same
             columns, read as one.
-        source, destination, weight : column label, optional
-            As for `pagerank`. Text without a header has the columns source, destination and weight, and so have
-            adjacency lists: with ``source="destination", destination="source"`` a file with the transpose of a graph
-            gives the graph. Weights of Matrix Market, DIMACS and adjacency lists are used if no column is named.
+        source, destination, weight : column label or position, optional
+            As for `pagerank`. In text, a number that names no column is a position, from 1. Text without a header has
+            the columns source, destination and weight, and so have adjacency lists: with ``source="destination",
+            destination="source"`` a file with the transpose of a graph gives the graph. Weights of Matrix Market,
+            DIMACS and adjacency lists are used if no column is named.
         directed : bool, default True
-            If False, each row is an edge in both directions, as in a symmetric Matrix Market file.
-        duplicates : {"sum", "first", "last", "error"}
+            If False, each row is an edge in both directions, as in a file that says so: a symmetric Matrix Market file,
+            or text with a comment ``% sym`` (KONECT) or ``# Undirected graph`` (SNAP) above its edges.
+        vertices, duplicates : optional
             As for `pagerank`.
+        missing : {"error", "drop"}
+            Rows with a missing endpoint: empty or `null` in text, null or NaN in Parquet.
         format : str, optional
             "parquet", "feather", "jsonl", "csv", "tsv", "snap", "mtx", "webgraph", "common-crawl", "gap", "ldbc",
             "ligra", "metis" or "dimacs". Default: by name and content.
+        ids : {"auto", "integer", "string"}
+            Type of ids in text. "integer" also reads 007 as 7 and 7.0 as 7, which are distinct strings.
         header : bool, optional
             Whether the first line of text names the columns. Default: unless it is all numbers.
-        ids : {"auto", "integer", "string"}
-            Type of ids in text.
+        delimiter : str, optional
+            Character between fields of text.
+        comment : str, optional
+            Characters with which lines of text begin that are comments. Default: none in CSV and TSV. In SNAP text #
+            and %, above the first edge; below it, only where a blank follows them, so that ``#a #b`` is an edge.
+        skip : int, default 0
+            Number of lines of text to skip at the beginning of the file.
+        null : str or list of str, optional
+            Fields of text that stand for a missing value, besides empty ones.
         packed : bool, default False
             Pack the edges on the host, as for `save`. A WebGraph file with the transpose of the graph is packed range
             by range, so that its edges are never all in memory.
@@ -355,16 +392,16 @@ class Constructors(Displayed):
             If the file cannot be read as edges. The message names the file and, in text, the line. An absent file
             raises an InvalidEdgesError that is a FileNotFoundError as well.
         """
-        how = EdgeOptions(source, destination, weight, directed, None, duplicates)
+        given = of_arguments(FileOptions, locals()).given()
+        how = EdgeOptions(source, destination, weight, directed, vertices, duplicates, missing=missing)
         if isinstance(path, os.PathLike):
             path = _text_of(path)
         if is_saved(path):
-            given = {"format": format, "header": header, "ids": None if ids == "auto" else ids}
-            refuse(given, f"applies to text only, not to {SAVED}")
+            refuse(given, f"says how to read a file of edges, not {SAVED}")
             graph = _load(path, how, lasting=True)
         else:
             with reading_to("host") if packed else nullcontext():
-                graph = _read_file(path, how, lasting=True, format=format, header=header, ids=ids, packed=packed)
+                graph = _read_file(path, how, lasting=True, packed=packed, **given)
         return cls._of(graph.packed() if packed else graph)
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, Literal, TypeVar, get_args
@@ -16,6 +16,7 @@ from prplugin.suggestions import close_name
 
 Stop = Literal["error", "delta", "vertex", "networkx"]
 Duplicates = Literal["sum", "first", "last", "error"]
+Ids = Literal["auto", "integer", "string"]
 Missing = Literal["error", "drop"]
 Unknowns = Literal["error", "ignore"]
 STOPS, DUPLICATES = get_args(Stop), get_args(Duplicates)
@@ -63,6 +64,28 @@ class EdgeOptions:
     def edge_list(self) -> bool:
         """Return whether the edges are needed in the order of the rows."""
         return not self.directed or self.duplicates != "sum" or self.half_life is not None
+
+
+@dataclass(slots=True, eq=False, repr=False, kw_only=True)
+class FileOptions:
+    """Options for reading a file of edges, as the user passed them; `prplugin.io.read_edges` validates them."""
+
+    format: str | None = None
+    ids: Ids = "auto"
+    header: bool | None = None
+    delimiter: str | None = None
+    comment: str | None = None
+    skip: int = 0
+    null: str | Sequence[str] = ()
+
+    def given(self) -> dict[str, Any]:
+        """Return the options that differ from their defaults."""
+        given = {}
+        for name, default in FILE_DEFAULTS.items():
+            value = getattr(self, name)
+            if value is not default and not (isinstance(value, str) and value == default):
+                given[name] = value
+        return given
 
 
 class Unknown:
@@ -206,7 +229,9 @@ class Options:
         return (ranks if self.scale == 1 else ranks * ranks.shape[-1]).astype(self.dtype, copy=False)
 
 
-Record = TypeVar("Record", EdgeOptions, Options)
+FILE_DEFAULTS = {field.name: field.default for field in fields(FileOptions)}
+
+Record = TypeVar("Record", EdgeOptions, FileOptions, Options)
 
 
 def of_arguments(record: type[Record], arguments: Mapping[str, Any]) -> Record:
@@ -214,7 +239,7 @@ def of_arguments(record: type[Record], arguments: Mapping[str, Any]) -> Record:
     return record(**{name: arguments[name] for name in record.__slots__})
 
 
-GRAPH_ARGUMENTS = tuple(field.name for field in fields(EdgeOptions))
+GRAPH_ARGUMENTS = tuple(field.name for record in (EdgeOptions, FileOptions) for field in fields(record))
 RANK_ARGUMENTS = *(field.name for field in fields(Options)), "progress"
 """Arguments of `prplugin.Graph` and of its `rank`; `prplugin.pagerank` has both."""
 

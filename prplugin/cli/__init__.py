@@ -24,12 +24,11 @@ from prplugin.cli.options import (
     edge_options,
     given_by_vertex,
     graph_options,
-    in_options,
     method_options,
     quiet_option,
     rank_options,
 )
-from prplugin.cli.tables import counts, dropped_rows, print_ranks, print_reasons, show, summary
+from prplugin.cli.tables import counts, notes, print_ranks, print_reasons, show, summary
 from prplugin.constructors import of_file, reading_for
 from prplugin.errors import InvalidOptionError, listed
 from prplugin.folders import check_target, is_saved
@@ -98,7 +97,7 @@ def rank(edges: tuple[str, ...], output: str | None, quiet: bool, top: int | Non
         write_frame(ranking.frame, output)
     if quiet:
         return
-    line = summary(graph, ranking, seconds, *((file.columns.unused_weight, file.dropped) if file else ()))
+    line = summary(graph, ranking, seconds, file)
     only_ranks = output is not None and is_standard_output(output)
     if only_ranks:
         click.echo(line, err=True)
@@ -129,10 +128,9 @@ def save(edges: tuple[str, ...], graph: str, packed: bool, quiet: bool, **given:
         file, built, began = _load(edges, quiet=quiet, in_pandas=False, packed=packed, **given)
     built.save(graph, packed=packed)
     if not quiet:
-        dropped = f"{dropped_rows(file.dropped)}; " if file and file.dropped else ""
         size = sum(path.stat().st_size for path in Path(graph).iterdir())
         seconds = time.perf_counter() - began
-        show(f"{counts(built)} saved to {graph}: {size / 1e6:,.3g} MB; {dropped}{seconds:.3g} s")
+        show(f"{counts(built)} saved to {graph}: {size / 1e6:,.3g} MB; {notes(file)}{seconds:.3g} s")
 
 
 @main.command()
@@ -162,8 +160,8 @@ def verify(edges: tuple[str, ...], quiet: bool, alpha: float, tol: float, **give
                 rows.append([check.name, iterations, *figures, "yes" if check.agrees else "NO"])
         show(table(["", "iterations", "seconds", "bound", "distance", "agrees"], rows, left=[0]))
         print_reasons({check.name: check.note for check in checks if check.note})
-    if file.dropped and not quiet:
-        show(dropped_rows(file.dropped))
+    if not quiet and (read := notes(file).removesuffix("; ")):
+        show(read)
     if wrong := [check.name for check in checks if check.agrees is False]:
         raise Failure(f"{_name(edges)}: the distance to the reference exceeds the error bounds: {', '.join(wrong)}.")
 
@@ -284,11 +282,8 @@ def _load(
         return None, prplugin.Graph._of(load(path, in_pandas=in_pandas)), began
     vertices, directed, duplicates = given.pop("vertices"), not given.pop("undirected"), given.pop("duplicates")
     with watching(not quiet) as watch:
-        try:
-            with reading_to("host") if vertices else nullcontext():  # their types are those of the ids of a frame
-                file = read_edges(path, packed=packed, **given)
-        except prplugin.PageRankError as error:
-            raise type(error)(in_options(error.args[0]), *error.args[1:]) from error
+        with reading_to("host") if vertices else nullcontext():  # their types are those of the ids of a frame
+            file = read_edges(path, packed=packed, **given)
         watch.stage("vertices")
         began = time.perf_counter()
         more = None

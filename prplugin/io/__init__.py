@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, OutOfMemoryError, PageRankError, listed
 from prplugin.io.formats import described, input_format, is_standard_output, path_of
 from prplugin.io.selection import EdgeFile, Selection
 from prplugin.io.write import check_output, write_frame
+from prplugin.options import FILE_DEFAULTS, FileOptions, Ids, Missing, check_choice, refuse, validate_bool, validate_int
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,6 +44,8 @@ def read_edges(
     paths = [path_of(each) for each in given]
     if not paths:
         raise InvalidEdgesError("the list of paths is empty: pass one file of edges, or several.")
+    if isinstance(null := others.get("null"), str):
+        others["null"] = [null]
     selections = [Selection(each, source, destination, weight, **others) for each in paths]
     files = [_read(selection, format) for selection in selections]
     return files[0] if len(files) == 1 else _joined(paths, files)
@@ -50,17 +54,41 @@ def read_edges(
 def _read(selection: Selection, format: str | None) -> EdgeFile | AdjacencyFile:  # noqa: A002
     path = selection.path
     found, compression = input_format(path, format)
-    is_text, delimiter = found.reader == "text.read", selection.delimiter
-    if delimiter is not None and (len(delimiter.encode()) != 1 or delimiter in '"\r\n' or not is_text):
-        raise InvalidOptionError(
-            f"{described(path)}: delimiter {delimiter!r} must be one ASCII character other than a quote or a line end, "
-            "for CSV, TSV or SNAP text."
-        )
+    selection = replace(selection, format=found.name)
+    _check(selection, is_text=found.reader == "text.read")
     module, function = found.reader.split(".")
     with _errors_of(path):
         readers = import_module(f"prplugin.io.{module}")  # most import pyarrow
-        file: EdgeFile | AdjacencyFile = getattr(readers, function)(replace(selection, format=found.name), compression)
+        file: EdgeFile | AdjacencyFile = getattr(readers, function)(selection, compression)
     return file
+
+
+def _check(selection: Selection, *, is_text: bool) -> None:
+    """Raise InvalidOptionError for an invalid option, and for one of text if the file is of another format."""
+    check_choice("missing", selection.missing, get_args(Missing))
+    check_choice("ids", selection.ids, get_args(Ids))
+    validate_int("skip", selection.skip, least=0)
+    if selection.header is not None:
+        validate_bool("header", selection.header)
+    given = FileOptions(**{name: getattr(selection, name) for name in FILE_DEFAULTS}).given()
+    if not is_text:
+        of_text = {name: value for name, value in given.items() if name != "format"}
+        refuse(of_text, f"is an option of CSV, TSV and SNAP text, and {selection.name} is {selection.format}")
+    delimiter, comment, null = selection.delimiter, selection.comment, selection.null
+    if delimiter is not None and (
+        not isinstance(delimiter, str) or len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'
+    ):
+        raise InvalidOptionError(
+            f"delimiter must be one ASCII character other than a quote or a line end, not {delimiter!r}."
+        )
+    if comment is not None and not (
+        isinstance(comment, str) and comment.isascii() and (not comment or re.fullmatch(r'[^"\s]+', comment))
+    ):
+        raise InvalidOptionError(
+            f"comment must be the characters with which comments begin, without blanks or quotes, not {comment!r}."
+        )
+    if not isinstance(null, (list, tuple)) or not all(isinstance(text, str) for text in null):
+        raise InvalidOptionError(f"null must be a text, or a list of them, not {null!r}.")
 
 
 @contextmanager

@@ -38,10 +38,7 @@ if TYPE_CHECKING:
 HEADER_BYTES = 17  # bytes of the header of a file of GAP
 WORDS = (b"AdjacencyGraph", b"WeightedAdjacencyGraph")
 
-HEADER = re.compile(
-    rb"(?:%[^\n]*\n|[ \t\r]*\n)*"
-    rb"[ \t]*(\d{1,18})[ \t]+(\d{1,18})(?:[ \t]+([01]{1,3})(?:[ \t]+(\d{1,4}))?)?[ \t\r]*(?:\n|\Z)"
-)
+HEADER = re.compile(rb"[ \t]*(\d{1,18})[ \t]+(\d{1,18})(?:[ \t]+([01]{1,3})(?:[ \t]+(\d{1,4}))?)?[ \t\r]*(?:\n|\Z)")
 LONGEST_HEADER = 1 << 16
 
 
@@ -54,6 +51,7 @@ class AdjacencyFile:
     columns: Columns
     dropped: int = 0
     rule: Mapping[str, Any] | None = None
+    notes: tuple[str, ...] = ()
 
     def graph(self, *, directed: bool, duplicates: Duplicates) -> Adjacency:
         """Return the graph with the options of `prplugin.Graph`."""
@@ -337,11 +335,11 @@ def read_metis(selection: Selection, compression: str | None) -> AdjacencyFile:
     whether there are sizes and weights of vertices and weights of edges, and the number of weights per vertex. Each
     further line has the neighbors of a vertex, from 1, after its size and weights; each edge is listed by both ends.
     """
-    text = open_text(selection, compression, _header, by_line=True)
-    header = _header(text)
+    text = open_text(selection, compression, _check_start, by_line=True)
+    header, end = _header(text)
     n, edges = int(header[1]), int(header[2])
     sizes, vertex_weights, weighted = (digit == "1" for digit in (header[3] or b"").decode().zfill(3))
-    values, starts = text.numbers(header.end())
+    values, starts = text.numbers(end, n)
     if starts.size - 1 < n or starts[n] != values.size:
         lines = starts.size - 1 if starts.size - 1 < n else int(np.searchsorted(starts, values.size))
         text.fault(text.bytes.size, f"the header announces {n:,} vertices, but {lines:,} lines follow.")
@@ -352,7 +350,7 @@ def read_metis(selection: Selection, compression: str | None) -> AdjacencyFile:
         expected = f"{skipped} numbers of the vertex" if skipped else "no numbers of the vertex"
         expected += " and pairs of neighbor and weight" if weighted else " and its neighbors"
         text.fault(
-            _position(text, header.end(), int(wrong[0])),
+            _position(text, end, int(wrong[0])),
             f"vertex {int(wrong[0]) + 1:,} has {int(fields[wrong[0]]) + skipped:,} numbers, but the header announces "
             f"{expected}.",
         )
@@ -372,26 +370,35 @@ def read_metis(selection: Selection, compression: str | None) -> AdjacencyFile:
     if fault is not None:
         vertex = int(np.searchsorted(offsets, fault, "right")) - 1
         what = "is its own neighbor" if indices[fault] == vertex else f"has neighbor {int(indices[fault]) + 1:,} twice"
-        text.fault(_position(text, header.end(), vertex), f"vertex {vertex + 1:,} {what}.")
+        text.fault(_position(text, end, vertex), f"vertex {vertex + 1:,} {what}.")
     if (arc := unmatched(rows, rows, sums)) is not None:
         weight = "" if arc.weight is None else f" with weight {arc.weight:g}"
         text.fault(
-            _position(text, header.end(), arc.source),
+            _position(text, end, arc.source),
             f"vertex {arc.source + 1:,} lists {arc.target + 1:,}{weight}, but vertex {arc.target + 1:,} does not list "
             f"{arc.source + 1:,}{' with this weight' if weight else ''}: each edge is listed by both ends.",
         )
     return read_rows(selection, rows, first=1, symmetric=True)
 
 
-def _header(text: NumberText) -> re.Match[bytes]:
-    header = HEADER.match(bytes(text.bytes[:LONGEST_HEADER]))
+def _check_start(start: NumberText) -> None:
+    """Raise unless the start of a file has a header, or only comments and a part of a line."""
+    begin = start.first_line()
+    if begin == 0 or b"\n" in bytes(start.bytes[begin:]):
+        _header(start)
+
+
+def _header(text: NumberText) -> tuple[re.Match[bytes], int]:
+    """Return the header below the comments, and its end in the file."""
+    begin = text.first_line()
+    header = HEADER.match(bytes(text.bytes[begin : begin + LONGEST_HEADER]))
     if header is None:
         text.fault(
-            0,
+            begin,
             "it is not the header of a METIS file, two to four integers. (A .graph file of WebGraph needs its "
             ".properties file beside it.)",
         )
-    return header
+    return header, begin + header.end()
 
 
 def _position(text: NumberText, first: int, line: int) -> int:

@@ -221,7 +221,7 @@ def input_format(path: str, given: str | None = None) -> tuple[Format, str | Non
         suffixes = {known.name: known.suffixes for known in FORMATS}
         raise InvalidEdgesError(
             f"{path}: its name does not say what it holds. {_known(suffixes, COMPRESSIONS)} "
-            "For any other name: prplugin.Graph.from_file(path, format='csv'), or --format csv."
+            "For any other name pass format='csv', or another."
         )
     raise InvalidEdgesError(f"{path} is {reason}")
 

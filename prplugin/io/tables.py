@@ -81,12 +81,11 @@ def read_values(selection: Selection, compression: str | None, kinds: dict[str, 
     """Read the columns of `kinds` that a file has; see `prplugin.io.read_values`."""
     if selection.format == "jsonl":
         frame = pd.DataFrame(_json_rows(selection, compression))
-        selection.require_values(list(frame), list(kinds))
-        return frame[[name for name in kinds if name in frame]]
+        found = selection.values_by_name(list(frame), kinds)
+        return frame[[*found.values()]].set_axis([*found], axis=1)
     with _opened(selection, compression) as file:
-        selection.require_values(file.schema_arrow.names, list(kinds))
-        names = [name for name in kinds if name in file.schema_arrow.names]
-        return file.read(columns=names).to_pandas(ignore_metadata=True)
+        found = selection.values_by_name(file.schema_arrow.names, kinds)
+        return file.read(columns=[*found.values()]).to_pandas(ignore_metadata=True).set_axis([*found], axis=1)
 
 
 def in_pandas(file: EdgeFile) -> EdgeFile:

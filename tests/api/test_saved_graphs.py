@@ -269,7 +269,9 @@ def test_a_saved_graph_is_accepted_as_edges(folder):
         lambda: prplugin.pagerank(folder, "src", "dst")
     )
     assert "directed=" in error_message(lambda: prplugin.Graph(folder, directed=False))
-    assert "header= applies to text only" in error_message(lambda: prplugin.Graph.from_file(folder, header=True))
+    assert "header= says how to read a file of edges, not a saved graph: omit it" in error_message(
+        lambda: prplugin.Graph.from_file(folder, header=True)
+    )
     assert "weight= does not apply to a saved graph" in error_message(lambda: prplugin.estimate(folder, weight="w"))
 
 

@@ -58,7 +58,7 @@ def test_few_parameters_are_typed_any():
         for argument in (*node.posonlyargs, *node.args, *node.kwonlyargs, node.vararg, node.kwarg)
         if argument is not None
     ]
-    assert sum(isinstance(annotation, ast.Name) and annotation.id == "Any" for annotation in arguments) <= 225
+    assert sum(isinstance(annotation, ast.Name) and annotation.id == "Any" for annotation in arguments) <= 226
 
 
 MAX_LINES = {
@@ -70,7 +70,7 @@ MAX_LINES = {
     "gpu": 1_700,
     "graph": 1_250,
     "integrations": 240,
-    "io": 2_500,
+    "io": 3_100,
     "methods": 3_400,
     "papers": 2_000,
     "result": 1_100,
