@@ -106,6 +106,16 @@ class WorkerLostError(PageRankError):
     """A worker of a Dask cluster was lost during a call; the next call uses the remaining workers."""
 
 
+class FileError(PageRankError, OSError):
+    """A file or folder cannot be read or written."""
+
+    __str__ = Exception.__str__  # OSError begins with the number of the error
+
+
+class MissingFileError(FileError, FileNotFoundError):
+    """There is no file or folder at a path."""
+
+
 class NotConvergedError(PageRankError):
     """The maximum number of iterations was reached before the stopping rule was met.
 
@@ -121,6 +131,14 @@ class NotConvergedError(PageRankError):
 
     def __reduce__(self) -> tuple[type[NotConvergedError], tuple[str, Any]]:
         return type(self), (self.args[0], self.ranking)
+
+
+def file_error(what: str, error: OSError) -> FileError:
+    """Return the error for an action on a file, such as "a cannot be read", that the operating system has refused."""
+    kind = MissingFileError if isinstance(error, FileNotFoundError) else FileError
+    found = kind(f"{what}: {error.strerror or error}.")
+    found.errno, found.filename = error.errno, error.filename
+    return found
 
 
 def overflow_error(label: str, vertices: Sequence[object]) -> InvalidEdgesError:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from contextvars import copy_context
 from pathlib import Path
-from typing import NamedTuple
+from threading import Lock, Thread
+from typing import NamedTuple, TypeVar
 
 CGROUP = Path("/sys/fs/cgroup")
 
@@ -32,6 +36,45 @@ def this_machine() -> Machine:
     except AttributeError:  # macOS and Windows have no affinity
         threads = os.cpu_count() or 1
     return Machine(threads=threads)
+
+
+Item, Result = TypeVar("Item"), TypeVar("Result")
+
+
+def on_threads(threads: int, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """Return the results of a function for each item, computed by this thread and up to ``threads - 1`` others.
+
+    Where no thread can be started, this one computes all. An error ends all of them, and is raised.
+    """
+    given, errors, lock = list(items), list[BaseException](), Lock()
+    places, results = iter(range(len(given))), dict[int, Result]()
+
+    def work() -> None:
+        while not errors:
+            with lock:
+                place = next(places, None)
+            if place is None:
+                return
+            try:
+                results[place] = function(given[place])
+            except BaseException as error:  # raised below, by the thread of the caller
+                errors.append(error)
+
+    started: list[Thread] = []
+    try:
+        with suppress(RuntimeError):  # the limit of threads, or of their memory
+            while len(started) + 1 < min(threads, len(given)):
+                thread = Thread(target=copy_context().run, args=(work,), name="prplugin")
+                thread.start()
+                started.append(thread)
+        work()
+        for thread in started:
+            thread.join()
+    except BaseException as error:  # an interrupt
+        errors.append(error)
+    if errors:
+        raise errors[0]
+    return [results[place] for place in range(len(given))]
 
 
 def bytes_available() -> float:

@@ -7,7 +7,6 @@ arguments and updates are all read through them.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -36,7 +35,7 @@ from prplugin.frames.columns import (
 )
 from prplugin.frames.host_columns import ObjectColumn
 from prplugin.frames.kinds import cast_to
-from prplugin.machine import this_machine
+from prplugin.machine import on_threads, this_machine
 from prplugin.types.arrays import (
     MemorySpace,
     finite_numbers,
@@ -240,6 +239,8 @@ class Ids:
                 ids, others = self.integers(array), self.integers(column)
             elif ids.dtype != others.dtype or types.is_object_dtype(ids.dtype):
                 ids, others = (host_columns.in_utc(np.asarray(array, object), kind) for array in (ids, others))
+            else:
+                ids, others = map(host_columns.exact, (ids, others))
             # With the type, since pandas infers its string type for objects that are all strings.
             pairs.append([pd.Index(array, dtype=array.dtype) for array in (ids, others)])
         try:
@@ -248,6 +249,8 @@ class Ids:
             else:
                 known, asked = (pd.MultiIndex.from_arrays(list(indexes)) for indexes in zip(*pairs, strict=True))
             return known.get_indexer(asked)
+        except (pd.errors.InvalidIndexError, ValueError) as error:  # of one column, of several
+            raise host_columns.repeated_ids() from error
         except TypeError as error:
             raise InvalidOptionError(f"{what} holds ids that have no hash ({error}). Cast them to strings.") from error
 
@@ -390,12 +393,9 @@ class Ids:
         ]
         endpoints = transposed(columns)
 
-        def factorize(columns: list[Column], names: list[str]) -> Any:
-            return self.factorize(columns, kinds, names)
-
         threads = this_machine().threads_for(len(parts[0][0])) if self.memory_space == "host" else 1
-        with ThreadPoolExecutor(threads, "prplugin") if threads > 1 else nullcontext() as pool:
-            found = list((pool.map if pool else map)(factorize, endpoints, transposed(labels)))
+        pairs = zip(endpoints, transposed(labels), strict=True)
+        found = on_threads(threads, lambda pair: self.factorize(pair[0], kinds, pair[1]), pairs)
         codes, rows, distinct = zip(*found, strict=True)
         xp = namespace(codes[0])
         places = xp.concatenate(places_of(rows, len(endpoints[0][0])))
