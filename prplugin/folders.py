@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, TypeGuard
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, file_error
-from prplugin.machine import on_threads, this_machine
+from prplugin.machine import mapping_on, this_machine
 
 MANIFEST = "manifest.json"
 FORMAT, VERSION, PACKED_VERSION = "prplugin.Graph", 1, 2
@@ -158,7 +158,8 @@ class Folder:
             self.name = os.fsdecode(path)
             self._path = Path(os.path.realpath(self.name))
         except (TypeError, ValueError) as error:
-            raise InvalidEdgesError(f"a saved graph is loaded by the path of its folder, not {path!r}: {error}.") from error
+            message = f"a saved graph is loaded by the path of its folder, not {path!r}: {error}."
+            raise InvalidEdgesError(message) from error
         self._mapped = mapped
         until = time.monotonic() + WAIT_SECONDS
         while True:
@@ -262,7 +263,8 @@ class Folder:
 
     def verify(self, files: Collection[str]) -> None:
         """Compare the checksums of files with those in the manifest; raise ValueError if one differs."""
-        found = on_threads(this_machine().threads, lambda file: zlib.crc32(self.buffer(file)), files)
+        with mapping_on(this_machine().threads) as run:
+            found = list(run(lambda file: zlib.crc32(self.buffer(file)), files))
         for file, checksum in zip(files, found, strict=True):
             if checksum != self.manifest["files"][file].get("crc32"):
                 raise ValueError(f"{file} has changed since it was saved")
@@ -274,9 +276,13 @@ def _described(path: Path) -> dict[str, int]:
         return {"bytes": len(buffer), "crc32": zlib.crc32(buffer)}
 
 
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
 def _open(path: Path) -> BinaryIO:
     """Open a regular file to read it; raise OSError for others, such as a named pipe, for which `open` would wait."""
-    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))
+    file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError(errno.EINVAL, "it is no regular file", str(path))

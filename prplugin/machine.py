@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from contextlib import suppress
-from contextvars import copy_context
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from threading import Lock, Thread
-from typing import NamedTuple, TypeVar
+from threading import Event
+from typing import Any, NamedTuple
 
 CGROUP = Path("/sys/fs/cgroup")
 
@@ -38,43 +38,30 @@ def this_machine() -> Machine:
     return Machine(threads=threads)
 
 
-Item, Result = TypeVar("Item"), TypeVar("Result")
+@contextmanager
+def mapping_on(threads: int) -> Iterator[Callable[..., Iterator[Any]]]:
+    """Return a context manager with a function like `map`, on this number of threads if so many can be started.
 
-
-def on_threads(threads: int, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Return the results of a function for each item, computed by this thread and up to ``threads - 1`` others.
-
-    Where no thread can be started, this one computes all. An error ends all of them, and is raised.
+    If not, it uses those that can; with one or none it is `map` itself.
     """
-    given, errors, lock = list(items), list[BaseException](), Lock()
-    places, results = iter(range(len(given))), dict[int, Result]()
+    with _started(threads) if threads > 1 else nullcontext() as pool:
+        yield map if pool is None else pool.map
 
-    def work() -> None:
-        while not errors:
-            with lock:
-                place = next(places, None)
-            if place is None:
-                return
-            try:
-                results[place] = function(given[place])
-            except BaseException as error:  # raised below, by the thread of the caller
-                errors.append(error)
 
-    started: list[Thread] = []
+def _started(threads: int) -> AbstractContextManager[ThreadPoolExecutor | None]:
+    """Return a pool whose threads have started, since a later failure would leave tasks in its queue."""
+    pool, ready = ThreadPoolExecutor(threads, "prplugin"), Event()
+    started = 0
     try:
-        with suppress(RuntimeError):  # the limit of threads, or of their memory
-            while len(started) + 1 < min(threads, len(given)):
-                thread = Thread(target=copy_context().run, args=(work,), name="prplugin")
-                thread.start()
-                started.append(thread)
-        work()
-        for thread in started:
-            thread.join()
-    except BaseException as error:  # an interrupt
-        errors.append(error)
-    if errors:
-        raise errors[0]
-    return [results[place] for place in range(len(given))]
+        for started in range(threads):  # noqa: B007 - also used after the loop
+            pool.submit(ready.wait)
+        return pool
+    except RuntimeError:  # the limit of threads, or of memory for them
+        ready.set()
+        pool.shutdown()
+        return _started(started) if started > 1 else nullcontext()
+    finally:
+        ready.set()
 
 
 def bytes_available() -> float:

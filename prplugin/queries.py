@@ -10,7 +10,7 @@ from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.problem import Seeds
-from prplugin.machine import on_threads
+from prplugin.machine import mapping_on
 from prplugin.options import Options
 from prplugin.result.selection import remaining, select_ranks
 from prplugin.solver.batch import Batch
@@ -95,15 +95,16 @@ class SeedRanks:
             wanted = Wanted(self._options.top, among, excluded)
             return queries.rank(edges, (part.rows, part.values), self._options, wanted)
 
-        for first in range(0, every.size, TRIED_AT_A_TIME):
-            some = every[first : first + TRIED_AT_A_TIME]
-            for seed, found in zip(some.tolist(), on_threads(threads, rank, some.tolist()), strict=True):
-                if found is None or not found.met:
-                    left.append(seed)
-                else:
-                    self._keep_local(seed, found)
-            if left[-some.size :] == some.tolist():
-                return np.append(left, every[first + some.size :]).astype(np.int64)
+        with mapping_on(threads) as run:
+            for first in range(0, every.size, TRIED_AT_A_TIME):
+                some = every[first : first + TRIED_AT_A_TIME]
+                for seed, found in zip(some.tolist(), run(rank, some.tolist()), strict=True):
+                    if found is None or not found.met:
+                        left.append(seed)
+                    else:
+                        self._keep_local(seed, found)
+                if left[-some.size :] == some.tolist():
+                    return np.append(left, every[first + some.size :]).astype(np.int64)
         return np.array(left, np.int64)
 
     def _keep_local(self, seed: int, found: LocalRanks) -> None:

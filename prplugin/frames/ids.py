@@ -35,7 +35,7 @@ from prplugin.frames.columns import (
 )
 from prplugin.frames.host_columns import ObjectColumn
 from prplugin.frames.kinds import cast_to
-from prplugin.machine import on_threads, this_machine
+from prplugin.machine import mapping_on, this_machine
 from prplugin.types.arrays import (
     MemorySpace,
     finite_numbers,
@@ -243,13 +243,15 @@ class Ids:
                 ids, others = map(host_columns.exact, (ids, others))
             # With the type, since pandas infers its string type for objects that are all strings.
             pairs.append([pd.Index(array, dtype=array.dtype) for array in (ids, others)])
+        known: pd.Index = pairs[0][0]
         try:
-            if len(pairs) == 1:
-                known, asked = pairs[0]
-            else:
+            asked = pairs[0][1]
+            if len(pairs) > 1:
                 known, asked = (pd.MultiIndex.from_arrays(list(indexes)) for indexes in zip(*pairs, strict=True))
             return known.get_indexer(asked)
         except (pd.errors.InvalidIndexError, ValueError) as error:  # of one column, of several
+            if known.is_unique:
+                raise
             raise host_columns.repeated_ids() from error
         except TypeError as error:
             raise InvalidOptionError(f"{what} holds ids that have no hash ({error}). Cast them to strings.") from error
@@ -393,9 +395,12 @@ class Ids:
         ]
         endpoints = transposed(columns)
 
+        def factorize(columns: list[Column], names: list[str]) -> Any:
+            return self.factorize(columns, kinds, names)
+
         threads = this_machine().threads_for(len(parts[0][0])) if self.memory_space == "host" else 1
-        pairs = zip(endpoints, transposed(labels), strict=True)
-        found = on_threads(threads, lambda pair: self.factorize(pair[0], kinds, pair[1]), pairs)
+        with mapping_on(min(threads, len(endpoints))) as run:
+            found = list(run(factorize, endpoints, transposed(labels)))
         codes, rows, distinct = zip(*found, strict=True)
         xp = namespace(codes[0])
         places = xp.concatenate(places_of(rows, len(endpoints[0][0])))

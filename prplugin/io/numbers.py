@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 from typing import Any, NoReturn
 
 import numpy as np
@@ -13,7 +12,7 @@ import pyarrow.compute as pc
 from prplugin.cpu.sorting import offsets_of
 from prplugin.errors import InvalidEdgesError
 from prplugin.io.blocks import check_memory
-from prplugin.machine import on_threads, this_machine
+from prplugin.machine import mapping_on, this_machine
 from prplugin.types.edges import Floats, Integers
 
 BLOCK_BYTES = 1 << 20  # bytes of text that a thread reads at once; a longer field or comment is read whole
@@ -43,16 +42,14 @@ class NumberText:
         while bounds[-1] < size:
             bounds.append(self._end(bounds[-1]))
         threads = min(this_machine().threads, len(bounds))
-        blocks = list(pairwise(bounds))
-        found = on_threads(threads, lambda block: self._count(*block), blocks)
-        counts = np.array(found, np.int64).reshape(-1, 2)
-        tokens, (count, rows) = offsets_of(counts[:, 0]), counts.sum(axis=0).tolist()
-        needed = TOKEN_BYTES * (count + rows) + WORKING_BYTES * min(threads * BLOCK_BYTES, size)
-        check_memory(needed, f"{self.name} has {count:,} numbers")
-        values = np.empty(count)
-        parts = zip(blocks, np.split(values, tokens[1:-1]), strict=False)  # one part, of nothing, where no block is
-        lines = on_threads(threads, lambda part: self._read(*part[0], part[1]), parts)
-        return values, np.concatenate([*map(np.add, lines, tokens), tokens[-1:]])
+        with mapping_on(threads) as run:
+            counts = np.array([*run(self._count, bounds, bounds[1:])], np.int64).reshape(-1, 2)
+            tokens, (count, rows) = offsets_of(counts[:, 0]), counts.sum(axis=0).tolist()
+            needed = TOKEN_BYTES * (count + rows) + WORKING_BYTES * min(threads * BLOCK_BYTES, size)
+            check_memory(needed, f"{self.name} has {count:,} numbers")
+            values = np.empty(count)
+            lines = run(self._read, bounds, bounds[1:], np.split(values, tokens[1:-1]))
+            return values, np.concatenate([*map(np.add, lines, tokens), tokens[-1:]])
 
     def _end(self, first: int) -> int:
         """Return the end of the block from a position on: after a line end, or in a long line after another blank."""

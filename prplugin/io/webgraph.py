@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import glob
 import re
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
@@ -31,7 +30,7 @@ from prplugin.io.adjacency import AdjacencyFile, arc_columns, numbered, read_row
 from prplugin.io.blocks import check_memory
 from prplugin.io.formats import COMPRESSIONS, WEBGRAPH_SUFFIXES, Properties, errors_named, part_files
 from prplugin.io.selection import Selection
-from prplugin.machine import on_threads, this_machine
+from prplugin.machine import mapping_on, this_machine
 from prplugin.methods.engines.packed import Rows, joined, too_many
 from prplugin.types.edges import Compressed, Edges, Integers, index_dtype
 
@@ -314,9 +313,10 @@ def _vertices(names: pa.ChunkedArray) -> Vertices:
 def _parts(files: Sequence[Path], types: Mapping[str, pa.DataType]) -> Iterator[tuple[Path, list[pa.RecordBatch]]]:
     """Yield the columns f0 and f1 of each file, in order; as many files are read at a time as there are cores."""
     at_once = this_machine().threads
-    for first in range(0, len(files), at_once):
-        some = files[first : first + at_once]
-        yield from zip(some, on_threads(at_once, partial(_batches, types=types), some), strict=True)
+    with mapping_on(at_once) as run:
+        for first in range(0, len(files), at_once):
+            some = files[first : first + at_once]
+            yield from zip(some, run(partial(_batches, types=types), some), strict=True)
 
 
 def _batches(path: Path, types: Mapping[str, pa.DataType]) -> list[pa.RecordBatch]:

@@ -413,7 +413,7 @@ def test_foreign_footers_and_repeated_ids(folder):
         resigned(folder, path, content[:at] + bytes([content[at] ^ 4]) + content[at + 1 :])
         with contextlib.suppress(prplugin.InvalidEdgesError):
             use(folder)
-    repeated = pa.table({"0": table.column(0).to_pylist()[:-1] + ["1"]}, schema=table.schema)
+    repeated = pa.table({"0": [*table.column(0).to_pylist()[:-1], "1"]}, schema=table.schema)
     with pa.ipc.new_file(path, table.schema) as writer:
         writer.write_table(repeated)
     resigned(folder, path, path.read_bytes())
