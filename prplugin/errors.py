@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -139,6 +140,20 @@ def file_error(what: str, error: OSError) -> FileError:
     found = kind(f"{what}: {error.strerror or error}.")
     found.errno, found.filename = error.errno, error.filename
     return found
+
+
+@contextmanager
+def errors_of(source: str, kind: type[PageRankError] = InvalidEdgesError) -> Iterator[None]:
+    """Return a context manager in which errors of other libraries, and of the user's code, become ours, as causes.
+
+    `source`: What is computed, such as "edges, a polars.LazyFrame,".
+    """
+    try:
+        yield
+    except (PageRankError, MemoryError):
+        raise
+    except Exception as error:
+        raise kind(f"{source} cannot be computed: {type(error).__name__}: {error}") from error
 
 
 def overflow_error(label: str, vertices: Sequence[object]) -> InvalidEdgesError:

@@ -269,13 +269,13 @@ def _in_utc(given: object) -> Any:
         return given.replace(tzinfo=None) - datetime.min - offset
 
 
-def exact(column: Any) -> Any:
-    """Convert times of day to integers, since `datetime.time` has no nanoseconds, and dates that are times likewise.
+def exact(column: Any, kinds: tuple[str, ...] = ("time32", "time64", "date32", "date64")) -> Any:
+    """Convert an array of Arrow's times of day and dates to integers; return one of other ids unchanged.
 
-    Return an array of other ids unchanged.
+    `datetime.time` has no nanoseconds, and `datetime.date` neither times nor years after 9999.
     """
     kind: Any = getattr(column.dtype, "pyarrow_dtype", None)
-    if not str(kind).startswith(("time32", "time64", "date64")):
+    if not str(kind).startswith(kinds):
         return column
     return pa.array(column).cast(f"int{kind.bit_width}").to_numpy(zero_copy_only=False)
 

@@ -310,7 +310,7 @@ def _persisted(client: Any, frame: Any) -> list[Any] | None:
 
 def given_ids(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
     """Convert ids to a list of pandas Series, one per column, and check their kinds."""
-    columns = HOST.id_columns(computed(given), names, what)
+    columns = HOST.id_columns(computed(given, what), names, what)
     for column in columns:
         HOST.kind_of(column, what)
     return columns
@@ -330,7 +330,7 @@ def _converted(given: Any, what: str) -> Any:
         return given  # refused
 
     def convert(given: object) -> Any:
-        given = HOST.convert(plain_array(computed(given), what), what)
+        given = HOST.convert(plain_array(computed(given, what), what), what)
         # A set may have another order on each worker.
         return list(given) if isinstance(given, (set, frozenset)) else given
 

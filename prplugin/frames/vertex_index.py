@@ -16,6 +16,8 @@ from prplugin.frames.vertices import Vertices
 from prplugin.types.arrays import find_integers, to_host
 from prplugin.types.edges import Integers, index_dtype
 
+TIMES = "time32", "time64"  # types of Arrow with one unit in each kind of ids, whose integers are equal if the ids are
+
 
 class VertexIndex:
     """The vertices of a graph, with a lookup from id to position.
@@ -118,9 +120,11 @@ def _keys(vertices: Vertices, first: int = 0) -> Any:
     """Return the ids from `first` on as Python objects, as tuples for several columns."""
     try:
         values = [
-            in_utc(np.asarray(exact(vertices.ids.without_categories(column[first:])), object), kind).tolist()
+            in_utc(np.asarray(exact(vertices.ids.without_categories(column[first:]), TIMES), object), kind).tolist()
             for column, kind in zip(vertices.columns, vertices.kinds, strict=True)
         ]
+    except OverflowError as error:
+        raise InvalidEdgesError(f"a column of ids holds dates that Python does not: {error}. Cast it.") from error
     except (UnicodeDecodeError, pa.ArrowException) as error:
         raise InvalidEdgesError(f"a column of ids holds text that is not UTF-8: {error}. Cast it to binary.") from error
     return values[0] if len(values) == 1 else list(zip(*values, strict=True))

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from prplugin.errors import InvalidEdgesError, listed
 from prplugin.frames import device_files
+from prplugin.frames.row_groups import int96_columns, refuse_far_times
 from prplugin.io.blocks import content
 from prplugin.io.formats import STANDARD_STREAM
 from prplugin.io.selection import EdgeFile, Selection, missing_endpoints
@@ -24,7 +25,7 @@ from prplugin.io.selection import EdgeFile, Selection, missing_endpoints
 
 def read(selection: Selection, compression: str | None) -> EdgeFile:
     """Read the columns of the edges; see `prplugin.io.read_edges`."""
-    with _opened(selection, compression) as file:
+    with _opened(selection, compression) as (file, source):
         found = selection.resolved(file.schema_arrow.names)
         weight = [] if found.weight is None else [found.weight_name]
         ends = [*found.source_names, *found.destination_names]
@@ -38,7 +39,7 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
         if reason is None:
             return EdgeFile(selection.path, found)
         device_files.log_fallback(selection.name, reason)
-        table = _table(file, [*ends, *weight])
+        table = _table(selection, file, source, [*ends, *weight])
         missing = reduce(pc.or_, [table[end].is_null(nan_is_null=True) for end in dict.fromkeys(ends)])
         dropped = pc.sum(missing).as_py() or 0
         if dropped and selection.missing == "error":
@@ -50,10 +51,10 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
 
 def read_values(selection: Selection, compression: str | None, kinds: dict[str, str]) -> pd.DataFrame:
     """Read the columns of `kinds` that a file has; see `prplugin.io.read_values`."""
-    with _opened(selection, compression) as file:
+    with _opened(selection, compression) as (file, source):
         selection.require_values(file.schema_arrow.names, list(kinds))
         names = [name for name in kinds if name in file.schema_arrow.names]
-        return _table(file, names).to_pandas(ignore_metadata=True)
+        return _table(selection, file, source, names).to_pandas(ignore_metadata=True)
 
 
 def _has_nulls(file: pq.ParquetFile, names: list[Any]) -> bool:
@@ -64,19 +65,23 @@ def _has_nulls(file: pq.ParquetFile, names: list[Any]) -> bool:
     return any(each is not None and each.null_count for each in found)
 
 
-def _table(file: Any, names: list[Any]) -> pa.Table:
+def _table(selection: Selection, file: pq.ParquetFile, source: pa.NativeFile, names: list[Any]) -> pa.Table:
+    if times := int96_columns(file.metadata, names):
+        again = pq.ParquetFile(source, coerce_int96_timestamp_unit="ms", page_checksum_verification=True)
+        refuse_far_times(again.read(columns=times), selection.name)
     return file.read(columns=list(dict.fromkeys(names)))
 
 
 @contextmanager
-def _opened(selection: Selection, compression: str | None) -> Iterator[Any]:
+def _opened(selection: Selection, compression: str | None) -> Iterator[tuple[pq.ParquetFile, pa.NativeFile]]:
     try:
         if compression or selection.path == STANDARD_STREAM:
-            yield pq.ParquetFile(pa.BufferReader(content(selection.path, compression)))
+            source = pa.BufferReader(content(selection.path, compression))
+            yield pq.ParquetFile(source, page_checksum_verification=True), source
         else:
             # A file of Arrow's own: its threads may outlive a read, and would need the interpreter for one of Python.
             with open(selection.path, "rb"), pa.OSFile(os.fsencode(selection.path)) as file:  # the first for the errno
-                yield pq.ParquetFile(file)
+                yield pq.ParquetFile(file, page_checksum_verification=True), file
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # of the operating system, with the file name
