@@ -45,6 +45,7 @@ from benchmarks import (
     sequence,
     step_cost,
     streamed,
+    uses,
     webgraph,
 )
 from benchmarks.papers import bowen, kim, kumar, swaroop, tweetrank, wu
@@ -58,7 +59,7 @@ BENCHMARKS = {
     "cugraph": against_cugraph, "everyday": everyday, "gap": gap, "hosts": hosts, "kernels": kernels, "mapped": mapped,
     "networkx": against_networkx, "overlap": overlap, "peers": peers, "pieces": pieces, "retrieval": retrieval,
     "scaling": scaling, "seeds": seeds, "sequence": sequence, "steps": step_cost,
-    "streamed": streamed, "tweetrank": tweetrank, "webgraph": webgraph,
+    "streamed": streamed, "tweetrank": tweetrank, "uses": uses, "webgraph": webgraph,
 }  # fmt: skip
 
 ALL = *PAPERS, "peers"
@@ -74,7 +75,7 @@ REFERENCE = click.option("--reference", type=click.Path(exists=True), help="GAP'
 
 OPTIONS = {
     "overlap": click.option("--split", type=click.IntRange(0), help="Value of N whose timeline is drawn."),
-    **dict.fromkeys(("kim", "wu", "bowen", "cugraph", "crawl", "pieces"), ONLY),
+    **dict.fromkeys(("kim", "wu", "bowen", "cugraph", "crawl", "pieces", "uses"), ONLY),
     "gap": lambda command: SCALE(REFERENCE(command)),
     "peers": lambda command: LIST(ONLY(command)),
     "seeds": ONLY,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import replace
@@ -17,6 +17,7 @@ from prplugin.folders import is_saved
 from prplugin.frames import FIRST_ADAPTERS, LAST_ADAPTERS, FrameAdapter, adapter_for, dask, unsupported
 from prplugin.frames.device_files import reading_to
 from prplugin.frames.lists import FRAMES
+from prplugin.frames.remedies import advising, library_of
 from prplugin.local import LocalGraph
 from prplugin.methods.registry import methods
 from prplugin.options import Duplicates, EdgeOptions, refuse, refuse_all_but, validate_bool
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 PreparedGraph: TypeAlias = "LocalGraph | DistributedGraph"
 """Implementation of `prplugin.Graph`."""
 
+Paths: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
+
 SAVED = "a saved graph"  # name of the kind of input, for messages
 
 
@@ -44,10 +47,13 @@ class Source(NamedTuple):
 
 def prepare(edges: object, how: EdgeOptions, *, lasting: bool) -> PreparedGraph:
     """Read edges as the first of `SOURCES` that accepts them. `lasting`: whether more than one ranking may follow."""
-    for source in SOURCES:
-        if source.accepts(edges):
-            return source.read(edges, how, lasting=lasting)
-    raise unsupported(edges)
+    if isinstance(edges, os.PathLike):
+        edges = _text_of(edges)
+    with advising(library_of(edges)):
+        for source in SOURCES:
+            if source.accepts(edges):
+                return source.read(edges, how, lasting=lasting)
+        raise unsupported(edges)
 
 
 def reading_for(edges: object, method: str) -> AbstractContextManager[None]:
@@ -76,14 +82,16 @@ def _load(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool) -> L
     return saving.load(path)
 
 
-def _is_file(edges: object) -> bool:
-    """Return whether edges are a path of a known format other than Parquet, which an adapter reads."""
-    if not isinstance(edges, (str, os.PathLike)):
-        return False
-    from prplugin.io.formats import recognized  # lazy imports of what few calls need, as below
+def _is_path(edges: object) -> bool:
+    """Return whether edges are a path, or several."""
+    paths = edges if isinstance(edges, (list, tuple)) else [edges]
+    return bool(paths) and all(isinstance(path, (str, os.PathLike)) for path in paths)
 
-    found = recognized(os.fspath(edges))[0]
-    return found is not None and found.name != "parquet"
+
+def _text_of(path: str | os.PathLike[str]) -> str:
+    from prplugin.io.formats import path_of  # lazy imports of what few calls need, as below
+
+    return path_of(path)
 
 
 def _read_nodes(reader: str, graph: Any, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
@@ -107,29 +115,27 @@ def _read_matrix(matrix: Any, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
     return LocalGraph.from_csr(matrix, None, None)
 
 
-def _read_file(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool, **text: Any) -> LocalGraph:
-    """Read edges from a file; `text` holds the arguments of `prplugin.io.read_edges` about text formats."""
+def _read_file(path: Paths, how: EdgeOptions, *, lasting: bool, **text: Any) -> LocalGraph:
+    """Read edges from files; `text` holds the arguments of `prplugin.io.read_edges` about text formats."""
     source, destination = (
         labels if labels is None or isinstance(labels, list) else [labels] for labels in (how.source, how.destination)
     )
-    if how.time is not None:
-        raise InvalidOptionError(
-            f"time= supports frames and Parquet files only: read {os.fspath(path)} into a frame first."
-        )
-    from prplugin.io import read_edges
+    from prplugin.frames.parquet import Opened
+    from prplugin.io import EdgeFile, read_edges
 
-    return of_file(read_edges(os.fspath(path), source, destination, how.weight, **text), path, how, lasting=lasting)
+    file = read_edges(path, source, destination, how.weight, **text)
+    if how.time is not None and not (isinstance(file, EdgeFile) and isinstance(file.frame, Opened)):
+        raise InvalidOptionError(f"time= supports frames and Parquet files only: read {path} into a frame first.")
+    return of_file(file, path, how, lasting=lasting)
 
 
-def of_file(
-    file: EdgeFile | AdjacencyFile, path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool
-) -> LocalGraph:
-    """Return the graph of a file that has been read; of `how`, the columns are those of the file."""
+def of_file(file: EdgeFile | AdjacencyFile, path: Paths, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
+    """Return the graph of files that have been read; of `how`, the columns are those of the files."""
     from prplugin.io import EdgeFile
 
     columns = file.columns
     if how.vertices is not None and not (isinstance(file, EdgeFile) and file.vertices is None):
-        raise InvalidOptionError(f"{os.fspath(path)} names all vertices itself: omit vertices=.")
+        raise InvalidOptionError(f"{path} names all vertices itself: omit vertices=.")
     how = replace(how, source=columns.source_names, destination=columns.destination_names, weight=columns.weight_name)
     facts: Any = {"unused_weight": columns.unused_weight, "lasting": lasting}
     if isinstance(file, EdgeFile):
@@ -154,7 +160,7 @@ SOURCES = (
     *map(_of_frames, FIRST_ADAPTERS),
     Source(lambda edges: dask.accepts(edges) and dask.client() is not None, _read_on_cluster),
     Source(is_saved, _load),
-    Source(_is_file, _read_file),
+    Source(_is_path, _read_file),
     Source(partial(is_a, module="networkx", name="Graph"), partial(_read_nodes, "read_networkx")),
     Source(partial(is_a, module="igraph", name="Graph"), partial(_read_nodes, "read_igraph")),
     Source(is_sparse, _read_matrix),
@@ -268,9 +274,10 @@ class Constructors(Displayed):
 
         Parameters
         ----------
-        offsets : array of n + 1 integers, or sparse matrix
+        offsets : array of n + 1 integers, sparse matrix, or frame
             The out-edges of vertex i are the entries ``offsets[i]:offsets[i + 1]`` of `indices`. Alternatively, a
-            square matrix of `scipy.sparse` or `cupyx.scipy.sparse`, in CSR, CSC or COO format.
+            square matrix of `scipy.sparse` or `cupyx.scipy.sparse`, in CSR, CSC or COO format; or a frame with a row
+            and a column per vertex, which its index, or its first column, names as the columns: 0 is no edge.
         indices : array of m integers
             Targets.
         weights : array of m numbers, optional
@@ -297,7 +304,7 @@ class Constructors(Displayed):
     @explain_unknown_arguments
     def from_file(
         cls,
-        path: str | os.PathLike[str],
+        path: Paths,
         source: Hashable | list[Hashable] = None,
         destination: Hashable | list[Hashable] = None,
         weight: Hashable = None,
@@ -309,17 +316,18 @@ class Constructors(Displayed):
         ids: Literal["auto", "integer", "string"] = "auto",
         packed: bool = False,
     ) -> Self:
-        """Build a graph from a file of one of many formats, in which text may also be compressed as .gz or .zst.
+        """Build a graph from a file of one of many formats.
 
-        Tables: Parquet, CSV, TSV, SNAP text, Matrix Market, DIMACS (.gr), LDBC Graphalytics (.v, .e, .properties) and
-        folders of Common Crawl. Adjacency lists: WebGraph (.graph, .properties, .offsets), GAP (.sg, .wsg), Ligra
-        (.adj) and METIS (.graph, .metis).
+        Tables: Parquet, Feather, JSON Lines, CSV, TSV, SNAP text, Matrix Market, DIMACS (.gr), LDBC Graphalytics (.v,
+        .e, .properties) and folders of Common Crawl. Adjacency lists: WebGraph (.graph, .properties, .offsets), GAP
+        (.sg, .wsg), Ligra (.adj) and METIS (.graph, .metis). Most may be compressed (.gz, .zst, .bz2, .xz, .zip).
 
         Parameters
         ----------
-        path : str or path
-            File of edges, any file of a WebGraph or LDBC graph, a folder of Common Crawl, or the folder of a saved
-            graph, which has all that the other parameters describe.
+        path : str or path, or list of them
+            File of edges, any file of a WebGraph or LDBC graph, a folder of Parquet or of Common Crawl, or the folder
+            of a saved graph, which has all that the other parameters describe. A list: files of rows with the same
+            columns, read as one.
         source, destination, weight : column label, optional
             As for `pagerank`. Text without a header has the columns source, destination and weight, and so have
             adjacency lists: with ``source="destination", destination="source"`` a file with the transpose of a graph
@@ -329,8 +337,8 @@ class Constructors(Displayed):
         duplicates : {"sum", "first", "last", "error"}
             As for `pagerank`.
         format : str, optional
-            "parquet", "csv", "tsv", "snap", "mtx", "webgraph", "common-crawl", "gap", "ldbc", "ligra", "metis" or
-            "dimacs". Default: by name and content.
+            "parquet", "feather", "jsonl", "csv", "tsv", "snap", "mtx", "webgraph", "common-crawl", "gap", "ldbc",
+            "ligra", "metis" or "dimacs". Default: by name and content.
         header : bool, optional
             Whether the first line of text names the columns. Default: unless it is all numbers.
         ids : {"auto", "integer", "string"}
@@ -347,9 +355,12 @@ class Constructors(Displayed):
         Raises
         ------
         InvalidEdgesError, ColumnNotFoundError
-            If the file cannot be read as edges. The message names the file and, in text, the line.
+            If the file cannot be read as edges. The message names the file and, in text, the line. An absent file
+            raises an InvalidEdgesError that is a FileNotFoundError as well.
         """
         how = EdgeOptions(source, destination, weight, directed, None, duplicates)
+        if isinstance(path, os.PathLike):
+            path = _text_of(path)
         if is_saved(path):
             given = {"format": format, "header": header, "ids": None if ids == "auto" else ids}
             refuse(given, f"applies to text only, not to {SAVED}")

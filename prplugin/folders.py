@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, TypeGuard
 
 import numpy as np
 
-from prplugin.errors import InvalidEdgesError, InvalidOptionError, file_error
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, system_error
 from prplugin.machine import mapping_on, this_machine
 
 MANIFEST = "manifest.json"
@@ -57,7 +57,7 @@ def write(path: str | os.PathLike[str], fill: Callable[[Path], dict[str, Any]]) 
     threads and processes that write to one path, the last one to finish leaves its graph there.
 
     Raises InvalidOptionError: if `path` is anything else than a saved graph or an empty folder.
-    Raises FileError: if the files cannot be written, for instance on a full disk.
+    Raises an error that is also an OSError if the files cannot be written, for instance on a full disk.
     """
     target = check_target(path)
     temporary = _beside(target, "new")
@@ -69,7 +69,7 @@ def write(path: str | os.PathLike[str], fill: Callable[[Path], dict[str, Any]]) 
         (temporary / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
         _replace(target, temporary)
     except OSError as error:
-        raise file_error(f"the graph cannot be saved to {os.fsdecode(path)}", error) from error
+        raise system_error(f"the graph cannot be saved to {os.fsdecode(path)}", error, InvalidOptionError) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -125,7 +125,9 @@ def check_target(path: str | os.PathLike[str]) -> Path:
         except NotADirectoryError:
             kind = "a file"
         except OSError as error:
-            raise file_error(f"the graph cannot be saved to {os.fsdecode(path)}", error) from error
+            raise system_error(
+                f"the graph cannot be saved to {os.fsdecode(path)}", error, InvalidOptionError
+            ) from error
     raise InvalidOptionError(
         f"{os.fsdecode(path)} is {kind}: a graph is saved to a new folder, or replaces a saved graph. Pass another "
         "path, or remove it first."
@@ -148,7 +150,7 @@ class Folder:
 
     Raises InvalidEdgesError: unless the folder is complete, unaltered as far as its manifest says, and of a known
     version.
-    Raises FileError: if it cannot be read.
+    Raises an error that is also an OSError if it cannot be read.
     """
 
     manifest: dict[str, Any]
@@ -198,7 +200,7 @@ class Folder:
                 f"Graph.from_file reads files of edges.{remedy}"
             ) from None
         except OSError as error:
-            raise file_error(f"the saved graph {self.name} cannot be read", error) from error
+            raise system_error(f"the saved graph {self.name} cannot be read", error) from error
         except ValueError as error:
             raise self.damaged(f"{MANIFEST} is not what Graph.save wrote ({error})") from error
         found, version = (self.manifest.get(key) for key in ("format", "version"))
@@ -231,7 +233,7 @@ class Folder:
         except FileNotFoundError:
             raise self.damaged(f"it lacks {file}") from None
         except OSError as error:
-            raise file_error(f"{file} of the saved graph {self.name} cannot be read", error) from error
+            raise system_error(f"{file} of the saved graph {self.name} cannot be read", error) from error
         if len(buffer) != size:
             raise self.damaged(f"{file} has {len(buffer):,} bytes instead of {size}")
         return buffer

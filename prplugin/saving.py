@@ -109,7 +109,7 @@ def _load(folder: Folder, *, in_pandas: bool) -> LocalGraph:
     snapshot = Snapshot(
         adjacency,
         saved.read(manifest["vertices"], folder, facts["n"], space, in_pandas=in_pandas),
-        EdgeOptions(**{name: from_json(manifest["options"][name]) for name in OPTIONS}),
+        EdgeOptions(**{name: from_json(({"missing": "error"} | manifest["options"])[name]) for name in OPTIONS}),
         _aging(manifest["clock"], arrays),
         last,
     )

@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from prplugin.errors import NotConvergedError, PageRankError, counted
-from prplugin.io.formats import STANDARD_OUTPUT, errors_named
+from prplugin.errors import NotConvergedError, PageRankError, counted, path_errors
+from prplugin.io.formats import STANDARD_OUTPUT
 from prplugin.suggestions import MEANT, plain
 from prplugin.tables import upward
 
@@ -61,7 +61,7 @@ class OneLineErrors(click.Group):
         with _in_one_line():
             result = super().invoke(ctx)
             if sys.stdout is not None:
-                with errors_named(STANDARD_OUTPUT):
+                with path_errors(STANDARD_OUTPUT, PageRankError):
                     sys.stdout.flush()  # here, where a full disk or a closed pipe can still be reported
             return result
 

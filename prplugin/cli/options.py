@@ -46,7 +46,7 @@ def _by_vertex(name: str, metavar: str, meaning: str) -> Callable[[Any], Any]:
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 
 edge_options = _together(
-    click.argument("edges"),
+    click.argument("edges", nargs=-1, required=True),
     _columns("-s", "--source", "Column of the sources."),
     _columns(
         "-d",

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prplugin.errors import counted
-from prplugin.io.formats import STANDARD_OUTPUT, check_standard_output, errors_named
+from prplugin.errors import PageRankError, counted, path_errors
+from prplugin.io.formats import STANDARD_OUTPUT, check_standard_output
 from prplugin.result.ranking import Rankings
 from prplugin.tables import console, table, upward
 from prplugin.types.arrays import highest
@@ -45,7 +45,7 @@ def show(what: str | RenderableType, *, wrapped: bool = False) -> None:
     """Print a line or a table."""
     from rich.text import Text
 
-    with errors_named(STANDARD_OUTPUT):
+    with path_errors(STANDARD_OUTPUT, PageRankError):
         check_standard_output()
         width = WIDTH if wrapped and not sys.stdout.isatty() else None
         console(sys.stdout).print(Text(what) if isinstance(what, str) else what, width=width)

@@ -40,6 +40,7 @@ from prplugin.errors import (
 from prplugin.frames import dask
 from prplugin.frames import partitions as parts_of
 from prplugin.frames.columns import computed, resolve
+from prplugin.frames.remedies import advising
 from prplugin.frames.times import Clock
 from prplugin.frames.vertices import ids_in
 from prplugin.gpu import runtime
@@ -73,6 +74,7 @@ class DistributedGraph:
     def __init__(self, client: Client, frame: Any, how: EdgeOptions, *, lasting: bool) -> None:
         clock = None if how.time is None else Clock(how.half_life, how.window, how.now)
         columns = resolve(list(frame.columns), how.source, how.destination, how.weight, how.time, clock, frame)
+        columns = columns._replace(missing=how.missing)
         names = columns.source_names, columns.destination_names
         self._schema = replace(how, source=names[0], destination=names[1], vertices=None)
         self._updating = Lock()
@@ -409,7 +411,7 @@ def _task(program: Any, memory_space: MemorySpace, job: str, addresses: list[str
     secede()
     connection = worker, job, addresses, rank
     if memory_space == "host":
-        with closing(Communicator(*connection)) as messages:
+        with closing(Communicator(*connection)) as messages, advising("pandas"):
             return program(messages, *arguments)
     from prplugin.distributed.nccl import DeviceRanks  # imports CuPy, which cuDF has
 
@@ -418,6 +420,7 @@ def _task(program: Any, memory_space: MemorySpace, job: str, addresses: list[str
         communicator.connected(),
         ids_in(memory_space).active(),
         runtime.device_allocation("device"),
+        advising("cudf"),
     ):
         return program(communicator, *arguments)
 

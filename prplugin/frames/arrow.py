@@ -13,6 +13,8 @@ import pyarrow as pa
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, errors_of, full_name, listed
 from prplugin.frames.host_columns import decode_arrow
+from prplugin.frames.remedies import advice
+from prplugin.frames.suggested import SAMPLED
 from prplugin.types.arrays import is_a, on_host
 
 
@@ -23,7 +25,7 @@ def is_supported(frame: object) -> bool:
     known = nw.from_native(frame, pass_through=True, allow_series=True)
     if isinstance(known, (nw.DataFrame, nw.LazyFrame)):
         return known is not frame and not known.implementation.is_dask()
-    return not isinstance(known, nw.Series) and hasattr(frame, "__arrow_c_stream__")
+    return not isinstance(known, (nw.Series, type)) and hasattr(frame, "__arrow_c_stream__")
 
 
 def open_frame(frame: object, what: str = "edges") -> tuple[Any, list[Hashable]]:
@@ -73,9 +75,12 @@ def table_of(frame: Any, positions: Sequence[int], what: str = "edges") -> tuple
     schema = frame.collect_schema()
     names = [schema.names()[position] for position in positions]
     if objects := [name for name in names if schema[name] == nw.Object]:
+        first = frame.lazy().select(objects[0]).head(SAMPLED).collect()[objects[0]].to_list()
+        how = "Convert it to integers or strings."
+        if not any(isinstance(value, float) for value in first):  # whose text differs from that of equal integers
+            how = advice("Convert it", "objects to strings", column=objects[0])
         raise InvalidEdgesError(
-            f"column {objects[0]!r} is of type {schema[objects[0]]}, which Arrow does not have. Convert it, for "
-            "instance with .map_elements(str, return_dtype=polars.String)."
+            f"column {objects[0]!r} is of type {schema[objects[0]]}, which Arrow does not have. {how}"
         )
     native = frame.to_native()
     if frame.implementation.is_duckdb():

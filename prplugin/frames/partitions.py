@@ -32,7 +32,7 @@ from prplugin.frames.ids import HOST, Ids
 from prplugin.frames.kinds import ZONED
 from prplugin.frames.vertices import format_ids, plain_ids
 from prplugin.options import Options
-from prplugin.types.arrays import namespace, plain_array, to_host
+from prplugin.types.arrays import is_a, namespace, plain_array, to_host
 from prplugin.types.edges import Floats, Integers
 
 
@@ -330,6 +330,9 @@ def _converted(given: Any, what: str) -> Any:
         return given  # refused
 
     def convert(given: object) -> Any:
+        given = getattr(given, "frame", given) if is_a(given, "prplugin.result.ranking", "Ranking") else given
+        if isinstance(given, tuple):  # of vertices, or of a frame and the names of two columns
+            return tuple(convert(each) if hasattr(each, "columns") else each for each in given)
         given = HOST.convert(plain_array(computed(given, what), what), what)
         # A set may have another order on each worker.
         return list(given) if isinstance(given, (set, frozenset)) else given
@@ -340,6 +343,9 @@ def _converted(given: Any, what: str) -> Any:
     entries = [given]
     if what == "seeds" and isinstance(given, (list, tuple)):
         entries = given = list(map(convert, given))
+    elif what == "seeds" and isinstance(given, dict):
+        given = {label: convert(entry) for label, entry in given.items()}
+        entries = [*given.values()]
     # A one-dimensional array of seeds names vertices.
     if any(isinstance(entry, np.ndarray) and (what, entry.ndim, entries) != ("seeds", 1, [entry]) for entry in entries):
         raise InvalidOptionError(

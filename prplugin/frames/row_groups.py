@@ -10,6 +10,7 @@ The narwhals adapter reads the table or each row group, so that ids are compared
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from prplugin.cpu import library
-from prplugin.errors import InvalidEdgesError, PageRankError, counted
+from prplugin.errors import InvalidEdgesError, OutOfMemoryError, PageRankError, counted, listed, path_errors
 from prplugin.frames import arrow, narwhals
 from prplugin.frames.columns import Columns, EdgesById, same_kind
 from prplugin.frames.host_columns import decode_arrow
@@ -60,6 +61,38 @@ def table_of(files: list[File], common: list[pa.Field | None], *, at_once: bool)
 
 
 # --- files ----------------------------------------------------------------------------------------------------------
+
+
+def open_paths(paths: list[str]) -> ds.Dataset:
+    """Open a file or a folder, or several as one; raise InvalidEdgesError if there is no Parquet to read."""
+
+    def dataset(path: str | list[str]) -> ds.Dataset:
+        try:  # folders named `key=value` add columns that the files do not have
+            return ds.dataset(path, format="parquet", partitioning="hive")
+        except pa.ArrowTypeError:  # the files have columns of these names, of another type
+            return ds.dataset(path, format="parquet")
+
+    local = [path for path in paths if "://" not in path]
+    for path in local:
+        with path_errors(path):
+            os.stat(path)
+    where = f"edges are the path {listed([repr(path) for path in paths])}"
+    try:
+        if len(paths) == 1:
+            found = dataset(paths[0])
+        else:
+            found = dataset([file for path in paths for file in (dataset(path).files if path in local else [path])])
+    except MemoryError as error:
+        raise OutOfMemoryError(f"{where}, and memory ran out while it was opened: {error}") from error
+    except UnicodeError as error:
+        raise InvalidEdgesError(f"{where}, where a name or the schema of a file is not UTF-8: {error}.") from error
+    except (OSError, pa.ArrowException) as error:
+        text = "prplugin.Graph.from_file(path, format='csv') reads text whatever its name"
+        remedy = "Pass the files of Parquet in it, as a list" if os.path.isdir(paths[0]) else text
+        raise InvalidEdgesError(f"{where}, where no Parquet can be read: {error}. {remedy}.") from error
+    if not found.files:
+        raise InvalidEdgesError(f"{where}, a folder in which there is no Parquet file.")
+    return found
 
 
 @dataclass(frozen=True)
@@ -120,7 +153,7 @@ class File:
         """Yield the row groups as tables, cast to the types from `files_of`."""
         by_name = {name: ds.field((name,)) for name in self.schema.names}
         own, scan = self.fragment, _scan_options(self.fragment.format)
-        with _errors_of(own):
+        with errors_of(own):
             in_nanoseconds = [field.name for field in self.schema if getattr(field.type, "unit", "") == "ns"]
             if times := int96_columns(own.metadata, in_nanoseconds):
                 groups = [group.id for group in own.row_groups]
@@ -182,12 +215,15 @@ CHECKED = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
 
 
 @contextmanager
-def _errors_of(fragment: Any) -> Iterator[None]:
+def errors_of(fragment: Any) -> Iterator[None]:
+    """Raise errors of Arrow about a file of a dataset as errors that name it."""
     try:
         yield
-    except (MemoryError, PageRankError):
+    except PageRankError:
         raise
-    except (OSError, pa.ArrowException) as error:
+    except MemoryError as error:
+        raise OutOfMemoryError(f"memory ran out while file {fragment.path!r} was read: {error}") from error
+    except (OSError, UnicodeError, pa.ArrowException) as error:
         raise InvalidEdgesError(f"file {fragment.path!r} cannot be read as Parquet: {error}") from error
 
 
@@ -205,7 +241,7 @@ def files_of(dataset: ds.Dataset, columns: Columns, used: list[int]) -> tuple[li
 
 
 def _file(dataset: ds.Dataset, fragment: Any, columns: Columns, names: list[str]) -> File:
-    with _errors_of(fragment):
+    with errors_of(fragment):
         schema, rows = fragment.physical_schema, fragment.metadata.num_rows
     keys = ds.get_partition_keys(fragment.partition_expression)
     folders = [key for key in keys if key not in schema.names]

@@ -154,7 +154,6 @@ def _encoded_boundary(boundary: Boundary, dtypes: list[Any]) -> Any:
         types = zip(boundary.fields, boundary.dtypes, dtypes, strict=True)
         return {
             "backend": boundary.backend.value,
-            "syntax": boundary.syntax,
             "from_native": boundary.from_native and boundary.from_native.__module__.removesuffix(".translate"),
             "fields": [_encoded_field(field) if field and known == dtype else None for field, known, dtype in types],
         }
@@ -190,7 +189,7 @@ def _decoded_boundary(facts: Any, dtypes: list[Any], *, in_cudf: bool) -> Bounda
     except ImportError as error:
         raise _missing(backend.value) from error
     fields = [None if field is None else _decoded_field(field) for field in facts["fields"]]
-    return Output(fields, dtypes, backend, str(facts["syntax"]), from_native)
+    return Output(fields, dtypes, backend, from_native)
 
 
 def _missing(library: str) -> MissingLibraryError:

@@ -46,7 +46,7 @@ class VertexIndex:
             return np.full(len(vertices), -1)
         with self.vertices.active():
             if self.vertices.kinds == ["integer"]:
-                return find_integers(self._integer_ids, self._ids.integers(vertices.columns[0]))
+                return to_host(find_integers(self._integer_ids, self._ids.integers(vertices.columns[0])))
             if self.memory_space == "device":
                 return to_host(self.vertices.find_positions(vertices.series, argument))
             if len(self._table) != len(self):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import os
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from prplugin.errors import InvalidOptionError
-from prplugin.io.formats import described, input_format, is_standard_output
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, OutOfMemoryError, PageRankError, listed
+from prplugin.io.formats import described, input_format, is_standard_output, path_of
 from prplugin.io.selection import EdgeFile, Selection
 from prplugin.io.write import check_output, write_frame
 
@@ -16,11 +19,13 @@ if TYPE_CHECKING:
 
     from prplugin.io.adjacency import AdjacencyFile
 
-__all__ = ["EdgeFile", "check_output", "is_standard_output", "read_edges", "read_values", "write_frame"]
+__all__ = ["EdgeFile", "as_rows", "check_output", "is_standard_output", "read_edges", "read_values", "write_frame"]
+
+Path: TypeAlias = str | os.PathLike[str]
 
 
 def read_edges(
-    path: str,
+    path: Path | Sequence[Path],
     source: list[Hashable] | None = None,
     destination: list[Hashable] | None = None,
     weight: Hashable = None,
@@ -28,13 +33,23 @@ def read_edges(
     format: str | None = None,  # noqa: A002 - the name that users know it by
     **others: Any,
 ) -> EdgeFile | AdjacencyFile:
-    """Read the edges in a file of any of `prplugin.io.formats.FORMATS`; text also compressed (.gz, .zst).
+    """Read the edges in a file of any of `prplugin.io.formats.FORMATS`, or in several files of rows, also compressed.
 
     The path "-" is standard input. The other parameters are those of `Selection`. They are options of the command line,
     whose help describes them: see `prplugin.cli.options`. Errors name the file and, for text, the line.
     """
+    given: Any = path if isinstance(path, (list, tuple)) else [path]
+    paths = [path_of(each) for each in given]
+    if not paths:
+        raise InvalidEdgesError("the list of paths is empty: pass one file of edges, or several.")
+    selections = [Selection(each, source, destination, weight, **others) for each in paths]
+    files = [_read(selection, format) for selection in selections]
+    return files[0] if len(files) == 1 else _joined(paths, files)
+
+
+def _read(selection: Selection, format: str | None) -> EdgeFile | AdjacencyFile:  # noqa: A002
+    path = selection.path
     found, compression = input_format(path, format)
-    selection = Selection(path, source, destination, weight, **others, format=found.name)
     is_text, delimiter = found.reader == "text.read", selection.delimiter
     if delimiter is not None and (len(delimiter.encode()) != 1 or delimiter in '"\r\n' or not is_text):
         raise InvalidOptionError(
@@ -42,9 +57,59 @@ def read_edges(
             "for CSV, TSV or SNAP text."
         )
     module, function = found.reader.split(".")
-    readers = import_module(f"prplugin.io.{module}")  # most import pyarrow
-    file: EdgeFile | AdjacencyFile = getattr(readers, function)(selection, compression)
+    with _errors_of(path):
+        readers = import_module(f"prplugin.io.{module}")  # most import pyarrow
+        file: EdgeFile | AdjacencyFile = getattr(readers, function)(replace(selection, format=found.name), compression)
     return file
+
+
+@contextmanager
+def _errors_of(path: str) -> Iterator[None]:
+    """Raise errors of readers that are none of prplugin as such, with the name of the file."""
+    try:
+        yield
+    except PageRankError:
+        raise
+    except MemoryError as error:
+        raise OutOfMemoryError(f"{described(path)}: memory ran out while it was read. {error}".rstrip()) from error
+    except (OSError, UnicodeError) as error:
+        raise InvalidEdgesError(f"{described(path)} cannot be read: {error}") from error
+
+
+def _joined(paths: list[str], files: Sequence[EdgeFile | AdjacencyFile]) -> EdgeFile:
+    """Return the rows of several files with the same columns."""
+    of_rows = [file for file in files if isinstance(file, EdgeFile) and file.vertices is None and file.directed]
+    if len(of_rows) < len(files):
+        graph = next(path for path, file in zip(paths, files, strict=True) if not any(file is row for row in of_rows))
+        raise InvalidOptionError(
+            f"{graph} is a whole graph: only files of rows, such as Parquet or CSV, can be joined."
+        )
+    first, names = of_rows[0], None
+    for path, file in zip(paths, of_rows, strict=True):
+        columns = file.columns
+        own = [*columns.source_names, *columns.destination_names, columns.weight_name]
+        if names is not None and own != names:
+            raise InvalidEdgesError(
+                f"{path} has the columns {listed(own)}, and {paths[0]} {listed(names)}: name those that all files have."
+            )
+        names = own
+    from prplugin.frames.parquet import Opened  # lazy imports: few calls need them
+
+    if all(isinstance(file.frame, Opened) for file in of_rows):
+        from prplugin.frames.row_groups import open_paths
+
+        return replace(first, frame=Opened(paths, open_paths(paths)))
+    frames = [as_rows(file).frame for file in of_rows]
+    return replace(first, frame=frames, dropped=sum(file.dropped for file in of_rows))
+
+
+def as_rows(file: EdgeFile | AdjacencyFile) -> EdgeFile:
+    """Return the edges of a file as a pandas frame."""
+    if not isinstance(file, EdgeFile):
+        return file.as_rows()
+    from prplugin.io.tables import in_pandas  # imports pandas
+
+    return in_pandas(file)
 
 
 def read_values(path: str, kinds: dict[str, str]) -> pd.DataFrame:
@@ -55,10 +120,12 @@ def read_values(path: str, kinds: dict[str, str]) -> pd.DataFrame:
 
     Raises ColumnNotFoundError: if the file has other columns, one of which may be meant, but not `values`.
     """
+    path = path_of(path)
     found, compression = input_format(path)
     module = found.reader.split(".")[0]
-    if module not in ("parquet", "text"):
+    if module not in ("tables", "text"):
         raise InvalidOptionError(f"{path}: a graph has no values by vertex. Pass CSV, TSV, SNAP text or Parquet.")
-    readers: Any = import_module(f"prplugin.io.{module}")
-    values: pd.DataFrame = readers.read_values(Selection(path, format=found.name), compression, kinds)
+    with _errors_of(path):
+        readers: Any = import_module(f"prplugin.io.{module}")
+        values: pd.DataFrame = readers.read_values(Selection(path, format=found.name), compression, kinds)
     return values

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from prplugin.errors import InvalidEdgesError
 from prplugin.io.blocks import Block, blocks, check_memory, first_record
@@ -25,7 +26,7 @@ FIELDS = {"pattern": 2, "real": 3, "double": 3, "integer": 3}
 
 VERTEX_BYTES = 24  # lower bound of the bytes per vertex: id, rank and out-weight
 PROBLEM = re.compile(rb"p[ \t]+sp[ \t]+(\d{1,18})[ \t]+(\d{1,18})[ \t]*")
-OTHER = re.compile(rb"(?m)^[^acp\s].*|^[acp](?![ \t\r\n]).*|^[ \t]+\S.*")
+OTHER = re.compile(rb"(?m)^[^acp\s].*|^[acp](?![ \t\r\n]).*|^[ \t]+\S.*|^a[ \t]+[#%].*")
 
 VERTEX_FILE = re.compile(r"graph\.(.+)\.vertex-file")
 
@@ -128,7 +129,9 @@ def _dimacs_records(text: Iterator[Block]) -> Iterator[Block]:
     for block in text:
         if other := OTHER.search(block.text):
             shown = other[0][:60].decode("latin-1").strip()
-            block.fault(other.start(), f"a line begins with c, p or a, and a blank, but this one is {shown!r}.")
+            block.fault(
+                other.start(), f"a line begins with c, p or a, a blank and a number, but this one is {shown!r}."
+            )
         yield replace(block, text=re.sub(rb"(?m)^c", b"#", block.text))
 
 
@@ -170,7 +173,26 @@ def read_graphalytics(selection: Selection, compression: str | None) -> EdgeFile
     for name in (*file.columns.source_names, *file.columns.destination_names):
         if (unknown := file.frame[name][~file.frame[name].isin(ids)]).size:
             raise InvalidEdgesError(f"{edges}: vertex {unknown.iloc[0]} of an edge is not in {vertices}.")
+    if not directed:
+        _check_once(file, edges)
     return replace(file, vertices=ids, directed=directed, rule=rule)
+
+
+def _check_once(file: EdgeFile, path: Path) -> None:
+    """Raise if an undirected edge is listed twice, in one direction or in both."""
+    source, destination = (
+        file.frame[names[0]].to_numpy() for names in (file.columns.source_names, file.columns.destination_names)
+    )
+    same, rises = source[1:] == source[:-1], destination[1:] > destination[:-1]
+    if (source <= destination).all() and ((source[1:] > source[:-1]) | (same & rises)).all():
+        return  # sorted, as the benchmark's own files are
+    pairs = pd.DataFrame({"low": np.minimum(source, destination), "high": np.maximum(source, destination)})
+    if (repeated := np.flatnonzero(pairs.duplicated())).size:
+        row = int(repeated[0])
+        raise InvalidEdgesError(
+            f"{path}, edge {row + 1:,}: the edge between {source[row]} and {destination[row]} is listed before, and an "
+            "undirected graph has each edge once. Drop one of the two, or write directed = true."
+        )
 
 
 def _blocks(path: Path) -> Iterator[Block]:

@@ -6,19 +6,20 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import nullcontext
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, islice
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 import pyarrow as pa
 from pyarrow import csv
 
 from prplugin import machine
-from prplugin.errors import InvalidEdgesError, OutOfMemoryError, counted
-from prplugin.io.formats import STANDARD_STREAM, described, errors_named
+from prplugin.errors import InvalidEdgesError, OutOfMemoryError, PageRankError, counted, listed, path_errors
+from prplugin.io.formats import STANDARD_STREAM, described
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MAGIC = {
@@ -192,28 +193,56 @@ def _first(rest: Block, piece: bytes) -> Block:
 def pieces(path: str, compression: str | None) -> Iterator[bytes]:
     """Yield the bytes of a file piece by piece, decompressed."""
     name = described(path)
-    with errors_named(name):
+    with path_errors(name):
         if path == STANDARD_STREAM and sys.stdin is None:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         with nullcontext(sys.stdin.buffer) if path == STANDARD_STREAM else open(path, "rb") as file:
-            stream: Any = pa.CompressedInputStream(file, compression) if compression else file
             try:
-                piece = stream.read(PIECE_BYTES)
-                if not piece:
-                    raise InvalidEdgesError(f"{name} is empty.")
-                while piece:
-                    yield piece
+                with _decompressed(name, file, compression) as stream:
                     piece = stream.read(PIECE_BYTES)
-            except OSError as error:
-                if error.errno is None:  # raised by pyarrow
-                    raise InvalidEdgesError(f"{name}: damaged or cut short {compression} data ({error}).") from error
-                raise
+                    if not piece:
+                        raise InvalidEdgesError(f"{name} is empty.")
+                    while piece:
+                        yield piece
+                        piece = stream.read(PIECE_BYTES)
+            except Exception as error:  # each library has its own
+                known = isinstance(error, (PageRankError, MemoryError, ImportError))
+                if known or getattr(error, "errno", None) is not None or compression is None:
+                    raise
+                raise InvalidEdgesError(f"{name}: damaged or cut short {compression} data ({error}).") from error
 
 
-def content(path: str, compression: str | None) -> bytearray:
-    """Return all bytes of a file, decompressed; raise as `pieces` and `check_memory` do."""
+def _decompressed(name: str, file: IO[bytes], compression: str | None) -> AbstractContextManager[Any]:
+    """Return the decompressed stream of an open file; of an archive, that of its only file."""
+    if compression is None:
+        return nullcontext(file)
+    if compression == "bz2":
+        import bz2  # lazy imports: a Python may lack them
+
+        return bz2.open(file)
+    if compression == "xz":
+        import lzma
+
+        return lzma.open(file)
+    if compression != "zip":
+        return nullcontext(pa.CompressedInputStream(file, compression))
+    archive = zipfile.ZipFile(file)
+    members = [member for member in archive.infolist() if not member.is_dir()]
+    if len(members) != 1:
+        names = listed([member.filename for member in members])
+        raise InvalidEdgesError(f"{name} is an archive of {len(members):,} files, not of one: unpack it ({names}).")
+    return archive.open(members[0])
+
+
+def content(path: str, compression: str | None, check: Callable[[bytes], object] = len) -> bytearray:
+    """Return all bytes of a file, decompressed; raise as `pieces` and `check_memory` do.
+
+    `check` is called with the first piece, so that it can raise before the rest, which may be endless, is read.
+    """
     found = bytearray()
     for piece in pieces(path, compression):
+        if not found:
+            check(piece)
         found += piece
         check_memory(len(found), f"{described(path)}: {len(found):,} bytes have been read")  # growth may copy them
     return found

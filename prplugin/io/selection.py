@@ -21,7 +21,8 @@ Missing: TypeAlias = Literal["error", "drop"]
 class EdgeFile:
     """Edges from a file: a frame of only the endpoint and weight columns, and the columns of the file.
 
-    `frame` is the path instead, if the file is Parquet and cuDF is to read it.
+    `frame` is a `prplugin.frames.parquet.Opened` if the files are of Parquet, and a list of frames, one per file, if
+    several are of text.
 
     `vertices` is None unless the file names all vertices. `directed` is False if each row is an undirected edge.
     `dropped` is the number of rows dropped because an endpoint is missing. `rule` has the options of `Graph.rank` by

@@ -23,12 +23,12 @@ from prplugin.cpu import library
 from prplugin.cpu import webgraph as kernels
 from prplugin.cpu.group import add_degrees
 from prplugin.cpu.sorting import offsets_of
-from prplugin.errors import InvalidEdgesError, InvalidOptionError, MethodUnavailableError
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, MethodUnavailableError, path_errors
 from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import Adjacency, PackedInEdges
 from prplugin.io.adjacency import AdjacencyFile, arc_columns, numbered, read_rows
 from prplugin.io.blocks import check_memory
-from prplugin.io.formats import COMPRESSIONS, WEBGRAPH_SUFFIXES, Properties, errors_named, part_files
+from prplugin.io.formats import COMPRESSIONS, WEBGRAPH_SUFFIXES, Properties, part_files
 from prplugin.io.selection import Selection
 from prplugin.machine import mapping_on, this_machine
 from prplugin.methods.engines.packed import Rows, joined, too_many
@@ -163,7 +163,7 @@ def _lists(base: str) -> Lists:
 
 def mapped(path: str) -> Any:
     """Map the bytes of a file; an empty file cannot be mapped."""
-    with errors_named(path), open(path, "rb") as file:
+    with path_errors(path), open(path, "rb") as file:
         return np.memmap(file, np.uint8, "r") if Path(path).stat().st_size else np.empty(0, np.uint8)
 
 
@@ -323,7 +323,7 @@ def _batches(path: Path, types: Mapping[str, pa.DataType]) -> list[pa.RecordBatc
     # Files of Arrow's own: its threads may outlive a read, and would need the interpreter for a file of Python.
     opened = partial(pa.input_stream, str(path), COMPRESSIONS.get(path.suffix))
     try:
-        with errors_named(str(path)):
+        with path_errors(str(path)):
             with opened() as stream:
                 start = stream.read(BLOCK)
             if len(start) < BLOCK:  # Arrow finds no row in a single line without a line end

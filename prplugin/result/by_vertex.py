@@ -185,7 +185,7 @@ def _list_of(column: Any) -> list[Any]:
         return [*_list_of(column[:half]), *_list_of(column[half:])] if half else far_times(column)
 
 
-def _exact(column: Any) -> Any:
+def _exact(column: object) -> Any:
     """Return times, dates and durations of polars or Arrow as an array of Arrow, whose lists lose no nanoseconds.
 
     Lists of polars do, and polars ends dates beyond the range of Python by a panic, which is no Exception. Other

@@ -127,6 +127,11 @@ class Ranking(Lookups, Displayed):
         return found
 
     @property
+    def unknown(self) -> dict[str, int]:
+        """Number of vertices that the graph lacks and that were ignored, by argument, such as "exclude"."""
+        return {} if self._history is None else dict(self._history.unknown)
+
+    @property
     def certified(self) -> bool:
         """Return whether the order of the `frame` is proved, except between vertices proved equal: see `ties`."""
         return self._order is not None and self._order.proved
@@ -299,7 +304,7 @@ class Rankings(Ranking):
     """Rankings of a graph for k seeds, each with its own personalization.
 
     `ranks` is a matrix with one row per seed: k x n, or with ``top=t`` k x t, the highest ranks in descending order.
-    With ``exclude="seeds"``, ranks that the frame leaves out are 0, and their positions in `rows` -1.
+    Ranks that `exclude` leaves out for some seeds alone are 0, and their positions in `rows` -1.
     `converged` tells whether all seeds converged; `iterations` and `error_bound` are the maxima over the seeds.
     ``rankings[seed]`` is a dict by vertex; `in`, `len` and iteration are about the seeds.
 
@@ -329,7 +334,7 @@ class Rankings(Ranking):
 
         Its columns are `seed`, `vertex` and `pagerank`. If a vertex has several columns, they have the names of the
         source's columns, prefixed with "seed_" for seeds. With ``top=t``, the frame has the t highest ranks of each
-        seed in descending order; with ``exclude="seeds"`` fewer if a seed leaves fewer than t vertices.
+        seed in descending order; fewer if `exclude` leaves fewer than t vertices.
         """
         with _allocating(self.ranks):
             return self._write(self.ranks, self.rows)

@@ -58,13 +58,10 @@ ROUNDING_MARGIN = 1 + 2.0**-20  # covers the rounding errors of the bounds compu
 # A vertex is a candidate for the first rounds above this multiple of the mean residual at the tolerance.
 CANDIDATE_FACTOR = 4.0
 
-# A round over all vertices leaves at most this fraction of ||r|| on vertices that are not pushed; or the second if the
-# bound is less than so many times the tolerance, so that few pushes suffice.
-UNPUSHED_FRACTION, LAST_UNPUSHED_FRACTION = 0.9, 2.0
+# A round over all vertices leaves at most this fraction of ||r|| on vertices that are not pushed.
+UNPUSHED_FRACTION = 0.9
 
-# Ratios of the bounds after and before a round.
-MAX_LAST_RATIO = 0.95  # above it the next rounds leave `UNPUSHED_FRACTION` instead of `LAST_UNPUSHED_FRACTION`
-FAST_RATIO = 0.5  # above it a round without relaxation is not fast enough
+FAST_RATIO = 0.5  # of the bounds after and before a round, above which rounds without relaxation are not fast enough
 
 MIN_CENTERED_FRACTION = 1 / 4  # fraction of the edges that a round spends above which c is changed afterwards
 
@@ -166,17 +163,13 @@ class Residual:
         # the optimum for symmetric matrices.
         least = 2 / (1 + self.alpha)
         greatest, relaxation = least / 2 + 1 / (1 + math.sqrt(1 - self.alpha**2)), 1.0
-        last_unpushed = LAST_UNPUSHED_FRACTION
         while self.bound > tol and spent < max_edges:
-            unpushed = last_unpushed if self.bound < LAST_UNPUSHED_FRACTION * tol else UNPUSHED_FRACTION
-            threshold = unpushed * self.bound * self._scale / (edges.m + kernels.PUSH_COST * n)
+            threshold = UNPUSHED_FRACTION * self.bound * self._scale / (edges.m + kernels.PUSH_COST * n)
             round_edges = kernels.push_all(self.costs, selected, threshold, relaxation, *arrays)
             spent, previous_bound = spent + round_edges, self.bound
             self.measure(center=round_edges > MIN_CENTERED_FRACTION * edges.m)
             ratio = self.bound / previous_bound
-            if unpushed > UNPUSHED_FRACTION and not ratio < MAX_LAST_RATIO:
-                last_unpushed = UNPUSHED_FRACTION
-            elif not ratio < 1:
+            if not ratio < 1:
                 if relaxation <= least:
                     break
                 relaxation = min(relaxation, least)

@@ -24,6 +24,7 @@ class History(NamedTuple):
     `stages`: Name and seconds of each stage.
     `bounds`: Number of edge passes, and the error bound proved after them.
     `unused_weight`: Name of a column that may hold weights, if `weight` was not given.
+    `unknown`: Number of vertices that the graph lacks and that were ignored, by argument.
     """
 
     n: int
@@ -36,6 +37,7 @@ class History(NamedTuple):
     stages: tuple[tuple[str, float], ...]
     bounds: tuple[tuple[int, float], ...]
     unused_weight: Hashable = None
+    unknown: tuple[tuple[str, int], ...] = ()
 
     @property
     def considered(self) -> tuple[Considered, ...]:

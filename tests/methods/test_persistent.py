@@ -171,7 +171,13 @@ def test_error_bound_holds_with_mixing(method, weight, directed, alpha, tol):
     graph = prplugin.Graph(frame, weight=weight, directed=directed)
     ids = np.unique(edges)
     v = random.dirichlet(np.full(len(ids), 0.1))
-    ranking = graph.rank(method=method, alpha=alpha, tol=tol, personalization=pd.Series(v, index=ids), max_iter=20_000)
+    ranking = graph.rank(
+        method=method,
+        alpha=alpha,
+        tol=tol,
+        personalization=pd.Series(v, index=ids).rename_axis("vertex"),
+        max_iter=20_000,
+    )
     if not directed:
         loops = frame["src"] == frame["dst"]
         back = frame[~loops].rename(columns={"src": "dst", "dst": "src"})
