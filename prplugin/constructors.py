@@ -123,7 +123,7 @@ def _read_file(path: Paths, how: EdgeOptions, *, lasting: bool, **text: Any) -> 
     from prplugin.frames.parquet import Opened
     from prplugin.io import EdgeFile, read_edges
 
-    file = read_edges(path, source, destination, how.weight, **text)
+    file = read_edges(path, source, destination, how.weight, missing=how.missing, **text)
     if how.time is not None and not (isinstance(file, EdgeFile) and isinstance(file.frame, Opened)):
         raise InvalidOptionError(f"time= supports frames and Parquet files only: read {path} into a frame first.")
     return of_file(file, path, how, lasting=lasting)

@@ -107,7 +107,7 @@ def rank_shard(
             v = to_memory(teleport, shard.adjacency.memory_space)
             step = prepared(Problem(shard.adjacency, options.alpha, v, w))
             begin = 1.0 / shard.n if start is None else start
-            outcome = solve(step, options, (shard.n, shard.m), begin, watch.iterations, order=order)
+            outcome = solve(step, options, shard.n, begin, watch.iterations, order=order)
             ranks = step.ranks()
             del step
         ranks = (ranks if options.scale == 1 else ranks * shard.n).astype(options.dtype, copy=False)

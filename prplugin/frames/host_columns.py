@@ -193,6 +193,8 @@ def numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError]
 def how_to_numbers(column: pd.Series, label: str) -> str:
     """Return a sentence on how to get numbers from a column of another type."""
     if column.dtype.kind == "M" or str(column.dtype).startswith("date"):
+        if not label.startswith("column "):  # values by vertex, which have no age
+            return "Pass numbers."
         return cast_advice("If edges weigh less with age, pass it as time", "times instead of weights", label)
     if column.dtype.kind == "m":
         return cast_advice("Convert it to numbers", "durations to numbers", label)

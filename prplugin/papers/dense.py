@@ -88,7 +88,7 @@ def _matrix(adjacency: Adjacency, dtype: DTypeLike) -> Any:
     return matrix[:n]
 
 
-def _add_weights(matrix: Any, adjacency: Adjacency) -> None:
+def _add_weights(matrix: Array, adjacency: Adjacency) -> None:
     from prplugin.gpu import group
 
     n, edges = adjacency.n, adjacency.edges

@@ -96,10 +96,10 @@ def decay_weights(edges: Edges) -> tuple[Edges, Integers]:
 
 def roundings_of(times: Floats) -> int:
     """Return the most relative roundings, each of 2**-53, in a weight that has decayed to these times."""
-    # A time t in half-lives has at most 4 relative roundings, which change 2**t by 4 * ln(2) * |t| <= 2.8 * |t|
-    # roundings. The 8 cover exp2, frexp, ldexp, the products, and faint weights: together they are less than 2**-60 of
-    # an out-weight.
-    return math.ceil(2.8 * float(np.abs(times).max(initial=0.0))) + 8
+    # A time t in half-lives has at most 4 relative roundings, which change 2**t by 4 * ln(2) * |t| <= 2.773 * |t|
+    # roundings. The 8 cover the conversion of the weight, exp2, frexp, ldexp, the products, and faint weights: together
+    # they are less than 2**-60 of an out-weight.
+    return math.ceil(2.773 * float(np.abs(times).max(initial=0.0))) + 8
 
 
 def weights_at(weights: Floats, references: Integers, shift: float) -> Floats:

@@ -58,7 +58,7 @@ def push_in_python(selected, edges, y, alpha, r, threshold, relaxation, depth):
         y[u] = old + (value * relaxation if out_weight[u] > 0 else value)
         pushed = y[u] - old
         r[u] = value - pushed
-        rounded += abs(pushed) * (1 + depth) + abs(r[u])
+        rounded += abs(pushed) * (1 + alpha * (1 + depth) * (out_weight[u] > 0))
         for edge in range(begins[u], ends[u]):
             if out_weight[u] > 0:
                 per_weight = alpha * pushed / out_weight[u]
@@ -97,7 +97,7 @@ def sweep_in_python(listed, marks, listed_from, edges, y, alpha, r, threshold, d
         y[u] = old + value
         pushed = y[u] - old
         r[u] = value - pushed
-        rounded += abs(pushed) * (1 + depth) + abs(r[u])
+        rounded += abs(pushed) * (1 + alpha * (1 + depth) * (out_weight[u] > 0))
         for edge in range(begins[u], ends[u] if sends else begins[u]):
             target = int(indices[edge])
             r[target] += alpha * pushed / out_weight[u] * (1.0 if weights is None else weights[edge])
@@ -173,7 +173,7 @@ def test_contributions_follow_changed_rows(weighted):
     assert y.tolist() == [1.25, *range(2, 8)]
     # Each new r rounds once; 2 roundings of contributions along removed and added edges, and twice along the others.
     of_y = sum(abs(before) + 3 * abs(after) for before, after in ((1, 1.25), (2, 2), (3, 3)))
-    assert error[0] == pytest.approx(np.abs(expected).sum() + 0.25 + 2 * of_y, rel=1e-12)
+    assert error[0] == pytest.approx(np.abs(expected).sum() + 0.25 + 2 * alpha * of_y, rel=1e-12)
 
 
 @pytest.mark.parametrize(("old", "new"), [(np.nan, 1.0), (1.0, 2.0**21), (2.0**21, 1.0)])

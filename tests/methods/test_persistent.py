@@ -27,13 +27,13 @@ def test_change_for_tol_meets_bound():
     rounding = StepRounding(row=40, edge=2, dangling=5, vectors=2, norm=6)
     for alpha in (0.01, 0.5, 0.85, 0.999):
         for dtype in ("float64", "float32"):
-            certificate = Certificate(alpha, 1000, 10_000, rounding, dtype, 1)
+            certificate = Certificate(alpha, 1000, rounding, dtype, 1)
             for tol in (certificate.provable, 1e-3, 1.0):
                 assert certificate.of_step(certificate.change_for(tol) * (1 - 1e-9)) <= tol
                 assert certificate.of_step(certificate.change_for(tol) * (1 + 1e-6)) > min(tol, 1 - 1e-9)
-    assert Certificate(0.0, 9, 9, rounding, "float64", 1).change_for(1e-9) == math.inf
+    assert Certificate(0.0, 9, rounding, "float64", 1).change_for(1e-9) == math.inf
     unprovable = Certificate(
-        1 - 1e-9, 9, 9, StepRounding(row=2, edge=2, dangling=5, vectors=2, norm=6, single=1), "float64", 1
+        1 - 1e-9, 9, StepRounding(row=2, edge=2, dangling=5, vectors=2, norm=6, single=1), "float64", 1
     )
     assert unprovable.change_for(1e-3) < 0
 
