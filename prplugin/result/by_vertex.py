@@ -195,7 +195,7 @@ def _exact(column: object) -> Any:
     """
     if not FINER.search(str(getattr(column, "dtype", getattr(column, "type", "")))):
         return column
-    arrow = column.to_arrow() if hasattr(column, "to_arrow") else column
+    arrow: Any = column.to_arrow() if hasattr(column, "to_arrow") else column
     arrow = arrow.__arrow_array__() if hasattr(arrow, "__arrow_array__") else arrow
     if str(getattr(arrow, "type", "")).startswith("time64[ns]"):
         lost = np.flatnonzero(np.asarray(arrow.cast("int64")) % 1000)
