@@ -139,7 +139,8 @@ def pagerank(
     tol : float, default 1e-6
         Threshold of the `stop` rule. 0, with `max_iter`: the `max_iter`-th iterate of the power method.
     max_iter : int, optional
-        Maximum number of iterations. Default: the number after which contraction by `alpha` guarantees `tol`.
+        Maximum number of iterations. Default: the number after which contraction by `alpha` guarantees `tol`; 1,000,000
+        at most for rules other than "error".
     stop : {"error", "delta", "vertex", "networkx"}
         "error": the L1 distance to the exact PageRank is proved to be at most `tol`. "delta": the L1 change of an
         iteration is at most `tol`. "vertex": no rank changes by more than `tol`. "networkx": the L1 change is below

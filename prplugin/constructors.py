@@ -137,11 +137,7 @@ def _read_file(path: Paths, how: EdgeOptions, *, lasting: bool, **options: Any) 
     from prplugin.frames.parquet import Opened
     from prplugin.io import EdgeFile, read_edges
 
-<<<<<<< HEAD
-    file = read_edges(path, source, destination, how.weight, missing=how.missing, **text)
-=======
     file = read_edges(path, source, destination, how.weight, missing=how.missing, **options)
->>>>>>> text
     if how.time is not None and not (isinstance(file, EdgeFile) and isinstance(file.frame, Opened)):
         raise InvalidOptionError(f"time= supports frames and Parquet files only: read {path} into a frame first.")
     return of_file(file, path, how, lasting=lasting)
@@ -246,7 +242,7 @@ class Constructors(Displayed):
 
     @classmethod
     @explain_unknown_arguments
-    def load(cls, path: str | os.PathLike[str]) -> Self:
+    def load(cls, path: str | os.PathLike[str], *, mapped: bool = True) -> Self:
         """Load a graph that `save` has saved, without reading it: its files are mapped to memory.
 
         Processes that load the same folder share its memory. Nothing in it is executed. The sizes of the files are
@@ -258,6 +254,9 @@ class Constructors(Displayed):
         ----------
         path : str or path
             Folder of a saved graph. `pagerank`, `Graph` and `from_file` also accept it instead of edges.
+        mapped : bool, default True
+            If False, read the files to memory at once. A file that is mapped must not be overwritten in place or
+            truncated while the graph is in use, which would end the process; `save` replaces the folder instead.
 
         Returns
         -------
@@ -272,7 +271,7 @@ class Constructors(Displayed):
         """
         from prplugin import saving  # lazy import: few calls need it
 
-        return cls._of(saving.load(path))
+        return cls._of(saving.load(path, mapped=validate_bool("mapped", mapped)))
 
     def _display(self) -> Display:
         n, edges, facts = self._graph.facts()

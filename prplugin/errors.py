@@ -133,6 +133,20 @@ class NotConvergedError(PageRankError):
         return type(self), (self.args[0], self.ranking)
 
 
+@contextmanager
+def errors_of(source: str, kind: type[PageRankError] = InvalidEdgesError) -> Iterator[None]:
+    """Return a context manager in which errors of other libraries, and of the user's code, become ours, as causes.
+
+    `source`: What is computed, such as "edges, a polars.LazyFrame,".
+    """
+    try:
+        yield
+    except (PageRankError, MemoryError):
+        raise
+    except Exception as error:
+        raise kind(f"{source} cannot be computed: {type(error).__name__}: {error}") from error
+
+
 # --- paths ------------------------------------------------------------------------------------------------------------
 
 
@@ -172,6 +186,11 @@ def path_errors(name: str, kind: type[PageRankError] = InvalidEdgesError) -> Ite
         if isinstance(error, PageRankError) or error.errno is None:  # None: raised by a library
             raise
         raise file_error(error, name, kind) from error
+
+
+def system_error(what: str, error: OSError, kind: type[PageRankError] = InvalidEdgesError) -> PageRankError:
+    """Return an error of `kind`, and of the class of `error`, for an action that the operating system has refused."""
+    return _of_system(kind, type(error), f"{what}: {error.strerror or error}.", error.errno, error.filename)
 
 
 def overflow_error(label: str, vertices: Sequence[object]) -> InvalidEdgesError:

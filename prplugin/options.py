@@ -32,6 +32,9 @@ USUAL_ITERATIONS = 1 / 5
 Social networks take fewer, web graphs up to three times as many.
 """
 
+MOST_ITERATIONS = 10**6
+"""Iterations without `max_iter`, if no error bound is to be proved: near alpha 1, contraction may need 10**13."""
+
 
 @dataclass(slots=True, eq=False, repr=False)
 class EdgeOptions:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.problem import Seeds
+from prplugin.machine import mapping_on
 from prplugin.options import Options, Unknown
 from prplugin.result.selection import remaining, select_ranks
 from prplugin.solver.batch import Batch
@@ -98,10 +98,10 @@ class SeedRanks:
             wanted = Wanted(self._options.top, among, excluded)
             return queries.rank(edges, (part.rows, part.values), self._options, wanted)
 
-        with ThreadPoolExecutor(max(1, threads)) as pool:
+        with mapping_on(threads) as run:
             for first in range(0, every.size, TRIED_AT_A_TIME):
                 some = every[first : first + TRIED_AT_A_TIME]
-                for seed, found in zip(some.tolist(), pool.map(rank, some.tolist()), strict=True):
+                for seed, found in zip(some.tolist(), run(rank, some.tolist()), strict=True):
                     if found is None or not found.met:
                         left.append(seed)
                     else:

@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from prplugin.errors import InvalidEdgesError, InvalidOptionError, full_name, listed
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, errors_of, full_name, listed
 from prplugin.frames import cudf, dask, device_files, narwhals, pandas, parquet, proxies
 from prplugin.frames.columns import Columns, Frame, positions, resolve
 from prplugin.frames.lists import FRAMES
@@ -205,9 +205,10 @@ def rows_and_types(frame: Any) -> tuple[int, list[Any]]:
         return frame.num_rows, frame.schema.types
     import narwhals as nw  # imported by the adapter of the frame
 
-    frame = nw.from_native(frame)
-    rows = len(frame) if isinstance(frame, nw.DataFrame) else frame.select(nw.len()).collect().item()
-    return rows, list(frame.collect_schema().values())
+    with errors_of(f"the number of rows of edges, of type {full_name(frame)},"):
+        frame = nw.from_native(frame)
+        rows = len(frame) if isinstance(frame, nw.DataFrame) else frame.select(nw.len()).collect().item()
+        return rows, list(frame.collect_schema().values())
 
 
 def _bytes_of_integer(dtype: Any) -> int:

@@ -9,7 +9,15 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
+from prplugin.errors import (
+    ColumnNotFoundError,
+    InvalidEdgesError,
+    InvalidOptionError,
+    PageRankError,
+    counted,
+    errors_of,
+    listed,
+)
 from prplugin.frames.remedies import cast_advice, remedy
 from prplugin.frames.suggested import column_advice, columns_present, endpoints_advice, quoted_names
 from prplugin.suggestions import plain
@@ -282,9 +290,12 @@ def labelled(frame: Frame) -> tuple[Frame, list[Hashable]]:
     return frame, list(frame)
 
 
-def computed(given: Any) -> Any:
-    """Compute a Dask object; return other objects unchanged."""
-    return given.compute() if hasattr(given, "__dask_graph__") else given
+def computed(given: Any, what: str) -> Any:
+    """Compute a Dask object, which `what` names in messages; return other objects unchanged."""
+    if not hasattr(given, "__dask_graph__"):
+        return given
+    with errors_of(f"{what}, a Dask object,"):
+        return given.compute()
 
 
 def transposed(table: Sequence[Sequence[Any]]) -> list[list[Any]]:

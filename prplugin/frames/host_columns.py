@@ -300,6 +300,25 @@ def _in_utc(given: object) -> Any:
         return given.replace(tzinfo=None) - datetime.min - offset
 
 
+def exact(column: Any, kinds: tuple[str, ...] = ("time32", "time64", "date32", "date64")) -> Any:
+    """Convert an array of Arrow's times of day and dates to integers; return one of other ids unchanged.
+
+    `datetime.time` has no nanoseconds, and `datetime.date` neither times nor years after 9999.
+    """
+    kind: Any = getattr(column.dtype, "pyarrow_dtype", None)
+    if not str(kind).startswith(kinds):
+        return column
+    return pa.array(column).cast(f"int{kind.bit_width}").to_numpy(zero_copy_only=False)
+
+
+def repeated_ids() -> InvalidEdgesError:
+    """Return the error for vertices that are equal as Python compares their ids."""
+    return InvalidEdgesError(
+        "some of the graph's ids are repeated, or equal when Python compares them, so that vertices cannot be found by "
+        "id. Make the graph of a column of other ids, or save it again if it was loaded."
+    )
+
+
 def missing_rows(column: Any) -> Integers:
     """Return the rows of a Series with missing values."""
     try:

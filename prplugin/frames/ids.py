@@ -7,7 +7,6 @@ arguments and updates are all read through them.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -36,7 +35,7 @@ from prplugin.frames.columns import (
 from prplugin.frames.host_columns import ObjectColumn
 from prplugin.frames.remedies import cast_advice, remedy
 from prplugin.frames.suggested import columns_present
-from prplugin.machine import this_machine
+from prplugin.machine import mapping_on, this_machine
 from prplugin.types.arrays import (
     MemorySpace,
     finite_numbers,
@@ -254,14 +253,20 @@ class Ids:
                 ids, others = self.integers(array), self.integers(column)
             elif ids.dtype != others.dtype or types.is_object_dtype(ids.dtype):
                 ids, others = (host_columns.in_utc(np.asarray(array, object), kind) for array in (ids, others))
+            else:
+                ids, others = map(host_columns.exact, (ids, others))
             # With the type, since pandas infers its string type for objects that are all strings.
             pairs.append([pd.Index(array, dtype=array.dtype) for array in (ids, others)])
+        known: pd.Index = pairs[0][0]
         try:
-            if len(pairs) == 1:
-                known, asked = pairs[0]
-            else:
+            asked = pairs[0][1]
+            if len(pairs) > 1:
                 known, asked = (pd.MultiIndex.from_arrays(list(indexes)) for indexes in zip(*pairs, strict=True))
             return known.get_indexer(asked)
+        except (pd.errors.InvalidIndexError, ValueError) as error:  # of one column, of several
+            if known.is_unique:
+                raise
+            raise host_columns.repeated_ids() from error
         except TypeError as error:
             raise InvalidOptionError(f"{what} holds ids that have no hash ({error}).") from error
 
@@ -408,8 +413,8 @@ class Ids:
             return self.factorize(columns, kinds, names)
 
         threads = this_machine().threads_for(len(parts[0][0])) if self.memory_space == "host" else 1
-        with ThreadPoolExecutor(threads, "prplugin") if threads > 1 else nullcontext() as pool:
-            found = list((pool.map if pool else map)(factorize, endpoints, transposed(labels)))
+        with mapping_on(min(threads, len(endpoints))) as run:
+            found = list(run(factorize, endpoints, transposed(labels)))
         codes, rows, distinct = zip(*found, strict=True)
         xp = namespace(codes[0])
         places = xp.concatenate(places_of(rows, len(endpoints[0][0])))

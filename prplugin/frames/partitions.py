@@ -310,7 +310,7 @@ def _persisted(client: Any, frame: Any) -> list[Any] | None:
 
 def given_ids(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
     """Convert ids to a list of pandas Series, one per column, and check their kinds."""
-    columns = HOST.id_columns(computed(given), names, what)
+    columns = HOST.id_columns(computed(given, what), names, what)
     for column in columns:
         HOST.kind_of(column, what)
     return columns
@@ -333,7 +333,7 @@ def _converted(given: Any, what: str) -> Any:
         given = getattr(given, "frame", given) if is_a(given, "prplugin.result.ranking", "Ranking") else given
         if isinstance(given, tuple):  # of vertices, or of a frame and the names of two columns
             return tuple(convert(each) if hasattr(each, "columns") else each for each in given)
-        given = HOST.convert(plain_array(computed(given), what), what)
+        given = HOST.convert(plain_array(computed(given, what), what), what)
         # A set may have another order on each worker.
         return list(given) if isinstance(given, (set, frozenset)) else given
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn
 
 import numpy as np
@@ -14,7 +13,7 @@ from prplugin.cpu.sorting import offsets_of
 from prplugin.errors import InvalidEdgesError
 from prplugin.io.blocks import check_memory
 from prplugin.io.comments import Comments
-from prplugin.machine import this_machine
+from prplugin.machine import mapping_on, this_machine
 from prplugin.types.edges import Floats, Integers
 
 BLOCK_BYTES = 1 << 20  # bytes of text that a thread reads at once; a longer field or comment is read whole
@@ -57,8 +56,8 @@ class NumberText:
         while bounds[-1] < size:
             bounds.append(self._end(bounds[-1]))
         threads = min(this_machine().threads, len(bounds))
-        with ThreadPoolExecutor(threads, "prplugin") as pool:
-            counts = np.array([*pool.map(self._count, bounds, bounds[1:])], np.int64).reshape(-1, 2)
+        with mapping_on(threads) as run:
+            counts = np.array([*run(self._count, bounds, bounds[1:])], np.int64).reshape(-1, 2)
             blocks = np.column_stack([bounds[:-1], bounds[1:]])
             if lines is not None:
                 below = np.cumsum(counts[:, 1]) - counts[:, 1] > lines
@@ -69,7 +68,7 @@ class NumberText:
             needed = TOKEN_BYTES * (count + rows) + WORKING_BYTES * min(threads * BLOCK_BYTES, size)
             check_memory(needed, f"{self.name} has {count:,} numbers")
             values = np.empty(count)
-            found = pool.map(self._read, *blocks.T.tolist(), np.split(values, tokens[1:-1]))
+            found = run(self._read, *blocks.T.tolist(), np.split(values, tokens[1:-1]))
             return values, np.concatenate([*map(np.add, found, tokens), tokens[-1:]])
 
     def _end(self, first: int) -> int:

@@ -42,6 +42,22 @@ class Table(NamedTuple):
         return self.table.select(columns)
 
 
+class Parquet:
+    """A Parquet file of which columns are read at once; its INT96 times are checked."""
+
+    def __init__(self, source: pa.NativeFile, name: str) -> None:
+        self._source, self._name = source, name
+        self._file = pq.ParquetFile(source, page_checksum_verification=True)
+        self.schema_arrow = self._file.schema_arrow
+
+    def read(self, columns: list[Any]) -> pa.Table:
+        """Return some columns."""
+        if times := row_groups.int96_columns(self._file.metadata, columns):
+            again = pq.ParquetFile(self._source, coerce_int96_timestamp_unit="ms", page_checksum_verification=True)
+            row_groups.refuse_far_times(again.read(columns=times), self._name)
+        return self._file.read(columns=columns)
+
+
 def read_parquet(selection: Selection, compression: str | None) -> EdgeFile:
     """Open a file or a folder; read a compressed file, or one with missing endpoints: see `prplugin.io.read_edges`."""
     if not compression and selection.path != STANDARD_STREAM and _is_text(selection.path):
@@ -116,7 +132,7 @@ def _is_text(path: str) -> bool:
         return False
 
 
-def _of_file(selection: Selection, file: Table | pq.ParquetFile) -> EdgeFile:
+def _of_file(selection: Selection, file: Table | Parquet) -> EdgeFile:
     found = selection.resolved(file.schema_arrow.names)
     device_files.log_fallback(selection.name, "it is not a file of Parquet on disk")
     weight = [] if found.weight is None else [found.weight_name]
@@ -168,7 +184,7 @@ def _opened(selection: Selection, compression: str | None) -> Iterator[Any]:
                 table = feather.read_table(source, memory_map=False)
                 yield Table(table.schema, table)
             else:
-                yield pq.ParquetFile(source)
+                yield Parquet(source, selection.name)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, UnicodeError) as error:
         if isinstance(error, (InvalidEdgesError, MemoryError)):
             raise

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import glob
 import re
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -32,7 +30,7 @@ from prplugin.io.adjacency import AdjacencyFile, arc_columns, numbered, read_row
 from prplugin.io.blocks import check_memory
 from prplugin.io.formats import COMPRESSIONS, WEBGRAPH_SUFFIXES, Properties, part_files
 from prplugin.io.selection import Selection
-from prplugin.machine import this_machine
+from prplugin.machine import mapping_on, this_machine
 from prplugin.methods.engines.packed import Rows, joined, too_many
 from prplugin.types.edges import Compressed, Edges, Integers, index_dtype
 
@@ -314,16 +312,11 @@ def _vertices(names: pa.ChunkedArray) -> Vertices:
 
 def _parts(files: Sequence[Path], types: Mapping[str, pa.DataType]) -> Iterator[tuple[Path, list[pa.RecordBatch]]]:
     """Yield the columns f0 and f1 of each file, in order; as many files are read at a time as there are cores."""
-    ahead = this_machine().threads
-    with ThreadPoolExecutor(ahead) as pool:
-        running: deque[tuple[Path, Future[list[pa.RecordBatch]]]] = deque()
-        for path in files:
-            running.append((path, pool.submit(_batches, path, types)))
-            if len(running) > ahead:
-                first, future = running.popleft()
-                yield first, future.result()
-        for first, future in running:
-            yield first, future.result()
+    at_once = this_machine().threads
+    with mapping_on(at_once) as run:
+        for first in range(0, len(files), at_once):
+            some = files[first : first + at_once]
+            yield from zip(some, run(partial(_batches, types=types), some), strict=True)
 
 
 def _batches(path: Path, types: Mapping[str, pa.DataType]) -> list[pa.RecordBatch]:

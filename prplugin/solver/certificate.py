@@ -44,7 +44,7 @@ import numpy as np
 from prplugin.errors import InvalidOptionError
 from prplugin.methods.base import Sums
 from prplugin.numerics import StepRounding, rounding_depth
-from prplugin.options import Options, proves
+from prplugin.options import MOST_ITERATIONS, Options, proves
 from prplugin.types.arrays import Array
 
 U = 2.0**-53
@@ -209,6 +209,8 @@ def goal_in_float32(options: Options, in_float32: Certificate, in_float64: Certi
 def step_budget(certificate: Certificate, options: Options) -> int:
     """Return the maximum number of passes: `max_iter`, or as many as contraction by alpha needs for the tolerance.
 
+    Those that prove no error bound are at most `MOST_ITERATIONS`.
+
     Raises InvalidOptionError if the tolerance is not provable.
     """
     if proves(options) and not options.tol >= certificate.provable:
@@ -220,6 +222,6 @@ def step_budget(certificate: Certificate, options: Options) -> int:
     if options.max_iter is not None:
         return options.max_iter
     if not proves(options):
-        return certificate.moves(options.tol)
+        return min(certificate.moves(options.tol), MOST_ITERATIONS)
     # Accelerated passes, as many plain steps, and the step that proves.
     return 2 * certificate.steps(options.tol) + 1

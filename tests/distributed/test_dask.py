@@ -394,14 +394,15 @@ def test_partitions_that_are_no_frames(client, part):
         edges.pagerank()
 
 
-def test_error_of_frame_computation_is_not_replaced(client):
+def test_error_of_frame_computation_is_the_cause(client):
     def broken(part):
         raise RuntimeError("this partition cannot be read")
 
     frame = dd.from_pandas(edges_of(9), npartitions=2, sort=False)
     broken_frame = frame.map_partitions(broken, meta=frame._meta)
-    with pytest.raises(RuntimeError, match="cannot be read"):
+    with pytest.raises(prplugin.InvalidEdgesError, match=r"the Dask frame of edges .*: this partition") as caught:
         broken_frame.pagerank()
+    assert isinstance(caught.value.__cause__, RuntimeError)
 
 
 def test_graph_can_be_ranked_after_failed_ranking(client):

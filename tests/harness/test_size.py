@@ -66,7 +66,7 @@ MAX_LINES = {
     "cli": 1_300,
     "cpu": 1_500,
     "distributed": 2_500,
-    "frames": 6_600,
+    "frames": 6_700,
     "gpu": 1_700,
     "graph": 1_250,
     "integrations": 240,

@@ -370,3 +370,21 @@ def test_error_bound_covers_cast_of_disjoint_distributions(method):
     # x* = v, and the ranks stay near the start, where v is 0: the cast of 1 / 255 makes their sum larger than 1.
     distance_to_v = sum(map(Fraction, ranking.ranks[:-1].tolist())) + abs(1 - Fraction(float(ranking.ranks[-1])))
     assert 2 + 1e-8 < distance_to_v <= Fraction(ranking.error_bound)
+
+
+@pytest.mark.parametrize("seeds", [None, [0, 1]])
+@pytest.mark.parametrize("stop", ["delta", "vertex", "networkx"])
+def test_rules_without_proof_have_a_limit_of_iterations(stop, seeds, monkeypatch):
+    """Contraction near alpha 1 guarantees them only after 10**13 iterations."""
+    for module in ("solver.certificate", "result.ranking"):
+        monkeypatch.setattr(f"prplugin.{module}.MOST_ITERATIONS", 2_000)
+    graph, how = prplugin.Graph(cycle(50)), {"alpha": 1 - 1e-12, "tol": 1e-17, "stop": stop, "seeds": seeds}
+    nstart = None if seeds else {0: 1}
+    with pytest.raises(
+        prplugin.NotConvergedError, match=r"Without max_iter= there are at most 2,000: pass more"
+    ) as caught:
+        graph.rank(**how, nstart=nstart)
+    assert caught.value.ranking.iterations == 2_000
+    with pytest.raises(prplugin.NotConvergedError, match="Allow a larger max_iter"):
+        graph.rank(**how, nstart=nstart, max_iter=2_500)
+    assert graph.rank(**how | {"stop": "error", "tol": 0.1}).converged
