@@ -44,6 +44,7 @@ from benchmarks import (
     sequence,
     step_cost,
     streamed,
+    uses,
     webgraph,
 )
 from benchmarks.papers import bowen, kim, kumar, swaroop, tweetrank, wu
@@ -57,7 +58,7 @@ BENCHMARKS = {
     "cugraph": against_cugraph, "everyday": everyday, "gap": gap, "hosts": hosts, "kernels": kernels, "mapped": mapped,
     "networkx": against_networkx, "peers": peers, "pieces": pieces, "retrieval": retrieval,
     "scaling": scaling, "seeds": seeds, "sequence": sequence, "steps": step_cost,
-    "streamed": streamed, "tweetrank": tweetrank, "webgraph": webgraph,
+    "streamed": streamed, "tweetrank": tweetrank, "uses": uses, "webgraph": webgraph,
 }  # fmt: skip
 
 ALL = *PAPERS, "peers"
@@ -72,7 +73,7 @@ SCALE = click.option("--scale", type=click.IntRange(4, 30), help="Binary logarit
 REFERENCE = click.option("--reference", type=click.Path(exists=True), help="GAP's program pr, compiled here.")
 
 OPTIONS = {
-    **dict.fromkeys(("kim", "wu", "bowen", "cugraph", "crawl", "pieces"), ONLY),
+    **dict.fromkeys(("kim", "wu", "bowen", "cugraph", "crawl", "pieces", "uses"), ONLY),
     "gap": lambda command: SCALE(REFERENCE(command)),
     "peers": lambda command: LIST(ONLY(command)),
     "seeds": ONLY,

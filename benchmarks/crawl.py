@@ -178,7 +178,7 @@ def _rows(scale: float) -> Iterator[dict[str, Any]]:
         dangling = float((edges.out_weight == 0).mean())
         step = PackedStep(Problem(Adjacency(edges), ALPHA), PackedPull(edges))
         del edges.out_weight
-        outcome = solve(step, Options(alpha=ALPHA), (n, edges.m), 1.0 / n, Watch(None).iterations)
+        outcome = solve(step, Options(alpha=ALPHA), n, 1.0 / n, Watch(None).iterations)
         ended = time.perf_counter()
         ms = {}
         ranks = step.ranks().copy()

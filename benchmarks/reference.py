@@ -18,13 +18,15 @@ STEPS = 10
 """Iterations between checks of the change."""
 
 
-def reference(edges: Any, *, multi: bool, weight: str | None, alpha: float) -> Any:
+def reference(edges: Any, *, multi: bool, weight: str | None, alpha: float, teleports: Any = None) -> Any:
     """Rank a frame of dense ids in its memory space: by SciPy on the CPU, by cuSPARSE on the GPU.
 
     Parameters
     ----------
     multi : bool
         Whether every row counts; otherwise the graph has one edge per pair, without weights.
+    teleports : NumPy or CuPy array, optional
+        Ids of the personalization, of equal weight; by default all vertices.
 
     Returns
     -------
@@ -52,6 +54,9 @@ def reference(edges: Any, *, multi: bool, weight: str | None, alpha: float) -> A
     present = (out > 0) | (offsets[1:] > offsets[:-1])
     present[columns] = True  # sources of weight 0 are vertices as well
     v = present / present.sum()
+    if teleports is not None:
+        v = xp.zeros(n)
+        v[teleports] = 1 / len(teleports)
     inverse_out_weight, dangling = xp.where(out > 0, 1 / xp.maximum(out, np.finfo(float).tiny), 0.0), out == 0
 
     x, change = v, np.inf

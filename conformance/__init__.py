@@ -9,6 +9,7 @@ Run it with `python -m conformance`.
 - `published`: values that other projects publish for their own tests.
 - `forced`: options of the methods that are run on every shape in addition to their defaults.
 - `compare`: comparison of one case.
+- `bounds`: error bounds in rational arithmetic, from the documentation; `derivation`: those of prplugin beside them.
 - `rapids`: access to cuDF and cuGraph, if they are installed and a GPU is available.
 - `against_cugraph`: comparison of the GPU methods with `cugraph.pagerank`, on shapes and real graphs.
 - `probes`: behaviour of cuGraph and prplugin on invalid or ambiguous input.

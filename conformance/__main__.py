@@ -24,6 +24,7 @@ except ModuleNotFoundError as error:
 from conformance import published, report
 from conformance.circumstances import circumstances
 from conformance.compare import available
+from conformance.derivation import ratios
 from conformance.parts import PartError, PartFile, joined
 from conformance.work import JOBS, UnitResult, run_units, units
 from prplugin.methods.registry import methods
@@ -140,7 +141,7 @@ def _finish(output: Path, about: Mapping[str, Any], done: Mapping[int, UnitResul
         comparisons,
         [finding for unit in in_order for finding in unit.findings],
     )
-    failed = sum(len(_failures(unit)) for unit in in_order)
+    failed = sum(len(_failures(unit)) for unit in in_order) + sum(bound.failed for bound in ratios())
     print(f"{len(results) + len(comparisons):,} cases, {failed:,} failed: {markdown}")
     sys.exit(1 if failed or interrupted else 0)
 

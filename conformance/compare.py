@@ -153,7 +153,7 @@ def _as_argument(vector: Mapping[Hashable, float] | None, kind: str | None, name
     if vector is None or kind not in ("one", "random"):
         return vector
     if kind == "random":
-        return pd.Series(list(vector.values()), index=pd.Index(list(vector)))
+        return pd.Series(list(vector.values()), index=pd.Index(list(vector)).set_names(names))
     rows = [vertex if isinstance(vertex, tuple) else (vertex,) for vertex in vector]
     return pd.DataFrame(rows, columns=names).assign(values=list(vector.values()))
 

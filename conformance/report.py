@@ -16,6 +16,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from conformance.compare import Result
+from conformance.derivation import ratios
 from conformance.references import Case
 from conformance.report_cugraph import section
 from conformance.shapes import SHAPES
@@ -50,6 +51,11 @@ FIGURES = (
     "cases", "failures", "refused", "unavailable", "unsupported", "largest error / bound", "largest error / tol",
 )  # fmt: skip
 """Columns of the figures of several cases."""
+
+DERIVATION = """\
+Bounds as prplugin computes them, divided by those of `conformance/bounds.py`, which follow from
+[the documentation](../../docs/semantics.md#its-terms) in rational arithmetic, over the same measurements. A ratio below
+1 or above 1.001 is a failure."""
 
 REFERENCE = """\
 The error of a reference is bounded by its residual, which is computed by a scatter in extended precision. The residual
@@ -102,6 +108,9 @@ def _markdown(
     machine = environment["machine"]
     parts = [machine["processor"], f"{machine['cores']} cores", *filter(None, [machine["device"]])]
     failed = [result for result in results if result.failures]
+    derived = ratios()
+    failures = [f"- `{result.name}`: {'; '.join(result.failures)}" for result in failed]
+    failures += [f"- Bound of {r.name}: {r.least} to {r.largest} times the derived one" for r in derived if r.failed]
     by_default = [result for result in results if not result.options]
     lines = [
         "# Conformance",
@@ -134,9 +143,18 @@ def _markdown(
         "",
         f"![True error against error bound]({plot})",
         "",
+        "## Bounds derived a second time",
+        "",
+        DERIVATION,
+        "",
+        *table(
+            ["bound of", "measurements", "smallest ratio - 1", "largest ratio - 1"],
+            [[r.name, str(r.measurements), f"{r.least - 1:.1g}", f"{r.largest - 1:.1g}"] for r in derived],
+        ),
+        "",
         "## Failures",
         "",
-        *([f"- `{result.name}`: {'; '.join(result.failures)}" for result in failed] or ["None."]),
+        *(failures or ["None."]),
         "",
         *cugraph_section,
     ]

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, Literal, overload
 
 from prplugin.calls import explain_unknown_arguments, preserves_frame_type
 from prplugin.constructors import Constructors, PreparedGraph, prepare, reading_for
 from prplugin.methods.estimates import Estimate
-from prplugin.options import Duplicates, EdgeOptions, Options, Stop, of_arguments
+from prplugin.options import (
+    Duplicates,
+    EdgeOptions,
+    FileOptions,
+    Ids,
+    Missing,
+    Options,
+    Stop,
+    Unknowns,
+    of_arguments,
+)
 from prplugin.progress import ProgressOption, Watch, watching
 from prplugin.result.ranking import Ranking, Rankings, not_converged
 from prplugin.types.edges import Compressed
@@ -29,6 +39,14 @@ def pagerank(
     directed: bool = True,
     vertices: object = None,
     duplicates: Duplicates = "sum",
+    missing: Missing = "error",
+    format: str | None = None,  # noqa: A002 - the name that users know it by
+    ids: Ids = "auto",
+    header: bool | None = None,
+    delimiter: str | None = None,
+    comment: str | None = None,
+    skip: int = 0,
+    null: str | Sequence[str] = (),
     alpha: float = 0.85,
     personalization: object = None,
     seeds: object = None,
@@ -36,6 +54,7 @@ def pagerank(
     exclude: object = None,
     dangling: object = None,
     nstart: object = None,
+    unknown: Unknowns = "error",
     tol: float = 1e-6,
     max_iter: int | None = None,
     stop: Stop = "error",
@@ -71,9 +90,9 @@ def pagerank(
     time : column label, optional
         Time of each edge: timestamps, dates or numbers.
     half_life : str, timedelta or number, optional
-        Multiply the weight of each edge by ``2 ** (-(now - time) / half_life)``. A string such as "7D" or a timedelta;
-        if the times are numbers, a number in their unit. Requires `time`. Times more than 2**39 half-lives before the
-        latest one raise InvalidEdgesError.
+        Multiply the weight of each edge by ``2 ** (-(now - time) / half_life)``. A string such as "7D", "2 weeks",
+        "36h" or "P7D", or a timedelta; if the times are numbers, a number in their unit. Units are W, D, h, min, s, ms,
+        us and ns. Requires `time`. Times more than 2**39 half-lives before the latest one raise InvalidEdgesError.
     window : str, timedelta or number, optional
         Ignore rows with ``now - time >= window``, decided without rounding, as if the frame did not have them.
         Requires `time`.
@@ -87,27 +106,41 @@ def pagerank(
     duplicates : {"sum", "first", "last", "error"}
         Treatment of rows with the same endpoints: "sum" counts each (weights add), "first" and "last" keep one, and
         "error" raises InvalidEdgesError.
+    missing : {"error", "drop"}
+        Treatment of rows with a missing endpoint, null or NaN, and in text empty or one of `null`: raise
+        InvalidEdgesError, or leave them out.
+    format, ids, header, delimiter, comment, skip, null : optional
+        How to read a file, above all one of text: as for `Graph.from_file`.
     alpha : float, default 0.85
         Damping factor, at least 0 and less than 1.
-    personalization : dict, Series, frame, list, set or array, optional
+    personalization : dict, Series, frame, list, set, array or ranking, optional
         The teleport distribution, divided by its sum. A dict, a Series indexed by vertex, or a frame with the columns
-        `vertex` and `values` holds values by vertex; other vertices have 0. A list, set, tuple or index of vertices is
-        the uniform distribution over them. An array of n numbers holds values in the order of `Graph.vertices`. A
-        Series with the default index may hold either, and raises InvalidOptionError.
-    seeds : list, Series, index, frame or array, optional
-        Compute one ranking per seed in one call, much faster than in separate calls. A list, Series, index or array of
-        vertices; a list of distributions, each as for `personalization`; a frame with an additional column `seed`
-        (without further columns, all `values` are 1); or a k x n array. Cannot be combined with `personalization`.
-    among : list, Series, index or array of vertices, optional
+        `vertex` and `values` holds values by vertex, and so does a ranking, or its frame; ``(frame, "id", "score")``
+        names two columns. Other vertices have 0. A list, set, tuple, index or frame of one column of vertices is the
+        uniform distribution over them. An array of n numbers holds values in the order of `Graph.vertices`. A Series
+        whose index has no name and is the default one, or a part of it, may hold vertices or values, and raises
+        InvalidOptionError.
+    seeds : list, Series, index, frame, dict or array, optional
+        Compute one ranking per seed in one call, much faster than in separate calls. A list, Series, index, array or
+        frame of one column of vertices; a list of distributions, each as for `personalization`; a dict of them, or a
+        Series of lists, by label; a frame with an additional column `seed` (without further columns, all `values` are
+        1); or a k x n array. Cannot be combined with `personalization`.
+    among : list, Series, index, frame or array of vertices, optional
         Return only the ranks of these vertices in the whole graph, in this order, or with `top` the highest of them.
-    exclude : list, set, Series, index or array of vertices, or "seeds", optional
+    exclude : list, set, Series, index, frame or array of vertices, "seeds" or "neighbors", optional
         Do not return these vertices; the ranks of others do not change. "seeds": those to which a ranking teleports.
+        "neighbors": the targets of their edges. A list may have both beside vertices. A frame with the columns `seed`
+        and `vertex` leaves out vertices of single seeds.
     dangling, nstart : optional
         As for `personalization`: the distribution of the dangling mass, and the initial ranks.
+    unknown : {"error", "ignore"}
+        Treatment of vertices that the graph lacks, in all of these arguments: raise InvalidOptionError, or ignore them
+        and count them in `Ranking.unknown`. A seed with no other vertices is left out. `exclude` always ignores them.
     tol : float, default 1e-6
         Threshold of the `stop` rule. 0, with `max_iter`: the `max_iter`-th iterate of the power method.
     max_iter : int, optional
-        Maximum number of iterations. Default: the number after which contraction by `alpha` guarantees `tol`.
+        Maximum number of iterations. Default: the number after which contraction by `alpha` guarantees `tol`; 1,000,000
+        at most for rules other than "error".
     stop : {"error", "delta", "vertex", "networkx"}
         "error": the L1 distance to the exact PageRank is proved to be at most `tol`. "delta": the L1 change of an
         iteration is at most `tol`. "vertex": no rank changes by more than `tol`. "networkx": the L1 change is below
@@ -173,7 +206,7 @@ def pagerank(
     with watching(progress) as watch:
         watch.stage("vertices")
         with reading_for(edges, method):
-            graph = prepare(edges, how, lasting=False)
+            graph = prepare(edges, how, of_arguments(FileOptions, arguments), lasting=False)
         return _rank(graph, options, watch).frame
 
 
@@ -186,8 +219,11 @@ class Graph(Constructors):
         Edges, one per row, or a graph of another library, as for `pagerank`.
     source, destination, weight : column or list of columns, optional
         Columns of the endpoints and of edge weights. Default: every edge counts 1.
-    time, half_life, window, now, directed, vertices, duplicates : optional
-        Weights that decay with age; direction; additional vertices; rows with the same endpoints: as for `pagerank`.
+    time, half_life, window, now, directed, vertices, duplicates, missing : optional
+        Weights that decay with age; direction; additional vertices; rows with the same endpoints, or without one: as
+        for `pagerank`.
+    format, ids, header, delimiter, comment, skip, null : optional
+        How to read a file: as for `Graph.from_file`.
 
     Examples
     --------
@@ -213,8 +249,18 @@ class Graph(Constructors):
         directed: bool = True,
         vertices: object = None,
         duplicates: Duplicates = "sum",
+        missing: Missing = "error",
+        format: str | None = None,  # noqa: A002 - the name that users know it by
+        ids: Ids = "auto",
+        header: bool | None = None,
+        delimiter: str | None = None,
+        comment: str | None = None,
+        skip: int = 0,
+        null: str | Sequence[str] = (),
     ) -> None:
-        self._graph = prepare(edges, of_arguments(EdgeOptions, locals()), lasting=True)
+        arguments = locals()
+        how, file = of_arguments(EdgeOptions, arguments), of_arguments(FileOptions, arguments)
+        self._graph = prepare(edges, how, file, lasting=True)
 
     @property
     def number_of_vertices(self) -> int:
@@ -308,6 +354,7 @@ class Graph(Constructors):
         exclude: object = None,
         dangling: object = None,
         nstart: object = None,
+        unknown: Unknowns = "error",
         tol: float = 1e-6,
         max_iter: int | None = None,
         stop: Stop = "error",
@@ -327,8 +374,9 @@ class Graph(Constructors):
             Damping factor; teleport distribution.
         seeds, among, exclude : optional
             Distributions to compute one ranking of each; vertices to return the ranks of; vertices not to return.
-        dangling, nstart : optional
-            As for `personalization`: the distribution of the dangling mass, and the initial ranks.
+        dangling, nstart, unknown : optional
+            As for `personalization`: the distribution of the dangling mass, and the initial ranks; treatment of
+            vertices that the graph lacks.
         tol, max_iter, stop : optional
             Threshold, by default of the proved L1 error; maximum number of iterations; quantity that `tol` bounds.
         scale, dtype, method : optional

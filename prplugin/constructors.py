@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 from prplugin.calls import explain_unknown_arguments
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, counted, full_name
@@ -17,9 +17,20 @@ from prplugin.folders import is_saved
 from prplugin.frames import FIRST_ADAPTERS, LAST_ADAPTERS, FrameAdapter, adapter_for, dask, unsupported
 from prplugin.frames.device_files import reading_to
 from prplugin.frames.lists import FRAMES
+from prplugin.frames.remedies import advising, library_of
 from prplugin.local import LocalGraph
 from prplugin.methods.registry import methods
-from prplugin.options import Duplicates, EdgeOptions, refuse, refuse_all_but, validate_bool
+from prplugin.options import (
+    Duplicates,
+    EdgeOptions,
+    FileOptions,
+    Ids,
+    Missing,
+    of_arguments,
+    refuse,
+    refuse_all_but,
+    validate_bool,
+)
 from prplugin.streams.graph import Snapshot
 from prplugin.tables import Display, Displayed
 from prplugin.types.arrays import is_a, is_sparse
@@ -32,6 +43,8 @@ if TYPE_CHECKING:
 PreparedGraph: TypeAlias = "LocalGraph | DistributedGraph"
 """Implementation of `prplugin.Graph`."""
 
+Paths: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
+
 SAVED = "a saved graph"  # name of the kind of input, for messages
 
 
@@ -42,12 +55,19 @@ class Source(NamedTuple):
     read: Callable[..., PreparedGraph]  # with the arguments edges, how and lasting
 
 
-def prepare(edges: object, how: EdgeOptions, *, lasting: bool) -> PreparedGraph:
+def prepare(edges: object, how: EdgeOptions, file: FileOptions, *, lasting: bool) -> PreparedGraph:
     """Read edges as the first of `SOURCES` that accepts them. `lasting`: whether more than one ranking may follow."""
-    for source in SOURCES:
-        if source.accepts(edges):
-            return source.read(edges, how, lasting=lasting)
-    raise unsupported(edges)
+    if isinstance(edges, os.PathLike):
+        edges = _text_of(edges)
+    given = file.given()
+    with advising(library_of(edges)):
+        for source in SOURCES:
+            if source.accepts(edges):
+                if given and source.read != _read_file:
+                    what = SAVED if source.read == _load else full_name(edges)
+                    refuse(given, f"says how to read a file of edges, not {what}")
+                return source.read(edges, how, lasting=lasting, **given)
+        raise unsupported(edges)
 
 
 def reading_for(edges: object, method: str) -> AbstractContextManager[None]:
@@ -76,14 +96,16 @@ def _load(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool) -> L
     return saving.load(path)
 
 
-def _is_file(edges: object) -> bool:
-    """Return whether edges are a path of a known format other than Parquet, which an adapter reads."""
-    if not isinstance(edges, (str, os.PathLike)):
-        return False
-    from prplugin.io.formats import recognized  # lazy imports of what few calls need, as below
+def _is_path(edges: object) -> bool:
+    """Return whether edges are a path, or several."""
+    paths = edges if isinstance(edges, (list, tuple)) else [edges]
+    return bool(paths) and all(isinstance(path, (str, os.PathLike)) for path in paths)
 
-    found = recognized(os.fspath(edges))[0]
-    return found is not None and found.name != "parquet"
+
+def _text_of(path: str | os.PathLike[str]) -> str:
+    from prplugin.io.formats import path_of  # lazy imports of what few calls need, as below
+
+    return path_of(path)
 
 
 def _read_nodes(reader: str, graph: Any, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
@@ -107,29 +129,27 @@ def _read_matrix(matrix: Any, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
     return LocalGraph.from_csr(matrix, None, None)
 
 
-def _read_file(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool, **text: Any) -> LocalGraph:
-    """Read edges from a file; `text` holds the arguments of `prplugin.io.read_edges` about text formats."""
+def _read_file(path: Paths, how: EdgeOptions, *, lasting: bool, **options: Any) -> LocalGraph:
+    """Read edges from files; `options` are further arguments of `prplugin.io.read_edges`."""
     source, destination = (
         labels if labels is None or isinstance(labels, list) else [labels] for labels in (how.source, how.destination)
     )
-    if how.time is not None:
-        raise InvalidOptionError(
-            f"time= supports frames and Parquet files only: read {os.fspath(path)} into a frame first."
-        )
-    from prplugin.io import read_edges
+    from prplugin.frames.parquet import Opened
+    from prplugin.io import EdgeFile, read_edges
 
-    return of_file(read_edges(os.fspath(path), source, destination, how.weight, **text), path, how, lasting=lasting)
+    file = read_edges(path, source, destination, how.weight, missing=how.missing, **options)
+    if how.time is not None and not (isinstance(file, EdgeFile) and isinstance(file.frame, Opened)):
+        raise InvalidOptionError(f"time= supports frames and Parquet files only: read {path} into a frame first.")
+    return of_file(file, path, how, lasting=lasting)
 
 
-def of_file(
-    file: EdgeFile | AdjacencyFile, path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool
-) -> LocalGraph:
-    """Return the graph of a file that has been read; of `how`, the columns are those of the file."""
+def of_file(file: EdgeFile | AdjacencyFile, path: Paths, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
+    """Return the graph of files that have been read; of `how`, the columns are those of the files."""
     from prplugin.io import EdgeFile
 
     columns = file.columns
     if how.vertices is not None and not (isinstance(file, EdgeFile) and file.vertices is None):
-        raise InvalidOptionError(f"{os.fspath(path)} names all vertices itself: omit vertices=.")
+        raise InvalidOptionError(f"{path} names all vertices itself: omit vertices=.")
     how = replace(how, source=columns.source_names, destination=columns.destination_names, weight=columns.weight_name)
     facts: Any = {"unused_weight": columns.unused_weight, "lasting": lasting}
     if isinstance(file, EdgeFile):
@@ -154,7 +174,7 @@ SOURCES = (
     *map(_of_frames, FIRST_ADAPTERS),
     Source(lambda edges: dask.accepts(edges) and dask.client() is not None, _read_on_cluster),
     Source(is_saved, _load),
-    Source(_is_file, _read_file),
+    Source(_is_path, _read_file),
     Source(partial(is_a, module="networkx", name="Graph"), partial(_read_nodes, "read_networkx")),
     Source(partial(is_a, module="igraph", name="Graph"), partial(_read_nodes, "read_igraph")),
     Source(is_sparse, _read_matrix),
@@ -222,7 +242,7 @@ class Constructors(Displayed):
 
     @classmethod
     @explain_unknown_arguments
-    def load(cls, path: str | os.PathLike[str]) -> Self:
+    def load(cls, path: str | os.PathLike[str], *, mapped: bool = True) -> Self:
         """Load a graph that `save` has saved, without reading it: its files are mapped to memory.
 
         Processes that load the same folder share its memory. Nothing in it is executed. The sizes of the files are
@@ -234,6 +254,9 @@ class Constructors(Displayed):
         ----------
         path : str or path
             Folder of a saved graph. `pagerank`, `Graph` and `from_file` also accept it instead of edges.
+        mapped : bool, default True
+            If False, read the files to memory at once. A file that is mapped must not be overwritten in place or
+            truncated while the graph is in use, which would end the process; `save` replaces the folder instead.
 
         Returns
         -------
@@ -248,7 +271,7 @@ class Constructors(Displayed):
         """
         from prplugin import saving  # lazy import: few calls need it
 
-        return cls._of(saving.load(path))
+        return cls._of(saving.load(path, mapped=validate_bool("mapped", mapped)))
 
     def _display(self) -> Display:
         n, edges, facts = self._graph.facts()
@@ -265,9 +288,10 @@ class Constructors(Displayed):
 
         Parameters
         ----------
-        offsets : array of n + 1 integers, or sparse matrix
+        offsets : array of n + 1 integers, sparse matrix, or frame
             The out-edges of vertex i are the entries ``offsets[i]:offsets[i + 1]`` of `indices`. Alternatively, a
-            square matrix of `scipy.sparse` or `cupyx.scipy.sparse`, in CSR, CSC or COO format.
+            square matrix of `scipy.sparse` or `cupyx.scipy.sparse`, in CSR, CSC or COO format; or a frame with a row
+            and a column per vertex, which its index, or its first column, names as the columns: 0 is no edge.
         indices : array of m integers
             Targets.
         weights : array of m numbers, optional
@@ -294,44 +318,64 @@ class Constructors(Displayed):
     @explain_unknown_arguments
     def from_file(
         cls,
-        path: str | os.PathLike[str],
+        path: Paths,
         source: Hashable | list[Hashable] = None,
         destination: Hashable | list[Hashable] = None,
         weight: Hashable = None,
         *,
         directed: bool = True,
+        vertices: object = None,
         duplicates: Duplicates = "sum",
+        missing: Missing = "error",
         format: str | None = None,  # noqa: A002 - the name that users know it by
+        ids: Ids = "auto",
         header: bool | None = None,
-        ids: Literal["auto", "integer", "string"] = "auto",
+        delimiter: str | None = None,
+        comment: str | None = None,
+        skip: int = 0,
+        null: str | Sequence[str] = (),
         packed: bool = False,
     ) -> Self:
-        """Build a graph from a file of one of many formats, in which text may also be compressed as .gz or .zst.
+        """Build a graph from a file of one of many formats.
 
-        Tables: Parquet, CSV, TSV, SNAP text, Matrix Market, DIMACS (.gr), LDBC Graphalytics (.v, .e, .properties) and
-        folders of Common Crawl. Adjacency lists: WebGraph (.graph, .properties, .offsets), GAP (.sg, .wsg), Ligra
-        (.adj) and METIS (.graph, .metis).
+        Tables: Parquet, Feather, JSON Lines, CSV, TSV, SNAP text, Matrix Market, DIMACS (.gr), LDBC Graphalytics (.v,
+        .e, .properties) and folders of Common Crawl. Adjacency lists: WebGraph (.graph, .properties, .offsets), GAP
+        (.sg, .wsg), Ligra (.adj) and METIS (.graph, .metis). Most may be compressed (.gz, .zst, .bz2, .xz, .zip).
 
         Parameters
         ----------
-        path : str or path
-            File of edges, any file of a WebGraph or LDBC graph, a folder of Common Crawl, or the folder of a saved
-            graph, which has all that the other parameters describe.
-        source, destination, weight : column label, optional
-            As for `pagerank`. Text without a header has the columns source, destination and weight, and so have
-            adjacency lists: with ``source="destination", destination="source"`` a file with the transpose of a graph
-            gives the graph. Weights of Matrix Market, DIMACS and adjacency lists are used if no column is named.
+        path : str or path, or list of them
+            File of edges, any file of a WebGraph or LDBC graph, a folder of Parquet or of Common Crawl, or the folder
+            of a saved graph, which has all that the other parameters describe. A list: files of rows with the same
+            columns, read as one.
+        source, destination, weight : column label or position, optional
+            As for `pagerank`. In text, a number that names no column is a position, from 1. Text without a header has
+            the columns source, destination and weight, and so have adjacency lists: with ``source="destination",
+            destination="source"`` a file with the transpose of a graph gives the graph. Weights of Matrix Market,
+            DIMACS and adjacency lists are used if no column is named.
         directed : bool, default True
-            If False, each row is an edge in both directions, as in a symmetric Matrix Market file.
-        duplicates : {"sum", "first", "last", "error"}
+            If False, each row is an edge in both directions, as in a file that says so: a symmetric Matrix Market file,
+            or text with a comment ``% sym`` (KONECT) or ``# Undirected graph`` (SNAP) above its edges.
+        vertices, duplicates : optional
             As for `pagerank`.
+        missing : {"error", "drop"}
+            Rows with a missing endpoint: empty or `null` in text, null or NaN in Parquet.
         format : str, optional
-            "parquet", "csv", "tsv", "snap", "mtx", "webgraph", "common-crawl", "gap", "ldbc", "ligra", "metis" or
-            "dimacs". Default: by name and content.
+            "parquet", "feather", "jsonl", "csv", "tsv", "snap", "mtx", "webgraph", "common-crawl", "gap", "ldbc",
+            "ligra", "metis" or "dimacs". Default: by name and content.
+        ids : {"auto", "integer", "string"}
+            Type of ids in text. "integer" also reads 007 as 7 and 7.0 as 7, which are distinct strings.
         header : bool, optional
             Whether the first line of text names the columns. Default: unless it is all numbers.
-        ids : {"auto", "integer", "string"}
-            Type of ids in text.
+        delimiter : str, optional
+            Character between fields of text.
+        comment : str, optional
+            Characters with which lines of text begin that are comments. Default: none in CSV and TSV. In SNAP text #
+            and %, above the first edge; below it, only where a blank follows them, so that ``#a #b`` is an edge.
+        skip : int, default 0
+            Number of lines of text to skip at the beginning of the file.
+        null : str or list of str, optional
+            Fields of text that stand for a missing value, besides empty ones.
         packed : bool, default False
             Pack the edges on the host, as for `save`. A WebGraph file with the transpose of the graph is packed range
             by range, so that its edges are never all in memory.
@@ -344,16 +388,19 @@ class Constructors(Displayed):
         Raises
         ------
         InvalidEdgesError, ColumnNotFoundError
-            If the file cannot be read as edges. The message names the file and, in text, the line.
+            If the file cannot be read as edges. The message names the file and, in text, the line. An absent file
+            raises an InvalidEdgesError that is a FileNotFoundError as well.
         """
-        how = EdgeOptions(source, destination, weight, directed, None, duplicates)
+        given = of_arguments(FileOptions, locals()).given()
+        how = EdgeOptions(source, destination, weight, directed, vertices, duplicates, missing=missing)
+        if isinstance(path, os.PathLike):
+            path = _text_of(path)
         if is_saved(path):
-            given = {"format": format, "header": header, "ids": None if ids == "auto" else ids}
-            refuse(given, f"applies to text only, not to {SAVED}")
+            refuse(given, f"says how to read a file of edges, not {SAVED}")
             graph = _load(path, how, lasting=True)
         else:
             with reading_to("host") if packed else nullcontext():
-                graph = _read_file(path, how, lasting=True, format=format, header=header, ids=ids, packed=packed)
+                graph = _read_file(path, how, lasting=True, packed=packed, **given)
         return cls._of(graph.packed() if packed else graph)
 
     @classmethod

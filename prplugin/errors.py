@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import errno
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -41,6 +44,13 @@ def refusal(error: type[PageRankError], refused: RefusedRows) -> PageRankError:
     refusing = error(refused.format_message(refused))
     refusing.refused = refused
     return refusing
+
+
+def with_frame_rows(error: PageRankError, rows: NDArray[Any]) -> PageRankError:
+    """Convert the row numbers of an error from the selection `rows` to the whole frame."""
+    if (refused := error.refused) is None:
+        return error
+    return refusal(type(error), replace(refused, rows=rows[refused.rows].tolist()))
 
 
 def merged(errors: list[PageRankError]) -> PageRankError:
@@ -121,6 +131,66 @@ class NotConvergedError(PageRankError):
 
     def __reduce__(self) -> tuple[type[NotConvergedError], tuple[str, Any]]:
         return type(self), (self.args[0], self.ranking)
+
+
+@contextmanager
+def errors_of(source: str, kind: type[PageRankError] = InvalidEdgesError) -> Iterator[None]:
+    """Return a context manager in which errors of other libraries, and of the user's code, become ours, as causes.
+
+    `source`: What is computed, such as "edges, a polars.LazyFrame,".
+    """
+    try:
+        yield
+    except (PageRankError, MemoryError):
+        raise
+    except Exception as error:
+        raise kind(f"{source} cannot be computed: {type(error).__name__}: {error}") from error
+
+
+# --- paths ------------------------------------------------------------------------------------------------------------
+
+
+def file_error(error: OSError, name: str, kind: type[PageRankError] = InvalidEdgesError) -> PageRankError:
+    """Return an error of `kind` about a file that is also an OSError of the class and with the number of `error`."""
+    what = f"{name or repr(name)}: {os.strerror(error.errno or 0)}"
+    if error.errno == errno.ENOENT and not os.path.isabs(name):
+        with suppress(OSError):  # the folder may be gone
+            what += f" in {os.getcwd()}"
+    return _of_system(kind, type(error), what, error.errno, name)
+
+
+def _of_system(
+    kind: type[PageRankError], system: type[OSError], what: str, number: int | None, name: str
+) -> PageRankError:
+    def reduce(error: Exception) -> tuple[object, ...]:
+        return _of_system, (kind, system, error.args[0], number, name)
+
+    members: dict[str, Any] = {"__str__": Exception.__str__, "__reduce__": reduce, "__module__": kind.__module__}
+    found: Any = type(kind.__name__, (kind, system), members)(what)
+    found.errno, found.filename = number, name
+    error: PageRankError = found
+    return error
+
+
+@contextmanager
+def path_errors(name: str, kind: type[PageRankError] = InvalidEdgesError) -> Iterator[None]:
+    """Raise errors of the operating system about a file as errors of `kind`; a name that no file has, too."""
+    try:
+        if b"\0" in os.fsencode(name):
+            raise kind(f"{name!r} is no path: it has a zero byte.")
+    except UnicodeEncodeError as error:
+        raise kind(f"{name!r} is no path: {error}.") from error
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, PageRankError) or error.errno is None:  # None: raised by a library
+            raise
+        raise file_error(error, name, kind) from error
+
+
+def system_error(what: str, error: OSError, kind: type[PageRankError] = InvalidEdgesError) -> PageRankError:
+    """Return an error of `kind`, and of the class of `error`, for an action that the operating system has refused."""
+    return _of_system(kind, type(error), f"{what}: {error.strerror or error}.", error.errno, error.filename)
 
 
 def overflow_error(label: str, vertices: Sequence[object]) -> InvalidEdgesError:

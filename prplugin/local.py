@@ -15,6 +15,7 @@ import numpy as np
 from prplugin.errors import counted, overflow_error
 from prplugin.frames import FrameAdapter, rows_and_types
 from prplugin.frames.columns import resolve
+from prplugin.frames.remedies import advising, library_of
 from prplugin.frames.vertices import Vertices, format_ids
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
@@ -32,7 +33,7 @@ from prplugin.methods.estimates import (
     estimate_graph,
 )
 from prplugin.methods.registry import ChoiceCache, choose, choose_batch, compile_ahead, reasons
-from prplugin.options import EdgeOptions, Options, proves
+from prplugin.options import EdgeOptions, Options, Unknown, excluded_by_seed, proves
 from prplugin.progress import Watch
 from prplugin.result.ranking import Ranking, Rankings
 from prplugin.result.selection import remaining
@@ -127,6 +128,8 @@ class LocalGraph:
 
             clock = Clock(how.half_life, how.window, how.now)
         columns = resolve(labels, how.source, how.destination, how.weight, how.time, clock, frame)
+        if how.missing != "error":
+            columns = columns._replace(missing=how.missing)
         weighted, aging = columns.weight is not None, None
         with (
             explain_oom(lambda: describe_ingest_memory(rows_and_types(frame)[0], weighted, memory_space)),
@@ -157,7 +160,8 @@ class LocalGraph:
         from prplugin.frames import matrices  # lazy import: few graphs need it
 
         began = time.perf_counter()
-        matrix = matrices.read_matrix(offsets, indices, weights)
+        with advising(library_of(offsets)):
+            matrix = matrices.read_matrix(offsets, indices, weights)
         with runtime.device_allocation(memory_space_of(matrix.offsets), gpu_of(matrix.offsets)):
             adjacency, known = matrices.adjacency(matrix, vertices)
             schema = EdgeOptions(weight="weight" if adjacency.weighted else None)
@@ -247,18 +251,23 @@ class LocalGraph:
         """Compute one ranking, or one per seed."""
         with self._access.reading(ranking=True):
             self._checked()
-            return (self._rank_one if options.seeds is None else self._rank_many)(options, watch)
+            unknown = Unknown(options.unknown)
+            found = (self._rank_one if options.seeds is None else self._rank_many)(options, watch, unknown)
+            if not unknown.counts or found._history is None:
+                return found
+            return replace(found, _history=found._history._replace(unknown=unknown.found()))
 
-    def _rank_one(self, options: Options, watch: Watch) -> Ranking:
+    def _rank_one(self, options: Options, watch: Watch, unknown: Unknown) -> Ranking:
         began, machine, (edges, vertices, *_) = time.perf_counter(), this_machine(), self._changing.state
         with self._allocating(wait=False):  # only this call reads the vectors, on this stream
             pushes = options.personalization is not None and self._local_edges(options, 1) is not None
-            entries = vertices.read_teleports(options) if pushes or isinstance(options.exclude, str) else None
-            v = self._vector(options, "personalization") if entries is None else None
-            w, start = self._vector(options, "dangling"), self._vector(options, "nstart")
+            by_seed = options.personalization is not None and excluded_by_seed(options.exclude)
+            entries = vertices.read_teleports(options, unknown) if pushes or by_seed else None
+            v = self._vector(options, "personalization", unknown) if entries is None else None
+            w, start = self._vector(options, "dangling", unknown), self._vector(options, "nstart", unknown)
             among = excluded = None
             if options.among is not None or options.exclude is not None:
-                among, excluded = vertices.read_selection(options, entries and entries[0], self.memory_space)
+                among, excluded = self._selection(options, entries, unknown)
             watch.stage("edges")
             local = None
             if entries is not None and w is None and start is None:
@@ -300,19 +309,21 @@ class LocalGraph:
             record = self._history(options, considered, watch.stages(self._reading), watch.bounds, outcome.notes)
         return self._ranking(ranks, outcome, method.name, options, began, record, selected)
 
-    def _rank_many(self, options: Options, watch: Watch) -> Rankings:
+    def _rank_many(self, options: Options, watch: Watch, unknown: Unknown) -> Rankings:
         """Compute one ranking per seed, and keep only the ranks selected by `among`, `exclude` and `top`."""
+        from prplugin.frames.exclusion import read_selection
         from prplugin.frames.seeds import read_seeds, seed_ids
         from prplugin.queries import SeedRanks
         from prplugin.solver.batch import batches
 
         began, machine = time.perf_counter(), this_machine()
         with self._allocating():
-            seeds, labels = read_seeds(self._vertices, options.seeds)
-            w, start = self._vector(options, "dangling"), self._vector(options, "nstart")
-            selection = self._vertices.read_selection(options, None, self.memory_space)
+            seeds, labels = read_seeds(self._vertices, options.seeds, unknown)
+            w, start = self._vector(options, "dangling", unknown), self._vector(options, "nstart", unknown)
+            among, exclusion = read_selection(self._vertices, options, unknown, self.memory_space, labels)
+            own = exclusion.by_seed(seeds, self._out_neighbours)
             watch.stage("edges")
-        found = SeedRanks(seeds, options, selection, self._changing.state.edges.n)
+        found = SeedRanks(seeds, options, (among, exclusion.common), own, self._changing.state.edges.n)
         edges = self._local_edges(options, seeds.rows.size // seeds.count)
         left, name = np.arange(seeds.count), "push"
         if w is None and start is None and edges is not None:
@@ -393,10 +404,27 @@ class LocalGraph:
     def _allocating(self, *, wait: bool = True) -> AbstractContextManager[None]:
         return _allocating(self.memory_space, self._changing.state.edges, wait=wait)
 
-    def _vector(self, options: Options, what: str) -> Floats | None:
+    def _selection(
+        self, options: Options, entries: tuple[Integers, Floats] | None, unknown: Unknown
+    ) -> tuple[Integers | None, Integers | None]:
+        """Return the positions to return and to leave out of a ranking, which teleports to those in `entries`."""
+        from prplugin.frames.exclusion import read_selection  # few rankings need it
+
+        among, exclusion = read_selection(self._vertices, options, unknown, self.memory_space)
+        if entries is None or not exclusion.kinds:
+            return among, exclusion.common
+        return among, exclusion.of_one(entries[0], self._out_neighbours)
+
+    def _out_neighbours(self, rows: Integers) -> tuple[Integers, Integers]:
+        """Return the place among `rows` and the out-neighbour of each of their edges."""
+        from prplugin.frames.exclusion import out_neighbours
+
+        return out_neighbours(self.adjacency.csr, rows)
+
+    def _vector(self, options: Options, what: str, unknown: Unknown) -> Floats | None:
         """Return a distribution given by vertex as n float64 with sum 1, or None."""
         values = getattr(options, what)
-        return None if values is None else normalised(self._vertices.read_values(values, what), what)
+        return None if values is None else normalised(self._vertices.read_values(values, what, unknown), what)
 
     def _considered(self, method: Method, options: Options, machine: Machine) -> Callable[[], tuple[Considered, ...]]:
         """Return a function that tells why this method was chosen and others were not, without the edges."""

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import NamedTuple
+from threading import Event
+from typing import Any, NamedTuple
 
 CGROUP = Path("/sys/fs/cgroup")
 
@@ -32,6 +36,32 @@ def this_machine() -> Machine:
     except AttributeError:  # macOS and Windows have no affinity
         threads = os.cpu_count() or 1
     return Machine(threads=threads)
+
+
+@contextmanager
+def mapping_on(threads: int) -> Iterator[Callable[..., Iterator[Any]]]:
+    """Return a context manager with a function like `map`, on this number of threads if so many can be started.
+
+    If not, it uses those that can; with one or none it is `map` itself.
+    """
+    with _started(threads) if threads > 1 else nullcontext() as pool:
+        yield map if pool is None else pool.map
+
+
+def _started(threads: int) -> AbstractContextManager[ThreadPoolExecutor | None]:
+    """Return a pool whose threads have started, since a later failure would leave tasks in its queue."""
+    pool, ready = ThreadPoolExecutor(threads, "prplugin"), Event()
+    started = 0
+    try:
+        for started in range(threads):  # noqa: B007 - also used after the loop
+            pool.submit(ready.wait)
+        return pool
+    except RuntimeError:  # the limit of threads, or of memory for them
+        ready.set()
+        pool.shutdown()
+        return _started(started) if started > 1 else nullcontext()
+    finally:
+        ready.set()
 
 
 def bytes_available() -> float:

@@ -41,10 +41,10 @@ def group_sum_depth(longest: int) -> int:
 def compensated_depth(terms: int) -> int:
     """Return the rounding depth of a compensated sum of up to `terms` terms, for any order of additions.
 
-    If each term goes through at most k additions, the relative error is at most u + (k * u)**2, u = 2**-53 (Ogita, Rump
-    and Oishi 2005, "Accurate sum and dot product", Sum2), and k * k * u <= 1 + (k / 2**26)**2.
+    If each term goes through at most k additions, the relative error is at most u + gamma(k)**2, where u = 2**-53 and
+    gamma(k) = k * u / (1 - k * u) (Ogita, Rump and Oishi 2005, "Accurate sum and dot product", Sum2).
     """
-    return 2 + (terms >> 26) ** 2
+    return 2 + (terms * terms << 53) // ((1 << 53) - terms) ** 2
 
 
 class StepRounding(NamedTuple):

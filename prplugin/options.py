@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, Literal, TypeVar, get_args
@@ -16,15 +16,24 @@ from prplugin.suggestions import close_name
 
 Stop = Literal["error", "delta", "vertex", "networkx"]
 Duplicates = Literal["sum", "first", "last", "error"]
+Ids = Literal["auto", "integer", "string"]
+Missing = Literal["error", "drop"]
+Unknowns = Literal["error", "ignore"]
 STOPS, DUPLICATES = get_args(Stop), get_args(Duplicates)
 FLOATS = {"d": "float64", "f": "float32"}
 """Types of ranks by NumPy type character."""
+
+EXCLUDED_BY_SEED = frozenset(["seeds", "neighbors"])
+"""Names in `exclude` of vertices that each ranking has of its own: those to which it teleports, and their targets."""
 
 USUAL_ITERATIONS = 1 / 5
 """Typical iterations of a ranking, as a fraction of those that contraction by alpha requires: 20 at the defaults.
 
 Social networks take fewer, web graphs up to three times as many.
 """
+
+MOST_ITERATIONS = 10**6
+"""Iterations without `max_iter`, if no error bound is to be proved: near alpha 1, contraction may need 10**13."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -37,6 +46,7 @@ class EdgeOptions:
     directed: bool = True
     vertices: Any = None
     duplicates: Duplicates = "sum"
+    missing: Missing = "error"
     time: Hashable = None
     half_life: Any = None
     window: Any = None
@@ -50,11 +60,62 @@ class EdgeOptions:
             raise InvalidOptionError("time= has no effect by itself: pass half_life=, window=, or both.")
         validate_bool("directed", self.directed)
         check_choice("duplicates", self.duplicates, DUPLICATES)
+        if self.missing != "error":
+            check_choice("missing", self.missing, get_args(Missing))
 
     @property
     def edge_list(self) -> bool:
         """Return whether the edges are needed in the order of the rows."""
         return not self.directed or self.duplicates != "sum" or self.half_life is not None
+
+
+@dataclass(slots=True, eq=False, repr=False, kw_only=True)
+class FileOptions:
+    """Options for reading a file of edges, as the user passed them; `prplugin.io.read_edges` validates them."""
+
+    format: str | None = None
+    ids: Ids = "auto"
+    header: bool | None = None
+    delimiter: str | None = None
+    comment: str | None = None
+    skip: int = 0
+    null: str | Sequence[str] = ()
+
+    def given(self) -> dict[str, Any]:
+        """Return the options that differ from their defaults."""
+        given = {}
+        for name, default in FILE_DEFAULTS.items():
+            value = getattr(self, name)
+            if value is not default and not (isinstance(value, str) and value == default):
+                given[name] = value
+        return given
+
+
+class Unknown:
+    """Vertices of arguments that the graph lacks: of which arguments they are ignored, and how many have been."""
+
+    def __init__(self, unknown: str = "error") -> None:
+        self._ignored = unknown == "ignore"
+        self.counts: dict[str, int] = {}
+
+    def ignores(self, what: str) -> bool:
+        """Return whether they are ignored in an argument; those of `exclude` always are."""
+        return self._ignored or what == "exclude"
+
+    def found(self) -> tuple[tuple[str, int], ...]:
+        """Return the number ignored, by argument."""
+        return tuple(self.counts.items())
+
+
+def excluded_by_seed(given: object) -> frozenset[str]:
+    """Return the names in `exclude`, alone or in a list, of vertices that each ranking has of its own."""
+    given = [given] if isinstance(given, str) else given
+    if not isinstance(given, (list, tuple, set, frozenset)):
+        return frozenset()
+    try:
+        return EXCLUDED_BY_SEED.intersection(given)
+    except TypeError:  # an entry without a hash
+        return excluded_by_seed([each for each in given if isinstance(each, str)])
 
 
 def refuse_all_but(allowed: tuple[str, ...], what: str, how: EdgeOptions) -> None:
@@ -84,6 +145,7 @@ class Options:
     exclude: Any = None
     dangling: Any = None
     nstart: Any = None
+    unknown: Unknowns = "error"
     tol: float = 1e-6
     max_iter: int | None = None
     stop: Stop = "error"
@@ -126,16 +188,27 @@ class Options:
             raise InvalidOptionError(
                 "personalization is one teleport distribution and seeds are many: pass one of the two."
             )
-        if isinstance(self.exclude, str):
-            if self.exclude != "seeds":
-                raise InvalidOptionError(
-                    f"exclude must be a list, Series, index or array of vertices, or 'seeds', not {self.exclude!r}."
-                )
-            if self.personalization is None and self.seeds is None:
-                raise InvalidOptionError(
-                    "exclude='seeds' leaves out the vertices to which a ranking teleports: pass personalization= or "
-                    "seeds=, or list the vertices to leave out."
-                )
+        if self.unknown != "error":
+            check_choice("unknown", self.unknown, get_args(Unknowns))
+        if self.exclude is not None:
+            self._check_exclude()
+
+    def _check_exclude(self) -> None:
+        if not isinstance(self.exclude, str) and not (self.personalization is None and self.seeds is None):
+            return
+        words = excluded_by_seed(self.exclude)
+        if isinstance(self.exclude, str) and not words:
+            raise InvalidOptionError(
+                "exclude must be a list, Series, index or array of vertices, or 'seeds' or 'neighbors', not "
+                f"{self.exclude!r}."
+            )
+        if words and self.personalization is None and self.seeds is None:
+            name = min(words)
+            what = "the vertices" if name == "seeds" else "the out-neighbours of those"
+            raise InvalidOptionError(
+                f"exclude={name!r} leaves out {what} to which a ranking teleports: pass personalization= or "
+                "seeds=, or list the vertices to leave out."
+            )
 
     def _check_certified(self) -> None:
         order = "certified=True proves the order of"
@@ -159,7 +232,9 @@ class Options:
         return (ranks if self.scale == 1 else ranks * ranks.shape[-1]).astype(self.dtype, copy=False)
 
 
-Record = TypeVar("Record", EdgeOptions, Options)
+FILE_DEFAULTS = {field.name: field.default for field in fields(FileOptions)}
+
+Record = TypeVar("Record", EdgeOptions, FileOptions, Options)
 
 
 def of_arguments(record: type[Record], arguments: Mapping[str, Any]) -> Record:
@@ -167,7 +242,7 @@ def of_arguments(record: type[Record], arguments: Mapping[str, Any]) -> Record:
     return record(**{name: arguments[name] for name in record.__slots__})
 
 
-GRAPH_ARGUMENTS = tuple(field.name for field in fields(EdgeOptions))
+GRAPH_ARGUMENTS = tuple(field.name for record in (EdgeOptions, FileOptions) for field in fields(record))
 RANK_ARGUMENTS = *(field.name for field in fields(Options)), "progress"
 """Arguments of `prplugin.Graph` and of its `rank`; `prplugin.pagerank` has both."""
 

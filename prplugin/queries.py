@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
+from prplugin.frames.exclusion import excluded_of
 from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.problem import Seeds
-from prplugin.options import Options
+from prplugin.machine import mapping_on
+from prplugin.options import Options, Unknown
 from prplugin.result.selection import remaining, select_ranks
 from prplugin.solver.batch import Batch
 from prplugin.solver.top_k import OrderProof
@@ -30,7 +31,8 @@ def order_proof(adjacency: Adjacency, vertices: Vertices, options: Options, sele
     def read_vectors() -> list[Floats]:
         names = ("personalization", "dangling") if options.alpha else ("personalization",)
         given = {what: getattr(options, what) for what in names}
-        return [vertices.read_values(values, what) for what, values in given.items() if values is not None]
+        unknown = Unknown(options.unknown)
+        return [vertices.read_values(values, what, unknown) for what, values in given.items() if values is not None]
 
     rows = None if selected is None else to_host(selected)
     k = options.top or (0 if rows is None else rows.size) or 1
@@ -40,14 +42,15 @@ def order_proof(adjacency: Adjacency, vertices: Vertices, options: Options, sele
 class SeedRanks:
     """The ranks to return of k seeds: matrices with a row per seed, and how each seed was ranked.
 
+    `selection`: Positions to return, and to leave out. `own`: Vertices to leave out by seed; None without.
     `ranks`, `rows`: Ranks and their positions, None for all vertices; None before the first are stored.
     """
 
     def __init__(
-        self, seeds: Seeds, options: Options, selection: tuple[Integers | None, Integers | None], n: int
-    ) -> None:
-        self._seeds, self._options, self._selection = seeds, options, selection
-        self._own = isinstance(options.exclude, str)  # "seeds": those of each ranking
+        self, seeds: Seeds, options: Options, selection: tuple[Integers | None, Integers | None], own: Seeds | None,
+        n: int,
+    ) -> None:  # fmt: skip
+        self._seeds, self._options, self._selection, self._own = seeds, options, selection, own
         self._selected = remaining(n, *selection)
         self.ranks: Any = None
         self.rows: Any = None
@@ -58,7 +61,7 @@ class SeedRanks:
         """Store the ranks of all vertices for the first seeds in `left`; return the others."""
         which, left = np.split(left, [len(batch.ranks)])
         self.converged[which], self.iterations[which], self.bounds[which] = batch[1:]
-        excluded = self._seeds.take(which).support() if self._own else None
+        excluded = None if self._own is None else self._own.take(which).support()
         wanted = self._selected, self._options.top
         found = select_ranks(self._options.requested(batch.ranks), *wanted, excluded)
         self._store(which, *(to_memory(array, memory_space) for array in found))
@@ -90,15 +93,15 @@ class SeedRanks:
         def rank(seed: int) -> LocalRanks | None:
             part = self._seeds.slice(seed, seed + 1)
             among, excluded = self._selection
-            if self._own and self._options.top is not None:
-                excluded = part.support()[1]
+            if self._options.top is not None:
+                excluded = excluded_of(excluded, self._own, seed)
             wanted = Wanted(self._options.top, among, excluded)
             return queries.rank(edges, (part.rows, part.values), self._options, wanted)
 
-        with ThreadPoolExecutor(max(1, threads)) as pool:
+        with mapping_on(threads) as run:
             for first in range(0, every.size, TRIED_AT_A_TIME):
                 some = every[first : first + TRIED_AT_A_TIME]
-                for seed, found in zip(some.tolist(), pool.map(rank, some.tolist()), strict=True):
+                for seed, found in zip(some.tolist(), run(rank, some.tolist()), strict=True):
                     if found is None or not found.met:
                         left.append(seed)
                     else:
@@ -110,8 +113,8 @@ class SeedRanks:
     def _keep_local(self, seed: int, found: LocalRanks) -> None:
         self.iterations[seed], self.bounds[seed] = found.passes, found.error_bound
         which, top = np.array([seed]), self._options.top
-        if found.shown is None or (self._own and top is None):
-            excluded = self._seeds.take(which).support() if self._own else None
+        if found.shown is None or (self._own is not None and top is None):
+            excluded = None if self._own is None else self._own.take(which).support()
             self._store(which, *select_ranks(found.dense()[None], self._selected, None, excluded))
             return
         size = found.n if self._selected is None else self._selected.size

@@ -23,7 +23,7 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.local import LocalGraph
 from prplugin.options import EdgeOptions
 from prplugin.streams.graph import Aging, LastRanks, Snapshot
-from prplugin.types.arrays import to_host, to_memory
+from prplugin.types.arrays import explain_oom, to_host, to_memory
 
 OPTIONS = tuple(each.name for each in fields(EdgeOptions) if each.name != "vertices")
 
@@ -65,12 +65,13 @@ def save(graph: LocalGraph, path: str | os.PathLike[str]) -> None:
     folders.write(path, fill)
 
 
-def load(path: str | os.PathLike[str], *, in_pandas: bool = False) -> LocalGraph:
+def load(path: str | os.PathLike[str], *, mapped: bool = True, in_pandas: bool = False) -> LocalGraph:
     """Return the graph in a folder: see `prplugin.Graph.load`.
 
     `in_pandas`: Whether results are pandas frames, of the library of the edges if not.
     """
-    folder = Folder(path)
+    with explain_oom(lambda: "With mapped=True files are read as far as they are used."):
+        folder = Folder(path, mapped=mapped)
     try:
         return _load(folder, in_pandas=in_pandas)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, OSError) as error:
@@ -108,7 +109,7 @@ def _load(folder: Folder, *, in_pandas: bool) -> LocalGraph:
     snapshot = Snapshot(
         adjacency,
         saved.read(manifest["vertices"], folder, facts["n"], space, in_pandas=in_pandas),
-        EdgeOptions(**{name: from_json(manifest["options"][name]) for name in OPTIONS}),
+        EdgeOptions(**{name: from_json(({"missing": "error"} | manifest["options"])[name]) for name in OPTIONS}),
         _aging(manifest["clock"], arrays),
         last,
     )

@@ -15,4 +15,4 @@ __all__ = ["full_run"]
 def full_run(step: Step, adjacency: Adjacency, stop: Stop, tol: float) -> Outcome:
     """Iterate from uniform ranks until the stopping rule is met."""
     options = Options(alpha=ALPHA, tol=tol, stop=stop)
-    return solve(step, options, (adjacency.n, adjacency.m), 1 / adjacency.n, lambda *_: lambda *_: None)
+    return solve(step, options, adjacency.n, 1 / adjacency.n, lambda *_: lambda *_: None)

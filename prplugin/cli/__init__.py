@@ -24,17 +24,16 @@ from prplugin.cli.options import (
     edge_options,
     given_by_vertex,
     graph_options,
-    in_options,
     method_options,
     quiet_option,
     rank_options,
 )
-from prplugin.cli.tables import counts, dropped_rows, print_ranks, print_reasons, show, summary
+from prplugin.cli.tables import counts, notes, print_ranks, print_reasons, show, summary
 from prplugin.constructors import of_file, reading_for
-from prplugin.errors import InvalidOptionError
+from prplugin.errors import InvalidOptionError, listed
 from prplugin.folders import check_target, is_saved
 from prplugin.frames.device_files import reading_to
-from prplugin.io import EdgeFile, check_output, is_standard_output, read_edges, write_frame
+from prplugin.io import EdgeFile, as_rows, check_output, is_standard_output, read_edges, write_frame
 from prplugin.io.formats import check_standard_output, described
 from prplugin.machine import this_machine
 from prplugin.methods.registry import check_options, is_option, options_of
@@ -59,14 +58,14 @@ def main() -> None:
 @main.command()
 @graph_options
 @rank_options
-def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: bool, **given: Any) -> None:
-    """Rank the vertices of the graph in EDGES, a file, a saved graph, or - for standard input.
+def rank(edges: tuple[str, ...], output: str | None, quiet: bool, top: int | None, explain: bool, **given: Any) -> None:
+    """Rank the vertices of the graph in EDGES: a file, several files of rows, a saved graph, or - for standard input.
 
-    EDGES is Parquet, CSV, TSV, SNAP text (.txt, .edges), Matrix Market (.mtx), DIMACS (.gr), METIS (.graph) or Ligra
-    (.adj), also compressed (.gz, .zst); WebGraph (.graph with .properties), GAP (.sg, .wsg), LDBC Graphalytics
-    (.properties, .v, .e), a folder of Common Crawl, or a folder that `prplugin save` or Graph.save has written, which
-    needs none of the options about edges. A graph of LDBC Graphalytics is ranked by the rule of that benchmark, unless
-    --alpha, --tol or --max-iter is given.
+    EDGES is Parquet, Feather, JSON Lines, CSV, TSV, SNAP text (.txt, .edges), Matrix Market (.mtx), DIMACS (.gr), METIS
+    (.graph) or Ligra (.adj), also compressed (.gz, .zst, .bz2, .xz, .zip); WebGraph (.graph with .properties), GAP
+    (.sg, .wsg), LDBC Graphalytics (.properties, .v, .e), a folder of Parquet or of Common Crawl, or a folder that
+    `prplugin save` or Graph.save has written, which needs none of the options about edges. A graph of LDBC Graphalytics
+    is ranked by the rule of that benchmark, unless --alpha, --tol or --max-iter is given.
     """
     names = "personalization", "seeds", "among", "exclude", "dangling"
     by_vertex: dict[str, Any] = {name: given.pop(name) or None for name in names}
@@ -81,7 +80,7 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: 
     with _usage_errors():
         _check_method(Options(**options, **by_vertex, method_options=arguments))
         if output is not None:
-            check_output(output)
+            check_output(output, [*edges, *(item for items in by_vertex.values() if items for item in items)])
 
     with reading_for(edges, options["method"]):
         file, graph, began = _load(edges, quiet=quiet, **given)
@@ -98,7 +97,7 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: 
         write_frame(ranking.frame, output)
     if quiet:
         return
-    line = summary(graph, ranking, seconds, *((file.columns.unused_weight, file.dropped) if file else ()))
+    line = summary(graph, ranking, seconds, file)
     only_ranks = output is not None and is_standard_output(output)
     if only_ranks:
         click.echo(line, err=True)
@@ -119,7 +118,7 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: 
     "--packed", is_flag=True, help="Pack the edges, in 1 to 2.5 bytes each, which `rank` decodes as it iterates."
 )
 @quiet_option
-def save(edges: str, graph: str, packed: bool, quiet: bool, **given: Any) -> None:
+def save(edges: tuple[str, ...], graph: str, packed: bool, quiet: bool, **given: Any) -> None:
     """Save the graph in EDGES, a file as for `rank`, to the folder GRAPH, which `rank` maps to memory.
 
     GRAPH is a new or empty folder, or a saved graph, which is replaced.
@@ -129,15 +128,14 @@ def save(edges: str, graph: str, packed: bool, quiet: bool, **given: Any) -> Non
         file, built, began = _load(edges, quiet=quiet, in_pandas=False, packed=packed, **given)
     built.save(graph, packed=packed)
     if not quiet:
-        dropped = f"{dropped_rows(file.dropped)}; " if file and file.dropped else ""
         size = sum(path.stat().st_size for path in Path(graph).iterdir())
         seconds = time.perf_counter() - began
-        show(f"{counts(built)} saved to {graph}: {size / 1e6:,.3g} MB; {dropped}{seconds:.3g} s")
+        show(f"{counts(built)} saved to {graph}: {size / 1e6:,.3g} MB; {notes(file)}{seconds:.3g} s")
 
 
 @main.command()
 @graph_options
-def verify(edges: str, quiet: bool, alpha: float, tol: float, **given: Any) -> None:
+def verify(edges: tuple[str, ...], quiet: bool, alpha: float, tol: float, **given: Any) -> None:
     """Compare every method, NetworkX and cuGraph on the graph in EDGES.
 
     The exit status is 1 if the L1 distance of any of them to a reference exceeds the sum of both error bounds.
@@ -149,9 +147,10 @@ def verify(edges: str, quiet: bool, alpha: float, tol: float, **given: Any) -> N
     with reading_to("host"):  # methods of both processors rank it
         file, graph, _ = _load(edges, quiet=quiet, **given)
     if file is None:
-        raise click.UsageError(f"{edges} is a saved graph: verify reads the file of edges from which it was made.")
-    edge_file = file if isinstance(file, EdgeFile) else file.as_rows()
-    checks = checks_of(graph, edge_file, not given["undirected"], given["duplicates"], alpha, tol, progress=not quiet)
+        raise click.UsageError(f"{edges[0]} is a saved graph: verify reads the file of edges from which it was made.")
+    checks = checks_of(
+        graph, as_rows(file), not given["undirected"], given["duplicates"], alpha, tol, progress=not quiet
+    )
     if not quiet:
         rows = []
         for check in checks:
@@ -161,17 +160,17 @@ def verify(edges: str, quiet: bool, alpha: float, tol: float, **given: Any) -> N
                 rows.append([check.name, iterations, *figures, "yes" if check.agrees else "NO"])
         show(table(["", "iterations", "seconds", "bound", "distance", "agrees"], rows, left=[0]))
         print_reasons({check.name: check.note for check in checks if check.note})
-    if file.dropped and not quiet:
-        show(dropped_rows(file.dropped))
+    if not quiet and (read := notes(file).removesuffix("; ")):
+        show(read)
     if wrong := [check.name for check in checks if check.agrees is False]:
-        raise Failure(f"{edges}: the distance to the reference exceeds the error bounds: {', '.join(wrong)}.")
+        raise Failure(f"{_name(edges)}: the distance to the reference exceeds the error bounds: {', '.join(wrong)}.")
 
 
 @main.command()
-@click.argument("edges", required=False)
+@click.argument("edges", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print the methods as a JSON list of objects.")
 @click.option("--method", "name", metavar="NAME", help="Print the description of one method, and of its options.")
-def methods(edges: str | None, as_json: bool, name: str | None) -> None:
+def methods(edges: tuple[str, ...], as_json: bool, name: str | None) -> None:
     """List all methods and their options, those that can run here first, and the reason for each that cannot.
 
     With EDGES, a file of edges that needs no options, also print the estimated seconds of each method on that graph,
@@ -189,7 +188,7 @@ def methods(edges: str | None, as_json: bool, name: str | None) -> None:
             show(table(["form", "paper and listing", "its values of options"], rows, left=range(3)), wrapped=True)
         return
     machine = this_machine()
-    estimate = None if edges is None else prplugin.Graph.from_file(edges).estimate()
+    estimate = prplugin.Graph.from_file(_one_or_all(edges)).estimate() if edges else None
     found = []
     for each, module in known().items():
         reason = module.unavailable_reason(None, machine) if estimate is None else estimate[each].reason
@@ -265,14 +264,23 @@ def _check_method(options: Options) -> None:
         check_options(known()[options.method], options.method_options)
 
 
+def _one_or_all(edges: tuple[str, ...]) -> str | tuple[str, ...]:
+    return edges[0] if len(edges) == 1 else edges
+
+
+def _name(edges: tuple[str, ...]) -> str:
+    return listed([*map(described, edges)])
+
+
 def _load(
-    path: str, *, quiet: bool, in_pandas: bool = True, packed: bool = False, **given: Any
+    edges: tuple[str, ...], *, quiet: bool, in_pandas: bool = True, packed: bool = False, **given: Any
 ) -> tuple[EdgeFile | AdjacencyFile | None, prplugin.Graph, float]:
     """Read the edges and build the graph; also return the time at which building began. Errors name the file.
 
     `in_pandas`: Whether results are pandas frames even if the path is a saved graph of another library.
     `given`: Values of `edge_options`, which are wrong usage if the path is a saved graph.
     """
+    path = _one_or_all(edges)
     if is_saved(path):
         if wrong := [name for name in given if not _is_default(name)]:
             raise click.UsageError(f"--{wrong[0]} describes edges, and {path} is a saved graph, which has it: omit it.")
@@ -280,21 +288,19 @@ def _load(
         return None, prplugin.Graph._of(load(path, in_pandas=in_pandas)), began
     vertices, directed, duplicates = given.pop("vertices"), not given.pop("undirected"), given.pop("duplicates")
     with watching(not quiet) as watch:
-        try:
-            with reading_to("host") if vertices else nullcontext():  # their types are those of the ids of a frame
-                file = read_edges(path, packed=packed, **given)
-        except prplugin.PageRankError as error:
-            raise type(error)(in_options(error.args[0]), *error.args[1:]) from error
+        with reading_to("host") if vertices else nullcontext():  # their types are those of the ids of a frame
+            file = read_edges(path, packed=packed, **given)
         watch.stage("vertices")
         began = time.perf_counter()
         more = None
         if vertices:
             if not isinstance(file, EdgeFile) or file.vertices is not None:
-                raise InvalidOptionError(f"{described(path)} names all vertices itself: omit --vertices.")
+                raise InvalidOptionError(f"{_name(edges)} names all vertices itself: omit --vertices.")
+            file = as_rows(file)
             names = file.columns.source_names
             more = given_by_vertex("--vertices", vertices, file.frame[names if len(names) > 1 else names[0]])
         options = EdgeOptions(directed=directed, vertices=more, duplicates=duplicates)
         try:
-            return file, prplugin.Graph._of(of_file(file, described(path), options, lasting=True)), began
+            return file, prplugin.Graph._of(of_file(file, _name(edges), options, lasting=True)), began
         except prplugin.PageRankError as error:
-            raise type(error)(f"{described(path)}: {error}") from error
+            raise type(error)(f"{_name(edges)}: {error}") from error

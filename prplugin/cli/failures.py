@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import ast
 import errno
 import os
+import re
+import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
 
-from prplugin.errors import NotConvergedError, PageRankError, counted
-from prplugin.io.formats import STANDARD_OUTPUT, errors_named
+from prplugin.errors import NotConvergedError, PageRankError, counted, path_errors
+from prplugin.io.formats import STANDARD_OUTPUT
 from prplugin.suggestions import MEANT, plain
 from prplugin.tables import upward
+
+QUOTES = "'\""
+QUOTED = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+"""Pattern of a text as `repr` shows it."""
 
 
 class Failure(click.ClickException):
@@ -45,6 +52,47 @@ class Command(click.Command):
             meant = f"{error.message.rstrip('.')}. Did you mean {own[plain(argument)]}? {remark}".rstrip()
             raise click.NoSuchOption(error.option_name, meant, ctx=ctx) from error
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; its errors name its options."""
+        try:
+            return super().invoke(ctx)
+        except NotConvergedError:
+            raise
+        except PageRankError as error:
+            error.args = (self._in_options(str(error)), *error.args[1:])
+            raise
+        except click.UsageError as error:
+            raise click.UsageError(self._in_options(error.message), ctx) from error
+
+    def _in_options(self, message: str) -> str:
+        """Replace calls and arguments of Python in a message by options of this command, but nothing in quotes."""
+        options = {str(param.name): param for param in self.params if isinstance(param, click.Option)}
+        argument = rf"\b({'|'.join([*options, 'directed'])})=({QUOTED}|\w+(?:\.\w+)*)?"
+
+        def replaced(found: re.Match[str]) -> str:
+            if found[0][0] in QUOTES:
+                return found[0]
+            return " ".join(_in_option(options, *pair.groups()) for pair in re.finditer(argument, found[0]))
+
+        message = message.replace("pagerank(edges, source, destination)", "--source and --destination")
+        return re.sub(rf"(?<![^\s(]){argument}(?:, {argument})*|(?<!\w){QUOTED}", replaced, message)
+
+
+def _in_option(options: Mapping[str, click.Option], name: str, value: str | None) -> str:
+    """Return an argument of Python, and perhaps its value, as an option."""
+    if (name, value) == ("directed", "False") and "undirected" in options:
+        name, value = "undirected", "True"
+    if (name, value) == ("exclude", "'seeds'"):
+        name, value = "exclude_seeds", "True"
+    if name not in options:
+        return f"{name}={value or ''}"
+    option = options[name]
+    if option.is_flag:
+        return (option.secondary_opts if value == "False" and option.secondary_opts else option.opts)[-1]
+    if value is None:
+        return option.opts[-1]
+    return f"{option.opts[-1]} {shlex.quote(str(ast.literal_eval(value))) if value[0] in QUOTES else value}"
+
 
 class OneLineErrors(click.Group):
     """Group of commands that converts their errors to `Failure`."""
@@ -61,7 +109,7 @@ class OneLineErrors(click.Group):
         with _in_one_line():
             result = super().invoke(ctx)
             if sys.stdout is not None:
-                with errors_named(STANDARD_OUTPUT):
+                with path_errors(STANDARD_OUTPUT, PageRankError):
                     sys.stdout.flush()  # here, where a full disk or a closed pipe can still be reported
             return result
 

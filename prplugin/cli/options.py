@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import json
-import re
-import shlex
 from collections.abc import Callable, Collection, Sequence
 from functools import reduce
 from typing import Any, get_args
@@ -17,7 +14,6 @@ from prplugin.io import read_values
 from prplugin.io.formats import NAMES, ROWS, by_suffix
 from prplugin.options import RANK_ARGUMENTS, Duplicates, Stop
 
-ARGUMENT = re.compile(r"\b(source|destination|weight)=('[^']*'|\"[^\"]*\")")  # that names a column, in a message
 SHOWN = 10  # number of the highest ranks that are printed
 
 
@@ -31,7 +27,7 @@ def _choice(name: str, choices: Sequence[str], default: str | None, meaning: str
 
 
 def _columns(short: str, name: str, meaning: str) -> Callable[[Any], Any]:
-    help_ = f"{meaning} Repeat it if vertices have several columns."
+    help_ = f"{meaning} In text also its position, from 1. Repeat it if vertices have several columns."
     return click.option(short, name, multiple=True, metavar="COLUMN", help=help_, callback=_listed)
 
 
@@ -40,13 +36,15 @@ def _listed(context: click.Context, option: click.Parameter, values: tuple[str, 
 
 
 def _by_vertex(name: str, metavar: str, meaning: str) -> Callable[[Any], Any]:
-    return click.option(name, multiple=True, metavar=metavar, help=f"{meaning} May be repeated, or name a file.")
+    return click.option(
+        name, multiple=True, metavar=metavar, help=f"{meaning} May be repeated, or name a file of them."
+    )
 
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 
 edge_options = _together(
-    click.argument("edges"),
+    click.argument("edges", nargs=-1, required=True),
     _columns("-s", "--source", "Column of the sources."),
     _columns(
         "-d",
@@ -58,8 +56,8 @@ edge_options = _together(
         "-w",
         "--weight",
         metavar="COLUMN",
-        help="Column of non-negative weights. Default: every edge counts 1; weights of Matrix Market, DIMACS, METIS, "
-        "Ligra and GAP are used.",
+        help="Column of non-negative weights, in text also its position. Default: every edge counts 1; weights of "
+        "Matrix Market, DIMACS, METIS, Ligra and GAP are used.",
     ),
     click.option("--unweighted", is_flag=True, help="Ignore the weights that such a file has."),
     _by_vertex("--vertices", "VERTEX", "More vertices of the graph, such as isolated ones."),
@@ -89,18 +87,30 @@ edge_options = _together(
         help="Whether the first line of text is a header. Default: unless it is all numbers. "
         "Without a header the columns are source, destination and, if numeric, weight.",
     ),
+    click.option(
+        "--comment",
+        metavar="CHARS",
+        help="Characters with which comments begin. Default: none in CSV and TSV; in SNAP text # and %, below the "
+        "first edge only where a blank follows.",
+    ),
+    click.option(
+        "--skip", metavar="LINES", type=click.IntRange(min=0), default=0, help="Skip the first lines of text."
+    ),
+    click.option(
+        "--null", metavar="TEXT", multiple=True, help=r"Text of a missing value, such as \N or NA. May be repeated."
+    ),
     _choice(
         "--ids",
         ["auto", "integer", "string"],
         "auto",
         "Type of the ids in text. auto: integer if the ids of most of the first hundred lines are integers. "
-        "integer: leading zeros are dropped.",
+        "integer: 007, +7 and 7.0 are 7.",
     ),
     _choice(
         "--missing",
         ["error", "drop"],
         "error",
-        "Rows with a missing endpoint, empty in text and null or NaN in Parquet: fail, or drop and count them.",
+        "Rows with a missing endpoint, empty or --null in text, null or NaN in Parquet: fail, or drop and count them.",
     ),
 )
 
@@ -135,7 +145,7 @@ rank_options = _together(
     click.option(
         "--exclude-seeds", is_flag=True, help="Do not return the seeds of a ranking, nor its personalization."
     ),
-    _by_vertex("--dangling", "VERTEX=VALUE", "Distribution of the dangling mass. Default: as --personalization."),
+    _by_vertex("--dangling", "VERTEX[=VALUE]", "Distribution of the dangling mass. Default: as --personalization."),
     click.option(
         "-o",
         "--output",
@@ -186,42 +196,37 @@ def method_options(pairs: Collection[str]) -> dict[str, Any]:
     return options
 
 
-def in_options(message: str) -> str:
-    """Replace suggested calls and arguments of Python in a message by options of the command line."""
-    message = message.replace("pagerank(edges, source, destination)", "--source and --destination")
-    said, suggests, suggested = message.partition("Did you mean ")
-    suggested = ARGUMENT.sub(lambda it: f"--{it[1]} {shlex.quote(ast.literal_eval(it[2]))}", suggested)
-    return said + suggests + suggested.replace(", --", " --")
-
-
 def given_by_vertex(option: str, items: Sequence[str], ids: Any) -> Any:
-    """Return the argument for the items of an option: VERTEX=VALUE pairs, vertices for --seeds, or one file.
+    """Return the argument for the items of an option: vertices, VERTEX=VALUE pairs, or one file.
 
-    `ids`: Column of ids, or frame of several, of the types of the graph's vertices.
+    `ids`: Column of ids, or frame of several, of the types of the graph's vertices. An item that is one of them is that
+    vertex, also if it looks like a pair or names a file; but --vertices adds others, so that its items may be a file.
     A file has the columns `vertex` (the source's columns if a vertex has several) and, optionally, `values` and `seed`.
     """
     if not items:
         return None
     kinds = {name: _kind(ids[name].dtype) for name in ids.columns} if ids.ndim == 2 else {"vertex": _kind(ids.dtype)}
-    if any(by_suffix(item, ROWS)[0] for item in items):
+    kind = next(iter(kinds.values()))
+    is_known = len(kinds) == 1 and kind == "string" and option != "--vertices"
+    known = {*ids[ids.isin(items)]} if is_known else set()
+    if any(by_suffix(item, ROWS)[0] and item not in known for item in items):
         if len(items) > 1:
             raise click.UsageError(f"{option} takes one file and no further values.")
         return _from_file(option, items[0], kinds)
     if len(kinds) > 1:
         columns = " and ".join(map(repr, kinds))
         raise click.UsageError(f"{option}: vertices have several columns. Pass a file with the columns {columns}.")
-    kind = kinds["vertex"]
-    bare = option == "--personalization" and not any("=" in item for item in items)
-    if option in ("--seeds", "--among", "--exclude", "--vertices") or bare:
+    has_values = option in ("--personalization", "--dangling")
+    bare = [item for item in items if not has_values or item in known or "=" not in item]
+    if len(bare) == len(items):
         return [_vertex(option, item, kind) for item in items]
     values: dict[str | int, float] = {}
     for item in items:
-        name, equals, number = item.rpartition("=")
+        name, _, number = item.rpartition("=")
         try:
-            value = float(number if equals else "")
+            value = float(number if item not in bare else "")
         except ValueError:
-            bare_too = ", vertices alone," if option == "--personalization" else ""
-            message = f"{option} takes VERTEX=VALUE{bare_too} or a file such as values.csv, not {item!r}."
+            message = f"{option} takes VERTEX=VALUE, vertices alone, or a file such as values.csv, not {item!r}."
             raise click.UsageError(message) from None
         vertex = _vertex(option, name, kind)
         if vertex in values:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prplugin.errors import counted
-from prplugin.io.formats import STANDARD_OUTPUT, check_standard_output, errors_named
+from prplugin.errors import PageRankError, counted, path_errors
+from prplugin.io.formats import STANDARD_OUTPUT, check_standard_output
 from prplugin.result.ranking import Rankings
 from prplugin.tables import console, table, upward
 from prplugin.types.arrays import highest
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from prplugin import Graph, Ranking
+    from prplugin.io import EdgeFile
+    from prplugin.io.adjacency import AdjacencyFile
 
 WIDTH = 80  # width in characters of wrapped text if standard output is not a terminal
 
@@ -45,7 +48,7 @@ def show(what: str | RenderableType, *, wrapped: bool = False) -> None:
     """Print a line or a table."""
     from rich.text import Text
 
-    with errors_named(STANDARD_OUTPUT):
+    with path_errors(STANDARD_OUTPUT, PageRankError):
         check_standard_output()
         width = WIDTH if wrapped and not sys.stdout.isatty() else None
         console(sys.stdout).print(Text(what) if isinstance(what, str) else what, width=width)
@@ -63,18 +66,26 @@ def dropped_rows(count: int) -> str:
     return f"{counted(count, 'row')} with a missing endpoint dropped"
 
 
+def notes(file: EdgeFile | AdjacencyFile | None) -> str:
+    """Return phrases about what was read of a file, each with a semicolon; none for a saved graph."""
+    if file is None:
+        return ""
+    unused, dropped = file.columns.unused_weight, file.dropped
+    phrases = [*file.notes, *[dropped_rows(dropped)] * bool(dropped)]
+    phrases += [] if unused is None else [f"column {unused!r} is not used (--weight {shlex.quote(str(unused))})"]
+    return "".join(f"{phrase}; " for phrase in phrases)
+
+
 def counts(graph: Graph) -> str:
     """Return a phrase about the size of a graph."""
     return f"{counted(graph.number_of_vertices, 'vertex', 'vertices')}, {counted(graph.number_of_edges, 'edge')}"
 
 
-def summary(graph: Graph, ranking: Ranking, seconds: float, unused_weight: Hashable = None, dropped: int = 0) -> str:
-    """Return one line: graph, method, error bound, unused column of weights, number of dropped rows, and time."""
-    unused = "" if unused_weight is None else f"column {unused_weight!r} is not used (--weight {unused_weight}); "
-    unused += f"{dropped_rows(dropped)}; " if dropped else ""
+def summary(graph: Graph, ranking: Ranking, seconds: float, file: EdgeFile | AdjacencyFile | None = None) -> str:
+    """Return one line: graph, method, error bound, what was read of a file, and time."""
     rate = graph.number_of_edges / max(seconds, 1e-9)
     speed = f"{rate / 1e6:,.3g} million" if rate >= 1e6 else f"{float(f'{rate:.3g}'):,.0f}"
     return (
         f"{counts(graph)}; {ranking.method}, {counted(ranking.iterations, 'iteration')}; "
-        f"error at most {upward(ranking.error_bound)} (proved); {unused}{seconds:.3g} s, {speed} edges/s"
+        f"error at most {upward(ranking.error_bound)} (proved); {notes(file)}{seconds:.3g} s, {speed} edges/s"
     )

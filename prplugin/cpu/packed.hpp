@@ -5,6 +5,7 @@
 
 constexpr i64 PIECE_EDGES = 2048;  // as in packed.py and streamed.cu
 constexpr i64 GROUP = 8;           // numbers per group, likewise
+constexpr i64 ROWS = i64(1) << 62; // more rows than there can be; sums of a row and gaps do not overflow
 
 // Unpack groups of eight numbers, and up to seven more after `count`; return the end of their data.
 static inline const u8* unpack_groups(const u8* widths, const u8* data, i64 count, u32* values) {
@@ -36,7 +37,7 @@ struct PackedPieces {
         i64 edges = packed[0] | packed[1] << 8, runs = packed[2] | packed[3] << 8;
         i64 groups = (runs + GROUP - 1) / GROUP, all = 2 * groups + (edges + GROUP - 1) / GROUP;
         i64 bytes = 4 + all, size = begins[piece + 1] - begins[piece], row = first_row(piece), at = 0;
-        if (edges > PIECE_EDGES || runs > edges || bytes > size) return -1;
+        if (edges > PIECE_EDGES || runs > edges || bytes > size || row > ROWS) return -1;
         u8 widest = 0;
         for (i64 group = 0; group < all; group++) bytes += widths[group], widest = most(widest, widths[group]);
         if (bytes > size || widest > 32) return -1;

@@ -1,9 +1,8 @@
 // Host loops of Kumar and others 2012 and of Bowen 2022 in the papers' form: float32, and a division by the out-degree
-// for each edge.
+// for each edge. Used by `form="paper"` of `cpu-split`, and of `segmented` with ``cpu=True``.
 //
 // Mapping: `divided_tails` runs on the calling thread. `update_scores` divides its rows among threads, in pieces.
 // Memory: a position, a gathered rank and a gathered out-degree per edge.
-// Used by `form="paper"` of `cpu-split`, and of `segmented` with ``cpu=True``.
 #include "native.hpp"
 
 // Sum the in-edges of each row from the limit of its block on.
@@ -40,11 +39,9 @@ i64 update_scores(i64, i64, const i64* offsets, const Index* sources, const i32*
             }
             f32 after = f32(rest) + f32(damping) * total;
             __atomic_load(scores + row, &before, __ATOMIC_RELAXED);
-            f32 change = after > before ? after - before : before - after;
-            bool moves = change > f32(epsilon);
+            bool moves = (after > before ? after - before : before - after) > f32(epsilon);
             count += moves;
-            f32 kept = moves || !keep ? after : before;
-            __atomic_store(updated + row, &kept, __ATOMIC_RELAXED);
+            __atomic_store(updated + row, moves || !keep ? &after : &before, __ATOMIC_RELAXED);
         }
         __atomic_fetch_add(&moved, count, __ATOMIC_RELAXED);
     });

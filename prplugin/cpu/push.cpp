@@ -14,6 +14,7 @@ constexpr i64 BLOCK_TERMS = 1024;  // terms per block of a blocked sum; as in pu
 constexpr f64 UNPUSHED_FRACTION = 0.9;  // of the listed residual, that a sweep leaves where it is
 constexpr i64 SPREAD = 8;  // ratio of all to listed vertices below which a trial takes a SPREAD-th of its edges
 constexpr int RESIDUAL = 0, SUM = 1, ROUNDING = 2;
+constexpr f64 UNDERFLOW = 0x1p-1022;  // of a quotient by an out-weight of 1, times that out-weight, in units of 2**-53
 constexpr f64 MAX_RATIO = 1 << 20;  // of out-weights after and before an update, above which r is computed anew
 
 // Add the contributions of some edges of a vertex to r, and call touched(target, before, after) for each; return the sum
@@ -75,10 +76,14 @@ template <class Index> struct Graph {
             f64 pushed = y_after - y_before, left = before - pushed;  // includes what rounding kept from y_u
             graph.y[u] = y_after;
             graph.r[u] = left;
-            // Each contribution carries `depth` roundings, and their absolute values sum to alpha * |pushed|.
-            error += fabs(pushed) * (1 + graph.depth) + fabs(left);
+            // What y_u gains is `pushed` but for one rounding, which counts at u. Unless r_u exceeds y_u there is none,
+            // but one of `left`, which is then at most `pushed`.
+            error += fabs(pushed);
             edges += PUSH_COST;
             if (!sends) continue;
+            // It also counts along the edges. Each contribution carries `depth` more, and their absolute values sum to
+            // alpha * |pushed|. The quotient by W_u may underflow, which the weights, of sum W_u, multiply.
+            error += graph.alpha * fabs(pushed) * (1 + graph.depth) + weight * UNDERFLOW;
             edges += last - begin;
             error += add(begin, last, graph.indices, graph.weights, graph.alpha * pushed / weight, graph.r, touched);
         }
@@ -113,7 +118,7 @@ template <class Index> struct Graph {
 // Add the contributions of all vertices to r: alpha * y_u * w / W_u along each out-edge of u.
 //
 // rounding_error[0] grows by a bound on the rounding errors of r, in units of 2**-53: one rounding of the new r per
-// addition, and `depth` roundings of each contribution; their absolute values sum to alpha * |y_u|.
+// addition, and `depth` roundings of each contribution, whose absolute values sum to alpha * |y_u|, and underflow.
 template <class Index>
 i64 add_contributions(i64 n, i64, const i64* begins, const i64* ends, const Index* indices, const f64* weights,
                       const f64* out_weight, const f64* y, f64 alpha, f64* r, i64 depth, f64* rounding_error) {
@@ -123,7 +128,7 @@ i64 add_contributions(i64 n, i64, const i64* begins, const i64* ends, const Inde
         if (!(out_weight[u] > 0)) continue;
         f64 sent = alpha * y[u];
         f64 magnitudes = add(begins[u], ends[u], indices, weights, sent / out_weight[u], r, IGNORED);
-        rounding_error[0] += magnitudes + f64(depth) * fabs(sent);
+        rounding_error[0] += magnitudes + f64(depth) * fabs(sent) + out_weight[u] * UNDERFLOW;
     }
     return 0;
 }
@@ -236,12 +241,14 @@ EXPORT change_rows(i64 changed, i64, i64, i64, const i64* rows, const i64* remov
         f64 error = 0, before = y[u], after = before * ratio;
         if (old_weight > 0) error += add_row(i, removed_at, removed_targets, removed_weights, -alpha * before / old_weight);
         r[u] -= after - before;
+        error += fabs(r[u]) + fabs(after - before);
         y[u] = after;
         if (new_weight > 0) error += add_row(i, added_at, added_targets, added_weights, alpha * after / new_weight);
-        // The two rounding errors at u; `depth` roundings of the contributions along removed and added edges, whose
-        // absolute values sum to at most alpha times that of y_u, and twice along the others, by both out-weights.
-        rounding_error[0] +=
-            error + fabs(r[u]) + fabs(after - before) + f64(depth) * (fabs(before) + 3 * fabs(after));
+        // Beside the additions and the two roundings at u: `depth` roundings of the contributions along removed and
+        // added edges, whose absolute values sum to at most alpha times that of y_u, and twice along the others, by
+        // both out-weights; and underflow of the quotients by these.
+        rounding_error[0] += error + alpha * f64(depth) * (fabs(before) + 3 * fabs(after)) +
+                             (old_weight + new_weight) * UNDERFLOW;
     }
     return 0;
 }

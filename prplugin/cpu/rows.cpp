@@ -30,13 +30,12 @@ EXPORT_INDICES(find_pairs)
 // Write the changed rows to the buffer from position `at` on, and return the position after the last entry.
 //
 // Entries before `at` are not altered. The entries to remove from row i are those from removed_at[i] on, in ascending order;
-// `found` marks those that exist. NaN as their weight matches any, and is replaced by the weight that was removed. Unless
-// `powers` is null, the remaining entries are divided by 2 to the power of their row. Added entries follow them. `sums`
-// receives the compensated sums of the new weights; without weights, the numbers of entries.
+// `found` marks those that exist. NaN as their weight matches any, and is replaced by the weight that was removed.
+// Added entries follow the others. `sums` receives the compensated sums of the new weights; without weights, the numbers
+// of entries.
 template <class Index>
 i64 rewrite_rows(i64 changed, i64, i64, i64, i64, const i64* rows, const i64* begins, const i64* ends, Index* indices,
-                 f64* weights, const i64* powers, const i64* removed_at, const i64* removed, f64* removed_weights,
-                 u8* found, const i64* added_at, const i64* added, const f64* added_weights, i64 at, i64* new_begins,
+                 f64* weights, const i64* removed_at, const i64* removed, f64* removed_weights, u8* found, const i64* added_at, const i64* added, const f64* added_weights, i64 at, i64* new_begins,
                  i64* new_ends, f64* sums) {
     // Return which of the entries first .. last - 1 to remove matches and has removed none; `last` if none does.
     auto find = [&](i64 first, i64 last, i64 index, f64 weight) {
@@ -62,7 +61,6 @@ i64 rewrite_rows(i64 changed, i64, i64, i64, i64, const i64* rows, const i64* be
             at++;
         };
         new_begins[i] = at;
-        int power = powers ? int(most<i64>(-5000, least<i64>(powers[row], 5000))) : 0;  // beyond: 0 or infinite as well
         for (i64 k = first; k < last; k++) may_be_removed[u64(removed[k]) % FILTER_SIZE] = 1;
         for (i64 edge = begins[row]; edge < ends[row]; edge++) {
             Index index = indices[edge];
@@ -73,7 +71,7 @@ i64 rewrite_rows(i64 changed, i64, i64, i64, i64, const i64* rows, const i64* be
                 if (weights) removed_weights[match] = weight;
                 continue;
             }
-            write(index, power ? ldexp(weight, -power) : weight);
+            write(index, weight);
         }
         for (i64 k = first; k < last; k++) may_be_removed[u64(removed[k]) % FILTER_SIZE] = 0;
         for (i64 k = added_at[i]; k < added_at[i + 1]; k++) write(Index(added[k]), weights ? added_weights[k] : 0);

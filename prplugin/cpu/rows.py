@@ -10,7 +10,7 @@ find_pairs = Kernel(
 
 rewrite = Kernel(
     "rewrite_rows",
-    "rows:i8[changed] begins:i8[n] ends:i8[n] indices:I[size]! weights:f8[size]!? powers:i8[n]? "
+    "rows:i8[changed] begins:i8[n] ends:i8[n] indices:I[size]! weights:f8[size]!? "
     "removed_at:i8[changed+1] removed:i8[removals] removed_weights:f8[removals]!? found:u1[removals]! "
     "added_at:i8[changed+1] added:i8[additions] added_weights:f8[additions]? at:i8 "
     "new_begins:i8[changed]! new_ends:i8[changed]! sums:f8[changed]!",

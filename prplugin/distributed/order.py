@@ -69,7 +69,7 @@ class Asked(NamedTuple):
         lowest = 0.0
         if most.size > k:
             kth = float(most[k - 1])
-            lowest = min(float(most[k]), kth * (1 - 2.0**-50) - min(width, relative * kth))  # rounded downward
+            lowest = min(float(most[k]), kth - min(width, relative * kth))
         return self._falling(communicator, own, to_host(namespace(own).flatnonzero(own >= lowest)))
 
     def _falling(self, communicator: Communicator, own: Array, found: Integers) -> tuple[Integers, Floats]:

@@ -14,15 +14,17 @@ from prplugin.cpu.sums import total
 from prplugin.distributed.communicator import Communicator, all_reduce_sum
 from prplugin.distributed.host_step import HostRows
 from prplugin.distributed.order import Asked, SharedEqualRanks, SharedOrderProof
-from prplugin.distributed.shard import Shard, Stages
+from prplugin.distributed.shard import Shard, Stages, of_ghosts
 from prplugin.errors import MethodUnavailableError, counted
+from prplugin.frames.exclusion import excluded_of, read_selection
 from prplugin.frames.partitions import concat_columns, in_edge_types, take, write
 from prplugin.frames.seeds import read_seeds
 from prplugin.frames.vertices import Labels, Vertices, ids_in, plain_ids
+from prplugin.graph.adjacency import rows_of
 from prplugin.graph.problem import Problem, Seeds, normalised
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
-from prplugin.options import Options
+from prplugin.options import Options, Unknown
 from prplugin.progress import Report as StateReport
 from prplugin.progress import Watch
 from prplugin.solver.loop import Outcome
@@ -74,23 +76,23 @@ def rank_shard(
     """
     stages, sent, waited = Stages(), communicator.bytes_sent, communicator.wait_seconds
     watch = Watch(report)
-    vertices = GraphVertices.of(communicator, shard, names)
+    vertices, unknown = GraphVertices.of(communicator, shard, names), Unknown(options.unknown)
     personalization, dangling, nstart = (
-        None if (value := getattr(options, what)) is None else vertices.read_entries(value, what)
+        None if (value := getattr(options, what)) is None else vertices.read_entries(value, what, unknown)
         for what in ("personalization", "dangling", "nstart")
     )
-    seeds, labels = _teleports(vertices, options.seeds, personalization)
+    seeds, labels = _teleports(vertices, options.seeds, personalization, unknown)
     w = to_memory(vertices.distribution(dangling, "dangling"), shard.adjacency.memory_space)
     start = to_memory(vertices.distribution(nstart, "nstart"), shard.adjacency.memory_space)
-    among, excluded = vertices.read_selection(options, None, "host")
+    among, exclusion = read_selection(vertices, options, unknown, "host", labels)
+    by_seed = None if seeds is None else exclusion.by_seed(seeds, partial(_out_neighbours, communicator, shard))
     stages.done("vectors")
     method, prepared = ("numpy", None) if shard.n == 0 else _prepared(communicator, shard, options, threads)
     stages.done("plan")
     results = []
     for ranking in range(1 if seeds is None else seeds.count):
         one = None if seeds is None else seeds.slice(ranking, ranking + 1)
-        own = one.support()[1] if one is not None and isinstance(options.exclude, str) else excluded
-        asked = Asked.of(vertices.own, among, own)
+        asked = Asked.of(vertices.own, among, excluded_of(exclusion.common, by_seed, ranking))
         order = None
         if options.certified:
             compared = personalization, dangling if options.alpha else None
@@ -105,7 +107,7 @@ def rank_shard(
             v = to_memory(teleport, shard.adjacency.memory_space)
             step = prepared(Problem(shard.adjacency, options.alpha, v, w))
             begin = 1.0 / shard.n if start is None else start
-            outcome = solve(step, options, (shard.n, shard.m), begin, watch.iterations, order=order)
+            outcome = solve(step, options, shard.n, begin, watch.iterations, order=order)
             ranks = step.ranks()
             del step
         ranks = (ranks if options.scale == 1 else ranks * shard.n).astype(options.dtype, copy=False)
@@ -126,7 +128,7 @@ def rank_shard(
         shard.n, shard.m, shard.adjacency.weighted, options.alpha, options.tol, options.stop,
         (Considered(method, None, reason),),
         tuple((stage, max(each[stage] for each, _ in of_ranks)) for stage in seconds),
-        tuple(watch.bounds if labels is None else ()),
+        tuple(watch.bounds if labels is None else ()), unknown=unknown.found(),
     )  # fmt: skip
     return frames, Report(
         [result.outcome for result in results], history, counts, frames[0].iloc[:0], [sent for _, sent in of_ranks],
@@ -180,18 +182,38 @@ class GraphVertices(Vertices):
 
 
 def _teleports(
-    vertices: GraphVertices, seeds: object, personalization: tuple[Integers, Floats] | None
+    vertices: GraphVertices, seeds: object, personalization: tuple[Integers, Floats] | None, unknown: Unknown
 ) -> tuple[Seeds | None, Labels | None]:
     """Return the teleport distributions of the rankings of a call: a given one or many seeds, or a uniform one (None).
 
     With many seeds, also return their labels.
     """
     if seeds is not None:
-        return read_seeds(vertices, seeds)
+        return read_seeds(vertices, seeds, unknown)
     if personalization is None:
         return None, None
     rows, values = personalization
     return Seeds(np.array([0, rows.size]), rows, normalised(values, "personalization")), None
+
+
+def _out_neighbours(communicator: Communicator, shard: Shard, rows: Integers) -> tuple[Integers, Integers]:
+    """Return the place among `rows` and the out-neighbour of each of their edges to vertices of this rank; collective.
+
+    A rank leaves out only vertices that it owns, all of whose in-edges it has.
+    """
+    own = shard.owned_by(communicator.rank)
+    positions = namespace(shard.adjacency.out_weight).arange(own.start, own.stop)
+    offsets, sources, _ = shard.adjacency.csc
+    sources = to_host(of_ghosts(communicator, shard.ghost_sources, positions)[sources])
+    targets = to_host(rows_of(offsets, sources.size)) + own.start
+    order = np.argsort(rows, kind="stable")
+    places = np.minimum(np.searchsorted(rows[order], sources), max(rows.size - 1, 0))
+    found = np.flatnonzero(rows[order][places] == sources) if rows.size else np.empty(0, np.int64)
+    firsts, counts = np.unique(rows[order], return_index=True, return_counts=True)[1:]
+    which = np.searchsorted(firsts, places[found], side="right") - 1  # a vertex may be in several seeds
+    repeated = np.repeat(found, counts[which])
+    ranks = np.arange(repeated.size) - np.repeat(np.cumsum(counts[which]) - counts[which], counts[which])
+    return order[np.repeat(firsts[which], counts[which]) + ranks], targets[repeated]
 
 
 def _prepared(

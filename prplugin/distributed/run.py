@@ -28,10 +28,19 @@ from prplugin.distributed.communicator import JOB_PREFIX, Communicator, MessageP
 from prplugin.distributed.ranks import Report, rank_shard
 from prplugin.distributed.shard import build
 from prplugin.distributed.update import update
-from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankError, WorkerLostError, counted, listed
+from prplugin.errors import (
+    InvalidOptionError,
+    MethodUnavailableError,
+    PageRankError,
+    WorkerLostError,
+    counted,
+    errors_of,
+    listed,
+)
 from prplugin.frames import dask
 from prplugin.frames import partitions as parts_of
 from prplugin.frames.columns import computed, resolve
+from prplugin.frames.remedies import advising
 from prplugin.frames.times import Clock
 from prplugin.frames.vertices import ids_in
 from prplugin.gpu import runtime
@@ -65,6 +74,7 @@ class DistributedGraph:
     def __init__(self, client: Client, frame: Any, how: EdgeOptions, *, lasting: bool) -> None:
         clock = None if how.time is None else Clock(how.half_life, how.window, how.now)
         columns = resolve(list(frame.columns), how.source, how.destination, how.weight, how.time, clock, frame)
+        columns = columns._replace(missing=how.missing)
         names = columns.source_names, columns.destination_names
         self._schema = replace(how, source=names[0], destination=names[1], vertices=None)
         self._updating = Lock()
@@ -78,11 +88,12 @@ class DistributedGraph:
         partitions, like, columns_in_use = parts_of.futures_of(client, frame, columns)
         several = columns.source_names if len(columns.source) > 1 else None
         additional = None if how.vertices is None else parts_of.given_ids(how.vertices, several, "vertices")
-        try:
-            assigned = self._workers.assign(partitions)
-        except KeyError:
-            dask.refuse_absent_columns(frame, columns)
-            raise
+        with errors_of("the Dask frame of edges"):
+            try:
+                assigned = self._workers.assign(partitions)
+            except KeyError:
+                dask.refuse_absent_columns(frame, columns)
+                raise
         program = partial(build, directed=how.directed, duplicates=how.duplicates)
         additional = self._workers.scatter(additional)
         # A worker that holds no partition gets an empty one, which is last in the frame.
@@ -121,7 +132,9 @@ class DistributedGraph:
         workers, schema = self._workers, self._schema
         refuse_window(schema)
         with self._updating:
-            change = read_changes(computed(add), computed(remove), schema, self._clock, "host", self._names)
+            change = read_changes(
+                computed(add, "add"), computed(remove, "remove"), schema, self._clock, "host", self._names
+            )
             workers.check()
             change = workers.scatter(change)
             arguments = [(shard.key, self._names, change, schema) for shard in self._shards]
@@ -344,7 +357,8 @@ class _Workers:
             raise WorkerLostError(f"Dask did not finish a task of this call: it is {failed.status}.")
         if killed:
             raise WorkerLostError(f"a worker was lost: {error}") from error
-        raise error.with_traceback(None)  # without that of the worker
+        with errors_of("a task on the Dask cluster"):
+            raise error.with_traceback(None)  # without that of the worker
 
 
 METHODS: dict[MemorySpace, tuple[str, ...]] = {
@@ -397,7 +411,7 @@ def _task(program: Any, memory_space: MemorySpace, job: str, addresses: list[str
     secede()
     connection = worker, job, addresses, rank
     if memory_space == "host":
-        with closing(Communicator(*connection)) as messages:
+        with closing(Communicator(*connection)) as messages, advising("pandas"):
             return program(messages, *arguments)
     from prplugin.distributed.nccl import DeviceRanks  # imports CuPy, which cuDF has
 
@@ -406,6 +420,7 @@ def _task(program: Any, memory_space: MemorySpace, job: str, addresses: list[str
         communicator.connected(),
         ids_in(memory_space).active(),
         runtime.device_allocation("device"),
+        advising("cudf"),
     ):
         return program(communicator, *arguments)
 

@@ -28,9 +28,10 @@ from prplugin.distributed.factorize import (
     split,
     splitters_of,
 )
-from prplugin.errors import overflow_error
+from prplugin.errors import InvalidEdgesError, full_name, overflow_error
 from prplugin.frames.columns import Columns
 from prplugin.frames.ids import HOST, Ids
+from prplugin.frames.lists import complete_parts
 from prplugin.frames.partitions import CommonType, Partitions, common_type_of, format_vertices, integers_of
 from prplugin.frames.times import Clock
 from prplugin.frames.vertices import ids_in
@@ -40,8 +41,6 @@ from prplugin.options import Duplicates
 from prplugin.streams.decay import ZERO_EXPONENT, ScaledWeights, roundings_of
 from prplugin.types.arrays import Array, MemorySpace, namespace, to_host, to_memory
 from prplugin.types.edges import ANY, Edges, Floats, Integers, index_dtype
-
-NO_EDGES = 2 * ZERO_EXPONENT  # reference exponent of a vertex without out-edges
 
 
 @dataclass(frozen=True)
@@ -129,6 +128,7 @@ def build(
     stages, ids, times, clock = Stages(), ids_in(memory_space), None, None
     if additional is not None and communicator.rank:
         additional = [column.iloc[:0] for column in additional]
+    frames = call_on_all(communicator, partial(complete_parts, ids, frames, columns))
     parts = _partitions(communicator, ids, frames, partitions, columns)
     if columns.time is not None:
         kept, times, clock = _within_window(communicator, parts)
@@ -165,17 +165,19 @@ def build(
 def assemble(
     communicator: Communicator, rows: Rows, extra_keys: Integers, splitters: Integers, shared: list[CommonType],
     owned: list[Any] | None, label: str, stages: Stages, roundings: int, clock: Any,
+    least_references: Integers | None = None,
 ) -> Shard:  # fmt: skip
     """Return this rank's part of the graph, given the edges whose targets it owns; collective.
 
     `extra_keys`: Keys of vertices that need not have edges.
     `owned`: Ids of the vertices that this rank owns; None if these are the keys.
     `roundings`: Those of the weights, as in `prplugin.types.edges.Edges`.
+    `least_references`: Reference exponents before a change of the vertices that this rank owns, of which none falls.
     """
     edges, keys_owned, ghost_sources, ghost_counts = _factorize(communicator, rows, extra_keys, splitters)
     references = None
     if rows.times is not None:
-        edges, references = _decayed(communicator, edges, rows.times, ghost_sources, ghost_counts)
+        edges, references = _decayed(communicator, edges, rows.times, ghost_sources, ghost_counts, least_references)
     edges = replace(edges, roundings=roundings)
     stages.done("factorize")
     del rows
@@ -212,7 +214,16 @@ def _partitions(
     communicator: Communicator, ids: Ids, frames: list[Any], numbers: list[int], columns: Columns
 ) -> Partitions:
     """Return the partitions that this rank holds, with their first rows in the whole frame; collective."""
-    lengths = [len(frame) for frame in frames]
+
+    def measured() -> list[int]:
+        for frame, number in zip(frames, numbers, strict=True):
+            if not hasattr(frame, "columns"):
+                raise InvalidEdgesError(
+                    f"partition {number} is of {full_name(frame)}, not a frame: correct the task that makes it."
+                )
+        return [len(frame) for frame in frames]
+
+    lengths = call_on_all(communicator, measured)
     of_ranks = communicator.all_gather(list(zip(numbers, lengths, strict=True)))
     starts, rows = {}, 0
     for partition, length in sorted(pair for pairs in of_ranks for pair in pairs):
@@ -316,22 +327,25 @@ def of_ghosts(communicator: Communicator, ghost_sources: list[Integers], values:
 
 
 def _decayed(
-    communicator: Communicator, edges: Edges, times: Floats, ghost_sources: list[Integers], ghost_counts: list[int]
-) -> tuple[Edges, Integers]:
+    communicator: Communicator, edges: Edges, times: Floats, ghost_sources: list[Integers], ghost_counts: list[int],
+    least: Integers | None,
+) -> tuple[Edges, Integers]:  # fmt: skip
     """Return the edges with decayed weights, and the reference exponents: the largest of the out-edges of a vertex.
 
-    Computed on the host. The reference exponent of a vertex without out-edges is `NO_EDGES`.
+    Computed on the host. The reference of a vertex that keeps out-edges is at least that in `least`.
     """
     weights, source = ScaledWeights.of(to_host(edges.weights), times), to_host(edges.source)
-    largest = np.full(edges.n, NO_EDGES)
+    largest = np.full(edges.n, ZERO_EXPONENT)
     np.maximum.at(largest, source, weights.exponents)
     sources = [to_host(vertices) for vertices in ghost_sources]
     own = largest[: edges.n - sum(ghost_counts)].copy()
     received = communicator.all_to_all_arrays(split(largest[own.size :], ghost_counts))
     for vertices, exponents in zip(sources, received, strict=True):
         np.maximum.at(own, vertices, exponents)
+    if least is not None:
+        own = np.where(own > ZERO_EXPONENT, np.maximum(own, least), own)
     references = of_ghosts(communicator, sources, own)
-    scaled = weights.divide(np.where(references > ZERO_EXPONENT, references, 0).take(source))
+    scaled = weights.stored(references.take(source))
     scaled = to_memory(scaled, edges.memory_space)
     return replace(edges, weights=scaled, extent=(ANY[0], 2.0)), references
 

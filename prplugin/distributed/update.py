@@ -20,7 +20,7 @@ import numpy as np
 from prplugin.distributed.communicator import Communicator, all_reduce_sum, call_on_all
 from prplugin.distributed.factorize import Rows
 from prplugin.distributed.ranks import GraphVertices
-from prplugin.distributed.shard import NO_EDGES, Shard, Stages, assemble, of_ghosts
+from prplugin.distributed.shard import Shard, Stages, assemble, of_ghosts
 from prplugin.frames import FrameEdges
 from prplugin.frames.columns import check_kinds, has_width, in_one_type
 from prplugin.frames.ids import HOST
@@ -28,14 +28,13 @@ from prplugin.frames.partitions import CommonType, cast_ids, match_rows
 from prplugin.frames.times import Clock
 from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import rows_of
-from prplugin.graph.dedup import reversed_edges
 from prplugin.options import Duplicates, EdgeOptions
 from prplugin.streams.changes import Change, ChangeError, apply_duplicates
-from prplugin.streams.decay import ZERO_EXPONENT, ScaledWeights, roundings_of
+from prplugin.streams.decay import MIN_OUT_WEIGHT, ZERO_EXPONENT, ScaledWeights, roundings_of, times_of_stored
 from prplugin.types.arrays import MemorySpace, namespace, to_host
 from prplugin.types.edges import Edges, Floats, Integers
 
-MAX_FALL = 900  # half-lives by which the latest out-edge of a vertex may become older before its weights underflow
+NOTHING = np.empty(0)
 
 
 def update(
@@ -62,11 +61,15 @@ def update(
     index = change.vertices
     planned = index.shard
     every = namespace(rows.source).arange(*planned.offsets[communicator.rank :][:2])
+    references = None
+    if shard.references is not None:
+        references = np.full(every.size, ZERO_EXPONENT)
+        references[index.own - planned.offsets[communicator.rank]] = shard.references[: shard.rows]
     new = assemble(
         communicator, rows, every, planned.splitters, planned.shared, planned.owned, shard.label, stages, roundings,
-        clock,
+        clock, references,
     )  # fmt: skip
-    call_on_all(communicator, partial(_check_range, shard, new, index, (added, removed)))
+    call_on_all(communicator, partial(_check_range, new, index, (added, removed)))
     return new
 
 
@@ -166,38 +169,24 @@ class _Edges:
         targets = rows_of(offsets, sources.size)
         entries = xp.flatnonzero(changed[targets])
         entries = entries[changed[sources[entries]]]
-        # Parallel edges are distinguished by their weights before scaling.
-        values = [] if weights is None else [to_host(weights[entries])]
-        if values and self._references is not None:
-            values = _exact(values[0], self._references[to_host(sources[entries])].astype(np.float64))
-        self._entries, self._values = entries, values
+        self._entries, self._weights = entries, None if weights is None else to_host(weights[entries])
         self._ends = [to_host(self._positions[ends[entries]]) for ends in (targets, sources)]
 
     def changed(self, duplicates: Duplicates, *, directed: bool) -> Rows:
         """Return the edges after the change."""
         change, planned, (offsets, sources, weights) = self._change, self._change.vertices.shard, self._csc
-        xp, gone = namespace(sources), []
+        xp = namespace(sources)
         added, removed, replaced = apply_duplicates(
             *change[:2], duplicates, planned.n, self._have_edge, directed=directed
         )
-        for edges in (removed, replaced):
-            mine = self._find(edges, self._values_of(edges))
-            found, values = self._shared_values(mine)
-            if not found.all():
-                raise ChangeError("missing", np.flatnonzero(~found))
-            gone.append(mine)
-            if not directed:  # the weight of the edge that was found selects its reverse edge
-                reverse = np.flatnonzero(edges.source != edges.destination)
-                back = reversed_edges(edges.take(reverse))
-                gone.append(self._find(back, [value[reverse] for value in values]))
+        gone = [mine for edges in (removed, replaced) for mine in self._removals(edges, directed=directed)]
         kept, all_gone = xp.ones(sources.size, np.bool_), np.concatenate(gone)
         kept[self._entries[xp.asarray(all_gone[all_gone >= 0])]] = False
         added = added.take(planned.owners_of(added.destination) == self._communicator.rank)
         sources, targets = sources[kept], rows_of(offsets, sources.size)[kept]
         times = None
-        if self._references is not None:
-            # The stored weight w / 2**r of an edge whose source has the reference exponent r is as one of time r.
-            old = self._references[to_host(sources)].astype(np.float64)
+        if self._references is not None and weights is not None:
+            old = times_of_stored(to_host(weights[kept]), self._references[to_host(sources)])
             times = old if added.times is None else np.concatenate([old, added.times])
         if weights is not None:
             new = np.ones(added.m) if added.weights is None else added.weights
@@ -208,44 +197,72 @@ class _Edges:
         )
         return Rows(source, target, weights, times)
 
+    def _removals(self, edges: Edges, *, directed: bool) -> list[Integers]:
+        """Return the numbers of edges to remove, of an undirected graph both ways, as `_find`; collective.
+
+        The reverse of an edge has the weight of its row, or that of the edge that was found if any weight matches: see
+        `prplugin.streams.host_edges.HostEdges`.
+        """
+        source, destination = edges.source, edges.destination
+        weights, times, decays = edges.weights, edges.times, self._references is not None
+        is_any = weights is None and times is None
+        references = [self._references_at(end) if decays else np.zeros(edges.m) for end in (source, destination)]
+        if is_any and not directed:
+            swapped = references[0] > references[1]
+            source, destination = np.where(swapped, destination, source), np.where(swapped, source, destination)
+            references = [np.minimum(*references), np.maximum(*references)]
+        scaled = None if times is None or not decays else ScaledWeights.of(weights, times)
+        mine = self._find(source, destination, weights if scaled is None else scaled.stored(references[0]))
+        found, stored = self._shared(mine >= 0, NOTHING if self._weights is None else self._weights[mine[mine >= 0]])
+        if not found.all():
+            raise ChangeError("missing", np.flatnonzero(~found))
+        if directed:
+            return [mine]
+        if decays:
+            scaled = ScaledWeights.of_stored(stored, references[0]) if scaled is None else scaled
+            stored = scaled.stored(references[1])
+        loops = source == destination
+        back = self._find(destination, source, None if self._weights is None else stored)
+        found = self._shared(back >= 0, NOTHING)[0] | loops
+        if not found.all():
+            raise ChangeError("missing", np.flatnonzero(~found))
+        return [mine, np.where(loops, -1, back)]
+
     def _have_edge(self, pairs: Edges) -> Any:
-        return self._shared_values(self._find(pairs, []))[0]
+        return self._shared(self._find(pairs.source, pairs.destination, None) >= 0, NOTHING)[0]
 
-    def _find(self, wanted: Edges, values: list[Any]) -> Integers:
-        """Return the number of a different edge of `_entries` for each edge, the first with equal values, or -1."""
-        return match_rows([wanted.destination, wanted.source, *values], [*self._ends, *self._values[: len(values)]])
+    def _find(self, source: Integers, destination: Integers, weights: Floats | None) -> Integers:
+        """Return the number of a different edge of `_entries` for each edge, the first of equal weight, or -1."""
+        wanted, present = [destination, source], list(self._ends)
+        if weights is not None:
+            wanted.append(weights)
+            present.append(self._weights)
+        return match_rows(wanted, present)
 
-    def _values_of(self, edges: Edges) -> list[Any]:
-        """Return what `_values` has of edges to remove; nothing if they match edges of any weight."""
-        if self._references is not None and edges.times is not None:
-            return _exact(edges.weights, edges.times)
-        return [] if edges.weights is None else [edges.weights]
+    def _references_at(self, positions: Integers) -> Integers:
+        """Return the reference exponents of old vertices; collective."""
+        assert self._references is not None
+        own = self._change.vertices.own
+        found = np.searchsorted(own, positions)
+        mine = (found < own.size) & (np.append(own, -1)[found] == positions)
+        return self._shared(mine, self._references[found[mine]])[1]
 
-    def _shared_values(self, own: Integers) -> tuple[Any, list[Any]]:
-        """Return which edges any rank has found, and their `_values`, given what this rank has found."""
-        has, found = own >= 0, np.zeros(own.size, np.bool_)
-        values = [np.zeros(own.size, column.dtype) for column in self._values]
-        for mine, sent in self._communicator.all_gather((has, [column[own[has]] for column in self._values])):
+    def _shared(self, has: Integers, values: Integers) -> tuple[Any, Floats]:
+        """Return which values any rank has, and these, given those of this rank."""
+        found, joined = np.zeros(has.size, np.bool_), np.zeros(has.size, values.dtype)
+        for mine, sent in self._communicator.all_gather((has, values)):
             found |= mine
-            for column, received in zip(values, sent, strict=True):
-                column[mine] = received
-        return found, values
+            if len(sent):
+                joined[mine] = sent
+        return found, joined
 
 
-def _exact(weights: Floats | None, times: Floats) -> list[Any]:
-    """Return the decayed weights as fractions in [1/2, 1) and exponents, which are unique."""
-    scaled = ScaledWeights.of(weights, times)
-    fractions, exponents = np.frexp(scaled.significands)
-    return [fractions, np.where(fractions == 0, 0, exponents + scaled.exponents)]
-
-
-def _check_range(shard: Shard, new: Shard, index: _Index, given: tuple[FrameEdges, FrameEdges]) -> None:
+def _check_range(new: Shard, index: _Index, given: tuple[FrameEdges, FrameEdges]) -> None:
     """Raise if the remaining edges of a vertex are so much older than those removed that their weights underflow."""
-    if shard.references is None or new.references is None:
+    if new.references is None:
         return
     old = index.old
-    rows = index.own - new.owned_by(old.communicator.rank).start
-    before, after = shard.references[: shard.rows], new.references[rows]
-    fallen = np.flatnonzero((before > ZERO_EXPONENT) & (after > NO_EDGES) & (after < before - MAX_FALL))
-    if fallen.size:
-        raise ChangeError("underflow", fallen).explained(*given, Vertices(old.names, old.columns, old.kinds))
+    out_weight = to_host(new.adjacency.out_weight)[index.own - new.owned_by(old.communicator.rank).start]
+    underflowing = np.flatnonzero((out_weight > 0) & (out_weight < MIN_OUT_WEIGHT))
+    if underflowing.size:
+        raise ChangeError("underflow", underflowing).explained(*given, Vertices(old.names, old.columns, old.kinds))

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from prplugin.errors import InvalidEdgesError, InvalidOptionError, full_name, listed
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, errors_of, full_name, listed
 from prplugin.frames import cudf, dask, device_files, narwhals, pandas, parquet, proxies
-from prplugin.frames.columns import Columns, index_levels, positions, resolve
+from prplugin.frames.columns import Columns, Frame, positions, resolve
 from prplugin.frames.lists import FRAMES
+from prplugin.frames.remedies import advising, library_of, remedy
+from prplugin.frames.suggested import index_levels
 from prplugin.frames.vertices import Vertices
 from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace, on_host
@@ -81,20 +84,44 @@ def unsupported(frame: object) -> InvalidEdgesError:
 
 
 def _conversion_hint(given: object) -> str:
+    if isinstance(given, type):
+        return f"It is the class {given.__qualname__}: pass a frame of it."
     shape: tuple[int, ...] = getattr(given, "shape", ())
-    if len(shape) == 2 and shape[0] == shape[1]:
-        return "For an adjacency matrix use prplugin.Graph.from_csr(scipy.sparse.csr_array(matrix))."
-    if isinstance(given, dict):
-        return "For columns by name use pandas.DataFrame(edges)."
-    if isinstance(given, (list, set)) or (len(shape) == 2 and shape[1] in (2, 3)):
-        names = ["src", "dst", "weight"][: shape[1] if shape else 2]
-        return f"For pairs use pandas.DataFrame(edges, columns={names})."
+    if isinstance(given, dict) and given:
+        return _hint_for_dict(given)
+    if len(shape) == 2 and shape[0] == shape[1] and shape[1] not in (2, 3):
+        return f"For an adjacency matrix use {remedy('array as matrix')}."
+    rows: Any = list(given) if isinstance(given, (list, set, frozenset)) else given if len(shape) == 2 else []
+    if len(rows) and isinstance(rows[0], dict):
+        return f"For a dict per edge use {remedy('frame of a dict')}."
+    width = shape[1] if len(shape) == 2 else len(rows[0]) if len(rows) and isinstance(rows[0], (tuple, list)) else 0
+    if width in (2, 3):
+        pairs = "frame of a set of pairs" if isinstance(given, (set, frozenset)) else "frame of pairs"
+        hint = f"For pairs use {remedy(pairs)}."
+        if width == 3:
+            hint = f"For pairs and weights pass {remedy('frame of weighted pairs')}."
+        return hint if shape != (width, width) else f"{hint} For an adjacency matrix use {remedy('array as matrix')}."
     if len(levels := index_levels(given)) > 1:
         return (
-            f"{listed([repr(level) for level in levels])} are levels of its index: pass series.reset_index(name='w'), "
-            "and if its values are weights, weight='w'."
+            f"{listed([repr(level) for level in levels])} are levels of its index: pass {remedy('rows of a series')}, "
+            f"and if its values are weights, {remedy('values as weights')}."
         )
     return "Put the two endpoints of each edge in two columns of a frame."
+
+
+def _hint_for_dict(given: dict[Any, Any]) -> str:
+    """Return a sentence on a dict of columns, or one of the neighbours of each vertex."""
+    rows = list(given.values())
+    if all(isinstance(row, dict) for row in rows):
+        weighted = all(isinstance(weight, Real) for row in rows for weight in row.values())
+        which = "frame of dicts by vertex" if weighted else "frame of lists by vertex"
+        return f"For neighbours by vertex pass {remedy(which)}."
+    if all(isinstance(row, (list, tuple, set, frozenset)) for row in rows):
+        cells = [cell for row in rows for cell in row]
+        own = sum(isinstance(cell, Hashable) and cell in given for cell in cells)
+        if len({*map(len, rows)}) > 1 or own > len(cells) / 2:
+            return f"For neighbours by vertex pass {remedy('frame of lists by vertex')}."
+    return f"For columns by name use {remedy('frame of a dict')}."
 
 
 # --- edges to add and to remove ---------------------------------------------------------------------------------------
@@ -119,12 +146,22 @@ def read_edges(
         if "cudf.pandas" in sys.modules:
             frame = proxies.unwrap(frame, on_gpu=False)
         frame = on_host(frame.compute() if type(frame).__module__.partition(".")[0] == "dask_cudf" else frame)
+    part = "remove" if removed else "add"
+    with advising(library_of(frame), part):
+        return _read_part(frame, schema, clock, memory_space, part)
+
+
+def _read_part(
+    frame: Frame, schema: EdgeOptions, clock: Clock | None, memory_space: MemorySpace, part: str
+) -> FrameEdges:
     adapter = adapter_for(frame)
     opened, labels = adapter.open_frame(frame)
     weight, time = schema.weight, schema.time
-    if removed and not any(positions(labels, name) for name in (weight, time) if name is not None):
+    if part == "remove" and not any(positions(labels, name) for name in (weight, time) if name is not None):
         weight = time = None
-    columns = resolve(labels, schema.source, schema.destination, weight, time, None if time is None else clock, opened)
+    clock = None if time is None else clock
+    columns = resolve(labels, schema.source, schema.destination, weight, time, clock, opened, part)
+    columns = columns._replace(missing=schema.missing)
     with device_files.reading_to("host"):
         edges, vertices = adapter.read(opened, columns, None, edge_list=True, lasting=True)
     assert isinstance(edges, Edges)
@@ -168,9 +205,10 @@ def rows_and_types(frame: Any) -> tuple[int, list[Any]]:
         return frame.num_rows, frame.schema.types
     import narwhals as nw  # imported by the adapter of the frame
 
-    frame = nw.from_native(frame)
-    rows = len(frame) if isinstance(frame, nw.DataFrame) else frame.select(nw.len()).collect().item()
-    return rows, list(frame.collect_schema().values())
+    with errors_of(f"the number of rows of edges, of type {full_name(frame)},"):
+        frame = nw.from_native(frame)
+        rows = len(frame) if isinstance(frame, nw.DataFrame) else frame.select(nw.len()).collect().item()
+        return rows, list(frame.collect_schema().values())
 
 
 def _bytes_of_integer(dtype: Any) -> int:

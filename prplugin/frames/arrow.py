@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
+from weakref import WeakSet
 
 import narwhals as nw
 import pandas as pd
 import pyarrow as pa
 
-from prplugin.errors import InvalidEdgesError, full_name, listed
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, errors_of, full_name, listed
 from prplugin.frames.host_columns import decode_arrow
+from prplugin.frames.remedies import advice
+from prplugin.frames.suggested import SAMPLED
 from prplugin.types.arrays import is_a, on_host
 
 
@@ -21,35 +25,76 @@ def is_supported(frame: object) -> bool:
     known = nw.from_native(frame, pass_through=True, allow_series=True)
     if isinstance(known, (nw.DataFrame, nw.LazyFrame)):
         return known is not frame and not known.implementation.is_dask()
-    return not isinstance(known, nw.Series) and hasattr(frame, "__arrow_c_stream__")
+    return not isinstance(known, (nw.Series, type)) and hasattr(frame, "__arrow_c_stream__")
 
 
-def open_frame(frame: object) -> tuple[Any, list[Hashable]]:
-    """Return the frame as a narwhals frame or a pyarrow.Table, and its column labels."""
-    known = frame if isinstance(frame, pa.Table) else nw.from_native(frame, pass_through=True)
-    if isinstance(known, (nw.DataFrame, nw.LazyFrame)):
-        return known, list(known.collect_schema().names())
+def open_frame(frame: object, what: str = "edges") -> tuple[Any, list[Hashable]]:
+    """Return the frame as a narwhals frame or a pyarrow.Table, and its column labels; `what` names it in messages."""
+    with _errors_of(frame, what):
+        known = frame if isinstance(frame, pa.Table) else nw.from_native(frame, pass_through=True)
+        if isinstance(known, (nw.DataFrame, nw.LazyFrame)):
+            return known, list(known.collect_schema().names())
+    if isinstance(frame, pa.RecordBatchReader):
+        if frame in _read:
+            raise _kind_of(what)(
+                f"{what} are a pyarrow.RecordBatchReader that has been read already, and has no more rows: keep its "
+                "table, reader.read_all(), and pass that."
+            )
+        _read.add(frame)
     try:
         table = pa.table(frame)
-    except (TypeError, ValueError, pa.ArrowException) as error:
-        raise InvalidEdgesError(f"edges of type {full_name(frame)} are not a table: {error}") from error
+    except MemoryError:
+        raise
+    except Exception as error:  # of Arrow, or of the object that exports the table
+        raise _kind_of(what)(f"{what} of type {full_name(frame)} are not a table: {error}") from error
     return table, list(table.column_names)
 
 
-def table_of(frame: Any, positions: Sequence[int]) -> tuple[pa.Table, Any]:
+_read: WeakSet[pa.RecordBatchReader] = WeakSet()  # readers that have been read: they give no rows then, and no error
+
+
+def _kind_of(what: str) -> type[PageRankError]:
+    return InvalidEdgesError if what == "edges" else InvalidOptionError
+
+
+def _errors_of(frame: object, what: str) -> AbstractContextManager[None]:
+    return errors_of(f"{what}, of type {full_name(frame)},", _kind_of(what))
+
+
+LOST_BY_DUCKDB = {
+    "UHUGEINT": "Cast it to strings, CAST(... AS VARCHAR), or if it holds weights, CAST(... AS DOUBLE).",
+    "TIME WITH TIME ZONE": "Cast it to strings, CAST(... AS VARCHAR).",
+}
+"""Remedies for types of DuckDB whose export to Arrow makes values equal: from 2**127 on, or of several offsets."""
+
+
+def table_of(frame: Any, positions: Sequence[int], what: str = "edges") -> tuple[pa.Table, Any]:
     """Return the columns at `positions` as a pyarrow.Table, and the library of the result."""
     if isinstance(frame, pa.Table):
         return frame.select(list(positions)), nw.Implementation.PYARROW
     schema = frame.collect_schema()
     names = [schema.names()[position] for position in positions]
     if objects := [name for name in names if schema[name] == nw.Object]:
+        first = frame.lazy().select(objects[0]).head(SAMPLED).collect()[objects[0]].to_list()
+        how = "Convert it to integers or strings."
+        if not any(isinstance(value, float) for value in first):  # whose text differs from that of equal integers
+            how = advice("Convert it", "objects to strings", column=objects[0])
         raise InvalidEdgesError(
-            f"column {objects[0]!r} is of type {schema[objects[0]]}, which Arrow does not have. Convert it, for "
-            "instance with .map_elements(str, return_dtype=polars.String)."
+            f"column {objects[0]!r} is of type {schema[objects[0]]}, which Arrow does not have. {how}"
         )
-    frame = frame.select(*names)
-    if isinstance(frame, nw.LazyFrame):
-        frame = frame.collect()
+    native = frame.to_native()
+    if frame.implementation.is_duckdb():
+        kinds = dict(zip(native.columns, map(str, native.types), strict=True))
+        for name in names:
+            if (remedy := LOST_BY_DUCKDB.get(kinds[name])) is not None:
+                raise _kind_of(what)(
+                    f"column {name!r} is of DuckDB's type {kinds[name]}, of which Arrow does not have all values: "
+                    f"different ones would be equal. {remedy}"
+                )
+    with _errors_of(native, what):
+        frame = frame.select(*names)
+        if isinstance(frame, nw.LazyFrame):
+            frame = frame.collect()
     try:
         return frame.to_arrow(), frame.implementation
     except pa.ArrowException as error:
@@ -65,8 +110,8 @@ def as_pandas(given: object, what: str) -> Any:
     if isinstance(known, nw.Series) and not known.implementation.is_pandas():
         return series(known.to_arrow(), what)
     if not is_a(given, "pandas", "DataFrame") and is_supported(given):
-        frame, names = open_frame(given)
-        return as_frame(table_of(frame, range(len(names)))[0]).set_axis(names, axis="columns")
+        frame, names = open_frame(given, what)
+        return as_frame(table_of(frame, range(len(names)), what)[0]).set_axis(names, axis="columns")
     return given
 
 

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import math
-import re
 import sys
 from collections.abc import Callable, Hashable, Sequence
-from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
-from prplugin.frames.kinds import cast_to
-from prplugin.suggestions import close_name, plain
+from prplugin.errors import (
+    ColumnNotFoundError,
+    InvalidEdgesError,
+    InvalidOptionError,
+    PageRankError,
+    counted,
+    errors_of,
+    listed,
+)
+from prplugin.frames.remedies import cast_advice, remedy
+from prplugin.frames.suggested import column_advice, columns_present, endpoints_advice, quoted_names
+from prplugin.suggestions import plain
 from prplugin.types.arrays import MemorySpace, is_a
 from prplugin.types.edges import Edges, GroupedEdges, Integers
 
 KNOWN_PAIRS = (("src", "dst"), ("source", "destination"), ("source", "target"), ("from", "to"))
 """Default names of the endpoint columns, in order of precedence."""
-
-ENDPOINT_NAMES = (
-    "src source from u origin start tail sender follower citing parent i a node1 id1 nodea",
-    "dst dest destination target to v end head receiver followee cited child j b node2 id2 nodeb",
-)
-"""Plain names of probable source and destination columns. Error messages suggest them; they are never selected."""
 
 WEIGHTS = frozenset(["weight", "weights", "wt", "wts", "wgt", "wgts", "w", "edgeweight", "edgeweights"])
 """Plain names of probable weight columns, for `Columns.unused_weight`."""
@@ -78,6 +79,7 @@ class Columns(NamedTuple):
     clock: Any = None  # a `prplugin.frames.times.Clock`
     unused_weight: Hashable = None
     """Name of a probable weight column, if no weight is named."""
+    missing: str = "error"  # or "drop", of rows with a null endpoint
 
     @property
     def vertex_names(self) -> list[Hashable]:
@@ -109,12 +111,21 @@ class Columns(NamedTuple):
         labels = list(frame.columns)
         return (frame[[labels[position] for position in used]] if len(used) < len(labels) else frame), columns
 
-    def within(self, labels: Sequence[Hashable], where: str, frame: object = None) -> Columns:
-        """Find the columns by name in a part of the frame, `frame` if given, which `where` names in messages."""
-        find = partial(_position, labels, where, frame)
+    def within(
+        self, labels: Sequence[Hashable], where: str, frame: object = None, *, by_argument: bool = True
+    ) -> Columns:
+        """Find the columns by name in a part of the frame, `frame` if given, which `where` names in messages.
+
+        `by_argument`: Whether arguments of the call name them, and not the graph.
+        """
+        used = [*self.source_names, *self.destination_names, self.weight_name, self.time_name]
+
+        def find(name: Hashable, role: str, count: int = 1) -> int:
+            return _position(labels, where, frame, used, name, role if by_argument and count == 1 else None)
+
         return self._replace(
-            source=[find(name, "source") for name in self.source_names],
-            destination=[find(name, "destination") for name in self.destination_names],
+            source=[find(name, "source", len(self.source_names)) for name in self.source_names],
+            destination=[find(name, "destination", len(self.source_names)) for name in self.destination_names],
             weight=None if self.weight_name is None else find(self.weight_name, "weight"),
             time=None if self.time_name is None else find(self.time_name, "time"),
         )
@@ -122,14 +133,15 @@ class Columns(NamedTuple):
 
 def resolve(
     labels: Sequence[Hashable], source: object, destination: object, weight: Hashable, time: Hashable = None,
-    clock: object = None, frame: object = None,
+    clock: object = None, frame: object = None, part: str | None = None,
 ) -> Columns:  # fmt: skip
     """Find the columns of a frame with these labels; without names, by the known pairs.
 
-    `frame`: The frame; messages name the levels of its index.
+    `frame`: The frame; messages name the levels of its index. `part`: Argument that is a frame with the columns of a
+    graph, which no other argument names.
     """
     if source is None and destination is None:
-        source, destination = _known_pair(labels, frame)
+        source, destination = _known_pair(labels, frame, part)
     for role, given in (("source", source), ("destination", destination), ("weight", weight)):
         if given is not None and not isinstance(given, str):
             _check_name(labels, role, given)
@@ -141,10 +153,16 @@ def resolve(
         raise InvalidOptionError(
             f"source names {len(sources)} columns and destination {len(destinations)}: "
             "a vertex has the same columns at both ends."
+            + "".join(
+                column_advice(names[0], role, labels, [])
+                for role, names in (("source", sources), ("destination", destinations))
+                if isinstance(names[0], tuple) and not positions(labels, names[0])
+            )
         )
     if sources == destinations:
         raise InvalidOptionError(
-            f"source and destination are both {_quoted(sources)}: an edge needs two ends. Name the column of each end."
+            f"source and destination are both {quoted_names(sources)}: an edge needs two ends. Name the column of each "
+            "end."
         )
     if len(sources) > 1 and "pagerank" in sources:
         raise InvalidOptionError(
@@ -156,10 +174,10 @@ def resolve(
         rest = (label for label in labels if isinstance(label, str) and label not in used)
         unused_weight = next((label for label in rest if plain(label) in WEIGHTS), None)
     columns = Columns([], [], None, sources, destinations, weight, None, time, clock, unused_weight)
-    return columns.within(labels, "the frame", frame)
+    return columns.within(labels, part or "the frame", frame, by_argument=part is None)
 
 
-def _known_pair(labels: Sequence[Hashable], frame: object) -> tuple[str, str]:
+def _known_pair(labels: Sequence[Hashable], frame: object, part: str | None) -> tuple[str, str]:
     """Return the first known pair in the frame, or else the only case-insensitive match."""
     for pair in KNOWN_PAIRS:
         if all(positions(labels, name) for name in pair):
@@ -172,40 +190,25 @@ def _known_pair(labels: Sequence[Hashable], frame: object) -> tuple[str, str]:
     if present:
         names = dict.fromkeys(name for pair in present for end in pair for name in end)
         raise ColumnNotFoundError(
-            f"several columns may be the ends of the edges: {_quoted(list(names))}. "
+            f"several columns may be the ends of the edges: {quoted_names(list(names))}. "
             "Name the two that are: pagerank(edges, source, destination)."
         )
     pairs = ", ".join("/".join(pair) for pair in KNOWN_PAIRS)
+    if part is not None:
+        raise ColumnNotFoundError(
+            f"none of the pairs of columns {pairs} is in {part}. {columns_present(labels, frame)} Rename two of them."
+        )
     raise ColumnNotFoundError(
         f"none of the pairs of columns {pairs} is in the frame. {columns_present(labels, frame)} Name "
-        f"the two columns: pagerank(edges, source, destination).{_suggested_call([*index_levels(frame), *labels])}"
+        f"the two columns: pagerank(edges, source, destination).{endpoints_advice(labels, frame)}"
     )
 
 
 def _matching_labels(labels: Sequence[Hashable], name: str) -> list[str]:
     """Return the exact match of a name, or else all case-insensitive matches."""
-    if name in labels:
+    if any(isinstance(label, str) and label == name for label in labels):  # pandas.NA equals no name, nor differs
         return [name]
     return [label for label in labels if isinstance(label, str) and label.casefold() == name]
-
-
-def _suggested_call(labels: Sequence[Hashable]) -> str:
-    sources, destinations = (
-        [label for label in labels if _is_probable(label, names.split())] for names in ENDPOINT_NAMES
-    )
-    if len(labels) == 2 and not (len(sources) == len(destinations) == 1):
-        sources, destinations = [labels[0]], [labels[1]]
-    if len(sources) == len(destinations) == 1 and sources != destinations:
-        return f" Did you mean source={sources[0]!r}, destination={destinations[0]!r}?"
-    return ""
-
-
-def _is_probable(label: Hashable, names: list[str]) -> bool:
-    """Return whether a label is one of the names, optionally with "node" or "id" added, as in ``FromNodeId``."""
-    if not isinstance(label, str):
-        return False
-    name = plain(label)
-    return name in names or re.sub("^(node|vertex)|(node|vertex)?(id|name)?$", "", name) in names
 
 
 def _check_name(labels: Sequence[Hashable], role: str, given: object) -> None:
@@ -232,7 +235,8 @@ def _name_hint(labels: Sequence[Hashable], role: str, given: object) -> str:
     meta: Any = getattr(given, "meta", None)  # attribute of polars expressions
     name = meta.output_name() if hasattr(meta, "output_name") else getattr(given, "name", None)
     if isinstance(name, Hashable) and name is not None and positions(labels, name):
-        return f"Did you mean {role}={name!r}? Values that are no column yet go into the frame first."
+        meant = remedy("column", role=role, column=name)
+        return f"Did you mean {meant}? Values that are no column yet go into the frame first."
     return f"Add the values to the frame as a column, and pass its name: {role}='name'."
 
 
@@ -241,7 +245,7 @@ def _names(role: str, names: object) -> list[Hashable]:
     if not several:
         raise InvalidOptionError(f"{role} is an empty list: name at least one column.")
     if len(set(several)) < len(several):
-        raise InvalidOptionError(f"{role} names a column twice: {_quoted(several)}.")
+        raise InvalidOptionError(f"{role} names a column twice: {quoted_names(several)}.")
     return several
 
 
@@ -259,44 +263,21 @@ def _equal(label: Hashable, name: Hashable) -> bool:
         return False
 
 
-def _position(labels: Sequence[Hashable], where: str, frame: object, name: Hashable, role: str) -> int:
+def _position(
+    labels: Sequence[Hashable], where: str, frame: object, used: Sequence[Hashable], name: Hashable, role: str | None
+) -> int:
     found = positions(labels, name)
     if not found:
-        close = (
-            close_name(name, [label for label in labels if isinstance(label, str)]) if isinstance(name, str) else None
+        raise ColumnNotFoundError(
+            f"there is no column {name!r} in {where}. {columns_present(labels, frame)}"
+            f"{column_advice(name, role, labels, used)}"
         )
-        meant = f" Did you mean {role}={close!r}?" if close else ""
-        if isinstance(name, tuple) and name and all(positions(labels, part) for part in name):
-            meant = f" Did you mean the list {role}={list(name)!r}?"
-        raise ColumnNotFoundError(f"there is no column {name!r} in {where}. {columns_present(labels, frame)}{meant}")
     if len(found) > 1:
         raise InvalidEdgesError(
             f"column {name!r} is in {where} {len(found)} times, at positions {listed(found)}. "
             "Rename or drop all but one."
         )
     return found[0]
-
-
-def _quoted(names: Sequence[Hashable]) -> str:
-    return listed([repr(name) for name in names], shown=20)
-
-
-def columns_present(labels: Sequence[Hashable], frame: object) -> str:
-    """Return a sentence that names the columns of a frame, and one that names the levels of its index, if named."""
-    columns = f"Its columns are {_quoted(labels)}." if labels else "It has no columns."
-    if not (levels := index_levels(frame)):
-        return columns
-    are = "is a level" if len(levels) == 1 else "are levels"
-    return f"{columns} {_quoted(levels)} {are} of its index: frame.reset_index() makes columns of them."
-
-
-def index_levels(frame: object) -> list[Hashable]:
-    """Return the names of the columns that `reset_index` makes of the index; none for an unnamed index of one level."""
-    index = getattr(getattr(frame, "_meta", frame), "index", None)  # Dask frames have the names in `_meta`
-    names = getattr(index, "names", None)
-    if not isinstance(names, (list, tuple)) or names in ([None], (None,)):
-        return []
-    return [f"level_{level}" if name is None else name for level, name in enumerate(names)]
 
 
 def always(memory_space: MemorySpace) -> Callable[[object], MemorySpace]:
@@ -309,9 +290,12 @@ def labelled(frame: Frame) -> tuple[Frame, list[Hashable]]:
     return frame, list(frame)
 
 
-def computed(given: Any) -> Any:
-    """Compute a Dask object; return other objects unchanged."""
-    return given.compute() if hasattr(given, "__dask_graph__") else given
+def computed(given: Any, what: str) -> Any:
+    """Compute a Dask object, which `what` names in messages; return other objects unchanged."""
+    if not hasattr(given, "__dask_graph__"):
+        return given
+    with errors_of(f"{what}, a Dask object,"):
+        return given.compute()
 
 
 def transposed(table: Sequence[Sequence[Any]]) -> list[list[Any]]:
@@ -322,30 +306,46 @@ def transposed(table: Sequence[Sequence[Any]]) -> list[list[Any]]:
 def places_of(rows: Sequence[Integers], m: int) -> list[Integers]:
     """Return the positions of rows of sources, destinations and additional vertices in the order of first appearance.
 
-    For m edges: 2 * row for a source, 2 * row + 1 for a destination, 2 * m + row for an additional vertex.
+    They are those of `place_scales`, for m edges.
     """
-    scales = ((2, 0), (2, 1), (1, 2 * m))
-    return [row.astype(np.int64) * scale + shift for row, (scale, shift) in zip(rows, scales, strict=False)]
+    return [row.astype(np.int64) * scale + shift for row, (scale, shift) in zip(rows, place_scales(m), strict=False)]
+
+
+def place_scales(m: int) -> tuple[tuple[int, int], ...]:
+    """Return a and b of the place a * row + b of a source, a destination and an additional vertex, for m edges."""
+    return (2, 0), (2, 1), (1, 2 * m)
 
 
 # --- common kinds and types -------------------------------------------------------------------------------------------
 
 
 def check_kinds(
-    kinds: list[str], own_kinds: list[str], what: str, error: type[PageRankError] = InvalidEdgesError
-) -> None:
-    """Raise `error` if ids that `what` names are of other kinds than those of the graph."""
+    kinds: list[str], own_kinds: list[str], what: str, error: type[PageRankError] = InvalidEdgesError,
+    columns: Sequence[Column] = (),
+) -> None:  # fmt: skip
+    """Raise `error` if ids that `what` names, in `columns`, are of other kinds than those of the graph."""
     if len(kinds) != len(own_kinds):
         raise error(
             f"{what} has vertices of {counted(len(kinds), 'column')}, but the graph's have {len(own_kinds)}, whose "
             "names in edges are unknown: make the graph from a frame of edges."
         )
-    for kind, own_kind in zip(kinds, own_kinds, strict=True):
+    for kind, own_kind, at in zip(kinds, own_kinds, range(len(kinds)), strict=True):
         if "empty" not in (own_kind, kind) and own_kind != kind:
             raise error(
-                f"{what} names vertices by ids of kind {kind}, but the graph's are of kind {own_kind}: cast them, for "
-                f"instance with {cast_to('string' if own_kind == 'string' else 'integer')}."
+                f"{what} names vertices by ids of kind {kind}, but the graph's are of kind {own_kind}: equal vertices "
+                f"need equal ids. {_cast_to_own(kind, own_kind, what, columns[at] if columns else None)}"
             )
+
+
+def _cast_to_own(kind: str, own_kind: str, what: str, column: Column) -> str:
+    """Return a sentence on how ids become ids of the kind that a graph has."""
+    if (kind, own_kind) == ("integer", "string"):
+        return cast_advice("Cast them to strings", "cast to strings", what)
+    if (kind, own_kind) == ("string", "integer") and column is not None:
+        texts = list(column.to_pandas() if hasattr(column, "to_pandas") else column)
+        if all(text.removeprefix("-").isdecimal() and str(int(text)) == text for text in texts):
+            return cast_advice("Cast them to integers", "cast to integers", what)
+    return "Convert them to that kind."
 
 
 def same_kind(kinds: list[str], labels: list[str]) -> str:
@@ -353,10 +353,12 @@ def same_kind(kinds: list[str], labels: list[str]) -> str:
     filled = [(kind, label) for kind, label in zip(kinds, labels, strict=True) if kind != "empty"]
     for kind, label in filled:
         if kind != filled[0][0]:
+            how = "Cast one to the type of the other, so that equal vertices have equal ids."
+            if {kind, filled[0][0]} == {"integer", "string"}:
+                integers = label if kind == "integer" else filled[0][1]
+                how = cast_advice(f"Cast {integers} to strings", "cast to strings", integers)
             raise InvalidEdgesError(
-                f"{filled[0][1]} holds ids of kind {filled[0][0]}, but {label} of kind {kind}: "
-                "cast one to the type of the other, so that equal vertices have equal ids; for instance with "
-                f"{cast_to('string')}."
+                f"{filled[0][1]} holds ids of kind {filled[0][0]}, but {label} of kind {kind}. {how}"
             )
     return filled[0][0] if filled else "empty"
 
@@ -376,7 +378,7 @@ def in_one_type(arrays: list[Integers], widths: list[bool], labels: Sequence[str
             return [array.astype(dtype, copy=False) for array in arrays]
     raise InvalidEdgesError(
         f"{' and '.join(labels)} hold negative ids and ids past 2**63, "
-        f"which no one integer type holds. Cast them to strings, for instance with {cast_to('string')}."
+        f"which no one integer type holds. " + cast_advice("Cast them to strings", "cast to strings", labels[0])
     )
 
 

@@ -6,10 +6,11 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from prplugin.errors import InvalidEdgesError
+from prplugin.errors import InvalidEdgesError, PageRankError, with_frame_rows
 from prplugin.frames.columns import Columns, always, is_plain_frame, labelled
 from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.gpu import runtime
+from prplugin.types.arrays import to_host
 from prplugin.types.edges import Edges, GroupedEdges, Integers
 
 if TYPE_CHECKING:
@@ -47,6 +48,12 @@ def read_in_context(
     from prplugin.gpu.edges import edges_by_id, with_weights  # imports CuPy
 
     ids = ids_in("device")
+    if (complete := ids.complete_rows(frame, columns)) is not None:
+        columns = columns._replace(missing="error")
+        try:
+            return read_in_context(frame.take(complete), columns, vertices, edge_list=edge_list)
+        except PageRankError as error:
+            raise with_frame_rows(error, to_host(complete)) from None
     endpoints = ids.endpoints_of(frame, columns, vertices)
     labels = columns.id_labels(vertices=vertices is not None)
 

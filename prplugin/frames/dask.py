@@ -8,12 +8,12 @@ the result has one partition.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from prplugin.errors import InvalidEdgesError, InvalidOptionError, full_name
-from prplugin.frames.columns import Columns, Frame, computed, labelled
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, errors_of, full_name
+from prplugin.frames.columns import Columns, Frame, computed
 from prplugin.frames.lists import FRAMES
 from prplugin.frames.vertices import Boundary, Vertices
 from prplugin.options import EdgeOptions
@@ -35,7 +35,9 @@ def memory_space_of(frame: Any) -> MemorySpace:
     raise InvalidEdgesError(f"partitions must be frames of pandas or cuDF, not {full_name(frame._meta)}.")
 
 
-open_frame = labelled
+def open_frame(frame: Frame) -> tuple[Frame, list[Hashable]]:
+    """Return the frame, and its column labels."""
+    return frame, list(frame.columns)  # `list(frame)` would compute the number of rows
 
 
 def client() -> Any:
@@ -68,7 +70,7 @@ class OnePartition(Boundary):
     """Compute arguments, and return results as Dask frames with one partition."""
 
     def convert(self, given: object, what: str) -> Any:
-        return computed(given)
+        return computed(given, what)
 
     def wrap(self, frame: object) -> Any:
         import dask.dataframe
@@ -84,14 +86,14 @@ class _Partitions:
         self._frame = frame
 
     def __iter__(self) -> Iterator[Frame]:
-        return (partition.compute() for partition in self._frame.to_delayed())
+        return (computed(each, f"partition {number}") for number, each in enumerate(self._frame.to_delayed()))
 
 
 def read_on_device(frame: Frame, columns: Columns, how: EdgeOptions) -> tuple[Edges | GroupedEdges, Vertices] | None:
     """Read partitions of cuDF, one at a time if memory does not hold all: see `prplugin.frames.FrameAdapter`."""
     if memory_space_of(frame) == "host":
         return None
-    how = replace(how, vertices=computed(how.vertices))
+    how = replace(how, vertices=computed(how.vertices, "vertices"))
     partitions: Any
     try:
         partitions, in_use_columns = _computed(frame, columns)
@@ -107,7 +109,7 @@ def read_on_device(frame: Frame, columns: Columns, how: EdgeOptions) -> tuple[Ed
 def read(frame: Frame, columns: Columns, vertices: object, **how: bool) -> tuple[Edges | GroupedEdges, Vertices]:
     """Compute the columns in use, and read them as one frame: see `prplugin.frames.FrameAdapter.read`."""
     partitions, columns = _computed(frame, columns)
-    edges, known = FRAMES.read(partitions, columns, computed(vertices), **how)
+    edges, known = FRAMES.read(partitions, columns, computed(vertices, "vertices"), **how)
     return edges, replace(known, boundary=OnePartition())
 
 
@@ -116,8 +118,9 @@ def _computed(frame: Frame, columns: Columns) -> tuple[list[Frame], Columns]:
     import dask
 
     used, columns_in_use = columns.restricted(frame)
-    try:
-        return list(dask.compute(*used.to_delayed())), columns_in_use
-    except KeyError:
-        refuse_absent_columns(frame, columns)
-        raise
+    with errors_of("the Dask frame of edges"):
+        try:
+            return list(dask.compute(*used.to_delayed())), columns_in_use
+        except KeyError:
+            refuse_absent_columns(frame, columns)
+            raise

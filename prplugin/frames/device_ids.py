@@ -7,9 +7,9 @@ are constructed with pylibcudf, since the more general constructors of cuDF are 
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
+from functools import partial, reduce
 from typing import Any, ClassVar
 
 import cudf
@@ -20,15 +20,23 @@ import pyarrow as pa
 import pylibcudf as plc
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
-from prplugin.frames.columns import ColumnInfo, GivenTypes
-from prplugin.frames.host_columns import KINDS, check_range, refusing, require_one_column, stored_like
+from prplugin.frames.columns import ColumnInfo, GivenTypes, place_scales, transposed
+from prplugin.frames.host_columns import (
+    KINDS,
+    check_range,
+    how_to_numbers,
+    refusing,
+    require_one_column,
+    stored_like,
+    unsafe_float,
+)
 from prplugin.frames.ids import HOST, Ids
 from prplugin.frames.kinds import ZONED, floats_refused, refuse_rows, unhashable_refused
 from prplugin.gpu.edges import GivenWeights
-from prplugin.gpu.factorize import as_kernel_ids, extremes
+from prplugin.gpu.factorize import as_kernel_ids, by_first_appearance, extremes, factorize_ids
 from prplugin.gpu.strings import Strings, factorize_strings
-from prplugin.types.arrays import MemorySpace, copied, namespace, to_device
-from prplugin.types.edges import Floats, Integers
+from prplugin.types.arrays import MemorySpace, copied, find_integers, namespace, to_device
+from prplugin.types.edges import Floats, Integers, bits_of
 
 NESTED = (cudf.ListDtype, cudf.StructDtype)
 
@@ -174,14 +182,14 @@ class DeviceIds(Ids):
             return self.kind_of(categories if len(column) else categories.head(0), label)
         if dtype.kind == "f":
             if len(column):
-                raise floats_refused(dtype, label, self.missing_rows(column))
+                raise floats_refused(dtype, label, self.missing_rows(column), unsafe_float(column.to_pandas()))
             return "empty"  # cuDF infers float for an empty list
         _refuse_nulls(column, label)
         if not len(column) and dtype == np.dtype(object):
             return "empty"  # frames created from column names only have this type
         arrow = getattr(dtype, "pyarrow_dtype", None)
         if isinstance(dtype, NESTED) or (arrow is not None and pa.types.is_nested(arrow)):
-            raise unhashable_refused(dtype, label)
+            raise unhashable_refused(dtype, label, lists=not isinstance(dtype, cudf.StructDtype))
         if is_decimal(dtype):
             return "decimal.Decimal"
         if isinstance(dtype, cudf.IntervalDtype):
@@ -223,7 +231,10 @@ class DeviceIds(Ids):
     def factorize_endpoints(
         self, parts: list[list[Any]], labels: list[list[str]], kinds: list[str]
     ) -> tuple[list[Integers], list[cudf.Series], Any]:
-        """Factorize vertices, strings with `prplugin.gpu.strings`; places are None for strings."""
+        """Factorize vertices: strings with `prplugin.gpu.strings`, several integers packed into one.
+
+        Places are None for strings.
+        """
         if kinds == ["string"]:
             endpoints = [self.as_column(*pair) for pair in zip(parts[0], labels[0], strict=True)]
             strings = [found for end in endpoints if (found := as_strings(end)) is not None]  # None for categories
@@ -231,7 +242,48 @@ class DeviceIds(Ids):
             if filled and len(strings) == len(endpoints) and (factorized := factorize_strings(strings)) is not None:
                 codes, distinct = factorized
                 return codes, [as_string_series(distinct, filled[0].dtype)], None
+        if len(kinds) > 1 and set(kinds) == {"integer"} and (packed := self._pack(parts, labels)) is not None:
+            endpoints, unpack = packed
+            codes, ids = factorize_ids(endpoints)
+            codes, order, places = by_first_appearance(codes, ids.size, place_scales(len(endpoints[0])))
+            return codes, list(map(as_series, unpack(ids[order]))), places
         return super().factorize_endpoints(parts, labels, kinds)
+
+    def _pack(
+        self, parts: list[list[Any]], labels: list[list[str]]
+    ) -> tuple[list[Integers], Callable[[Integers], list[Integers]]] | None:
+        """Pack the components of vertices, integers, into one int64, each less its least value; None without room.
+
+        `parts`: for each vertex column, its column in each endpoint. Return the packed ids of each endpoint, and the
+        function that returns the columns of packed ids.
+        """
+        columns = [self.common_integers(part, names) for part, names in zip(parts, labels, strict=True)]
+        if not all(sum(end.size for end in column) for column in columns):
+            return None
+        ranges = [extremes(as_kernel_ids([end for end in column if end.size]))[:2] for column in columns]
+        bits = [bits_of(high - low + 1) for low, high in ranges]
+        if sum(bits) > PACKED_BITS:
+            return None
+        shifts = [sum(bits[place + 1 :]) for place in range(len(bits))]
+        lows = [np.array(low % 2**64, np.uint64).view(np.int64)[()] for low, _ in ranges]
+        packed = [
+            reduce(
+                cupy.bitwise_or,
+                (
+                    cupy.left_shift(end.astype(np.int64, copy=False) - low, shift)  # wraps around as uint64 does
+                    for end, low, shift in zip(ends, lows, shifts, strict=True)
+                ),
+            )
+            for ends in transposed(columns)
+        ]
+
+        def unpack(ids: Integers) -> list[Integers]:
+            parts = [
+                (ids >> shift & (1 << size) - 1) + low for size, shift, low in zip(bits, shifts, lows, strict=True)
+            ]
+            return [part.astype(column[0].dtype) for part, column in zip(parts, columns, strict=True)]
+
+        return packed, unpack
 
     def concatenate(self, columns: list[cudf.Series], label: str) -> cudf.Series:
         filled = [column for column in columns if len(column)] or columns[:1]
@@ -244,6 +296,8 @@ class DeviceIds(Ids):
         return self.concatenate([self.without_categories(self.as_column(column, what)) for column in columns], what)
 
     def positions(self, vertices: list[cudf.Series], columns: list[Any], kinds: list[str], what: str) -> Integers:
+        if kinds == ["integer"]:  # in ascending order
+            return find_integers(self.integers(vertices[0]), self.integers(columns[0]))
         rows = cupy.full(len(columns[0]), -1, np.int64)
         known, asked = [], []
         comparable = cupy.ones(rows.size, np.bool_)
@@ -308,6 +362,7 @@ class DeviceIds(Ids):
 
 
 DEVICE = DeviceIds()  # the operations on ids in device memory
+PACKED_BITS = 63  # most bits of the components of a vertex that are packed into one int64
 _NUMPY_INTEGERS = tuple(np.dtype(f"{sign}{size}") for sign in "iu" for size in (1, 2, 4, 8))
 
 
@@ -400,7 +455,7 @@ def to_float64_unchecked(column: Any, label: str, noun: str, error: type[PageRan
         name = (
             "category" if isinstance(dtype, cudf.CategoricalDtype) else "string" if dtype == np.dtype(object) else dtype
         )
-        raise error(f"{label} holds {name}, not real numbers. Cast it, for instance with .astype('float64').")
+        raise error(f"{label} holds {name}, not real numbers. {how_to_numbers(column.to_pandas(), label)}")
     if column.null_count:
         refuse(DEVICE.missing_rows(column), "missing or NaN", "Drop or fill them.")
     array = as_array(column.astype("float64") if decimal else column)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from functools import cache, partial
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -21,14 +21,15 @@ from prplugin.cpu import library
 from prplugin.cpu.threads import PIECE, take_in_place
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, RefusedRows, refusal
 from prplugin.frames.kinds import (
+    EXACT,
     ZONED,
-    cast_to,
     floats_refused,
     format_mixed_kinds,
     format_values,
     refuse_rows,
     unhashable_refused,
 )
+from prplugin.frames.remedies import cast_advice
 from prplugin.machine import this_machine
 from prplugin.types.arrays import namespace, to_python
 from prplugin.types.edges import Floats, Integers
@@ -105,7 +106,7 @@ def kind_of(column: pd.Series | ObjectColumn, label: str) -> str:
     if types.is_float_dtype(dtype) and not len(column):
         return "empty"  # pandas infers float for an empty list
     if types.is_float_dtype(dtype) or types.is_complex_dtype(dtype):
-        raise floats_refused(dtype, label, missing_rows(column))
+        raise floats_refused(dtype, label, missing_rows(column), unsafe_float(column))
     refuse_rows(missing_rows(column), label)
     if is_object:
         return _kind_of_objects(column, label)
@@ -116,7 +117,8 @@ def kind_of(column: pd.Series | ObjectColumn, label: str) -> str:
     if types.is_string_dtype(dtype):
         return "string"
     if isinstance(dtype, pd.ArrowDtype) and pa.types.is_nested(dtype.pyarrow_dtype):
-        raise unhashable_refused(dtype, label)
+        lists = not pa.types.is_struct(dtype.pyarrow_dtype) and not pa.types.is_map(dtype.pyarrow_dtype)
+        raise unhashable_refused(dtype, label, lists=lists)
     return next((kind for name, kind in ARROW_KINDS.items() if str(dtype).startswith(name)), str(dtype))
 
 
@@ -130,13 +132,27 @@ def _kind_of_objects(column: pd.Series, label: str) -> str:
     if kinds.nunique() > 1:
         rows = [0, int(np.flatnonzero(kinds != kinds.iloc[0])[0])]
         type_names = [kinds.iloc[row].__name__ for row in rows]
-        raise refusal(InvalidEdgesError, RefusedRows(partial(format_mixed_kinds, label), len(rows), rows, type_names))
+        how = "Cast it to one type, so that equal vertices have equal ids."
+        if all(issubclass(each, (Integral, str)) and each not in (bool, np.bool_) for each in kinds.unique()):
+            how = cast_advice("Cast it to strings", "cast to strings", label)
+        message = partial(format_mixed_kinds, label, how)
+        raise refusal(InvalidEdgesError, RefusedRows(message, len(rows), rows, type_names))
     kind: type = kinds.iloc[0]
     if issubclass(kind, (float, complex, np.inexact)):
-        raise floats_refused(kind.__name__, label)
+        raise floats_refused(kind.__name__, label, np.empty(0, np.int64), unsafe_float(column))
     if kind.__hash__ is None:
-        raise unhashable_refused(kind.__name__, label)
+        raise unhashable_refused(kind.__name__, label, lists=issubclass(kind, (list, set, np.ndarray)))
     return f"{kind.__module__}.{kind.__qualname__}" if kind.__module__ != "builtins" else kind.__qualname__
+
+
+def unsafe_float(column: pd.Series) -> Any:
+    """Return the first floating-point id that is no integer, or so large that it may be another one; None without."""
+    values = column.dropna()
+    if types.is_complex_dtype(values.dtype) or any(isinstance(value, complex) for value in values[:1]):
+        return values.iloc[0]
+    floats = values.to_numpy(np.float64)
+    unsafe = np.flatnonzero((floats % 1 != 0) | (abs(floats) >= EXACT))
+    return floats[unsafe[0]].item() if unsafe.size else None
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------
@@ -151,7 +167,7 @@ def numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError]
     refuse = refusing(column, label, noun, error)
     dtype = column.dtype
     if not types.is_object_dtype(dtype) and dtype.kind not in "biuf" and not str(dtype).startswith("decimal"):
-        raise error(f"{label} holds {dtype}, not real numbers. Cast it, for instance with {cast_to('number')}.")
+        raise error(f"{label} holds {dtype}, not real numbers. {how_to_numbers(column, label)}")
     if (missing := missing_rows(column)).size:
         refuse(missing, "missing or NaN", "Drop or fill them.")
     if types.is_object_dtype(dtype):
@@ -159,7 +175,7 @@ def numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError]
         invalid = np.flatnonzero([not isinstance(value, (Real, Decimal, np.bool_)) for value in values])
         if invalid.size:
             fault = "that is not a number" if invalid.size == 1 else "that are not numbers"
-            refuse(invalid, fault, "Cast or drop them.")
+            refuse(invalid, fault, "Correct or drop them.")
         floats = np.array([to_float(value) for value in values], np.float64)
     else:
         with np.errstate(over="ignore", under="ignore"):  # values lost by narrowing are detected below
@@ -172,6 +188,21 @@ def numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError]
         if lost:
             refuse(np.array(lost), "too near to 0 for float64", "Scale or drop them.")
     return floats
+
+
+def how_to_numbers(column: pd.Series, label: str) -> str:
+    """Return a sentence on how to get numbers from a column of another type."""
+    if column.dtype.kind == "M" or str(column.dtype).startswith("date"):
+        if not label.startswith("column "):  # values by vertex, which have no age
+            return "Pass numbers."
+        return cast_advice("If edges weigh less with age, pass it as time", "times instead of weights", label)
+    if column.dtype.kind == "m":
+        return cast_advice("Convert it to numbers", "durations to numbers", label)
+    try:
+        numeric = bool(pd.to_numeric(column.astype(object)).notna().all())
+    except (TypeError, ValueError):
+        numeric = False
+    return cast_advice("Cast it", "cast to numbers", label) if numeric else "Weights and values are columns of numbers."
 
 
 def refusing(column: Any, label: str, noun: str, error: type[PageRankError]) -> Refuse:
@@ -269,6 +300,25 @@ def _in_utc(given: object) -> Any:
         return given.replace(tzinfo=None) - datetime.min - offset
 
 
+def exact(column: Any, kinds: tuple[str, ...] = ("time32", "time64", "date32", "date64")) -> Any:
+    """Convert an array of Arrow's times of day and dates to integers; return one of other ids unchanged.
+
+    `datetime.time` has no nanoseconds, and `datetime.date` neither times nor years after 9999.
+    """
+    kind: Any = getattr(column.dtype, "pyarrow_dtype", None)
+    if not str(kind).startswith(kinds):
+        return column
+    return pa.array(column).cast(f"int{kind.bit_width}").to_numpy(zero_copy_only=False)
+
+
+def repeated_ids() -> InvalidEdgesError:
+    """Return the error for vertices that are equal as Python compares their ids."""
+    return InvalidEdgesError(
+        "some of the graph's ids are repeated, or equal when Python compares them, so that vertices cannot be found by "
+        "id. Make the graph of a column of other ids, or save it again if it was loaded."
+    )
+
+
 def missing_rows(column: Any) -> Integers:
     """Return the rows of a Series with missing values."""
     try:
@@ -333,7 +383,7 @@ def factorize_column(column: Any, kind: str, label: str) -> tuple[Integers, Any]
                     return codes, objects[first_rows(codes, len(encoded.dictionary))]
         return factorize_values(values)
     except TypeError as error:
-        raise InvalidEdgesError(f"{label} holds ids that have no hash ({error}). Cast it to strings.") from error
+        raise InvalidEdgesError(f"{label} holds ids that have no hash ({error}).") from error
 
 
 def values_of(column: pd.Series) -> Any:

@@ -7,7 +7,6 @@ arguments and updates are all read through them.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -26,7 +25,6 @@ from prplugin.frames.columns import (
     EdgesById,
     Frame,
     GivenTypes,
-    columns_present,
     has_width,
     in_one_type,
     places_of,
@@ -35,8 +33,9 @@ from prplugin.frames.columns import (
     transposed,
 )
 from prplugin.frames.host_columns import ObjectColumn
-from prplugin.frames.kinds import cast_to
-from prplugin.machine import this_machine
+from prplugin.frames.remedies import cast_advice, remedy
+from prplugin.frames.suggested import columns_present
+from prplugin.machine import mapping_on, this_machine
 from prplugin.types.arrays import (
     MemorySpace,
     finite_numbers,
@@ -95,7 +94,9 @@ class Ids:
         if isinstance(given, (str, bytes)) or not isinstance(given, Iterable) or getattr(given, "shape", None) == ():
             raise InvalidOptionError(f"{what} must be a list, an array, a Series or a frame of ids, not {given!r}.")
         if isinstance(given, (set, frozenset)):
-            raise InvalidOptionError(f"{what} is a set, which has no order: pass a list, for instance sorted(...).")
+            raise InvalidOptionError(
+                f"{what} is a set, which has no order: pass a list, {remedy('list of a set', role=what)}."
+            )
         if names is None:
             host_columns.require_one_column(given, pd.DataFrame, pd.MultiIndex, what)
             if isinstance(given, pd.DataFrame):
@@ -148,6 +149,18 @@ class Ids:
     def missing_rows(self, column: pd.Series) -> Integers:
         """Return the rows of a Series without a value."""
         return host_columns.missing_rows(column)
+
+    def complete_rows(self, frame: Frame, columns: Columns) -> Integers | None:
+        """Return the rows of a frame that have both endpoints if others are to be dropped; None for all."""
+        if columns.missing == "error":
+            return None
+        ends = (*columns.source, *columns.destination)
+        rows = [row for end in ends if (row := self.missing_rows(self.column_of(frame, end))).size]
+        if not rows:
+            return None
+        complete = self.xp.ones(len(frame), np.bool_)
+        complete[self.xp.concatenate(rows)] = False
+        return self.xp.flatnonzero(complete)
 
     def as_column(self, values: Any, label: str = "") -> pd.Series:
         """Return an array, or a column of pandas, as a Series of the library."""
@@ -240,16 +253,22 @@ class Ids:
                 ids, others = self.integers(array), self.integers(column)
             elif ids.dtype != others.dtype or types.is_object_dtype(ids.dtype):
                 ids, others = (host_columns.in_utc(np.asarray(array, object), kind) for array in (ids, others))
+            else:
+                ids, others = map(host_columns.exact, (ids, others))
             # With the type, since pandas infers its string type for objects that are all strings.
             pairs.append([pd.Index(array, dtype=array.dtype) for array in (ids, others)])
+        known: pd.Index = pairs[0][0]
         try:
-            if len(pairs) == 1:
-                known, asked = pairs[0]
-            else:
+            asked = pairs[0][1]
+            if len(pairs) > 1:
                 known, asked = (pd.MultiIndex.from_arrays(list(indexes)) for indexes in zip(*pairs, strict=True))
             return known.get_indexer(asked)
+        except (pd.errors.InvalidIndexError, ValueError) as error:  # of one column, of several
+            if known.is_unique:
+                raise
+            raise host_columns.repeated_ids() from error
         except TypeError as error:
-            raise InvalidOptionError(f"{what} holds ids that have no hash ({error}). Cast them to strings.") from error
+            raise InvalidOptionError(f"{what} holds ids that have no hash ({error}).") from error
 
     def without_categories(self, column: Any) -> Any:
         """Return the array of a Series or array, with values instead of categories."""
@@ -281,8 +300,8 @@ class Ids:
                 except OverflowError:
                     continue
             raise InvalidEdgesError(
-                f"{label} holds integers that no 64-bit type holds. Cast it to strings, for instance with "
-                f"{cast_to('string')}."
+                f"{label} holds integers that no 64-bit type holds. "
+                + cast_advice("Cast it to strings", "cast to strings", label)
             )
         if isinstance(column, np.ndarray):
             array: Integers = column
@@ -394,8 +413,8 @@ class Ids:
             return self.factorize(columns, kinds, names)
 
         threads = this_machine().threads_for(len(parts[0][0])) if self.memory_space == "host" else 1
-        with ThreadPoolExecutor(threads, "prplugin") if threads > 1 else nullcontext() as pool:
-            found = list((pool.map if pool else map)(factorize, endpoints, transposed(labels)))
+        with mapping_on(min(threads, len(endpoints))) as run:
+            found = list(run(factorize, endpoints, transposed(labels)))
         codes, rows, distinct = zip(*found, strict=True)
         xp = namespace(codes[0])
         places = xp.concatenate(places_of(rows, len(endpoints[0][0])))

@@ -2,106 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, RefusedRows, counted, listed, refusal
+from prplugin.frames.remedies import cast_advice, drop_advice, remedy
 from prplugin.types.edges import Integers
 
-Kind = Literal["integer", "number", "string"]
+EXACT = 2**53  # from this on, a float64 may be another integer than the one that was meant
 ZONED = "datetime with a time zone"  # the kind of ids that are times with a zone
 
 
-def _casts(form: str, integer: str, number: str, string: str) -> dict[Kind, str]:
-    return {"integer": form.format(integer), "number": form.format(number), "string": form.format(string)}
+def ambiguous_refused(what: str, first: list[Any], count: int, readings: Iterable[str]) -> InvalidOptionError:
+    """Return the error for a Series that may be a column of vertices, or of values of the vertices in its index.
 
-
-CASTS = {
-    **dict.fromkeys(("pandas", "cudf"), _casts(".astype({})", "'int64'", "'float64'", "str")),
-    "polars": _casts(".cast(polars.{})", "Int64", "Float64", "String"),
-    "pyarrow": _casts(".cast(pyarrow.{}())", "int64", "float64", "string"),
-    "duckdb": _casts("CAST(... AS {})", "BIGINT", "DOUBLE", "VARCHAR"),
-}
-"""Syntax of casts by library, for frames that the pandas adapter reads; pandas syntax for other libraries."""
-
-CONVERSIONS = {
-    "pandas": ("column.tolist()", "column.to_dict()"),
-    "cudf": ("column.to_arrow().to_pylist()", "column.to_pandas().to_dict()"),
-    "polars": ("column.to_list()", "dict(enumerate(column))"),
-    "pyarrow": ("column.to_pylist()", "dict(enumerate(column.to_pylist()))"),
-}
-"""Conversion of a column to a list of its values, and to a dict of its values by position or index, by library."""
-
-_library: ContextVar[str] = ContextVar("library", default="pandas")
-
-
-@contextmanager
-def casts_of(library: str) -> Iterator[None]:
-    """Return a context manager in which messages use the syntax of a library, unless it is not in `CASTS`."""
-    token = _library.set(library if library in CASTS else _library.get())
-    try:
-        yield
-    finally:
-        _library.reset(token)
-
-
-def cast_to(kind: Kind) -> str:
-    """Return the code that casts a column to a kind of type, in the syntax of the current library."""
-    return CASTS[_library.get()][kind]
-
-
-def ambiguous_refused(what: str, first: list[Any], count: int) -> InvalidOptionError:
-    """Return the error for a Series of values by vertex that is probably a column of vertices.
-
-    Its index is the default one; or it has no name and ascends, and all values are distinct vertices.
+    `readings`: Remedies for values.
     """
-    as_list, as_dict = CONVERSIONS.get(_library.get(), CONVERSIONS["pandas"])
+    vertices = remedy("vertices of a column")
+    values = [code for code in map(remedy, readings) if code]
+    values.append("a frame with the columns 'vertex' and 'values'")
     return InvalidOptionError(
         f"{what} is a column without an index of vertices: a Series of {counted(count, 'entry', 'entries')}, the first "
-        f"{listed([repr(value) for value in first])}, whose index has no name and ascends. If these are vertices, pass "
-        f"a list of them: {what}={as_list}. If they are values of the vertices in the index, pass a dict: "
-        f"{what}={as_dict}. Or name the index: Series.rename_axis('vertex')."
+        f"{listed([repr(value) for value in first])}. If these are vertices, pass a list of them"
+        f"{f': {vertices}' if vertices else ''}. If they are values of vertices, say of which: {', or '.join(values)}."
     )
 
 
-def floats_refused(dtype: object, label: str, missing: Integers | None = None) -> InvalidEdgesError:
-    """Return the error for floating-point ids; `missing` holds the rows without a value."""
+def floats_refused(dtype: object, label: str, missing: Integers, unsafe: object) -> InvalidEdgesError:
+    """Return the error for floating-point ids.
+
+    `missing`: Rows without a value. `unsafe`: The first value that is no certain integer, or None.
+    """
     hint = ""
-    if missing is not None and missing.size:
+    if missing.size:
         hint = (
             f" {counted(missing.size, 'row has', 'rows have')} no value ({listed(missing)}, counted from 0), which may "
-            "be why: drop them first."
+            "be why."
         )
-    return InvalidEdgesError(
-        f"{label} holds {dtype} ids, which do not compare reliably.{hint} Cast it with "
-        f"{cast_to('integer')} or to strings with {cast_to('string')}."
-    )
+    how = f"It has {unsafe!r}: read it as integers or text in the first place, since floats lose digits."
+    if unsafe is None:
+        how = cast_advice("Cast it to integers", "cast to integers", label)
+    return InvalidEdgesError(f"{label} holds {dtype} ids, which do not compare reliably.{hint} {how}")
 
 
-def unhashable_refused(dtype: object, label: str) -> InvalidEdgesError:
-    """Return the error for ids of an unhashable type."""
-    return InvalidEdgesError(
-        f"{label} holds ids of type {dtype}, which have no hash. Cast it to strings, for instance with "
-        f"{cast_to('string')}."
-    )
+def unhashable_refused(dtype: object, label: str, *, lists: bool) -> InvalidEdgesError:
+    """Return the error for ids of an unhashable type; `lists`: whether they are lists of ids."""
+    how = "A vertex needs an id such as a number or a string."
+    if lists:
+        how = cast_advice("If they are lists of vertices, make a row of each entry", "rows of lists", label)
+    return InvalidEdgesError(f"{label} holds ids of type {dtype}, which have no hash. {how}")
 
 
-def refuse_rows(
-    rows: Integers, label: str, noun: str = "null", remedy: str = ": a vertex needs an id. Drop or fill them."
-) -> None:
+def refuse_rows(rows: Integers, label: str, noun: str = "null", how: str | None = None) -> None:
     """Raise for a column with nulls, or other invalid values, in these rows, unless there are none."""
     if rows.size:
-        format_message = partial(_format_rows, label, noun, remedy)
+        how = f": a vertex needs an id. Drop or fill them.{drop_advice(label)}" if how is None else how
+        format_message = partial(_format_rows, label, noun, how)
         raise refusal(InvalidEdgesError, RefusedRows(format_message, rows.size, rows[:5].tolist(), []))
 
 
-def _format_rows(label: str, noun: str, remedy: str, rows: RefusedRows) -> str:
+def _format_rows(label: str, noun: str, how: str, rows: RefusedRows) -> str:
     return (
         f"{label} has {counted(rows.count, noun)}, in {'row' if rows.count == 1 else 'rows'} "
-        f"{listed(rows.padded(rows.rows))} (counted from 0){remedy}"
+        f"{listed(rows.padded(rows.rows))} (counted from 0){how}"
     )
 
 
@@ -114,11 +78,11 @@ def format_values(label: str, noun: str, fault: str, remedy: str, values: Refuse
     )
 
 
-def format_mixed_kinds(label: str, mixed: RefusedRows) -> str:
-    """Return the message about ids of several kinds in one column."""
+def format_mixed_kinds(label: str, how: str, mixed: RefusedRows) -> str:
+    """Return the message about ids of several kinds in one column, with a sentence of advice."""
     first = mixed.contents[0]
     other = next(place for place, kind in enumerate(mixed.contents) if kind != first)
     return (
         f"{label} mixes kinds of ids: {first} in row {mixed.rows[0]}, {mixed.contents[other]} in row "
-        f"{mixed.rows[other]} (counted from 0). Cast it to one type, for instance with {cast_to('string')}."
+        f"{mixed.rows[other]} (counted from 0). {how}"
     )

@@ -72,7 +72,8 @@ class _Frames:
             return narwhals.read(narwhals.open_frame(first)[0], columns, vertices, **how)
         frames = list(_of_one_library(frame, adapter))
         if len(frames) > 1:
-            first, columns = joined(ids_in(adapter.memory_space_of(first)), frames, columns)
+            ids = ids_in(adapter.memory_space_of(first))
+            first, columns = joined(ids, complete_parts(ids, frames, columns), columns)
         return adapter.read(first, columns, vertices, **how)
 
 
@@ -86,6 +87,15 @@ def _of_one_library(frames: Frames, adapter: object) -> Iterator[Frame]:
 
 
 FRAMES = _Frames()  # the adapter of lists of frames
+
+
+def complete_parts(ids: Ids, frames: list[Frame], columns: Columns) -> list[Frame]:
+    """Return the parts of a frame without rows to drop: those that lack an endpoint."""
+    if columns.missing == "error":
+        return frames
+    found = [columns.within(list(frame), f"partition {number}") for number, frame in enumerate(frames)]
+    rows = [ids.complete_rows(*pair) for pair in zip(frames, found, strict=True)]
+    return [frame if kept is None else frame.take(kept) for frame, kept in zip(frames, rows, strict=True)]
 
 
 def joined(ids: Ids, frames: list[Frame], columns: Columns) -> tuple[Frame, Columns]:

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, full_name, listed
+from prplugin.frames.columns import Frame
+from prplugin.frames.remedies import advice, remedy
 from prplugin.frames.vertices import Boundary, Vertices, format_ids, ids_in
 from prplugin.graph.adjacency import Adjacency, edges_by_id
 from prplugin.types.arrays import (
@@ -46,6 +48,7 @@ class Matrix(NamedTuple):
     weights: Any
     n: int | None
     names: tuple[str, str, str]
+    ids: Any = None  # of the rows, if the matrix has them
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,8 @@ class OnHost(Boundary):
 def read_matrix(offsets: Any, indices: Any, weights: Any) -> Matrix:
     """Return a `Matrix` from a sparse matrix in `offsets`, or from CSR arrays; raise InvalidEdgesError for others."""
     if indices is not None:
+        if offsets is None:
+            raise InvalidEdgesError("from_csr has indices, but no offsets: pass offsets, indices and perhaps weights.")
         offsets, indices, weights = (
             given if given is None or namespace(given) is not np else np.asanyarray(given)  # lists, too
             for given in (offsets, indices, weights)
@@ -72,25 +77,53 @@ def read_matrix(offsets: Any, indices: Any, weights: Any) -> Matrix:
             raise InvalidEdgesError("offsets, indices and weights are partly on the GPU: move all to host or device.")
         return Matrix("csr", offsets, indices, weights, None, ("offsets", "indices", "weights"))
     matrix = offsets
+    if weights is not None:
+        raise InvalidEdgesError("from_csr takes the weights of a matrix from the matrix: leave out weights=.")
+    if hasattr(matrix, "columns") and not is_sparse(matrix):
+        return _read_frame(matrix)
     if not is_sparse(matrix):
         raise InvalidEdgesError(
-            "from_csr takes offsets, indices and perhaps weights, or one sparse matrix of SciPy or CuPy, "
-            f"not {full_name(matrix)} alone."
+            "from_csr takes offsets, indices and perhaps weights, or one sparse matrix of SciPy or CuPy, or a frame "
+            f"with a row and a column per vertex, not {full_name(matrix)} alone."
         )
-    if weights is not None:
-        raise InvalidEdgesError("from_csr takes the weights of a sparse matrix from the matrix: leave out weights=.")
     if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InvalidEdgesError(
             f"the matrix has the shape {matrix.shape}: an adjacency matrix has as many rows as columns, one per vertex."
         )
     if matrix.format not in ("csr", "csc", "coo"):
         raise InvalidEdgesError(
-            f"the matrix is in the format {matrix.format!r}, of which from_csr reads csr, csc and coo: convert it, "
-            "with .tocsr() for instance."
+            f"the matrix is in the format {matrix.format!r}, of which from_csr reads csr, csc and coo: convert it, for "
+            f"instance with {remedy('format of a matrix')}."
         )
     names = ("row", "col", "data") if matrix.format == "coo" else ("indptr", "indices", "data")
     offsets, indices, weights = (getattr(matrix, name) for name in names)
     return Matrix(matrix.format, offsets, indices, weights, int(matrix.shape[0]), names)
+
+
+def _read_frame(given: Frame) -> Matrix:
+    """Read a frame with a row and a column per vertex, named by its index or by its first column; 0 is no edge."""
+    import pandas as pd
+
+    frame = ids_in("host").convert(given.to_pandas() if type(given).__module__.startswith("cudf") else given, "frame")
+    if not isinstance(frame, pd.DataFrame):
+        raise InvalidEdgesError(f"from_csr takes no {full_name(given)}.")
+    labels, rows = list(frame.columns), frame.index
+    if len(labels) > 1 and frame.iloc[:, 0].tolist() == labels[1:]:
+        rows, frame, labels = pd.Index(frame.iloc[:, 0]), frame.iloc[:, 1:], labels[1:]
+    if rows.has_duplicates or len(rows) != len(labels) or {*rows} != {*labels}:
+        raise InvalidEdgesError(
+            f"the frame has {counted(len(rows), 'row')} and {counted(len(labels), 'column')}: a frame that is a matrix "
+            "has one of each per vertex, and its index, or its first column, has the names of the columns."
+        )
+    frame = frame.iloc[:, pd.Index(labels).get_indexer(rows)]
+    if missing := int(frame.isna().to_numpy().sum()):
+        how = advice("If they are no edges, fill them", "fill cells")
+        raise InvalidEdgesError(f"the frame has {counted(missing, 'cell')} without a value. {how}")
+    cells = [checked_weights(column.to_numpy(), len(rows), f"column {label!r}") for label, column in frame.items()]
+    dense = np.column_stack([np.ones(len(rows)) if column is None else column for column in cells])
+    sources, targets = np.nonzero(dense)
+    offsets = np.append(0, np.cumsum(np.bincount(sources, minlength=len(rows))))
+    return Matrix("csr", offsets, targets, dense[sources, targets], None, ("rows", "columns", "cells"), rows)
 
 
 def adjacency(matrix: Matrix, ids: object = None) -> tuple[Adjacency, Vertices]:
@@ -117,7 +150,7 @@ def adjacency(matrix: Matrix, ids: object = None) -> tuple[Adjacency, Vertices]:
         weights = checked_weights(weights, indices.size, weights_name)
         graph = Adjacency.of(Compressed(offsets, indices, weights), by_target=layout == "csc")
     in_cudf = graph.memory_space == "device" and "cudf" in sys.modules
-    if ids is not None:
+    if (ids := matrix.ids if ids is None else ids) is not None:
         graph, vertices = with_ids(graph, ids)
         return graph, vertices.on_device() if in_cudf else vertices
     if in_cudf:

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Hashable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames import pandas
 from prplugin.frames.columns import Columns, always
-from prplugin.frames.kinds import casts_of
 from prplugin.frames.vertices import Boundary, Entry, Vertices
 from prplugin.types.arrays import is_a
 from prplugin.types.edges import Edges, GroupedEdges
@@ -38,11 +36,7 @@ class Output(Boundary):
     fields: list[pa.Field | None]
     dtypes: list[Any]
     backend: Any  # narwhals.Implementation, the library of the result
-    syntax: str  # library of the edges, whose syntax messages use for casts
     from_native: Callable[..., Any] | None = None  # converts results to frames of narwhals
-
-    def active(self) -> AbstractContextManager[Any]:
-        return casts_of(self.syntax)
 
     def frame_of(self, ids: Ids, entries: list[Entry]) -> Any:
         import narwhals as nw
@@ -89,11 +83,9 @@ def read(frame: Any, columns: Columns, vertices: object, **how: Any) -> tuple[Ed
 
     used, columns = columns.in_use()
     table, backend = table_of(frame, used)
-    syntax = "pyarrow" if is_a(frame, "pyarrow", "Table") else str(frame.implementation.value)
-    with casts_of(syntax):
-        edges, known = pandas.read(as_frame(table), columns, vertices, **how)
+    edges, known = pandas.read(as_frame(table), columns, vertices, **how)
     fields = fields_of_vertices(table.schema, columns, vertices)
-    output = Output(fields, [column.dtype for column in known.columns], backend, syntax)
+    output = Output(fields, [column.dtype for column in known.columns], backend)
     return edges, replace(known, boundary=output)
 
 

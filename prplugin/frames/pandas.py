@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prplugin.errors import InvalidEdgesError, PageRankError
+from prplugin.errors import InvalidEdgesError, PageRankError, with_frame_rows
 from prplugin.frames.columns import Columns, EdgesById, always, is_plain_frame, labelled
 from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.graph.adjacency import edges_by_id
@@ -35,6 +35,13 @@ def read(
 
     `by_id`: Factorizes integer ids, instead of `prplugin.graph.adjacency.edges_by_id`.
     """
+    ids = ids_in("host")
+    if columns.missing == "drop" and (complete := ids.complete_rows(frame, columns)) is not None:
+        columns = columns._replace(missing="error")
+        try:
+            return read(frame.iloc[complete], columns, vertices, edge_list=edge_list, lasting=lasting, by_id=by_id)
+        except PageRankError as error:
+            raise with_frame_rows(error, complete) from None
     if columns.clock is not None and columns.time is not None:
         times, rows = columns.clock.read(frame.iloc[:, columns.time], f"column {columns.time_name!r}")
         untimed = columns._replace(time=None)
@@ -42,11 +49,8 @@ def read(
             part = frame if rows is None else frame.iloc[rows]
             edges, known = read(part, untimed, vertices, edge_list=edge_list, lasting=lasting, by_id=by_id)
         except PageRankError as error:
-            from prplugin.frames.times import with_frame_rows  # loaded with the clock
-
             raise error if rows is None else with_frame_rows(error, rows) from None
         return (edges if times is None else replace(edges, times=times)), known  # type: ignore[type-var]
-    ids = ids_in("host")
     endpoints = _matrix_columns(frame, columns) if vertices is None else None
     endpoints = endpoints or ids.endpoints_of(frame, columns, vertices)
     labels = columns.id_labels(vertices=vertices is not None)

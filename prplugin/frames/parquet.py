@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,27 +33,22 @@ def accepts(frame: object) -> bool:
 memory_space_of = always("host")
 
 
+@dataclass(frozen=True)
+class Opened:
+    """Paths of Parquet files or folders, and the dataset of their files."""
+
+    paths: list[str]
+    dataset: ds.Dataset
+
+
 def open_frame(frame: Any) -> tuple[ds.Dataset, list[Hashable]]:
     """Open a path as a pyarrow dataset; return the dataset, and its column labels."""
-    import pyarrow as pa
     import pyarrow.dataset as ds
 
-    if paths := _paths(frame):
-        path: Any = paths if isinstance(frame, (list, tuple)) else paths[0]
-        try:
-            try:  # folders named `key=value` add columns that the files do not have
-                frame = ds.dataset(path, format="parquet", partitioning="hive")
-            except pa.ArrowTypeError:  # the files have columns of these names, of another type
-                frame = ds.dataset(path, format="parquet")
-        except FileNotFoundError as error:
-            raise InvalidEdgesError(f"edges are the path {path!r}, where there is no file.") from error
-        except (OSError, pa.ArrowException) as error:
-            raise InvalidEdgesError(
-                f"edges are the path {path!r}, where no Parquet can be read: {error}. "
-                "prplugin.Graph.from_file(path, format='csv') reads text whatever its name."
-            ) from error
-        if not frame.files:
-            raise InvalidEdgesError(f"edges are the path {path!r}, a folder in which there is no Parquet file.")
+    if isinstance(frame, Opened) or (paths := _paths(frame)):
+        from prplugin.frames import row_groups
+
+        frame = frame.dataset if isinstance(frame, Opened) else row_groups.open_paths(paths)
     if not isinstance(getattr(frame, "format", None), ds.ParquetFileFormat):
         raise InvalidEdgesError("the dataset is not of Parquet files: read it, or write it as Parquet.")
     try:
@@ -119,8 +114,10 @@ PATHS = _Paths()  # the adapter of paths
 
 def _paths(given: object) -> list[str]:
     """Return one path, or a list of paths, as a list of strings; an empty list for other objects."""
+    if isinstance(given, Opened):
+        return given.paths
     paths: list[Any] = [*given] if isinstance(given, (list, tuple)) else [given]
-    return [os.fspath(path) for path in paths] if all(isinstance(path, (str, os.PathLike)) for path in paths) else []
+    return [os.fsdecode(path) for path in paths] if all(isinstance(path, (str, os.PathLike)) for path in paths) else []
 
 
 def _size(path: str | os.PathLike[str]) -> int:

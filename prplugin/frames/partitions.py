@@ -32,7 +32,7 @@ from prplugin.frames.ids import HOST, Ids
 from prplugin.frames.kinds import ZONED
 from prplugin.frames.vertices import format_ids, plain_ids
 from prplugin.options import Options
-from prplugin.types.arrays import namespace, plain_array, to_host
+from prplugin.types.arrays import is_a, namespace, plain_array, to_host
 from prplugin.types.edges import Floats, Integers
 
 
@@ -310,7 +310,7 @@ def _persisted(client: Any, frame: Any) -> list[Any] | None:
 
 def given_ids(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
     """Convert ids to a list of pandas Series, one per column, and check their kinds."""
-    columns = HOST.id_columns(computed(given), names, what)
+    columns = HOST.id_columns(computed(given, what), names, what)
     for column in columns:
         HOST.kind_of(column, what)
     return columns
@@ -330,7 +330,10 @@ def _converted(given: Any, what: str) -> Any:
         return given  # refused
 
     def convert(given: object) -> Any:
-        given = HOST.convert(plain_array(computed(given), what), what)
+        given = getattr(given, "frame", given) if is_a(given, "prplugin.result.ranking", "Ranking") else given
+        if isinstance(given, tuple):  # of vertices, or of a frame and the names of two columns
+            return tuple(convert(each) if hasattr(each, "columns") else each for each in given)
+        given = HOST.convert(plain_array(computed(given, what), what), what)
         # A set may have another order on each worker.
         return list(given) if isinstance(given, (set, frozenset)) else given
 
@@ -340,6 +343,9 @@ def _converted(given: Any, what: str) -> Any:
     entries = [given]
     if what == "seeds" and isinstance(given, (list, tuple)):
         entries = given = list(map(convert, given))
+    elif what == "seeds" and isinstance(given, dict):
+        given = {label: convert(entry) for label, entry in given.items()}
+        entries = [*given.values()]
     # A one-dimensional array of seeds names vertices.
     if any(isinstance(entry, np.ndarray) and (what, entry.ndim, entries) != ("seeds", 1, [entry]) for entry in entries):
         raise InvalidOptionError(

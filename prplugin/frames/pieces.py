@@ -107,6 +107,10 @@ class _Reader:
             raise InvalidEdgesError(
                 "vertices of several columns must fit in one frame on the GPU: factorize them first."
             )
+        if self._pieces.columns.missing == "drop":
+            raise InvalidOptionError(
+                "missing='drop' needs edges that fit in one frame on the GPU: drop the rows without an endpoint first."
+            )
         for name, default in (("duplicates", "sum"), ("time", None)):
             given = getattr(self._how, name)
             if given != default and (self._packs or name == "time"):

@@ -10,6 +10,7 @@ The narwhals adapter reads the table or each row group, so that ids are compared
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,10 +19,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
 from prplugin.cpu import library
-from prplugin.errors import InvalidEdgesError, PageRankError
+from prplugin.errors import InvalidEdgesError, OutOfMemoryError, PageRankError, counted, listed, path_errors
 from prplugin.frames import arrow, narwhals
 from prplugin.frames.columns import Columns, EdgesById, same_kind
 from prplugin.frames.host_columns import decode_arrow
@@ -58,6 +61,38 @@ def table_of(files: list[File], common: list[pa.Field | None], *, at_once: bool)
 
 
 # --- files ----------------------------------------------------------------------------------------------------------
+
+
+def open_paths(paths: list[str]) -> ds.Dataset:
+    """Open a file or a folder, or several as one; raise InvalidEdgesError if there is no Parquet to read."""
+
+    def dataset(path: str | list[str]) -> ds.Dataset:
+        try:  # folders named `key=value` add columns that the files do not have
+            return ds.dataset(path, format="parquet", partitioning="hive")
+        except pa.ArrowTypeError:  # the files have columns of these names, of another type
+            return ds.dataset(path, format="parquet")
+
+    local = [path for path in paths if "://" not in path]
+    for path in local:
+        with path_errors(path):
+            os.stat(path)
+    where = f"edges are the path {listed([repr(path) for path in paths])}"
+    try:
+        if len(paths) == 1:
+            found = dataset(paths[0])
+        else:
+            found = dataset([file for path in paths for file in (dataset(path).files if path in local else [path])])
+    except MemoryError as error:
+        raise OutOfMemoryError(f"{where}, and memory ran out while it was opened: {error}") from error
+    except UnicodeError as error:
+        raise InvalidEdgesError(f"{where}, where a name or the schema of a file is not UTF-8: {error}.") from error
+    except (OSError, pa.ArrowException) as error:
+        text = "prplugin.Graph.from_file(path, format='csv') reads text whatever its name"
+        remedy = "Pass the files of Parquet in it, as a list" if os.path.isdir(paths[0]) else text
+        raise InvalidEdgesError(f"{where}, where no Parquet can be read: {error}. {remedy}.") from error
+    if not found.files:
+        raise InvalidEdgesError(f"{where}, a folder in which there is no Parquet file.")
+    return found
 
 
 @dataclass(frozen=True)
@@ -104,6 +139,8 @@ class File:
         for field in self.schema:
             if field.name not in own.names:
                 return f"column {field.name!r} is in the names of folders"
+            if int96_columns(self.fragment.metadata, [field.name]):
+                return f"column {field.name!r} is of INT96 times"
             kind = _plain(own.field(field.name).type)
             naive = pa.types.is_timestamp(kind) and kind.tz is None
             text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
@@ -115,9 +152,16 @@ class File:
     def tables(self, common: list[pa.Field | None]) -> Iterator[pa.Table]:
         """Yield the row groups as tables, cast to the types from `files_of`."""
         by_name = {name: ds.field((name,)) for name in self.schema.names}
-        with _errors_of(self.fragment):
-            for part in self.fragment.split_by_row_group():
-                table = part.to_table(columns=by_name, schema=self.schema)
+        own, scan = self.fragment, _scan_options(self.fragment.format)
+        with errors_of(own):
+            in_nanoseconds = [field.name for field in self.schema if getattr(field.type, "unit", "") == "ns"]
+            if times := int96_columns(own.metadata, in_nanoseconds):
+                groups = [group.id for group in own.row_groups]
+                again = IN_MILLISECONDS.make_fragment(own.path, own.filesystem, row_groups=groups)
+                for part in again.split_by_row_group():
+                    refuse_far_times(part.to_table(columns=times, **scan), self.where)
+            for part in own.split_by_row_group():
+                table = part.to_table(columns=by_name, schema=self.schema, **scan)
                 columns = [self._cast(*pair) for pair in zip(table.columns, common, strict=True)]
                 triples = zip(common, self.schema, columns, strict=True)
                 fields = [(field or own).with_type(column.type) for field, own, column in triples]
@@ -137,13 +181,49 @@ class File:
             ) from error
 
 
+IN_MILLISECONDS = ds.ParquetFileFormat(coerce_int96_timestamp_unit="ms")
+"""Reads INT96 times of every year; by default Arrow reads them as nanoseconds, modulo 2**64."""
+
+MOST_MILLISECONDS = 2**63 // 10**6  # of times that nanoseconds of 64 bits hold
+
+
+def int96_columns(metadata: pq.FileMetaData, names: list[Any]) -> list[str]:
+    """Return those of the columns that are stored as INT96, as Spark, Hive and Impala store times."""
+    columns = map(metadata.schema.column, range(metadata.num_columns))
+    return [column.path for column in columns if column.physical_type == "INT96" and column.path in names]
+
+
+def refuse_far_times(table: pa.Table, where: str) -> None:
+    """Raise for INT96 times, read in milliseconds, that nanoseconds of 64 bits do not hold."""
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        far = column.filter(pc.greater_equal(pc.abs(column.cast(pa.int64())), MOST_MILLISECONDS))
+        if len(far):
+            raise InvalidEdgesError(
+                f"column {name!r} of {where} has {counted(len(far), 'INT96 time')} before 1677 or after 2262, which "
+                f"nanoseconds of 64 bits do not hold, the first {far[0].cast(pa.string())}. Read microseconds, and "
+                "pass the table: pyarrow.parquet.read_table(path, coerce_int96_timestamp_unit='us')."
+            )
+
+
+def _scan_options(format_of_file: ds.ParquetFileFormat) -> dict[str, Any]:
+    """Return arguments of a scan that compares the checksums of pages that have some; none if the user has set his."""
+    plain = format_of_file.default_fragment_scan_options == ds.ParquetFragmentScanOptions()
+    return {"fragment_scan_options": CHECKED} if plain else {}
+
+
+CHECKED = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+
+
 @contextmanager
-def _errors_of(fragment: Any) -> Iterator[None]:
+def errors_of(fragment: Any) -> Iterator[None]:
+    """Raise errors of Arrow about a file of a dataset as errors that name it."""
     try:
         yield
-    except MemoryError:
+    except PageRankError:
         raise
-    except (OSError, pa.ArrowException) as error:
+    except MemoryError as error:
+        raise OutOfMemoryError(f"memory ran out while file {fragment.path!r} was read: {error}") from error
+    except (OSError, UnicodeError, pa.ArrowException) as error:
         raise InvalidEdgesError(f"file {fragment.path!r} cannot be read as Parquet: {error}") from error
 
 
@@ -161,7 +241,7 @@ def files_of(dataset: ds.Dataset, columns: Columns, used: list[int]) -> tuple[li
 
 
 def _file(dataset: ds.Dataset, fragment: Any, columns: Columns, names: list[str]) -> File:
-    with _errors_of(fragment):
+    with errors_of(fragment):
         schema, rows = fragment.physical_schema, fragment.metadata.num_rows
     keys = ds.get_partition_keys(fragment.partition_expression)
     folders = [key for key in keys if key not in schema.names]
@@ -253,10 +333,10 @@ def read(
             except PageRankError as error:
                 if not row and len(files) == 1:
                     raise
-                counted = (
-                    f"in the row group that begins with row {row:,}, from which rows are counted here, of " * bool(row)
+                place = f"in the row group that begins with row {row:,}, from which rows are counted here, of " * bool(
+                    row
                 )
-                raise type(error)(f"{counted}{file.where}: {error}") from error
+                raise type(error)(f"{place}{file.where}: {error}") from error
             yield read
             row += table.num_rows
 

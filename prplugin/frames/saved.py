@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -81,7 +82,7 @@ def write(vertices: Vertices, folder: Path) -> dict[str, Any]:
         ids = [vertices.ids.to_host(column) for column in vertices.series]
         columns = [_encoded(array, f"column {name!r} of ids") for array, name in zip(ids, vertices.names, strict=True)]
     table = pa.table([array for _, array in columns], names=[str(place) for place in range(len(columns))])
-    with pa.OSFile(str(folder / FILE), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+    with pa.OSFile(os.fsencode(folder / FILE), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table.combine_chunks(), max_chunksize=max(table.num_rows, 1))
     return {
         "names": [to_json(name, "the label of a column") for name in vertices.names],
@@ -118,7 +119,7 @@ def _read(facts: dict[str, Any], folder: Folder, n: int, memory_space: MemorySpa
         _check(ids, kinds)
         in_cudf = facts["in_cudf"] and memory_space == "device"
         boundary = _decoded_boundary(facts["boundary"], [array.dtype for array in ids], in_cudf=in_cudf)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, pa.ArrowException) as error:
+    except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError, pa.ArrowException) as error:
         raise folder.damaged(error) from error
     vertices = Vertices(names, ids, kinds)
     if in_cudf:
@@ -153,7 +154,6 @@ def _encoded_boundary(boundary: Boundary, dtypes: list[Any]) -> Any:
         types = zip(boundary.fields, boundary.dtypes, dtypes, strict=True)
         return {
             "backend": boundary.backend.value,
-            "syntax": boundary.syntax,
             "from_native": boundary.from_native and boundary.from_native.__module__.removesuffix(".translate"),
             "fields": [_encoded_field(field) if field and known == dtype else None for field, known, dtype in types],
         }
@@ -180,13 +180,16 @@ def _decoded_boundary(facts: Any, dtypes: list[Any], *, in_cudf: bool) -> Bounda
     if module is not None:
         if not re.fullmatch(r"narwhals(\.stable(\.v\d+)?)?", module):
             raise ValueError(f"{module!r} is no module of narwhals")
-        from_native = importlib.import_module(module).from_native
+        try:
+            from_native = importlib.import_module(module).from_native
+        except ImportError as error:
+            raise _missing(f"{module}, which this version of narwhals lacks") from error
     try:
         backend.to_native_namespace()
     except ImportError as error:
         raise _missing(backend.value) from error
     fields = [None if field is None else _decoded_field(field) for field in facts["fields"]]
-    return Output(fields, dtypes, backend, str(facts["syntax"]), from_native)
+    return Output(fields, dtypes, backend, from_native)
 
 
 def _missing(library: str) -> MissingLibraryError:

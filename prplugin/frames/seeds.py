@@ -7,32 +7,37 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.errors import InvalidOptionError, counted, listed
-from prplugin.frames.vertices import SEED, Labels, Vertices, is_array, plain_ids
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
+from prplugin.frames.columns import Column, Frame
+from prplugin.frames.remedies import advice
+from prplugin.frames.vertices import SEED, Labels, Vertices, is_array, names_columns, plain_ids
 from prplugin.graph.adjacency import group_sizes
 from prplugin.graph.problem import Seeds
+from prplugin.options import Unknown
 from prplugin.types.arrays import to_host
 from prplugin.types.edges import Floats, Integers
 
 
-def read_seeds(vertices: Vertices, given: Any) -> tuple[Seeds, Labels]:
-    """Return the distributions of many seeds, and their labels.
+def read_seeds(vertices: Vertices, given: Any, unknown: Unknown | None = None) -> tuple[Seeds, Labels]:
+    """Return the distributions of many seeds, and their labels. Seeds of which the graph has no vertex are left out.
 
-    `given`: A list, Series, index or array of vertices, each a seed; a list of distributions as for `read_values`;
-    a k x n array; or a frame with the columns `seed`, `vertex` (or several) and, optionally, `values`, by default
-    1.
+    `given`: A list, Series, index, array or frame of one column of vertices, each a seed; a list of distributions as
+    for `read_values`; a dict of them by label, or a Series of lists or dicts; a k x n array; or a frame with the
+    columns `seed`, `vertex` (or several) and, optionally, `values` or `pagerank`, by default 1.
     """
-    with vertices.reading(given):
+    with vertices.reading(given, "seeds"):
         if type(given) in (list, tuple):
             given = type(given)(vertices.converted(entry, "seeds") for entry in given)
+        elif isinstance(given, Mapping):
+            given = {label: vertices.converted(entry, "seeds") for label, entry in given.items()}
         else:
             given = vertices.converted(given, "seeds")
-        return _seeds(vertices, given)
+        return _seeds(vertices, given, unknown)
 
 
-def _seeds(vertices: Vertices, given: Any) -> tuple[Seeds, Labels]:
+def _seeds(vertices: Vertices, given: Any, unknown: Unknown | None) -> tuple[Seeds, Labels]:
     ids, types, n = vertices.ids, vertices.ids.types, len(vertices)
-    xp = ids.xp
+    xp, names = ids.xp, None
     if is_array(given) and given.ndim != 1:
         if given.ndim != 2 or given.shape[1] != n or not given.shape[0]:
             raise InvalidOptionError(
@@ -45,38 +50,45 @@ def _seeds(vertices: Vertices, given: Any) -> tuple[Seeds, Labels]:
         sizes = to_host(positive.sum(axis=1))
         labels = Labels(column=xp.arange(len(matrix)))
         return _normalized(vertices, sizes, found % n, matrix.reshape(-1)[found], labels)
-    if isinstance(given, types.frames):
+    if isinstance(given, types.frames) and {*given.columns} != {*vertices.names} and given.shape[1] > 1:
         given = ids.own_frame(given)
         if SEED not in given.columns:
             raise InvalidOptionError(
                 f"seeds is a frame without a column {SEED!r}: it needs one, beside the vertex and perhaps "
-                "`values`. One distribution is a personalization."
+                f"`values`. {advice('One distribution is a personalization', 'one ranking')}"
             )
-        return _read_seed_frame(vertices, given)
-    vertices_alone = isinstance(given, (*types.indexes, *types.series)) or is_array(given)
+        return _read_seed_frame(vertices, given, unknown)
+    if isinstance(given, types.series) and (entries := _lists_of(given)) is not None:
+        names, given = given.index, entries
+    elif isinstance(given, Mapping) and given and _are_distributions(vertices, [*given.values()], mixed=False):
+        names, given = list(given), list(given.values())
+    vertices_alone = isinstance(given, (*types.indexes, *types.series, *types.frames)) or is_array(given)
     if not isinstance(given, (list, tuple)) and not vertices_alone:
         raise InvalidOptionError(
-            "seeds must be a list of vertices or of distributions, a Series or an index of vertices, a frame "
-            f"with a column {SEED!r}, or an array with a row per seed, not {type(given).__name__}. For one ranking "
-            "pass personalization=."
+            "seeds must be a list of vertices or of distributions, a dict of distributions by name, a Series or an "
+            f"index of vertices, a frame with a column {SEED!r}, or an array with a row per seed, not "
+            f"{type(given).__name__}. For one ranking pass personalization=."
         )
-    if not len(given):
+    if len(given) == 0:
         raise InvalidOptionError("seeds is empty: it must name at least one seed.")
-    if vertices_alone or not _are_distributions(vertices, given):
-        rows = vertices.known_positions(vertices.id_columns(given, "seeds"), "seeds")
+    if names is None and (vertices_alone or not _are_distributions(vertices, given)):
+        columns = vertices.id_columns(given, "seeds")
+        rows, _ = vertices.known_positions(columns, "seeds", unknown)
+        _require_some(len(rows), len(columns[0]))
         return _normalized(vertices, np.ones(len(rows), np.int64), rows, xp.ones(len(rows)), Labels(rows=rows))
     parts = [_distribution(vertices, entry, f"seeds[{at}]") for at, entry in enumerate(given)]
     columns = [ids.one_column([each[at] for each, _ in parts], "seeds") for at in range(len(vertices.names))]
     sizes = np.array([len(values) for _, values in parts])
-    rows = vertices.known_positions(columns, "seeds", sizes)
     values = xp.concatenate([values for _, values in parts])
-    return _normalized(vertices, sizes, rows, values, Labels(column=xp.arange(len(parts))))
+    column = xp.arange(len(parts)) if names is None else _labels_of(vertices, names)
+    return _of_entries(vertices, columns, values, sizes, column, unknown)
 
 
-def _read_seed_frame(vertices: Vertices, frame: Any) -> tuple[Seeds, Labels]:
+def _read_seed_frame(vertices: Vertices, frame: Frame, unknown: Unknown | None) -> tuple[Seeds, Labels]:
     ids = vertices.ids
     weighted = not {*frame.columns} <= {SEED, *vertices.names}  # any other column may be the values: they need the name
-    seed, *columns = ids.columns_of(frame, [SEED, *vertices.names, *(["values"] if weighted else [])], "seeds")
+    name = "pagerank" if "pagerank" in frame.columns and "values" not in frame.columns else "values"
+    seed, *columns = ids.columns_of(frame, [SEED, *vertices.names, *([name] if weighted else [])], "seeds")
     if (absent := ids.missing_rows(seed)).size:
         raise InvalidOptionError(
             f"seeds has {counted(absent.size, 'row')} without a seed: {listed(absent)} (counted from 0). Drop or "
@@ -88,8 +100,51 @@ def _read_seed_frame(vertices: Vertices, frame: Any) -> tuple[Seeds, Labels]:
     if weighted:
         values = ids.numbers(columns.pop(), "seeds", "entry", InvalidOptionError)[order]
     sizes = to_host(group_sizes(codes, len(first)))
-    rows = vertices.known_positions([ids.take(column, order) for column in columns], "seeds", sizes)
-    return _normalized(vertices, sizes, rows, values, Labels(column=ids.take(seed, first)))
+    taken = [ids.take(column, order) for column in columns]
+    return _of_entries(vertices, taken, values, sizes, ids.take(seed, first), unknown)
+
+
+def _of_entries(
+    vertices: Vertices, columns: list[Any], values: Floats, sizes: Integers, labels: Column, unknown: Unknown | None
+) -> tuple[Seeds, Labels]:
+    """Return the seeds of consecutive distributions, and their labels, without those of unknown vertices alone."""
+    rows, known = vertices.known_positions(columns, "seeds", unknown, sizes)
+    if known is not None:
+        values, given = values[known], sizes
+        sizes = np.bincount(np.repeat(np.arange(sizes.size), sizes)[to_host(known)], minlength=sizes.size)
+        filled = np.flatnonzero((sizes > 0) | (given == 0))
+        _require_some(len(rows), len(columns[0]))
+        sizes, labels = sizes[filled], vertices.ids.take(labels, vertices.ids.xp.asarray(filled))
+    return _normalized(vertices, sizes, rows, values, Labels(column=labels))
+
+
+def _require_some(known: int, given: int) -> None:
+    if not known:
+        raise InvalidOptionError(f"seeds names {counted(given, 'vertex', 'vertices')}, and the graph has none of them.")
+
+
+def _lists_of(column: Column) -> list[Any] | None:
+    """Return the entries of a Series of lists or dicts as these; None for a Series of vertices."""
+    first = column.iloc[0] if len(column) and column.dtype.kind == "O" else None
+    holds_objects = hasattr(first, "__len__") and not isinstance(first, (str, bytes, tuple))
+    if not holds_objects and not str(column.dtype).startswith(("list", "large_list")):
+        return None
+    entries = (column.to_pandas() if hasattr(column, "to_pandas") else column).tolist()
+    known = (Mapping, list, set, frozenset, type(None))
+    return [entry if isinstance(entry, known) else list(entry) for entry in entries]
+
+
+def _labels_of(vertices: Vertices, names: Column) -> Column:
+    """Return the labels of seeds that have names, an index or a list, as a column."""
+    import pandas as pd  # loaded with every library that has columns
+
+    ids = vertices.ids
+    column = pd.Series(names.to_pandas() if hasattr(names, "to_pandas") else names).reset_index(drop=True)
+    try:
+        ids.kind_of(column, "seeds")
+        return ids.as_column(column, "seeds")
+    except InvalidEdgesError as error:
+        raise InvalidOptionError(f"the names of seeds cannot be a column: {error}") from error
 
 
 def _distribution(vertices: Vertices, given: object, what: str) -> tuple[list[Any], Floats]:
@@ -100,12 +155,16 @@ def _distribution(vertices: Vertices, given: object, what: str) -> tuple[list[An
     return vertices.ids_and_numbers(given, what)
 
 
-def _are_distributions(vertices: Vertices, given: Any) -> bool:
-    """Return True if all entries are distributions, False if all are vertices; raise if they are mixed."""
+def _are_distributions(vertices: Vertices, given: Any, *, mixed: bool = True) -> bool:
+    """Return True if all entries are distributions, False if all are vertices; if they are `mixed`, raise."""
     types = vertices.ids.types
     kinds = (Mapping, list, set, frozenset, *types.series, *types.frames, *types.indexes)
-    positions = [at for at, entry in enumerate(given) if not isinstance(entry, kinds) and not is_array(entry)]
-    if 0 < len(positions) < len(given):
+    positions = [
+        at
+        for at, entry in enumerate(given)
+        if not (isinstance(entry, kinds) or is_array(entry) or names_columns(entry, types.frames))
+    ]
+    if mixed and 0 < len(positions) < len(given):
         raise InvalidOptionError(
             f"seeds is a list of distributions, and {counted(len(positions), 'entry is', 'entries are')} "
             f"not: {listed([repr(given[at]) for at in positions])}. Write {{vertex: 1}} for a seed that is a "

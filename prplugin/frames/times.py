@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -25,6 +26,24 @@ from prplugin.types.edges import Floats, Integers
 
 _ONE = Fraction(1)
 _NANOSECONDS = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}  # nanoseconds per unit of time
+
+_PART = r"(\d+(?:\.\d+)?)\s*([^\W\d_]+)"  # of a duration
+
+_UNITS = {
+    name: nanoseconds
+    for names, nanoseconds in (
+        ("w week weeks", 7 * _NANOSECONDS["D"]),
+        ("d day days", _NANOSECONDS["D"]),
+        ("h hr hrs hour hours", 3600 * 10**9),
+        ("m min mins minute minutes", 60 * 10**9),
+        ("s sec secs second seconds", 10**9),
+        ("ms milli millis millisecond milliseconds", 10**6),
+        ("us \u00b5s \u03bcs micro micros microsecond microseconds", 1000),
+        ("ns nano nanos nanosecond nanoseconds", 1),
+    )
+    for name in names.split()
+}
+"""Nanoseconds per unit of a duration, by its names in lower case."""
 
 MAX_HALF_LIVES = 1 << 39
 """Largest age in half-lives. Exponents of decayed weights stay above `ZERO_EXPONENT`, and 2**t keeps three digits."""
@@ -117,22 +136,23 @@ class Clock:
                 expected = f"a number, as {label} holds numbers, positive and finite"
                 raise InvalidOptionError(f"{name} must be {expected}, not {given!r}.")
             return number
-        try:
-            if not isinstance(given, (str, timedelta, np.timedelta64)) or (isinstance(given, str) and given.isdigit()):
-                raise ValueError
-            duration = pd.Timedelta(given)
-        except (pd.errors.OutOfBoundsTimedelta, OverflowError):
+        duration: Any = _parse_text(given) if isinstance(given, str) else None
+        unit = np.datetime_data(given.dtype)[0] if isinstance(given, np.timedelta64) else ""
+        if isinstance(given, (timedelta, np.timedelta64)) and unit not in ("generic", "M", "Y") and not pd.isna(given):
+            try:
+                duration = _nanoseconds(pd.Timedelta(given).to_timedelta64())
+            except (pd.errors.OutOfBoundsTimedelta, OverflowError):
+                raise InvalidOptionError(
+                    f"{name} is longer than pandas represents, {given!r}: pass a datetime.timedelta."
+                ) from None
+        if duration is None:
             raise InvalidOptionError(
-                f"{name} is longer than pandas represents, {given!r}: pass a datetime.timedelta, which may be longer "
-                "than the 292 years of a string."
-            ) from None
-        except ValueError:
-            raise InvalidOptionError(
-                f"{name} must be a string such as '7D' or a timedelta, as {label} holds {self.kind}, not {given!r}."
-            ) from None
-        if not duration > pd.Timedelta(0):  # also raises for NaT
+                f"{name} must be a string such as '7D' or a timedelta, as {label} holds {self.kind}, not {given!r}. "
+                "Units are W, D, h, min, s, ms, us and ns; months and years have no fixed length: pass days."
+            )
+        if duration <= 0:
             raise InvalidOptionError(f"{name} must be positive, not {given!r}.")
-        return _nanoseconds(duration.to_timedelta64())
+        return Fraction(duration)
 
     def _parse_now(self, given: object, label: str) -> Fraction:
         """Return the option `now` in nanoseconds since 1970, or in the unit of the numbers."""
@@ -207,13 +227,6 @@ class _Times(NamedTuple):
         return differences if unit == 1 else differences * float(unit.numerator) / float(unit.denominator)
 
 
-def with_frame_rows(error: PageRankError, rows: Integers) -> PageRankError:
-    """Convert the row numbers of an error from the selection `rows` to the whole frame."""
-    if (refused := error.refused) is None:
-        return error
-    return refusal(type(error), replace(refused, rows=rows[refused.rows].tolist()))
-
-
 def _read_times(column: pd.Series, label: str) -> _Times | None:
     """Return the times of a column, exactly; None for an untyped empty column."""
     if not len(column) and column.dtype == object:
@@ -268,6 +281,30 @@ def _refused_times(column: pd.Series, label: str, rows: Integers, fault: str, re
         shown = [f"{pa.array(column.array)[row].value} since 1970" for row in rows[:3].tolist()]
     format_message = partial(format_values, label, "row", fault, remedy, what="time")
     return refusal(InvalidEdgesError, RefusedRows(format_message, rows.size, rows[:3].tolist(), shown))
+
+
+def _parse_text(text: str) -> Fraction | None:
+    """Return a duration in nanoseconds: "2 weeks", "1.5h", "1 days 02:30:00" or ISO 8601; None for other texts.
+
+    Not by pandas, which reads "P1M" as a minute, "P1.5D" as five days and "1,5h" as 15 hours.
+    """
+    text = text.strip()
+    sign, body = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
+    if body.startswith("P"):
+        # M stands for minutes after a T, and for months before.
+        iso = re.fullmatch(r"P(?=.)([\d.]+W)?([\d.]+D)?(?:T(?=.)([\d.]+H)?(?:([\d.]+)M)?([\d.]+S)?)?", body)
+        if iso is None:
+            return None
+        weeks, days, hours, minutes, seconds = iso.groups()
+        body = " ".join(filter(None, (weeks, days, hours, minutes and minutes + "min", seconds)))
+    if not (match := re.fullmatch(rf"((?:{_PART},?\s*)*)(?:\+?(\d+):(\d\d):(\d\d(?:\.\d+)?))?", body)) or not body:
+        return None
+    parts = re.findall(_PART, match[1])
+    if match[match.re.groups]:
+        parts += zip(match.groups()[-3:], ("h", "min", "s"), strict=True)
+    if any(unit in ("M", "MS") or unit.lower() not in _UNITS for _, unit in parts):
+        return None
+    return sign * sum((Fraction(number) * _UNITS[unit.lower()] for number, unit in parts), Fraction(0))
 
 
 def _nanoseconds(moment: Any) -> Fraction:

@@ -11,10 +11,12 @@ import pyarrow as pa
 
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames.columns import Column, check_kinds, has_width, in_one_type
-from prplugin.frames.host_columns import in_utc
+from prplugin.frames.host_columns import exact, in_utc, repeated_ids
 from prplugin.frames.vertices import Vertices
 from prplugin.types.arrays import find_integers, to_host
 from prplugin.types.edges import Integers, index_dtype
+
+TIMES = "time32", "time64"  # types of Arrow with one unit in each kind of ids, whose integers are equal if the ids are
 
 
 class VertexIndex:
@@ -44,11 +46,13 @@ class VertexIndex:
             return np.full(len(vertices), -1)
         with self.vertices.active():
             if self.vertices.kinds == ["integer"]:
-                return find_integers(self._integer_ids, self._ids.integers(vertices.columns[0]))
+                return to_host(find_integers(self._integer_ids, self._ids.integers(vertices.columns[0])))
             if self.memory_space == "device":
                 return to_host(self.vertices.find_positions(vertices.series, argument))
             if len(self._table) != len(self):
                 self._table = dict(zip(_keys(self.vertices), range(len(self)), strict=True))
+                if len(self._table) != len(self):
+                    raise repeated_ids()
             return np.array([self._table.get(key, -1) for key in _keys(vertices)], np.int64)
 
     def extend(self, vertices: Vertices, frame_positions: Integers) -> tuple[VertexIndex, Integers, Integers | None]:
@@ -116,17 +120,11 @@ def _keys(vertices: Vertices, first: int = 0) -> Any:
     """Return the ids from `first` on as Python objects, as tuples for several columns."""
     try:
         values = [
-            in_utc(np.asarray(_exact(vertices.ids.without_categories(column[first:])), object), kind).tolist()
+            in_utc(np.asarray(exact(vertices.ids.without_categories(column[first:]), TIMES), object), kind).tolist()
             for column, kind in zip(vertices.columns, vertices.kinds, strict=True)
         ]
+    except OverflowError as error:
+        raise InvalidEdgesError(f"a column of ids holds dates that Python does not: {error}. Cast it.") from error
     except (UnicodeDecodeError, pa.ArrowException) as error:
         raise InvalidEdgesError(f"a column of ids holds text that is not UTF-8: {error}. Cast it to binary.") from error
     return values[0] if len(values) == 1 else list(zip(*values, strict=True))
-
-
-def _exact(column: Any) -> Any:
-    """Convert times of day to integers, since `datetime.time` has no nanoseconds; return other columns unchanged."""
-    kind: Any = getattr(column.dtype, "pyarrow_dtype", None)
-    if not str(kind).startswith(("time32", "time64")):
-        return column
-    return pa.array(column).cast(f"int{kind.bit_width}")

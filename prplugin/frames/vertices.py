@@ -6,14 +6,16 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
-from prplugin.frames.columns import Column, check_kinds
-from prplugin.frames.kinds import ambiguous_refused, casts_of
-from prplugin.options import Options
+from prplugin.frames.columns import Column, Frame, check_kinds
+from prplugin.frames.kinds import ambiguous_refused
+from prplugin.frames.remedies import advising, library_of, remedy
+from prplugin.frames.suggested import columns_present, index_levels
+from prplugin.options import Options, Unknown
 from prplugin.types.arrays import (
     MemorySpace,
     copied,
@@ -21,6 +23,7 @@ from prplugin.types.arrays import (
     far_times,
     find_integers,
     finite_numbers,
+    is_a,
     namespace,
     plain_array,
     to_memory,
@@ -137,12 +140,18 @@ class Vertices:
 
     def converted(self, given: object, what: str) -> Any:
         """Convert a per-vertex argument, or an entry of a list of them, to the types of the library."""
+        if type(given) in (int, str, list, dict):  # most often, and in long lists of seeds
+            return given
+        if is_a(given, "prplugin.result.ranking", "Ranking"):
+            given = given.frame  # type: ignore[attr-defined]
+        if isinstance(given, tuple) and len(given) == 3 and _is_table(given[0]):
+            return (self.converted(given[0], what), *given[1:])
         return self.ids.convert(self.boundary.convert(plain_array(given, what), what), what)
 
     @contextmanager
-    def reading(self, given: object) -> Iterator[None]:
-        """Return a context manager for reading a per-vertex argument, in the syntax of whose library messages are."""
-        with self.active(), casts_of(type(given).__module__.partition(".")[0]):
+    def reading(self, given: object, what: str) -> Iterator[None]:
+        """Return a context manager for reading a per-vertex argument; messages advise about it."""
+        with self.active(), advising(library_of(given), what):
             yield
 
     def with_columns(self, columns: list[Column], kinds: list[str]) -> Vertices:
@@ -168,7 +177,8 @@ class Vertices:
     def find_positions(self, columns: list[Any], what: str) -> Integers:
         """Return the position of each id, -1 for ids not in the graph; raise for ids of another kind."""
         ids = self.ids
-        check_kinds([ids.kind_of(column, what) for column in columns], self.kinds, what, InvalidOptionError)
+        kinds = [ids.kind_of(column, what) for column in columns]
+        check_kinds(kinds, self.kinds, what, InvalidOptionError, columns)
         if not len(self):
             return ids.xp.full(len(columns[0]), -1)
         if self.kinds == ["integer"] and self.memory_space == "host":
@@ -206,32 +216,33 @@ class Vertices:
             found = frame if len(self.names) > 1 else frame[self.names[0]]
         return self.boundary.wrap(found)
 
-    def read_values(self, given: object, what: str) -> Floats:
+    def read_values(self, given: object, what: str, unknown: Unknown | None = None) -> Floats:
         """Convert a distribution over vertices to an array of n float64, not normalized, 0 for absent vertices.
 
-        `given`: A dict, a Series indexed by vertex, or a frame with the columns `vertex` (or several) and `values`; a
-        list, set, tuple or index of vertices, which get equal values; or an array of one value per vertex, in the order
-        of the result. A Series with the default index is ambiguous, and raises InvalidOptionError.
+        `given`: A dict, a Series indexed by vertex, a ranking, or a frame with the columns `vertex` (or several) and
+        `values` or `pagerank`, or one with others in a tuple with their names; a list, set, tuple, index or frame of
+        vertices alone, which get equal values; or an array of one value per vertex, in the order of the result. A
+        Series with the default index is ambiguous, and raises InvalidOptionError.
         """
-        rows, values = self._read(given, what)
+        rows, values = self._read(given, what, unknown)
         vector: Floats = values if rows is None else expand_values(values, len(self), rows, 0.0)
         return vector
 
-    def read_entries(self, given: object, what: str) -> tuple[Integers, Floats]:
+    def read_entries(self, given: object, what: str, unknown: Unknown | None = None) -> tuple[Integers, Floats]:
         """Return the positions and the values of the vertices of a distribution; see `read_values`."""
-        rows, values = self._read(given, what)
+        rows, values = self._read(given, what, unknown)
         if rows is None:
             rows = namespace(values).flatnonzero(values)
             values = values[rows]
         return rows, values
 
-    def _read(self, given: object, what: str) -> tuple[Integers | None, Floats]:
+    def _read(self, given: object, what: str, unknown: Unknown | None) -> tuple[Integers | None, Floats]:
         """Return the positions and the values of a distribution; None and all values for an array by position."""
         if type(given) is np.ndarray and self.memory_space == "host" and given.shape == (len(self),):
             values = finite_numbers(given)  # without an import of pandas
             if values is not None:
                 return None, self.boundary.values(values)
-        with self.reading(given):
+        with self.reading(given, what):
             given = self.converted(given, what)
             if is_array(given):
                 return None, self.boundary.values(self.checked_vector(given, what))
@@ -241,7 +252,14 @@ class Vertices:
                     "seeds=."
                 )
             columns, numbers = self.ids_and_numbers(given, what)
-            return self.boundary.values(self.known_positions(columns, what)), self.boundary.values(numbers)
+            rows, known = self.known_positions(columns, what, unknown)
+            if known is not None:
+                numbers = numbers[known]
+                if not len(rows):
+                    raise InvalidOptionError(
+                        f"{what} names {counted(len(columns[0]), 'vertex', 'vertices')}: the graph has none of them."
+                    )
+            return self.boundary.values(rows), self.boundary.values(numbers)
 
     def checked_vector(self, given: Any, what: str) -> Floats:
         """Return an array of one value per vertex as float64."""
@@ -253,33 +271,21 @@ class Vertices:
             )
         return self.ids.numbers_of_array(given, what, InvalidOptionError)
 
-    def read_teleports(self, options: Options) -> tuple[Integers, Floats] | None:
+    def read_teleports(self, options: Options, unknown: Unknown) -> tuple[Integers, Floats] | None:
         """Return the positions and the positive values of the personalization, not normalized; None without one."""
         if options.personalization is None:
             return None
-        rows, entries = self.read_entries(options.personalization, "personalization")
+        rows, entries = self.read_entries(options.personalization, "personalization", unknown)
         positive = namespace(entries).flatnonzero(entries)
         return rows[positive], entries[positive]
 
-    def read_selection(
-        self, options: Options, own: Integers | None, memory_space: MemorySpace
-    ) -> tuple[Integers | None, Integers | None]:
-        """Return the positions of the vertices in `among`, and of those in `exclude`.
-
-        `own`: Vertices that exclude="seeds" leaves out; None if each of several rankings has its own.
-        """
-        among = None if options.among is None else self.read_positions(options.among, "among")
-        excluded = own if isinstance(options.exclude, str) else None
-        if options.exclude is not None and not isinstance(options.exclude, str):
-            excluded = self.read_positions(options.exclude, "exclude", for_exclusion=True)
-        return to_memory(among, memory_space), to_memory(excluded, memory_space)
-
-    def read_positions(self, given: object, what: str, *, for_exclusion: bool = False) -> Integers:
+    def read_positions(self, given: object, what: str, unknown: Unknown | None = None) -> Integers:
         """Return the positions of vertices, in the given order; raise for repeated vertices.
 
-        `for_exclusion`: Whether they are to be left out: there may be none, and their order does not matter.
+        Of `exclude` there may be none, and their order does not matter.
         """
-        with self.reading(given):
+        for_exclusion = what == "exclude"
+        with self.reading(given, what):
             given = self.converted(given, what)
             if isinstance(given, Mapping):
                 raise InvalidOptionError(f"{what} must be a list, Series, index or array of vertices, not a dict.")
@@ -288,7 +294,7 @@ class Vertices:
             without_rows = for_exclusion and isinstance(given, self.ids.types.frames) and len(given) == 0
             columns = [[]] if without_rows else self.id_columns(given, what)
             if len(columns[0]):
-                return self.known_positions(columns, what)
+                return self.known_positions(columns, what, unknown)[0]
             if for_exclusion:
                 return self.ids.xp.empty(0, np.int64)
             raise InvalidOptionError(f"{what} is empty: it must name at least one vertex.")
@@ -296,7 +302,9 @@ class Vertices:
     def ids_and_numbers(self, given: object, what: str) -> tuple[list[Any], Floats]:
         """Return the id columns and the values of a distribution; values are 1 if only vertices are given."""
         ids, column = self.ids, None
-        if isinstance(given, (list, tuple, set, frozenset, *ids.types.indexes)):
+        if names_columns(given, ids.types.frames):
+            columns, column = self._of_named_columns(*cast("tuple[Any, Any, Any]", given), what)
+        elif isinstance(given, (list, tuple, set, frozenset, *ids.types.indexes)):
             if isinstance(given, (list, tuple)) and (dicts := sum(isinstance(entry, Mapping) for entry in given)):
                 raise InvalidOptionError(
                     f"{what} is a list with {counted(dicts, 'dict')}: a list names vertices. For many rankings pass it "
@@ -311,7 +319,7 @@ class Vertices:
             self._require_vertex_index(given, what)
             columns, column = self.id_columns(given.index, what), given.reset_index(drop=True)
         elif isinstance(given, ids.types.frames):
-            *columns, column = ids.columns_of(given, [*self.names, "values"], what)
+            columns, column = self._of_frame(given, what)
         else:
             names = listed([repr(name) for name in (*self.names, "values")])
             raise InvalidOptionError(
@@ -324,20 +332,55 @@ class Vertices:
             return columns, ids.xp.ones(len(columns[0]))
         return columns, ids.numbers(column, what, "entry", InvalidOptionError)
 
-    def _require_vertex_index(self, given: Any, what: str) -> None:
-        """Raise if a Series may be a column of vertices instead of values by vertex: see `ambiguous_refused`."""
-        index = given.index
-        if index.name is not None or not len(given):
-            return
-        ambiguous = getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1  # the default index
-        of_integers = self.kinds == ["integer"] and given.dtype.kind in "iu" and index.dtype.kind in "iu"
-        if not ambiguous and of_integers and given.name is not None and index.is_monotonic_increasing:
-            ambiguous = given.is_unique and bool((self.find_positions(self.id_columns(given, what), what) >= 0).all())
-        if ambiguous:
-            raise ambiguous_refused(what, plain_ids([given], np.arange(len(given))[:3]), len(given))
+    def _of_named_columns(self, frame: Frame, names: object, values: Hashable, what: str) -> tuple[list[Any], Column]:
+        """Return the id columns and the column of values of a frame, by their names."""
+        labels: list[Hashable] = names if isinstance(names, list) else [names]
+        if len(labels) != len(self.names):
+            raise InvalidOptionError(
+                f"{what} names {counted(len(labels), 'column')} of ids, and vertices have {len(self.names)}."
+            )
+        *columns, column = self.ids.columns_of(frame, [*labels, values], what)
+        return columns, column
 
-    def known_positions(self, columns: list[Any], what: str, sizes: Integers | None = None) -> Integers:
-        """Return the positions of ids; raise for unknown ids, and for ids repeated within one distribution.
+    def _of_frame(self, frame: Frame, what: str) -> tuple[list[Any], Any]:
+        """Return the id columns and the column of values of a frame, None for a frame of vertices alone."""
+        labels = list(frame.columns)
+        values = next((name for name in ("values", "pagerank") if name in labels), "values")
+        levels = index_levels(frame)
+        if not levels and (len(labels) == len(self.names) == 1 or {*labels} == {*self.names}):
+            return self.id_columns(frame, what), None
+        names = [*self.names, values]
+        absent = [name for name in names if name not in labels]
+        if absent and not levels and len(labels) == len(names) and what.isidentifier():
+            *own, last = labels
+            advised = remedy("columns of values", role=what, ids=own[0] if len(own) == 1 else own, column=last)
+            raise InvalidOptionError(
+                f"{what} has no column {listed(list(map(repr, absent)))}: it needs the columns "
+                f"{listed(list(map(repr, names)))}. {columns_present(labels, frame)} Or name yours: {advised}."
+            )
+        *columns, column = self.ids.columns_of(frame, [*self.names, values], what)
+        return columns, column
+
+    def _require_vertex_index(self, given: Any, what: str) -> None:
+        """Raise for a Series whose index is the default one, or what filtering, sorting or sampling leaves of it.
+
+        It may be a column of vertices as well as values by vertex, whatever its values are.
+        """
+        index = given.index
+        unnamed_integers = index.name is None and index.dtype.kind in "iu" and len(index) > 0
+        if not unnamed_integers or int(index.min()) < 0 or not index.is_unique:
+            return
+        readings = ["values by the index"] if self.kinds == ["integer"] else []
+        if len(given) == len(self) and given.dtype.kind in "biuf":
+            readings.append("values by position")
+        raise ambiguous_refused(what, plain_ids([given], np.arange(len(given))[:3]), len(given), readings)
+
+    def known_positions(
+        self, columns: list[Any], what: str, unknown: Unknown | None = None, sizes: Integers | None = None
+    ) -> tuple[Integers, Integers | None]:
+        """Return the positions of ids that the graph has, and which of the given ones these are, None for all.
+
+        Raise for ids that the graph lacks, unless these are ignored, and for ids repeated within one distribution.
 
         `sizes` holds the lengths of the consecutive distributions; None: a single distribution.
         """
@@ -346,22 +389,29 @@ class Vertices:
             rows = self.find_positions(columns, what)
         except InvalidEdgesError as error:
             raise InvalidOptionError(str(error)) from error
-        ids_at = partial(plain_ids, columns)
-        if (unknown := xp.flatnonzero(rows < 0)).size:
-            raise InvalidOptionError(
-                f"{what} names {counted(unknown.size, 'vertex', 'vertices')} not in the graph: "
-                f"{listed(format_ids(ids_at, unknown))}. Remove them, or add them to the graph with vertices=."
-            )
+        ids_at, known = partial(plain_ids, columns), None
+        if (absent := xp.flatnonzero(rows < 0)).size:
+            if unknown is None or not unknown.ignores(what):
+                raise InvalidOptionError(
+                    f"{what} names {counted(absent.size, 'vertex', 'vertices')} not in the graph: "
+                    f"{listed(format_ids(ids_at, absent))}. Remove them, or pass {remedy('unknown vertices')}. "
+                    "Graph and pagerank add isolated ones by vertices=."
+                )
+            unknown.counts[what] = unknown.counts.get(what, 0) + int(absent.size)
+            known = xp.flatnonzero(rows >= 0)
+            rows = rows[known]
         keys = rows
         if sizes is not None:
-            keys = xp.asarray(np.repeat(np.arange(sizes.size), sizes)) * len(self) + rows
+            which = xp.asarray(np.repeat(np.arange(sizes.size), sizes))
+            keys = (which if known is None else which[known]) * len(self) + rows
         order = xp.argsort(keys, kind="stable")
         if (repeated := xp.sort(order[1:][keys[order[1:]] == keys[order[:-1]]])).size:
+            given = repeated if known is None else known[repeated]
             raise InvalidOptionError(
                 f"{what} names {counted(int(xp.unique(rows[repeated]).size), 'vertex', 'vertices')} more than once: "
-                f"{listed(format_ids(ids_at, repeated))}. Drop all but one, or add up their values."
+                f"{listed(format_ids(ids_at, given))}. Drop all but one, or add up their values."
             )
-        return rows
+        return rows, known
 
     def seed_names(self, labels: Labels) -> list[Hashable]:
         """Return the names of the seed columns in the result: "seed", or "seed_" and the name of each vertex column."""
@@ -393,6 +443,15 @@ def format_ids(ids_at: Callable[[Integers], list[Any]], rows: Integers) -> list[
     """Return the ids in the given rows as text, for `listed`: the first six, and "" for each of the others."""
     shown = [repr(vertex) for vertex in ids_at(rows[:6])]
     return shown + [""] * (rows.size - len(shown))
+
+
+def names_columns(given: object, frames: tuple[Any, ...]) -> bool:
+    """Return whether an argument is a tuple of a frame and the names of its columns of vertices and values."""
+    return isinstance(given, tuple) and len(given) == 3 and isinstance(given[0], frames)
+
+
+def _is_table(given: object) -> bool:
+    return hasattr(given, "columns") or hasattr(given, "__arrow_c_stream__")
 
 
 def is_array(given: object) -> bool:

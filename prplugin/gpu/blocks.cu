@@ -5,7 +5,7 @@
 // writes them to room that it reserves in each bin, next to that of the blocks that run beside it, so that the L2 cache
 // merges what they write. `count_cells` and `in_degrees`: equally many edges per block, of several tiles or pieces one
 // after another. `cell_chunks`: one block per tile, and per piece. `place_cells`: one thread per cell; `finish_cells`:
-// LANES threads.
+// at least CHUNK threads, more where cells are few.
 // Memory: endpoints read once by `by_tile`, sources once more for the counts; `by_tile` writes 6 bytes per edge;
 // `count_cells` reads 6, `by_piece` reads 6 and writes 4, `in_degrees` reads 2, `finish_cells` writes half a byte.
 // 12 bytes per cell.
@@ -26,7 +26,6 @@
 #define PARTITIONING 1024  // threads per block of `by_tile` and `by_piece`
 #define BATCH (PARTITIONING * ITEMS)
 #define COPIES 4  // of the counts in shared memory, so that fewer threads wait for one another
-#define LANES 8
 
 __device__ inline unsigned place_of(id_t id, wide_t low) { return static_cast<unsigned>(distance(id, low)); }
 
@@ -272,15 +271,15 @@ extern "C" __global__ void __launch_bounds__(PARTITIONING)
 }
 
 // Pads each cell, and writes where its chunks are in the order by piece, once its edges are in place. Positions of
-// padding edges are `m`.
-extern "C" __global__ void finish_cells(int tile_bits, int piece_bits, long long cells, unsigned m,
+// padding edges are `m`. `lanes`: threads per cell, at least CHUNK.
+extern "C" __global__ void finish_cells(int tile_bits, int piece_bits, int lanes, long long cells, unsigned m,
                                         const unsigned *counts, const unsigned *next, const unsigned *later,
                                         unsigned *chunk_by_piece, unsigned short *tile_sources,
                                         unsigned short *piece_rows, unsigned *piece_edges) {
-    long long cell = this_thread() / LANES;
+    long long cell = this_thread() / lanes;
     if (cell >= cells) return;
-    unsigned count = counts[cell], lane = this_thread() % LANES, first = next[cell] - count;
-    for (unsigned at = first + lane * CHUNK; at < next[cell]; at += LANES * CHUNK) {
+    unsigned count = counts[cell], lane = this_thread() % lanes, first = next[cell] - count;
+    for (unsigned at = first + lane * CHUNK; at < next[cell]; at += lanes * CHUNK) {
         chunk_by_piece[at / CHUNK] = (at + later[cell]) / CHUNK;
     }
     if (count + lane >= chunks_of(count) * CHUNK) return;

@@ -14,7 +14,8 @@ from prplugin.types.arrays import synchronize
 from prplugin.types.edges import Floats, GroupedEdges, Integers, bits_of, index_dtype, offset_dtype
 
 CHUNK = 8  # edges per chunk: see blocks.cuh
-THREADS, COPIES, LANES = 1024, 4, 8  # as in blocks.cu
+THREADS, COPIES = 1024, 4  # as in blocks.cu
+FINISHING = 1 << 17  # least number of threads of `finish_cells`, so that few cells with many edges take no longer
 BLOCKS = 2  # blocks per multiprocessor, as in the launch bounds of `propagate`
 STATIC = 4096  # bytes of shared memory reserved for the kernels' static arrays
 
@@ -195,9 +196,10 @@ def build(
     orders = tile_sources, piece_rows, numbers if ordered else None
     arrays = begins, batch_begins, *edges, *places, *orders
     _launch(kernel("by_piece"), batches + tiles, batch_smem + 12 * pieces, sizes[1], *counts, *arrays)
-    grid = runtime.blocks_for(LANES * cells.size, runtime.THREADS), runtime.THREADS
+    lanes = max(CHUNK, FINISHING // cells.size)
+    grid = runtime.blocks_for(lanes * cells.size, runtime.THREADS), runtime.THREADS
     arrays = cells, *places, chunk_by_piece, *orders
-    runtime.launch(kernel("finish_cells"), *grid, *sizes, cells.size, np.uint32(m), *arrays)
+    runtime.launch(kernel("finish_cells"), *grid, *sizes, np.int32(lanes), cells.size, np.uint32(m), *arrays)
     arrays = starts[1], piece_rows, in_degrees
     _launch(kernel("in_degrees"), resident_blocks(), 4 * ((1 << piece_bits) + 1), sizes[1], counts[1], *arrays)
     # The host does this while the GPU partitions the edges.

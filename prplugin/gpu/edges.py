@@ -17,8 +17,9 @@ from prplugin.gpu.runtime import THREADS, blocks_for_each
 from prplugin.gpu.sort import distances, sorted_by
 from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, bits_of, offset_dtype
 
-# Number of edges from which unweighted ones are arranged in blocks, which is faster than sorting them.
-BLOCKED = 1 << 25
+# Number of edges, and range of ids, from which unweighted edges are arranged in blocks, which is faster than sorting
+# them. Among fewer vertices, whose contributions are cached, methods on sorted edges are faster.
+BLOCKED, BLOCKED_RANGE = 1 << 25, 1 << 16
 
 # Peak memory of `_grouped` in bytes per edge, per weighted edge, and per id of the range.
 EDGE_BYTES, WEIGHTED_EDGE_BYTES, ID_BYTES = 17, 33, 24
@@ -50,7 +51,7 @@ def edges_by_id(
         if (
             weights is None
             and m >= BLOCKED
-            and 4 * span <= m
+            and BLOCKED_RANGE <= span <= m // 4
             and not blocks.unavailable_reason(span, span, m, weighted=False)
         ):
             arranged, ids = _in_blocks(columns, low, span)

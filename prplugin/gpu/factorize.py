@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -38,6 +38,26 @@ def factorize_ids(columns: list[Integers], known: tuple[int, int] | None = None)
         low, high = known or extremes(ready)[:2]
         codes, ids = _dense(ready, low, high) if high - low < DENSE * count else _sparse(ready, low, high)
     return codes, ids.astype(dtype, copy=False)
+
+
+def by_first_appearance(
+    codes: list[Integers], n: int, scales: Sequence[tuple[int, int]]
+) -> tuple[list[Integers], Integers, Integers]:
+    """Renumber codes by the first appearance of each.
+
+    `scales`: a and b for each array of codes, whose entry at row r has the place a * r + b. Return the codes, the old
+    code of each new one, and the place of the first appearance of each new one.
+    """
+    first = cupy.full(n, np.iinfo(np.int64).max, np.int64)
+    for array, (scale, shift) in zip(codes, scales, strict=False):
+        if array.size:
+            grid = blocks_for_each(array.size), THREADS
+            arguments = array.size, array, scale, shift, first
+            runtime.run("gpu/first_places.cu", "first_places", *grid, *arguments, index_t=array.dtype)
+    order = cupy.argsort(first)
+    renumbered = cupy.empty(n, codes[0].dtype)
+    renumbered[order] = cupy.arange(n, dtype=renumbered.dtype)
+    return [renumbered[array] for array in codes], order, first[order]
 
 
 def as_kernel_ids(columns: list[Integers]) -> list[Integers]:

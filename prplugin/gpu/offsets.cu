@@ -6,8 +6,8 @@
 // search.
 // `group_sizes`: one thread per row; rows need not be sorted. `group_of_rows`: one block per piece of sorted rows,
 // whose threads find the groups of their rows by binary search.
-// Memory: `offsets` reads each row once and writes each offset once; `group_sizes` reads each row once, with one atomic
-// addition in the L2 cache; `group_of_rows` writes each row once, and reads each offset from memory once.
+// Memory: `offsets` reads each row once and writes each offset once; `group_sizes` reads each row once, with at most
+// one atomic addition in the L2 cache; `group_of_rows` writes each row once, and reads each offset from memory once.
 // Wins: `offsets` wherever rows are sorted anyway.
 //
 //   key_t     unsigned int or unsigned long long
@@ -61,11 +61,17 @@ extern "C" __global__ void offsets(long long m, const key_t *rows, long long n, 
     for (long long mine = group + threadIdx.x; mine < last_group; mine += blockDim.x) begins[mine] = last_row;
 }
 
-// `sizes` must be zeroed.
+// `sizes` must be zeroed. Lanes of a warp with equal rows share one addition, so that a group of many rows is not added
+// to row by row.
 extern "C" __global__ void group_sizes(long long m, const key_t *rows, offset_t *sizes) {
     each(rows, m, [=](key_t group, long long) {
-        if constexpr (sizeof(offset_t) == 4) atomicAdd(reinterpret_cast<unsigned int *>(sizes) + group, 1u);
-        else atomicAdd(reinterpret_cast<unsigned long long *>(sizes) + group, 1ull);
+        unsigned equal = __match_any_sync(__activemask(), group);
+        if (threadIdx.x % WARP != __ffs(equal) - 1) return;
+        if constexpr (sizeof(offset_t) == 4) {
+            atomicAdd(reinterpret_cast<unsigned int *>(sizes) + group, static_cast<unsigned int>(__popc(equal)));
+        } else {
+            atomicAdd(reinterpret_cast<unsigned long long *>(sizes) + group, static_cast<unsigned long long>(__popc(equal)));
+        }
     });
 }
 

@@ -62,13 +62,14 @@ class Adjacency:
         self.packed_only = edges.packed_only
 
     @classmethod
-    def of(cls, compressed: Compressed, *, by_target: bool, **options: Any) -> Self:
+    def of(cls, compressed: Compressed, *, by_target: bool, symmetric: bool = False, **options: Any) -> Self:
         """Return the graph of a valid CSR or, with `by_target`, CSC, without a copy; `options` are those of `Edges`."""
         offsets, members, weights = compressed
         groups = rows_of(offsets, members.size)
         source, destination = (members, groups) if by_target else (groups, members)
-        adjacency = cls(Edges(source, destination, weights, offsets.size - 1, **options))
-        setattr(adjacency, "csc" if by_target else "csr", compressed)
+        adjacency = cls(Edges(source, destination, weights, offsets.size - 1, **options), symmetric=symmetric)
+        for layout in ("csr", "csc") if symmetric else ("csc",) if by_target else ("csr",):
+            setattr(adjacency, layout, compressed)
         synchronize(adjacency.memory_space)
         return adjacency
 

@@ -36,8 +36,8 @@ class Problem(NamedTuple):
 
     @property
     def vector_depth(self) -> int:
-        """Rounding depth of an entry of v or w: conversion of the value, sum, and quotient of both."""
-        return rounding_depth(self.adjacency.n) + 2
+        """Rounding depth of an entry of v or w: conversions of the value and of those of the sum, sum, and quotient."""
+        return rounding_depth(self.adjacency.n) + 3
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -5,38 +5,40 @@ GAP's serialized graphs, and text of METIS and Ligra: numbers in lines with any 
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
+from functools import reduce
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from prplugin.cpu.sorting import offsets_of, rows_of
-from prplugin.errors import InvalidEdgesError, InvalidOptionError
+from prplugin.cpu import library
+from prplugin.cpu.arcs import BACKWARD, FORWARD, ArcSums, arc_sums
+from prplugin.cpu.sorting import offsets_of, rows_of, run_starts
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, path_errors
 from prplugin.frames.columns import Columns, resolve
 from prplugin.frames.matrices import check_offsets, check_vertices, checked_weights
 from prplugin.frames.vertices import Vertices
-from prplugin.graph.adjacency import Adjacency, group_sizes, sum_out_weight
+from prplugin.graph.adjacency import Adjacency, sum_out_weight
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
 from prplugin.io.blocks import check_memory, content
-from prplugin.io.formats import errors_named
+from prplugin.io.formats import STANDARD_STREAM
 from prplugin.io.numbers import NumberText
 from prplugin.io.selection import EdgeFile, Selection
+from prplugin.machine import this_machine
 from prplugin.options import Duplicates
 from prplugin.types.edges import ANY, Compressed, Edges, Floats, Integers, index_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 HEADER_BYTES = 17  # bytes of the header of a file of GAP
 WORDS = (b"AdjacencyGraph", b"WeightedAdjacencyGraph")
 
-HEADER = re.compile(
-    rb"(?:%[^\n]*\n|[ \t\r]*\n)*"
-    rb"[ \t]*(\d{1,18})[ \t]+(\d{1,18})(?:[ \t]+([01]{1,3})(?:[ \t]+(\d{1,4}))?)?[ \t\r]*(?:\n|\Z)"
-)
+HEADER = re.compile(rb"[ \t]*(\d{1,18})[ \t]+(\d{1,18})(?:[ \t]+([01]{1,3})(?:[ \t]+(\d{1,4}))?)?[ \t\r]*(?:\n|\Z)")
 LONGEST_HEADER = 1 << 16
 
 
@@ -49,6 +51,7 @@ class AdjacencyFile:
     columns: Columns
     dropped: int = 0
     rule: Mapping[str, Any] | None = None
+    notes: tuple[str, ...] = ()
 
     def graph(self, *, directed: bool, duplicates: Duplicates) -> Adjacency:
         """Return the graph with the options of `prplugin.Graph`."""
@@ -84,11 +87,12 @@ def arc_columns(selection: Selection, *, weighted: bool) -> Columns:
 
 
 def read_rows(
-    selection: Selection, rows: Compressed, *, names: Vertices | None = None, first: int = 0
+    selection: Selection, rows: Compressed, *, names: Vertices | None = None, first: int = 0, symmetric: bool = False
 ) -> AdjacencyFile:
     """Return the graph of valid lists by source; the vertices are `names`, by default integers from `first` on.
 
-    A user who names the columns the other way round gets the transposed graph: lists by target need not be grouped.
+    A user who names the columns the other way round gets the transposed graph: lists by target need not be grouped. Nor
+    need lists that are `symmetric`.
     """
     columns = arc_columns(selection, weighted=rows.weights is not None)
     offsets, indices, weights = rows
@@ -98,13 +102,83 @@ def read_rows(
     if columns.source == [1]:
         adjacency = Adjacency.of_in_edges(rows, *sum_out_weight(indices, weights, n, ANY))
     else:
-        adjacency = Adjacency.of(rows, by_target=False)
+        adjacency = Adjacency.of(rows, by_target=False, symmetric=symmetric)
     return AdjacencyFile(adjacency, numbered(n, first) if names is None else names, columns)
 
 
 def numbered(n: int, first: int = 0) -> Vertices:
     """Return the vertices `first` to first + n - 1."""
     return Vertices(["vertex"], [np.arange(first, first + n)], ["integer"])
+
+
+# --- arcs that are listed twice ---------------------------------------------------------------------------------------
+
+
+class Arc(NamedTuple):
+    """An arc, by position, that one of two lists lacks. `listed`: whether it is in the first."""
+
+    source: int
+    target: int
+    weight: float | None
+    listed: bool
+
+    def described(self, first: int) -> str:
+        """Return the arc in words, with vertices counted from `first`."""
+        weight = "" if self.weight is None else f" of weight {self.weight:g}"
+        return f"the arc from vertex {self.source + first:,} to {self.target + first:,}{weight}"
+
+    def where(self, directed: bool) -> str:
+        """Return which list has the arc, and which has not."""
+        if not directed:
+            return "there, but not its reverse"
+        return "among the out-edges alone" if self.listed else "among the in-edges alone"
+
+
+def unmatched(out_edges: Compressed, in_edges: Compressed, sums: ArcSums | None = None) -> Arc | None:
+    """Return the first arc of lists by source that lists by target lack, or the reverse; None if they have the same.
+
+    `out_edges` and `in_edges` may be one, for an undirected graph. `sums`: Those of `out_edges`, if known.
+    """
+    if library.is_available():
+        threads = this_machine().threads_for(out_edges.indices.size)
+        if in_edges is not out_edges:
+            same = arc_sums(out_edges, threads, FORWARD).forward == arc_sums(in_edges, threads, BACKWARD).backward
+        else:
+            sums = sums or arc_sums(out_edges, threads)
+            same = sums.forward == sums.backward
+        if same:
+            return None
+    one, other = _sorted(out_edges, by_target=False), _sorted(in_edges, by_target=True)
+    differ = reduce(np.logical_or, (a != b for a, b in zip(one, other, strict=True)))
+    if not differ.any():
+        return None
+    place = int(np.flatnonzero(differ)[0])
+    found, instead = ([column[place] for column in columns] for columns in (one, other))
+    is_listed = found < instead
+    source, target, *weight = found if is_listed else instead
+    if in_edges is out_edges and not is_listed:
+        source, target = target, source
+    return Arc(int(source), int(target), float(weight[0]) if weight else None, is_listed)
+
+
+def _sorted(rows: Compressed, *, by_target: bool) -> list[Any]:
+    """Return sources, targets and perhaps weights of lists, in ascending order."""
+    ends = [rows.indices, rows_of(rows.offsets)] if by_target else [rows_of(rows.offsets), rows.indices]
+    columns = ends if rows.weights is None else [*ends, rows.weights]
+    order = np.lexsort(columns[::-1])
+    return [column[order] for column in columns]
+
+
+def _fault_of_neighbors(rows: Compressed) -> tuple[int | None, ArcSums | None]:
+    """Return the first entry that is the vertex itself or a neighbor listed before, and the sums, if computed."""
+    if library.is_available():
+        sums = arc_sums(rows, this_machine().threads_for(rows.indices.size), simple=True)
+        return sums.fault, sums
+    sources = rows_of(rows.offsets)
+    order = np.lexsort([rows.indices, sources])
+    repeated = order[1:][~run_starts(sources[order], rows.indices[order])[1:]]
+    wrong = np.append(repeated, np.flatnonzero(rows.indices == sources))
+    return int(wrong.min()) if wrong.size else None, None
 
 
 # --- GAP --------------------------------------------------------------------------------------------------------------
@@ -119,10 +193,11 @@ def read_gap(selection: Selection, compression: str | None) -> AdjacencyFile:
     offsets and sources of the in-edges likewise. Of an unweighted directed graph these are used as they lie.
     """
     name = selection.name
-    if compression is not None or not Path(selection.path).is_file():
+    path = selection.path
+    if compression is not None or (not os.path.isfile(path) and (path == STANDARD_STREAM or _is_stream(path))):
         raise InvalidOptionError(f"{name}: a serialized graph of GAP is an uncompressed file: decompress it first.")
     weighted = Path(name).suffix.lower() == ".wsg"
-    with errors_named(name), open(selection.path, "rb") as file:
+    with path_errors(name), open(selection.path, "rb") as file:
         size = file.seek(0, 2)
         file.seek(0)
         header = file.read(HEADER_BYTES)
@@ -140,22 +215,26 @@ def read_gap(selection: Selection, compression: str | None) -> AdjacencyFile:
                 f"{name} has {size:,} bytes, but {kind}, as it announces, takes {expected:,}. It is cut short or "
                 "damaged, or has ids of 64 bits."
             )
-        check_memory(list_bytes + 8 * m, f"{name} announces {m:,} arcs")
+        check_memory((1 + directed) * list_bytes + 8 * m, f"{name} announces {m:,} arcs")
         columns = arc_columns(selection, weighted=weighted)
-        offsets = _offsets(selection, file, n, m)
-        # Weights are read by source, in the order of the file, so that rounding does not depend on which list is used.
-        if directed and not weighted and columns.source == [0]:
-            file.seek(entry_bytes * m, 1)
-            out_degrees = np.diff(offsets)
-            rows = _rows(selection, file, _offsets(selection, file, n, m), m, weighted=False)
-            if (wrong := np.flatnonzero(group_sizes(rows.indices, n) != out_degrees)).size:
-                raise InvalidEdgesError(
-                    f"{name}: its lists of out-edges and of in-edges differ in the out-degree of vertex "
-                    f"{int(wrong[0]):,}. The file is damaged."
-                )
-            adjacency = Adjacency.of_in_edges(rows, out_degrees.astype(np.float64))
-            return AdjacencyFile(adjacency, numbered(n), columns)
-        return read_rows(selection, _rows(selection, file, offsets, m, weighted=weighted))
+        out_edges = _rows(selection, file, _offsets(selection, file, n, m), m, weighted=weighted)
+        in_edges = out_edges
+        if directed:
+            in_edges = _rows(selection, file, _offsets(selection, file, n, m), m, weighted=weighted)
+    if (arc := unmatched(out_edges, in_edges)) is not None:
+        lists = "lists of out-edges and of in-edges differ" if directed else "arcs are not those of an undirected graph"
+        raise InvalidEdgesError(
+            f"{name}: its {lists}: {arc.described(0)} is {arc.where(directed)}. The file is damaged."
+        )
+    # Weights are read by source, in the order of the file, so that rounding does not depend on which list is used.
+    if directed and not weighted and columns.source == [0]:
+        adjacency = Adjacency.of_in_edges(in_edges, np.diff(out_edges.offsets).astype(np.float64))
+        return AdjacencyFile(adjacency, numbered(n), columns)
+    return read_rows(selection, out_edges, symmetric=not directed)
+
+
+def _is_stream(path: str) -> bool:
+    return os.path.exists(path) and not os.path.isdir(path)
 
 
 def _offsets(selection: Selection, file: IO[bytes], n: int, m: int) -> Integers:
@@ -175,23 +254,41 @@ def _rows(selection: Selection, file: IO[bytes], offsets: Integers, m: int, *, w
 # --- text -------------------------------------------------------------------------------------------------------------
 
 
-def open_text(selection: Selection, compression: str | None, *, by_line: bool) -> NumberText:
-    """Return the text of a file, mapped to memory or decompressed."""
+def open_text(
+    selection: Selection, compression: str | None, check: Callable[[NumberText], object], *, by_line: bool
+) -> NumberText:
+    """Return the text of a file, mapped to memory or decompressed.
+
+    `check` is called with the first `LONGEST_HEADER` bytes, before more than a piece of a stream is read.
+    """
+
+    def check_start(start: Any) -> None:
+        check(NumberText(selection.name, np.frombuffer(start, np.uint8)[:LONGEST_HEADER], by_line=by_line))
+
     path = Path(selection.path)
-    with errors_named(selection.name):
-        maps = compression is None and path.is_file() and path.stat().st_size
-        text = np.memmap(path, np.uint8, "r") if maps else np.frombuffer(content(selection.path, compression), np.uint8)
+    with path_errors(selection.name):
+        text: Any
+        if compression is None and path.is_file() and path.stat().st_size:
+            text = np.memmap(path, np.uint8, "r")
+            check_start(text[:LONGEST_HEADER])
+        else:
+            text = np.frombuffer(content(selection.path, compression, check_start), np.uint8)
     return NumberText(selection.name, text, by_line=by_line)
 
 
 def as_vertices(selection: Selection, ids: Floats, n: int, first: int) -> Integers:
     """Return ids, of `first` to first + n - 1, as positions."""
     label = f"{selection.name}: its list of arcs"
-    if (fractions := np.flatnonzero(ids != np.floor(ids))).size:
-        raise InvalidEdgesError(f"{label} has {ids[fractions[0]]:g} in entry {fractions[0]}, which is no integer.")
-    check_vertices(ids, n, label, first)
+    check_vertices(_whole(ids, label), n, label, first)
     positions: Integers = (ids - first).astype(index_dtype(n))
     return positions
+
+
+def _whole(numbers: Floats, label: str) -> Floats:
+    """Return the numbers; raise for one that is no integer."""
+    if (fractions := np.flatnonzero(numbers != np.floor(numbers))).size:
+        raise InvalidEdgesError(f"{label} has {numbers[fractions[0]]:g} in entry {fractions[0]}, which is no integer.")
+    return numbers
 
 
 def read_ligra(selection: Selection, compression: str | None) -> AdjacencyFile:
@@ -201,11 +298,9 @@ def read_ligra(selection: Selection, compression: str | None) -> AdjacencyFile:
     the word follow, in any lines, the numbers of vertices n and of arcs m, n offsets, m targets and, if weighted, m
     weights.
     """
-    text = open_text(selection, compression, by_line=False)
-    line = bytes(text.bytes[:64]).split(b"\n")[0]
-    if (word := line.strip()) not in WORDS:
-        text.fault(0, "the first line of a file of Ligra is AdjacencyGraph or WeightedAdjacencyGraph.")
-    weighted = word == WORDS[1]
+    text = open_text(selection, compression, _word, by_line=False)
+    line = _word(text)
+    weighted = line.strip() == WORDS[1]
     values = text.numbers(len(line) + 1)[0]
     if values.size < 2:
         text.fault(text.bytes.size, "the numbers of vertices and of arcs are missing: the file is cut short.")
@@ -218,10 +313,18 @@ def read_ligra(selection: Selection, compression: str | None) -> AdjacencyFile:
             f"but the file has {values.size:,}.",
         )
     n, m = int(n), int(m)
-    offsets = np.append(values[2 : 2 + n], m).astype(np.int64)
+    offsets = np.append(_whole(values[2 : 2 + n], f"{selection.name}: its list of offsets"), m).astype(np.int64)
     check_offsets(offsets, m, f"{selection.name}: its list of offsets", "the number of arcs")
     indices = as_vertices(selection, values[2 + n : 2 + n + m], n, 0)
     return read_rows(selection, Compressed(offsets, indices, values[2 + n + m :] if weighted else None))
+
+
+def _word(text: NumberText) -> bytes:
+    """Return the first line of a file of Ligra."""
+    line = bytes(text.bytes[:64]).split(b"\n")[0]
+    if line.strip() not in WORDS:
+        text.fault(0, "the first line of a file of Ligra is AdjacencyGraph or WeightedAdjacencyGraph.")
+    return line
 
 
 def read_metis(selection: Selection, compression: str | None) -> AdjacencyFile:
@@ -232,17 +335,11 @@ def read_metis(selection: Selection, compression: str | None) -> AdjacencyFile:
     whether there are sizes and weights of vertices and weights of edges, and the number of weights per vertex. Each
     further line has the neighbors of a vertex, from 1, after its size and weights; each edge is listed by both ends.
     """
-    text = open_text(selection, compression, by_line=True)
-    header = HEADER.match(bytes(text.bytes[:LONGEST_HEADER]))
-    if header is None:
-        text.fault(
-            0,
-            "it is not the header of a METIS file, two to four integers. (A .graph file of WebGraph needs its "
-            ".properties file beside it.)",
-        )
+    text = open_text(selection, compression, _check_start, by_line=True)
+    header, end = _header(text)
     n, edges = int(header[1]), int(header[2])
     sizes, vertex_weights, weighted = (digit == "1" for digit in (header[3] or b"").decode().zfill(3))
-    values, starts = text.numbers(header.end())
+    values, starts = text.numbers(end, n)
     if starts.size - 1 < n or starts[n] != values.size:
         lines = starts.size - 1 if starts.size - 1 < n else int(np.searchsorted(starts, values.size))
         text.fault(text.bytes.size, f"the header announces {n:,} vertices, but {lines:,} lines follow.")
@@ -253,7 +350,7 @@ def read_metis(selection: Selection, compression: str | None) -> AdjacencyFile:
         expected = f"{skipped} numbers of the vertex" if skipped else "no numbers of the vertex"
         expected += " and pairs of neighbor and weight" if weighted else " and its neighbors"
         text.fault(
-            _position(text, header.end(), int(wrong[0])),
+            _position(text, end, int(wrong[0])),
             f"vertex {int(wrong[0]) + 1:,} has {int(fields[wrong[0]]) + skipped:,} numbers, but the header announces "
             f"{expected}.",
         )
@@ -268,7 +365,40 @@ def read_metis(selection: Selection, compression: str | None) -> AdjacencyFile:
             f"{int(offsets[-1]):,}.",
         )
     indices = as_vertices(selection, values[::2] if weighted else values, n, 1)
-    return read_rows(selection, Compressed(offsets, indices, values[1::2] if weighted else None), first=1)
+    rows = Compressed(offsets, indices, np.ascontiguousarray(values[1::2]) if weighted else None)
+    fault, sums = _fault_of_neighbors(rows)
+    if fault is not None:
+        vertex = int(np.searchsorted(offsets, fault, "right")) - 1
+        what = "is its own neighbor" if indices[fault] == vertex else f"has neighbor {int(indices[fault]) + 1:,} twice"
+        text.fault(_position(text, end, vertex), f"vertex {vertex + 1:,} {what}.")
+    if (arc := unmatched(rows, rows, sums)) is not None:
+        weight = "" if arc.weight is None else f" with weight {arc.weight:g}"
+        text.fault(
+            _position(text, end, arc.source),
+            f"vertex {arc.source + 1:,} lists {arc.target + 1:,}{weight}, but vertex {arc.target + 1:,} does not list "
+            f"{arc.source + 1:,}{' with this weight' if weight else ''}: each edge is listed by both ends.",
+        )
+    return read_rows(selection, rows, first=1, symmetric=True)
+
+
+def _check_start(start: NumberText) -> None:
+    """Raise unless the start of a file has a header, or only comments and a part of a line."""
+    begin = start.first_line()
+    if begin == 0 or b"\n" in bytes(start.bytes[begin:]):
+        _header(start)
+
+
+def _header(text: NumberText) -> tuple[re.Match[bytes], int]:
+    """Return the header below the comments, and its end in the file."""
+    begin = text.first_line()
+    header = HEADER.match(bytes(text.bytes[begin : begin + LONGEST_HEADER]))
+    if header is None:
+        text.fault(
+            begin,
+            "it is not the header of a METIS file, two to four integers. (A .graph file of WebGraph needs its "
+            ".properties file beside it.)",
+        )
+    return header, begin + header.end()
 
 
 def _position(text: NumberText, first: int, line: int) -> int:

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from prplugin.errors import InvalidEdgesError
 from prplugin.io.blocks import Block, blocks, check_memory, first_record
+from prplugin.io.comments import Comments
 from prplugin.io.formats import COMPRESSIONS, Properties, without_compression
 from prplugin.io.selection import EdgeFile, Selection
 from prplugin.io.text import Column, read_columns
@@ -25,7 +27,7 @@ FIELDS = {"pattern": 2, "real": 3, "double": 3, "integer": 3}
 
 VERTEX_BYTES = 24  # lower bound of the bytes per vertex: id, rank and out-weight
 PROBLEM = re.compile(rb"p[ \t]+sp[ \t]+(\d{1,18})[ \t]+(\d{1,18})[ \t]*")
-OTHER = re.compile(rb"(?m)^[^acp\s].*|^[acp](?![ \t\r\n]).*|^[ \t]+\S.*")
+OTHER = re.compile(rb"(?m)^[^acp\s].*|^[acp](?![ \t\r\n]).*|^a[ \t]+[#%].*")
 
 VERTEX_FILE = re.compile(r"graph\.(.+)\.vertex-file")
 
@@ -36,12 +38,13 @@ def read_matrix_market(selection: Selection, compression: str | None) -> EdgeFil
     R. F. Boisvert, R. Pozo and K. A. Remington, "The Matrix Market exchange formats: initial design", NIST IR 5935,
     1996.
     """
-    text = blocks(selection.path, compression, None)
-    banner = next(text)
-    values, symmetric = _banner(banner)
-    size = first_record(chain([banner], text))
+    comments = Comments("#%")
+    text = blocks(selection.path, compression, None, comments)
+    first = next(text)
+    values, symmetric = _banner(selection.name, next(iter(comments.leading), ""))
+    size = first_record(chain([first], text))
     if size is None:
-        raise InvalidEdgesError(f"{banner.name} has no size line: it is cut short.")
+        raise InvalidEdgesError(f"{selection.name} has no size line: it is cut short.")
     block, start, line = size
     n, entries = _size(block, start, line.strip())
 
@@ -97,17 +100,21 @@ def _arcs(
     return EdgeFile(frame, found, np.arange(1, n + 1))
 
 
-def _banner(block: Block) -> tuple[str, bool]:
-    banner = block.text[: block.text.find(b"\n")][:1024].decode("latin-1").lower().split()
+def _banner(name: str, line: str) -> tuple[str, bool]:
+    banner = line[:1024].lower().split()
+    fault = ""
     if len(banner) != 5 or banner[0] != "%%matrixmarket":
-        block.fault(0, "it is not the banner of a Matrix Market file, %%MatrixMarket matrix coordinate ...")
-    kind, layout, values, symmetry = banner[1:]
-    if kind != "matrix" or layout != "coordinate":
-        block.fault(0, f"a {kind} in {layout} format cannot be ranked: only 'matrix coordinate' is read.")
-    if values not in FIELDS:
-        block.fault(0, f"a matrix of {values} values cannot be ranked: they must be pattern, real or integer.")
-    if symmetry not in ("general", "symmetric"):
-        block.fault(0, f"a {symmetry} matrix cannot be ranked: it must be general or symmetric.")
+        fault = "it is not the banner of a Matrix Market file, %%MatrixMarket matrix coordinate ..."
+    else:
+        kind, layout, values, symmetry = banner[1:]
+        if kind != "matrix" or layout != "coordinate":
+            fault = f"a {kind} in {layout} format cannot be ranked: only 'matrix coordinate' is read."
+        elif values not in FIELDS:
+            fault = f"a matrix of {values} values cannot be ranked: they must be pattern, real or integer."
+        elif symmetry not in ("general", "symmetric"):
+            fault = f"a {symmetry} matrix cannot be ranked: it must be general or symmetric."
+    if fault:
+        raise InvalidEdgesError(f"{name}, line 1: {fault}")
     return values, symmetry == "symmetric"
 
 
@@ -124,20 +131,22 @@ def _size(block: Block, start: int, line: bytes) -> tuple[int, int]:
 
 
 def _dimacs_records(text: Iterator[Block]) -> Iterator[Block]:
-    """Yield the blocks with the character of comments that `Block` knows; raise for lines of no known kind."""
+    """Yield the blocks without comments; raise for lines of no known kind."""
     for block in text:
         if other := OTHER.search(block.text):
             shown = other[0][:60].decode("latin-1").strip()
-            block.fault(other.start(), f"a line begins with c, p or a, and a blank, but this one is {shown!r}.")
-        yield replace(block, text=re.sub(rb"(?m)^c", b"#", block.text))
+            block.fault(
+                other.start(), f"a line begins with c, p or a, a blank and a number, but this one is {shown!r}."
+            )
+        yield replace(block, text=re.sub(rb"(?m)^c.*", b"", block.text))
 
 
 def _without_letter(text: Iterator[Block]) -> Iterator[Block]:
-    """Yield the blocks with a blank for the letter a."""
+    """Yield the blocks without the letter a."""
     for block in text:
         if again := re.search(rb"(?m)^p", block.text):
             block.fault(again.start(), "it is a second line 'p sp'.")
-        yield replace(block, text=re.sub(rb"(?m)^a", b" ", block.text))
+        yield replace(block, text=re.sub(rb"(?m)^a ", b"", block.text))
 
 
 # --- LDBC Graphalytics ------------------------------------------------------------------------------------------------
@@ -170,11 +179,30 @@ def read_graphalytics(selection: Selection, compression: str | None) -> EdgeFile
     for name in (*file.columns.source_names, *file.columns.destination_names):
         if (unknown := file.frame[name][~file.frame[name].isin(ids)]).size:
             raise InvalidEdgesError(f"{edges}: vertex {unknown.iloc[0]} of an edge is not in {vertices}.")
+    if not directed:
+        _check_once(file, edges)
     return replace(file, vertices=ids, directed=directed, rule=rule)
 
 
+def _check_once(file: EdgeFile, path: Path) -> None:
+    """Raise if an undirected edge is listed twice, in one direction or in both."""
+    source, destination = (
+        file.frame[names[0]].to_numpy() for names in (file.columns.source_names, file.columns.destination_names)
+    )
+    same, rises = source[1:] == source[:-1], destination[1:] > destination[:-1]
+    if (source <= destination).all() and ((source[1:] > source[:-1]) | (same & rises)).all():
+        return  # sorted, as the benchmark's own files are
+    pairs = pd.DataFrame({"low": np.minimum(source, destination), "high": np.maximum(source, destination)})
+    if (repeated := np.flatnonzero(pairs.duplicated())).size:
+        row = int(repeated[0])
+        raise InvalidEdgesError(
+            f"{path}, edge {row + 1:,}: the edge between {source[row]} and {destination[row]} is listed before, and an "
+            "undirected graph has each edge once. Drop one of the two, or write directed = true."
+        )
+
+
 def _blocks(path: Path) -> Iterator[Block]:
-    return blocks(str(path), COMPRESSIONS.get(path.suffix.lower()), None)
+    return blocks(str(path), COMPRESSIONS.get(path.suffix.lower()), None, Comments("#%"))
 
 
 def _vertices(path: Path) -> Any:

@@ -6,20 +6,23 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import NoReturn
 
-from prplugin.errors import InvalidEdgesError, InvalidOptionError
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, full_name, path_errors
+from prplugin.folders import is_saved
 
 STANDARD_STREAM = "-"
 STANDARD_INPUT, STANDARD_OUTPUT = "standard input", "standard output"
 
 TABLES = {"parquet": (".parquet", ".pq"), "csv": (".csv",), "tsv": (".tsv", ".tab")}
-OUTPUT_FORMATS = TABLES | {"jsonl": (".jsonl", ".ndjson"), "snap": (".txt",)}
-COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}  # compressions by suffix, as named by pyarrow
+JSON_LINES = ".jsonl", ".ndjson"
+OUTPUT_FORMATS = TABLES | {"jsonl": JSON_LINES, "snap": (".txt",)}
+WRITTEN = {".gz": "gzip", ".zst": "zstd"}  # compressions by suffix, as named by pyarrow
+COMPRESSIONS = WRITTEN | {".bz2": "bz2", ".xz": "xz", ".zip": "zip"}  # of files that are read
 
 
 def described(path: str) -> str:
@@ -27,15 +30,21 @@ def described(path: str) -> str:
     return STANDARD_INPUT if path == STANDARD_STREAM else path
 
 
-@contextmanager
-def errors_named(name: str) -> Iterator[None]:
-    """Add the name of the file to errors of the operating system."""
+ADDRESS = re.compile("([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
+
+
+def path_of(given: str | os.PathLike[str]) -> str:
+    """Return a path, also one in bytes or with file://, as text."""
     try:
-        yield
-    except OSError as error:
-        if error.errno is None:
-            raise
-        raise OSError(error.errno, os.strerror(error.errno), name) from error
+        path = os.fsdecode(given)
+    except (TypeError, ValueError) as error:
+        raise InvalidEdgesError(f"{full_name(given)} has no path of text: {error}. Pass a string.") from error
+    if not path.lower().startswith("file://"):
+        return path
+    from urllib.parse import urlsplit  # lazy imports: few calls need them
+    from urllib.request import url2pathname
+
+    return url2pathname(urlsplit(path).path)
 
 
 def is_standard_output(path: str) -> bool:
@@ -71,12 +80,21 @@ class Format:
         return path.suffix.lower() in self.suffixes or (self.recognizes is not None and self.recognizes(path))
 
 
+PARQUET = b"PAR1"  # first bytes of a file
 WEBGRAPH_SUFFIXES = ".graph", ".properties", ".offsets"
+
+
+def _is_parquet(path: Path) -> bool:
+    """Return whether a file, or one of the first thousand files in a folder that Arrow reads, is of Parquet."""
+    if not os.path.isdir(path):
+        return _start(path, 4) == PARQUET
+    files = (Path(folder, name) for folder, _, names in os.walk(path) for name in names if name[0] not in "._")
+    return any(file.suffix.lower() in TABLES["parquet"] or _start(file, 4) == PARQUET for file in islice(files, 1000))
 
 
 def _is_webgraph(path: Path) -> bool:
     properties = Path(f"{path.with_suffix('') if path.suffix in WEBGRAPH_SUFFIXES else path}.properties")
-    return properties.is_file() and not _is_graphalytics(properties)
+    return os.path.isfile(properties) and not _is_graphalytics(properties)
 
 
 def _is_graphalytics(path: Path) -> bool:
@@ -84,7 +102,7 @@ def _is_graphalytics(path: Path) -> bool:
 
 
 def _is_common_crawl(path: Path) -> bool:
-    return path.is_dir() and bool(part_files(path, "vertices")) and bool(part_files(path, "edges"))
+    return os.path.isdir(path) and bool(part_files(path, "vertices")) and bool(part_files(path, "edges"))
 
 
 def part_files(folder: Path, kind: str) -> list[Path]:
@@ -99,7 +117,7 @@ def _is_ligra(path: Path) -> bool:
 def _start(path: Path, count: int) -> bytes:
     """Return the first bytes of a regular file; none if it cannot be read, or is a pipe, which is read only once."""
     try:
-        if not path.is_file():
+        if not os.path.isfile(path):
             return b""
         with open(path, "rb") as file:
             return file.read(count)
@@ -108,7 +126,9 @@ def _start(path: Path, count: int) -> bytes:
 
 
 FORMATS = (
-    Format("parquet", "parquet.read", TABLES["parquet"]),
+    Format("parquet", "tables.read_parquet", TABLES["parquet"]),
+    Format("feather", "tables.read_feather", (".feather", ".arrow", ".ipc")),
+    Format("jsonl", "tables.read_json_lines", JSON_LINES),
     Format("csv", "text.read", TABLES["csv"]),
     Format("tsv", "text.read", TABLES["tsv"]),
     Format("ligra", "adjacency.read_ligra", (".adj",), _is_ligra),
@@ -127,14 +147,38 @@ NAMES = [known.name for known in FORMATS]
 
 DELIMITED = Format("delimited", "text.read")  # TSV or CSV by its first line: standard input
 
-ROWS = {known.name: known.suffixes for known in FORMATS if known.name in ("parquet", "csv", "tsv", "snap", "mtx")}
+ROWS = {known.name: known.suffixes for known in FORMATS if known.name in (*OUTPUT_FORMATS, "feather", "mtx")}
 """Suffixes of files of rows, among them those of values by vertex."""
 
 
+FUNCTIONS = {
+    ".graphml": "networkx.read_graphml", ".gexf": "networkx.read_gexf", ".gml": "networkx.read_gml",
+    ".net": "networkx.read_pajek", ".g6": "networkx.read_graph6", ".dot": "networkx.nx_pydot.read_dot",
+    ".npz": "scipy.sparse.load_npz", ".xlsx": "pandas.read_excel", ".xls": "pandas.read_excel",
+    ".ods": "pandas.read_excel", ".json": "pandas.read_json", ".orc": "pandas.read_orc", ".dta": "pandas.read_stata",
+}  # fmt: skip
+"""Functions of other libraries that read files which no reader here does, by suffix."""
+
+CONSUMERS = {"networkx": "prplugin.Graph.from_networkx", "scipy": "prplugin.Graph.from_csr", "pandas": "prplugin.Graph"}
+
+
 def without_compression(path: str) -> tuple[Path, str | None]:
-    """Return a path without the suffix of a compression, and the compression, or None."""
+    """Return a path without the suffix of a compression, and the compression, or None.
+
+    A zip archive of one file is recognized by the name of that file, unless its own name has two suffixes.
+    """
     name = Path(path)
     compression = COMPRESSIONS.get(name.suffix.lower())
+    if compression == "zip" and not name.with_suffix("").suffix:
+        from zipfile import BadZipFile, ZipFile  # a lazy import: few calls need it
+
+        try:
+            with ZipFile(path) as archive:
+                members = archive.namelist()
+        except (OSError, ValueError, BadZipFile):  # which the reader reports
+            members = []
+        if len(members) == 1:
+            return name.with_suffix(Path(members[0]).suffix), compression
     return name.with_suffix("") if compression else name, compression
 
 
@@ -143,7 +187,8 @@ def recognized(path: str) -> tuple[Format | None, str | None]:
     if path == STANDARD_STREAM:
         return DELIMITED, None
     name, compression = without_compression(path)
-    return next((known for known in FORMATS if known.accepts(name)), None), compression
+    found = next((known for known in FORMATS if known.accepts(name)), None)
+    return found or (FORMATS[0] if _is_parquet(Path(path)) else None), compression
 
 
 def input_format(path: str, given: str | None = None) -> tuple[Format, str | None]:
@@ -153,12 +198,32 @@ def input_format(path: str, given: str | None = None) -> tuple[Format, str | Non
         if given not in NAMES:
             raise InvalidOptionError(f"format must be one of {', '.join(map(repr, NAMES))}, not {given!r}.")
         found = FORMATS[NAMES.index(given)]
-    if found is None:
+    if (address := ADDRESS.match(path)) and (found != FORMATS[0] or address[1].lower() in ("http", "https", "ftp")):
         raise InvalidEdgesError(
-            f"{path}: its name does not say what it holds. {_known({known.name: known.suffixes for known in FORMATS})} "
-            "For any other name pass --format."
+            f"{path} is an address, and prplugin reads files of this machine: download it first, for instance with "
+            f"curl -LO {path}"
         )
-    return found, compression
+    if found is not None:
+        return found, compression
+    with path_errors(path):
+        os.stat(path)
+    suffix = without_compression(path)[0].suffix.lower()
+    if is_saved(path):
+        reason = "a saved graph, which is no file of edges: pass it alone."
+    elif os.path.isdir(path):
+        reason = "a folder in which there is no Parquet file. Pass the files of edges in it, as a list."
+    elif function := FUNCTIONS.get(suffix):
+        consumer = CONSUMERS[function.partition(".")[0]]
+        reason = f"not read by prplugin, but by {function}: pass what that returns to {consumer}."
+    elif ".tar" in map(str.lower, Path(path).suffixes) or suffix in (".tar", ".tgz", ".7z", ".rar"):
+        reason = "an archive: unpack it, and pass the file of edges in it."
+    else:
+        suffixes = {known.name: known.suffixes for known in FORMATS}
+        raise InvalidEdgesError(
+            f"{path}: its name does not say what it holds. {_known(suffixes, COMPRESSIONS)} "
+            "For any other name pass format='csv', or another."
+        )
+    raise InvalidEdgesError(f"{path} is {reason}")
 
 
 # --- formats of ranks and of values by vertex -------------------------------------------------------------------------
@@ -172,13 +237,15 @@ def output_format(path: str) -> tuple[str, str | None]:
     if is_standard_output(path):
         return "tsv", None
     found, compression = by_suffix(path, OUTPUT_FORMATS)
+    if compression is not None and compression not in WRITTEN.values():
+        found = None
     target = Path(path)
     if not found and not target.suffix and target.exists() and not target.is_file():
         found = "tsv"
     if not found and target.name.endswith("-PR"):  # as LDBC Graphalytics names its output
         found = "snap"
     if not found:
-        raise InvalidOptionError(f"{path}: its name does not say how to write it. {_known(OUTPUT_FORMATS)}")
+        raise InvalidOptionError(f"{path}: its name does not say how to write it. {_known(OUTPUT_FORMATS, WRITTEN)}")
     return found, compression
 
 
@@ -188,9 +255,9 @@ def by_suffix(path: str, formats: Mapping[str, tuple[str, ...]]) -> tuple[str | 
     return next((known for known, suffixes in formats.items() if name.suffix.lower() in suffixes), None), compression
 
 
-def _known(formats: Mapping[str, tuple[str, ...]]) -> str:
+def _known(formats: Mapping[str, tuple[str, ...]], compressions: Mapping[str, str]) -> str:
     suffixes = ", ".join(suffix for suffixes in formats.values() for suffix in suffixes)
-    return f"Known endings are {suffixes}, each with or without {' or '.join(COMPRESSIONS)} after it."
+    return f"Known endings are {suffixes}, each with or without {' or '.join(compressions)} after it."
 
 
 # --- property files ---------------------------------------------------------------------------------------------------
@@ -209,7 +276,7 @@ class Properties:
     @classmethod
     def read(cls, path: str) -> Properties:
         """Read a file."""
-        with errors_named(path), open(path, "rb") as file:
+        with path_errors(path), open(path, "rb") as file:
             text = file.read(LARGEST + 1)
         if len(text) > LARGEST:
             raise InvalidEdgesError(f"{path} has more than {LARGEST:,} bytes, so this is no property file.")

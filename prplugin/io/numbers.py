@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn
 
 import numpy as np
@@ -13,13 +12,15 @@ import pyarrow.compute as pc
 from prplugin.cpu.sorting import offsets_of
 from prplugin.errors import InvalidEdgesError
 from prplugin.io.blocks import check_memory
-from prplugin.machine import this_machine
+from prplugin.io.comments import Comments
+from prplugin.machine import mapping_on, this_machine
 from prplugin.types.edges import Floats, Integers
 
 BLOCK_BYTES = 1 << 20  # bytes of text that a thread reads at once; a longer field or comment is read whole
 WORKING_BYTES = 64  # bytes per byte of a block while it is read: 27 for fields of one digit, 64 for empty comments
 TOKEN_BYTES = 24  # bytes per number, and per line if lines matter: values and places, and then arrays of the graph
 DECIMAL = re.compile(rb"(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+COMMENTS = re.compile(rb"(?:\n%[^\n]*+){1,1000}")
 ZERO = "^[0.]*([eE].*)?$"  # matches a decimal number if its value is exactly 0
 
 
@@ -34,23 +35,41 @@ class NumberText:
         line = 1 + int(np.count_nonzero(self.bytes[:position] == ord("\n")))
         raise InvalidEdgesError(f"{self.name}, line {line:,}: {what}")
 
-    def numbers(self, first: int) -> tuple[Floats, Integers]:
+    def first_line(self) -> int:
+        """Return the position of the first line that is neither empty nor a comment."""
+        comments, position = Comments("%"), 0
+        while position < self.bytes.size:
+            block = bytes(self.bytes[position : position + BLOCK_BYTES])
+            end = block.rfind(b"\n") + 1
+            position += (start := comments.end_of_leading(block[:end]))
+            if start < end or not end:
+                break
+        return position
+
+    def numbers(self, first: int, lines: int | None = None) -> tuple[Floats, Integers]:
         """Read all numbers from a byte on, which follows a line end; raise for a field that is no valid number.
 
-        With `by_line` also return the place of the first number of each line, and at the end the count of numbers.
+        With `by_line` also return the place of the first number of each line, and at the end the count of numbers. If
+        all numbers are in the first `lines` lines, as a header announces, empty lines below are not read; else raise.
         """
         bounds, size = [first], self.bytes.size
         while bounds[-1] < size:
             bounds.append(self._end(bounds[-1]))
         threads = min(this_machine().threads, len(bounds))
-        with ThreadPoolExecutor(threads, "prplugin") as pool:
-            counts = np.array([*pool.map(self._count, bounds, bounds[1:])], np.int64).reshape(-1, 2)
+        with mapping_on(threads) as run:
+            counts = np.array([*run(self._count, bounds, bounds[1:])], np.int64).reshape(-1, 2)
+            blocks = np.column_stack([bounds[:-1], bounds[1:]])
+            if lines is not None:
+                below = np.cumsum(counts[:, 1]) - counts[:, 1] > lines
+                if (wrong := np.flatnonzero(below & (counts[:, 0] > 0))).size:
+                    self.fault(int(blocks[wrong[0], 0]), f"the header announces {lines:,} lines, but more follow.")
+                blocks, counts = blocks[~below], counts[~below]
             tokens, (count, rows) = offsets_of(counts[:, 0]), counts.sum(axis=0).tolist()
             needed = TOKEN_BYTES * (count + rows) + WORKING_BYTES * min(threads * BLOCK_BYTES, size)
             check_memory(needed, f"{self.name} has {count:,} numbers")
             values = np.empty(count)
-            lines = pool.map(self._read, bounds, bounds[1:], np.split(values, tokens[1:-1]))
-            return values, np.concatenate([*map(np.add, lines, tokens), tokens[-1:]])
+            found = run(self._read, *blocks.T.tolist(), np.split(values, tokens[1:-1]))
+            return values, np.concatenate([*map(np.add, found, tokens), tokens[-1:]])
 
     def _end(self, first: int) -> int:
         """Return the end of the block from a position on: after a line end, or in a long line after another blank."""
@@ -63,13 +82,21 @@ class NumberText:
     def _block(self, first: int, last: int) -> bytes:
         """Return a block with the blank before it, so that each line follows a line end; comments are overwritten."""
         block = bytes(self.bytes[first - 1 : last]).removesuffix(b"\n")
-        return re.sub(rb"\n%.*", lambda line: b" " * len(line[0]), block) if self._by_line and b"%" in block else block
+        if not self._by_line or b"\n%" not in block:
+            return block
+        letters = np.frombuffer(block, np.uint8)
+        is_end = letters == ord("\n")
+        if np.count_nonzero(is_end) == np.count_nonzero(is_end[:-1] & (letters[1:] == ord("%"))):
+            return b" " * len(block)
+        return COMMENTS.sub(lambda lines: b" " * len(lines[0]), block)
 
     def _count(self, first: int, last: int) -> tuple[int, int]:
         """Return the numbers of fields and of lines of a block."""
         block = self._block(first, last)
-        bounds = int(np.count_nonzero(_field_bounds(np.frombuffer(block, np.uint8))))
-        return bounds // 2, block.count(b"\n") if self._by_line else 0
+        lines = block.count(b"\n") if self._by_line else 0
+        if block.isspace():
+            return 0, lines
+        return int(np.count_nonzero(_field_bounds(np.frombuffer(block, np.uint8)))) // 2, lines
 
     def _read(self, first: int, last: int, values: Floats) -> Integers:
         """Write the numbers of a block to `values`; return the place among them of each line's first number."""

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+import re
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prplugin.errors import ColumnNotFoundError, InvalidOptionError, PageRankError, counted, listed
 from prplugin.frames.columns import Columns, resolve
+from prplugin.frames.suggested import columns_present
 from prplugin.io.formats import described
+from prplugin.options import Ids, Missing
 
-Ids: TypeAlias = Literal["auto", "integer", "string"]
-Missing: TypeAlias = Literal["error", "drop"]
+TABLES = "parquet", "feather", "jsonl"  # formats with types, whose columns have no positions
+RANKS = "pagerank"  # column of a ranking in a file, which has values by vertex
 
 
 @dataclass(frozen=True)
 class EdgeFile:
     """Edges from a file: a frame of only the endpoint and weight columns, and the columns of the file.
 
-    `frame` is the path instead, if the file is Parquet and cuDF is to read it.
+    `frame` is a `prplugin.frames.parquet.Opened` if the files are of Parquet, and a list of frames, one per file, if
+    several are of text.
 
     `vertices` is None unless the file names all vertices. `directed` is False if each row is an undirected edge.
     `dropped` is the number of rows dropped because an endpoint is missing. `rule` has the options of `Graph.rank` by
-    which a benchmark ranks the graph, if the file states them.
+    which a benchmark ranks the graph, if the file states them. `notes` say what else a reader found and skipped.
     """
 
     frame: Any
@@ -34,12 +38,13 @@ class EdgeFile:
     directed: bool = True
     dropped: int = 0
     rule: Mapping[str, Any] | None = None
+    notes: tuple[str, ...] = ()
 
 
 def missing_endpoints(count: int) -> str:
     """Return a message about rows without an endpoint."""
     rows = counted(count, "row has", "rows have")
-    return f"{rows} a missing endpoint. Correct the file, or pass --missing drop to drop such rows."
+    return f"{rows} a missing endpoint. Correct the file, or pass missing='drop' to drop such rows."
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,9 @@ class Selection:
     ids: Ids = "auto"
     unweighted: bool = False
     delimiter: str | None = None
+    comment: str | None = None
+    skip: int = 0
+    null: Sequence[str] = ()
     missing: Missing = "error"
     packed: bool = False
     format: str = ""
@@ -67,24 +75,79 @@ class Selection:
         """Name of the file in messages."""
         return described(self.path)
 
-    def resolved(self, labels: Sequence[Hashable], weight: Hashable = None, *, hint: str = "") -> Columns:
+    def resolved(self, labels: Sequence[Hashable], weight: str | None = None, *, hint: str = "") -> Columns:
         """Find the columns in the labels of the file; `weight` is the default weight column.
 
         Raises the errors of `prplugin.frames.columns.resolve`, prefixed with the file name and followed by `hint`.
         """
+        labels = [*labels]
         try:
-            columns = resolve(labels, self.source, self.destination, weight if self.weight is None else self.weight)
+            source, destination = (
+                ends and [self._label(role, end, labels) for end in ends]
+                for role, ends in (("source", self.source), ("destination", self.destination))
+            )
+            named = None if self.weight is None else self._label("weight", self.weight, labels)
+            columns = resolve(labels, source, destination, weight if named is None else named)
         except PageRankError as error:
             raise type(error)(f"{self.name}: {error}{hint}") from error
         if columns.weight in (*columns.source, *columns.destination):
             raise InvalidOptionError(f"{self.name}: column {self.weight!r} is named as an endpoint and as the weight.")
         return columns
 
-    def require_values(self, labels: Sequence[str], names: Sequence[str]) -> None:
-        """Raise if a file of values by vertex has columns besides `names`, but no column `values`."""
+    def position(self, name: Hashable) -> int | None:
+        """Return the position from 0 that a number stands for, or its digits, if no column has that name."""
+        found = self.format not in TABLES and not isinstance(name, bool) and re.fullmatch("[1-9][0-9]{0,8}", str(name))
+        return int(str(name)) - 1 if found else None
+
+    def _label(self, role: str, name: Hashable, labels: list[Any]) -> Hashable:
+        """Return the label of a column given by its name or position; make it unique in `labels` if it is not."""
+        places = [place + 1 for place, label in enumerate(labels) if label == name]
+        if self.format in TABLES or len(places) == 1:
+            return name
+        if places:
+            raise InvalidOptionError(
+                f"column {name!r} is there {len(places)} times: name it by its position, {role}={places[0]} or "
+                f"{role}={places[-1]}."
+            )
+        if str(name) in labels:  # an integer
+            return self._label(role, str(name), labels)
+        position = self.position(name)
+        if position is None:
+            return name
+        if position >= len(labels):
+            raise ColumnNotFoundError(
+                f"there is no column {name}, by name or by position: {columns_present(labels, None)}"
+            )
+        if labels.count(labels[position]) > 1:
+            labels[position] = f"{labels[position]} (column {position + 1})"
+        label: Hashable = labels[position]
+        return label
+
+    def columns_read(self, found: Columns, header: Sequence[str] | None, width: int) -> str:
+        """Return a phrase that says which columns are read, of how many."""
+
+        def listed_ends(places: list[int]) -> str:
+            return ", ".join(f"{place + 1}{f' ({header[place]})' if header else ''}" for place in places)
+
+        weight = "" if found.weight is None else f", weight {listed_ends([found.weight])}"
+        return f"columns {listed_ends(found.source)} -> {listed_ends(found.destination)}{weight} of {width:,} read"
+
+    def values_by_name(self, labels: Sequence[Any], names: Collection[str]) -> dict[str, Any]:
+        """Return the columns of a file of values by vertex: the label of each of `names` that it has.
+
+        A file of one column has vertices. A column of ranks has values.
+
+        Raises ColumnNotFoundError: if the file has columns besides `names`, but no values.
+        """
+        if len(labels) == 1:
+            return {next(iter(names)): labels[0]}
+        found = {name: name for name in names if name in labels}
+        if "values" in names and RANKS in labels:
+            found.setdefault("values", RANKS)
         others = [repr(label) for label in labels if label not in names]
-        if others and "values" not in labels:
+        if others and "values" not in found:
             raise ColumnNotFoundError(
                 f"{self.name} has no column 'values', but {listed(others)}: rename the column of values to 'values', "
                 "or drop the column."
             )
+        return found

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import glob
 import re
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -25,14 +23,14 @@ from prplugin.cpu import library
 from prplugin.cpu import webgraph as kernels
 from prplugin.cpu.group import add_degrees
 from prplugin.cpu.sorting import offsets_of
-from prplugin.errors import InvalidEdgesError, InvalidOptionError, MethodUnavailableError
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, MethodUnavailableError, path_errors
 from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import Adjacency, PackedInEdges
 from prplugin.io.adjacency import AdjacencyFile, arc_columns, numbered, read_rows
 from prplugin.io.blocks import check_memory
-from prplugin.io.formats import COMPRESSIONS, WEBGRAPH_SUFFIXES, Properties, errors_named, part_files
+from prplugin.io.formats import COMPRESSIONS, WEBGRAPH_SUFFIXES, Properties, part_files
 from prplugin.io.selection import Selection
-from prplugin.machine import this_machine
+from prplugin.machine import mapping_on, this_machine
 from prplugin.methods.engines.packed import Rows, joined, too_many
 from prplugin.types.edges import Compressed, Edges, Integers, index_dtype
 
@@ -165,7 +163,7 @@ def _lists(base: str) -> Lists:
 
 def mapped(path: str) -> Any:
     """Map the bytes of a file; an empty file cannot be mapped."""
-    with errors_named(path), open(path, "rb") as file:
+    with path_errors(path), open(path, "rb") as file:
         return np.memmap(file, np.uint8, "r") if Path(path).stat().st_size else np.empty(0, np.uint8)
 
 
@@ -314,23 +312,18 @@ def _vertices(names: pa.ChunkedArray) -> Vertices:
 
 def _parts(files: Sequence[Path], types: Mapping[str, pa.DataType]) -> Iterator[tuple[Path, list[pa.RecordBatch]]]:
     """Yield the columns f0 and f1 of each file, in order; as many files are read at a time as there are cores."""
-    ahead = this_machine().threads
-    with ThreadPoolExecutor(ahead) as pool:
-        running: deque[tuple[Path, Future[list[pa.RecordBatch]]]] = deque()
-        for path in files:
-            running.append((path, pool.submit(_batches, path, types)))
-            if len(running) > ahead:
-                first, future = running.popleft()
-                yield first, future.result()
-        for first, future in running:
-            yield first, future.result()
+    at_once = this_machine().threads
+    with mapping_on(at_once) as run:
+        for first in range(0, len(files), at_once):
+            some = files[first : first + at_once]
+            yield from zip(some, run(partial(_batches, types=types), some), strict=True)
 
 
 def _batches(path: Path, types: Mapping[str, pa.DataType]) -> list[pa.RecordBatch]:
     # Files of Arrow's own: its threads may outlive a read, and would need the interpreter for a file of Python.
     opened = partial(pa.input_stream, str(path), COMPRESSIONS.get(path.suffix))
     try:
-        with errors_named(str(path)):
+        with path_errors(str(path)):
             with opened() as stream:
                 start = stream.read(BLOCK)
             if len(start) < BLOCK:  # Arrow finds no row in a single line without a line end

@@ -10,14 +10,23 @@ import os
 import secrets
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from operator import methodcaller
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from prplugin.errors import InvalidOptionError
-from prplugin.io.formats import STANDARD_OUTPUT, check_standard_output, errors_named, is_standard_output, output_format
+from prplugin.errors import InvalidOptionError, PageRankError, path_errors
+from prplugin.io.formats import (
+    FORMATS,
+    STANDARD_OUTPUT,
+    STANDARD_STREAM,
+    check_standard_output,
+    described,
+    is_standard_output,
+    output_format,
+    recognized,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,18 +35,30 @@ if TYPE_CHECKING:
 ROWS_AT_A_TIME = 1 << 16
 
 
-def check_output(path: str) -> None:
-    """Raise if a file cannot be written; to be called before the computation."""
+def check_output(path: str, inputs: Iterable[str] = ()) -> None:
+    """Raise if a file cannot be written, or is, or is in, one of the inputs; to be called before the computation."""
     if is_standard_output(path):
         return
-    output_format(path)
-    target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    if not target.exists() or target.is_file():
-        os.stat(target.parent)
-        if not os.access(target.parent, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target.parent))
+    with path_errors(path, PageRankError):
+        output_format(path)
+        target = Path(os.path.realpath(path))
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "")
+        if not target.exists() or target.is_file():
+            folder = str(target.parent)
+            with path_errors(folder, PageRankError):
+                os.stat(folder)
+                if not os.access(folder, os.W_OK):
+                    raise PermissionError(errno.EACCES, "")
+    for given in inputs:
+        source = "/dev/stdin" if given == STANDARD_STREAM else given
+        is_folder = os.path.isdir(source) and recognized(source)[0] == FORMATS[0]  # whose files are all read
+        altered = False
+        with suppress(OSError, ValueError):  # no path, but a vertex
+            places = filter(os.path.exists, (target, *(target.parents if is_folder else ())))
+            altered = any(os.path.samefile(source, place) for place in places)
+        if altered:
+            raise InvalidOptionError(f"{path} would alter the input {described(given)}: write to another file.")
 
 
 def write_frame(frame: pd.DataFrame, path: str) -> None:
@@ -49,7 +70,7 @@ def write_frame(frame: pd.DataFrame, path: str) -> None:
 
     name, compression = output_format(path)
     table = pa.Table.from_pandas(frame, preserve_index=False)
-    with errors_named(STANDARD_OUTPUT if is_standard_output(path) else path), _opened(path) as file:
+    with path_errors(STANDARD_OUTPUT if is_standard_output(path) else path, PageRankError), _opened(path) as file:
         try:
             if compression is None:
                 _write(table, name, file)

@@ -39,14 +39,10 @@ update_scores = Kernel(
 
 
 class Form(NamedTuple):
-    """Form of a method, as `prplugin methods --method NAME` lists it.
+    """Form of a method, as `prplugin methods --method NAME` lists it."""
 
-    `listing`: Paper, and the listing or section that is built.
-    `values`: The paper's values of options, which are the defaults of the form.
-    """
-
-    listing: str
-    values: Mapping[str, Any]
+    listing: str  # paper, and the listing or section that is built
+    values: Mapping[str, Any]  # the paper's values of options, which are the defaults of the form
 
 
 def launch_of(forms: Mapping[str, Form], form: object, **given: Any) -> dict[str, Any]:
@@ -176,10 +172,7 @@ def out_degrees(adjacency: Adjacency, dtype: DTypeLike = np.int32) -> Integers:
 
 
 class NodeCentric(PaperForm):
-    """Algorithm 3 of Kim 2013 on ptrArray and adjListArray.
-
-    `degrees`: Out-degrees, n int32; None: those of an undirected graph from its offsets, as in the paper.
-    """
+    """Algorithm 3 of Kim 2013 on ptrArray and adjListArray; without `degrees`, those of an undirected ptrArray."""
 
     def __init__(
         self, offsets: Integers, sources: Integers, degrees: Integers | None, alpha: float, *, blocks: int,
@@ -197,11 +190,7 @@ class NodeCentric(PaperForm):
 
 
 class EdgeCentric(PaperForm):
-    """Algorithms 1 and 2 of Kim 2013.
-
-    `edges`: edgeArray, m rows of source and target.
-    `undirected`: Whether each row is an edge both ways (line 6).
-    """
+    """Algorithms 1 and 2 of Kim 2013 on edgeArray, m rows of source and target, each both ways if `undirected`."""
 
     def __init__(
         self, edges: Integers, degrees: Integers, alpha: float, *, undirected: bool = False, blocks: int, threads: int

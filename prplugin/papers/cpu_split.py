@@ -324,10 +324,7 @@ class SplitPull:
 
 
 def head_lengths(degrees: Integers, split: list[N]) -> Integers:
-    """Return the number of in-edges of each row that the GPU sums.
-
-    Rows, in any order, are partitioned into equal blocks, one for each N.
-    """
+    """Return the number of in-edges that the GPU sums of each row, in equal blocks of rows with one N each."""
     xp = namespace(degrees)
     limits = xp.asarray(turns_of(split, int(degrees.max())), degrees.dtype)
     return xp.minimum(degrees, limits[xp.arange(degrees.size) * len(split) // degrees.size])

@@ -16,6 +16,7 @@ from prplugin.numerics import compensated_depth
 from prplugin.options import validate_int
 from prplugin.papers._forms import WARP_LANES, DensePowerMethod, Form, launch_of, step_of
 from prplugin.papers._rows import RowsPull
+from prplugin.types.arrays import synchronize
 
 name = "dense"
 runs_on = "gpu"
@@ -27,9 +28,12 @@ memory = gpu_pull.MEMORY._replace(
 )
 unavailable_reason = gpu_pull.reason_of(memory)
 
+ROWS = 256  # of the full matrix that are converted at a time
 PART_OF_A_WARP = (8, 16)  # valid threads per block that are fewer than a warp; the paper's first two
 
-cost = gpu_pull.cost_of(56e-6, pair=1.9e-12)  # fitted to benchmarks/results/kernels.md
+# Iterations are fitted to benchmarks/results/kernels.md; `layout_edge` is the time of 50 million edges among 10,000
+# vertices on an H100.
+cost = gpu_pull.cost_of(56e-6, pair=1.9e-12, layout_edge=9e-11)
 
 forms = {"paper": Form("Swaroop 2021, Section 5: store_rank, matmul, rank_diff", {"threads": 32})}
 
@@ -48,9 +52,9 @@ def prepare(problem: Problem, machine: Machine, *, threads: int | None = None, f
         Iterate by the kernels of Swaroop as printed, with one thread per row of the full matrix in float32; a step over
         the edges then proves the result. It has uniform teleport.
     """
-    adjacency = problem.adjacency.on("device")
+    given, adjacency = problem.adjacency, problem.adjacency.on("device")
     threads = launch_of(forms, form, threads=threads)["threads"]
-    dense = DensePull(adjacency, 256 if threads is None else threads)
+    dense = DensePull(adjacency, 256 if threads is None else threads, keeper=given)
     # The exact step of the form needs no second matrix.
     pull = dense if form is None else RowsPull(gpu_pull.csc_layout(adjacency), "warp", lanes=WARP_LANES)
 
@@ -61,7 +65,10 @@ def prepare(problem: Problem, machine: Machine, *, threads: int | None = None, f
 def google_matrix(adjacency: Adjacency, alpha: float) -> Any:
     """Return alpha * P + (1 - alpha) / n, n x n float32 on the GPU; dangling columns of P are 1 / n."""
     n, out = adjacency.n, adjacency.out_weight
-    matrix = _matrix(adjacency, np.float32)  # numbers of edges, or sums of normalized weights
+    entries = _matrix(adjacency, np.float32 if adjacency.weighted else np.int32)
+    matrix = entries.view(np.float32)
+    for first in range(0, n, ROWS):  # in place: a second matrix may not fit
+        matrix[first : first + ROWS] = entries[first : first + ROWS].astype(np.float32)
     inverse = gpu_pull.inverse_out_weight(adjacency)
     matrix *= (alpha * inverse).astype(np.float32)
     matrix += cupy.where(out == 0, 1 / n, (1 - alpha) / n).astype(np.float32)
@@ -69,43 +76,54 @@ def google_matrix(adjacency: Adjacency, alpha: float) -> Any:
 
 
 class DensePull:
-    """Multiplies contributions by the matrix whose entry (i, j) is the number, or weight, of the edges from j to i."""
+    """Multiplies contributions by the matrix whose entry (i, j) is the number, or weight, of the edges from j to i.
 
-    def __init__(self, adjacency: Adjacency, threads: int) -> None:
+    `keeper`: the graph that keeps the matrix for further rankings; `adjacency` may be a copy of it.
+    """
+
+    def __init__(self, adjacency: Adjacency, threads: int, *, keeper: Adjacency) -> None:
         small = threads in PART_OF_A_WARP
         self.threads = validate_int("threads", threads, multiple_of=8 if small else 32, at_most=1024)
-        self._adjacency = adjacency
-        self._matrix: Any = None
+        self._adjacency, self._keeper = adjacency, keeper
+        self._matrix: Any = keeper.layout_of(name)
         # Normalized weights of parallel edges are summed first; a count of edges is exact, but its product is rounded.
         self.rounding_depth = gpu_pull.ROW_DEPTH + (compensated_depth(adjacency.m) if adjacency.weighted else 1)
 
     def __call__(self, contributions: Floats, row_sums: Array) -> None:
         entry = contributions.dtype if self._adjacency.weighted else np.dtype(np.int32)
         if self._matrix is None or self._matrix.dtype != entry:
-            self._matrix = None  # frees its memory first
+            self._matrix = self._keeper.layout = None  # frees its memory first
             self._matrix = _matrix(self._adjacency, entry)
+            synchronize("device")
+            self._keeper.layout = name, self._matrix
         n, types = self._adjacency.n, {"real_t": contributions.dtype, "entry_t": entry}
         arrays = self._matrix, contributions, row_sums
         runtime.run("papers/dense.cu", "dense_pull", runtime.blocks_for(n, 1), self.threads, n, *arrays, **types)
 
 
 def _matrix(adjacency: Adjacency, dtype: DTypeLike) -> Any:
-    """Add up the edges of each pair in the order of the frame; atomic additions would have no fixed order."""
+    """Count the edges of each pair, or add up their weights in the order of the frame, which fixes the rounding."""
+    n, edges = adjacency.n, adjacency.edges
+    matrix = cupy.zeros((n + 1, n), dtype)  # with a row for padding
+    if edges.m and not adjacency.weighted:
+        ends = (edges.source, edges.destination) if edges.blocks is None else edges.blocks.endpoints(n)
+        sources, targets = (end.astype(np.int32, copy=False) for end in ends)
+        blocks, types = runtime.blocks_for_each(sources.size), {"real_t": np.dtype(np.float32), "entry_t": matrix.dtype}
+        arrays = sources, targets, matrix
+        runtime.run("papers/dense.cu", "count_pairs", blocks, runtime.THREADS, sources.size, n, *arrays, **types)
+    elif edges.m:
+        _add_weights(matrix, adjacency)
+    return matrix[:n]
+
+
+def _add_weights(matrix: Array, adjacency: Adjacency) -> None:
     from prplugin.gpu import group
 
     n, edges = adjacency.n, adjacency.edges
-    matrix = cupy.zeros((n, n), dtype)
-    if not edges.m:
-        return matrix
     pairs = edges.destination.astype("int64") * n + edges.source
     order = cupy.argsort(pairs)
     pairs = pairs[order]
     starts = cupy.flatnonzero(run_starts(pairs))
-    bounds = cupy.append(starts, edges.m)
-    if adjacency.weighted:
-        normalized_weights = gpu_pull.NormalizedWeights(edges.weights, adjacency, edges.source).of("float64")
-        entries = group.run_sums(normalized_weights[order], bounds)
-    else:
-        entries = cupy.diff(bounds)
-    matrix.ravel()[pairs[starts]] = entries.astype(dtype)
-    return matrix
+    normalized_weights = gpu_pull.NormalizedWeights(edges.weights, adjacency, edges.source).of("float64")
+    sums = group.run_sums(normalized_weights[order], cupy.append(starts, edges.m))
+    matrix.ravel()[pairs[starts]] = sums.astype(matrix.dtype)

@@ -11,8 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.errors import VertexNotFoundError, counted
+from prplugin.errors import PageRankError, VertexNotFoundError, counted, listed
 from prplugin.types.arrays import Array, far_times, on_host
+
+FINER = re.compile(r"^(Date$|Time$|Datetime\(|Duration\(|time64\[ns|timestamp\[ns|duration\[ns)")
+"""Types of times of polars, and those of Arrow with nanoseconds, whose values Python may not hold."""
 
 INTEGER_TYPE = re.compile(r"u?int(8|16|32|64)(\[pyarrow\])?", re.IGNORECASE)
 """Names of the integer types of all libraries."""
@@ -115,7 +118,10 @@ class BySeed:
 
     def __init__(self, frame: Any, seeds: list[Any], counts: Any) -> None:
         names, ids, self._ranks = _columns(frame)
-        self._ids = ids[1 if names[0] == "seed" else len(ids) // 2 :]
+        own = 1 if names[0] == "seed" else len(ids) // 2
+        for column in ids[:own]:
+            _exact(column)
+        self._ids = ids[own:]
         ends = np.cumsum(counts).tolist()
         self._rows = dict(zip(seeds, map(slice, [0, *ends], ends), strict=True))
 
@@ -170,9 +176,33 @@ def _objects(columns: list[Any]) -> list[Any]:
 
 def _list_of(column: Any) -> list[Any]:
     """Return the values of a column as Python objects; those beyond the range of Python as `far_times` does."""
+    column = _exact(column)
     name = next((name for name in ("tolist", "to_list", "to_pylist") if hasattr(column, name)), None)
     try:
         return list(column) if name is None else getattr(column, name)()
     except (OverflowError, ValueError):
         half = len(column) // 2
         return [*_list_of(column[:half]), *_list_of(column[half:])] if half else far_times(column)
+
+
+def _exact(column: object) -> Any:
+    """Return times, dates and durations of polars or Arrow as an array of Arrow, whose lists lose no nanoseconds.
+
+    Lists of polars do, and polars ends dates beyond the range of Python by a panic, which is no Exception. Other
+    columns are returned unchanged.
+
+    Raises PageRankError: for times of day with nanoseconds, which no type of Python holds.
+    """
+    if not FINER.search(str(getattr(column, "dtype", getattr(column, "type", "")))):
+        return column
+    arrow: Any = column.to_arrow() if hasattr(column, "to_arrow") else column
+    arrow = arrow.__arrow_array__() if hasattr(arrow, "__arrow_array__") else arrow
+    if str(getattr(arrow, "type", "")).startswith("time64[ns]"):
+        lost = np.flatnonzero(np.asarray(arrow.cast("int64")) % 1000)
+        if lost.size:
+            raise PageRankError(
+                f"{counted(lost.size, 'id')} of this ranking, in rows {listed(lost)} of its frame (counted from 0), "
+                "have nanoseconds, which Python's datetime.time does not hold. Use the columns of the frame, or cast "
+                "the ids to integers before you make the graph."
+            )
+    return arrow

@@ -43,6 +43,9 @@ def _of_graph(history: History) -> Iterator[str]:
     if history.unused_weight is not None:
         weight = history.unused_weight
         yield f"column {weight!r} is not used: every edge counts 1. Pass weight={weight!r} to weigh the edges by it."
+    for argument, count in history.unknown:
+        vertices = counted(count, "vertex", "vertices")
+        yield f"ignored: {vertices} of {argument}, which the graph lacks"
     yield f"requested: alpha {history.alpha:g}, tol {history.tol:g}, stop {history.stop!r}"
 
 

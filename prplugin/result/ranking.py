@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from prplugin.calls import explain_unknown_arguments
 from prplugin.errors import InvalidOptionError, MissingLibraryError, NotConvergedError, counted
 from prplugin.gpu import runtime
-from prplugin.options import Options, validate_int
+from prplugin.options import MOST_ITERATIONS, Options, validate_int
 from prplugin.result.by_vertex import BySeed, Lookups, name_of
 from prplugin.result.explain import explain, of_order, of_passes
 from prplugin.result.selection import select_ranks
@@ -125,6 +125,11 @@ class Ranking(Lookups, Displayed):
             return highest(self.ranks, top)
         found: Integers = self._among[highest(self.ranks[self._among], top)]
         return found
+
+    @property
+    def unknown(self) -> dict[str, int]:
+        """Number of vertices that the graph lacks and that were ignored, by argument, such as "exclude"."""
+        return {} if self._history is None else dict(self._history.unknown)
 
     @property
     def certified(self) -> bool:
@@ -299,7 +304,7 @@ class Rankings(Ranking):
     """Rankings of a graph for k seeds, each with its own personalization.
 
     `ranks` is a matrix with one row per seed: k x n, or with ``top=t`` k x t, the highest ranks in descending order.
-    With ``exclude="seeds"``, ranks that the frame leaves out are 0, and their positions in `rows` -1.
+    Ranks that `exclude` leaves out for some seeds alone are 0, and their positions in `rows` -1.
     `converged` tells whether all seeds converged; `iterations` and `error_bound` are the maxima over the seeds.
     ``rankings[seed]`` is a dict by vertex; `in`, `len` and iteration are about the seeds.
 
@@ -329,7 +334,7 @@ class Rankings(Ranking):
 
         Its columns are `seed`, `vertex` and `pagerank`. If a vertex has several columns, they have the names of the
         source's columns, prefixed with "seed_" for seeds. With ``top=t``, the frame has the t highest ranks of each
-        seed in descending order; with ``exclude="seeds"`` fewer if a seed leaves fewer than t vertices.
+        seed in descending order; fewer if `exclude` leaves fewer than t vertices.
         """
         with _allocating(self.ranks):
             return self._write(self.ranks, self.rows)
@@ -424,7 +429,11 @@ def not_converged(ranking: Ranking, options: Options) -> NotConvergedError:
         "vertex": f"no vertex moving by more than {options.tol:g}",
         "networkx": f"an L1 change of n * {options.tol:g}",
     }[options.stop]
-    more = "Allow a larger max_iter or tol." if options.max_iter is not None else "More would not: allow a larger tol."
+    more = "Allow a larger max_iter or tol."
+    if options.max_iter is None and options.stop != "error" and ranking.iterations >= MOST_ITERATIONS:
+        more = f"Without max_iter= there are at most {MOST_ITERATIONS:,}: pass more, a larger tol, or stop='error'."
+    elif options.max_iter is None:
+        more = "More would not: allow a larger tol."
     return NotConvergedError(
         f"{ranking.iterations} iterations did not reach {rule}; the error is at most {ranking.error_bound:.2g}. {more} "
         "The ranks reached are in this error's .ranking.",

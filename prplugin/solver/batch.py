@@ -67,7 +67,7 @@ def batches(
     for first in range(0, seeds.count, step.width):
         part = seeds.slice(first, min(first + step.width, seeds.count))
         step.seed(part)
-        outcome = solve(step, options, (n, problem.adjacency.m), begin, watch, most=most)
+        outcome = solve(step, options, n, begin, watch, most=most)
         own = slice(part.count)
         batch = Batch(step.transposed(), outcome.converged[own], outcome.iterations[own], outcome.error_bound[own])
         unfinished = ~batch.converged & (options.max_iter is None or batch.iterations < options.max_iter)
@@ -104,6 +104,6 @@ def _rank_into(
     step, adjacency = method.prepare(problem, machine, **options.method_options), problem.adjacency
     made = int(batch.iterations[place])
     slow = partial(SlowConvergence, problem, solver, made) if proves(options) and is_small(problem) else None
-    outcome = solve(step, options, (adjacency.n, adjacency.m), start, watch, slow=slow, made=made)
+    outcome = solve(step, options, adjacency.n, start, watch, slow=slow, made=made)
     batch.ranks[place], batch.converged[place] = step.ranks(), outcome.converged
     batch.iterations[place], batch.error_bounds[place] = made + outcome.iterations, outcome.error_bound

@@ -14,10 +14,14 @@ A computed step is y = G x + e. Then y - G y = e + A (x - y), and by (1)
 (2) also holds for sweeps of `native`, with the change that pull.cpp derives. All numbers in a step are non-negative,
 and a step only multiplies, divides and adds them. A rank of rounding depth k therefore has a relative error of at most
 gamma(k) = k u / (1 - k u), u = 2**-53 (Higham 2002, "Accuracy and Stability of Numerical Algorithms", section 3.1), and
-||e|| <= gamma(k) * ||G x|| + underflow. Each method states its k in `StepRounding`.
+||e|| <= gamma(k) * ||G x||. Each method states its k in `StepRounding`.
 
 Terms of row sums may also be rounded to float32 (`StepRounding.single`). These roundings have u = 2**-24 and affect
 only the part of G x that is multiplied by alpha.
+
+Underflow adds at most 2**-1074 for each product and quotient, and 2**-149 for each rounding to float32, of which a step
+has a few per edge and per vertex. As k >= 4, that is less than 2**-49 * gamma(k) for up to 2**47 edges, and covered by
+`ROUND_UP`.
 
 Every column of I - A sums to 1 - alpha and v sums to 1, so x* sums to 1. Let p be the sum of y_i - x*_i over the ranks
 that are too high, and q that of x*_i - y_i over those that are too low. Then p + q = ||y - x*|| and
@@ -26,7 +30,7 @@ q - p = 1 - sum(y). The error of a single rank is at most max(p, q), so
     |y_i - x*_i| <= (||y - x*|| + |1 - sum(y)|) / 2.                                                             (4)
 
 Scaling the result and casting it to float32 add `Certificate.cast`. `ROUND_UP` covers the floating-point operations of
-this module.
+this module. docs/semantics.md names all terms, and `conformance.bounds` computes them in rational arithmetic.
 """
 
 from __future__ import annotations
@@ -40,7 +44,7 @@ import numpy as np
 from prplugin.errors import InvalidOptionError
 from prplugin.methods.base import Sums
 from prplugin.numerics import StepRounding, rounding_depth
-from prplugin.options import Options, proves
+from prplugin.options import MOST_ITERATIONS, Options, proves
 from prplugin.types.arrays import Array
 
 U = 2.0**-53
@@ -49,14 +53,8 @@ U = 2.0**-53
 ROUND_UP = 1 + 2.0**-48
 """Factor that makes a computed bound an upper bound: covers the relative error of thirty operations."""
 
-TINY = 2.0**-1074
-"""Smallest positive float64: the maximum error of a product or quotient that underflows."""
-
 U32 = 2.0**-24
 """Unit roundoff of float32."""
-
-TINY32 = 2.0**-149
-"""Smallest positive float32."""
 
 
 class Certificate:
@@ -65,32 +63,29 @@ class Certificate:
     `dtype` and `scale` are those of the returned ranks. Error bounds always refer to ranks that sum to 1.
     """
 
-    def __init__(
-        self, alpha: float, n: int, m: int, rounding: StepRounding, dtype: str, scale: Literal[1, "n"]
-    ) -> None:
+    def __init__(self, alpha: float, n: int, rounding: StepRounding, dtype: str, scale: Literal[1, "n"]) -> None:
         self.alpha, self.n = alpha, n
-        self._size, self._result = (n, m), (dtype, scale)
+        self._result = dtype, scale
         gamma, gamma32 = _gamma(_depth_of_rank(rounding)), _gamma(rounding.single, U32)
         # ||y|| <= (1 + gamma) * (alpha * (1 + gamma32) * ||x|| + 1 - alpha). `_mass` is the fixed point of this
-        # recurrence and bounds the sum of every iterate.
-        growth = alpha * (1 + gamma) * (1 + gamma32) * ROUND_UP
-        if growth >= 1:
+        # recurrence and bounds the sum of every iterate. `left` is 1 - alpha * (1 + gamma) * (1 + gamma32), without
+        # the cancellation of digits where alpha is near 1.
+        left = (1 - alpha) - alpha * (gamma + gamma32 * (1 + gamma)) * ROUND_UP
+        if not left > 0:
             self._mass = self.noise = math.inf
         else:
-            self._mass = (1 + gamma) * (1 - alpha) / (1 - growth) * ROUND_UP
-            # Underflow per edge: normalized weight and product. Per vertex: contribution, v and w, three products.
-            self.noise = ((gamma + alpha * gamma32 * (1 + gamma)) * self._mass + (2 * m + 8 * n) * TINY) * ROUND_UP
-            self.noise += rounding.single * m * TINY32
+            self._mass = (1 + gamma) * (1 - alpha) / left * ROUND_UP
+            self.noise = (gamma + alpha * gamma32 * (1 + gamma)) * self._mass * ROUND_UP
         self._norm = 1 + _gamma(rounding.norm)
         self.cast = 0.0
         if scale == "n":
-            self.cast += U * self._mass + n * TINY
+            self.cast += U * self._mass
         if dtype == "float32":
-            self.cast += U32 * self._mass * ROUND_UP + n * TINY32
+            self.cast += U32 * self._mass * ROUND_UP
 
     def for_rounding(self, rounding: StepRounding) -> Certificate:
         """Return the same certificate for steps with other rounding depths."""
-        return Certificate(self.alpha, *self._size, rounding, *self._result)
+        return Certificate(self.alpha, self.n, rounding, *self._result)
 
     def of_step(self, change: float | Array) -> Any:
         """Bound ||y - x*|| after a step from x to y by (2); `change` is the computed ||y - x||, or an array of them."""
@@ -214,6 +209,8 @@ def goal_in_float32(options: Options, in_float32: Certificate, in_float64: Certi
 def step_budget(certificate: Certificate, options: Options) -> int:
     """Return the maximum number of passes: `max_iter`, or as many as contraction by alpha needs for the tolerance.
 
+    Those that prove no error bound are at most `MOST_ITERATIONS`.
+
     Raises InvalidOptionError if the tolerance is not provable.
     """
     if proves(options) and not options.tol >= certificate.provable:
@@ -225,6 +222,6 @@ def step_budget(certificate: Certificate, options: Options) -> int:
     if options.max_iter is not None:
         return options.max_iter
     if not proves(options):
-        return certificate.moves(options.tol)
+        return min(certificate.moves(options.tol), MOST_ITERATIONS)
     # Accelerated passes, as many plain steps, and the step that proves.
     return 2 * certificate.steps(options.tol) + 1

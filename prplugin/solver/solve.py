@@ -79,7 +79,7 @@ def solve_by(
     # tol=0 asks for exactly `max_iter` plain steps. Only a proved error bound allows a direct solution as an iterate.
     slow = partial(SlowConvergence, problem if proves(options) else None) if options.tol > 0 else None
     outcome = solve(
-        step, options, (adjacency.n, adjacency.m), 1.0 / adjacency.n if start is None else start, watch.iterations,
+        step, options, adjacency.n, 1.0 / adjacency.n if start is None else start, watch.iterations,
         order=order, slow=slow, closer=closer,
     )  # fmt: skip
     outcome.notes = step.notes
@@ -87,7 +87,7 @@ def solve_by(
 
 
 def solve(
-    step: Step, options: Options, size: tuple[int, int], start: Floats | float | None, watch: WatchOf, *,
+    step: Step, options: Options, n: int, start: Floats | float | None, watch: WatchOf, *,
     order: OrderProof | None = None, slow: Callable[[], Strategy] | None = None, closer: float = math.inf,
     made: int = 0, most: int = sys.maxsize,
 ) -> Outcome:  # fmt: skip
@@ -95,7 +95,7 @@ def solve(
 
     Raises InvalidOptionError if the tolerance is not provable.
 
-    `size`: Numbers of vertices and of edges of the whole graph.
+    `n`: Number of vertices of the whole graph.
     `start`: Ranks of sum 1; a number is the rank of every vertex. None: each seed starts at its personalization.
     `watch`: Called with the options and the budget; what it returns is called after each error bound.
     `order`: Ends the iteration once the order of the highest ranks is proved.
@@ -106,7 +106,7 @@ def solve(
     """
     if step.rounding.single:  # an earlier batch of seeds ended in float32
         step.set_contribution_dtype("float64")
-    certificate = certificate_of(options.alpha, *size, step.rounding, options.dtype, options.scale)
+    certificate = certificate_of(options.alpha, n, step.rounding, options.dtype, options.scale)
     if options.tol > closer > certificate.provable:
         options = replace(options, tol=closer)
     budget = allowed = step_budget(certificate, options) - (0 if options.max_iter is None else made)

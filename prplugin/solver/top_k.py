@@ -177,7 +177,8 @@ def _candidates(ranks: Floats, k: int, width: float, relative: float) -> tuple[I
     xp = namespace(ranks)
     if k < ranks.size:
         kth, below = to_host(ranks[highest(ranks, k + 1)[-2:]]).tolist()
-        lowest = kth * (1 - 2.0**-50) - min(width, relative * kth)  # rounded downward
+        # No rounding is lost: a rank whose exact distance is at most the width is at least the rounded difference.
+        lowest = kth - min(width, relative * kth)
         rows = xp.flatnonzero(ranks >= min(below, lowest))
     else:
         rows = xp.arange(ranks.size)

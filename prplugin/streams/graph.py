@@ -229,8 +229,9 @@ class ChangingGraph:
             last, edges, tol = self._last, self.state.edges, options.tol
             if self.state.vertex_index is None or edges.n == 0 or last is None or not last.is_of(equation):
                 return None, tol, None
+            from prplugin.streams import bounds
             from prplugin.streams.host_edges import HostEdges
-            from prplugin.streams.residual import Residual, cast_error
+            from prplugin.streams.residual import Residual
 
             if not isinstance(edges, HostEdges):
                 return last.ranks, tol, None  # a residual has edges on the host
@@ -246,7 +247,7 @@ class ChangingGraph:
                 residual.recompute(edges)
                 passes += 1
             if may_push:
-                of_cast = cast_error(edges.n, options)
+                of_cast = bounds.of_cast(edges.n, options)
                 spent = residual.push(edges, tol - of_cast, self._max_pushes(residual.bound, tol))
                 bound = residual.bound + of_cast
                 if bound <= tol:

@@ -15,19 +15,18 @@ from typing import Any, Self
 import numpy as np
 
 from prplugin.cpu import rows as kernels
+from prplugin.cpu.compensated import compensated_sums
 from prplugin.cpu.sorting import offsets_of
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import concatenated, reversed_edges
 from prplugin.machine import this_machine
 from prplugin.numerics import compensated_depth
 from prplugin.streams.changes import ChangeError, apply_duplicates
-from prplugin.streams.decay import ZERO_EXPONENT, ScaledWeights
+from prplugin.streams.decay import MAX_EXPONENT, MIN_OUT_WEIGHT, ZERO_EXPONENT, ScaledWeights, roundings_of
 from prplugin.types.arrays import expand_values
 from prplugin.types.edges import ANY, Compressed, Edges, Floats, Integers, index_dtype
 
 SPARE_FRACTION = 1 / 2  # spare capacity of a buffer for changed rows, as a fraction of its entries
-MIN_OUT_WEIGHT = 2.0**-900  # out-weight below which the weights of a vertex may have lost digits to underflow
-MAX_EXPONENT = 500  # exponent of a weight, relative to that of its source, above which the latter is raised
 
 
 @dataclass(eq=False, repr=False)
@@ -140,7 +139,9 @@ class HostEdges:
         extended = copy(self)
         extended.out_edges = self.out_edges.with_vertices(n, positions)
         extended.out_weight = expand_values(self.out_weight, n, positions, 0.0)
-        extended.references = None if self.references is None else expand_values(self.references, n, positions, 0)
+        extended.references = (
+            None if self.references is None else expand_values(self.references, n, positions, ZERO_EXPONENT)
+        )
         extended.count = self.count.copy()
         return extended
 
@@ -152,22 +153,16 @@ class HostEdges:
         added, removed, replaced = apply_duplicates(
             added, removed, duplicates, self.n, self._have_edge, directed=directed
         )
-        removed_count = removed.m
         references = self._references_with(added)
-        additions = self._stored(added, references)
-        removals = concatenated(self._stored(removed, self.references), self._stored(replaced, self.references))
-        if not directed:
-            removals = self._with_reverse_removals(removals, removed_count)
-        powers = None if self.references is None or references is None else references - self.references
-        plan = self._rewrite(removals, additions, removed_count, powers)
+        removals, given_rows = self._removals(removed, directed=directed)
+        replacements, _ = self._removals(replaced, directed=directed)  # exist
+        plan = self._rewrite(concatenated(removals, replacements), self._stored(added, references), given_rows)
         rows = plan.rows
-        if references is not None and powers is not None:
-            plan.references = references[rows]
-            had_edges = plan.old_out_weight > 0
-            underflowing = (plan.out_weight < MIN_OUT_WEIGHT) & had_edges & (plan.ends > plan.begins)
+        if references is not None:
+            self._set_references(plan, references)
+            underflowing = (plan.out_weight > 0) & (plan.out_weight < MIN_OUT_WEIGHT)
             if underflowing.any():
                 raise ChangeError("underflow", rows[underflowing])
-            plan.old_out_weight[had_edges & (powers[rows] != 0)] = np.nan
         if not np.isfinite(plan.out_weight).all():
             raise ChangeError("overflow", rows[~np.isfinite(plan.out_weight)])
         return plan
@@ -191,37 +186,67 @@ class HostEdges:
 
     def _stored(self, edges: Edges, references: Integers | None) -> Edges:
         """Return edges with stored weights: NaN to match any weight, None in an unweighted graph."""
-        weights = None
+        weights, roundings = None, edges.roundings
         if self.out_edges.weights is not None:
             weights = np.full(edges.m, np.nan) if edges.weights is None else edges.weights
             if references is not None and edges.times is not None:
-                weights = ScaledWeights.of(edges.weights, edges.times).divide(references.take(edges.source))
-        return replace(edges, weights=weights, times=None)
+                weights = ScaledWeights.of(edges.weights, edges.times).stored(references.take(edges.source))
+                roundings = roundings_of(edges.times)
+        return replace(edges, weights=weights, times=None, roundings=roundings)
 
-    def _with_reverse_removals(self, removals: Edges, removed_count: int) -> Edges:
-        """Append the reverse of each edge to remove.
+    def _removals(self, edges: Edges, *, directed: bool) -> tuple[Edges, Integers]:
+        """Return edges to remove with stored weights, of an undirected graph both ways, and the row of each in `edges`.
 
-        If a removal matches any weight, the weight of the matched edge selects the reverse edge.
+        The reverse of an edge has the weight of its row, or that of the edge that was found if any weight matches.
         """
-        if removals.weights is not None:
-            weights = np.empty(removals.m)
-            plan = self._rewrite(removals, removals.take(slice(0)), removed_count)
-            weights[_by_source(removals)] = plan.removed.weights
-            removals = replace(removals, weights=weights)
-        reverse = reversed_edges(removals.take(removals.source != removals.destination))
-        if self.references is not None:
-            shifts = self.references[reverse.destination] - self.references[reverse.source]
-            weights = np.ldexp(reverse.weights, np.clip(shifts, -2000, 2000))  # type: ignore[arg-type]
-            # A weight that underflows or overflows when it is rescaled is inexact, so that any weight must match.
-            weights[~((weights > MIN_OUT_WEIGHT) & np.isfinite(weights))] = np.nan
-            reverse = replace(reverse, weights=weights)
-        return concatenated(removals, reverse)
+        forth, rows, references = self._stored(edges, self.references), np.arange(edges.m), self.references
+        if directed:
+            return forth, rows
+        if edges.m and forth.weights is not None and edges.weights is None and edges.times is None:
+            if references is not None:  # begin where the weight is not faint, if it is not in one direction
+                swapped = references.take(edges.source) > references.take(edges.destination)
+                ends = (edges.source, edges.destination), (edges.destination, edges.source)
+                source, destination = (np.where(swapped, back, end) for end, back in zip(*ends, strict=True))
+                forth = replace(forth, source=source, destination=destination)
+            weights = np.empty(edges.m)
+            plan = self._rewrite(forth, forth.take(slice(0)), rows)
+            weights[_by_source(forth)] = plan.removed.weights
+            forth = replace(forth, weights=weights)
+            back = reversed_edges(forth)
+            if references is not None:
+                found = ScaledWeights.of_stored(weights, references.take(forth.source))
+                back = replace(back, weights=found.stored(references.take(back.source)))
+        else:
+            back = self._stored(reversed_edges(edges), references)
+        no_loops = np.flatnonzero(edges.source != edges.destination)
+        return concatenated(forth, back, no_loops), np.append(rows, no_loops)
 
-    def _rewrite(self, removed: Edges, added: Edges, removed_count: int, powers: Integers | None = None) -> Plan:
+    def _set_references(self, plan: Plan, references: Integers) -> None:
+        """Note new reference exponents in a plan, and divide the remaining old weights of their vertices."""
+        assert self.references is not None
+        before, plan.references = self.references[plan.rows], references[plan.rows]
+        # Vertices of out-weight 0 have no weights to divide.
+        changed = np.flatnonzero((before != plan.references) & (plan.old_out_weight > 0))
+        if not changed.size:
+            return
+        plan.old_out_weight[changed] = np.nan
+        weights, begins = self.out_edges.weights, plan.begins[changed]
+        assert weights is not None
+        sizes = plan.ends[changed] - begins
+        old_sizes = sizes - np.diff(plan.added.offsets)[changed]
+        group = np.repeat(np.arange(changed.size), sizes)
+        place = np.arange(group.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        terms = weights[begins[group] + place]
+        old = place < old_sizes[group]
+        of_old = changed[group[old]]
+        terms[old] = ScaledWeights.of_stored(terms[old], before[of_old]).stored(plan.references[of_old])
+        weights[begins[group] + place] = terms
+        plan.out_weight[changed] = compensated_sums(group, terms, changed.size)[0]
+
+    def _rewrite(self, removed: Edges, added: Edges, given_rows: Integers) -> Plan:
         """Write new versions of changed rows; return their plan, and the removed weights.
 
-        The weights of the old edges of vertex u are divided by ``2**powers[u]``. Raises ChangeError if one of the first
-        `removed_count` edges to remove does not exist; the others are derived from them.
+        Raises ChangeError if an edge to remove does not exist, with its entry in `given_rows`, whose other edges exist.
         """
         rows = np.unique(np.concatenate([removed.source, added.source], dtype=np.int64))
         buffer = self.out_edges.with_capacity(
@@ -234,12 +259,11 @@ class HostEdges:
         found = np.zeros(removed.m, np.bool_)
         begins, ends, sums = np.empty(rows.size, np.int64), np.empty(rows.size, np.int64), np.empty(rows.size)
         used = kernels.rewrite(
-            rows, buffer.begins, buffer.ends, buffer.indices, buffer.weights, powers,
+            rows, buffer.begins, buffer.ends, buffer.indices, buffer.weights,
             *removals, found, *additions, buffer.used, begins, ends, sums,
         )  # fmt: skip
         if not found.all():
-            missing = np.unique(order[~found])
-            raise ChangeError("missing", missing[missing < removed_count])
+            raise ChangeError("missing", np.unique(given_rows[order[~found]]))
         old_out_weight, count_change = self.out_weight[rows], added.m - removed.m
         return Plan(
             rows, removals, additions, begins, ends, used, old_out_weight, sums, None, count_change, added.roundings
@@ -259,9 +283,8 @@ class HostEdges:
         np.maximum.at(largest, vertex_of_edge, ScaledWeights.of(added.weights, added.times).exponents)
         present = self.references[vertices]
         raised = np.where(largest - present > MAX_EXPONENT, largest, present)
-        first = np.where(largest == ZERO_EXPONENT, 0, largest)
         references = self.references.copy()
-        references[vertices] = np.where(self.out_weight[vertices] == 0, first, raised)
+        references[vertices] = np.where(self.out_weight[vertices] == 0, largest, raised)
         return references
 
 

@@ -45,9 +45,9 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.numerics import rounding_depth
 from prplugin.options import Options, likely_steps, proves
 from prplugin.solver.top_k import Equal, least_gap, order_of
+from prplugin.streams import bounds
 from prplugin.streams.device_edges import DeviceEdges
 from prplugin.streams.host_edges import HostEdges
-from prplugin.streams.residual import ROUNDING_MARGIN, UNIT_ROUNDOFF, cast_error
 from prplugin.types.arrays import expand_values, highest
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.records import Order
@@ -65,7 +65,6 @@ TOL_FRACTION = 0.98  # fraction of the tolerance that is to be left to the resid
 # Ratio of the residuals at two checks of a certified order, and number of checks before the tolerance is met.
 CHECK_FACTOR, CHECKS = 1 / 8, 4
 
-MAX_ROUNDING = 2.0**-21  # largest F / Q for which `ROUNDING_MARGIN` covers F in the denominator of (3)
 MAX_OUT_WEIGHT = 2.0**500  # above it, or below its inverse, quotients overflow or lose digits to underflow
 
 
@@ -208,7 +207,7 @@ class _Query:
         arrays.r[rows], arrays.is_listed[rows], arrays.listed[: rows.size] = values, True, rows
         self._count, self._sums, self._spent = np.array([rows.size]), np.zeros(3), 0
         self._sums[2] = rounding_depth(rows.size) + 3  # of the entries of v: their sum, quotient and conversion
-        self._cast = cast_error(n, options)
+        self._cast = bounds.of_cast(n, options)
         alpha, tol = options.alpha, options.tol - self._cast
         # Ratio R / Q at which (3) is the tolerance; 0 if rounding makes that impossible.
         self.goal = max(tol, 0.0) * TOL_FRACTION * (1 - alpha) / (2 * alpha) if alpha else np.inf
@@ -249,23 +248,13 @@ class _Query:
         return self._arrays.listed[: self._count[0]]
 
     @property
-    def _sum_depth(self) -> int:
-        return kernels.BLOCK_TERMS + int(self._count[0]) // kernels.BLOCK_TERMS + 2
-
-    @property
-    def _gap(self) -> float:
-        """E + F, above which a difference of two entries of q proves their order."""
-        alpha, depth = self._options.alpha, self._sum_depth * UNIT_ROUNDOFF
-        of_residual = alpha * self.residual * (1 + depth)
-        rounding = (UNIT_ROUNDOFF * float(self._sums[2])) / (1 - alpha) + UNIT_ROUNDOFF * self.sum * (1 + depth)
-        if not rounding <= self.sum * MAX_ROUNDING:
-            return np.inf
-        return (of_residual / (1 - alpha) + rounding) * ROUNDING_MARGIN
+    def _measured(self) -> tuple[float, int, tuple[float, float], float]:
+        """Arguments of the bounds of `prplugin.streams.bounds`."""
+        return self._options.alpha, int(self._count[0]), (self.residual, self.sum), float(self._sums[2])
 
     def bound(self) -> float:
         """Return the bound (3) with rounding errors, those of scaling and casting included."""
-        depth = (self._sum_depth + 2) * UNIT_ROUNDOFF
-        return min(2.0, 2 * self._gap / self.sum * (1 + depth) * ROUNDING_MARGIN + depth) + self._cast
+        return bounds.of_pushes(*self._measured) + self._cast
 
     def _asked(self, wanted: Wanted) -> tuple[Integers, Floats]:
         """Return positions and q of the vertices to choose from; of all vertices those that were touched."""
@@ -284,7 +273,7 @@ class _Query:
 
     def order(self, wanted: Wanted, equal: Equal, *, last: bool) -> Order | None:
         """Return the order of the vertices to return if it is proved, or if it is the last; None if it needs others."""
-        gap, (rows, values) = self._gap, self._asked(wanted)
+        gap, (rows, values) = bounds.of_gap(*self._measured), self._asked(wanted)
         k = wanted.top or max(1, rows.size)
         if wanted.among is None:
             if k >= rows.size:
@@ -292,7 +281,7 @@ class _Query:
             lowest = np.partition(values, rows.size - k)[rows.size - k] - gap
             if not lowest > 0:
                 return None  # vertices that are not touched may be as high
-            near = np.flatnonzero(values >= lowest * (1 - 2.0**-50))
+            near = np.flatnonzero(values >= lowest)
             near = near[np.argsort(rows[near])]
             rows, values = rows[near], values[near]
         if not last and not least_gap(values, min(k, rows.size), gap / 2) > gap:

@@ -44,35 +44,21 @@ import numpy as np
 
 from prplugin.cpu import push as kernels
 from prplugin.cpu.sums import total
-from prplugin.numerics import StepRounding, rounding_depth
-from prplugin.options import Options
-from prplugin.solver.certificate import Certificate
+from prplugin.numerics import rounding_depth
+from prplugin.streams import bounds
 from prplugin.streams.host_edges import HostEdges, Plan
 from prplugin.types.arrays import expand_values
 from prplugin.types.edges import Floats, Integers
 
-UNIT_ROUNDOFF = 2.0**-53
-
-ROUNDING_MARGIN = 1 + 2.0**-20  # covers the rounding errors of the bounds computed here and of those in the kernels
-
 # A vertex is a candidate for the first rounds above this multiple of the mean residual at the tolerance.
 CANDIDATE_FACTOR = 4.0
 
-# A round over all vertices leaves at most this fraction of ||r|| on vertices that are not pushed; or the second if the
-# bound is less than so many times the tolerance, so that few pushes suffice.
-UNPUSHED_FRACTION, LAST_UNPUSHED_FRACTION = 0.9, 2.0
+# A round over all vertices leaves at most this fraction of ||r|| on vertices that are not pushed.
+UNPUSHED_FRACTION = 0.9
 
-# Ratios of the bounds after and before a round.
-MAX_LAST_RATIO = 0.95  # above it the next rounds leave `UNPUSHED_FRACTION` instead of `LAST_UNPUSHED_FRACTION`
-FAST_RATIO = 0.5  # above it a round without relaxation is not fast enough
+FAST_RATIO = 0.5  # of the bounds after and before a round, above which rounds without relaxation are not fast enough
 
 MIN_CENTERED_FRACTION = 1 / 4  # fraction of the edges that a round spends above which c is changed afterwards
-
-
-def cast_error(n: int, options: Options) -> float:
-    """Return the bound of the error of scaling and casting the ranks of n vertices; steps add no rounding error."""
-    exact = StepRounding(row=0, edge=0, dangling=0, vectors=0, norm=0)
-    return Certificate(options.alpha, n, 0, exact, options.dtype, options.scale).cast
 
 
 class Residual:
@@ -104,7 +90,8 @@ class Residual:
         """Compute r from y, with one pass over the edges."""
         self.r = (self.c if self.v is None else self.c * self.v) - self.y
         # The subtraction rounds once, and so does c v if v is given.
-        self.rounding_error = np.array([total(np.abs(self.r)) + (self._depth_of_v + 1) * self.c])
+        of_v = 0.0 if self.v is None else (self._depth_of_v + 1) * self.c
+        self.rounding_error = np.array([total(np.abs(self.r)) + of_v])
         out = edges.out_edges
         self.costs = (out.ends - out.begins + kernels.PUSH_COST).astype(np.float32)
         kernels.add_contributions(*self._arrays(edges))
@@ -166,17 +153,13 @@ class Residual:
         # the optimum for symmetric matrices.
         least = 2 / (1 + self.alpha)
         greatest, relaxation = least / 2 + 1 / (1 + math.sqrt(1 - self.alpha**2)), 1.0
-        last_unpushed = LAST_UNPUSHED_FRACTION
         while self.bound > tol and spent < max_edges:
-            unpushed = last_unpushed if self.bound < LAST_UNPUSHED_FRACTION * tol else UNPUSHED_FRACTION
-            threshold = unpushed * self.bound * self._scale / (edges.m + kernels.PUSH_COST * n)
+            threshold = UNPUSHED_FRACTION * self.bound * self._scale / (edges.m + kernels.PUSH_COST * n)
             round_edges = kernels.push_all(self.costs, selected, threshold, relaxation, *arrays)
             spent, previous_bound = spent + round_edges, self.bound
             self.measure(center=round_edges > MIN_CENTERED_FRACTION * edges.m)
             ratio = self.bound / previous_bound
-            if unpushed > UNPUSHED_FRACTION and not ratio < MAX_LAST_RATIO:
-                last_unpushed = UNPUSHED_FRACTION
-            elif not ratio < 1:
+            if not ratio < 1:
                 if relaxation <= least:
                     break
                 relaxation = min(relaxation, least)
@@ -197,7 +180,7 @@ class Residual:
     @property
     def rounding(self) -> float:
         """Part of the bound that is due to the rounding errors of r, which `recompute` removes."""
-        return 2 * UNIT_ROUNDOFF * float(self.rounding_error[0]) / (self.sum_y * (1 - self.alpha)) * ROUNDING_MARGIN
+        return bounds.rounding_of_residual(self.alpha, self.sum_y, float(self.rounding_error[0]))
 
     def measure(self, *, center: bool = False) -> None:
         """Compute the bound (2) on the error of `ranks`, and the sum of y.
@@ -214,14 +197,10 @@ class Residual:
             return
         if center:
             self.rounding_error += self._depth_of_v * norm_r
-        blocks = -(-self.r.size // kernels.BLOCK_TERMS)
-        depth = (kernels.BLOCK_TERMS + blocks + self._depth_of_v + 8) * UNIT_ROUNDOFF
-        # An error of r changes R by at most its own L1 norm, and R v, as v sums to 1, by as much in L1. So it counts
-        # twice in ||r - R v|| and in G x; their factors alpha / (1 - alpha) and 1 sum to 1 / (1 - alpha). So do the
-        # rounding errors of R, which count once, and those of ||r - R v||, which is at most 2 ||r||.
-        rounded_norm = norm_step * self.alpha + 3 * depth * norm_r
-        # The last term covers the rounding errors of sum(y) and of the entries of G x.
-        self.bound = rounded_norm / (self.sum_y * (1 - self.alpha)) * ROUNDING_MARGIN + self.rounding + depth
+        measured = self.sum_y, norm_r, norm_step
+        self.bound = bounds.of_residual(
+            self.alpha, self.r.size, measured, float(self.rounding_error[0]), self._depth_of_v
+        )
 
     def ranks(self) -> Floats:
         """Return G x after `measure`, with 0 for negative entries, which is closer to x*."""

@@ -71,12 +71,12 @@ def plain_array(given: object, what: str, error: type[PageRankError] = InvalidOp
 
 
 def find_integers(ids: Array, wanted: Array) -> Any:
-    """Return the position of each wanted integer in non-empty, ascending ids, or -1, on the host."""
-    xp, wanted = namespace(ids), to_host(wanted)
+    """Return the position of each wanted integer in non-empty, ascending ids of the same memory space, or -1."""
+    xp = namespace(ids)
     cast = wanted.astype(ids.dtype, copy=False)  # integers outside the range of the type of the ids are absent
     in_range = (cast.astype(wanted.dtype, copy=False) == wanted) & ((cast < 0) == (wanted < 0))
-    found = np.minimum(to_host(xp.searchsorted(ids, xp.asarray(cast))), ids.size - 1)
-    return np.where(in_range & (to_host(ids[xp.asarray(found)]) == cast), found, -1)
+    found = xp.minimum(xp.searchsorted(ids, cast), ids.size - 1)
+    return xp.where(in_range & (ids[found] == cast), found, -1)
 
 
 def expand_values(values: Array, n: int, positions: Array | None, fill: float) -> Any:

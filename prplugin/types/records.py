@@ -25,6 +25,7 @@ class History(NamedTuple):
     `bounds`: Number of edge passes, and the error bound proved after them.
     `unused_weight`: Name of a column that may hold weights, if `weight` was not given.
     `notes`: Lines of the method on its own choices.
+    `unknown`: Number of vertices that the graph lacks and that were ignored, by argument.
     """
 
     n: int
@@ -38,6 +39,7 @@ class History(NamedTuple):
     bounds: tuple[tuple[int, float], ...]
     unused_weight: Hashable = None
     notes: tuple[str, ...] = ()
+    unknown: tuple[tuple[str, int], ...] = ()
 
     @property
     def considered(self) -> tuple[Considered, ...]:

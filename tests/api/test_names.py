@@ -178,7 +178,7 @@ def test_an_argument_of_the_other_function_is_named():
     assert "It is an argument of Graph.update." in message(EDGES.pagerank, remove=EDGES)
     assert "It is an argument of estimate." in message(EDGES.pagerank, place="host")
     assert "It is an argument of Graph.from_csr." in message(partial(prplugin.Graph, EDGES), offsets=[0])
-    assert "It is an argument of Graph.from_file." in message(partial(prplugin.Graph, EDGES), header=True)
+    assert "It is an argument of Graph.save." in message(partial(prplugin.Graph, EDGES), packed=True)
     for function in (GRAPH.rank, partial(prplugin.Graph, EDGES)):
         assert not {"mean", "It is"} & set(message(function, bogus="w").split())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import datetime
 import json
@@ -10,7 +11,10 @@ import os
 import pickle
 import shutil
 import struct
+import threading
+import time
 import uuid
+import zlib
 from decimal import Decimal
 from fractions import Fraction
 from zoneinfo import ZoneInfo
@@ -24,6 +28,7 @@ from shown_text import error_message
 from timed_edges import random_edges
 
 import prplugin
+from prplugin.folders import signed
 from prplugin.gpu.runtime import unavailable_reason
 
 narwhals = pytest.importorskip("narwhals")
@@ -269,7 +274,9 @@ def test_a_saved_graph_is_accepted_as_edges(folder):
         lambda: prplugin.pagerank(folder, "src", "dst")
     )
     assert "directed=" in error_message(lambda: prplugin.Graph(folder, directed=False))
-    assert "header= applies to text only" in error_message(lambda: prplugin.Graph.from_file(folder, header=True))
+    assert "header= says how to read a file of edges, not a saved graph: omit it" in error_message(
+        lambda: prplugin.Graph.from_file(folder, header=True)
+    )
     assert "weight= does not apply to a saved graph" in error_message(lambda: prplugin.estimate(folder, weight="w"))
 
 
@@ -297,8 +304,17 @@ def test_nothing_else_is_replaced(tmp_path):
     (tmp_path / "mine" / "manifest.json").write_text('{"format": "other"}')
     assert "is a file: a graph is saved to a new folder" in error_message(lambda: graph.save(tmp_path / "file"))
     assert "is a folder with other files" in error_message(lambda: graph.save(tmp_path / "mine"))
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError) as caught:
         graph.save(tmp_path / "absent" / "graph")
+    assert isinstance(caught.value, prplugin.PageRankError)
+    assert f"cannot be saved to {tmp_path}/absent/graph: No such file or directory" in str(caught.value)
+    for path, expected in [("a\0b", "null byte"), (3, "not 3"), ("x" * 300, "name too long")]:
+        assert expected in error_message(lambda path=path: graph.save(path))
+        assert expected in error_message(lambda path=path: prplugin.Graph.load(path))
+    long = tmp_path / ("x" * 250)
+    graph.save(long)
+    assert_same(prplugin.Graph.load(long), graph)
+    shutil.rmtree(long)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "mine"]
 
 
@@ -315,8 +331,7 @@ def test_an_error_leaves_the_saved_graph(folder, monkeypatch):
 
     graph = prplugin.Graph(random_edges())
     monkeypatch.setattr("prplugin.folders.save_array", full)
-    with pytest.raises(OSError, match="No space left"):
-        graph.save(folder)
+    assert f"cannot be saved to {folder}: No space left on device" in error_message(lambda: graph.save(folder))
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert [path.name for path in folder.parent.iterdir()] == ["graph"]
 
@@ -361,6 +376,82 @@ def test_changed_files(folder, tmp_path):
         shutil.rmtree(other)
 
 
+def test_every_byte_of_the_manifest_counts(folder):
+    path = folder / "manifest.json"
+    content = path.read_bytes()
+    manifest = json.loads(content)
+    for at, byte in enumerate(content):
+        changed = content[:at] + bytes([byte ^ 1 << at % 8]) + content[at + 1 :]
+        path.write_bytes(changed)
+        with contextlib.suppress(prplugin.InvalidEdgesError):
+            prplugin.Graph.load(folder)
+            assert json.loads(changed) == manifest, f"byte {at}"  # 1E-05 for 1e-05
+    path.write_text(json.dumps(manifest | {"options": manifest["options"] | {"directed": False}}))
+    assert "manifest.json has changed since it was saved" in error_message(lambda: prplugin.Graph.load(folder))
+    path.write_text(json.dumps(manifest))  # the same content
+    assert prplugin.Graph.load(folder).rank().converged
+
+
+def test_bytes_of_files_count(folder):
+    """Headers and footers are parsed before checksums are compared."""
+    for path in sorted(folder.glob("*.*")):
+        content = path.read_bytes()
+        ends = {*range(0, 160, 3), *range(len(content) - 60, len(content), 3), *range(0, len(content), 499)}
+        for at in ends if path.name != "manifest.json" else ():
+            path.write_bytes(content[:at] + bytes([content[at] ^ 1 << at % 8]) + content[at + 1 :])
+            with pytest.raises(prplugin.InvalidEdgesError, match=r"damaged saved graph.*Save the graph again"):
+                use(folder)
+        path.write_bytes(content)
+    use(folder)
+
+
+def test_foreign_footers_and_repeated_ids(folder):
+    """The checksums are right, as no accident leaves them."""
+    path = folder / "vertices.arrow"
+    content = path.read_bytes()
+    with pa.ipc.open_file(path) as file:
+        table = file.read_all()
+    for at in range(len(content) - 150, len(content), 3):
+        resigned(folder, path, content[:at] + bytes([content[at] ^ 4]) + content[at + 1 :])
+        with contextlib.suppress(prplugin.InvalidEdgesError):
+            use(folder)
+    repeated = pa.table({"0": [*table.column(0).to_pylist()[:-1], "1"]}, schema=table.schema)
+    with pa.ipc.new_file(path, table.schema) as writer:
+        writer.write_table(repeated)
+    resigned(folder, path, path.read_bytes())
+    graph = prplugin.Graph.load(folder)
+    assert "repeated" in error_message(lambda: graph.rank(among=["1"]))
+    assert "repeated" in error_message(lambda: use(folder))
+
+
+def test_what_is_no_file(folder):
+    """A named pipe has no end: neither it nor what a link leads to is read."""
+    for name in ("in_sources.npy", "manifest.json"):
+        path = folder / name
+        content = path.read_bytes()
+        path.unlink()
+        os.mkfifo(path)
+        expected = "cannot be read: it is no regular file"
+        assert expected in error_message(lambda: prplugin.Graph.load(folder))
+        path.unlink()
+        path.symlink_to("/dev/zero")
+        assert expected in error_message(lambda: prplugin.Graph.load(folder))
+        path.unlink()
+        path.write_bytes(content)
+    use(folder)
+
+
+def test_files_that_are_read_may_change(folder):
+    """Of files that are mapped, a changed one would end the process."""
+    graph, expected = prplugin.Graph.load(folder, mapped=False), prplugin.Graph.load(folder).rank().to_dict()
+    for path in folder.iterdir():
+        os.truncate(path, 1)
+    assert graph.rank().to_dict() == expected
+    graph.update(add=pd.DataFrame({"src": ["1"], "dst": ["2"], "w": [1.0], "t": [10**6]}))
+    assert graph.rank().converged
+    assert "mapped must be True or False" in error_message(lambda: prplugin.Graph.load(folder, mapped=0))
+
+
 def test_foreign_folders(tmp_path, folder):
     for path in (tmp_path, tmp_path / "absent", folder / "manifest.json"):
         assert "Graph.load reads the folders of Graph.save" in error_message(lambda p=path: prplugin.Graph.load(p))
@@ -378,7 +469,7 @@ def test_foreign_folders(tmp_path, folder):
 
 
 def altered(folder, *keys, value):
-    """Write the manifest with another value at the end of a path of keys."""
+    """Write the manifest with another value at the end of a path of keys, and its checksum."""
     manifest = json.loads((folder / "manifest.json").read_text())
     inner = manifest
     for key in keys[:-1]:
@@ -387,7 +478,7 @@ def altered(folder, *keys, value):
         del inner[keys[-1]]
     else:
         inner[keys[-1]] = value
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    (folder / "manifest.json").write_text(json.dumps(signed(manifest)))
 
 
 HOSTILE = [
@@ -427,13 +518,16 @@ def test_hostile_manifest(folder, keys, value):
 
 def hostile_array(folder, name, change):
     """Change an array, and its checksum in the manifest."""
-    import zlib
-
     path = folder / f"{name}.npy"
     array = np.load(path)
     array = change(array)
     np.save(path, array, allow_pickle=True)
-    content = path.read_bytes()
+    resigned(folder, path, path.read_bytes())
+
+
+def resigned(folder, path, content):
+    """Write a file of a saved graph, and its checksum to the manifest."""
+    path.write_bytes(content)
     altered(folder, "files", path.name, value={"bytes": len(content), "crc32": zlib.crc32(content)})
 
 
@@ -540,6 +634,66 @@ def test_processes_share_a_folder(folder):
     expected = prplugin.Graph.load(folder).rank().ranks.tobytes()
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         assert set(pool.map(_rank_in_process, [folder] * 4)) == {expected}
+
+
+def _save_in_process(path, seed, seconds):
+    graph, end, saved = prplugin.Graph(random_edges(seed=seed)), time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        graph.save(path)
+        saved += 1
+    return saved
+
+
+def test_several_save_to_one_path_and_others_load(tmp_path):
+    path = tmp_path / "graph"
+    graphs = [prplugin.Graph(random_edges(seed=seed)) for seed in (0, 1)]
+    graphs[0].save(path)
+    expected = {graph.rank().ranks.tobytes() for graph in graphs}
+    failures, loads, done = [], [], threading.Event()
+
+    def load():
+        while not done.is_set():
+            try:
+                loads.append(prplugin.Graph.load(path).rank().ranks.tobytes())
+            except Exception as error:
+                failures.append(error)
+
+    loader = threading.Thread(target=load)
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        other = pool.apply_async(_save_in_process, [path, 1, 1.5])
+        loader.start()
+        assert _save_in_process(path, 0, 1.5) > 5
+        assert other.get() > 5
+    done.set()
+    loader.join()
+    assert not failures
+    assert set(loads) <= expected
+    assert prplugin.Graph.load(path).rank().ranks.tobytes() in expected
+    assert os.listdir(tmp_path) == ["graph"]
+
+
+def test_a_save_that_was_killed_between_its_renames(folder):
+    left = folder.with_name(".graph.01234567.old")
+    folder.rename(left)
+    assert f"has left one at {left}: rename it back" in error_message(lambda: prplugin.Graph.load(folder))
+    graph = prplugin.Graph.load(left)
+    graph.save(folder)
+    assert_same(prplugin.Graph.load(folder), graph)
+
+
+def test_a_limit_of_the_size_of_files(tmp_path):
+    resource = pytest.importorskip("resource")
+    graph = prplugin.Graph(random_edges(5000, 60_000))
+    graph.save(tmp_path / "graph")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        message = error_message(lambda: graph.save(tmp_path / "graph"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert f"the graph cannot be saved to {tmp_path}/graph: File too large." in message
+    assert_same(prplugin.Graph.load(tmp_path / "graph"), graph)
+    assert os.listdir(tmp_path) == ["graph"]
 
 
 def test_rankings_of_loaded_graphs_do_not_need_the_folder(folder):

@@ -54,12 +54,55 @@ def test_weights_decay_with_age(weight, window, directed, duplicates):
     )
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
-    "half_life", ["7D", "168h", WEEK, dt.timedelta(days=7), np.timedelta64(7, "D"), np.timedelta64(168 * 3600, "s")]
-)
-def test_half_life_of_any_type(half_life):
-    expected = prplugin.pagerank(edges(), time="at", half_life="7D")
-    assert l1_distance(prplugin.pagerank(edges(), time="at", half_life=half_life), expected) == 0
+    "duration",
+    [
+        "7D", "7d", "168h", "168H", "1W", "1 week", "0.5 weeks 84 hours", "6 days 24:00:00", "7 days, 0:00:00", "+7D",
+        "10080m", "10080min", "604800 s", "6D1440min", "604800000ms", "604800000000us",
+        "604800000000\u00b5s", "604800000000\u03bcs", "604800000000000ns", "P7D", "P1W", "PT168H", "P6.5DT12H", "PT10080M",
+        "P6DT23H59M60.0S", WEEK, dt.timedelta(days=7), np.timedelta64(7, "D"), np.timedelta64(168 * 3600, "s"),
+    ],
+)  # fmt: skip
+def test_durations_of_any_type(duration):
+    """Regression test: pandas read "P1M" as a minute and "P6.5D" as 6 days, and "7d" and "1H" raised its warnings."""
+    frame = edges()
+    expected = prplugin.pagerank(frame, time="at", half_life="7D", window="30D")
+    assert l1_distance(prplugin.pagerank(frame, time="at", half_life=duration, window="30D"), expected) == 0
+    week = prplugin.Graph(frame, time="at", window="7D")
+    assert prplugin.Graph(frame, time="at", window=duration).number_of_edges == week.number_of_edges
+
+
+@pytest.mark.parametrize(
+    "duration",
+    [
+        "P1M", "P1Y", "P1Y2M", "1M", "1MS", "1y", "1Y", "1mo", "1 month", "2 years", "1Q", "1T", "1B", "7", "7.5", "", "D",
+        "P", "PT", "P7", "P1DT", "P1H", "PT7D", "1,5h", "1e3s", "1.2.3D", "7 D ago", "02:03", "nan", "NaT",
+        np.timedelta64(1, "M"), np.timedelta64(1, "Y"), np.timedelta64(7), np.timedelta64("NaT", "D"), pd.NaT, 7, True,
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_durations_without_a_fixed_length_are_refused(duration):
+    message = (
+        r"be a string such as '7D' or a timedelta, as column 'at' .* Units are W, D, h, min, s, ms, us and ns; months"
+    )
+    for name in ("half_life", "window"):
+        with pytest.raises(prplugin.InvalidOptionError, match=f"{name} must {message}"):
+            prplugin.Graph(edges(4), time="at", **{name: duration})
+    for unit in ("W", "D", "h", "min", "s", "ms", "us", "ns"):
+        prplugin.Graph(edges(4), time="at", window=f"3{unit}")
+
+
+@pytest.mark.parametrize("duration", ["0D", "-7D", "-P7D", dt.timedelta(0), np.timedelta64(-7, "D")])
+def test_durations_that_are_not_positive_are_refused(duration):
+    with pytest.raises(prplugin.InvalidOptionError, match="window must be positive, not"):
+        prplugin.Graph(edges(4), time="at", window=duration)
+
+
+def test_durations_of_more_than_292_years():
+    at = np.array(["1200-01-01", "2000-01-01", "2001-01-01"], "datetime64[s]")
+    assert kept_rows(at, window="109500D") == [1, 2]
+    assert kept_rows(at, window="300000D") == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +225,6 @@ def with_now_before_the_latest(frame):
         (None, {}, prplugin.InvalidOptionError, "time= has no effect by itself"),
         (None, {"half_life": "7D", "now": 3}, prplugin.InvalidOptionError, "now must be a timestamp without a time zone"),
         (None, {"half_life": "7D", "now": pd.Timestamp("2030", tz="UTC")}, prplugin.InvalidOptionError, "without a time zone"),
-        (None, {"half_life": "200000D"}, prplugin.InvalidOptionError, "half_life is longer than pandas .* pass a datetime.timedelta"),
         (None, {"window": np.timedelta64(1 << 62, "D")}, prplugin.InvalidOptionError, "window is longer than pandas"),
         (None, {"half_life": "7D", "now": np.datetime64(1500, "ps")}, prplugin.InvalidOptionError, "now must be a timestamp"),
         (None, with_now_before_the_latest, prplugin.InvalidEdgesError, "column 'at' has 1 time after now=2024-03"),
@@ -295,6 +337,11 @@ def test_now_beyond_the_unit_of_the_times():
         ([-1e308, 1e308, 0.0], 3 * 10**308, [0, 1, 2]),
         ([0.1, 0.2, 0.3], 0.3 - 0.2, [2]),
         ([0.0, 5e-324], 5e-324, [1]),
+        ([0.1, 1.0], 1 - Fraction(0.1) + Fraction(1, 10**30), [0, 1]),
+        ([0.1, 1.0], 1 - Fraction(0.1) - Fraction(1, 10**30), [1]),
+        ([0.1, 1.0], 1 - Fraction(0.1), [1]),
+        ([-2, -3, 0], Fraction(5, 2), [0, 2]),
+        ([1, 2, 4], Fraction(5, 2), [1, 2]),
     ],
 )  # fmt: skip
 def test_windows_of_numbers_are_exact(at, window, kept):
@@ -324,6 +371,13 @@ def test_times_of_any_unit_are_exact(data):
         half_life = seconds * 10**9
         found = weights_of(at, half_life=np.timedelta64(seconds, "s"))
     np.testing.assert_allclose(found, [2.0 ** -float(Fraction(age, half_life)) for age in ages], rtol=1e-12)
+
+
+def test_times_of_floats_count_from_an_integer_beyond_them():
+    """The origin, 2**53 + 1, is no float64: its second part is subtracted as well."""
+    graph = prplugin.Graph(pd.DataFrame({"src": [1], "dst": [2], "at": [(1 << 53) + 1]}), time="at", half_life=1)
+    graph.update(add=pd.DataFrame({"src": [1], "dst": [1], "at": [2.0**53]}))
+    assert sorted(graph.csr().weights) == [0.5, 1.0]
 
 
 ZONED = pd.Timestamp("2020", tz="UTC")

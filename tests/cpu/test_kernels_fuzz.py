@@ -365,7 +365,19 @@ def webgraph_positions(draw: Draw) -> dict[str, Any]:
     return {"size": content.size, "n": draw.size, "bytes": content, "code": 1}
 
 
+def check_arcs(draw: Draw) -> dict[str, Any]:
+    parts = draw.one_of(1, 2, 3)
+    offsets, indices = draw.rows(draw.size, draw.size, "I")
+    bounds = np.sort(np.append(draw.integers(draw.size, parts - 1), [0, draw.size]))
+    width = draw.one_of(0, draw.size) if draw.has_optional else 0
+    return {
+        "n": draw.size, "m": indices.size, "parts": parts, "width": width, "offsets": offsets, "indices": indices,
+        "bounds": bounds, "wanted": draw.one_of(1, 2, 3),
+    }  # fmt: skip
+
+
 INPUTS = {
+    "check_arcs": check_arcs,
     "bv_positions": webgraph_positions,
     "bv_degrees": webgraph_degrees,
     "bv_cuts": webgraph,

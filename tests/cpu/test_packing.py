@@ -8,6 +8,7 @@ from packed_pieces import unpack
 
 from prplugin.cpu import packing
 from prplugin.cpu.sorting import offsets_of
+from prplugin.types.edges import PackedRows
 
 LENGTHS = [0, 1, 2, 3, 0, 47, 48, 49, 50, 255, 256, 257, 1000, 70_000]
 
@@ -67,3 +68,17 @@ def test_parts_are_packed(size, index, bits):
 
 def test_nothing_is_packed():
     assert packing.pack(np.zeros(3, np.int64), np.empty(0, np.int32), 1, np.zeros(1, np.int64), 2) == []
+
+
+@pytest.mark.parametrize("row", [2**63 - 1, -(2**63), 2**63 - 2**33, 2**62 + 1])
+def test_rows_that_overflow_are_refused(row):
+    """Gaps are added to the first row of a piece, which is only then compared with the number of rows."""
+    starts, sources = np.array([0, 1, 1, 1, 2]), np.array([1, 2], np.int32)
+    [(data, table)] = packing.pack(starts, sources, 2, np.array([0, 2]), 1)
+    whole = np.append(data, np.zeros(packing.SPARE, np.uint8)), np.append(table[:, 0], data.size)
+    sound = PackedRows(*whole, table[:, 1].copy())
+    packing.check(sound, 4, 2, 1)
+    in_degrees = np.zeros(4, np.int64)
+    with pytest.raises(ValueError, match="are damaged"):
+        packing.check(sound._replace(rows=np.array([row])), 4, 2, 1, None, in_degrees)
+    assert not in_degrees.any()

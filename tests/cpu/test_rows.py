@@ -45,15 +45,13 @@ def test_pairs_are_found(n, index):
     assert found.tolist() == [column in indices[begins[row] : ends[row]] for row, column in pairs.T]
 
 
-@pytest.mark.parametrize("decays", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("index", INDEX)
 @pytest.mark.parametrize("n", ROWS)
-def test_rows_are_rewritten(n, index, weighted, decays):
+def test_rows_are_rewritten(n, index, weighted):
     random = np.random.default_rng(n)
     begins, ends, indices, weights = buffer = random_rows(n, index, weighted=weighted, seed=n)
     expected, rows = [], np.arange(0, n, 2)
-    powers = random.integers(-3, 4, n) if decays and weighted else None
     removals, additions = [], []
     for row in rows.tolist():
         left = entries(*buffer, row)
@@ -62,8 +60,7 @@ def test_rows_are_rewritten(n, index, weighted, decays):
             left.remove((column, weight))
         removals.append(gone)
         additions.append([(int(column), 0.5) for column in random.integers(0, n, row % 4)])
-        shift = 0 if powers is None else -int(powers[row])
-        expected.append(sorted([(column, weight * 2.0**shift) for column, weight in left] + additions[-1]))
+        expected.append(sorted([*left, *additions[-1]]))
 
     def compressed(parts):
         flat = [entry for part in parts for entry in part]
@@ -76,7 +73,7 @@ def test_rows_are_rewritten(n, index, weighted, decays):
     new_begins, new_ends = np.empty((2, rows.size), np.int64)
     before = indices[:used].copy()
     at = kernels.rewrite(
-        rows, begins, ends, indices, weights, powers, removed_at, removed, removed_weights if weighted else None, found,
+        rows, begins, ends, indices, weights, removed_at, removed, removed_weights if weighted else None, found,
         added_at, added, added_weights if weighted else None, used, new_begins, new_ends, sums := np.empty(rows.size),
     )  # fmt: skip
     assert found.all()
@@ -96,7 +93,7 @@ def test_any_weight_is_removed_and_reported():
     ends, zero = np.array([3]), np.zeros(1, np.int64)
     new_begins, new_ends = np.empty((2, 1), np.int64)
     at = kernels.rewrite(
-        zero, zero, ends, indices, weights, None, np.array([0, 3]), np.array([5, 5, 9]), removed_weights, found,
+        zero, zero, ends, indices, weights, np.array([0, 3]), np.array([5, 5, 9]), removed_weights, found,
         np.zeros(2, np.int64), np.empty(0, np.int64), np.empty(0), 3, new_begins, new_ends, np.empty(1),
     )  # fmt: skip
     assert (at, found.tolist(), removed_weights.tolist()) == (4, [True, True, False], [2.0, 3.0, 1.0])
@@ -125,7 +122,7 @@ def test_row_sums_are_compensated(n):
     weights = np.tile(10.0 ** np.random.default_rng(1).uniform(-12, 12, used), 2)
     sums, nothing, none = np.empty(n), np.empty(0, np.int64), np.zeros(n + 1, np.int64)
     kernels.rewrite(
-        np.arange(n), begins, ends, np.tile(indices[:used], 2), weights, None, none, nothing, np.empty(0),
+        np.arange(n), begins, ends, np.tile(indices[:used], 2), weights, none, nothing, np.empty(0),
         np.empty(0, np.bool_), none, nothing, np.empty(0), used, *np.empty((2, n), np.int64), sums,
     )  # fmt: skip
     for row in range(n):

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import prplugin
+from conformance import bounds
+from prplugin.cpu.pull import Pull
+from prplugin.cpu.sorting import offsets_of
 from prplugin.errors import NotConvergedError
+from prplugin.numerics import depth_for
+from prplugin.types.edges import Compressed
 
 GRAPHS = {"in place": (700, 3_000), "in phases": (30_000, 120_000)}
 
@@ -45,6 +52,36 @@ def test_every_sweep_has_a_bound(size, weighted):
         assert found.ranks.sum() == pytest.approx(1, abs=1e-14)
         assert reported[passes] == found.error_bound
         assert (after(graph, passes, threads=3, **given).ranks == found.ranks).all()
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.875])
+def test_change_of_a_sweep_is_that_of_the_documentation(alpha):
+    """A forward chain of 64 vertices, of which a sweep reads new contributions from one group of 16 to the next."""
+    n, rounds = 64, range(3)
+    sources = np.repeat(np.arange(n - 16), 2).astype(np.int32)
+    edges = pd.DataFrame({"src": sources, "dst": sources + np.tile([1, 16], n - 16)}).sort_values(["dst", "src"])
+    offsets = offsets_of(np.bincount(edges["dst"], minlength=n))
+    inverse = np.where(np.arange(n) < n - 16, 0.5, 0.0)
+    v = np.full(n, 1 / n)
+    pull = Pull(
+        Compressed(offsets, edges["src"].to_numpy(np.int32), None), None, inverse, v, (1 - alpha) * v, alpha, 32, 1
+    )
+    x, a, sum_ = [Fraction(1, n)] * n, Fraction(alpha), Fraction(1)
+    pull.start(1 / n)
+    for _ in rounds:
+        dangling, y = sum(x[n - 16 :]), list(x)
+        for first in range(0, n, 16):
+            read = list(y)
+            for i in range(first, first + 16):
+                row = edges["src"].to_numpy()[offsets[i] : offsets[i + 1]].tolist()
+                y[i] = a * (sum((read[u] for u in row), Fraction(0)) / 2 + dangling / n) + (1 - a) * sum_ / n
+        moved = sum(abs(new - old) for new, old in zip(y, x, strict=True))
+        expected = bounds.sweep(alpha, moved, sum_, sum(y))
+        found = pull.iterate(1, -1.0, depth_for(alpha))
+        assert found.tolist() == pytest.approx([float(expected)], rel=1e-12)
+        assert abs(sum(y) - sum_) > moved / 10_000
+        x, sum_ = y, sum(y)
+        np.testing.assert_allclose(pull.ranks, [float(rank / sum_) for rank in y], rtol=1e-13)
 
 
 @pytest.mark.parametrize("size", GRAPHS.values(), ids=GRAPHS)

@@ -172,7 +172,7 @@ def test_nothing_is_left_to_return():
         {"seeds": [{1: 0.0}]},
         {"seeds": [1, {2: 1}]},
         {"seeds": [{1: 1}, {77: 1}]},
-        {"seeds": pd.DataFrame({"vertex": [1]})},
+        {"seeds": pd.DataFrame({"vertex": [1], "values": [1.0]})},
         {"seeds": pd.DataFrame({"seed": [1, None], "vertex": [1, 2]})},
         {"seeds": 5},
         {"personalization": {99: 1}},
@@ -206,3 +206,23 @@ def test_at_alpha_zero_vertices_of_equal_teleport_are_tied(size):
     _, report = rank_distributed(edges, size, alpha=0.0, personalization={1: 2, 2: 1, 3: 1}, top=3, certified=True)
     (tie,) = report.outcomes[0].order.ties
     assert (tie.first, tie.rows.tolist(), tie.equal) == (1, [2, 3], True)
+
+
+def test_vertices_are_left_out_by_seed_as_on_one_machine():
+    edges = pd.DataFrame({"src": list("abcabde"), "dst": list("bcacade"), "w": [1.0, 2, 3, 4, 5, 6, 0]})
+    edges.loc[7] = [None, "a", 1.0]
+    seen = pd.DataFrame({"seed": ["a", "b", "z", "a"], "vertex": ["c", "b", "a", "z"]})
+    for options in (
+        {"seeds": ["a", "d"], "exclude": "neighbors"},
+        {"seeds": {"x": ["a", "d"], "y": ["a"]}, "exclude": ["neighbors", "seeds", "e"]},
+        {"seeds": ["b", "a"], "exclude": seen, "top": 2},
+        {"personalization": ["a", "d"], "exclude": ["neighbors", "e", "z"]},
+        {"personalization": {"a": 2, "z": 1}, "dangling": ["z", "b"], "unknown": "ignore"},
+        {"seeds": [["a", "z"], ["z"], {"b": 1}], "unknown": "ignore", "among": ["c", "z", "a"]},
+        {"personalization": (pd.DataFrame({"id": ["a", "b"], "n": [1, 2]}), "id", "n")},
+        {"personalization": edges.dropna().pagerank()},
+    ):
+        expected = edges.pagerank(weight="w", missing="drop", **options)
+        found, report = rank_distributed(edges, 3, weight="w", missing="drop", **options)
+        assert_same_ranks(found, expected, 2e-6)
+        assert dict(report.history.unknown) == prplugin.Graph(edges, weight="w", missing="drop").rank(**options).unknown

@@ -122,7 +122,11 @@ def test_result_is_partitioned_dask_frame(client):
     [
         {"weight": "w", "alpha": 0.95, "scale": "n", "dtype": "float32", "tol": 1e-5},
         {"directed": False, "duplicates": "first", "vertices": [1000, 7, -5], "top": 5},
-        {"personalization": pd.Series([1.0, 2.0], index=[3, 5]), "dangling": {4: 1}, "nstart": {1: 1, 2: 3}},
+        {
+            "personalization": pd.Series([1.0, 2.0], index=pd.Index([3, 5], name="id")),
+            "dangling": {4: 1},
+            "nstart": {1: 1, 2: 3},
+        },
         {"tol": 0, "max_iter": 5, "method": "native", "threads": 2},
     ],
     ids=str,
@@ -381,14 +385,24 @@ def test_methods_unavailable_on_cluster_raise(client):
         frame.pagerank(method="numpy", threads=3)
 
 
-def test_error_of_frame_computation_is_not_replaced(client):
+@pytest.mark.parametrize("part", [pd.Series([1, 2]), 3, None, np.ones((2, 2))], ids=lambda part: type(part).__name__)
+def test_partitions_that_are_no_frames(client, part):
+    frame = pd.DataFrame({"src": [1, 2], "dst": [2, 1]})
+    parts = [dask.delayed(frame), dask.delayed(lambda: part)()]
+    edges = dask.dataframe.from_delayed(parts, meta=frame.iloc[:0], verify_meta=False)
+    with pytest.raises(prplugin.InvalidEdgesError, match=rf"partition 1 is of .*{type(part).__name__}, not a frame"):
+        edges.pagerank()
+
+
+def test_error_of_frame_computation_is_the_cause(client):
     def broken(part):
         raise RuntimeError("this partition cannot be read")
 
     frame = dd.from_pandas(edges_of(9), npartitions=2, sort=False)
     broken_frame = frame.map_partitions(broken, meta=frame._meta)
-    with pytest.raises(RuntimeError, match="cannot be read"):
+    with pytest.raises(prplugin.InvalidEdgesError, match=r"the Dask frame of edges .*: this partition") as caught:
         broken_frame.pagerank()
+    assert isinstance(caught.value.__cause__, RuntimeError)
 
 
 def test_graph_can_be_ranked_after_failed_ranking(client):

@@ -326,6 +326,49 @@ def test_many_vertices_of_several_columns():
     assert_same(on_gpu(edges).pagerank(*endpoints), edges.pagerank(*endpoints))
 
 
+@pytest.mark.parametrize(
+    ("dtypes", "factor", "low"),
+    [
+        (("int8", "int32"), 1, -100),
+        (("uint8", "uint64"), 1, 2**62),
+        (("int64", "int64"), 1, -(2**40)),
+        (("int64", "uint64"), 2**56, 0),  # the ranges take more bits than an int64 has
+    ],
+)
+def test_vertices_of_several_integer_columns(dtypes, factor, low):
+    random = np.random.default_rng(4)
+
+    def ids(count):
+        one = random.integers(0, 100, count) - 50 * (dtypes[0][0] == "i")
+        return (one * factor).astype(dtypes[0]), (low + random.integers(0, 997, count)).astype(dtypes[1])
+
+    (a, b), (c, d), (e, f) = ids(30_000), ids(30_000), ids(100)
+    edges, endpoints = pd.DataFrame({"a": a, "b": b, "c": c, "d": d}), (["a", "b"], ["c", "d"])
+    assert_same(on_gpu(edges).pagerank(*endpoints), edges.pagerank(*endpoints))
+    more = pd.DataFrame({"a": e, "b": f})
+    assert_same(on_gpu(edges).pagerank(*endpoints, vertices=on_gpu(more)), edges.pagerank(*endpoints, vertices=more))
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize("hub", ["src", "dst"])
+def test_hubs(hub, weight):
+    count = 100_000
+    ids = {"src": np.arange(1, count + 1), "dst": np.arange(1, count + 1)[::-1].copy()} | {hub: np.zeros(count, int)}
+    edges = pd.DataFrame(ids | {"w": np.random.default_rng(5).random(count)})
+    assert_same(on_gpu(edges).pagerank(weight=weight), edges.pagerank(weight=weight))
+
+
+def test_a_prepared_graph_keeps_the_dense_matrix():
+    random = np.random.default_rng(6)
+    edges = pd.DataFrame({end: random.integers(0, 40, 30_000) for end in ("src", "dst")})
+    graph = prplugin.Graph(on_gpu(edges))
+    first = graph.rank(method="dense")
+    matrix = graph._graph.adjacency.layout_of("dense")
+    assert int(matrix.sum()) == len(edges)
+    assert graph.rank(method="dense").ranks.tobytes() == first.ranks.tobytes()
+    assert graph._graph.adjacency.layout_of("dense") is matrix
+
+
 def test_vertices_of_several_columns():
     edges = pd.DataFrame(
         {"ns": ["x", "x", "y"], "from": [1, 2, 1], "to_ns": ["y", "x", "x"], "to": [1, 1, 2], "w": [1.0, 2.0, 3.0]}
@@ -514,6 +557,7 @@ MESSAGES_OF_CUDF = {
     "null weight": "column 'w' has 1 value missing or NaN: <NA> in row 1 ",
     "NaN weight": "column 'w' has 1 value missing or NaN: ",
     "strings as weights": "not real numbers. Cast it",
+    "floats": "which do not compare reliably. Cast it to integers: edges.nans_to_nulls().astype({'src': 'int64'}).",
     "lists as ids": "which have no hash",
     "tuples of lists": "have no hash",
 }
@@ -566,20 +610,24 @@ def test_bad_options_are_refused(name):
     assert message in str(caught.value)
 
 
+def vertex(ids):
+    return cudf.Index(ids, name="vertex")
+
+
 BAD_DEVICE_VALUES = {
-    "unknown vertices": (lambda: cudf.Series([1, 1, 2], index=[1, 8, 9]), "names 2 vertices not in the graph: 8, 9. "),
-    "unknown vertex of another dtype": (lambda: cudf.Series([1, 2], index=cudf.Index([2**64 - 1, 3], dtype="uint64")), f"not in the graph: {2**64 - 1}. "),
-    "repeated vertex": (lambda: cudf.Series([1, 2, 3], index=[3, 1, 3]), "names 1 vertex more than once: 3. Drop all but one"),
+    "unknown vertices": (lambda: cudf.Series([1, 1, 2], index=vertex([1, 8, 9])), "names 2 vertices not in the graph: 8, 9. "),
+    "unknown vertex of another dtype": (lambda: cudf.Series([1, 2], index=cudf.Index([2**64 - 1, 3], dtype="uint64", name="vertex")), f"not in the graph: {2**64 - 1}. "),
+    "repeated vertex": (lambda: cudf.Series([1, 2, 3], index=vertex([3, 1, 3])), "names 1 vertex more than once: 3. Drop all but one"),
     "vertex of another type": (lambda: cudf.Series([1], index=["1"]), "names vertices by ids of kind string, but the graph's are of kind integer"),
     "empty": (lambda: cudf.Series([], index=[], dtype="float64"), "is empty: it must give a positive value"),
-    "null value": (lambda: cudf.Series([1, None], index=[1, 2]), "has 1 value missing or NaN: <NA> in entry 1 "),
+    "null value": (lambda: cudf.Series([1, None], index=vertex([1, 2])), "has 1 value missing or NaN: <NA> in entry 1 "),
     "null vertex": (lambda: cudf.DataFrame({"vertex": [1, None], "values": [1, 1]}), "has 1 null, in row 1 "),
-    "negative value": (lambda: cudf.Series([1, -1.5], index=[1, 2]), "has 1 value below 0: -1.5 in entry 1 "),
-    "string value": (lambda: cudf.Series(["x"], index=[1]), "not real numbers"),
+    "negative value": (lambda: cudf.Series([1, -1.5], index=vertex([1, 2])), "has 1 value below 0: -1.5 in entry 1 "),
+    "string value": (lambda: cudf.Series(["x"], index=vertex([1])), "not real numbers"),
     "MultiIndex for one column": (lambda: cudf.Series([1], index=cudf.MultiIndex.from_tuples([(1, 2)])), "has an index of 2 levels"),
-    "missing column": (lambda: cudf.DataFrame({"vertex": [1]}), "has no column 'values': it needs the columns 'vertex', 'values'."),
+    "missing column": (lambda: cudf.DataFrame({"vertex": [1], "w": [1]}), "has no column 'values': it needs the columns 'vertex', 'values'."),
     "array of wrong size": (lambda: cupy.ones(9), "is an array of shape (9,), but the graph has"),
-    "sum 0": (lambda: cudf.Series([0, 0], index=[1, 2]), "sums to 0: at least one vertex"),
+    "sum 0": (lambda: cudf.Series([0, 0], index=vertex([1, 2])), "sums to 0: at least one vertex"),
 }  # fmt: skip
 
 
@@ -620,7 +668,7 @@ def test_input_is_not_changed_and_changing_it_does_not_change_the_graph(dtype, t
     before = edges.copy(deep=True)
     graph = prplugin.Graph(edges, weight="w")
     first = graph.rank(tol=TOL).frame.to_pandas()
-    seeds = cudf.Series([2.0, 1.0], index=edges["src"][1:3])
+    seeds = cudf.Series([2.0, 1.0], index=cudf.Index(edges["src"][1:3], name="id"))
     kept = seeds.copy(deep=True)
     edges.pagerank(weight="w", personalization=seeds, directed=False)
     assert edges.to_pandas().equals(before.to_pandas())
@@ -719,7 +767,7 @@ def test_only_scalars_are_copied_to_the_host(tmp_path):
     )
     sparse = integers.assign(src=integers["src"] * 10**12, dst=integers["dst"] * 10**12)
     strings = integers.astype({"src": "str", "dst": "str"})
-    seeds = cudf.Series(cupy.ones(20_000), index=integers["src"].unique()[:20_000])
+    seeds = cudf.Series(cupy.ones(20_000), index=cudf.Index(integers["src"].unique()[:20_000], name="id"))
     calls = {
         "integers": integers.pagerank,
         "weights": lambda: integers.pagerank(weight="w"),
@@ -799,9 +847,9 @@ check(is_proxy(graph.rank().frame), "Ranking.frame is not a proxy")
 reference = graph.rank(alpha=0, personalization={0: 1, 3: 3}).frame["pagerank"].tolist()
 check(reference == [0.25, 0, 0, 0.75], f"dict: {reference}")
 for given in (
-    pd.Series([1, 3], index=[0, 3]),
+    pd.Series([1, 3], index=pd.Index([0, 3], name="id")),
     pd.DataFrame({"vertex": [0, 3], "values": [1, 3]}),
-    cudf.Series([1, 3], index=[0, 3]),
+    cudf.Series([1, 3], index=cudf.Index([0, 3], name="id")),
 ):
     found = graph.rank(alpha=0, personalization=given).frame["pagerank"].tolist()
     check(found == reference, f"{type(given)}: {found}")

@@ -231,7 +231,7 @@ def test_vertices_widen_the_dtype_of_ids_only_if_needed():
 def test_input_is_not_changed():
     edges = pd.DataFrame({"src": [3, 1], "dst": [1, 2], "w": [1.5, 2.5]}, index=["p", "q"])
     before = edges.copy(deep=True)
-    personalization = pd.Series({1: 2.0, 3: 1.0})
+    personalization = pd.Series({1: 2.0, 3: 1.0}).rename_axis("vertex")
     nstart = personalization.copy()
     edges.pagerank(weight="w", personalization=personalization, nstart=nstart, directed=False, vertices=[9])
     pd.testing.assert_frame_equal(edges, before)
@@ -455,5 +455,7 @@ def test_returned_ids_are_accepted_as_input(name):
     ids = RETURNED_IDS[name]
     graph = prplugin.Graph(pd.DataFrame({"src": ids, "dst": ids[::-1].reset_index(drop=True)}), vertices=ids.tolist())
     first, second = graph.rank().frame["vertex"]
-    ranks = graph.rank(alpha=0, personalization={first: 1, second: 3}, nstart=pd.Series([1.0], index=[second])).frame
+    ranks = graph.rank(
+        alpha=0, personalization={first: 1, second: 3}, nstart=pd.Series([1.0], index=pd.Index([second], name="id"))
+    ).frame
     assert ranks["pagerank"].tolist() == [0.25, 0.75]

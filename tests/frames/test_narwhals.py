@@ -15,7 +15,6 @@ import pytest
 from subprocesses import run_python
 
 import prplugin
-from prplugin.frames.kinds import CASTS
 
 pl = pytest.importorskip("polars")
 
@@ -297,7 +296,7 @@ def test_personalization_as_a_column_without_an_index_is_refused(column):
 
 
 class TestBadInput:
-    """Messages are those of the pandas adapter, except for suggested casts, which are those of the library."""
+    """Messages are those of the pandas adapter, except for the code that they advise, which is that of the library."""
 
     def error_message(self, library, table, **options):
         with pytest.raises(prplugin.PageRankError) as caught:
@@ -305,10 +304,7 @@ class TestBadInput:
         with pytest.raises(type(caught.value)) as expected:
             reference(table, **options)
         message = str(caught.value).replace("large_string", "string")  # all strings of polars are large
-        for casts in CASTS.values():
-            for kind, code in casts.items():
-                message = message.replace(code, CASTS["pandas"][kind])
-        assert message == str(expected.value)
+        assert message.rstrip(".").partition(": edges.")[0] == str(expected.value).rstrip(".").partition(": edges.")[0]
         return str(caught.value)
 
     @pytest.mark.parametrize("ids", [[1, None, 3, None], ["a", None, "b", None], [None] * 4])

@@ -12,7 +12,7 @@ import prplugin
 from prplugin.cpu import factorize, group
 from prplugin.frames import host_columns
 from prplugin.graph.adjacency import Adjacency, edges_by_id, factorize_ids, sectors_per_edge
-from prplugin.graph.dedup import with_reverse_edges
+from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
 from prplugin.machine import Machine
 from prplugin.types.edges import Edges
 
@@ -255,3 +255,14 @@ def test_undirected_edges_have_their_in_degrees_as_out_degrees(loops):
     assert graph.csc.indices.size == edges.m
     assert graph.out_weight.tolist() == np.bincount(edges.source, minlength=10).tolist()
     assert graph.out_weight.dtype == np.float64
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_pairs_whose_keys_exceed_64_bits_are_told_apart(directed):
+    """(0, 5) and (2**31, 5) have equal keys modulo 2**64 among 2**33 vertices, and are sorted by their endpoints."""
+    source, destination = np.array([0, 1 << 31, 0, 1 << 31], np.int64), np.array([5, 5, 5, 6], np.int64)
+    edges = Edges(source, destination, np.arange(4.0), 1 << 33)
+    assert drop_duplicates(edges, "first", directed=directed).weights.tolist() == [0, 1, 3]
+    assert drop_duplicates(edges, "last", directed=directed).weights.tolist() == [1, 2, 3]
+    with pytest.raises(prplugin.InvalidEdgesError, match=r"1 row of the edge frame repeats .*: 2 "):
+        drop_duplicates(edges, "error", directed=directed)

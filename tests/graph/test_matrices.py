@@ -100,7 +100,7 @@ def test_unit_weights_are_dropped():
 def test_values_by_vertex():
     graph = prplugin.Graph.from_csr(OFFSETS, INDICES)
     expected = graph.rank(alpha=0.5, personalization={1: 1, 3: 3}, dangling={4: 2}, nstart={0: 1}, max_iter=7, tol=0)
-    for convert in (dict, pd.Series, as_array, as_frame):
+    for convert in (dict, lambda given: pd.Series(given).rename_axis("vertex"), as_array, as_frame):
         vectors = {
             "personalization": convert({1: 1, 3: 3}),
             "dangling": convert({4: 2}),
@@ -167,9 +167,11 @@ INVALID_INPUT = {
     "complex weights": (([0, 1], [0], [1j]), "weights holds complex128, not real numbers"),
     "weights of strings": (([0, 1], [0], ["a"]), "weights holds str"),
     "weights that overflow": (([0, 2], [0, 0], [1e308, 1e308]), "weights: the weights that leave 1 vertex (0) sum to more than float64 holds. Divide weights by"),
-    "one list": (([0, 1],), "from_csr takes offsets, indices and perhaps weights, or one sparse matrix of SciPy or CuPy, not builtins.list alone."),
+    "one list": (([0, 1],), "from_csr takes offsets, indices and perhaps weights, or one sparse matrix of SciPy or CuPy, or a frame with a row and a column per vertex, not builtins.list alone."),
     "dense array": ((np.eye(2),), "not numpy.ndarray alone"),
-    "frame": ((frame(),), "DataFrame alone"),
+    "frame of edges": ((frame(),), "the frame has 8 rows and 2 columns: a frame that is a matrix has one of each per vertex"),
+    "frame with other columns": ((pd.DataFrame(np.eye(2), ["a", "b"], ["a", "c"]),), "the names of the columns"),
+    "frame with a negative cell": ((pd.DataFrame([[0, -1], [1, 0]]),), "column 1 has 1 value below 0: -1 in entry 0"),
     "matrix and weights": ((sparse.eye_array(2, format="csr"), None, [1, 1]), "leave out weights="),
     "non-square matrix": ((sparse.csr_array((2, 3)),), "the matrix has the shape (2, 3): an adjacency matrix has as many rows as columns"),
     "one-dimensional matrix": ((sparse.coo_array(np.ones(3)),), "the matrix has the shape (3,)"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import prplugin
+from prplugin.machine import mapping_on
 from prplugin.streams.graph import Reading
 
 N = 400
@@ -226,3 +228,57 @@ def test_update_by_a_callback_of_a_ranking_raises():
         graph.rank(progress=lambda state: graph.update(add=CYCLE))
     graph.update(add=CYCLE)
     assert graph.number_of_edges == 2 * N
+
+
+# --- threads that cannot be started -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=[0, 1, 2])
+def startable(request, monkeypatch):
+    """Let this number of threads start at a time in a process that may use four."""
+    start, running = threading.Thread.start, []
+
+    def start_some(thread):
+        running[:] = [one for one in running if one.is_alive()]
+        if len(running) >= request.param:
+            raise RuntimeError("can't start new thread")
+        running.append(thread)
+        start(thread)
+
+    monkeypatch.setattr("prplugin.machine.os.sched_getaffinity", lambda _: range(4))
+    monkeypatch.setattr(threading.Thread, "start", start_some)
+    return request.param
+
+
+def test_items_are_mapped_in_order_by_the_threads_that_start(startable):
+    barrier, names = threading.Barrier(max(1, startable), timeout=10), set()
+
+    def square(item):
+        barrier.wait()
+        names.add(threading.current_thread())
+        return item * item
+
+    with mapping_on(4) as run:
+        assert list(run(square, range(6))) == [k * k for k in range(6)]
+        with pytest.raises(ZeroDivisionError):
+            list(run(lambda item: 1 // item, [1, 0]))
+    assert len(names) == max(1, startable)
+    assert (threading.current_thread() in names) == (startable < 2)
+
+
+def test_all_that_uses_threads_does_without(startable, tmp_path):
+    many = np.arange(400_000) % 30_011
+    frame = pd.DataFrame({"src": many, "dst": many * 7 % 30_011}).astype(str)
+    graph = prplugin.Graph(frame)
+    expected = graph.rank(seeds=["1", "2"])
+    graph.save(tmp_path / "graph")
+    found = prplugin.Graph.load(tmp_path / "graph").rank(seeds=["1", "2"])
+    assert found.ranks.tobytes() == expected.ranks.tobytes()
+    (tmp_path / "graph.metis").write_text("3 2\n2\n1 3\n2\n")
+    assert prplugin.Graph.from_file(tmp_path / "graph.metis").number_of_edges == 4
+    (tmp_path / "graph.adj").write_text("AdjacencyGraph\n2\n1\n0\n1\n1\n")
+    assert prplugin.Graph.from_file(tmp_path / "graph.adj").number_of_edges == 1
+    for kind, lines in (("vertices", "0\tcom.a\n1\tcom.b\n"), ("edges", "0\t1\n")):
+        (tmp_path / "crawl" / kind).mkdir(parents=True)
+        (tmp_path / "crawl" / kind / "part-0.txt.gz").write_bytes(gzip.compress(lines.encode()))
+    assert prplugin.Graph.from_file(tmp_path / "crawl").number_of_edges == 1

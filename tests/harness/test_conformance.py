@@ -22,6 +22,7 @@ from conformance import against_cugraph, forced, probes, rapids, report, work
 from conformance.against_cugraph import CALLS, LIMIT, Comparison, compare_with_cugraph
 from conformance.circumstances import circumstances
 from conformance.compare import DTYPES, LIBRARIES, Result, available, compare, library_for, prepare
+from conformance.derivation import ratios
 from conformance.equation import equation
 from conformance.forced import FORCED
 from conformance.options import FACTORS, Choice, choices, pairwise, periodic
@@ -183,6 +184,20 @@ def test_report_lists_failures(tmp_path, case: Case) -> None:
     assert "`another` did not run: no GPU" in text
     assert len(json.loads((tmp_path / "cpu.json").read_text(encoding="utf-8"))["cases"]) == 2
     assert (tmp_path / "cpu.svg").stat().st_size > 1_000
+
+
+def test_report_compares_bounds_with_derived_ones(tmp_path, monkeypatch) -> None:
+    def failures() -> str:
+        path = report.save(tmp_path, [], [], {}, circumstances("python -m conformance"))
+        text = path.read_text(encoding="utf-8")
+        assert "| a residual | 108 | " in text
+        return text.partition("## Failures")[2].strip()
+
+    assert failures() == "None."
+    monkeypatch.setattr("prplugin.streams.bounds.rounding_of_residual", lambda *measured: 0.0)
+    ratios.cache_clear()
+    assert failures().startswith("- Bound of a residual: ")
+    ratios.cache_clear()
 
 
 def test_report_lists_forced_options(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def files_of(call):
 
 @pytest.mark.parametrize(
     ("call", "most"),
-    [(EDGES.pagerank, 26), (prplugin.Graph(EDGES).rank, 16)],
+    [(EDGES.pagerank, 27), (prplugin.Graph(EDGES).rank, 16)],
     ids=["a pandas frame", "a prepared graph"],
 )
 def test_a_call_passes_through_few_files(call, most):
@@ -58,24 +58,24 @@ def test_few_parameters_are_typed_any():
         for argument in (*node.posonlyargs, *node.args, *node.kwonlyargs, node.vararg, node.kwarg)
         if argument is not None
     ]
-    assert sum(isinstance(annotation, ast.Name) and annotation.id == "Any" for annotation in arguments) <= 225
+    assert sum(isinstance(annotation, ast.Name) and annotation.id == "Any" for annotation in arguments) <= 226
 
 
 MAX_LINES = {
-    "": 3_300,
+    "": 3_600,
     "cli": 1_300,
     "cpu": 1_500,
     "distributed": 2_500,
-    "frames": 6_300,
+    "frames": 6_700,
     "gpu": 1_700,
     "graph": 1_250,
     "integrations": 240,
-    "io": 2_500,
+    "io": 3_100,
     "methods": 3_400,
     "papers": 2_000,
     "result": 1_100,
     "solver": 1_350,
-    "streams": 1_650,
+    "streams": 1_700,
     "types": 550,
 }
 """Lines of Python that each package may have; the first bound is of the modules beside the packages."""

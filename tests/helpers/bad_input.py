@@ -33,7 +33,7 @@ EDGE_CASES = {
     "NaT": (frame([pd.Timestamp("2026-01-01"), pd.NaT]), {}, "column 'src' has 1 null, in row 1 "),
     "many nulls": (frame([None] * 1200 + ["a"]), {}, "has 1,200 nulls, in rows 0, 1, 2, 3, 4 and 1,195 more"),
     "null in vertices": (EDGES, {"vertices": [7, None]}, "vertices has 1 null, in row 1 "),
-    "floats": (frame([1.0, 2.0]), {}, "column 'src' holds float64 ids, which do not compare reliably. Cast it with"),
+    "floats": (frame([1.0, 2.0]), {}, "column 'src' holds float64 ids, which do not compare reliably. Cast it to integers: edges.astype({'src': 'Int64'})."),
     "floats because of a missing value": (
         frame([1, 2, 3], [1.0, np.nan, 2.0]), {}, "column 'dst' holds float64 ids, which do not compare reliably. 1 row has no",
     ),
@@ -43,12 +43,12 @@ EDGE_CASES = {
     "mixed types in a column": (
         frame(["1", "2", 3], [1, 2, 3]),
         {},
-        "column 'src' mixes kinds of ids: str in row 0, int in row 2 (counted from 0). Cast it to one type",
+        "column 'src' mixes kinds of ids: str in row 0, int in row 2 (counted from 0). Cast it to strings: edges.astype({'src': 'string'}).",
     ),
     "strings and integers": (
         frame(["1", "2"], [1, 2]),
         {},
-        "column 'src' holds ids of kind string, but column 'dst' of kind integer: cast one to the type of the other",
+        "column 'src' holds ids of kind string, but column 'dst' of kind integer. Cast column 'dst' to strings: edges",
     ),
     "booleans and integers": (frame([True], [1]), {}, "column 'src' holds ids of kind boolean, but column 'dst' of kind integer"),
     "with and without time zone": (
@@ -86,7 +86,7 @@ EDGE_CASES = {
     "string among objects": (
         EDGES.assign(w=pd.Series([1, "x", 2], dtype=object)),
         {"weight": "w"},
-        "column 'w' has 1 value that is not a number: 'x' in row 1 (counted from 0). Cast or drop them.",
+        "column 'w' has 1 value that is not a number: 'x' in row 1 (counted from 0). Correct or drop them.",
     ),
     "complex weights": (EDGES.assign(w=[1j, 2, 3]), {"weight": "w"}, "column 'w' holds complex128, not real numbers"),
     "datetimes as weights": (EDGES.assign(w=pd.Timestamp(0)), {"weight": "w"}, "column 'w' holds datetime64["),
@@ -131,8 +131,8 @@ EDGE_CASES = {
         EDGES.assign(w=np.array([np.longdouble(5e-324) * 1.5, 5e-324, 1], np.longdouble)), {"weight": "w"}, "column 'w' has 1 value too near to 0 for float64",
     ),
     "tuples of lists": (frame(pd.Series([([1],), (2,)], dtype=object)), {}, "column 'src' holds ids that have no hash"),
-    "Arrow dictionaries of lists": (frame(pd.array(pa.DictionaryArray.from_arrays([0, 1], pa.array([[1], [2]])), dtype=pd.ArrowDtype(pa.dictionary(pa.int64(), pa.list_(pa.int64()))))), {}, "which have no hash. Cast it to strings, for instance with .astype(str)."),
-    "Arrow lists": (frame(pd.array([[1], [2]], dtype=pd.ArrowDtype(pa.list_(pa.int64())))), {}, "which have no hash. Cast it to strings, for instance with .astype(str)."),
+    "Arrow dictionaries of lists": (frame(pd.array(pa.DictionaryArray.from_arrays([0, 1], pa.array([[1], [2]])), dtype=pd.ArrowDtype(pa.dictionary(pa.int64(), pa.list_(pa.int64()))))), {}, "which have no hash. If they are lists of vertices, make a row of each entry: edges.explode('src')."),
+    "Arrow lists": (frame(pd.array([[1], [2]], dtype=pd.ArrowDtype(pa.list_(pa.int64())))), {}, "which have no hash. If they are lists of vertices, make a row of each entry: edges.explode('src')."),
     "datetimes without a common type": (
         frame(pd.Series(["9999-01-01"], dtype="datetime64[s]"), pd.Series(["2026-01-01"], dtype="datetime64[ns]")), {}, "have no common type",
     ),
@@ -183,7 +183,7 @@ OPTION_CASES = {
     "top 0": ({"top": 0}, "top must be a whole number of at least 1, not 0."),
     "unknown duplicates": ({"duplicates": "drop"}, "duplicates must be one of 'sum', 'first', 'last', 'error', not 'drop'."),
     "directed string": ({"directed": "no"}, "directed must be True or False, not 'no'."),
-    "unknown method": ({"method": "magic"}, "method must be one of 'auto', 'measured', 'binned', 'block', "),
+    "unknown method": ({"method": "magic"}, "method must be one of 'auto', 'binned', 'block', "),
     "method None": ({"method": None}, "method must be a name such as 'auto', not None."),
     "progress number": ({"progress": 1.5}, "progress must be True, False or a function of the state, not 1.5."),
     "unknown argument": (
@@ -193,14 +193,14 @@ OPTION_CASES = {
     "threads 0": ({"threads": 0, "method": "native"}, "threads must be a whole number of at least 1, not 0."),
     "unknown vertices": (
         {"personalization": {1: 1, 8: 1, 9: 2}},
-        "personalization names 2 vertices not in the graph: 8, 9. Remove them, or add them",
+        "personalization names 2 vertices not in the graph: 8, 9. Remove them, or pass unknown='ignore'.",
     ),
-    "unknown vertex": ({"dangling": pd.Series({9: 1.0})}, "dangling names 1 vertex not in the graph: 9."),
+    "unknown vertex": ({"dangling": {9: 1.0}}, "dangling names 1 vertex not in the graph: 9."),
     "vertices of another type": (
         {"personalization": {"1": 1}}, "personalization names vertices by ids of kind string, but the graph's are of kind integer",
     ),
     "repeated vertex": (
-        {"nstart": pd.Series([1, 2], index=[3, 3])}, "nstart names 1 vertex more than once: 3. Drop all but one, or add up",
+        {"nstart": pd.Series([1, 2], index=pd.Index([3, 3], name="vertex"))}, "nstart names 1 vertex more than once: 3. Drop all but one, or add up",
     ),
     "NaN value": ({"personalization": {1: math.nan}}, "personalization has 1 value missing or NaN: nan in entry 0 "),
     "null value": ({"personalization": {1: None}}, "personalization has 1 value missing or NaN: None in entry 0 "),
@@ -214,7 +214,7 @@ OPTION_CASES = {
     "list of dicts": ({"dangling": [{1: 2}]}, "dangling is a list with 1 dict: a list names vertices."),
     "array of wrong size": ({"nstart": np.ones(7)}, "nstart is an array of shape (7,), but the graph has"),
     "frame without values": (
-        {"personalization": pd.DataFrame({"vertex": [1]})}, "personalization has no column 'values': it needs the columns 'vertex', 'values'.",
+        {"personalization": pd.DataFrame({"vertex": [1], "w": [1.0]})}, "personalization has no column 'values': it needs the columns 'vertex', 'values'.",
     ),
     "MultiIndex for one column": (
         {"personalization": pd.Series([1], index=pd.MultiIndex.from_tuples([(1, 2)]))}, "personalization has an index of 2 levels",

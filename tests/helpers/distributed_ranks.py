@@ -33,6 +33,7 @@ def rank_distributed(edges, size, cuts=None, holders=None, *, vertices=None, thr
     directed, duplicates = schema.directed, schema.duplicates
     clock = None if schema.time is None else Clock(schema.half_life, schema.window, schema.now)
     columns = resolve(list(edges.columns), schema.source, schema.destination, schema.weight, schema.time, clock)
+    columns = columns._replace(missing=schema.missing)
     schema = replace(schema, source=columns.source_names, destination=columns.destination_names)
     bounds = [0, *(len(edges) * cut // size for cut in range(1, size)), len(edges)] if cuts is None else cuts
     frames = [edges.iloc[first:last] for first, last in pairwise(bounds)]

@@ -156,6 +156,10 @@ def _add_sums(grid, block, macros, count, rows, sums, row_sums):
     row_sums[rows] += sums
 
 
+def _count_pairs(grid, block, macros, m, n, sources, targets, matrix):
+    np.add.at(matrix, (targets, sources), 1)
+
+
 def _dense(grid, block, macros, n, matrix, contributions, sums):
     sums[:] = matrix @ contributions
 
@@ -167,6 +171,6 @@ def _normalized_weights(grid, block, macros, m, sources, weights, out_weights, f
 OURS = {
     "inverse_out_weight": _inverse_out_weight, "begin": _begin, "finish": _finish, "total": _total, "node_pull": _pull,
     "warp_pull": _pull, "block_pull": _pull, "edge_push": _push, "gather": _gather, "add_sums": _add_sums,
-    "dense_pull": _dense, "normalized_weights": _normalized_weights,
+    "dense_pull": _dense, "count_pairs": _count_pairs, "normalized_weights": _normalized_weights,
 }  # fmt: skip
 """Functions by kernel."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import sys
 from itertools import accumulate, chain
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from method_params import examples
 
 import prplugin
+from prplugin.cpu import library
 from prplugin.errors import InvalidEdgesError, OutOfMemoryError, PageRankError
 from prplugin.io import numbers
 from prplugin.machine import this_machine
@@ -99,6 +101,44 @@ def test_metis_files_that_are_wrong(write, content, message):
         prplugin.pagerank(write("g.graph", content))
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("3 2\n2 3\n1\n2\n", "line 2: vertex 1 lists 3, but vertex 3 does not list 1: each edge is"),
+        ("% c\n3 2\n2\n% c\n1 3\n1\n", "line 6: vertex 3 lists 1, but vertex 1 does not list 3"),
+        (
+            "3 2 1\n2 5 3 1\n1 5\n1 2\n",
+            "line 2: vertex 1 lists 3 with weight 1, but vertex 3 does not list 1 with this",
+        ),
+        ("3 2\n3 3\n\n1 1\n", "line 2: vertex 1 has neighbor 3 twice"),
+        ("4 4\n4 2 4\n1 3\n2\n1 1\n", "line 2: vertex 1 has neighbor 4 twice"),
+        ("3 2\n2 3\n1 2\n", "announces 3 vertices, but 2 lines"),
+        ("3 2\n2\n1 2\n3\n", "line 3: vertex 2 is its own neighbor"),
+    ],
+)
+def test_metis_files_that_contradict_themselves(write, monkeypatch, content, message, compiled):
+    monkeypatch.setattr(library, "is_available", lambda: compiled)
+    with pytest.raises(InvalidEdgesError, match=message):
+        prplugin.pagerank(write("g.graph", content))
+
+
+def test_a_large_metis_file_with_one_arc_of_another_weight(write):
+    n = 3000
+    lines = [f"{(v - 1) % n + 1} 2 {(v + 1) % n + 1} 2" for v in range(n)]
+    assert prplugin.Graph.from_file(write("g.graph", "\n".join([f"{n} {n} 1", *lines]))).number_of_edges == 2 * n
+    lines[1234] = lines[1234].replace(" 2 ", " 3 ")
+    with pytest.raises(InvalidEdgesError, match=r"line 1,235: vertex 1,234 lists 1,235 with weight 2, but"):
+        prplugin.pagerank(write("g.graph", "\n".join([f"{n} {n} 1", *lines])))
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="there is no endless file")
+@pytest.mark.parametrize("kind", ["metis", "ligra"])
+def test_endless_files_without_a_header_are_not_read(kind):
+    with pytest.raises(InvalidEdgesError, match=r"/dev/zero, line 1: (it is not the header|the first line)"):
+        prplugin.Graph.from_file("/dev/zero", format=kind)
+
+
 @pytest.mark.parametrize("name", ["g.adj", "g.adj.gz", "g.txt", "g"])
 def test_ligra(write, name):
     path = write(name, gzip.compress(LIGRA.encode()) if name.endswith("gz") else LIGRA)
@@ -120,6 +160,7 @@ def test_weights_of_ligra(write):
         (LIGRA + "1\n", "take 11 numbers, but the file has 12"),
         (LIGRA.replace("\n0\n2\n3", "\n1\n2\n3", 1), "list of offsets goes from 1 to 5: it must begin with 0"),
         (LIGRA.replace("\n0\n2\n3", "\n0\n4\n3", 1), "list of offsets falls 1 time, after entry 1"),
+        (LIGRA.replace("\n0\n2\n3", "\n0\n2.5\n3", 1), "list of offsets has 2.5 in entry 1, which is no integer"),
         (LIGRA.replace("3\n0\n1\n", "4\n0\n1\n"), "no vertex of 0 to 3: 4 in entry 2"),
         (LIGRA_WEIGHTED.replace("3.25", "nan"), "line 17: 'nan' is no finite number"),
         (LIGRA_WEIGHTED.replace("3.25", "1e999"), "'1e999' is no finite number"),

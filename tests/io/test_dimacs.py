@@ -50,9 +50,11 @@ def test_arcs_weights_and_isolated_vertices(write, name):
         (ROADS.replace("a 1 3 10", "a 1 3"), "line 7: it has 2 fields where the first has 3"),
         (
             ROADS.replace("a 1 3 10", "1 3 10"),
-            "line 7: a line begins with c, p or a, and a blank, but this one is '1 3 10'",
+            "line 7: a line begins with c, p or a, a blank and a number, but this one is '1 3 10'",
         ),
         (ROADS.replace("a 1 3 10", "arc 1 3 10"), "line 7: a line begins with c, p or a"),
+        (ROADS.replace("a 1 3 10", "a 1 3 10\na #1 2 1"), "line 8: a line begins.*this one is 'a #1 2 1'"),
+        (ROADS.replace("a 1 3 10", "a\t% 1 2 1"), "line 7: a line begins"),
         (ROADS.replace("a 1 3 10", "p sp 5 4"), "line 7: it is a second line 'p sp'"),
     ],
 )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
+import errno
 import gzip
 import io
 import json
+import lzma
 import os
+import pickle
 import stat
 import subprocess
 import sys
@@ -22,9 +26,9 @@ from method_params import examples
 
 import prplugin
 from prplugin import machine
-from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, OutOfMemoryError
+from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, OutOfMemoryError, PageRankError
 from prplugin.frames import device_files
-from prplugin.io import blocks, check_output, read_edges, write_frame
+from prplugin.io import as_rows, blocks, check_output, read_edges, write_frame
 
 BANNER = "%%MatrixMarket matrix coordinate"
 
@@ -51,7 +55,7 @@ def compressed(data, codec):
 def rows(file):
     columns, weight = file.columns, file.columns.weight_name
     names = [*columns.source_names, *columns.destination_names] + ([weight] if weight is not None else [])
-    return list(file.frame[names].itertuples(index=False, name=None))
+    return list(as_rows(file).frame[names].itertuples(index=False, name=None))
 
 
 SNAP = "# Directed graph\n# FromNodeId\tToNodeId\n30\t1412\n30\t3352\n3\t30\n"
@@ -87,7 +91,7 @@ def test_only_columns_in_use_of_parquet_are_read(write_file, ending):
     pq.write_table(pa.Table.from_pandas(frame), sink)
     data = sink.getvalue() if not ending else compressed(sink.getvalue(), {".gz": "gzip", ".zst": "zstd"}[ending])
     file = read_edges(write_file("edges.parquet" + ending, data), weight="w")
-    assert list(file.frame.columns) == ["src", "dst", "w"]
+    assert list(as_rows(file).frame.columns) == ["src", "dst", "w"]
     assert rows(file) == [(30, 1412, 1.0), (30, 3352, 2.0), (3, 30, 3.0)]
 
 
@@ -102,9 +106,10 @@ def test_all_members_of_a_gzip_file_are_read(write_file):
     assert rows(read_edges(write_file("edges.tsv.gz", data))) == [(1, 2), (2, 3)]
 
 
-def test_strings_are_read_unchanged(write_file):
-    file = read_edges(write_file("edges.csv", 'src,dst\n"a,b", c\nNA,null\n"two\nlines",ümlaut\n'))
-    assert rows(file) == [("a,b", " c"), ("NA", "null"), ("two\nlines", "ümlaut")]
+def test_strings_are_read_unchanged_but_for_blanks_around_them(write_file):
+    text = 'src,dst\n"a,b", c\nNA,null\n"two\nlines",ümlaut\n "a, ""b"" ,c" ,\t"d"  \n'
+    file = read_edges(write_file("edges.csv", text))
+    assert rows(file) == [("a,b", "c"), ("NA", "null"), ("two\nlines", "ümlaut"), ('a, "b" ,c', "d")]
 
 
 def test_ids_with_leading_zeros_are_strings(write_file):
@@ -143,9 +148,9 @@ def test_parquet_that_cudf_would_read_is_read_on_the_host_if_endpoints_are_missi
     for targets in ([2, 3], [2, None]):
         pd.DataFrame({"src": [1, 2], "dst": pd.array(targets, "Int64")}).to_parquet(path)
         if None not in targets:
-            assert read_edges(path).frame == path
+            assert read_edges(path).frame.paths == [path]
             continue
-        with pytest.raises(InvalidEdgesError, match=r"edges\.parquet: 1 row has a missing endpoint.*--missing drop"):
+        with pytest.raises(InvalidEdgesError, match=r"edges\.parquet: 1 row has a missing endpoint.*missing='drop'"):
             read_edges(path)
 
 
@@ -162,14 +167,15 @@ def test_vertices_of_several_columns(write_file):
 
 
 def test_header_detection(write_file):
-    assert rows(read_edges(write_file("a.csv", "1,2\n3,4\n"), ["1"], ["2"])) == [(3, 4)]
+    assert rows(read_edges(write_file("a.csv", "1,2\n3,4\n"), ["1"], ["2"])) == [(1, 2), (3, 4)]
+    assert rows(read_edges(write_file("a.csv", "2,1\n3,4\n"), ["1"], ["2"], header=True)) == [(4, 3)]
     assert rows(read_edges(write_file("b.csv", "u,v\n3,4\n"), ["u"], ["v"])) == [(3, 4)]
     with pytest.raises(
-        ColumnNotFoundError, match=r"'u', 'v'\. .*source='u'.*Line 1 was taken for a header.*--no-header"
+        ColumnNotFoundError, match=r"'u', 'v'\. .*source='u'.*Line 1 was taken for a header.*header=False"
     ):
         read_edges(write_file("c.csv", "u,v\nw,x\n"))
     assert rows(read_edges(write_file("c.csv", "u,v\nw,x\n"), header=False)) == [("u", "v"), ("w", "x")]
-    with pytest.raises(ColumnNotFoundError, match="--format snap if it is a comment"):
+    with pytest.raises(ColumnNotFoundError, match="comment='#' if it is a comment"):
         read_edges(write_file("d.tsv", "# a comment\n1\t2\n"))
     with pytest.raises(ColumnNotFoundError, match="no column 'u'"):
         read_edges(write_file("e.csv", "1,2\n"), ["u"], ["v"])
@@ -365,7 +371,8 @@ def test_fields_quoted_by_csv_writer(tmp_path, monkeypatch, fields, quoting, pie
     monkeypatch.setattr(blocks, "PIECE_BYTES", piece)
     with open(tmp_path / "edges.csv", "w", newline="") as file:
         csv.writer(file, quoting=quoting).writerows([("src", "dst"), *fields])
-    assert rows(read_edges(str(tmp_path / "edges.csv"), ids="string")) == fields
+    bare = [(source.strip(" "), destination.strip(" ")) for source, destination in fields]
+    assert rows(read_edges(str(tmp_path / "edges.csv"), ids="string")) == bare
 
 
 @pytest.mark.parametrize(
@@ -378,11 +385,17 @@ def test_fields_quoted_by_csv_writer(tmp_path, monkeypatch, fields, quoting, pie
         ("edges.txt.zst", compressed(SNAP.encode() * 9, "zstd")[:-3], "cut short"),
         ("edges.txt.gz", SNAP.encode(), "damaged"),
         ("edges.txt", gzip.compress(SNAP.encode()), "compressed with gzip"),
-        ("edges.parquet", b"not Parquet at all", "no Parquet file"),
-        ("edges.parquet", b"", "no Parquet file"),
+        ("edges.parquet", b"not Parquet at all", "no Parquet can be read"),
+        ("edges.parquet", b"", "no Parquet can be read"),
+        ("edges.parquet.gz", gzip.compress(b"not Parquet"), "no Parquet file that can be read"),
+        ("edges.feather", b"not Feather", "no Feather file that can be read"),
+        ("edges.jsonl", b"\n\n", "all its lines are empty"),
+        ("edges.csv.bz2", bz2.compress(b"src,dst\n1,2\n")[:-3], "damaged or cut short bz2"),
+        ("edges.csv.xz", lzma.compress(b"src,dst\n1,2\n")[:-3], "damaged or cut short xz"),
+        ("edges.csv.zip", b"PK\3\4", "damaged or cut short zip"),
         ("edges.mtx", f"{BANNER} real general\n% c\n".encode(), "no size line"),
         ("edges.mtx", f"{BANNER} pattern general\n{10**23} {10**23} 1\n1 2\n".encode(), "line 2: .*more than 64 bits"),
-        ("edges.json", b"{}", r"\.parquet, .*\.mtx.*--format"),
+        ("edges.dat", b"{}", r"\.parquet, .*\.mtx.*\.xz or \.zip.*format='csv'"),
     ],
     ids=lambda value: "" if isinstance(value, bytes) else value,  # the output of gzip contains a timestamp
 )
@@ -391,13 +404,20 @@ def test_files_without_edges_are_refused_with_the_reason(write_file, name, conte
         read_edges(write_file(name, content))
 
 
-@pytest.mark.parametrize("name", ["edges.csv", "edges.parquet", "edges.mtx"])
-def test_files_that_cannot_be_opened_raise_os_errors(tmp_path, name):
-    with pytest.raises(FileNotFoundError):
-        read_edges(str(tmp_path / name))
-    (tmp_path / name).mkdir()
-    with pytest.raises(IsADirectoryError):
-        read_edges(str(tmp_path / name))
+@pytest.mark.parametrize(
+    "name", ["edges.csv", "edges.feather", "edges.mtx", "edges.jsonl", "g.sg", "g.adj", "g.properties"]
+)
+def test_files_that_cannot_be_opened_raise_both_kinds_of_errors(tmp_path, name):
+    path = str(tmp_path / name)
+    how = {"format": "ldbc"} if name == "g.properties" else {}
+    for folder, kind, number in ((False, FileNotFoundError, errno.ENOENT), (True, IsADirectoryError, errno.EISDIR)):
+        if folder:
+            (tmp_path / name).mkdir()
+        with pytest.raises(InvalidEdgesError, match=f"{name}: {os.strerror(number)}") as caught:
+            read_edges(path, **how)
+        for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
+            assert isinstance(error, kind)
+            assert (error.errno, error.filename, str(error)) == (number, path, str(caught.value))
 
 
 def test_matrix_market_vertices_and_symmetry(write_file):
@@ -506,10 +526,13 @@ def test_invalid_output_is_refused_before_ranking(tmp_path):
         check_output(str(tmp_path / "ranks.xlsx"))
     with pytest.raises(InvalidOptionError):
         check_output(str(tmp_path / "ranks"))
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match="nowhere: No such file") as caught:
         check_output(str(tmp_path / "nowhere" / "ranks.csv"))
+    assert isinstance(caught.value, PageRankError)
+    with pytest.raises(InvalidOptionError, match=r"\.gz or \.zst after it"):  # bz2 is only read
+        check_output(str(tmp_path / "ranks.csv.bz2"))
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(IsADirectoryError):
+    with pytest.raises(IsADirectoryError, match=r"folder\.csv: Is a directory"):
         check_output(str(tmp_path / "folder.csv"))
     assert os.listdir(tmp_path) == ["folder.csv"]
 

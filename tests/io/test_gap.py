@@ -11,6 +11,7 @@ import pytest
 from damaged_files import graphs_of_damaged
 
 import prplugin
+from prplugin.cpu import library
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, OutOfMemoryError, PageRankError
 
 EDGES = pd.DataFrame({"src": [0, 0, 1, 2, 3, 3], "dst": [1, 2, 2, 0, 0, 2], "weight": [3, 1, 4, 1, 5, 9]})
@@ -81,15 +82,52 @@ def test_damaged_files(write):
     assert all(each.number_of_edges == len(EDGES) for each in outcomes if isinstance(each, prplugin.Graph))
 
 
+def entry(content, place, change):
+    """Return a serialized graph with another entry in its first list of targets, or of pairs with weights."""
+    at = 17 + 8 * (N + 1) + 4 * place
+    return content[:at] + struct.pack("<i", change) + content[at + 4 :]
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_lists_that_contradict_each_other(write, monkeypatch, compiled):
+    monkeypatch.setattr(library, "is_available", lambda: compiled)
+    plain, weighted = serialized(EDGES, N), serialized(EDGES, N, weighted=True)
+    # Edges 0 to 1 and 1 to 2 become 0 to 2 and 1 to 1 among the in-edges: all degrees remain.
+    swapped = EDGES.assign(dst=[2, 2, 1, 0, 0, 2])
+    middle = 17 + 8 * (N + 1) + 4 * len(EDGES)
+    other = plain[:middle] + serialized(swapped, N)[middle:]
+    for content in (other, entry(plain, 0, 3)):
+        path = write("g.sg", content)
+        for columns in ([], ["destination", "source"]):
+            with pytest.raises(InvalidEdgesError, match=r"from vertex 0 to \d is among the (in|out)-edges alone"):
+                prplugin.pagerank(path, *columns)
+    with pytest.raises(InvalidEdgesError, match="from vertex 0 to 1 of weight 3 is among the in-edges alone"):
+        prplugin.pagerank(write("g.wsg", entry(weighted, 1, 4)))
+    with pytest.raises(
+        InvalidEdgesError, match=r"not those of an undirected graph: the arc from vertex 0 to 1 is there"
+    ):
+        prplugin.pagerank(write("g.sg", serialized(EDGES, N, directed=False)))
+    both = pd.concat([EDGES, EDGES.rename(columns={"src": "dst", "dst": "src"})]).drop_duplicates(["src", "dst"])
+    with pytest.raises(
+        InvalidEdgesError, match=r"the arc from vertex \d to \d of weight \d is there, but not its reverse"
+    ):
+        prplugin.pagerank(
+            write("g.wsg", serialized(both.assign(weight=range(len(both))), N, directed=False, weighted=True))
+        )
+    same(
+        prplugin.pagerank(write("g.wsg", serialized(both, N, directed=False, weighted=True))),
+        both.pagerank(weight="weight", vertices=range(N)),
+    )
+    again = pd.concat([EDGES, EDGES.assign(weight=7), EDGES[::-1]])  # parallel edges, whose weights are in any order
+    content = serialized(again, N, weighted=True)
+    same(prplugin.pagerank(write("g.wsg", content)), again.pagerank(weight="weight", vertices=range(N)))
+
+
 def test_messages(write, set_available_bytes):
-    content = bytearray(serialized(EDGES, N, weighted=True))
-    content[17 + 8 * (N + 1) + 4 : 17 + 8 * (N + 1) + 8] = struct.pack("<i", -2)
+    negative = EDGES.assign(weight=[-2, 1, 4, 1, 5, 9])
     with pytest.raises(InvalidEdgesError, match="list of weights has 1 value below 0: -2 in entry 0"):
-        prplugin.pagerank(write("g.wsg", bytes(content)))
+        prplugin.pagerank(write("g.wsg", serialized(negative, N, weighted=True)))
     content = bytearray(serialized(EDGES, N))
-    content[-4:] = struct.pack("<i", 1)
-    with pytest.raises(InvalidEdgesError, match=r"differ in the out-degree of vertex 1"):
-        prplugin.pagerank(write("g.sg", bytes(content)))
     content[-4:] = struct.pack("<i", 5)
     with pytest.raises(InvalidEdgesError, match="no vertex of 0 to 4: 5 in entry 5"):
         prplugin.pagerank(write("g.sg", bytes(content)))

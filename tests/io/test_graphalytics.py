@@ -129,9 +129,23 @@ def test_files_that_are_wrong(path, name, old, new, message):
         prplugin.pagerank(path)
 
 
+@pytest.mark.parametrize("edges", [[(3, 7), (7, 3)], [(3, 7), (7, 8), (3, 7)], [(8, 3), (8, 3)]])
+def test_undirected_edges_are_listed_once(tmp_path, edges):
+    path = write_graph(tmp_path, "g", [3, 7, 8], edges, directed=False)
+    with pytest.raises(InvalidEdgesError, match=rf"g\.e, edge {len(edges)}: .* is listed before"):
+        prplugin.pagerank(path)
+    path = write_graph(tmp_path, "g", [3, 7, 8], edges[:-1], directed=False)
+    assert prplugin.Graph(path).number_of_edges == 2 * len(edges) - 2
+    assert prplugin.Graph(write_graph(tmp_path, "g", [3, 7, 8], edges, directed=True)).number_of_edges == len(edges)
+
+
 def test_absent_files_and_columns(path):
     with pytest.raises(ColumnNotFoundError, match="speed"):
         prplugin.pagerank(path, weight="speed")
     path.with_suffix(".v").unlink()
-    with pytest.raises(FileNotFoundError, match=r"g\.v"):
+    with pytest.raises(FileNotFoundError, match=r"g\.v: No such file") as caught:
+        prplugin.pagerank(path)
+    assert isinstance(caught.value, InvalidEdgesError)
+    path.with_suffix(".v").mkdir()
+    with pytest.raises(IsADirectoryError, match=r"g\.v: Is a directory"):
         prplugin.pagerank(path)

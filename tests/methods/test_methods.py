@@ -58,7 +58,8 @@ def test_grouped_edges_are_copied_to_device_unchanged(monkeypatch):
 
 def test_rounding_depth_of_dense_includes_product():
     """Count the rounding of the product with the number of parallel edges; `StepRounding.edge` has the division."""
-    assert DensePull(small_adjacency(weighted=False), 256).rounding_depth == gpu_pull.ROW_DEPTH + 1
+    adjacency = small_adjacency(weighted=False)
+    assert DensePull(adjacency, 256, keeper=adjacency).rounding_depth == gpu_pull.ROW_DEPTH + 1
 
 
 def test_edge_push_is_freed_without_garbage_collection():

@@ -27,13 +27,13 @@ def test_change_for_tol_meets_bound():
     rounding = StepRounding(row=40, edge=2, dangling=5, vectors=2, norm=6)
     for alpha in (0.01, 0.5, 0.85, 0.999):
         for dtype in ("float64", "float32"):
-            certificate = Certificate(alpha, 1000, 10_000, rounding, dtype, 1)
+            certificate = Certificate(alpha, 1000, rounding, dtype, 1)
             for tol in (certificate.provable, 1e-3, 1.0):
                 assert certificate.of_step(certificate.change_for(tol) * (1 - 1e-9)) <= tol
                 assert certificate.of_step(certificate.change_for(tol) * (1 + 1e-6)) > min(tol, 1 - 1e-9)
-    assert Certificate(0.0, 9, 9, rounding, "float64", 1).change_for(1e-9) == math.inf
+    assert Certificate(0.0, 9, rounding, "float64", 1).change_for(1e-9) == math.inf
     unprovable = Certificate(
-        1 - 1e-9, 9, 9, StepRounding(row=2, edge=2, dangling=5, vectors=2, norm=6, single=1), "float64", 1
+        1 - 1e-9, 9, StepRounding(row=2, edge=2, dangling=5, vectors=2, norm=6, single=1), "float64", 1
     )
     assert unprovable.change_for(1e-3) < 0
 
@@ -171,7 +171,13 @@ def test_error_bound_holds_with_mixing(method, weight, directed, alpha, tol):
     graph = prplugin.Graph(frame, weight=weight, directed=directed)
     ids = np.unique(edges)
     v = random.dirichlet(np.full(len(ids), 0.1))
-    ranking = graph.rank(method=method, alpha=alpha, tol=tol, personalization=pd.Series(v, index=ids), max_iter=20_000)
+    ranking = graph.rank(
+        method=method,
+        alpha=alpha,
+        tol=tol,
+        personalization=pd.Series(v, index=ids).rename_axis("vertex"),
+        max_iter=20_000,
+    )
     if not directed:
         loops = frame["src"] == frame["dst"]
         back = frame[~loops].rename(columns={"src": "dst", "dst": "src"})

@@ -155,9 +155,10 @@ def test_frames_arranged_in_blocks_agree_with_sorted_ones(method, dtype, monkeyp
     frame = cudf.DataFrame(columns)
     by_pandas = prplugin.Graph(pd.DataFrame(columns)).rank(method="numpy", tol=1e-10)
     monkeypatch.setattr(edges, "BLOCKED", 1)
+    monkeypatch.setattr(edges, "BLOCKED_RANGE", 1)
     graph = prplugin.Graph(frame)
     assert isinstance(graph._graph.adjacency.edges, blocks.BlockedEdges)
-    for how in "propagation-blocking", "persistent":
+    for how in "propagation-blocking", "persistent", "dense":
         ranking = graph.rank(method=how, tol=1e-10)
         assert ranking.frame["vertex"].to_pandas().tolist() == by_pandas.frame["vertex"].tolist()
         assert np.abs(ranking.ranks.get() - by_pandas.ranks).sum() <= 2e-10

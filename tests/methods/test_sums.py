@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from method_params import examples
 
 from prplugin.cpu import compensated, pull
+from prplugin.cpu.packing import PIECE
 from prplugin.cpu.sums import GroupSums, total
+from prplugin.methods.engines.packed import Rows, joined
 from prplugin.numerics import FAN_IN, fan_in_for, group_sum_depth, rounding_depth
 
 U = Fraction(1, 2**53)
@@ -142,10 +144,29 @@ def test_grouped_sums_keep_terms_that_plain_sum_loses():
     size = 100_000
     terms = np.full(size, 2.0**-53)
     terms[0] = 1.0
-    assert abs(exact_sum(terms) - 1) > 1000 * U
+    exact = 1 + (size - 1) * U
+    sums, compensated_depth = compensated.compensated_sums(np.zeros(size, np.int32), terms, 1)
+    assert compensated_depth == 2
     for depth, computed in (
         (rounding_depth(size), total(terms)),
         (group_sum_depth(size), GroupSums(np.zeros(size, int), 1)(terms)[0]),
+        (compensated_depth, sums[0]),
     ):
-        assert_within_depth(computed, terms, depth)
+        assert abs(Fraction(float(computed)) - exact) <= depth * U * exact
     assert float(np.add.accumulate(terms)[-1]) == 1.0
+
+
+def test_long_rows_of_packed_edges_are_summed_with_compensation():
+    """A row of 400 pieces, each of which is lost when it is added to the first."""
+    pieces, small = 400, 2.0**-54
+    offsets, sources = np.array([0, pieces * PIECE, pieces * PIECE]), np.ones(pieces * PIECE, np.int32)
+    sources[0] = 0
+    packed = joined([Rows(offsets, sources, None)], 1)
+    summed = pull.Pull(packed, None, np.ones(2), np.zeros(1), np.zeros(1), 0.5, fan_in_for(PIECE), 1)
+    ranks = np.array([1.0, small / PIECE])
+    summed.start(ranks)
+    summed.iterate(1)
+    exact = 1 + Fraction(ranks[1]) * (sources.size - 1)
+    depth = pull.packed_depth(sources.size)
+    assert 2 * depth * U < exact - 1  # what plain additions of the pieces lose
+    assert abs(2 * Fraction(summed.ranks[0]) - exact) <= depth * U * exact

@@ -83,8 +83,7 @@ def test_float32_steps_prove_order(name, k):
     adjacency, options = adjacency_of(graph), Options(tol=1e-11, top=k, certified=True)
     step = Float32Step(Problem(adjacency, options.alpha))
     order = OrderProof(k, EqualRanks(adjacency, list, alpha=options.alpha).equal, options.tol)
-    size = adjacency.n, adjacency.m
-    outcome = solver.solve(step, options, size, 1 / adjacency.n, lambda *_: lambda *_: None, order=order)
+    outcome = solver.solve(step, options, adjacency.n, 1 / adjacency.n, lambda *_: lambda *_: None, order=order)
     assert outcome.converged
     assert outcome.order.proved
     exact = graph.rank(tol=1e-12).ranks

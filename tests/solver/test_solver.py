@@ -19,9 +19,13 @@ from conformance.options import pairwise
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods import numpy
+from prplugin.methods.base import Step, Sums
+from prplugin.numerics import StepRounding
 from prplugin.options import Options
 from prplugin.solver import solve as solver
 from prplugin.solver.acceleration.direct import DirectSolver, SlowConvergence
+from prplugin.solver.certificate import Certificate
+from prplugin.solver.loop import Outcome, Phase, Proposal, Strategy, iterate, iterate_batch
 
 HOST_METHODS = ["numpy", "native"]
 
@@ -77,7 +81,7 @@ def test_a_seed_that_a_batch_leaves_with_few_passes_is_solved_directly():
     options = Options(alpha=problem.alpha, tol=1e-7, max_iter=2400)
     slow = partial(SlowConvergence, problem, DirectSolver(), made)
     step = numpy.prepare(problem, this_machine())
-    outcome = solver.solve(step, options, (n, len(edges)), start, lambda *_: lambda *_: None, slow=slow, made=made)
+    outcome = solver.solve(step, options, n, start, lambda *_: lambda *_: None, slow=slow, made=made)
     assert outcome.converged
     assert outcome.iterations < 900
 
@@ -177,8 +181,7 @@ def run_loop(name, *, narrow=True, **options):
     start = np.arange(1.0, adjacency.n + 1)
     seen = []
     watch = lambda *state: seen.append((*state[:2], step.ranks().copy()))  # noqa: E731
-    size = adjacency.n, adjacency.m
-    return solver.solve(step, options, size, start / start.sum(), lambda *_: watch), step, seen
+    return solver.solve(step, options, adjacency.n, start / start.sum(), lambda *_: watch), step, seen
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -229,6 +232,64 @@ def test_float64_proves_where_float32_cannot():
     assert outcome.converged
     assert seen[0][1] == np.inf  # rounding errors may make the sum of the ranks arbitrarily large
     assert outcome.error_bound <= 1e-3
+
+
+def test_a_closer_tolerance_is_met_where_rounding_permits():
+    problem = Problem(adjacency_of(prplugin.Graph(GRAPHS["random"])), 0.85)
+    n, found = problem.adjacency.n, {}
+    for closer in (1e-4, 1e-9, 1e-17, 0.0):
+        step = numpy.prepare(problem, this_machine())
+        options = Options(alpha=0.85, tol=1e-6)
+        outcome = solver.solve(step, options, n, 1 / n, lambda *_: lambda *_: None, closer=closer)
+        assert outcome.converged
+        found[closer] = outcome.error_bound
+    assert found[1e-9] <= 1e-9 < found[1e-4] == found[1e-17] == found[0.0] <= 1e-6
+
+
+class Scripted(Step):
+    """Step whose changes are given."""
+
+    def __init__(self, changes):
+        self.changes = iter(changes)
+
+    def __call__(self, moves=None):
+        change = next(self.changes)
+        return Sums(change, change)
+
+
+class Proposes(Strategy):
+    """Proposes once, before the step of this number."""
+
+    def __init__(self, at, proposal):
+        self.at, self.proposal, self.asked = at, proposal, 0
+
+    def propose(self, step, now):
+        self.asked += 1
+        return self.proposal if self.asked == self.at else None
+
+
+def loop_of(changes, proposal, *, seeds=None):
+    """Run the loop in float32, with a proposal before the third step; return its number of passes."""
+    rounding = StepRounding(1, 1, 1, 1, 1, single=1)
+    options = Options(alpha=0.5, tol=1e-12)
+    phase = Phase(options, Certificate(0.5, 9, rounding, "float64", 1), [Proposes(3, proposal)], -1.0, 20, True)
+    live = True if seeds is None else np.ones(seeds, np.bool_)
+    state = Outcome(live, live & False, 0 * np.int64(live), np.inf)
+    if seeds is None:
+        iterate(Scripted(changes), phase, state, lambda *_: None, None)
+    else:
+        iterate_batch(Scripted(changes), phase, state, lambda *_: None)
+    return state.passes, state.iterations, state.live
+
+
+def test_a_change_after_a_proposal_is_no_sign_of_stagnation():
+    """Changes after another iterate are compared with the next ones only, and those of plain steps always."""
+    assert loop_of([1e-2, 1e-3, 5e-3, 1e-3, 9e-4], Proposal(passes=1))[:2] == (6, 6)
+    assert loop_of([1e-2, 1e-3], Proposal(passes=2, sums=Sums(9e-4, 9e-4)))[:2] == (4, 4)
+    moved = np.array([True, False])
+    changes = [np.array(each) for each in ([1e-2, 1e-2], [1e-3, 1e-3], [5e-3, 5e-3], [1e-3, 0.0], [9e-4, 0.0])]
+    passes, iterations, live = loop_of(changes, Proposal(passes=1, moved=moved), seeds=2)
+    assert (passes, iterations.tolist(), live.tolist()) == (6, [6, 4], [False, False])
 
 
 # --- very slow convergence ----------------------------------------------------------------------------------------
@@ -309,3 +370,21 @@ def test_error_bound_covers_cast_of_disjoint_distributions(method):
     # x* = v, and the ranks stay near the start, where v is 0: the cast of 1 / 255 makes their sum larger than 1.
     distance_to_v = sum(map(Fraction, ranking.ranks[:-1].tolist())) + abs(1 - Fraction(float(ranking.ranks[-1])))
     assert 2 + 1e-8 < distance_to_v <= Fraction(ranking.error_bound)
+
+
+@pytest.mark.parametrize("seeds", [None, [0, 1]])
+@pytest.mark.parametrize("stop", ["delta", "vertex", "networkx"])
+def test_rules_without_proof_have_a_limit_of_iterations(stop, seeds, monkeypatch):
+    """Contraction near alpha 1 guarantees them only after 10**13 iterations."""
+    for module in ("solver.certificate", "result.ranking"):
+        monkeypatch.setattr(f"prplugin.{module}.MOST_ITERATIONS", 2_000)
+    graph, how = prplugin.Graph(cycle(50)), {"alpha": 1 - 1e-12, "tol": 1e-17, "stop": stop, "seeds": seeds}
+    nstart = None if seeds else {0: 1}
+    with pytest.raises(
+        prplugin.NotConvergedError, match=r"Without max_iter= there are at most 2,000: pass more"
+    ) as caught:
+        graph.rank(**how, nstart=nstart)
+    assert caught.value.ranking.iterations == 2_000
+    with pytest.raises(prplugin.NotConvergedError, match="Allow a larger max_iter"):
+        graph.rank(**how, nstart=nstart, max_iter=2_500)
+    assert graph.rank(**how | {"stop": "error", "tol": 0.1}).converged

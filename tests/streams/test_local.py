@@ -273,3 +273,26 @@ def test_certified_order_ends_early(graph):
 def test_tolerance_too_small_to_prove_is_refused(graph):
     with pytest.raises(prplugin.InvalidOptionError, match="cannot be proved"):
         graph.rank(personalization=[5], tol=1e-17)
+
+
+@pytest.mark.usefixtures("small_graphs")
+def test_equal_seeds_are_not_proved_above_vertices_not_yet_touched():
+    """Regression test of a condition: three equal seeds tie at the first check, before their target is touched."""
+    edges = pd.DataFrame({"src": [1, 2, 3], "dst": [9, 9, 9]})
+    ranking = prplugin.Graph(edges).rank(personalization=[1, 2, 3], top=2, certified=True, tol=1e-2)
+    assert ranking.frame["vertex"].tolist()[0] == 9
+    assert ranking.certified
+
+
+def test_passes_of_pushes_that_were_not_enough_count(graph, monkeypatch):
+    monkeypatch.setattr(local, "PUSH_SLOWDOWN", 1e3)
+    before, rank = graph.rank(personalization=[5]), local.LocalQueries.rank
+    assert before.method != "push"
+
+    def rank_with_more(*arguments, **options):
+        found = rank(*arguments, **options)
+        assert found.passes > 0
+        return found._replace(passes=found.passes + 1000)
+
+    monkeypatch.setattr(local.LocalQueries, "rank", rank_with_more)
+    assert graph.rank(personalization=[5]).iterations == before.iterations + 1000

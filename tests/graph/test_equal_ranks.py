@@ -1,0 +1,61 @@
+"""Proofs of equal ranks: pairs of vertices that differ in a single condition are not proved."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import prplugin
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.equal_ranks import EqualRanks
+from prplugin.types.edges import Edges
+
+
+def proofs(pairs, n, weights=None, *, vectors=(), alpha=0.85):
+    source, destination = np.array(pairs, np.int32).reshape(-1, 2).T
+    weights = None if weights is None else np.array(weights, np.float64)
+    edges = Edges(source.copy(), destination.copy(), weights, n)
+    return EqualRanks(Adjacency(edges), lambda: vectors, alpha=alpha)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "weights", "vectors", "equal"),
+    [
+        ([(2, 0), (3, 1)], None, (), True),
+        ([(2, 0), (3, 1), (3, 4)], None, (), False),  # out-degrees
+        ([(2, 0), (3, 1), (4, 1)], None, (), False),  # in-degrees
+        ([(2, 0), (2, 1)], [2.0**53] * 2, (), True),
+        ([(2, 0), (2, 1)], [2.0**60] * 2, (), False),  # perhaps of unequal integers
+        ([(2, 0), (2, 1)], [1.0, 2.0], (), False),
+        ([(2, 0), (2, 1)], None, ([2.0**53] * 5,), True),
+        ([(2, 0), (2, 1)], None, ([2.0**60] * 5,), False),
+        ([(2, 0), (2, 1)], None, ([1.0, 2.0, 1.0, 1.0, 1.0],), False),
+        ([(2, 0), (3, 1)], None, ([1.0, 1.0, 1.0, 2.0, 1.0],), False),  # of the sources
+    ],
+)  # fmt: skip
+def test_each_condition_is_needed(pairs, weights, vectors, equal):
+    equal_ranks = proofs(pairs, 5, weights, vectors=[np.array(vector) for vector in vectors])
+    assert equal_ranks.equal(0, 1, np.full(5, 0.2)) == equal
+    assert equal_ranks.equal(1, 0, np.full(5, 0.2)) == equal
+
+
+def test_failed_search_leaves_no_trace():
+    """Sets and their sizes are those before the search: 0 and 1 need 2 and 3 to be equal, which get unlike edges."""
+    equal_ranks, ranks = proofs([(2, 0), (3, 1), (4, 2), (4, 5), (6, 3), (7, 6), (8, 9)], 12), np.full(12, 1 / 12)
+    assert equal_ranks.equal(10, 11, ranks)
+    parents, sizes = dict(equal_ranks._parents), {v: size for v, size in equal_ranks._sizes.items() if size > 1}
+    assert not equal_ranks.equal(0, 1, ranks)
+    assert not equal_ranks.equal(2, 3, ranks)
+    assert equal_ranks._parents == parents
+    assert {v: size for v, size in equal_ranks._sizes.items() if size > 1} == sizes
+
+
+@pytest.mark.parametrize("values", [[1 << 53, 1 << 53], [1 << 60, (1 << 60) + 1]])
+@pytest.mark.parametrize("kind", ["personalization", "weight"])
+def test_integers_that_float64_cannot_tell_apart_are_no_proof(kind, values):
+    edges = pd.DataFrame({"src": [3, 3, 1, 2], "dst": [1, 2, 3, 3], "w": [*values, 1, 1]})
+    graph = prplugin.Graph(edges, weight="w" if kind == "weight" else None)
+    personalization = dict(zip((1, 2), values, strict=True)) if kind == "personalization" else None
+    ranking = graph.rank(personalization=personalization, top=2, certified=True)
+    assert any(tie.equal for tie in ranking.ties) == (values[0] == values[1])

@@ -1,0 +1,142 @@
+"""The residual of changing graphs: each term of its bound, from measurements, and the work of its rounds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import prplugin
+from prplugin.cpu import push as kernels
+from prplugin.graph.adjacency import Adjacency
+from prplugin.numerics import rounding_depth
+from prplugin.streams import graph as graphs
+from prplugin.streams.host_edges import HostEdges
+from prplugin.streams.residual import Residual
+from prplugin.types.edges import Edges
+
+N, ALPHA, UNIT = 6, 0.75, 2.0**-53
+
+
+def weighted_edges(m=12, n=N):
+    """Return edges, of which vertex 0 has none."""
+    random = np.random.default_rng(2)
+    source, destination = random.integers(1, n, m).astype(np.int32), random.integers(0, n, m).astype(np.int32)
+    return Edges(source, destination, random.random(m) + 0.5, n)
+
+
+@pytest.fixture(params=[False, True], ids=["uniform", "given"])
+def prepared(request):
+    """Return edges on the host, and a residual of some ranks, with uniform or given teleport."""
+    edges = HostEdges(Adjacency(weighted_edges()), None)
+    random = np.random.default_rng(3)
+    ranks, v = random.random(N), random.random(N)
+    return edges, Residual(edges, ALPHA, v / v.sum() if request.param else None, ranks / ranks.sum())
+
+
+def depth_of_v(residual):
+    return 0 if residual.v is None else rounding_depth(N) + 3
+
+
+def test_rounding_error_of_a_new_residual(prepared):
+    """c v - y rounds once, c v too if v is given, which carries its own roundings; then the kernel adds its own."""
+    edges, residual = prepared
+    v = 1.0 if residual.v is None else residual.v
+    r = residual.c * v - residual.y
+    of_kernel, out = np.zeros(1), edges.out_edges
+    expected = np.abs(r).sum() + (0.0 if residual.v is None else (depth_of_v(residual) + 1) * residual.c)
+    kernels.add_contributions(
+        out.begins, out.ends, out.indices, out.weights, edges.out_weight, residual.y, ALPHA, r, edges.depth, of_kernel
+    )
+    assert residual.rounding_error[0] == pytest.approx(expected + of_kernel[0], rel=1e-12)
+    np.testing.assert_array_equal(residual.r, r)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-3, 1e9, 1e15])
+@pytest.mark.parametrize("constant", [False, True])
+def test_bound_has_each_term(prepared, scale, constant):
+    """Compare with the formulas of the module, where the residual, its rounding errors or the sums are the largest."""
+    _, residual = prepared
+    v = np.full(N, 1 / N) if residual.v is None else residual.v
+    r = v.copy() if constant else np.random.default_rng(4).normal(size=N)
+    for norm in (0.0, 1e-9, 1.0):
+        residual.r, residual.rounding_error = r * norm, np.array([scale])
+        residual.measure()
+        total, norm_r = residual.y.sum(), np.abs(residual.r).sum()
+        step = 0 if constant else np.abs(residual.r - residual.r.sum() * v).sum()
+        depth = (kernels.BLOCK_TERMS + 1 + depth_of_v(residual) + 8) * UNIT
+        expected = ALPHA * step + 3 * depth * norm_r + 2 * UNIT * scale
+        expected = expected / (total * (1 - ALPHA)) + depth
+        assert expected <= residual.bound * (1 + 1e-15) <= expected * 1.001
+        assert residual.rounding == pytest.approx(2 * UNIT * scale / (total * (1 - ALPHA)), rel=1e-5)
+
+
+def test_change_of_c_adds_roundings(prepared):
+    """The subtracted multiple of v carries the roundings of v, beside those that the kernel counts."""
+    _, residual = prepared
+    r, rounding_error = residual.r.copy(), np.zeros(1)
+    residual.rounding_error = np.zeros(1)
+    residual.measure(center=True)
+    kernels.norms(residual.y, r.copy(), residual.v, residual.c, True, rounding_error, np.empty(5))
+    expected = rounding_error[0] + depth_of_v(residual) * np.abs(r).sum()
+    assert residual.rounding_error[0] == pytest.approx(expected, rel=1e-12)
+    assert abs(residual.r.sum()) < 1e-12
+    assert residual.sum_r == 0
+
+
+def test_residual_that_is_unknown_proves_nothing(prepared):
+    _, residual = prepared
+    residual.rounding_error = np.array([math.inf])
+    residual.measure()
+    assert residual.bound == math.inf
+
+
+def test_depth_of_weights_follows_changes():
+    """That of the sums grows with the edges, and that of the weights is what any of them has."""
+    adjacency = Adjacency(weighted_edges())
+    adjacency.set_out_weight(adjacency.out_weight, 0)
+    edges, none = HostEdges(adjacency, None), weighted_edges().take(slice(0))
+    assert edges.depth == 5
+    more = replace(weighted_edges(1), roundings=7)
+    edges.commit(edges.plan(more, none, "sum", directed=True))
+    assert edges.depth == 2 + 2 * 7 + 5
+    assert edges.adjacency().out_weight_depth == 2 + 2 * 7
+    edges.commit(replace(edges.plan(more, none, "sum", directed=True), count_change=(1 << 27) + 1))
+    assert edges.depth == 2 + 2 + 2 * 7 + 5
+    adjacency.set_out_weight(adjacency.out_weight, 9)  # as of sums without compensation
+    edges = HostEdges(adjacency, None)
+    edges.commit(edges.plan(more, none, "sum", directed=True))
+    assert edges.depth == 9 + 2 * 7 + 5
+
+
+def local_edges(n=20_000, m=100_000):
+    """Return edges between near vertices, on which rounds without relaxation converge slowly."""
+    random = np.random.default_rng(0)
+    source = random.integers(0, n, m)
+    near = np.minimum(source // 50 * 50 + random.integers(0, 50, m), n - 1)
+    return source, np.where(random.random(m) < 0.02, random.integers(0, n, m), near)
+
+
+def random_pairs(n=20_000, m=100_000):
+    return tuple(np.random.default_rng(0).integers(0, n, (2, m)))
+
+
+@pytest.mark.parametrize(
+    ("ends", "alpha", "most"), [(local_edges, 0.85, 26), (random_pairs, 0.97, 60)], ids=["relaxation", "centering"]
+)
+def test_rounds_take_few_passes(ends, alpha, most, monkeypatch):
+    """Without relaxation the first takes 33, without centering the second 110."""
+    monkeypatch.setattr(graphs.ChangingGraph, "_max_pushes", lambda *_: math.inf)
+    edges = pd.DataFrame(dict(zip(("src", "dst"), ends(), strict=True)))
+    graph = prplugin.Graph(edges, vertices=range(20_000))
+    graph.rank(alpha=alpha)
+    found = None
+    for first in (0, 2000):
+        added = np.random.default_rng(1).integers(0, 20_000, (2000, 2))
+        graph.update(remove=edges.iloc[first : first + 2000], add=pd.DataFrame(added, columns=["src", "dst"]))
+        found = graph.rank(alpha=alpha)
+    assert found.method == "push"
+    assert found.iterations <= most
