@@ -21,6 +21,7 @@ import platform
 import re
 from collections.abc import Callable
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -62,7 +63,7 @@ def _load_current(name: str) -> Any:
     """Load a library; raise OSError if it was compiled from other sources, whose kernels may have other parameters."""
     path = LIBRARIES / name
     if not path.exists():
-        raise OSError("the CPU kernels were not compiled when prplugin was installed, for want of a C++ compiler")
+        raise OSError(_why_not_compiled(path.parents[2]))
     found = ctypes.CDLL(str(path))
     found.sources_digest.restype = ctypes.c_int64
     if found.sources_digest() != digest():
@@ -70,6 +71,21 @@ def _load_current(name: str) -> Any:
             f"{path} was compiled from other sources: run python prplugin/cpu/build.py, or install prplugin again"
         )
     return found
+
+
+def _why_not_compiled(package: Path) -> str:
+    """Return why there are no libraries in the imported folder of the package, and what to do."""
+    from importlib.metadata import PackageNotFoundError, distribution  # slow to import
+
+    imported = f"prplugin was imported from {package}, which has no compiled CPU kernels"
+    install = f'pip install -e "{package.parent}"'
+    try:
+        installed = Path(str(distribution("prplugin").locate_file("prplugin")))
+    except PackageNotFoundError:
+        return f"{imported}, as it is not installed: run {install}"
+    if installed.exists() and not installed.samefile(package):
+        return f"{imported}; it is installed in {installed}: start Python in another folder, or run {install}"
+    return f"{imported}, as no C++ compiler could be used when it was installed: install one, and prplugin again"
 
 
 @cache

@@ -26,6 +26,7 @@ from prplugin.types.arrays import (
     is_a,
     namespace,
     plain_array,
+    to_host,
     to_memory,
     to_python,
 )
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from prplugin.frames.ids import Ids
 
 SEED = "seed"  # name of the seed column, in arguments and results
+
+FEW_VERTICES = 1 << 14
+"""Number of given vertices up to which they are checked on the host: on a GPU, launches would take longer."""
 
 
 @cache
@@ -384,11 +388,13 @@ class Vertices:
 
         `sizes` holds the lengths of the consecutive distributions; None: a single distribution.
         """
-        xp = self.ids.xp
         try:
             rows = self.find_positions(columns, what)
         except InvalidEdgesError as error:
             raise InvalidOptionError(str(error)) from error
+        if rows.size <= FEW_VERTICES:
+            rows = to_host(rows)
+        xp = namespace(rows)
         ids_at, known = partial(plain_ids, columns), None
         if (absent := xp.flatnonzero(rows < 0)).size:
             if unknown is None or not unknown.ignores(what):
@@ -411,7 +417,7 @@ class Vertices:
                 f"{what} names {counted(int(xp.unique(rows[repeated]).size), 'vertex', 'vertices')} more than once: "
                 f"{listed(format_ids(ids_at, given))}. Drop all but one, or add up their values."
             )
-        return rows, known
+        return to_memory(rows, self.memory_space), to_memory(known, self.memory_space)
 
     def seed_names(self, labels: Labels) -> list[Hashable]:
         """Return the names of the seed columns in the result: "seed", or "seed_" and the name of each vertex column."""

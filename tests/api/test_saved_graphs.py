@@ -94,7 +94,10 @@ OBJECTS = {
         datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC),
         datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone(datetime.timedelta(hours=5.5))),
     ],
-    "timestamps of several zones": [DAYS[0].tz_localize("UTC"), *(day.tz_localize("Asia/Tokyo") for day in DAYS[1:])],
+    "timestamps of several zones": [
+        DAYS[0].tz_localize("UTC"),
+        *(day.tz_localize(ZoneInfo("Asia/Tokyo")) for day in DAYS[1:]),
+    ],
     "timedeltas": [datetime.timedelta(days=k, microseconds=1) for k in range(4)],
     "tuples": [(1, "a"), (1, ("b", b"c")), (2, None), ()],
 }

@@ -217,11 +217,33 @@ def test_a_stale_library_is_refused_with_the_command_that_compiles_it(copied):
     assert "run python prplugin/cpu/build.py" in run(REASON)
 
 
-def test_without_a_library_numpy_ranks(copied):
+NOT_INSTALLED = """
+import importlib.metadata as metadata
+def distribution(name): raise metadata.PackageNotFoundError(name)
+metadata.distribution = distribution
+"""
+
+
+def test_without_a_library_numpy_ranks_and_the_reason_names_what_was_imported(copied, tmp_path):
     copy, run = copied
     shutil.rmtree(copy / "cpu" / "lib")
-    assert "not compiled" in run(REASON)
     assert len(run(RANK.replace("METHOD", "numpy")).split()) == 2
+    imported = f"prplugin was imported from {copy}, which has no compiled CPU kernels"
+    install = f'run pip install -e "{tmp_path}"'
+    assert (
+        run(REASON)
+        == f"{imported}, as no C++ compiler could be used when it was installed: install one, and prplugin again"
+    )
+    assert run(NOT_INSTALLED + REASON) == f"{imported}, as it is not installed: {install}"
+
+    # As after `pip install .` in a clone in which Python is started.
+    installed = tmp_path / "site" / "prplugin"
+    installed.mkdir(parents=True)
+    information = tmp_path / "site" / "prplugin-0.1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.4\nName: prplugin\nVersion: 0.1.0\n")
+    found = run(f"import sys; sys.path.insert(1, {str(tmp_path / 'site')!r})\n{REASON}")
+    assert found == f"{imported}; it is installed in {installed}: start Python in another folder, or {install}"
 
 
 def test_all_instruction_levels_have_the_same_bits(copied):
