@@ -7,10 +7,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAPERS = {"wu": "Wu 2010", "kumar": "Kumar 2012", "kim": "Kim 2013", "swaroop": "Swaroop 2021", "bowen": "Bowen 2022"}
 GROUPS = {
-    "reached or confirmed": ("#2e7d32", ("reached", "confirmed")),
-    "direction only": ("#a5d6a7", ("direction only",)),
+    "reached or confirmed": ("#66bb6a", ("reached", "confirmed")),
+    "direction only": ("#c8e6c9", ("direction only",)),
     "other way, hardware": ("#ffb74d", ("hardware",)),
-    "other way": ("#c62828", ("reversed",)),
+    "other way": ("#e57373", ("reversed",)),
     "not measured, not testable": ("#cfd8dc", ("other data", "not measured yet", "not testable here")),
 }
 WIDTH, HEIGHT, LEFT, UNIT = 720, 190, 110, 14
