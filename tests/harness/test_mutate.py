@@ -1,0 +1,68 @@
+"""Mutation tests of a package of two modules, one of which its tests defend."""
+
+from __future__ import annotations
+
+from mutations import mutations
+
+from tests.mutate import main
+
+STEP = """\
+def most(values, bound: int = 3):
+    \"\"\"Return the largest value below a bound, plus the number of values.\"\"\"
+    below = [value for value in values if value < bound]
+    return max(below) + len(values)
+"""
+UNTESTED = "def change(state, done):\n    state.done = done\n"
+TEST = """\
+from prplugin.solver.step import most
+
+def test_most():
+    assert most([2, 3, 1]) == 5
+
+def test_that_fails_without_a_mutation():
+    assert False
+"""
+
+
+def test_survivors_are_those_that_no_test_notices(tmp_path):
+    for name, text in {"step": STEP, "state": UNTESTED, "on_device": UNTESTED}.items():
+        path = tmp_path / "prplugin" / "solver" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    for folder in ("prplugin", "prplugin/solver"):
+        (tmp_path / folder / "__init__.py").touch()
+    (tmp_path / "tests" / "solver").mkdir(parents=True)
+    (tmp_path / "tests" / "solver" / "test_step.py").write_text(TEST)
+    page = tmp_path / "mutations.md"
+    mutants = main(["--only", "solver", "--jobs", "2", "--output", str(page)], tmp_path)
+    assert {(each.file.name, each.line, each.new) for each in mutants if not each.killed} == {
+        ("state.py", 2, "pass"),
+    }
+    assert {each.new for each in mutants if each.file.name == "step.py"} == {
+        "def most(values, bound: int = 4):",
+        "below = [value for value in values if value <= bound]",
+        "return min(below) + len(values)",
+        "return max(below)",
+        "return len(values)",
+    }
+    text = page.read_text()
+    assert "of 6 mutants 0 do not compile, 6 met tests, and 1 survived" in text
+    assert "| prplugin/solver/state.py:2 | skip a statement | ``state.done = done`` | ``pass`` | nearest, all |" in text
+    assert "- ``tests/solver/test_step.py::test_that_fails_without_a_mutation``" in text
+    assert (tmp_path / "prplugin" / "solver" / "step.py").read_text() == STEP
+
+
+def test_mutations_of_a_line_of_cpp():
+    line = b"        if (fmax(a, b) < 2 && ok) sums[i] += x * w[i];  // of 3 > 2\n"
+    found = {each.apply(line).split(b"//")[0].strip().decode() for each in mutations(line, python=False)}
+    assert found == {
+        "if (fmin(a, b) < 2 && ok) sums[i] += x * w[i];",
+        "if (fmax(a, b) <= 2 && ok) sums[i] += x * w[i];",
+        "if (fmax(a, b) < 3 && ok) sums[i] += x * w[i];",
+        "if (fmax(a, b) < 2 ) sums[i] += x * w[i];",
+        "if (fmax(a, b) < 2 && ok) sums[i] += x;",
+        "if (!(fmax(a, b) < 2 && ok)) sums[i] += x * w[i];",
+    }
+    statement = b"    sums[i] += x;\n"
+    assert [each.apply(statement) for each in mutations(statement, python=False)] == [b";\n"]
+    assert mutations(b"#define A 2\n// x = 1;\n", python=False) == []
