@@ -28,6 +28,7 @@ from shown_text import error_message
 from timed_edges import random_edges
 
 import prplugin
+from prplugin import folders
 from prplugin.folders import signed
 from prplugin.gpu.runtime import unavailable_reason
 
@@ -319,6 +320,21 @@ def test_nothing_else_is_replaced(tmp_path):
     assert_same(prplugin.Graph.load(long), graph)
     shutil.rmtree(long)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "mine"]
+
+
+def test_what_appears_while_a_graph_is_saved_is_not_replaced(tmp_path, monkeypatch):
+    path, original = tmp_path / "saved", folders.save_array
+
+    def save_array(file, array):
+        path.mkdir(exist_ok=True)
+        (path / "notes.txt").write_text("mine")
+        original(file, array)
+
+    monkeypatch.setattr("prplugin.folders.save_array", save_array)
+    graph = prplugin.Graph(pd.DataFrame({"src": [1], "dst": [2]}))
+    assert "is a folder with other files" in error_message(lambda: graph.save(path))
+    assert [each.name for each in tmp_path.iterdir()] == ["saved"]
+    assert (path / "notes.txt").read_text() == "mine"
 
 
 def test_an_error_leaves_the_saved_graph(folder, monkeypatch):

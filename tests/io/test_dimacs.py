@@ -41,6 +41,7 @@ def test_arcs_weights_and_isolated_vertices(write, name):
         ("a 1 2 3\n", "line 1: it is not 'p sp'"),
         (ROADS.replace("sp", "max"), "line 2: it is not 'p sp'"),
         (ROADS.replace("p sp 5 4", "p sp 5 5"), "line 2: it announces 5 arcs, but 4 follow"),
+        (ROADS.replace("p sp 5 4", "p sp 5 3"), "line 2: it announces 3 arcs, but 4 follow"),
         (
             ROADS.replace("a 1 3 10", "a 1 6 10"),
             "line 7: column 'destination' has '6', but the size line allows 1 to 5",

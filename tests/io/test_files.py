@@ -202,6 +202,7 @@ def test_header_detection(write_file):
         ("edges.mtx", f"{BANNER} pattern general\n% c\n3 3 2\n1 2\n4 1\n", 5, "'4', but the size line allows 1 to 3"),
         ("edges.mtx", f"{BANNER} pattern general\n3 3 2\n1 2\n0 1\n", 4, "'0', but the size line allows 1 to 3"),
         ("edges.mtx", f"{BANNER} pattern general\n3 3 3\n1 2\n2 1\n", 2, "3 entries, but 2 follow"),
+        ("edges.mtx", f"{BANNER} pattern general\n3 3 1\n1 2\n2 1\n", 2, "1 entries, but 2 follow"),
         ("edges.mtx", f"{BANNER} real general\n3 3 1\n1 2 -1.5\n", 3, "'-1.5', which is below 0"),
         ("edges.mtx", f"{BANNER} real general\n3 3 1\n1 2\n", 3, "2 fields where the first has 3"),
         ("edges.mtx", f"{BANNER} real general\n3 4 1\n1 2 1\n", 2, "square"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from bv_files import DEFAULT, Writer, random_graph
+from bv_files import DEFAULT, Writer, packed, random_graph
 from damaged_files import graphs_of_damaged
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -162,6 +162,18 @@ def test_files_that_are_absent_or_compressed(tmp_path):
         prplugin.pagerank(tmp_path / "g.graph.gz")
     path.unlink()
     with pytest.raises(FileNotFoundError, match=r"g\.graph"):
+        prplugin.pagerank(path)
+
+
+def test_positions_that_do_not_begin_at_the_first_bit(tmp_path):
+    """Offsets and graph that agree from the second byte on."""
+    writer = Writer()
+    path = Path(writer.write(tmp_path / "g", [[1], []], np.random.default_rng(7)))
+    content = path.read_bytes()
+    path.write_bytes(b"\xff" + content)
+    gaps = [8, *(len(writer.record(np.random.default_rng(7), v, [[1], []])) for v in range(2))]
+    (tmp_path / "g.offsets").write_bytes(packed("".join(writer.put("OFFSETS", gap) for gap in gaps)))
+    with pytest.raises(InvalidEdgesError, match=r"g\.offsets places the 2 records at bits 8 to"):
         prplugin.pagerank(path)
 
 
