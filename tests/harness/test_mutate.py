@@ -34,6 +34,7 @@ def test_survivors_are_those_that_no_test_notices(tmp_path, monkeypatch):
         (tmp_path / folder / "__init__.py").touch()
     (tmp_path / "tests" / "solver").mkdir(parents=True)
     (tmp_path / "tests" / "solver" / "test_step.py").write_text(TEST)
+    (tmp_path / "tests" / "solver" / "test_absent.py").write_text("import absent\n")
     page = tmp_path / "mutations.md"
     mutants = main(["--only", "solver", "--jobs", "2", "--output", str(page)], tmp_path)
     assert {(each.file.name, each.line, each.new) for each in mutants if not each.killed} == {
@@ -50,6 +51,7 @@ def test_survivors_are_those_that_no_test_notices(tmp_path, monkeypatch):
     assert "of 6 mutants 0 do not compile, 6 met tests, and 1 survived" in text
     assert "| prplugin/solver/state.py:2 | skip a statement | ``state.done = done`` | ``pass`` | nearest, all |" in text
     assert "- ``tests/solver/test_step.py::test_that_fails_without_a_mutation``" in text
+    assert "- ``tests/solver/test_absent.py``" in text
     assert (tmp_path / "prplugin" / "solver" / "step.py").read_text() == STEP
 
 

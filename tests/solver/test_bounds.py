@@ -166,6 +166,18 @@ def test_bounds_of_steps(alpha, n, rounding, result, measured):
     assert again.of_step(measured[0]) == of_seeds[0]
 
 
+@pytest.mark.parametrize("alpha", [0.5, 0.85, 0.99])
+@pytest.mark.parametrize("result", [("float64", 1), ("float64", "n"), ("float32", 1)])
+@pytest.mark.parametrize("above", [1.0001, 2, 1e3])
+def test_the_announced_number_of_steps_attains_the_tolerance(alpha, result, above):
+    """Of the slowest start: a first change of 2, of which each step leaves alpha times."""
+    certificate = Certificate(alpha, 1000, StepRounding(2, 20, 20, 20, 2), *result)
+    tol = certificate.of_step(0.0) * above
+    steps = certificate.steps(tol)
+    assert certificate.of_step(2 * alpha ** (steps - 1)) <= tol * (1 + 1e-9)
+    assert certificate.of_step(2 * alpha ** (steps - 2)) > tol
+
+
 @given(
     n=sizes,
     bound=st.one_of(st.floats(2.0**-55, 2.0), st.floats(2.0**-55, 1e-9)),
