@@ -9,6 +9,7 @@ from itertools import combinations, product
 from pathlib import Path
 
 import pytest
+from listings import OURS, PAPERS
 
 from prplugin.gpu import runtime
 
@@ -32,6 +33,34 @@ VARIANTS = {
 
 ARCHITECTURES = ("sm_90", "sm_75", "sm_80", "sm_86", "sm_89", "sm_100", "sm_120")
 HEADINGS = ("Mapping:", "Memory:", "Wins:")
+
+KERNEL = r"__global__\s+void\s+(?:(?:__launch_bounds__\((?:[^()]|\([^()]*\))*\)|[A-Z_]+)\s+)*(\w+)\("
+ONLY_ON_A_GPU = {
+    "gpu/batch.cu": "batch_begin batch_step batch_cross batch_total",
+    "gpu/binned_sizes.cu": "bin_rows binned_sizes",
+    "gpu/blocks.cu": "count_tiles by_tile count_cells cell_chunks place_cells by_piece finish_cells mark_all in_degrees arrange_normalized_weights endpoints",
+    "gpu/cut.cu": "cut",
+    "gpu/dense_ids.cu": "extremes mark count_marks encode",
+    "gpu/exact_sums.cu": "add_exactly rounded",
+    "gpu/first_places.cu": "first_places",
+    "gpu/grouped.cu": "mark_endpoints compact compact_codes",
+    "gpu/merge_start.cu": "merge_start",
+    "gpu/mixing.cu": "products mix seeds_products seeds_mix",
+    "gpu/offsets.cu": "offsets group_sizes group_of_rows",
+    "gpu/one_block.cu": "factorize_one_block group_one_block",
+    "gpu/pairs.cu": "pair_keys mark_repeated keep_rows",
+    "gpu/run_sums.cu": "run_sums crossing_sums",
+    "gpu/sort.cu": "digit_counts sort_pass",
+    "gpu/sparse_ids.cu": "sketch insert collect place recode",
+    "gpu/splice.cu": "count_matches find_edges splice_entries splice_offsets",
+    "gpu/strings.cu": "hash_strings insert collect place recode copy_strings",
+    "methods/packed.cu": "pack",
+    "methods/persistent.cu": "persist",
+    "methods/propagation_blocking.cu": "scatter_row_spans propagate",
+    "methods/streamed.cu": "sum_pieces collect",
+    "papers/expanded.cu": "expand sum_expanded collect",
+}
+"""Kernels of the package by file that no function of tests/helpers/listings.py stands for: only a GPU runs them."""
 
 
 def macros(path: str) -> dict[str, tuple[str, ...]]:
@@ -104,6 +133,14 @@ def test_every_variant_compiles(path, variant, arch, optimized):
 def test_no_lambda_is_generic(path):
     """NVRTC 12 and 13.0 take generic lambdas for host functions, which CI's version accepts."""
     assert not re.search(r"\]\([^)]*\bauto\b", _code(runtime.source(path)))
+
+
+def test_kernels_that_only_a_gpu_runs_are_listed():
+    found = {path: re.findall(KERNEL, _code(runtime.source(path))) for path in FILES if not path.startswith("..")}
+    assert all(len(names) == _code(runtime.source(path)).count("__global__") for path, names in found.items())
+    left = {path: " ".join(name for name in names if name not in PAPERS | OURS) for path, names in found.items()}
+    assert {path: names for path, names in left.items() if names} == ONLY_ON_A_GPU
+    assert set(PAPERS | OURS) <= {name for names in found.values() for name in names}
 
 
 @pytest.mark.parametrize("path", FILES)
