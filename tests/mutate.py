@@ -39,13 +39,15 @@ CORE = ("solver", "graph", "streams", "numerics.py", "cpu/*.cpp", "cpu/*.hpp", "
 TESTS = {
     "solver": (("solver",), ("streams", "methods/test_methods.py", "api")),
     "graph": (("graph",), ("frames", "streams", "api")),
+    "graph/memory.py": (("methods/test_memory.py", "methods/test_estimates.py", "methods/test_budget.py"), ("graph",)),
+    "graph/problem.py": (("solver/test_seeds.py", "graph"), ("solver", "api")),
     "streams": (("streams",), ("api", "cpu", "distributed/test_cluster_updates.py")),
     "cpu": (("cpu",), ("solver", "graph", "streams", "methods", "io")),
     "numerics.py": (("solver",), ("cpu", "methods", "streams")),
     "frames": (("frames", "api/test_times.py"), ("api", "graph", "streams")),
     "io": (("io",), ("cli",)),
 }
-"""Files and folders of tests by package: the nearest ones, and related ones. Others have the folder of their name."""
+"""Files and folders of tests by package or module: the nearest ones, and related ones. Others have the folder of their name."""
 
 STAGES = ("nearest", "related", "all")
 IGNORED = shutil.ignore_patterns(".*", "__pycache__", "site", "*.pyc")
@@ -71,7 +73,8 @@ class Mutant:
         if stage == "all":
             return ("tests",)
         package = self.file.parts[1]
-        nearest, related = TESTS.get(package, ((package.removesuffix(".py"),), ()))
+        of_package = TESTS.get(package, ((package.removesuffix(".py"),), ()))
+        nearest, related = TESTS.get("/".join(self.file.parts[1:]), of_package)
         listed = nearest if stage == "nearest" else related
         return tuple(f"tests/{name}" for name in listed if (root / "tests" / name).exists())
 
@@ -257,6 +260,8 @@ def main(arguments: Sequence[str], root: Path = ROOT) -> list[Mutant]:
                 copies.put(copy)
 
         for stage in STAGES:
+            if time.monotonic() > deadline:
+                break
             alive = [mutant for mutant in mutants if mutant.compiles and not mutant.killed]
             new = list({tests for mutant in alive if (tests := mutant.tests(root, stage))} - set(bases))
             bases |= dict(zip(new, pool.map(base, new), strict=True))
