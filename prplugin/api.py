@@ -18,6 +18,7 @@ from prplugin.options import (
     Stop,
     Unknowns,
     of_arguments,
+    validate_bool,
 )
 from prplugin.progress import ProgressOption, Watch, watching
 from prplugin.result.ranking import Ranking, Rankings, not_converged
@@ -302,12 +303,12 @@ class Graph(Constructors):
         return self._graph.csc()
 
     @explain_unknown_arguments
-    def update(self, add: object = None, remove: object = None) -> None:
+    def update(self, add: object = None, remove: object = None, *, wait: bool = True) -> None:
         """Remove and add edges; on any error, change nothing.
 
         The next `rank` with the same options starts from the last ranks. New vertices follow the existing ones, except
         that integer ids stay in ascending order. Vertices are never removed. Other threads see the graph before or
-        after an update, and wait meanwhile. While a ranking of this graph runs, an update raises PageRankError.
+        after an update, and wait meanwhile.
 
         Parameters
         ----------
@@ -317,6 +318,9 @@ class Graph(Constructors):
         remove : frame, optional
             Edges to remove, one per row. If the frame has the columns of weights or times, these must match as well.
             An edge that the graph does not have raises InvalidEdgesError.
+        wait : bool, default True
+            Wait for the rankings of other threads; those that begin later wait for the update. If False, or if the
+            ranking would wait for the update, as in its callbacks, a ranking that runs raises PageRankError.
 
         Examples
         --------
@@ -326,7 +330,8 @@ class Graph(Constructors):
         >>> graph.rank(top=1).frame["vertex"].tolist()
         [1]
         """
-        self._graph.update(add, remove)
+        validate_bool("wait", wait)
+        self._graph.update(add, remove, wait=wait)
 
     @explain_unknown_arguments
     def estimate(self) -> Estimate:

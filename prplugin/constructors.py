@@ -134,20 +134,22 @@ def _read_file(path: Paths, how: EdgeOptions, *, lasting: bool, **options: Any) 
     source, destination = (
         labels if labels is None or isinstance(labels, list) else [labels] for labels in (how.source, how.destination)
     )
-    from prplugin.frames.parquet import Opened
-    from prplugin.io import EdgeFile, read_edges
+    from prplugin.io import read_edges
 
     file = read_edges(path, source, destination, how.weight, missing=how.missing, **options)
-    if how.time is not None and not (isinstance(file, EdgeFile) and isinstance(file.frame, Opened)):
-        raise InvalidOptionError(f"time= supports frames and Parquet files only: read {path} into a frame first.")
     return of_file(file, path, how, lasting=lasting)
 
 
 def of_file(file: EdgeFile | AdjacencyFile, path: Paths, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
     """Return the graph of files that have been read; of `how`, the columns are those of the files."""
+    from prplugin.frames.parquet import Opened
     from prplugin.io import EdgeFile
 
     columns = file.columns
+    if how.time is not None and not (isinstance(file, EdgeFile) and isinstance(file.frame, Opened)):
+        raise InvalidOptionError(
+            f"time= supports frames and Parquet files only: write {path} as Parquet, or read it into a frame."
+        )
     if how.vertices is not None and not (isinstance(file, EdgeFile) and file.vertices is None):
         raise InvalidOptionError(f"{path} names all vertices itself: omit vertices=.")
     how = replace(how, source=columns.source_names, destination=columns.destination_names, weight=columns.weight_name)

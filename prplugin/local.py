@@ -195,10 +195,10 @@ class LocalGraph:
         with self._access.reading():
             return self._changing.state.edges.m
 
-    def update(self, add: object, remove: object) -> None:
+    def update(self, add: object, remove: object, *, wait: bool) -> None:
         """Remove and add edges; on any error, change nothing."""
         explanation = "An update holds the old and the new edges at the same time. Nothing was changed."
-        with self._access.updating(), explain_oom(lambda: explanation), self._allocating():
+        with self._access.updating(wait=wait), explain_oom(lambda: explanation), self._allocating():
             self._checked()
             if "_queries" in vars(self):
                 self._queries.forget_edges()

@@ -1,4 +1,4 @@
-"""The command line: ``prplugin rank``, ``save``, ``verify``, ``methods`` and ``demo``.
+"""The command line: ``prplugin rank``, ``save``, ``update``, ``verify``, ``methods`` and ``demo``.
 
 Heavy imports are local to the command that needs them.
 """
@@ -9,7 +9,7 @@ import inspect
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,13 +20,17 @@ import prplugin
 from prplugin.calls import unknown_argument
 from prplugin.cli.failures import Failure, OneLineErrors
 from prplugin.cli.options import (
+    SEEDS,
     SHOWN,
+    changed_edges,
+    criteria,
     edge_options,
     given_by_vertex,
     graph_options,
     method_options,
     quiet_option,
     rank_options,
+    time_options,
 )
 from prplugin.cli.tables import counts, notes, print_ranks, print_reasons, show, summary
 from prplugin.constructors import of_file, reading_for
@@ -56,9 +60,11 @@ def main() -> None:
 
 
 @main.command()
-@graph_options
+@edge_options
+@time_options
+@criteria
 @rank_options
-def rank(edges: tuple[str, ...], output: str | None, quiet: bool, top: int | None, explain: bool, **given: Any) -> None:
+def rank(edges: tuple[str, ...], output: str | None, **given: Any) -> None:
     """Rank the vertices of the graph in EDGES: a file, several files of rows, a saved graph, or - for standard input.
 
     EDGES is Parquet, Feather, JSON Lines, CSV, TSV, SNAP text (.txt, .edges), Matrix Market (.mtx), DIMACS (.gr), METIS
@@ -67,30 +73,76 @@ def rank(edges: tuple[str, ...], output: str | None, quiet: bool, top: int | Non
     `prplugin save` or Graph.save has written, which needs none of the options about edges. A graph of LDBC Graphalytics
     is ranked by the rule of that benchmark, unless --alpha, --tol or --max-iter is given.
     """
+    options, by_vertex = _asked(given, output, edges)
+    shown = _shown(given)
+    with reading_for(edges, options["method"]):
+        file, graph, began = _load(edges, quiet=shown["quiet"], **given)
+    if file is not None and file.rule is not None and all(_is_default(name) for name in file.rule):
+        options |= file.rule
+    _rank(graph, file, began, options, by_vertex, output, **shown)
+
+
+@main.command()
+@click.argument("graph", metavar="GRAPH")
+@click.option("--add", metavar="EDGES", multiple=True, help="File of edges to add. May be repeated.")
+@click.option("--remove", metavar="EDGES", multiple=True, help="File of edges to remove first. May be repeated.")
+@criteria
+@rank_options
+def update(graph: str, add: tuple[str, ...], remove: tuple[str, ...], output: str | None, **given: Any) -> None:
+    """Change the edges of the saved graph in the folder GRAPH, rank it, and save it with its ranks.
+
+    The ranking starts from the ranks of the last update with the same --alpha, --personalization and --dangling; its
+    error bound is proved as always. Files of edges have the columns of those from which the graph was saved; in files
+    of edges to remove, weights and times may be absent. An edge to remove that the graph does not have is an error.
+    After any error the folder is as before.
+    """
+    if not add and not remove:
+        raise click.UsageError("nothing to change: pass --add, --remove, or both.")
+    if not is_saved(graph):
+        raise click.UsageError(f"{graph} is not a saved graph: make it with prplugin save EDGES {graph}.")
+    options, by_vertex = _asked(given, output, [*add, *remove])
+    shown, began = _shown(given), time.perf_counter()
+    changed = prplugin.Graph._of(loaded := load(graph, in_pandas=True))
+    schema = loaded.snapshot().schema
+    changes = {
+        name: changed_edges(paths, schema, changed, removed=name == "remove")
+        for name, paths in (("add", add), ("remove", remove))
+    }
+    changed.update(**changes)
+    _rank(changed, None, began, options, by_vertex, output, graph, **shown)
+
+
+def _shown(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: given.pop(name) for name in ("quiet", "explain")}
+
+
+def _asked(given: dict[str, Any], output: str | None, read: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Take the arguments of `Graph.rank` out of the values of options; return them, and those by vertex as given."""
     names = "personalization", "seeds", "among", "exclude", "dangling"
     by_vertex: dict[str, Any] = {name: given.pop(name) or None for name in names}
     if given.pop("exclude_seeds"):
-        if by_vertex["exclude"]:
-            raise click.UsageError("--exclude lists vertices and --exclude-seeds names the seeds: pass one of the two.")
-        by_vertex["exclude"] = "seeds"
+        by_vertex["exclude"] = (*(by_vertex["exclude"] or ()), SEEDS)
     options = {name: given.pop(name) for name in RANK_ARGUMENTS if name in given}
     options["scale"] = 1 if options["scale"] == "1" else "n"
     arguments = method_options(given.pop("method_option_pairs"))
-    options["top"] = top or (SHOWN if output is None or options["certified"] else None)
+    options["top"] = options["top"] or (SHOWN if output is None or options["certified"] else None)
     with _usage_errors():
-        _check_method(Options(**options, **by_vertex, method_options=arguments))
+        exclude = "seeds" if SEEDS in (by_vertex["exclude"] or ()) else by_vertex["exclude"]
+        _check_method(Options(**options, **by_vertex | {"exclude": exclude}, method_options=arguments))
         if output is not None:
-            check_output(output, [*edges, *(item for items in by_vertex.values() if items for item in items)])
+            check_output(output, [*read, *(str(item) for items in by_vertex.values() for item in items or ())])
+    return options | arguments, by_vertex
 
-    with reading_for(edges, options["method"]):
-        file, graph, began = _load(edges, quiet=quiet, **given)
-    if file is not None and file.rule is not None and all(_is_default(name) for name in file.rule):
-        options |= file.rule
-    arguments |= {
-        name: items if isinstance(items, str) else given_by_vertex(f"--{name}", items or (), graph.vertices)
-        for name, items in by_vertex.items()
-    }
-    ranking = graph.rank(**options, **arguments, progress=not quiet)
+
+def _rank(
+    graph: prplugin.Graph, file: EdgeFile | AdjacencyFile | None, began: float, options: dict[str, Any],
+    by_vertex: dict[str, Any], output: str | None, folder: str | None = None, *, quiet: bool, explain: bool,
+) -> None:  # fmt: skip
+    """Rank the graph, save it to a folder if one is given, and write and print the ranks."""
+    values = {name: given_by_vertex(f"--{name}", items or (), graph.vertices) for name, items in by_vertex.items()}
+    ranking = graph.rank(**options, **values, progress=not quiet)
+    if folder is not None:
+        graph.save(folder)
     seconds = time.perf_counter() - began
 
     if output is not None:
@@ -104,6 +156,8 @@ def rank(edges: tuple[str, ...], output: str | None, quiet: bool, top: int | Non
     else:
         print_ranks(ranking, SHOWN if output is not None else options["top"])
         show(line)
+        if folder is not None:
+            show(f"graph and ranks saved to {folder}")
         if output is not None:
             show(f"{len(ranking.frame):,} ranks written to {output}")
     if explain:
@@ -113,6 +167,7 @@ def rank(edges: tuple[str, ...], output: str | None, quiet: bool, top: int | Non
 
 @main.command()
 @edge_options
+@time_options
 @click.argument("graph", metavar="GRAPH")
 @click.option(
     "--packed", is_flag=True, help="Pack the edges, in 1 to 2.5 bytes each, which `rank` decodes as it iterates."
@@ -275,23 +330,22 @@ def _name(edges: tuple[str, ...]) -> str:
 def _load(
     edges: tuple[str, ...], *, quiet: bool, in_pandas: bool = True, packed: bool = False, **given: Any
 ) -> tuple[EdgeFile | AdjacencyFile | None, prplugin.Graph, float]:
-    """Read the edges and build the graph; also return the time at which building began. Errors name the file.
+    """Read the edges and build the graph; also return the time at which reading began. Errors name the file.
 
     `in_pandas`: Whether results are pandas frames even if the path is a saved graph of another library.
     `given`: Values of `edge_options`, which are wrong usage if the path is a saved graph.
     """
-    path = _one_or_all(edges)
+    path, began = _one_or_all(edges), time.perf_counter()
     if is_saved(path):
         if wrong := [name for name in given if not _is_default(name)]:
             raise click.UsageError(f"--{wrong[0]} describes edges, and {path} is a saved graph, which has it: omit it.")
-        began = time.perf_counter()
         return None, prplugin.Graph._of(load(path, in_pandas=in_pandas)), began
     vertices, directed, duplicates = given.pop("vertices"), not given.pop("undirected"), given.pop("duplicates")
+    times = {name: given.pop(name) for name in ("time", "half_life", "window") if name in given}
     with watching(not quiet) as watch:
         with reading_to("host") if vertices else nullcontext():  # their types are those of the ids of a frame
             file = read_edges(path, packed=packed, **given)
         watch.stage("vertices")
-        began = time.perf_counter()
         more = None
         if vertices:
             if not isinstance(file, EdgeFile) or file.vertices is not None:
@@ -299,7 +353,8 @@ def _load(
             file = as_rows(file)
             names = file.columns.source_names
             more = given_by_vertex("--vertices", vertices, file.frame[names if len(names) > 1 else names[0]])
-        options = EdgeOptions(directed=directed, vertices=more, duplicates=duplicates)
+        with _usage_errors():
+            options = EdgeOptions(directed=directed, vertices=more, duplicates=duplicates, **times)
         try:
             return file, prplugin.Graph._of(of_file(file, _name(edges), options, lasting=True)), began
         except prplugin.PageRankError as error:

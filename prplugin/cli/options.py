@@ -5,16 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Sequence
 from functools import reduce
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from prplugin.errors import ColumnNotFoundError, InvalidOptionError
-from prplugin.io import read_values
-from prplugin.io.formats import NAMES, ROWS, by_suffix
-from prplugin.options import RANK_ARGUMENTS, Duplicates, Stop
+from prplugin.io import as_rows, read_edges, read_values
+from prplugin.io.formats import NAMES, ROWS, by_suffix, input_format
+from prplugin.options import RANK_ARGUMENTS, Duplicates, EdgeOptions, Stop, Unknowns
+
+if TYPE_CHECKING:
+    from prplugin import Graph
 
 SHOWN = 10  # number of the highest ranks that are printed
+
+SEEDS = object()
+"""Item of --exclude that --exclude-seeds adds: a vertex may have the name "seeds"."""
 
 
 def _together(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -114,14 +120,40 @@ edge_options = _together(
     ),
 )
 
-graph_options = _together(
-    edge_options,
+time_options = _together(
+    click.option("--time", metavar="COLUMN", help="Column of the times of edges, in Parquet."),
+    click.option(
+        "--half-life",
+        metavar="SPAN",
+        callback=lambda context, option, value: _span(value),
+        help="Halve the weight of an edge for each span of its age: 7D, 36h, or a number where times are numbers.",
+    ),
+    click.option(
+        "--window",
+        metavar="SPAN",
+        callback=lambda context, option, value: _span(value),
+        help="Ignore edges that are not younger than this span.",
+    ),
+)
+
+
+def _span(text: str | None) -> Any:
+    """Return a span of time as a number if it is one."""
+    try:
+        return text if text is None else json.loads(text)
+    except ValueError:
+        return text
+
+
+criteria = _together(
     click.option("--alpha", type=float, default=0.85, help="Damping factor."),
     click.option(
         "--tol", type=float, default=1e-6, help="L1 error to prove, or the threshold of the rule chosen by --stop."
     ),
     quiet_option,
 )
+
+graph_options = _together(edge_options, criteria)
 
 rank_options = _together(
     click.option(
@@ -144,6 +176,12 @@ rank_options = _together(
     _by_vertex("--exclude", "VERTEX", "Do not return these vertices."),
     click.option(
         "--exclude-seeds", is_flag=True, help="Do not return the seeds of a ranking, nor its personalization."
+    ),
+    _choice(
+        "--unknown",
+        get_args(Unknowns),
+        "error",
+        "Vertices of these options that the graph lacks: fail, or ignore them. --exclude always ignores them.",
     ),
     _by_vertex("--dangling", "VERTEX[=VALUE]", "Distribution of the dangling mass. Default: as --personalization."),
     click.option(
@@ -203,6 +241,13 @@ def given_by_vertex(option: str, items: Sequence[str], ids: Any) -> Any:
     vertex, also if it looks like a pair or names a file; but --vertices adds others, so that its items may be a file.
     A file has the columns `vertex` (the source's columns if a vertex has several) and, optionally, `values` and `seed`.
     """
+    if SEEDS in items:
+        others = given_by_vertex(option, [item for item in items if item is not SEEDS], ids)
+        if others is not None and not isinstance(others, list):
+            raise click.UsageError(
+                "--exclude has vertices by seed: add the seeds to that file instead of --exclude-seeds."
+            )
+        return "seeds" if others is None else [*others, "seeds"]
     if not items:
         return None
     kinds = {name: _kind(ids[name].dtype) for name in ids.columns} if ids.ndim == 2 else {"vertex": _kind(ids.dtype)}
@@ -233,6 +278,27 @@ def given_by_vertex(option: str, items: Sequence[str], ids: Any) -> Any:
             raise click.UsageError(f"{option} names vertex {name!r} twice.")
         values[vertex] = value
     return values
+
+
+def changed_edges(paths: Sequence[str], schema: EdgeOptions, graph: Graph, *, removed: bool) -> Any:
+    """Return the edges in the files of an update, or None; ids in text are of the kind of the graph's."""
+    if not paths:
+        return None
+    if {input_format(path)[0].name for path in paths} == {"parquet"}:
+        return paths[0] if len(paths) == 1 else list(paths)
+    ids = graph.vertices
+    kind = _kind(ids.dtype) if ids.ndim == 1 else "auto"
+    is_text = all(input_format(path)[0].reader == "text.read" for path in paths)
+    text: dict[str, Any] = {"ids": kind} if is_text and kind in ("integer", "string") else {}
+    ends: list[Any] = [schema.source, schema.destination]
+    source, destination = (end if end is None or isinstance(end, list) else [end] for end in ends)
+    try:
+        file = read_edges(list(paths), source, destination, schema.weight, **text)
+    except ColumnNotFoundError:
+        if not removed or schema.weight is None:
+            raise
+        file = read_edges(list(paths), source, destination, **text)  # edges to remove may be without weights
+    return as_rows(file).frame
 
 
 def _kind(dtype: Any) -> str:

@@ -127,8 +127,8 @@ class DistributedGraph:
     def __reduce_ex__(self, protocol: object) -> Any:
         raise _unsupported("pickle and copy")
 
-    def update(self, add: object, remove: object) -> None:
-        """Remove and add edges; on any error, change nothing."""
+    def update(self, add: object, remove: object, *, wait: bool) -> None:
+        """Remove and add edges; on any error, change nothing. Rankings that run keep the old parts: none waits."""
         workers, schema = self._workers, self._schema
         refuse_window(schema)
         with self._updating:

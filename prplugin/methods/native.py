@@ -69,8 +69,9 @@ def batch(problem: Problem, machine: Machine, seeds: int, *, threads: int | None
     return NativeBatch(problem.on("host"), seeds, threads, rounding_of(problem))
 
 
-batch_from = 8
-"""Number of seeds below which individual rankings, which all threads share, are faster on some graphs."""
+batch_from = 2
+"""Number of seeds from which a batch is used: docs/decisions/0016-batched-seeds.md. It depends on no number of threads,
+as the bits must not."""
 
 
 def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:

@@ -1,6 +1,6 @@
 """Rankings of many seeds: seeds are iterated in batches, and an iteration reads each edge once for the whole batch.
 
-Batches save no time in NumPy, nor for few seeds in compiled kernels. Such seeds are ranked individually.
+Batches save no time in NumPy, nor for one seed in compiled kernels. Such seeds are ranked individually.
 
 A batch runs in `prplugin.solver.loop` with one column per seed. Each seed has its own error bound, its own mixing
 weights and its own last iteration; its result does not depend on the other seeds of the batch. With a proved tolerance,
@@ -71,7 +71,7 @@ def batches(
         own = slice(part.count)
         batch = Batch(step.transposed(), outcome.converged[own], outcome.iterations[own], outcome.error_bound[own])
         unfinished = ~batch.converged & (options.max_iter is None or batch.iterations < options.max_iter)
-        for place in np.flatnonzero(unfinished if proves(options) else ()).tolist():
+        for place in np.flatnonzero(unfinished).tolist():
             posed = problem._replace(personalization=part.vector(place, n))
             begun = batch.ranks[place] / total(batch.ranks[place])
             _rank_into(batch, place, method, posed, begun, options, machine, lambda *_: lambda *_: None, solver)

@@ -101,7 +101,7 @@ def solve(
     `order`: Ends the iteration once the order of the highest ranks is proved.
     `slow`: Returns the strategy that reacts to slow convergence, which needs more than `WARN_PASSES` passes in all.
     `closer`: Tolerance used instead of ``options.tol`` if it is smaller, and rounding permits a bound below it.
-    `made`: Number of passes that were made before, which count towards ``options.max_iter``.
+    `made`: Number of passes that were made before, which count towards ``options.max_iter`` and other limits.
     `most`: Maximum number of passes, those of the float32 phase included.
     """
     if step.rounding.single:  # an earlier batch of seeds ended in float32
@@ -109,7 +109,7 @@ def solve(
     certificate = certificate_of(options.alpha, n, step.rounding, options.dtype, options.scale)
     if options.tol > closer > certificate.provable:
         options = replace(options, tol=closer)
-    budget = allowed = step_budget(certificate, options) - (0 if options.max_iter is None else made)
+    budget = allowed = step_budget(certificate, options) - (0 if proves(options) and options.max_iter is None else made)
     if step.seeds is None:
         state = Outcome(True, False, 0, math.inf)
     else:

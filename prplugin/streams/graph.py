@@ -7,6 +7,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 from threading import Condition, RLock, get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -280,8 +281,9 @@ def normalized_start(ranks: Array) -> Floats:
 class Access:
     """Readers-writer lock: any number of threads read and rank a graph, or one thread updates it.
 
-    Readers wait for an update, and an update for readers. It does not wait for rankings, which take long and have
-    callbacks: the caller may be one of them. A thread that would wait for itself gets a PageRankError instead.
+    Rankings and updates are served in the order of their arrival, so that neither can hold up the other for ever. Other
+    readings are short, and may be part of a ranking, as in its callbacks: they wait only for an update that has begun.
+    A thread that would wait for itself gets a PageRankError instead.
     """
 
     def __init__(self) -> None:
@@ -290,33 +292,39 @@ class Access:
         self._depth: defaultdict[int, int] = defaultdict(int)  # by reading thread: number of its nested readings
         self._rankings = 0
         self._updating: int | None = None  # the thread that updates, or that will when the last reader has left
+        self._waiting: dict[object, bool] = {}  # rankings and updates by arrival; whether it is an update
 
     def reading(self, *, ranking: bool = False) -> Reading:
         """Return a context manager in which no other thread updates the graph."""
         return Reading(self, ranking)
 
     @contextmanager
-    def updating(self) -> Iterator[None]:
-        """Return a context manager in which no other thread uses the graph."""
-        thread, entered = get_ident(), False
+    def updating(self, *, wait: bool) -> Iterator[None]:
+        """Return a context manager in which no other thread uses the graph; wait for rankings, or raise an error."""
+        thread, entered, place = get_ident(), False, object()
         try:
             with self._condition:
-                while True:
-                    if self._rankings:
+                own = self._updating == thread or thread in self._depth
+                if own and not self._rankings:
+                    raise PageRankError("this graph is in use by this very thread: update it afterwards.")
+                self._waiting[place] = True
+                while self._rankings or self._updating is not None or next(iter(self._waiting)) is not place:
+                    if self._rankings and (own or not wait):
                         raise PageRankError("this graph is being ranked: update it after the ranking has ended.")
-                    if self._updating == thread or thread in self._depth:
-                        raise PageRankError("this graph is in use by this very thread: update it afterwards.")
-                    if self._updating is None:
-                        break
                     self._condition.wait()
                 self._updating, entered = thread, True
                 self._condition.wait_for(lambda: not self._depth)
             yield
         finally:
-            if entered:
-                with self._condition:
+            with self._condition:
+                self._waiting.pop(place, None)
+                if entered:
                     self._updating = None
-                    self._condition.notify_all()
+                self._condition.notify_all()
+
+    def may_rank(self, ranking: Reading) -> bool:
+        """Return whether no update came before a ranking that waits."""
+        return not any(self._waiting[one] for one in takewhile(lambda one: one is not ranking, self._waiting))
 
 
 class Reading:
@@ -330,19 +338,33 @@ class Reading:
     def __enter__(self) -> None:
         access, thread = self._access, self._thread
         with access._lock:
-            if access._updating is not None:
-                if access._updating == thread:
-                    raise PageRankError("this graph is being updated by this very thread: use it after the update.")
-                # An update may be waiting for the outer reading of this thread.
-                access._condition.wait_for(lambda: thread in access._depth or access._updating is None)
+            if access._waiting:
+                self._wait()
             access._depth[thread] += 1
             access._rankings += self._ranking
             self._entered = True
 
+    def _wait(self) -> None:
+        """Wait for updates, unless they may be waiting for an outer reading of this thread."""
+        access, thread = self._access, self._thread
+        if access._updating == thread:
+            raise PageRankError("this graph is being updated by this very thread: use it after the update.")
+        if thread in access._depth:
+            return
+        if not self._ranking:
+            access._condition.wait_for(lambda: access._updating is None)
+            return
+        access._waiting[self] = False
+        try:
+            access._condition.wait_for(lambda: access.may_rank(self))
+        finally:
+            access._waiting.pop(self, None)
+            access._condition.notify_all()  # an update after this ranking may raise an error now
+
     def __exit__(self, *_: object) -> None:
         access, thread = self._access, self._thread
         with access._lock:
-            if access._updating is not None:
+            if access._waiting:
                 access._condition.notify_all()  # they wake when the lock is released
             # Signal handlers run in calls, of which there is none from here on.
             self._entered = False

@@ -172,7 +172,7 @@ def test_personalization_of_vertices_of_several_columns_needs_a_file(tmp_path):
         (["--dangling", "b", "--dangling", "a=1"], 2, "takes VERTEX=VALUE, vertices alone, or a file such as values"),
         (["--among", "x"], 1, "'x'"),
         (["--exclude-seeds"], 2, "--exclude-seeds leaves out"),
-        (["--exclude-seeds", "--exclude", "a"], 2, "pass one of the two"),
+        (["--exclude-seeds", "--exclude", "a"], 2, "--exclude-seeds leaves out"),
         (["--personalization", "b=x"], 2, "not 'b=x'"),
         (["--personalization", "b=1", "--personalization", "b=2"], 2, "names vertex 'b' twice"),
         (["--personalization", "p.csv", "--personalization", "b=2"], 2, "takes one file"),

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
@@ -11,6 +14,7 @@ from click.testing import CliRunner
 
 import prplugin
 from prplugin.cli import main
+from prplugin.io import read_edges, write_frame
 
 EDGES = pd.DataFrame({"src": ["a", "b", "c", "a"], "dst": ["b", "a", "a", "c"], "w": [1.0, 2.0, 3.0, 4.0]})
 
@@ -77,3 +81,77 @@ def test_errors(files):
     (files / "graph" / "in_sources.npy").unlink()
     (files / "graph" / "manifest.json").write_text(json.dumps(manifest))
     assert "it lacks in_sources.npy" in run("rank", files / "graph", code=1)
+
+
+def ranks_of(path) -> dict:
+    return pd.read_csv(path).set_index("vertex")["pagerank"].to_dict()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
+def test_update_changes_ranks_and_saves(files, suffix):
+    """The next update starts from the saved ranks; the bound is proved for the changed edges."""
+    rng = np.random.default_rng(3)
+    rows = pd.DataFrame({"src": rng.integers(0, 300, 4000), "dst": rng.integers(0, 300, 4000), "w": rng.random(4000)})
+    new, old = pd.DataFrame({"src": [7, 900], "dst": [900, 3], "w": [2.0, 1.0]}), rows.iloc[[5, 8]]
+    graph, ranks = files / "graph", files / "ranks.csv"
+    added, removed = files / f"new.{suffix}", files / f"old.{suffix}"
+    write_frame(new, str(added))
+    write_frame(old[["src", "dst"]], str(removed))
+    prplugin.Graph(rows.drop_duplicates(["src", "dst"]), weight="w").save(graph)
+    first = run("update", graph, "--add", added, "--remove", removed, "--output", ranks)
+    assert "graph and ranks saved to" in first
+    kept = pd.concat([rows.drop_duplicates(["src", "dst"]).drop(index=[5, 8]), new])
+    expected = kept.pagerank(weight="w", tol=1e-12).set_index("vertex")["pagerank"]
+    assert sum(abs(rank - expected[vertex]) for vertex, rank in ranks_of(ranks).items()) <= 1.1e-6
+    second = run("update", graph, "--remove", added, "--explain")
+    assert "the ranks have changed little since the last ranking" in second
+    assert prplugin.Graph.load(graph).number_of_edges == len(kept) - 2
+
+
+def test_update_errors_leave_the_folder(files):
+    graph = files / "graph"
+    prplugin.Graph(EDGES, weight="w").save(graph)
+    before = {path.name: path.read_bytes() for path in graph.iterdir()}
+    (files / "absent.csv").write_text("src,dst\nc,b\n")
+    assert "does not have: 'c' -> 'b'" in run("update", graph, "--remove", files / "absent.csv", code=1)
+    assert "there is no column 'w'" in run("update", graph, "--add", files / "absent.csv", code=1)
+    assert "pass --add, --remove, or both" in run("update", graph, code=2)
+    assert "is not a saved graph" in run("update", files / "edges.parquet", "--add", files / "absent.csv", code=2)
+    assert before == {path.name: path.read_bytes() for path in graph.iterdir()}
+
+
+def test_times_and_exclusions(files):
+    times = pd.to_datetime(["2026-01-01", "2026-01-08", "2026-01-02", "2026-01-03"])
+    EDGES.assign(at=times).to_parquet(files / "timed.parquet")
+    ranks, frame = files / "ranks.csv", EDGES.assign(at=times)
+    for options, how in (
+        (["--half-life", "7D"], {"half_life": "7D"}),
+        (["--window", "6D"], {"window": "6D"}),
+        (["--half-life", "2D", "--window", "6D"], {"half_life": "2D", "window": "6D"}),
+    ):
+        run("rank", files / "timed.parquet", "--time", "at", *options, "--output", ranks)
+        assert ranks_of(ranks) == pytest.approx(
+            frame.pagerank(time="at", **how).set_index("vertex")["pagerank"].to_dict()
+        )
+    assert "without a column of times" in run("rank", files / "timed.parquet", "--half-life", "7D", code=2)
+    run("save", files / "timed.parquet", files / "graph", "--time", "at", "--half-life", "7D")
+    run("update", files / "graph", "--add", files / "timed.parquet", "--quiet")
+    assert prplugin.Graph.load(files / "graph").number_of_edges == 8
+    options = ["--seeds", "a", "--seeds", "b", "--exclude", "c", "--exclude-seeds", "--output", ranks]
+    run("rank", files / "timed.parquet", *options)
+    found = pd.read_csv(ranks)
+    assert list(zip(found["seed"], found["vertex"], strict=True)) == [("a", "b"), ("b", "a")]
+    run("rank", files / "timed.parquet", "--personalization", "a", "--personalization", "z", code=1)
+    run("rank", files / "timed.parquet", "--personalization", "a", "--personalization", "z", "--unknown", "ignore")
+
+
+def test_seconds_include_reading(files, monkeypatch):
+    """Regression test: reading, most of the time of a large file, was not in the seconds that are reported."""
+
+    def read_slowly(*arguments, **options):
+        time.sleep(0.4)
+        return read_edges(*arguments, **options)
+
+    monkeypatch.setattr("prplugin.cli.read_edges", read_slowly)
+    for output in (run("rank", files / "edges.parquet"), run("save", files / "edges.parquet", files / "graph")):
+        assert float(re.search(r"([0-9.]+) s\b", output.splitlines()[-1]).group(1)) >= 0.4

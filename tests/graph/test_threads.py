@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
@@ -61,24 +62,16 @@ def check_counts(vertices: int, edges: int) -> None:
 
 def test_any_mix_of_calls_by_eight_threads():
     """Regression test: reading a graph during an update corrupted it, or crashed the process."""
-    graph, ended, rounds, updated = prplugin.Graph(CYCLE), threading.Event(), [], threading.Condition()
+    graph, ended, rounds = prplugin.Graph(CYCLE), threading.Event(), []
 
     def update() -> None:
         for round_number in range(8):
             for change in ({"add": chord(round_number)}, {"remove": chord(round_number)}, {"add": chord(round_number)}):
-                while True:
-                    try:
-                        graph.update(**change)
-                        break
-                    except prplugin.PageRankError as error:
-                        if "is being ranked" not in str(error):
-                            raise
-                with updated:
-                    rounds.append(round_number)
-                    updated.notify_all()
+                graph.update(**change)
+                rounds.append(round_number)
 
     def rank() -> None:
-        looked, before = [], len(rounds)
+        looked = []
         ranking = graph.rank(
             tol=1e-9, progress=lambda state: looked.append((repr(graph).splitlines()[0], graph.csr().offsets.size))
         )
@@ -86,8 +79,6 @@ def test_any_mix_of_calls_by_eight_threads():
         assert ranking.error_bound <= 1e-9
         assert ranking.ranks.sum() == pytest.approx(1, abs=1e-8)
         assert len(ranking.frame) == ranking.ranks.size
-        with updated:  # else rankings could take turns forever, and no update would run
-            updated.wait_for(lambda: len(rounds) > before or ended.is_set(), 30)
 
     def represent() -> None:
         title = repr(graph).splitlines()[0]
@@ -114,8 +105,6 @@ def test_any_mix_of_calls_by_eight_threads():
             pool.submit(update).result(120)
         finally:
             ended.set()
-            with updated:
-                updated.notify_all()
         for each in running:
             each.result(60)
     assert len(rounds) == 24
@@ -220,6 +209,86 @@ def test_rankings_run_at_once_and_look_at_the_graph():
     with ThreadPoolExecutor(2) as pool:
         seen = [ranking.result(60) for ranking in [pool.submit(rank), pool.submit(rank)]]
     assert {text.splitlines()[0] for text in [*seen[0], *seen[1]]} == {repr(graph).splitlines()[0]}
+
+
+class Held:
+    """A ranking in a thread of a pool that goes on once it is released; `entered` is set when it has begun."""
+
+    def __init__(self, graph, pool) -> None:
+        self.entered, self.release = threading.Event(), threading.Event()
+        self.ranking = pool.submit(graph.rank, progress=self._hold)
+
+    def _hold(self, _) -> None:
+        self.entered.set()
+        assert self.release.wait(30)
+
+
+def wait_for_threads(graph, number: int) -> None:
+    """Wait until this number of rankings and updates of a graph wait for one another."""
+    waiting = graph._graph._access._waiting
+    for _ in range(3000):
+        if len(waiting) == number:
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"{len(waiting)} threads wait, not {number}")
+
+
+def test_rankings_and_updates_are_served_in_order():
+    """An update waits for the rankings before it, those after it wait for the update, and the next update for them."""
+    graph, sizes = prplugin.Graph(CYCLE), []
+    with ThreadPoolExecutor(5) as pool:
+        first = Held(graph, pool)
+        assert first.entered.wait(30)
+        updates = [pool.submit(graph.update, add=CYCLE)]
+        wait_for_threads(graph, 1)
+        second = Held(graph, pool)
+        wait_for_threads(graph, 2)
+        updates.append(pool.submit(graph.update, add=CYCLE))
+        wait_for_threads(graph, 3)
+        try:
+            assert graph.number_of_edges == N  # a short reading waits for no update that has not begun
+            assert not second.entered.is_set()
+            with pytest.raises(prplugin.PageRankError, match="this graph is being ranked"):
+                graph.update(add=CYCLE, wait=False)
+            first.release.set()
+            updates[0].result(30)
+            assert second.entered.wait(30)
+            sizes.append(graph.number_of_edges)
+            assert not updates[1].done()
+        finally:
+            first.release.set()
+            second.release.set()
+        updates[1].result(30)
+        sizes.append(graph.number_of_edges)
+        assert first.ranking.result(30).converged
+        assert second.ranking.result(30).converged
+    assert sizes == [2 * N, 3 * N]
+
+
+def test_rankings_and_updates_in_loops_do_not_starve_each_other():
+    """Regression test: an update beside two ranking threads was refused for as long as they ranked."""
+    graph, ended, ranked = prplugin.Graph(CYCLE), threading.Event(), [0, 0]
+
+    def rank(place: int) -> None:
+        while not ended.is_set():
+            graph.rank()
+            ranked[place] += 1
+
+    with ThreadPoolExecutor(3) as pool:
+        rankings = [pool.submit(rank, place) for place in range(2)]
+        try:
+            counts = [list(ranked) for _ in range(20) if graph.update(add=CYCLE) is None]
+        finally:
+            ended.set()
+        for each in rankings:
+            each.result(30)
+    assert graph.number_of_edges == 21 * N
+    assert min(np.subtract(counts[-1], counts[0])) >= 3, "updates in a loop hold up rankings"
+
+
+def test_wait_is_true_or_false():
+    with pytest.raises(prplugin.InvalidOptionError, match="wait must be True or False, not 3"):
+        prplugin.Graph(CYCLE).update(wait=3)
 
 
 def test_update_by_a_callback_of_a_ranking_raises():

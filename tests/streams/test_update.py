@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import sys
-import threading
 from collections import Counter
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -653,27 +652,6 @@ def test_edge_is_replaced_where_pair_keys_exceed_32_bits():
     more = pd.DataFrame({"src": [90_000, 1], "dst": [90_002, 0]})
     graph.update(add=more, remove=edges.iloc[[0]])
     assert graph.number_of_edges == 3
-
-
-def test_update_during_ranking_raises():
-    rng = np.random.default_rng(9)
-    graph = prplugin.Graph(pd.DataFrame({"src": rng.integers(0, 99, 999), "dst": rng.integers(0, 99, 999)}))
-    inside, resume = threading.Event(), threading.Event()
-
-    def progress(state):
-        inside.set()
-        assert resume.wait(30)
-
-    thread = threading.Thread(target=graph.rank, kwargs={"progress": progress})
-    thread.start()
-    assert inside.wait(30)
-    try:
-        with pytest.raises(prplugin.PageRankError, match="this graph is being ranked"):
-            graph.update(remove=pd.DataFrame({"src": [0], "dst": [0]}))
-    finally:
-        resume.set()
-        thread.join()
-    graph.update(add=pd.DataFrame({"src": [0], "dst": [1]}))
 
 
 def test_update_of_windowed_graph_raises():
