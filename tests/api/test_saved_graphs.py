@@ -427,6 +427,7 @@ def test_foreign_footers_and_repeated_ids(folder):
     assert "repeated" in error_message(lambda: use(folder))
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
 def test_what_is_no_file(folder):
     """A named pipe has no end: neither it nor what a link leads to is read."""
     for name in ("in_sources.npy", "manifest.json"):
