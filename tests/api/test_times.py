@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import warnings
 from decimal import Decimal
 from fractions import Fraction
 
@@ -73,12 +74,16 @@ def test_durations_of_any_type(duration):
     assert prplugin.Graph(frame, time="at", window=duration).number_of_edges == week.number_of_edges
 
 
+with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # of later versions of NumPy
+    WITHOUT_UNIT = np.timedelta64(7)
+
+
 @pytest.mark.parametrize(
     "duration",
     [
         "P1M", "P1Y", "P1Y2M", "1M", "1MS", "1y", "1Y", "1mo", "1 month", "2 years", "1Q", "1T", "1B", "7", "7.5", "", "D",
         "P", "PT", "P7", "P1DT", "P1H", "PT7D", "1,5h", "1e3s", "1.2.3D", "7 D ago", "02:03", "nan", "NaT",
-        np.timedelta64(1, "M"), np.timedelta64(1, "Y"), np.timedelta64(7), np.timedelta64("NaT", "D"), pd.NaT, 7, True,
+        np.timedelta64(1, "M"), np.timedelta64(1, "Y"), WITHOUT_UNIT, np.timedelta64("NaT", "D"), pd.NaT, 7, True,
     ],
     ids=repr,
 )  # fmt: skip

@@ -1,13 +1,14 @@
 """Plugin of pytest (`-p no_posix`) which hides from the package what Windows does not have.
 
 These are the names and modules of the standard library that only POSIX has, according to the stubs of mypy, and the files
-of /proc and /sys. Tests, pytest and other libraries keep them.
+of /proc and /sys. Tests, pytest and other libraries keep them, except named pipes.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
+import ctypes
 import errno
 import os
 import sys
@@ -32,7 +33,11 @@ def pytest_load_initial_conftests() -> None:
     def import_as_on_windows(name: str, *arguments: Any, **named: Any) -> ModuleType:
         module = import_module(name, *arguments, **named)
         importing = named.get("globals") or next(iter(arguments), None) or {}
-        if not _of_package(importing.get("__name__", "")) or not posix_only(module.__name__):
+        if not _of_package(importing.get("__name__", "")):
+            return module
+        if module is ctypes:
+            return WindowsModule(module, windll=SimpleNamespace(kernel32=Kernel32))
+        if not posix_only(module.__name__):
             return module
         if not any(hasattr(module, name) for name in stub_names(module.__name__, "win32")):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
@@ -46,16 +51,29 @@ def pytest_load_initial_conftests() -> None:
             if _of_package(frame.f_globals.get("__name__", "")):
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(arguments[0]))
 
+    del os.mkfifo  # tests of named pipes, which Windows does not have, would wait for ever
     builtins.__import__ = import_as_on_windows
     sys.addaudithook(hide_files)
 
 
-class WindowsModule(ModuleType):
-    """A module without the names that only POSIX has."""
+class Kernel32:
+    """The function of Windows that the package calls: it tells that half of the memory is available."""
 
-    def __init__(self, module: ModuleType) -> None:
+    @staticmethod
+    def GlobalMemoryStatusEx(status: Any) -> int:  # noqa: N802
+        """Write sizes as Windows does."""
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        status[1:3] = [total, total // 2]
+        return 1
+
+
+class WindowsModule(ModuleType):
+    """A module without the names that only POSIX has, and with those that only Windows has."""
+
+    def __init__(self, module: ModuleType, **names: Any) -> None:
         super().__init__(module.__name__)
         self._module = module
+        self.__dict__.update(names)
 
     def __getattr__(self, name: str) -> Any:
         if name in posix_only(self.__name__):
