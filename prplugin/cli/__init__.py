@@ -28,7 +28,7 @@ from prplugin.cli.options import (
     quiet_option,
     rank_options,
 )
-from prplugin.cli.tables import counts, notes, print_ranks, print_reasons, show, summary
+from prplugin.cli.tables import counts, notes, print_contributions, print_ranks, print_reasons, show, summary
 from prplugin.constructors import of_file, reading_for
 from prplugin.errors import InvalidOptionError, listed
 from prplugin.folders import check_target, is_saved
@@ -58,7 +58,15 @@ def main() -> None:
 @main.command()
 @graph_options
 @rank_options
-def rank(edges: tuple[str, ...], output: str | None, quiet: bool, top: int | None, explain: bool, **given: Any) -> None:
+def rank(
+    edges: tuple[str, ...],
+    output: str | None,
+    quiet: bool,
+    top: int | None,
+    explain: bool,
+    why: str | None,
+    **given: Any,
+) -> None:
     """Rank the vertices of the graph in EDGES: a file, several files of rows, a saved graph, or - for standard input.
 
     EDGES is Parquet, Feather, JSON Lines, CSV, TSV, SNAP text (.txt, .edges), Matrix Market (.mtx), DIMACS (.gr), METIS
@@ -67,6 +75,9 @@ def rank(edges: tuple[str, ...], output: str | None, quiet: bool, top: int | Non
     `prplugin save` or Graph.save has written, which needs none of the options about edges. A graph of LDBC Graphalytics
     is ranked by the rule of that benchmark, unless --alpha, --tol or --max-iter is given.
     """
+    if why is not None and (given["seeds"] or (output is not None and is_standard_output(output))):
+        other = "--personalization instead of --seeds" if given["seeds"] else "a file to --output"
+        raise click.UsageError(f"--why prints what contributes to a rank of one ranking: pass {other}.")
     names = "personalization", "seeds", "among", "exclude", "dangling"
     by_vertex: dict[str, Any] = {name: given.pop(name) or None for name in names}
     if given.pop("exclude_seeds"):
@@ -106,6 +117,9 @@ def rank(edges: tuple[str, ...], output: str | None, quiet: bool, top: int | Non
         show(line)
         if output is not None:
             show(f"{len(ranking.frame):,} ranks written to {output}")
+    if why is not None:
+        (vertex,) = given_by_vertex("--why", [why], graph.vertices)
+        print_contributions(ranking, vertex, options["top"] or SHOWN)
     if explain:
         click.echo(err=only_ranks)
         ranking.explain(sys.stderr if only_ranks else sys.stdout)
