@@ -129,7 +129,7 @@ def rank(
 @edge_options
 @click.argument("graph", metavar="GRAPH")
 @click.option(
-    "--packed", is_flag=True, help="Pack the edges, in 1 to 2.5 bytes each, which `rank` decodes as it iterates."
+    "--packed", is_flag=True, help="Pack the edges, in 1 to 2.7 bytes each, which `rank` decodes as it iterates."
 )
 @quiet_option
 def save(edges: tuple[str, ...], graph: str, packed: bool, quiet: bool, **given: Any) -> None:

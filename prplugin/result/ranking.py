@@ -93,6 +93,10 @@ class Ranking(Lookups, Displayed):
         ranks: NDArray[np.floating[Any]] = self._given.dense() if hasattr(self._given, "dense") else self._given
         return ranks
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return `ranks` as a NumPy array."""
+        return np.array(to_host(self.ranks), dtype=dtype, copy=copy)
+
     @cached_property
     def frame(self) -> Any:
         """Ranks as a frame of the same kind as the edges, with columns `vertex` and `pagerank`.
@@ -173,6 +177,10 @@ class Ranking(Lookups, Displayed):
             File to print to. Default: standard output, or the cell of a notebook. Files other than terminals get plain
             text.
         """
+        if file is not None and not hasattr(file, "write"):
+            raise InvalidOptionError(
+                f"explain takes a file to print to, not {file!r}. Why a vertex has its rank: contributions(vertex)."
+            )
         explain(str(self), self._details(), self._history, self.__dict__.get("_writing"), file)
 
     @explain_unknown_arguments
