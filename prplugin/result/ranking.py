@@ -212,13 +212,6 @@ class Ranking(Lookups, Displayed):
             If the graph does not have the vertex.
         PageRankError
             If the edges are gone or have been updated since, or ranks that are needed were not kept.
-
-        Examples
-        --------
-        >>> import pandas as pd, prplugin
-        >>> graph = prplugin.Graph(pd.DataFrame({"src": ["a", "b", "c"], "dst": ["b", "a", "a"]}))
-        >>> graph.rank().contributions("a", top=1)[["vertex", "kind"]].values.tolist()
-        [['b', 'edge']]
         """
         top = None if top is None else validate_int("top", top)
         if self._contributions is None:
