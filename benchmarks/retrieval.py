@@ -13,7 +13,7 @@ prplugin; "minimum" is the smallest sample, and "minimum ratio" the ratio of bot
 is timed; "L1 distance" is the largest L1 distance of the library's ranks to those of prplugin.
 
 Queries from one vertex are on directed graphs of hosts of 200 vertices, without weights and at alpha 0.85; a part of
-the links leaves the host. On real graphs they are from `DRAWN` sources of edges, drawn once. "prplugin, all edges" is
+the links leaves the host. On real graphs they are from 25 sources of edges, drawn once. "prplugin, all edges" is
 ``method="native"`` with the same arguments.
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 import time
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ from conformance.circumstances import circumstances
 from conformance.compare import available
 from conformance.derivation import ratios
 from conformance.parts import PartError, PartFile, joined
-from conformance.work import JOBS, UnitResult, run_units, units
+from conformance.work import JOBS, Unit, UnitResult, run_units, units
 from prplugin.methods.registry import methods
 
 
@@ -56,6 +57,7 @@ class _Part(click.ParamType):
 @click.option(
     "--method", "only", multiple=True, type=click.Choice(sorted(methods())), help="Run only this method; repeatable."
 )
+@click.option("--only", "case", help="Run only the graphs and options whose names contain this text.")
 @click.option(
     "--part",
     type=_Part(),
@@ -63,7 +65,10 @@ class _Part(click.ParamType):
     "continued.",
 )
 @click.option("--join", is_flag=True, help="Run nothing, but write the report of the parts stored in --output.")
-def main(output: Path, jobs: int, quick: bool, only: tuple[str, ...], part: tuple[int, int] | None, join: bool) -> None:
+def main(
+    output: Path, jobs: int, quick: bool, only: tuple[str, ...], case: str | None, part: tuple[int, int] | None,
+    join: bool,
+) -> None:  # fmt: skip
     """Compare every method that can run here with independent references, and write a report.
 
     GPU methods get cuDF frames if cuDF is installed, and are compared with cuGraph if cuGraph is installed. The exit
@@ -80,9 +85,9 @@ def main(output: Path, jobs: int, quick: bool, only: tuple[str, ...], part: tupl
     end = click.get_current_context().call_on_close
     end(lambda: click.echo(f"took {timedelta(seconds=round(time.perf_counter() - began))}", err=True))
     reasons = {name: reason for name, reason in available().items() if name in (only or methods())}
-    all_units = units()
-    options = [*["--quick"] * quick, *(f"--method {name}" for name in only)]
-    command = " ".join(["python -m conformance", *options])
+    all_units = _named(case)
+    named = [] if case is None else [f"--only {shlex.quote(case)}"]
+    command = " ".join(["python -m conformance", *["--quick"] * quick, *(f"--method {name}" for name in only), *named])
     about = {"environment": circumstances(command), "methods": reasons, "units": len(all_units)}
     chosen = dict(enumerate(all_units))
     done: dict[int, UnitResult] = {}
@@ -120,6 +125,15 @@ def main(output: Path, jobs: int, quick: bool, only: tuple[str, ...], part: tupl
         sys.exit(1 if failed or len(done) < len(chosen) else 0)
     about["environment"] = circumstances(command)  # again, because only imported packages have a version
     _finish(output, about, done)
+
+
+def _named(case: str | None) -> list[Unit]:
+    """Return the units whose names contain a text; all for None."""
+    found = [unit for unit in units() if case is None or case in str(unit)]
+    if not found:
+        names = "\n".join(sorted({*map(str, units())}))
+        raise click.UsageError(f"--only {case!r} is in no name of these graphs and options:\n{names}")
+    return found
 
 
 def _finish(output: Path, about: Mapping[str, Any], done: Mapping[int, UnitResult]) -> NoReturn:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
-from prplugin.errors import InvalidOptionError, listed
+from prplugin.errors import InvalidOptionError, PageRankError, listed
 from prplugin.methods.registry import all_options, is_option
 from prplugin.options import GRAPH_ARGUMENTS, RANK_ARGUMENTS
 from prplugin.suggestions import suggest_argument
@@ -73,14 +73,32 @@ def explain_unknown_arguments(function: Callable[Arguments, Result]) -> Callable
 
     @wraps(function)
     def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        for given in kwargs:
-            if given not in own and not (takes_options and is_option(given)):
-                raise unknown_argument(given, name, own, takes_options=takes_options)
-        if len(args) > len(by_position):
-            raise InvalidOptionError(_too_many(name, by_position, by_name, args[len(by_position)]))
-        return function(*args, **kwargs)
+        try:
+            for given in kwargs:
+                if given not in own and not (takes_options and is_option(given)):
+                    raise unknown_argument(given, name, own, takes_options=takes_options)
+            if len(args) > len(by_position):
+                raise InvalidOptionError(_too_many(name, by_position, by_name, args[len(by_position)]))
+            return function(*args, **kwargs)
+        except PageRankError as error:
+            _hide_frames(error)
+            raise
 
     return call
+
+
+def _hide_frames(error: BaseException) -> None:
+    """Mark the frames of a traceback from the public call on, which IPython and pytest then leave out.
+
+    The message is for the caller, who needs the line of the call. Debuggers still have every frame.
+    """
+    chained: BaseException | None = error
+    while chained is not None:
+        traceback = chained.__traceback__
+        while traceback is not None:
+            traceback.tb_frame.f_locals["__tracebackhide__"] = True
+            traceback = traceback.tb_next
+        chained = chained.__cause__ or (None if chained.__suppress_context__ else chained.__context__)
 
 
 def unknown_argument(given: str, name: str, own: Collection[str], *, takes_options: bool) -> InvalidOptionError:

@@ -215,7 +215,7 @@ class Constructors(Displayed):
         path : str or path
             A new or empty folder, or that of a saved graph.
         packed : bool, default False
-            Pack the edges, in 1 to 2.5 bytes each instead of 4. `rank` decodes them in each iteration, from the mapped
+            Pack the edges, in 1 to 2.7 bytes each instead of 4. `rank` decodes them in each iteration, from the mapped
             file, for one vector by the method "native"; updates, many seeds and other methods unpack them first. The
             last bits of the ranks are those of another order of additions. A packed graph stays one.
 

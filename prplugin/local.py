@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prplugin.errors import counted, overflow_error
+from prplugin.errors import PageRankError, counted, overflow_error
 from prplugin.frames import FrameAdapter, rows_and_types
 from prplugin.frames.columns import resolve
 from prplugin.frames.remedies import advising, library_of
-from prplugin.frames.vertices import Vertices, format_ids
+from prplugin.frames.vertices import Labels, Vertices, format_ids
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
@@ -43,6 +43,7 @@ from prplugin.streams.decay import decay_weights
 from prplugin.streams.graph import Access, Aging, ChangingGraph, LastRanks, Snapshot, normalized_start
 from prplugin.types.arrays import (
     SPACE,
+    Array,
     MemorySpace,
     expand_values,
     explain_oom,
@@ -276,7 +277,7 @@ class LocalGraph:
                 outcome = Outcome(False, True, local.passes, local.error_bound, order=local.order)
                 selected = None if local.shown is not None else remaining(edges.n, among, excluded)
                 why = "few vertices near the seeds have most of the ranks"
-                return self._pushed(local, outcome, why, options, began, selected)
+                return self._pushed(local, outcome, why, options, began, selected, (options.alpha, entries, None))
             if entries is not None:
                 v = normalised(expand_values(entries[1], edges.n, entries[0], 0.0), "personalization")
             selected = among if excluded is None else remaining(edges.n, among, excluded)
@@ -287,7 +288,7 @@ class LocalGraph:
                 begin, tol, pushed = self._changing.push(equation, options)
             if pushed is not None:
                 why = "the ranks have changed little since the last ranking"
-                return self._pushed(options.requested(begin), pushed, why, options, began, selected)
+                return self._pushed(options.requested(begin), pushed, why, options, began, selected, equation)
             if local is not None and begin is None:
                 begin = normalized_start(local.dense())
             adjacency = self._changing.adjacency
@@ -307,7 +308,7 @@ class LocalGraph:
         if self._lasting or not outcome.converged:  # otherwise nobody sees the history
             considered = self._considered(method, options, machine)
             record = self._history(options, considered, watch.stages(self._reading), watch.bounds, outcome.notes)
-        return self._ranking(ranks, outcome, method.name, options, began, record, selected)
+        return self._ranking(ranks, outcome, method.name, options, began, record, selected, equation)
 
     def _rank_many(self, options: Options, watch: Watch, unknown: Unknown) -> Rankings:
         """Compute one ranking per seed, and keep only the ranks selected by `among`, `exclude` and `top`."""
@@ -350,6 +351,7 @@ class LocalGraph:
                 each_converged=found.converged, each_iterations=found.iterations, each_error_bound=found.bounds,
                 rows=found.rows, _history=history, _ids=self._vertices.plain_ids, _counts=found.counts(),
                 _seeds=partial(seed_ids, self._vertices, labels),
+                _contributions=self._why((options.alpha, seeds, w), labels),
             )  # fmt: skip
 
     def _local_edges(self, options: Options, seeds: int) -> Adjacency | HostEdges | None:
@@ -380,18 +382,35 @@ class LocalGraph:
         seeds = rows, normalised(values, "personalization")
         return self._queries.rank(edges, seeds, options, wanted, equal=equal)
 
+    def contributions(
+        self, updates: int, terms: tuple[Any, ...], labels: Labels | None, ranks: Array, vertex: object,
+        top: int | None,
+    ) -> Any:  # fmt: skip
+        """Return the contributions to a rank of the graph as it was after that number of updates."""
+        from prplugin.queries import Terms, contributions  # few rankings need it
+
+        with self._access.reading(), self._allocating():
+            if self._changing.updates != updates:
+                raise PageRankError("the graph has been updated since it was ranked so: rank it again.")
+            return contributions(self.adjacency, self._vertices, vertex, ranks, Terms(*terms), top, labels)
+
+    def _why(self, terms: tuple[Any, ...], labels: Labels | None = None) -> Callable[..., Any] | None:
+        """Return what `Ranking.contributions` calls; None for a one-shot graph, whose edges are the caller's."""
+        return partial(self.contributions, self._changing.updates, terms, labels) if self._lasting else None
+
     def _pushed(
-        self, ranks: Any, outcome: Outcome, why: str, options: Options, began: float, selected: Integers | None
-    ) -> Ranking:
+        self, ranks: Any, outcome: Outcome, why: str, options: Options, began: float, selected: Integers | None,
+        terms: tuple[Any, ...],
+    ) -> Ranking:  # fmt: skip
         """Return the ranking that pushes of residuals have proved."""
         stages = (("residuals pushed", time.perf_counter() - began),)
         bounds = [(outcome.iterations, outcome.error_bound)]
         record = self._history(options, (Considered("push", None, why),), stages, bounds)
-        return self._ranking(ranks, outcome, "push", options, began, record, selected)
+        return self._ranking(ranks, outcome, "push", options, began, record, selected, terms)
 
     def _ranking(
         self, ranks: Any, outcome: Outcome, name: str, options: Options, began: float, record: History | None,
-        selected: Integers | None,
+        selected: Integers | None, terms: tuple[Any, ...],
     ) -> Ranking:  # fmt: skip
         # Without a record only the frame is returned. Ids on the GPU are never those of the user's columns.
         owned = record is None and self.memory_space == "device"
@@ -399,6 +418,7 @@ class LocalGraph:
         return Ranking(
             ranks, bool(outcome.converged), int(outcome.iterations), float(outcome.error_bound), name,
             time.perf_counter() - began, write, options.top, outcome.order, record, selected, self._vertices.plain_ids,
+            self._why(terms),
         )  # fmt: skip
 
     def _allocating(self, *, wait: bool = True) -> AbstractContextManager[None]:

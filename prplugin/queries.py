@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from prplugin.cpu import packing
 from prplugin.frames.exclusion import excluded_of
-from prplugin.frames.vertices import Vertices
-from prplugin.graph.adjacency import Adjacency
+from prplugin.frames.vertices import Labels, Vertices
+from prplugin.graph.adjacency import Adjacency, normalized_weights
 from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.problem import Seeds
 from prplugin.machine import mapping_on
@@ -18,8 +19,8 @@ from prplugin.solver.batch import Batch
 from prplugin.solver.top_k import OrderProof
 from prplugin.streams.host_edges import HostEdges
 from prplugin.streams.local import LocalQueries, LocalRanks, Wanted
-from prplugin.types.arrays import MemorySpace, namespace, to_host, to_memory
-from prplugin.types.edges import Floats, Integers
+from prplugin.types.arrays import Array, MemorySpace, namespace, to_host, to_memory
+from prplugin.types.edges import Floats, GroupedEdges, Integers, PackedRows
 
 TRIED_AT_A_TIME = 8
 """Number of seeds, none of which pushes rank in time, after which no more are tried."""
@@ -122,3 +123,95 @@ class SeedRanks:
         rows, ranks = np.full((1, width), -1), np.zeros((1, width), found.values.dtype)
         rows[0, : found.shown[0].size], ranks[0, : found.shown[1].size] = found.shown
         self._store(which, ranks, rows)
+
+
+# --- contributions to a rank --------------------------------------------------------------------------------------
+
+
+class Terms(NamedTuple):
+    """The equation of a ranking, or of one per seed.
+
+    `teleport`: n values, the positions and values of some vertices, or those of seeds; None: uniform.
+    """
+
+    alpha: float
+    teleport: Floats | tuple[Integers, Floats] | Seeds | None
+    dangling: Floats | None
+
+    def of(self, row: int, n: int, count: int) -> tuple[Floats, Floats]:
+        """Return the entries v and w of a vertex in each of `count` rankings, on the host."""
+        v = np.full(count, 1 / n)
+        if isinstance(self.teleport, Seeds):
+            v = np.array([float(self.teleport.vector(seed, n)[row]) for seed in range(count)])
+        elif isinstance(self.teleport, tuple):
+            rows, values = self.teleport
+            v[:] = float(values[rows == row].sum()) / float(values.sum())
+        elif self.teleport is not None:
+            v[:] = float(self.teleport[row])
+        return v, v if self.dangling is None else np.full(count, float(self.dangling[row]))
+
+
+def contributions(
+    adjacency: Adjacency, vertices: Vertices, vertex: object, ranks: Array, terms: Terms, top: int | None,
+    labels: Labels | None,
+) -> Any:  # fmt: skip
+    """Return the frame of `Ranking.contributions`, by the equation of the rank of one vertex i.
+
+        x_i = sum over j of x_j * (alpha * w_ji / W_j) + D * (alpha * w_i) + S * ((1 - alpha) * v_i)
+
+    with the dangling mass D and the sum S of all ranks.
+    """
+    row, n = vertices.position_of(vertex), adjacency.n
+    ranks = ranks.reshape(-1, n)
+    count, alpha = len(ranks), terms.alpha
+    sources, shares = in_shares(adjacency, row)
+    v, w = terms.of(row, n, count)
+    given = [ranks[:, to_memory(rows, adjacency.memory_space)] for rows in (sources, adjacency.dangling)]
+    of_sources, of_dangling = (to_host(part).astype(np.float64) for part in given)
+    masses = of_dangling.sum(axis=1), to_host(ranks.sum(axis=1, dtype=np.float64))
+    mass = np.column_stack([of_sources, *masses])
+    share = np.column_stack([np.tile(alpha * shares, (count, 1)), alpha * w, (1 - alpha) * v])
+    order = np.argsort(-(mass * share), axis=1, kind="stable")[:, :top]
+    kinds = np.array(["edge"] * sources.size + ["dangling", "teleport"])[order].reshape(-1).tolist()
+    rows = np.append(sources, [row, row])[order]
+    mass, share = (np.take_along_axis(array, order, axis=1).reshape(-1) for array in (mass, share))
+    columns = {"kind": kinds, "pagerank": mass, "share": share, "contribution": mass * share}
+    return vertices.write_columns(rows if labels is not None else rows[0], columns, labels)
+
+
+def in_shares(adjacency: Adjacency, row: int) -> tuple[Integers, Floats]:
+    """Return the in-neighbours of a vertex, ascending, and the fraction w / W of each one's out-weight, on the host."""
+    edges = adjacency.edges
+    weights: Any = None
+    if isinstance(edges, GroupedEdges) and edges.packed_rows is not None and "in_edges" not in vars(edges):
+        sources = _unpacked_row(edges.packed_rows, row, adjacency.n)
+    elif isinstance(edges, GroupedEdges) or "csc" in vars(adjacency):
+        offsets, indices, weights = adjacency.csc
+        entries = slice(int(offsets[row]), int(offsets[row + 1]))
+        sources, weights = indices[entries], None if weights is None else weights[entries]
+    else:  # one pass over the edges, which takes less time and memory than to group them
+        at = namespace(edges.destination).flatnonzero(edges.destination == row)
+        sources, weights = edges.source[at], None if edges.weights is None else edges.weights[at]
+    out_weight = to_host(adjacency.out_weight[sources])
+    sources = to_host(sources).astype(np.int64)
+    weights = np.ones(sources.size) if weights is None else to_host(weights)
+    fractions = normalized_weights(weights, np.arange(sources.size), out_weight)
+    neighbours, places = np.unique(sources, return_inverse=True)
+    sums: Floats = np.bincount(places.reshape(-1), fractions, neighbours.size).astype(np.float64, copy=False)
+    return neighbours, sums
+
+
+def _unpacked_row(packed: PackedRows, row: int, n: int) -> Integers:
+    """Return the sources of one row of packed in-edges, from the pieces that may have edges of it."""
+    data, begins, rows = packed
+    first_rows = np.where(rows < 0, ~rows, rows)
+    first, last = max(int(np.searchsorted(first_rows, row)) - 1, 0), int(np.searchsorted(first_rows, row, "right"))
+    while first and rows[first] < 0:  # begin where a row does
+        first -= 1
+    if first >= last:
+        return np.empty(0, np.int64)
+    some = data[begins[first] : begins[last] + packing.SPARE]
+    starts = begins[first : last + 1] - begins[first]
+    count = int((some[starts[:-1]] + 256 * some[starts[:-1] + 1].astype(np.int64)).sum())
+    offsets, sources = packing.unpack(PackedRows(some, starts, rows[first:last]), n, count, 1)
+    return sources[offsets[row] : offsets[row + 1]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import sys
 from collections.abc import Container
 from decimal import ROUND_CEILING, Context
 from typing import IO, Any, NamedTuple
@@ -76,6 +77,7 @@ def console(file: IO[str] | None) -> Any:
         width=None if terminal else UNLIMITED,
         file=file,
         highlight=False,
+        color_system="auto" if (file or sys.stdout).isatty() else None,
         # In a notebook, rich would otherwise display output for a file in the cell.
         force_jupyter=None if file is None else False,
     )

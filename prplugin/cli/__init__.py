@@ -32,7 +32,7 @@ from prplugin.cli.options import (
     rank_options,
     time_options,
 )
-from prplugin.cli.tables import counts, notes, print_ranks, print_reasons, show, summary
+from prplugin.cli.tables import counts, notes, print_contributions, print_ranks, print_reasons, show, summary
 from prplugin.constructors import of_file, reading_for
 from prplugin.errors import InvalidOptionError, listed
 from prplugin.folders import check_target, is_saved
@@ -74,7 +74,7 @@ def rank(edges: tuple[str, ...], output: str | None, **given: Any) -> None:
     is ranked by the rule of that benchmark, unless --alpha, --tol or --max-iter is given.
     """
     options, by_vertex = _asked(given, output, edges)
-    shown = _shown(given)
+    shown = _shown(given, by_vertex, output)
     with reading_for(edges, options["method"]):
         file, graph, began = _load(edges, quiet=shown["quiet"], **given)
     if file is not None and file.rule is not None and all(_is_default(name) for name in file.rule):
@@ -101,7 +101,7 @@ def update(graph: str, add: tuple[str, ...], remove: tuple[str, ...], output: st
     if not is_saved(graph):
         raise click.UsageError(f"{graph} is not a saved graph: make it with prplugin save EDGES {graph}.")
     options, by_vertex = _asked(given, output, [*add, *remove])
-    shown, began = _shown(given), time.perf_counter()
+    shown, began = _shown(given, by_vertex, output), time.perf_counter()
     changed = prplugin.Graph._of(loaded := load(graph, in_pandas=True))
     schema = loaded.snapshot().schema
     changes = {
@@ -112,8 +112,13 @@ def update(graph: str, add: tuple[str, ...], remove: tuple[str, ...], output: st
     _rank(changed, None, began, options, by_vertex, output, graph, **shown)
 
 
-def _shown(given: dict[str, Any]) -> dict[str, Any]:
-    return {name: given.pop(name) for name in ("quiet", "explain")}
+def _shown(given: dict[str, Any], by_vertex: dict[str, Any], output: str | None) -> dict[str, Any]:
+    """Take what is shown beside the ranks out of the values of options."""
+    shown = {name: given.pop(name) for name in ("quiet", "explain", "why")}
+    if shown["why"] is not None and (by_vertex["seeds"] or (output is not None and is_standard_output(output))):
+        other = "--personalization instead of --seeds" if by_vertex["seeds"] else "a file to --output"
+        raise click.UsageError(f"--why prints what contributes to a rank of one ranking: pass {other}.")
+    return shown
 
 
 def _asked(given: dict[str, Any], output: str | None, read: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -137,6 +142,7 @@ def _asked(given: dict[str, Any], output: str | None, read: Sequence[str]) -> tu
 def _rank(
     graph: prplugin.Graph, file: EdgeFile | AdjacencyFile | None, began: float, options: dict[str, Any],
     by_vertex: dict[str, Any], output: str | None, folder: str | None = None, *, quiet: bool, explain: bool,
+    why: str | None,
 ) -> None:  # fmt: skip
     """Rank the graph, save it to a folder if one is given, and write and print the ranks."""
     values = {name: given_by_vertex(f"--{name}", items or (), graph.vertices) for name, items in by_vertex.items()}
@@ -160,6 +166,9 @@ def _rank(
             show(f"graph and ranks saved to {folder}")
         if output is not None:
             show(f"{len(ranking.frame):,} ranks written to {output}")
+    if why is not None:
+        (vertex,) = given_by_vertex("--why", [why], graph.vertices)
+        print_contributions(ranking, vertex, options["top"] or SHOWN)
     if explain:
         click.echo(err=only_ranks)
         ranking.explain(sys.stderr if only_ranks else sys.stdout)
@@ -170,7 +179,7 @@ def _rank(
 @time_options
 @click.argument("graph", metavar="GRAPH")
 @click.option(
-    "--packed", is_flag=True, help="Pack the edges, in 1 to 2.5 bytes each, which `rank` decodes as it iterates."
+    "--packed", is_flag=True, help="Pack the edges, in 1 to 2.7 bytes each, which `rank` decodes as it iterates."
 )
 @quiet_option
 def save(edges: tuple[str, ...], graph: str, packed: bool, quiet: bool, **given: Any) -> None:

@@ -192,6 +192,7 @@ rank_options = _together(
         "LDBC Graphalytics has them), or compressed (.gz, .zst). "
         "-: TSV on standard output instead of the table.",
     ),
+    click.option("--why", metavar="VERTEX", help="Print also what contributes most to the rank of VERTEX."),
     click.option("--explain", is_flag=True, help="Print the stages, methods, reasons and error bounds."),
     click.option(
         "--method",

@@ -44,6 +44,17 @@ def print_ranks(ranking: Ranking, shown: int) -> None:
             show(f"places {tie.places.start + 1:,} to {tie.places.stop:,}: {status}")
 
 
+def print_contributions(ranking: Ranking, vertex: object, shown: int) -> None:
+    """Print the largest contributions to the rank of a vertex."""
+    frame = ranking.contributions(vertex, shown)
+    rows = [
+        [*map(str, row[:-3]), *(f"{number:.6g}" for number in row[-3:])]
+        for row in frame.itertuples(index=False, name=None)
+    ]
+    show("")
+    show(table(list(map(str, frame.columns)), rows, left=range(len(frame.columns) - 3)))
+
+
 def show(what: str | RenderableType, *, wrapped: bool = False) -> None:
     """Print a line or a table."""
     from rich.text import Text

@@ -167,6 +167,10 @@ class Ids:
         # With an explicit dtype, since pandas infers its string type for objects that are all strings.
         return values if isinstance(values, pd.Series) else pd.Series(values, dtype=values.dtype)
 
+    def text(self, values: list[str]) -> Any:
+        """Return strings as a column of the library."""
+        return self.as_column(pd.Series(values))
+
     def to_host(self, column: object) -> Any:
         """Return a Series as an array in host memory, for the operations of `HOST`."""
         return getattr(column, "array", column)

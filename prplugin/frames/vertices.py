@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, VertexNotFoundError, counted, listed
 from prplugin.frames.columns import Column, Frame, check_kinds
 from prplugin.frames.kinds import ambiguous_refused
 from prplugin.frames.remedies import advising, library_of, remedy
@@ -207,6 +207,38 @@ class Vertices:
             entries = [*seeds, *vertices, ("pagerank", ranks if owned else copied(ranks), None)]
             frame = self.boundary.frame_of(ids, entries)
         return self.boundary.wrap(frame)
+
+    def write_columns(self, rows: Integers | None, columns: dict[str, Any], labels: Labels | None = None) -> Any:
+        """Return a frame of vertices and more columns: arrays, or lists of text, with an entry per vertex.
+
+        `rows`: Positions; with `labels`, a matrix of them with one row per seed.
+        """
+        ids, memory_space, seeds = self.ids, self.memory_space, list[Entry]()
+        with self.active():
+            rows = to_memory(rows, memory_space)
+            if labels is not None:
+                _, rows, labels = labels.by_row(rows, rows, ids.take)
+                names = self.seed_names(labels)
+                seeds = [(SEED, labels.column, None)] if labels.rows is None else self._entries(names, labels.rows)
+            more: list[Entry] = [
+                (name, ids.text(column) if isinstance(column, list) else to_memory(column, memory_space), None)
+                for name, column in columns.items()
+            ]
+            frame = self.boundary.frame_of(ids, [*seeds, *self._entries(self.names, rows), *more])
+        return self.boundary.wrap(frame)
+
+    def position_of(self, vertex: object) -> int:
+        """Return the position of a vertex; raise VertexNotFoundError if the graph does not have it."""
+        what = "vertex"
+        with self.reading(None, what):
+            columns = self.id_columns(self.converted([vertex], what), what)
+            rows = self.find_positions(columns, what)
+        if int(rows[0]) < 0:
+            raise VertexNotFoundError(
+                f"{vertex!r} is not among the {counted(len(self), 'vertex', 'vertices')} of this graph, which are like "
+                f"{listed(format_ids(self.plain_ids, np.arange(min(len(self), 3))))}."
+            )
+        return int(rows[0])
 
     def _entries(self, names: list[Hashable], rows: Integers | None, *, owned: bool = False) -> list[Entry]:
         """Return the ids at `rows`, of all vertices for None, under names; copies unless all are `owned`."""

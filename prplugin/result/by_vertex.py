@@ -46,7 +46,7 @@ class Lookups:
         return True
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_by_vertex"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_by_vertex", "_contributions")}
 
     def to_dict(self) -> dict[Any, Any]:
         """Return the ranks by vertex, in the order of `frame`; for many seeds a dict of them by seed.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prplugin.calls import explain_unknown_arguments
-from prplugin.errors import InvalidOptionError, MissingLibraryError, NotConvergedError, counted
+from prplugin.errors import InvalidOptionError, MissingLibraryError, NotConvergedError, PageRankError, counted
 from prplugin.gpu import runtime
 from prplugin.options import MOST_ITERATIONS, Options, validate_int
 from prplugin.result.by_vertex import BySeed, Lookups, name_of
@@ -85,12 +85,17 @@ class Ranking(Lookups, Displayed):
     _history: Any = None  # a History; None for the ranking of a one-shot graph, of which only the frame is returned
     _among: Integers | None = None
     _ids: Callable[[Integers], list[Any]] | None = None
+    _contributions: Callable[..., Any] | None = None  # holds the graph; None without it
 
     @cached_property
     def ranks(self) -> NDArray[np.floating[Any]]:
         """Ranks of all vertices, in the order of the result."""
         ranks: NDArray[np.floating[Any]] = self._given.dense() if hasattr(self._given, "dense") else self._given
         return ranks
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return `ranks` as a NumPy array."""
+        return np.array(to_host(self.ranks), dtype=dtype, copy=copy)
 
     @cached_property
     def frame(self) -> Any:
@@ -172,7 +177,54 @@ class Ranking(Lookups, Displayed):
             File to print to. Default: standard output, or the cell of a notebook. Files other than terminals get plain
             text.
         """
+        if file is not None and not hasattr(file, "write"):
+            raise InvalidOptionError(
+                f"explain takes a file to print to, not {file!r}. Why a vertex has its rank: contributions(vertex)."
+            )
         explain(str(self), self._details(), self._history, self.__dict__.get("_writing"), file)
+
+    @explain_unknown_arguments
+    def contributions(self, vertex: object, top: int | None = None) -> Any:
+        """Return why a vertex has its rank: what its in-neighbours, dangling mass and teleport contribute.
+
+        No ranking is computed. The ranking keeps its graph in memory for this; a pickled or copied one does not.
+
+        Parameters
+        ----------
+        vertex : vertex
+            One vertex; a tuple if vertices have several columns.
+        top : int, optional
+            Return only the `top` largest contributions; for many seeds, of each.
+
+        Returns
+        -------
+        frame
+            Frame of the kind of `frame`, in descending order of the column `contribution`, which is `pagerank` times
+            `share`. For an in-neighbour the `kind` is "edge", `pagerank` its rank and `share` the part of it that goes
+            to the vertex: alpha * w / W, parallel edges together. Two more rows have the vertex itself as `vertex`: of
+            kind "dangling", with the dangling mass as `pagerank`, and of kind "teleport", with the sum of all ranks.
+            The contributions sum to the rank within `error_bound` (times n with ``scale="n"``). For many seeds, a
+            first column `seed`.
+
+        Raises
+        ------
+        VertexNotFoundError
+            If the graph does not have the vertex.
+        PageRankError
+            If the edges are gone or have been updated since, or ranks that are needed were not kept.
+        """
+        top = None if top is None else validate_int("top", top)
+        if self._contributions is None:
+            raise PageRankError(
+                "this ranking does not have its edges, since it was made in one call, pickled, copied, or made on a "
+                "Dask cluster. Keep a graph in this process, and ask its ranking: "
+                "prplugin.Graph(edges).rank().contributions(vertex)."
+            )
+        return self._contributions(self._all_ranks(), vertex, top)
+
+    def _all_ranks(self) -> Array:
+        """Return the ranks of all vertices."""
+        return self.ranks
 
     def _details(self) -> Iterator[str]:
         """Return lines for `explain` that only this kind of ranking has."""
@@ -338,6 +390,13 @@ class Rankings(Ranking):
         """
         with _allocating(self.ranks):
             return self._write(self.ranks, self.rows)
+
+    def _all_ranks(self) -> Array:
+        if self.rows is not None:
+            raise PageRankError(
+                "these rankings kept the ranks of some vertices only: rank without top=, among= and exclude=."
+            )
+        return self.ranks
 
     def __str__(self) -> str:
         how = "converged" if self.converged else f"{int((~self.each_converged).sum()):,} not converged"

@@ -118,6 +118,7 @@ class ChangingGraph:
         self._lock = threading.Lock()
         self._last = last
         self._passes = 0
+        self.updates = 0  # number of completed updates
 
     @property
     def adjacency(self) -> Adjacency:
@@ -168,6 +169,7 @@ class ChangingGraph:
         self._adjacency, last, self._last = None, self._last, None
         if last is not None and edges.n > before.n:
             last = None if before.n == 0 else last.with_vertices(edges.n, change.old_positions)
+        self.updates += 1
         edges.commit(plan)
         aging = None if clock is None or edges.references is None else Aging(clock, edges.references)
         self.state = State(edges, index.vertices, index, aging)

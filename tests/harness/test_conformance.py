@@ -407,3 +407,17 @@ def test_report_has_a_section_on_cugraph(tmp_path: Path) -> None:
     assert "InvalidEdgesError: column 'src' has 1 null" in text
     (written,) = tmp_path.glob("*.json")
     assert len(json.loads(written.read_text(encoding="utf-8"))["cugraph"]) == 2
+
+
+def test_one_case_can_be_run_alone(tmp_path):
+    from click.testing import CliRunner
+
+    from conformance.__main__ import main
+
+    only = ["--method", "numpy", "--jobs", "1", "--output", str(tmp_path), "--only"]
+    found = CliRunner().invoke(main, [*only, "zero-weights-defaults"])
+    assert found.exit_code == 0, found.output
+    assert int(found.output.splitlines()[-2 if "took" in found.output.splitlines()[-1] else -1].split()[0]) < 20
+    absent = CliRunner().invoke(main, [*only, "no such case"])
+    assert absent.exit_code == 2
+    assert "zero-weights-defaults" in absent.output

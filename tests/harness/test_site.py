@@ -126,6 +126,16 @@ def site(tmp_path_factory):
 
 def test_the_site_builds(site):
     assert (site / "index.html").exists()
+    page = next(site.rglob("api/index.html")).read_text()
+    inherited = [
+        "Graph.save",
+        "Graph.load",
+        "Graph.from_networkx",
+        "Graph.from_csr",
+        "Graph.from_file",
+        "Ranking.to_dict",
+    ]
+    assert [name for name in inherited if f'id="prplugin.{name}"' not in page] == []
 
 
 @pytest.mark.browser
