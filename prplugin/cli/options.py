@@ -12,7 +12,8 @@ import click
 from prplugin.errors import ColumnNotFoundError, InvalidOptionError
 from prplugin.io import read_values
 from prplugin.io.formats import NAMES, ROWS, by_suffix
-from prplugin.options import RANK_ARGUMENTS, Duplicates, Stop
+from prplugin.options import RANK_ARGUMENTS, Duplicates
+from prplugin.stopping import STOPS
 
 SHOWN = 10  # number of the highest ranks that are printed
 
@@ -170,7 +171,7 @@ rank_options = _together(
     click.option("--max-iter", type=int, help="Maximum number of iterations. Default: as many as --tol needs."),
     _choice(
         "--stop",
-        get_args(Stop),
+        STOPS,
         "error",
         "Quantity that --tol bounds: the proved L1 error, the L1 change per iteration, the change of each rank, or "
         "the L1 change divided by the number of vertices.",
