@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from conformance.shapes import SHAPES
+from prplugin.stopping import STOPS
 
 __all__ = ["FACTORS", "STEPS", "Choice", "choices", "pairwise", "periodic"]
 
@@ -25,7 +26,7 @@ FACTORS: Mapping[str, Sequence[Any]] = {
     "directed": (True, False),
     "duplicates": ("sum", "first", "last"),
     "tol": (1e-6, 1e-10),
-    "stop": ("error", "delta", "vertex", "networkx", "iterate"),
+    "stop": (*STOPS, "iterate"),
     "scale": (1, "n"),
     "top": (None, 5),
 }

@@ -15,13 +15,13 @@ from prplugin.options import (
     Ids,
     Missing,
     Options,
-    Stop,
     Unknowns,
     of_arguments,
     validate_bool,
 )
 from prplugin.progress import ProgressOption, Watch, watching
 from prplugin.result.ranking import Ranking, Rankings, not_converged
+from prplugin.stopping import Stop
 from prplugin.types.edges import Compressed
 
 

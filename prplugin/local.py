@@ -33,7 +33,7 @@ from prplugin.methods.estimates import (
     estimate_graph,
 )
 from prplugin.methods.registry import ChoiceCache, choose, choose_batch, compile_ahead, reasons
-from prplugin.options import EdgeOptions, Options, Unknown, excluded_by_seed, proves
+from prplugin.options import EdgeOptions, Options, Unknown, excluded_by_seed
 from prplugin.progress import Watch
 from prplugin.result.ranking import Ranking, Rankings
 from prplugin.result.selection import remaining
@@ -284,7 +284,7 @@ class LocalGraph:
             equation = options.alpha, v, w
             begin: Any = start
             tol, pushed = options.tol, None
-            if proves(options) and start is None:
+            if options.rule.proves and start is None:
                 begin, tol, pushed = self._changing.push(equation, options)
             if pushed is not None:
                 why = "the ranks have changed little since the last ranking"
@@ -299,7 +299,7 @@ class LocalGraph:
         with explain_oom(planned), _allocating(memory_space, adjacency):
             order = _order_proof(adjacency, vertices, options, selected) if options.certified else None
             ranks, outcome = solve_by(method, problem, options, machine, watch, begin, closer=tol, order=order)
-            if self._lasting and outcome.converged and proves(options):
+            if self._lasting and outcome.converged and options.rule.proves:
                 last = LastRanks(equation, to_memory(ranks, self.memory_space), int(outcome.iterations))
                 self._changing.keep(last)
             outcome.iterations += 0 if local is None else local.passes

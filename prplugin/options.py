@@ -12,28 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prplugin.errors import InvalidOptionError
+from prplugin.stopping import STOPS, Rule, Stop, rule_of
 from prplugin.suggestions import close_name
 
-Stop = Literal["error", "delta", "vertex", "networkx"]
 Duplicates = Literal["sum", "first", "last", "error"]
 Ids = Literal["auto", "integer", "string"]
 Missing = Literal["error", "drop"]
 Unknowns = Literal["error", "ignore"]
-STOPS, DUPLICATES = get_args(Stop), get_args(Duplicates)
+DUPLICATES = get_args(Duplicates)
 FLOATS = {"d": "float64", "f": "float32"}
 """Types of ranks by NumPy type character."""
 
 EXCLUDED_BY_SEED = frozenset(["seeds", "neighbors"])
 """Names in `exclude` of vertices that each ranking has of its own: those to which it teleports, and their targets."""
-
-USUAL_ITERATIONS = 1 / 5
-"""Typical iterations of a ranking, as a fraction of those that contraction by alpha requires: 20 at the defaults.
-
-Social networks take fewer, web graphs up to three times as many.
-"""
-
-MOST_ITERATIONS = 10**6
-"""Iterations without `max_iter`, if no error bound is to be proved: near alpha 1, contraction may need 10**13."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -193,6 +184,11 @@ class Options:
         if self.exclude is not None:
             self._check_exclude()
 
+    @property
+    def rule(self) -> Rule:
+        """The stopping rule."""
+        return rule_of(self.stop, self.tol)
+
     def _check_exclude(self) -> None:
         if not isinstance(self.exclude, str) and not (self.personalization is None and self.seeds is None):
             return
@@ -212,7 +208,7 @@ class Options:
 
     def _check_certified(self) -> None:
         order = "certified=True proves the order of"
-        if self.stop != "error" or self.tol == 0:
+        if not self.rule.proves:
             raise InvalidOptionError(
                 f"{order} the highest ranks: use stop='error' with a positive tol, at which it ends if the order "
                 "cannot be proved."
@@ -290,27 +286,3 @@ def _float_name(dtype: object) -> str:
         return FLOATS[np.dtype("" if dtype is None else dtype).char]  # type: ignore[call-overload]
     except (TypeError, KeyError):
         raise InvalidOptionError(f"dtype must be 'float64' or 'float32', not {dtype!r}.") from None
-
-
-def proves(options: Options) -> bool:
-    """Return whether the stopping rule is a proved error bound."""
-    return options.stop == "error" and options.tol > 0
-
-
-def likely_steps(options: Options) -> int:
-    """Estimate the number of iterations of a ranking on an unknown graph."""
-    if options.tol == 0:
-        assert options.max_iter is not None
-        return max(1, options.max_iter)
-    if options.alpha == 0:
-        return 1
-    # 2 * alpha**k / (1 - alpha) <= tol for a proved error, 2 * alpha**k <= tol for a change.
-    log_factor = math.log((1 - options.alpha if proves(options) else 1.0) / 2)
-    contraction = (math.log(options.tol) + log_factor) / math.log(options.alpha)
-    likely = max(1, round(USUAL_ITERATIONS * contraction))
-    return likely if options.max_iter is None else max(1, min(likely, options.max_iter))
-
-
-def allows_float32(options: Options) -> bool:
-    """Return whether a ranking may begin with contributions in float32."""
-    return options.tol > 0 and (options.dtype == "float32" or options.stop == "error")

@@ -82,7 +82,7 @@ class Watch:
 
     def iterations(self, options: Options, budget: int) -> Callable[[int, float, Sequence[float]], None]:
         """Return the function that the loop calls after each step; without a tolerance it uses the whole budget."""
-        tol = options.tol if options.stop == "error" else 0.0
+        tol = options.tol if options.rule.proves else 0.0
         self.begun.setdefault("iterations", time.perf_counter())  # called once per batch of seeds
         first: tuple[int, float] | None = None
 

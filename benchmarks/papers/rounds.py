@@ -5,9 +5,10 @@ from __future__ import annotations
 from benchmarks.papers.implementations import ALPHA
 from prplugin.graph.adjacency import Adjacency
 from prplugin.methods.base import Step
-from prplugin.options import Options, Stop
+from prplugin.options import Options
 from prplugin.solver.loop import Outcome
 from prplugin.solver.solve import solve
+from prplugin.stopping import Stop
 
 __all__ = ["full_run"]
 

@@ -12,7 +12,8 @@ import click
 from prplugin.errors import ColumnNotFoundError, InvalidOptionError
 from prplugin.io import as_rows, read_edges, read_values
 from prplugin.io.formats import NAMES, ROWS, by_suffix, input_format
-from prplugin.options import RANK_ARGUMENTS, Duplicates, EdgeOptions, Stop, Unknowns
+from prplugin.options import RANK_ARGUMENTS, Duplicates, EdgeOptions, Unknowns
+from prplugin.stopping import STOPS
 
 if TYPE_CHECKING:
     from prplugin import Graph
@@ -209,7 +210,7 @@ rank_options = _together(
     click.option("--max-iter", type=int, help="Maximum number of iterations. Default: as many as --tol needs."),
     _choice(
         "--stop",
-        get_args(Stop),
+        STOPS,
         "error",
         "Quantity that --tol bounds: the proved L1 error, the L1 change per iteration, the change of each rank, or "
         "the L1 change divided by the number of vertices.",

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from prplugin.errors import InvalidOptionError, counted
+from prplugin.stopping import rule_of
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.records import History
 
@@ -103,7 +104,7 @@ def _convergence(axes: Axes, history: History) -> None:
 
 
 def _tolerance(axes: Axes, history: History) -> None:
-    if history.tol > 0 and history.stop == "error":
+    if rule_of(history.stop, history.tol).proves:
         axes.axhline(history.tol, color="grey", linestyle="--", linewidth=1, label=f"tol {history.tol:g}")
         axes.legend(frameon=False)
 

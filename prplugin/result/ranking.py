@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from prplugin.calls import explain_unknown_arguments
 from prplugin.errors import InvalidOptionError, MissingLibraryError, NotConvergedError, PageRankError, counted
 from prplugin.gpu import runtime
-from prplugin.options import MOST_ITERATIONS, Options, validate_int
+from prplugin.options import Options, validate_int
 from prplugin.result.by_vertex import BySeed, Lookups, name_of
 from prplugin.result.explain import explain, of_order, of_passes
 from prplugin.result.selection import select_ranks
@@ -482,19 +482,10 @@ def _allocating(ranks: Array) -> AbstractContextManager[None]:
 
 def not_converged(ranking: Ranking, options: Options) -> NotConvergedError:
     """Return the error for a ranking that did not meet its stopping rule."""
-    rule = {
-        "error": f"a proved error of {options.tol:g}",
-        "delta": f"an L1 change of {options.tol:g}",
-        "vertex": f"no vertex moving by more than {options.tol:g}",
-        "networkx": f"an L1 change of n * {options.tol:g}",
-    }[options.stop]
-    more = "Allow a larger max_iter or tol."
-    if options.max_iter is None and options.stop != "error" and ranking.iterations >= MOST_ITERATIONS:
-        more = f"Without max_iter= there are at most {MOST_ITERATIONS:,}: pass more, a larger tol, or stop='error'."
-    elif options.max_iter is None:
-        more = "More would not: allow a larger tol."
+    rule, made = options.rule, ranking.iterations
     return NotConvergedError(
-        f"{ranking.iterations} iterations did not reach {rule}; the error is at most {ranking.error_bound:.2g}. {more} "
+        f"{made} iterations did not reach {rule.unmet()}; the error is at most {ranking.error_bound:.2g}. "
+        f"{rule.remedy(made, options.max_iter)} "
         "The ranks reached are in this error's .ranking.",
         ranking,
     )

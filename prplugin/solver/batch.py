@@ -23,7 +23,7 @@ from prplugin.cpu.sums import total
 from prplugin.graph.problem import Problem, Seeds
 from prplugin.machine import Machine
 from prplugin.methods.base import Method, SeedsStep
-from prplugin.options import Options, proves
+from prplugin.options import Options
 from prplugin.solver.acceleration.direct import DIRECT_AFTER, DirectSolver, SlowConvergence, is_small
 from prplugin.solver.solve import WatchOf, solve
 from prplugin.types.edges import Floats
@@ -61,9 +61,9 @@ def batches(
         return
     step: SeedsStep = method.batch(problem, machine, seeds.count, **options.method_options)
     n = problem.adjacency.n
-    most = DIRECT_AFTER if proves(options) and is_small(problem) else sys.maxsize
+    most = DIRECT_AFTER if options.rule.proves and is_small(problem) else sys.maxsize
     solver = DirectSolver()
-    begin: Floats | float | None = 1.0 / n if start is None and not proves(options) else start
+    begin: Floats | float | None = 1.0 / n if start is None and not options.rule.proves else start
     for first in range(0, seeds.count, step.width):
         part = seeds.slice(first, min(first + step.width, seeds.count))
         step.seed(part)
@@ -103,7 +103,7 @@ def _rank_into(
     """Rank one seed of a batch individually, after the iterations that the batch has made, and write its results."""
     step, adjacency = method.prepare(problem, machine, **options.method_options), problem.adjacency
     made = int(batch.iterations[place])
-    slow = partial(SlowConvergence, problem, solver, made) if proves(options) and is_small(problem) else None
+    slow = partial(SlowConvergence, problem, solver, made) if options.rule.proves and is_small(problem) else None
     outcome = solve(step, options, adjacency.n, start, watch, slow=slow, made=made)
     batch.ranks[place], batch.converged[place] = step.ranks(), outcome.converged
     batch.iterations[place], batch.error_bounds[place] = made + outcome.iterations, outcome.error_bound

@@ -1,4 +1,4 @@
-"""Proof of `error_bound`, an upper bound of the L1 distance of computed ranks to the exact PageRank; stopping rules.
+"""Proof of `error_bound`, an upper bound of the L1 distance of computed ranks to the exact PageRank.
 
 Let G x = alpha * (P^T x + D(x) * w) + (1 - alpha) * v be one step in exact arithmetic. It is an affine map whose
 linear part A has columns of sum alpha. So ||A z|| <= alpha * ||z|| for every z (all norms are L1), I - A has an inverse
@@ -41,10 +41,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from prplugin.errors import InvalidOptionError
-from prplugin.methods.base import Sums
 from prplugin.numerics import StepRounding, rounding_depth
-from prplugin.options import MOST_ITERATIONS, Options, proves
 from prplugin.types.arrays import Array
 
 U = 2.0**-53
@@ -159,69 +156,3 @@ def _least_exponent(alpha: float, target: float) -> int:
     if alpha == 0:
         return 1
     return math.ceil(math.log(target) / math.log(alpha))
-
-
-# --- stopping rules -----------------------------------------------------------------------------------------------
-
-FLOAT32_CHANGE_FRACTION = 1 / 4
-"""Largest L1 change that float32 rounding is expected to cause, as a fraction of its proved bound."""
-
-
-def is_met(options: Options, sums: Sums, bound: float | Array, n: int) -> Any:
-    """Return whether a step with these sums, and with this error bound after it, meets the stopping rule."""
-    match options.stop:
-        case "error":
-            return bound <= options.tol
-        case "vertex":
-            return sums.largest <= options.tol
-        case "networkx":
-            return sums.change < n * options.tol  # strictly, as in NetworkX
-    return sums.change <= options.tol
-
-
-def goal_of(options: Options, certificate: Certificate) -> float:
-    """Return approximately the L1 change at which the rule is met; negative if the rule is not about that change."""
-    if options.tol == 0 or options.stop == "vertex":
-        return -1.0
-    match options.stop:
-        case "error":
-            return certificate.change_for(options.tol)
-        case "networkx":
-            return certificate.n * options.tol
-    return options.tol
-
-
-def goal_in_float32(options: Options, in_float32: Certificate, in_float64: Certificate) -> float:
-    """Return the L1 change at which the float32 phase ends.
-
-    It is the change that meets the rule by the certificate `in_float32`. If float32 rounding keeps changes above that,
-    float64 takes over at the returned change. So whether a ranking ends in float32 or in float64, and how much memory
-    it takes, is known before it starts.
-    """
-    goal = goal_of(options, in_float32)
-    least = FLOAT32_CHANGE_FRACTION * in_float32.noise
-    if options.stop != "error" or goal >= least:
-        return goal
-    # At the first, about one float64 step proves the tolerance. Below the second, changes are mostly rounding errors.
-    return max(in_float64.change_for(options.tol), least)
-
-
-def step_budget(certificate: Certificate, options: Options) -> int:
-    """Return the maximum number of passes: `max_iter`, or as many as contraction by alpha needs for the tolerance.
-
-    Those that prove no error bound are at most `MOST_ITERATIONS`.
-
-    Raises InvalidOptionError if the tolerance is not provable.
-    """
-    if proves(options) and not options.tol >= certificate.provable:
-        raise InvalidOptionError(
-            f"tol={options.tol:g} cannot be proved for this graph in {options.dtype} at alpha={options.alpha:g}, "
-            f"because of rounding: the smallest provable tol is {certificate.provable:.2g}. Ask for that or more"
-            + (", or for dtype='float64'." if options.dtype == "float32" else ".")
-        )
-    if options.max_iter is not None:
-        return options.max_iter
-    if not proves(options):
-        return min(certificate.moves(options.tol), MOST_ITERATIONS)
-    # Accelerated passes, as many plain steps, and the step that proves.
-    return 2 * certificate.steps(options.tol) + 1

@@ -32,9 +32,9 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from prplugin.methods.base import Step, Sums
-from prplugin.options import Options
-from prplugin.solver.certificate import Certificate, is_met
+from prplugin.solver.certificate import Certificate
 from prplugin.solver.top_k import OrderProof
+from prplugin.stopping import Rule
 from prplugin.types.records import Order
 
 BoundWatch: TypeAlias = Callable[[int, float, Sequence[float]], object]
@@ -111,7 +111,7 @@ class Phase(NamedTuple):
     `narrow`: Whether float64 follows.
     """
 
-    options: Options
+    rule: Rule
     proof: Certificate
     strategies: Sequence[Strategy]
     goal: float
@@ -125,11 +125,7 @@ class Phase(NamedTuple):
         With rounding, d_(k+1) <= alpha * d_k + 2 * noise. In float32, changes below 2 * noise / (1 - alpha) may be
         rounding errors, and only an error bound is proved.
         """
-        return (
-            self.options.stop == "error"
-            or not self.narrow
-            or self.goal >= 2 * self.proof.noise / (1 - self.proof.alpha)
-        )
+        return self.rule.proves or not self.narrow or self.goal >= 2 * self.proof.noise / (1 - self.proof.alpha)
 
     def stagnates(self, sums: Sums, before: Any) -> Any:
         """Return whether the changes of plain steps do not shrink; for a call of many steps, its least change."""
@@ -156,7 +152,7 @@ class Phase(NamedTuple):
 
 def iterate(step: Step, phase: Phase, state: Outcome, watch: BoundWatch, order: OrderProof | None) -> None:
     """Iterate one vector until the stopping rule is met, the order is proved, or the passes of the phase are spent."""
-    options, proof = phase.options, phase.proof
+    rule, proof = phase.rule, phase.proof
     change = before = math.inf
     while state.live and state.passes < phase.last:
         goal = phase.goal if order is None else max(phase.goal, order.goal(proof))
@@ -167,18 +163,18 @@ def iterate(step: Step, phase: Phase, state: Outcome, watch: BoundWatch, order: 
         state.passes = state.iterations = state.passes + passes
         state.error_bound = proof.of_step(change)
         watch(state.passes, state.error_bound, proof.of_step(np.array(sums.earlier)).tolist() if sums.earlier else ())
-        ended = is_met(options, sums, state.error_bound, proof.n)
+        ended = rule.met(sums, state.error_bound, proof.n)
         if order is not None and order.prove(step, proof, state.error_bound):
             ended = True
         state.converged = ended and phase.may_converge
         if phase.narrow:
             ended = ended or change <= phase.goal or phase.stagnates(sums, before)
-        state.live = not ended or options.tol == 0  # tol=0 asks for exactly `max_iter` steps
+        state.live = not (ended and rule.ends)
 
 
 def iterate_batch(step: Step, phase: Phase, state: Outcome, watch: BoundWatch) -> None:
     """Iterate many seeds, each until the stopping rule is met or it stagnates, or the passes of the phase are spent."""
-    options, proof = phase.options, phase.proof
+    rule, proof = phase.rule, phase.proof
     change: Any = math.inf
     before: Any = math.inf
     while state.live.any() and state.passes < phase.last:
@@ -191,9 +187,9 @@ def iterate_batch(step: Step, phase: Phase, state: Outcome, watch: BoundWatch) -
         state.iterations = state.iterations + passes * state.live
         state.error_bound = np.where(state.live, proof.of_step(change), state.error_bound)
         watch(state.passes, float(state.error_bound.max()), ())
-        ended = is_met(options, sums, state.error_bound, proof.n)
+        ended = rule.met(sums, state.error_bound, proof.n)
         if phase.may_converge:
             state.converged = state.converged | state.live & ended
         ended = ended | phase.stagnates(sums, before) | (phase.narrow & (change <= phase.goal))
-        if options.tol > 0:
+        if rule.ends:
             state.live = state.live & ~ended

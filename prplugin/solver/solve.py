@@ -2,8 +2,8 @@
 
 **Float32 phase.** If contributions in float32 make a step faster, and the result is float32 or an error bound is to be
 proved, the iteration starts with them. The certificate of this phase counts their roundings too. Unless the stopping
-rule is met before, float64 continues from the ranks of this phase when the change reaches `goal_in_float32`, or when
-the iterates stagnate.
+rule is met before, float64 continues from the ranks of this phase when the change reaches `Rule.goal_in_float32`, or
+when the iterates stagnate.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from prplugin.cpu.sums import total, totals
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Method, Step
-from prplugin.options import Options, allows_float32, proves
+from prplugin.options import Options
 from prplugin.progress import Watch
 from prplugin.solver.acceleration.anderson import AndersonMixing
 from prplugin.solver.acceleration.direct import WARN_PASSES, SlowConvergence
-from prplugin.solver.certificate import Certificate, certificate_of, goal_in_float32, goal_of, is_met, step_budget
+from prplugin.solver.certificate import Certificate, certificate_of
 from prplugin.solver.loop import BoundWatch, Now, Outcome, Phase, Proposal, Strategy, iterate, iterate_batch
 from prplugin.solver.top_k import NO_ORDER, OrderProof
+from prplugin.stopping import Rule
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats
 
@@ -75,9 +76,9 @@ def solve_by(
     step = method.prepare(problem, machine, **options.method_options)
     step.every_pass = watch.report is not None
     # Where any start will do: the bound is proved, and nobody asks for a number of iterations or for other teleports.
-    step.free_start = proves(options) and options.max_iter is None and problem.personalization is None
+    step.free_start = options.rule.proves and options.max_iter is None and problem.personalization is None
     # tol=0 asks for exactly `max_iter` plain steps. Only a proved error bound allows a direct solution as an iterate.
-    slow = partial(SlowConvergence, problem if proves(options) else None) if options.tol > 0 else None
+    slow = partial(SlowConvergence, problem if options.rule.proves else None) if options.rule.ends else None
     outcome = solve(
         step, options, adjacency.n, 1.0 / adjacency.n if start is None else start, watch.iterations,
         order=order, slow=slow, closer=closer,
@@ -109,64 +110,65 @@ def solve(
     certificate = certificate_of(options.alpha, n, step.rounding, options.dtype, options.scale)
     if options.tol > closer > certificate.provable:
         options = replace(options, tol=closer)
-    budget = allowed = step_budget(certificate, options) - (0 if proves(options) and options.max_iter is None else made)
+    rule = options.rule
+    allowed = rule.budget(certificate, options.max_iter, options.dtype)
+    budget = allowed = allowed - (0 if rule.proves and options.max_iter is None else made)
     if step.seeds is None:
         state = Outcome(True, False, 0, math.inf)
     else:
         every = np.ones(step.seeds, np.bool_)
         state = Outcome(every, ~every, 0 * every, math.inf * every)
         # Seeds that stagnate are ranked individually, rather than by plain steps of the whole batch.
-        budget = min(budget, certificate.steps(options.tol)) if proves(options) else budget
+        budget = min(budget, certificate.steps(rule.tol)) if rule.proves else budget
     reactions = [slow()] if slow is not None and made + budget > WARN_PASSES else []
     on_bound = watch(options, allowed)
 
     def run(proof: Certificate, goal: float, last: int, *, narrow: bool) -> None:
         strategies = list(reactions)
-        if proves(options):
-            until = last if narrow else state.passes + proof.steps(options.tol)
+        if rule.proves:
+            until = last if narrow else state.passes + proof.steps(rule.tol)
             strategies += [AndersonMixing(proof.alpha, step.seeds, until)] if step.keeps_history else []
             strategies.append(OwnIterations(until))
-        elif options.stop != "vertex" and not narrow:
+        elif rule.repeats and not narrow:
             strategies.append(OwnIterations(last, plain=True))
-        phase = Phase(options, proof, strategies, goal, min(last, most), narrow)
+        phase = Phase(rule, proof, strategies, goal, min(last, most), narrow)
         if step.seeds is None:
             iterate(step, phase, state, on_bound, order)
         else:
             iterate_batch(step, phase, state, on_bound)
 
-    narrow = budget > 1 and step.float32_is_faster and allows_float32(options)
+    narrow = budget > 1 and step.float32_is_faster and rule.allows_float32(options.dtype)
     if narrow:
         step.set_contribution_dtype("float32")
     step.start(start)
     if budget == 0:
         state.error_bound = certificate.of_start(step().change)
-        state.converged = (options.stop == "error") & (state.error_bound <= options.tol)
+        state.converged = rule.met_by_start(state.error_bound)
         step.start(start)
-    elif not proves(options):
-        _follow(step, state, options, certificate, budget, on_bound)
+    elif not rule.proves:
+        _follow(step, state, rule, certificate, budget, on_bound)
     if narrow:
         proof = certificate.for_rounding(step.rounding)
-        run(proof, goal_in_float32(options, proof, certificate), budget - 1, narrow=True)
+        run(proof, rule.goal_in_float32(proof, certificate), budget - 1, narrow=True)
         if not np.all(state.converged):
             _continue_in_float64(step, state)
     if budget > 0 and (state.live is True or np.count_nonzero(state.live)):
         last = budget if options.max_iter is not None else state.passes + budget
-        run(certificate, goal_of(options, certificate), last, narrow=False)
+        run(certificate, rule.goal(certificate), last, narrow=False)
     if order is not None:
         state.order = order.final_order(step.ranks(), certificate, state.error_bound)
     return state
 
 
 def _follow(
-    step: Step, state: Outcome, options: Options, certificate: Certificate, budget: int, on_bound: BoundWatch
+    step: Step, state: Outcome, rule: Rule, certificate: Certificate, budget: int, on_bound: BoundWatch
 ) -> None:
     """Iterate by the step's inexact form, if it has one, until its own changes meet the rule.
 
     The exact step after it proves the bound of the ranks before that step, which are the result.
     """
-    least_move = options.tol if options.stop == "vertex" else 0.0
-    met = partial(is_met, options, bound=math.inf, n=certificate.n)
-    if (found := step.follow(lambda sums: options.tol > 0 and met(sums), budget, least_move)) is None:
+    met = partial(rule.met, bound=math.inf, n=certificate.n)
+    if (found := step.follow(lambda sums: rule.ends and met(sums), budget, rule.least_move)) is None:
         return
     state.live, (state.passes, state.converged), ranks = False, found, step.ranks().copy()
     state.iterations, state.error_bound = state.passes, certificate.of_start(step().change)

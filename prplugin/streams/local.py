@@ -43,7 +43,7 @@ from prplugin.cpu import library
 from prplugin.cpu import push as kernels
 from prplugin.graph.adjacency import Adjacency
 from prplugin.numerics import rounding_depth
-from prplugin.options import Options, likely_steps, proves
+from prplugin.options import Options
 from prplugin.solver.top_k import Equal, least_gap, order_of
 from prplugin.streams import bounds
 from prplugin.streams.device_edges import DeviceEdges
@@ -119,7 +119,7 @@ class LocalQueries:
         """Return whether so many seeds may be ranked faster than by iterations over all edges, with a proof."""
         return (
             edges.m >= MIN_EDGES
-            and proves(options)
+            and options.rule.proves
             and (options.method, options.max_iter, len(options.method_options)) == ("auto", None, 0)
             # Pushes need the edges by source on the host.
             and not isinstance(edges, DeviceEdges)
@@ -192,7 +192,7 @@ class LocalRanks(NamedTuple):
 
 def _budget(n: int, m: int, options: Options) -> float:
     """Return the number of edges whose pushes take about as long as iterations over all edges."""
-    return likely_steps(options) * (n + m) / PUSH_SLOWDOWN
+    return options.rule.likely_steps(options.alpha, options.max_iter) * (n + m) / PUSH_SLOWDOWN
 
 
 class _Query:

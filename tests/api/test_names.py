@@ -244,7 +244,8 @@ def test_alpha_by_position_is_refused():
     assert "by name: alpha=0.9." in error_message(lambda: GRAPH.rank(0.9))
     assert "by name: time, half_life, " in error_message(lambda: prplugin.Graph(EDGES, "src", "dst", "w", True))
     assert (
-        error_message(lambda: GRAPH.update(EDGES, EDGES, EDGES)) == "Graph.update takes no arguments but add, remove."
+        error_message(lambda: GRAPH.update(EDGES, EDGES, EDGES))
+        == "Graph.update takes add, remove by position and the others by name: wait."
     )
     assert error_message(lambda: GRAPH.estimate(1)) == "Graph.estimate takes no arguments."
     floats = pd.DataFrame({0.25: [1, 2], 0.5: [2, 1]})

@@ -160,5 +160,7 @@ def test_a_loader_shared_by_modules_binds_to_the_named_one():
 def test_tests_import_no_other_test_and_lie_in_the_folder_of_a_package():
     """Check that no test imports another test: shared code is in tests/helpers."""
     for path in (ROOT / "tests").rglob("test_*.py"):
-        assert not re.search(r"^\s*(from|import) (tests(?!\.mutate\b)|test_\w+)\b", path.read_text(), re.MULTILINE), path
+        assert not re.search(r"^\s*(from|import) (tests(?!\.mutate\b)|test_\w+)\b", path.read_text(), re.MULTILINE), (
+            path
+        )
         assert path.parent.name in {*LAYER, "harness"}, path

@@ -39,7 +39,7 @@ def files_of(call):
 
 @pytest.mark.parametrize(
     ("call", "most"),
-    [(EDGES.pagerank, 27), (prplugin.Graph(EDGES).rank, 16)],
+    [(EDGES.pagerank, 28), (prplugin.Graph(EDGES).rank, 17)],
     ids=["a pandas frame", "a prepared graph"],
 )
 def test_a_call_passes_through_few_files(call, most):
@@ -62,7 +62,7 @@ def test_few_parameters_are_typed_any():
 
 
 MAX_LINES = {
-    "": 3_600,
+    "": 3_900,
     "cli": 1_300,
     "cpu": 1_500,
     "distributed": 2_500,
@@ -74,7 +74,7 @@ MAX_LINES = {
     "methods": 3_400,
     "papers": 2_000,
     "result": 1_100,
-    "solver": 1_350,
+    "solver": 1_200,
     "streams": 1_700,
     "types": 550,
 }

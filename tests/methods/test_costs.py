@@ -11,7 +11,7 @@ import pytest
 from benchmarks.kernels import summary
 from prplugin.machine import Machine
 from prplugin.methods.registry import candidates, methods
-from prplugin.options import Options, likely_steps
+from prplugin.options import Options
 
 ROWS = json.loads((Path(__file__).parents[2] / "benchmarks/results/kernels.json").read_text())["rows"]
 
@@ -107,4 +107,4 @@ def test_summary_of_no_results_has_no_table():
     ids=str,
 )
 def test_likely_steps(options, steps):
-    assert likely_steps(Options(**options)) == steps
+    assert (given := Options(**options)).rule.likely_steps(given.alpha, given.max_iter) == steps

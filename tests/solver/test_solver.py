@@ -272,7 +272,7 @@ def loop_of(changes, proposal, *, seeds=None):
     """Run the loop in float32, with a proposal before the third step; return its number of passes."""
     rounding = StepRounding(1, 1, 1, 1, 1, single=1)
     options = Options(alpha=0.5, tol=1e-12)
-    phase = Phase(options, Certificate(0.5, 9, rounding, "float64", 1), [Proposes(3, proposal)], -1.0, 20, True)
+    phase = Phase(options.rule, Certificate(0.5, 9, rounding, "float64", 1), [Proposes(3, proposal)], -1.0, 20, True)
     live = True if seeds is None else np.ones(seeds, np.bool_)
     state = Outcome(live, live & False, 0 * np.int64(live), np.inf)
     if seeds is None:
@@ -376,8 +376,7 @@ def test_error_bound_covers_cast_of_disjoint_distributions(method):
 @pytest.mark.parametrize("stop", ["delta", "vertex", "networkx"])
 def test_rules_without_proof_have_a_limit_of_iterations(stop, seeds, monkeypatch):
     """Contraction near alpha 1 guarantees them only after 10**13 iterations."""
-    for module in ("solver.certificate", "result.ranking"):
-        monkeypatch.setattr(f"prplugin.{module}.MOST_ITERATIONS", 2_000)
+    monkeypatch.setattr("prplugin.stopping.MOST_ITERATIONS", 2_000)
     graph, how = prplugin.Graph(cycle(50)), {"alpha": 1 - 1e-12, "tol": 1e-17, "stop": stop, "seeds": seeds}
     nstart = None if seeds else {0: 1}
     with pytest.raises(

@@ -1,0 +1,73 @@
+"""A stopping rule is one class: who iterates, validates, documents or explains asks it."""
+
+from __future__ import annotations
+
+import inspect
+
+import pandas as pd
+import pytest
+
+import prplugin
+from prplugin import stopping
+from prplugin.stopping import RULES, STOPS, Iterate, Rule, rule_of
+
+EDGES = {"src": [0, 1, 1, 2, 2, 3, 4], "dst": [1, 2, 3, 0, 3, 0, 3]}
+
+
+class Every(Rule):
+    """Every change of a rank is at most a tenth of `tol`: a further rule."""
+
+    name = "every"
+    repeats = False
+
+    def met(self, sums, bound, n):
+        return 10 * sums.largest <= self.tol
+
+    def goal(self, proof):
+        return -1.0
+
+    def unmet(self):
+        return f"moves of {self.tol:g} / 10"
+
+
+@pytest.fixture
+def graph():
+    return prplugin.Graph(pd.DataFrame(EDGES))
+
+
+def test_every_name_has_one_class_and_the_documentation_names_it():
+    classes = {each.name: each for each in vars(stopping).values() if isinstance(each, type) and hasattr(each, "name")}
+    assert tuple(classes) == tuple(RULES) == STOPS
+    for name in STOPS:
+        assert f'"{name}"' in inspect.getdoc(prplugin.pagerank)
+        assert type(rule_of(name, 0.1)) is RULES[name]
+        assert type(rule_of(name, 0.0)) is Iterate
+
+
+def test_a_further_rule_is_one_class(graph, monkeypatch):
+    """It is accepted, iterates, proves a bound and is named by errors, though no other module knows of it."""
+    monkeypatch.setitem(RULES, "every", Every)
+    monkeypatch.setattr("prplugin.options.STOPS", (*STOPS, "every"))
+    found = graph.rank(stop="every", tol=1e-5)
+    assert found.iterations == graph.rank(stop="vertex", tol=1e-6).iterations < graph.rank(stop="vertex").iterations + 9
+    assert found.converged
+    assert 0 < found.error_bound < 1
+    with pytest.raises(prplugin.NotConvergedError, match=r"3 iterations did not reach moves of 1e-05 / 10; the error"):
+        graph.rank(stop="every", tol=1e-5, max_iter=3)
+
+
+@pytest.mark.parametrize(
+    ("stop", "unmet"),
+    [
+        ("error", "a proved error of 1e-05"),
+        ("delta", "an L1 change of 1e-05"),
+        ("vertex", "no vertex moving by more than 1e-05"),
+        ("networkx", r"an L1 change of n \* 1e-05"),
+    ],
+)
+def test_errors_name_the_rule(graph, stop, unmet):
+    with pytest.raises(prplugin.NotConvergedError, match=rf"^2 iterations did not reach {unmet}; the error is at most"):
+        graph.rank(stop=stop, tol=1e-5, max_iter=2)
+    exact = graph.rank(stop=stop, tol=0, max_iter=2)
+    assert exact.iterations == 2
+    assert not exact.converged
