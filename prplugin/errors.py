@@ -201,6 +201,11 @@ def overflow_error(label: str, vertices: Sequence[object]) -> InvalidEdgesError:
     )
 
 
+def printable(text: str) -> str:
+    """Return text without what is not UTF-8, such as bytes of a file name, which no log or terminal can show."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def listed(items: Sequence[object] | NDArray[Any], shown: int = 5) -> str:
     """Join the first few items for a message: ``3, 7, 9 and 12 more``."""
     head = ", ".join(str(item) for item in items[:shown])

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prplugin.errors import PageRankError
+from prplugin.errors import PageRankError, printable
 from prplugin.frames import cudf, pieces
 from prplugin.frames.columns import ColumnInfo, Columns
 from prplugin.frames.pieces import Pieces
@@ -92,7 +92,7 @@ def unavailable_reason(size: int) -> str | None:
 
 def log_fallback(path: str, reason: object) -> None:
     """Log why a file is read on the host."""
-    logger.info("%s is read on the host: %s", path, str(reason).rstrip("."))
+    logger.info("%s is read on the host: %s", printable(path), str(reason).rstrip("."))
 
 
 class InPandas(Boundary):

@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, counted
+from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, counted, printable
 from prplugin.frames import device_files
 from prplugin.io.blocks import COMMA_OR_SEMICOLON, WORKING_BYTES, Block, blocks, check_memory, first_record
 from prplugin.io.comments import Comments
@@ -63,7 +63,7 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
     notes += [f"{counted(table.comments.count, 'comment')} skipped"] if table.comments.count else []
     if blanks := sum(column.blanks for column in columns.values()):
         notes.append(f"blanks around {counted(blanks, 'id')} removed")
-    logger.info("%s: %s", selection.name, "; ".join(notes))
+    logger.info("%s: %s", printable(selection.name), "; ".join(notes))
     return EdgeFile(frame, found, directed=not said, dropped=dropped, notes=tuple(notes))
 
 
