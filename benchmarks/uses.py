@@ -266,9 +266,10 @@ def _our_call(
     given = {"source": ends[0], "destination": ends[1], "weight": weight, "directed": use.directed}
     options: dict[str, Any] = {"alpha": use.alpha, "dtype": use.dtype, "tol": tol}
     if use.teleport:
-        options["personalization"] = teleports
+        options["personalization"] = teleports.to_arrow().to_pylist()
     elif use.seeds:
-        options |= {"personalization": teleports.iloc[:1]} if full else {"seeds": teleports}
+        seeds = teleports.to_arrow().to_pylist()
+        options |= {"personalization": seeds[:1]} if full else {"seeds": seeds}
     if use.top is not None and not full:
         options |= {"top": use.top, "certified": use.certified}
     if full:
@@ -340,6 +341,7 @@ def _exact(dense: Any, use: Use, teleports: Any) -> Any:
         reverse = dense[~loops].rename(columns={"src": "dst", "dst": "src"})
         dense = cudf.concat([dense, reverse], ignore_index=True)
     weight = None if use.weight is None else "weight"
+    dense = dense if weight is None else dense.astype({"weight": "float64"})
     return reference(dense, multi=True, weight=weight, alpha=use.alpha, teleports=teleports)
 
 
