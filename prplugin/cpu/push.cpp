@@ -14,7 +14,7 @@ constexpr i64 BLOCK_TERMS = 1024;  // terms per block of a blocked sum; as in pu
 constexpr f64 UNPUSHED_FRACTION = 0.9;  // of the listed residual, that a sweep leaves where it is
 constexpr i64 SPREAD = 8;  // ratio of all to listed vertices below which a trial takes a SPREAD-th of its edges
 constexpr int RESIDUAL = 0, SUM = 1, ROUNDING = 2;
-constexpr f64 UNDERFLOW = 0x1p-1022;  // of a quotient by an out-weight of 1, times that out-weight, in units of 2**-53
+constexpr f64 LOST_QUOTIENT = 0x1p-1022;  // of a quotient by an out-weight of 1, times that out-weight, in units of 2**-53
 constexpr f64 MAX_RATIO = 1 << 20;  // of out-weights after and before an update, above which r is computed anew
 
 // Add the contributions of some edges of a vertex to r, and call touched(target, before, after) for each; return the sum
@@ -83,7 +83,7 @@ template <class Index> struct Graph {
             if (!sends) continue;
             // It also counts along the edges. Each contribution carries `depth` more, and their absolute values sum to
             // alpha * |pushed|. The quotient by W_u may underflow, which the weights, of sum W_u, multiply.
-            error += graph.alpha * fabs(pushed) * (1 + graph.depth) + weight * UNDERFLOW;
+            error += graph.alpha * fabs(pushed) * (1 + graph.depth) + weight * LOST_QUOTIENT;
             edges += last - begin;
             error += add(begin, last, graph.indices, graph.weights, graph.alpha * pushed / weight, graph.r, touched);
         }
@@ -128,7 +128,7 @@ i64 add_contributions(i64 n, i64, const i64* begins, const i64* ends, const Inde
         if (!(out_weight[u] > 0)) continue;
         f64 sent = alpha * y[u];
         f64 magnitudes = add(begins[u], ends[u], indices, weights, sent / out_weight[u], r, IGNORED);
-        rounding_error[0] += magnitudes + f64(depth) * fabs(sent) + out_weight[u] * UNDERFLOW;
+        rounding_error[0] += magnitudes + f64(depth) * fabs(sent) + out_weight[u] * LOST_QUOTIENT;
     }
     return 0;
 }
@@ -248,7 +248,7 @@ EXPORT change_rows(i64 changed, i64, i64, i64, const i64* rows, const i64* remov
         // added edges, whose absolute values sum to at most alpha times that of y_u, and twice along the others, by
         // both out-weights; and underflow of the quotients by these.
         rounding_error[0] += error + alpha * f64(depth) * (fabs(before) + 3 * fabs(after)) +
-                             (old_weight + new_weight) * UNDERFLOW;
+                             (old_weight + new_weight) * LOST_QUOTIENT;
     }
     return 0;
 }
