@@ -74,6 +74,7 @@ def shell(tmp_path):
     """Return a function that runs shell commands in a folder with the files that examples read."""
     edges = example_namespace(tmp_path)["edges"]
     edges.to_csv(tmp_path / "edges.csv.gz", index=False)
+    edges.to_parquet(tmp_path / "new.parquet")
 
     def run(commands):
         done = subprocess.run(
