@@ -22,7 +22,7 @@ LN2 = Fraction(6931471805599453094172321214581765680755001343602553, 10**52)
 
 
 class Depths(NamedTuple):
-    """What a method states of its step: see the page."""
+    """Rounding depths that a method states of its step; docs/semantics.md defines each."""
 
     row: int = 0
     edge: int = 0

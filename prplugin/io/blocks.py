@@ -61,7 +61,7 @@ class Block:
 
     @property
     def is_empty(self) -> bool:
-        """Whether all lines are empty; fields without text are fields."""
+        """Return whether all lines are empty; fields without text are fields."""
         return not (self.text.lstrip() if self.delimiter is None else self.text.lstrip(b"\r\n"))
 
     def part(self, start: int, end: int | None = None) -> Block:

@@ -1,4 +1,4 @@
-"""What a user sees of a mistake in IPython, and conversions of a ranking."""
+"""Mistakes in IPython end in a short message, and rankings convert to arrays."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_residual_that_is_unknown_proves_nothing(prepared):
 
 
 def test_depth_of_weights_follows_changes():
-    """That of the sums grows with the edges, and that of the weights is what any of them has."""
+    """The term of the sums grows with the number of edges; that of the weights is the largest of any edge."""
     adjacency = Adjacency(weighted_edges())
     adjacency.set_out_weight(adjacency.out_weight, 0)
     edges, none = HostEdges(adjacency, None), weighted_edges().take(slice(0))
