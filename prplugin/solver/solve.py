@@ -111,8 +111,8 @@ def solve(
     if options.tol > closer > certificate.provable:
         options = replace(options, tol=closer)
     rule = options.rule
-    allowed = rule.budget(certificate, options.max_iter, options.dtype)
-    budget = allowed = allowed - (0 if rule.proves and options.max_iter is None else made)
+    counted = 0 if rule.proves and options.max_iter is None else made
+    budget = allowed = rule.budget(certificate, options.max_iter, options.dtype) - counted
     if step.seeds is None:
         state = Outcome(True, False, 0, math.inf)
     else:
