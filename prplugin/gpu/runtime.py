@@ -246,17 +246,22 @@ def fits(needed: int) -> bool:
 
 @cache
 def source(path: str) -> str:
-    """Read a .cu file of this package and inline its includes: CuPy caches compiled kernels by their source text."""
+    """Read a .cu file and inline its includes: CuPy caches compiled kernels by their source text.
+
+    An include is looked for beside the file, then in the folder of this package, whose headers another package may use.
+    """
     seen: set[Path] = set()
 
     def joined(path: Path) -> str:
         if path in seen:
             return ""
         seen.add(path)
-        text = path.read_text(encoding="utf-8")
-        return re.sub(
-            r'^#include "(.+)"$', lambda match: joined((path.parent / match[1]).resolve()), text, flags=re.MULTILINE
-        )
+
+        def included(match: re.Match[str]) -> str:
+            beside, ours = ((folder / match[1]).resolve() for folder in (path.parent, ROOT))
+            return joined(beside if beside.exists() else ours)
+
+        return re.sub(r'^#include "(.+)"$', included, path.read_text(encoding="utf-8"), flags=re.MULTILINE)
 
     return joined((ROOT / path).resolve())
 
@@ -264,8 +269,8 @@ def source(path: str) -> str:
 def kernel(path: str, name: str, /, **macros: Macro) -> Any:
     """Compile a kernel of a .cu file for the given macros; cached in the process and on disk.
 
-    `path` is relative to the folder of this package; macros are ``real_t=contributions.dtype``, ``LANES=16`` and the
-    like. Return a `cupy.RawKernel` for `launch`.
+    `path` is relative to the folder of this package (a file of another: absolute); macros are
+    ``real_t=contributions.dtype``, ``LANES=16`` and the like. Return a `cupy.RawKernel` for `launch`.
     """
     known = path, name, *sorted(macros.items())
     if (found := _kernels.get(known)) is None:

@@ -1,8 +1,8 @@
 """Interfaces of methods.
 
 Every module of this package and of `prplugin.papers` that declares `runs_on` is a method, with the attributes of
-`Method`; its name is that of the module, with - for _. Entry points of the group "prplugin.methods" are methods of
-other distributions. Adding a method touches no other file. Modules that begin with _ are shared by several methods.
+`Method`. The table `prplugin.methods.registry.BUILT_IN` lists them; entry points of the group "prplugin.methods" are
+methods of other distributions. Modules that begin with _ are shared by several methods.
 
 The types in the signatures of a method can be imported from here.
 """
@@ -139,7 +139,7 @@ class Method(Protocol):
     """Module of a method. The first line of its docstring describes it to users.
 
     `name`: Value of the argument `method` of `pagerank`.
-    `runs_on`: A literal. "auto" chooses among the methods of the processor in whose memory the edges are.
+    `runs_on`: Processor. "auto" chooses among the methods of the processor in whose memory the edges are.
     `unavailable_reason`: Returns why the method cannot run here, or None. If there is no adjacency, only reasons that
     hold for every graph count.
     `memory`: Bytes that a ranking holds per edge and per vertex; `unavailable_reason` compares them with the free
@@ -151,8 +151,7 @@ class Method(Protocol):
 
     `cost`: ``cost(adjacency, machine)`` estimates the seconds of a ranking. "auto" chooses the least among all methods
     that declare it, for a graph of equal in-degrees.
-    `nondeterministic`: True, a literal in modules of prplugin, if the last bits of the ranks vary between runs; "auto"
-    never chooses such a method.
+    `nondeterministic`: True if the last bits of the ranks vary between runs; "auto" never chooses such a method.
     `batch_cost`: ``batch_cost(adjacency, machine, seeds)`` estimates the seconds of many personalizations in one call.
     `batch`: ``batch(problem, machine, seeds, **options)`` returns a `SeedsStep` for many personalizations at once. A
     method that has only `batch_cost` ranks them one after another.

@@ -1,56 +1,103 @@
 """The methods that there are, the choice among them, and its reasons.
 
-Methods are modules of two packages of prplugin, and entry points of other distributions.
+Methods are the modules of a table, and entry points of other distributions.
 """
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import inspect
 import logging
 import math
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankWarning
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Counts
+from prplugin.graph.memory import Counts, Memory
+from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Method, Step
 from prplugin.options import check_choice
 from prplugin.types.records import Considered
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint  # takes as long to import as a small ranking
+
 logger = logging.getLogger(__name__)
 
-PACKAGES = "prplugin.methods", "prplugin.papers"  # the core imports the second in no other way
+BUILT_IN = {
+    "binned": ("prplugin.papers.binned", "gpu", False),
+    "block": ("prplugin.papers.block", "gpu", False),
+    "cpu-split": ("prplugin.papers.cpu_split", "gpu", True),
+    "dense": ("prplugin.papers.dense", "gpu", False),
+    "edge": ("prplugin.papers.edge", "gpu", True),
+    "expanded": ("prplugin.papers.expanded", "gpu", False),
+    "native": ("prplugin.methods.native", "cpu", False),
+    "node": ("prplugin.papers.node", "gpu", False),
+    "numpy": ("prplugin.methods.numpy", "cpu", False),
+    "packed": ("prplugin.methods.packed", "gpu", False),
+    "persistent": ("prplugin.methods.persistent", "gpu", False),
+    "propagation-blocking": ("prplugin.methods.propagation_blocking", "gpu", False),
+    "segmented": ("prplugin.papers.segmented", "gpu", True),
+    "streamed": ("prplugin.methods.streamed", "gpu", False),
+    "warp": ("prplugin.papers.warp", "gpu", False),
+}
+"""Module, processor, and whether it is nondeterministic, of each method of this package.
+
+All modules together take as long to import as several rankings, so that one is imported when it is used. The core
+imports those of papers in no other way.
+"""
+
 REQUIRED = Method.__annotations__.keys() - {"cost"}  # attributes of every method
-GROUP = "prplugin.methods"  # of the entry points of other distributions: the name of a method, and its module
+GROUP = "prplugin.methods"  # entry points of other distributions: the name of a method, and its module
+NAMED_GROUP = "prplugin.methods.named"  # the same for those that "auto" never chooses, and need not import
 
 ChoiceCache: TypeAlias = dict[tuple[Any, ...], Method]  # methods of least cost on one graph, by what they depend on
 PACKED_ONLY = "the edges were packed when they were read, and only method 'packed' ranks them."
 
 
-class Methods(Mapping[str, Method]):
-    """All methods by name, in alphabetical order: built-in ones, which are imported when they are used, and others.
+class Unusable:
+    """A method of another distribution that cannot be imported, or is none."""
 
-    `built_in` has the name of each method's module, its processor, and whether it is nondeterministic.
+    runs_on = "cpu"
+    memory = Memory()
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name, self.reason = name, reason
+
+    def unavailable_reason(self, adjacency: Adjacency | None, machine: Machine) -> str | None:
+        """Return the error of its import."""
+        return self.reason
+
+    def prepare(self, problem: Problem, machine: Machine) -> Step:
+        """Raise the error of its import."""
+        raise MethodUnavailableError(self.reason)
+
+
+class Methods(Mapping[str, Method]):
+    """All methods by name, in alphabetical order: those of `BUILT_IN`, and entry points of other distributions.
+
+    A method is imported when it is used; of another distribution, when it is named, or when "auto" needs its cost. One
+    that cannot be imported is `Unusable`. None of another distribution replaces a built-in one.
     """
 
-    def __init__(self, built_in: Mapping[str, tuple[str, str, bool]], others: Mapping[str, Method]) -> None:
-        self._built_in, self._imported = built_in, dict(others)
-        self._names = sorted({*built_in, *others})
+    def __init__(self, others: Iterable[EntryPoint]) -> None:
+        self._others = {point.name: point for point in others if point.name not in BUILT_IN}
+        self._imported: dict[str, Method] = {}
+        self._names = sorted({*BUILT_IN, *self._others})
         self._considered: dict[str, dict[str, Method]] = {}
 
     def __getitem__(self, name: str) -> Method:
         if name not in self._imported:
-            self._imported[name] = importlib.import_module(self._built_in[name][0])
+            known = BUILT_IN.get(name)
+            self._imported[name] = importlib.import_module(known[0]) if known else _foreign(self._others[name])
         return self._imported[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -61,56 +108,54 @@ class Methods(Mapping[str, Method]):
 
     def runs_on(self, name: str) -> str:
         """Return the processor of a method, "cpu" or "gpu"."""
-        return self._built_in[name][1] if name in self._built_in else self[name].runs_on
+        return BUILT_IN[name][1] if name in BUILT_IN else self[name].runs_on
 
     def nondeterministic(self, name: str) -> bool:
         """Return whether the last bits of a method vary from run to run."""
-        return self._built_in[name][2] if name in self._built_in else getattr(self[name], "nondeterministic", False)
+        return BUILT_IN[name][2] if name in BUILT_IN else getattr(self[name], "nondeterministic", False)
+
+    def only_by_name(self, name: str) -> bool:
+        """Return whether a method is of another distribution, which declares that "auto" never chooses it."""
+        return name in self._others and self._others[name].group == NAMED_GROUP
 
     def considered(self, processor: str) -> dict[str, Method]:
-        """Return the methods of one processor that "auto" may choose: deterministic, and with a cost."""
+        """Return the methods of one processor that "auto" may choose: deterministic, and with a cost.
+
+        Warns the first time about methods of other distributions that cannot be used.
+        """
         if processor not in self._considered:
-            names = [name for name in self if self.runs_on(name) == processor and not self.nondeterministic(name)]
+            names = [name for name in self if not self.only_by_name(name)]
+            names = [name for name in names if self.runs_on(name) == processor and not self.nondeterministic(name)]
             self._considered[processor] = {name: self[name] for name in names if hasattr(self[name], "cost")}
+            for method in self._imported.values():
+                if isinstance(method, Unusable) and not self.only_by_name(method.name):
+                    warnings.warn(f"method {method.name!r}: {method.reason}", PageRankWarning, stacklevel=2)
         return self._considered[processor]
 
 
 @cache
 def methods() -> Methods:
-    """Return all methods; a method of another distribution does not replace one of prplugin."""
-    # Declarations are read from the sources: all modules together take as long to import as several rankings.
-    built_in = {}
-    for package in PACKAGES:
-        spec = importlib.util.find_spec(package)
-        for file in Path(spec.origin).parent.iterdir():  # type: ignore[arg-type, union-attr]  # packages of files
-            source = file.read_bytes() if file.suffix == ".py" else b""
-            if processor := source.partition(b'\nruns_on = "')[2][:3]:
-                facts = f"{package}.{file.stem}", processor.decode(), b"\nnondeterministic = True" in source
-                built_in[file.stem.replace("_", "-")] = facts
-    return Methods(built_in, {name: method for name, method in _others().items() if name not in built_in})
-
-
-def _others() -> dict[str, Method]:
-    """Import the methods of other distributions; warn about what cannot be imported or is no method."""
-    if not _is_named(f"[{GROUP}]".encode()):
-        return {}
+    """Return all methods."""
+    if not _is_named(f"[{GROUP}".encode()):
+        return Methods(())
     from importlib.metadata import entry_points
 
-    found = {}
-    for point in entry_points(group=GROUP):
-        try:
-            method = point.load()
-            if absent := sorted(each for each in REQUIRED if not hasattr(method, each)):
-                raise TypeError(f"it has no {', '.join(absent)}")
-            found[point.name] = method
-        except Exception as error:  # of foreign code
-            fault = f"method {point.name!r} ({point.value}) cannot be used: {error}"
-            warnings.warn(fault, PageRankWarning, stacklevel=2)
-    return found
+    return Methods(point for group in (NAMED_GROUP, GROUP) for point in entry_points(group=group))
+
+
+def _foreign(point: EntryPoint) -> Any:
+    """Import a method of another distribution."""
+    try:
+        method = point.load()
+        if absent := sorted(each for each in REQUIRED if not hasattr(method, each)):
+            raise TypeError(f"it has no {', '.join(absent)}")
+    except Exception as error:  # of foreign code
+        return Unusable(point.name, f"{point.value}, of another package, cannot be used: {error}")
+    return method
 
 
 def _is_named(group: bytes) -> bool:
-    """Return whether an installed distribution names a group of entry points.
+    """Return whether an installed distribution names a group of entry points that begins so.
 
     `importlib.metadata` takes as long as a small ranking, and is used only in this case.
     """
@@ -143,8 +188,9 @@ def check_options(method: Method, options: Mapping[str, Any]) -> None:
 
 def is_option(name: str) -> bool:
     """Return whether any method has an option of that name."""
-    cpu_first = sorted(methods(), key=methods().runs_on)  # those of the GPU are imported only if necessary
-    return any(name in options_of(methods()[method]) for method in cpu_first)
+    # Those of the GPU, and then those of other distributions, are imported only if necessary.
+    nearest_first = sorted(methods(), key=lambda each: BUILT_IN[each][1] if each in BUILT_IN else "other")
+    return any(name in options_of(methods()[method]) for method in nearest_first)
 
 
 def all_options() -> list[str]:
@@ -304,10 +350,14 @@ def reasons(
     chosen_cost = chosen.cost(counts, machine)
 
     def reason_against(name: str) -> Considered:
+        if methods().only_by_name(name):
+            return Considered(name, None, "its package declares that it is chosen only by name")
+        method: Any = methods()[name]
+        if isinstance(method, Unusable):
+            return Considered(name, None, method.reason)
         if (processor := methods().runs_on(name)) != chosen.runs_on:
             here, there = processor.upper(), chosen.runs_on.upper()
             return Considered(name, None, f"runs on the {here}; this frame is ranked on the {there}")
-        method: Any = methods()[name]
         if graph.packed_only and name != "packed":
             return Considered(name, None, PACKED_ONLY)
         if name not in methods().considered(processor):

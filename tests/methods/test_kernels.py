@@ -163,3 +163,12 @@ def test_includes_are_resolved():
     assert len(FILES) >= 4
     for path in FILES:
         assert "#include" not in runtime.source(path)
+
+
+def test_kernels_of_another_package_include_our_headers(tmp_path):
+    (tmp_path / "own.cuh").write_text('#include "gpu/totals.cuh"\n#define OWN 1\n')
+    (tmp_path / "kernel.cu").write_text('#include "own.cuh"\n#include "gpu/sums.cuh"\nint last;\n')
+    text = runtime.source(str(tmp_path / "kernel.cu"))
+    assert re.findall(r"#define (OWN|WARP)|struct (Sum|Totals) |int (last);", text) == [
+        ("WARP", "", ""), ("", "Sum", ""), ("", "Totals", ""), ("OWN", "", ""), ("", "", "last")
+    ]  # fmt: skip

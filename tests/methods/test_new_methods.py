@@ -1,9 +1,11 @@
-"""A method is one module: one put into a copy of the package, and one of another distribution, need nothing else."""
+"""A method is one module: in a copy of the package, with a line of the table, or of another distribution."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import pkgutil
 import re
 import shutil
 import subprocess
@@ -64,9 +66,12 @@ def prepare(problem, machine):
 
 ENTRY_POINTS = """[prplugin.methods]
 of-another = another_distribution
-wrong = wrong_method
+native = another_distribution
 broken = no_such_module
 empty = no_method
+
+[prplugin.methods.named]
+wrong = wrong_method
 """
 
 
@@ -78,6 +83,9 @@ def folder(tmp_path_factory):
     (folder / "prplugin" / "methods" / "in_the_package.py").write_text(
         TOY.format(name="in-the-package"), newline="\r\n"
     )
+    table = folder / "prplugin" / "methods" / "registry.py"
+    row = '"in-the-package": ("prplugin.methods.in_the_package", "cpu", False),'
+    table.write_text(table.read_text().replace("BUILT_IN = {", f"BUILT_IN = {{{row}"))
     (folder / "another_distribution.py").write_text(TOY.format(name="of-another"))
     (folder / "wrong_method.py").write_text(WRONG)
     (folder / "no_method.py").write_text('name, runs_on = "empty", "cpu"\n')
@@ -89,18 +97,27 @@ def folder(tmp_path_factory):
 
 
 CODE = """
-import json, os, warnings
+import json, os, sys, warnings
 import pandas as pd
 import prplugin
 from click.testing import CliRunner
 from prplugin.cli import main
 from prplugin.methods import registry
 
+edges = pd.DataFrame({"src": [1, 2, 3], "dst": [2, 1, 1]})
+
+
+def imported():
+    return [name for name in ("another_distribution", "wrong_method", "no_method") if name in sys.modules]
+
+
+prplugin.Graph(edges).rank(method="native", threads=1)
+by_name = imported()
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    known = [*registry.methods()]
+    prplugin.Graph(edges).rank()
+by_auto = imported()
 warnings.simplefilter("ignore")
-edges = pd.DataFrame({"src": [1, 2, 3], "dst": [2, 1, 1]})
 
 
 def shown(*arguments):
@@ -120,7 +137,8 @@ def reasons():
 
 graph = prplugin.Graph(edges)
 found = {
-    "known": known,
+    "known": [*registry.methods()],
+    "imported": [by_name, by_auto],
     "warnings": [str(each.message) for each in caught],
     "listed": json.loads(shown("--json")),
     "shown": {name: shown("--method", name) for name in ("in-the-package", "of-another")},
@@ -129,6 +147,7 @@ found = {
     "cheap": [graph.rank().method, graph.rank(loops=2).method, graph.estimate().chosen.method],
     "misspelled": message(loop=2),
     "of others": message(method="native", loops=2),
+    "unusable": [message(method="broken"), message(method="empty")],
 }
 os.environ["COST"] = "1000"
 graph = prplugin.Graph(edges)  # a graph keeps the method that was chosen
@@ -179,19 +198,36 @@ def test_the_command_documents_new_methods(found):
         assert "Number of loops." in found["shown"][name]
 
 
-def test_what_is_no_method_is_named_in_a_warning_and_left_out(found):
-    broken, empty = sorted(found["warnings"])
-    assert broken.startswith("method 'broken' (no_such_module) cannot be used: No module named")
-    assert empty.startswith("method 'empty' (no_method) cannot be used: it has no memory, prepare, unavailable_reason")
+def test_methods_of_other_distributions_are_imported_when_named_or_for_their_cost(found):
+    by_name, by_auto = found["imported"]
+    assert by_name == []
+    assert by_auto == ["another_distribution", "no_method"]
+    assert found["dear reasons"]["wrong"] == "its package declares that it is chosen only by name"
+
+
+def test_what_is_no_method_is_named_in_a_warning_and_cannot_run(found):
+    reasons = (
+        "no_such_module, of another package, cannot be used: No module named 'no_such_module'",
+        "no_method, of another package, cannot be used: it has no memory, prepare, unavailable_reason",
+    )
+    assert found["warnings"] == [
+        f"method {name!r}: {reason}" for name, reason in zip(("broken", "empty"), reasons, strict=True)
+    ]
+    for name, reason, message in zip(("broken", "empty"), reasons, found["unusable"], strict=True):
+        assert message == f"method {name!r} cannot run here: {reason}"
+        assert found["dear reasons"][name] == reason
     assert {"native", "wrong"} <= set(found["known"])
-    assert not {"broken", "empty"} & set(found["known"])
 
 
-def test_what_the_registry_reads_from_sources_is_what_methods_declare():
-    known = registry.methods()
-    for name, method in known.items():
-        assert known.runs_on(name) == method.runs_on
-        assert known.nondeterministic(name) == getattr(method, "nondeterministic", False)
+def test_the_table_lists_the_modules_that_declare_a_processor():
+    declared = {}
+    for package in ("prplugin.methods", "prplugin.papers"):
+        for module in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
+            method = importlib.import_module(module.name)
+            if hasattr(method, "runs_on"):
+                varies = getattr(method, "nondeterministic", False)
+                declared[method.name] = module.name, method.runs_on, varies
+    assert declared == registry.BUILT_IN
 
 
 def test_folders_that_cannot_be_listed_have_no_methods(tmp_path, monkeypatch):
