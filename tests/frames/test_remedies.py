@@ -411,7 +411,9 @@ def test_every_remedy_for_cudf_leads_to_the_right_ranks(monkeypatch):
         "values by the index of cuDF", "values by position of cuDF", "update by other names",
     ):  # fmt: skip
         found = follow(name, "cudf", executed)
-        found = as_dict(found.to_pandas() if isinstance(found, cudf.DataFrame) else found)  # some remedies lead to pandas
+        found = as_dict(
+            found.to_pandas() if isinstance(found, cudf.DataFrame) else found
+        )  # some remedies lead to pandas
         assert found == pytest.approx(CASES[name].expected, abs=2e-6), name
     known = {by_library["cudf"] for by_library in remedies.REMEDIES.values() if "cudf" in by_library}
     assert known - executed == set(), "each remedy has a case"
