@@ -39,7 +39,7 @@ from prplugin.machine import this_machine
 from prplugin.methods.engines.packed import Rows, joined, packed_graph
 from prplugin.methods.native import NativeStep
 from prplugin.options import EdgeOptions
-from prplugin.streams.graph import Snapshot
+from prplugin.streams.state import GraphState
 
 __all__ = ["COLUMNS", "rows"]
 
@@ -112,7 +112,7 @@ def _ranked(threads: int) -> dict[str, Any]:
     adjacency, seconds = packed_crawl(LARGEST, threads)
     row = _described(adjacency, seconds)
     row["peak GB packing"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-    graph = LocalGraph(Snapshot(adjacency, numbered(adjacency.n), EdgeOptions()), "")
+    graph = LocalGraph(GraphState(adjacency, numbered(adjacency.n), EdgeOptions()), "")
     with tempfile.TemporaryDirectory() as folder:
         prplugin.Graph._of(graph).save(Path(folder) / "graph")
         step = NativeStep(Problem(adjacency, 0.85), threads)

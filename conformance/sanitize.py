@@ -28,7 +28,7 @@ from prplugin.graph.dedup import drop_duplicates
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods.registry import methods
-from prplugin.streams.device_edges import DeviceEdges
+from prplugin.streams import device_edges
 from prplugin.types.arrays import to_host
 from prplugin.types.edges import Edges
 
@@ -143,7 +143,7 @@ def _build(frame: Any, weight: str | None) -> None:
             if given is None and times > 1 and stride == 1:
                 _build_blocks(columns, expected)
             part = expected.edges.take(slice(10))
-            changed = DeviceEdges(built).plan(part, part, "sum", directed=True)
+            changed = device_edges.changed(built, built.n, None, part, part, "sum", directed=True)
             assert np.array_equal(changed.csc.offsets.get(), expected.csc.offsets)
             kept = drop_duplicates(
                 Edges(edges.source, edges.destination, edges.weights, edges.n), "first", directed=True
@@ -156,11 +156,11 @@ def _build(frame: Any, weight: str | None) -> None:
 
 def _build_blocks(columns: list[Any], expected: Adjacency) -> None:
     """Arrange the edges in blocks, as those of large frames, and take a few steps."""
-    from prplugin.gpu import edges as device_edges
+    from prplugin.gpu import edges as gpu_edges
 
-    usual, device_edges.BLOCKED = device_edges.BLOCKED, 1
-    edges, _ = device_edges.edges_by_id(columns, grouped=True)
-    device_edges.BLOCKED = usual
+    usual, gpu_edges.BLOCKED = gpu_edges.BLOCKED, 1
+    edges, _ = gpu_edges.edges_by_id(columns, grouped=True)
+    gpu_edges.BLOCKED = usual
     built, ranks = Adjacency(edges), []
     for method in (methods()["propagation-blocking"], methods()["persistent"]):
         step = method.prepare(Problem(built, 0.85), this_machine())

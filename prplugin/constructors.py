@@ -31,7 +31,7 @@ from prplugin.options import (
     refuse_all_but,
     validate_bool,
 )
-from prplugin.streams.graph import Snapshot
+from prplugin.streams.state import GraphState
 from prplugin.tables import Display, Displayed
 from prplugin.types.arrays import is_a, is_sparse
 
@@ -121,7 +121,7 @@ def _of_nodes(reader: str, graph: Any, weight: Hashable) -> LocalGraph:
     began = time.perf_counter()
     adjacency, vertices = getattr(nodes, reader)(graph, weight)
     schema = EdgeOptions(weight="weight" if adjacency.weighted else None, directed=graph.is_directed())
-    return LocalGraph(Snapshot(adjacency, vertices, schema), nodes.label_of(weight), began=began)
+    return LocalGraph(GraphState(adjacency, vertices, schema), nodes.label_of(weight), began=began)
 
 
 def _read_matrix(matrix: Any, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
@@ -161,7 +161,7 @@ def of_file(file: EdgeFile | AdjacencyFile, path: Paths, how: EdgeOptions, *, la
     began = time.perf_counter()
     adjacency = file.graph(directed=how.directed, duplicates=how.duplicates)
     how = how if adjacency.weighted else replace(how, weight=None)
-    return LocalGraph(Snapshot(adjacency, file.vertices, how), "column 'weight'", began=began, **facts)
+    return LocalGraph(GraphState(adjacency, file.vertices, how), "column 'weight'", began=began, **facts)
 
 
 def _read_frames(edges: Iterator[object], how: EdgeOptions, *, lasting: bool) -> LocalGraph:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Hashable
@@ -23,8 +24,7 @@ from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
 from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.memory import Counts
 from prplugin.graph.problem import Problem, normalised
-from prplugin.machine import Machine, this_machine
-from prplugin.methods.base import Method
+from prplugin.machine import this_machine
 from prplugin.methods.estimates import (
     Estimate,
     describe_ingest_memory,
@@ -37,10 +37,10 @@ from prplugin.options import EdgeOptions, Options, Unknown, excluded_by_seed
 from prplugin.progress import Watch
 from prplugin.result.ranking import Ranking, Rankings
 from prplugin.result.selection import remaining
-from prplugin.solver.loop import Outcome
 from prplugin.solver.solve import solve_by
+from prplugin.streams.attempts import Query, Solved, Start, push_near_seeds, push_residual
 from prplugin.streams.decay import decay_weights
-from prplugin.streams.graph import Access, Aging, ChangingGraph, LastRanks, Snapshot, normalized_start
+from prplugin.streams.state import Access, Aging, GraphState, LastRanks
 from prplugin.types.arrays import (
     SPACE,
     Array,
@@ -55,9 +55,8 @@ from prplugin.types.edges import Compressed, Floats, Integers
 from prplugin.types.records import Considered, History
 
 if TYPE_CHECKING:
-    from prplugin.solver.top_k import OrderProof
     from prplugin.streams.host_edges import HostEdges
-    from prplugin.streams.local import LocalQueries, LocalRanks
+    from prplugin.streams.local import LocalQueries
 
 # Modules that few calls need are imported where they are used.
 
@@ -68,7 +67,7 @@ ON_HOST = nullcontext()
 class LocalGraph:
     """Graph of one process: adjacency and vertex ids.
 
-    `snapshot`: Its arrays are shared and not altered.
+    `state`: Its arrays are shared and not altered.
     `weights`, `weights_label`: Name of the weights, for messages.
     `unused_weight`: Column of the frame that seems to hold weights, if the user did not name a weight column.
     `lasting`: Whether more than one ranking may follow. If not, no history of the ranking is recorded.
@@ -77,11 +76,11 @@ class LocalGraph:
     """
 
     def __init__(
-        self, snapshot: Snapshot, weights: str, *, unused_weight: Hashable = None, lasting: bool = True,
+        self, state: GraphState, weights: str, *, unused_weight: Hashable = None, lasting: bool = True,
         began: float | None = None, check: Callable[[], None] | None = None,
     ) -> None:  # fmt: skip
-        adjacency = snapshot.adjacency
-        self._changing = ChangingGraph(snapshot)
+        adjacency = state.adjacency
+        self._state, self._lock = state, threading.Lock()  # held where rankings replace the state
         self.memory_space, self._weighted, self.weights_label = adjacency.memory_space, adjacency.weighted, weights
         self.unused_weight, self._lasting, self._check, self._access = unused_weight, lasting, check, Access()
         self._cheapest: ChoiceCache = {}
@@ -89,31 +88,32 @@ class LocalGraph:
         self._reading = 0.0
         if began is not None:
             if (overflowing := adjacency.overflowing_vertices()).size:
-                raise overflow_error(weights, format_ids(snapshot.vertices.plain_ids, overflowing))
+                raise overflow_error(weights, format_ids(state.vertices.plain_ids, overflowing))
             self._reading = time.perf_counter() - began
 
-    def snapshot(self) -> Snapshot:
-        """Return the present state of the graph."""
+    def state(self) -> GraphState:
+        """Return the present state of the graph, in arrays that no update alters."""
         with self._access.reading(), self._allocating():
             self._checked()
-            return self._changing.snapshot()
+            with self._lock:
+                return self._state.at_rest()
 
     def packed(self) -> LocalGraph:
         """Return the graph with its edges packed on the host."""
         from prplugin.methods.engines.packed import packed_graph
 
-        snapshot = self.snapshot()
+        state = self.state()
         with self._allocating():
-            snapshot = snapshot._replace(adjacency=packed_graph(snapshot.adjacency))
-        return LocalGraph(snapshot, self.weights_label, unused_weight=self.unused_weight)
+            state = state._replace(edges=packed_graph(state.adjacency))
+        return LocalGraph(state, self.weights_label, unused_weight=self.unused_weight)
 
     def __reduce__(self) -> Any:
         """Pickle the state; locks and choices are made anew."""
-        return partial(LocalGraph, unused_weight=self.unused_weight), (self.snapshot(), self.weights_label)
+        return partial(LocalGraph, unused_weight=self.unused_weight), (self.state(), self.weights_label)
 
     def __copy__(self, memo: object = None) -> LocalGraph:
         """Return an independent graph; arrays that no update alters are shared."""
-        return LocalGraph(self.snapshot(), self.weights_label, unused_weight=self.unused_weight)
+        return LocalGraph(self.state(), self.weights_label, unused_weight=self.unused_weight)
 
     __deepcopy__ = __copy__
 
@@ -151,9 +151,9 @@ class LocalGraph:
                 aging = Aging(clock, references)
             if lasting:  # else no update follows
                 how = replace(how, source=columns.source_names, destination=columns.destination_names, vertices=None)
-            snapshot = Snapshot(Adjacency(rows, symmetric=not how.directed), vertices, how, aging)
+            state = GraphState(Adjacency(rows, symmetric=not how.directed), vertices, how, aging)
             unused = columns.unused_weight if unused_weight is None else unused_weight
-            return cls(snapshot, f"column {how.weight!r}", unused_weight=unused, lasting=lasting, began=began)
+            return cls(state, f"column {how.weight!r}", unused_weight=unused, lasting=lasting, began=began)
 
     @classmethod
     def from_csr(cls, offsets: object, indices: object, weights: object, vertices: object = None) -> LocalGraph:
@@ -166,13 +166,21 @@ class LocalGraph:
         with runtime.device_allocation(memory_space_of(matrix.offsets), gpu_of(matrix.offsets)):
             adjacency, known = matrices.adjacency(matrix, vertices)
             schema = EdgeOptions(weight="weight" if adjacency.weighted else None)
-            return cls(Snapshot(adjacency, known, schema), matrix.names[2], began=began)
+            return cls(GraphState(adjacency, known, schema), matrix.names[2], began=began)
 
     @property
     def adjacency(self) -> Adjacency:
         """Current graph, for methods."""
         self._checked()
-        return self._changing.adjacency
+        return self._edges
+
+    @property
+    def _edges(self) -> Adjacency:
+        """Current graph, whose arrays may have to be checked."""
+        if isinstance(edges := self._state.edges, Adjacency):
+            return edges
+        with self._lock:
+            return edges.adjacency
 
     def _checked(self) -> None:
         """Check the arrays of a saved graph once, before they are used."""
@@ -182,19 +190,19 @@ class LocalGraph:
 
     @property
     def _vertices(self) -> Vertices:
-        return self._changing.state.vertices
+        return self._state.vertices
 
     @property
     def n(self) -> int:
         """Number of vertices."""
         with self._access.reading():
-            return self._changing.state.edges.n
+            return self._state.edges.n
 
     @property
     def m(self) -> int:
         """Number of directed edges."""
         with self._access.reading():
-            return self._changing.state.edges.m
+            return self._state.edges.m
 
     def update(self, add: object, remove: object, *, wait: bool) -> None:
         """Remove and add edges; on any error, change nothing."""
@@ -203,7 +211,11 @@ class LocalGraph:
             self._checked()
             if "_queries" in vars(self):
                 self._queries.forget_edges()
-            self._changing.update(add, remove)
+            self._state = self._state.changeable()
+            change = self._state.planned(add, remove)
+            # From here on nothing raises an error. A KeyboardInterrupt loses no more than the last ranks.
+            self._state = self._state._replace(last=None, updates=self._state.updates + 1)
+            self._state = change()
             self._cheapest.clear()
             self._reasons.clear()
 
@@ -215,24 +227,24 @@ class LocalGraph:
     def csr(self) -> Compressed:
         """Return the out-edges by source."""
         with self._access.reading(), self._allocating():
-            return self._changing.with_current_weights(self.adjacency.csr, by_target=False).read_only()
+            return self._state.with_current_weights(self.adjacency.csr, by_target=False).read_only()
 
     def csc(self) -> Compressed:
         """Return the in-edges by target."""
         with self._access.reading(), self._allocating():
-            return self._changing.with_current_weights(self.adjacency.csc, by_target=True).read_only()
+            return self._state.with_current_weights(self.adjacency.csc, by_target=True).read_only()
 
     def estimate(self) -> Estimate:
         """Estimate memory and time of a ranking by each method."""
         with self._access.reading():
-            return estimate_graph(self._changing.adjacency, this_machine())
+            return estimate_graph(self._edges, this_machine())
 
     def facts(self) -> tuple[int, str, dict[str, str]]:
         """Return n, the edges and more properties of the graph for its representation, all of the same state."""
-        how, times = self._changing.schema, {}
+        how, times = self._state.schema, {}
         with self._access.reading():
             n, chosen, edges = self.n, self.estimate().chosen, counted(self.m, "directed edge")
-            packed = self._changing.adjacency.edges
+            packed = self._edges.edges
             if not how.directed and not (packed.packed_only or packed.packed_rows):  # a self-loop has no reverse edge
                 known = self.adjacency.edges
                 edges = counted((self.m + int((known.source == known.destination).sum())) // 2, "undirected edge")
@@ -259,56 +271,99 @@ class LocalGraph:
             return replace(found, _history=found._history._replace(unknown=unknown.found()))
 
     def _rank_one(self, options: Options, watch: Watch, unknown: Unknown) -> Ranking:
-        began, machine, (edges, vertices, *_) = time.perf_counter(), this_machine(), self._changing.state
+        """Compute one ranking by the first attempt that finds it; others find where the next one starts."""
+        query = self._query(options, watch, unknown)
+        watch.stage("edges")
+        answer: Solved | Start = Start(query.nstart, options.tol)
+        attempts = iter((self._push_near_seeds, self._push_residual, self._iterate))
+        while isinstance(answer, Start):
+            answer = next(attempts)(query, answer)
+        record, outcome, write = None, answer.outcome, self._vertices.write
+        if self._lasting or not outcome.converged:
+            record = self._history(options, *self._how(query, answer), outcome.notes)
+        elif self.memory_space == "device":  # only the frame is returned, whose ids are never those of the user's frame
+            write = partial(write, owned=True)
+        return Ranking(
+            answer.ranks, bool(outcome.converged), int(outcome.iterations), float(outcome.error_bound), answer.method,
+            time.perf_counter() - query.began, write, options.top, outcome.order, record,
+            answer.selected, self._vertices.plain_ids, self._why(answer.terms),
+        )  # fmt: skip
+
+    def _query(self, options: Options, watch: Watch, unknown: Unknown) -> Query:
+        """Read the options that are given by vertex."""
+        query, teleports = Query(), options.personalization is not None
+        query.options, query.watch, query.began = options, watch, time.perf_counter()
+        chooses = options.among is not None or options.exclude is not None
+        if not teleports and not chooses and options.dangling is None and options.nstart is None:
+            return query
         with self._allocating(wait=False):  # only this call reads the vectors, on this stream
-            pushes = options.personalization is not None and self._local_edges(options, 1) is not None
-            by_seed = options.personalization is not None and excluded_by_seed(options.exclude)
-            entries = vertices.read_teleports(options, unknown) if pushes or by_seed else None
-            v = self._vector(options, "personalization", unknown) if entries is None else None
-            w, start = self._vector(options, "dangling", unknown), self._vector(options, "nstart", unknown)
-            among = excluded = None
-            if options.among is not None or options.exclude is not None:
-                among, excluded = self._selection(options, entries, unknown)
-            watch.stage("edges")
-            local = None
-            if entries is not None and w is None and start is None:
-                local = self._rank_locally(entries, options, among, excluded)
-            if local is not None and local.met:
-                outcome = Outcome(False, True, local.passes, local.error_bound, order=local.order)
-                selected = None if local.shown is not None else remaining(edges.n, among, excluded)
-                why = "few vertices near the seeds have most of the ranks"
-                return self._pushed(local, outcome, why, options, began, selected, (options.alpha, entries, None))
-            if entries is not None:
-                v = normalised(expand_values(entries[1], edges.n, entries[0], 0.0), "personalization")
-            selected = among if excluded is None else remaining(edges.n, among, excluded)
-            equation = options.alpha, v, w
-            begin: Any = start
-            tol, pushed = options.tol, None
-            if options.rule.proves and start is None:
-                begin, tol, pushed = self._changing.push(equation, options)
-            if pushed is not None:
-                why = "the ranks have changed little since the last ranking"
-                return self._pushed(options.requested(begin), pushed, why, options, began, selected, equation)
-            if local is not None and begin is None:
-                begin = normalized_start(local.dense())
-            adjacency = self._changing.adjacency
-            problem = Problem(adjacency, *equation)
+            if teleports and (self._local_edges(options, 1) is not None or excluded_by_seed(options.exclude)):
+                query.seeds = self._vertices.read_teleports(options, unknown)
+            else:
+                query.v = self._vector(options, "personalization", unknown)
+            query.w, query.nstart = (self._vector(options, what, unknown) for what in ("dangling", "nstart"))
+            if chooses:
+                query.among, query.excluded = self._selection(options, query.seeds, unknown)
+        return query
+
+    def _push_near_seeds(self, query: Query, start: Start) -> Solved | Start:
+        """Rank by pushes from the seeds, unless they are many or were those of the last ranking."""
+        if query.seeds is None:
+            return start
+        answer: Solved | Start = start
+        (rows, values), options = query.seeds, query.options
+        edges = self._local_edges(options, rows.size)
+        if edges is not None and query.w is None and start.ranks is None and not self._state.follows(rows):
+            equal = None
+            if options.certified:
+                known: dict[int, float] = defaultdict(float, zip(rows.tolist(), values.tolist(), strict=True))
+                equal = EqualRanks(self.adjacency, lambda: [known], alpha=options.alpha).equal
+            answer = push_near_seeds(query, start, edges, self._queries, equal)
+        if isinstance(answer, Start):
+            with self._allocating(wait=False):
+                dense = expand_values(values, self._state.edges.n, rows, 0.0)
+                query.v = normalised(dense, "personalization")
+        return answer
+
+    def _push_residual(self, query: Query, start: Start) -> Solved | Start:
+        """Start from the last ranks if they solve the same equation, or rank by pushes of their residual."""
+        if self._state.vertex_index is None or query.nstart is not None or not query.options.rule.proves:
+            return start
+        with self._lock, self._allocating(wait=False):
+            state, last = self._state, self._state.last
+            equation = query.options.alpha, query.v, query.w
+            if state.edges.n == 0 or last is None or not last.is_of(equation):
+                return start
+            self._state = state._replace(last=None)  # until the pushes are complete
+            answer, last = push_residual(query, start, state, last)
+            self._state = state._replace(last=last)
+        return answer
+
+    def _iterate(self, query: Query, start: Start) -> Solved:
+        """Rank by the method that is named, or by that of least cost."""
+        options, machine, vertices = query.options, this_machine(), self._vertices
+        equation = options.alpha, query.v, query.w
+        with self._allocating(wait=False):
+            adjacency, among = self._edges, query.among
+            selected = among if query.excluded is None else remaining(adjacency.n, among, query.excluded)
             method = choose(options.method, adjacency, machine, options.method_options, self._cheapest)
         memory_space: MemorySpace = "device" if method.runs_on == "gpu" else adjacency.memory_space
         planned = partial(describe_method_memory, adjacency, method.name, machine)
         with explain_oom(planned), _allocating(memory_space, adjacency):
-            order = _order_proof(adjacency, vertices, options, selected) if options.certified else None
-            ranks, outcome = solve_by(method, problem, options, machine, watch, begin, closer=tol, order=order)
+            order, problem = None, Problem(adjacency, *equation)
+            if options.certified:
+                from prplugin.queries import order_proof  # few rankings need it
+
+                order = order_proof(adjacency, vertices, options, selected)
+            how: Any = options, machine, query.watch, start.ranks
+            ranks, outcome = solve_by(method, problem, *how, closer=start.tol, order=order)
             if self._lasting and outcome.converged and options.rule.proves:
                 last = LastRanks(equation, to_memory(ranks, self.memory_space), int(outcome.iterations))
-                self._changing.keep(last)
-            outcome.iterations += 0 if local is None else local.passes
+                with self._lock:
+                    self._state = self._state.with_last(last)
+            outcome.iterations += start.passes
             ranks = to_memory(options.requested(ranks), adjacency.memory_space)
-        record = None
-        if self._lasting or not outcome.converged:  # otherwise nobody sees the history
-            considered = self._considered(method, options, machine)
-            record = self._history(options, considered, watch.stages(self._reading), watch.bounds, outcome.notes)
-        return self._ranking(ranks, outcome, method.name, options, began, record, selected, equation)
+        return Solved(ranks, outcome, method.name, selected, equation)
 
     def _rank_many(self, options: Options, watch: Watch, unknown: Unknown) -> Rankings:
         """Compute one ranking per seed, and keep only the ranks selected by `among`, `exclude` and `top`."""
@@ -324,7 +379,7 @@ class LocalGraph:
             among, exclusion = read_selection(self._vertices, options, unknown, self.memory_space, labels)
             own = exclusion.by_seed(seeds, self._out_neighbours)
             watch.stage("edges")
-        found = SeedRanks(seeds, options, (among, exclusion.common), own, self._changing.state.edges.n)
+        found = SeedRanks(seeds, options, (among, exclusion.common), own, self._state.edges.n)
         edges = self._local_edges(options, seeds.rows.size // seeds.count)
         left, name = np.arange(seeds.count), "push"
         if w is None and start is None and edges is not None:
@@ -356,7 +411,7 @@ class LocalGraph:
 
     def _local_edges(self, options: Options, seeds: int) -> Adjacency | HostEdges | None:
         """Return the edges of the graph if pushes from so many seeds may rank faster than iterations, else None."""
-        edges = self._changing.state.edges
+        edges = self._state.edges
         return edges if self._lasting and self._queries.may_pay(edges, options, seeds) else None
 
     @cached_property
@@ -364,23 +419,6 @@ class LocalGraph:
         from prplugin.streams.local import LocalQueries
 
         return LocalQueries()
-
-    def _rank_locally(
-        self, entries: tuple[Integers, Floats], options: Options, among: Integers | None, excluded: Integers | None
-    ) -> LocalRanks | None:
-        """Rank by pushes from the seeds; None if that is not expected to pay."""
-        rows, values = entries
-        edges = self._local_edges(options, rows.size)
-        if edges is None or self._changing.follows(rows):
-            return None
-        from prplugin.streams.local import Wanted
-
-        equal, wanted = None, Wanted(options.top, among, excluded)
-        if options.certified:
-            known: dict[int, float] = defaultdict(float, zip(rows.tolist(), values.tolist(), strict=True))
-            equal = EqualRanks(self.adjacency, lambda: [known], alpha=options.alpha).equal
-        seeds = rows, normalised(values, "personalization")
-        return self._queries.rank(edges, seeds, options, wanted, equal=equal)
 
     def contributions(
         self, updates: int, terms: tuple[Any, ...], labels: Labels | None, ranks: Array, vertex: object,
@@ -390,39 +428,16 @@ class LocalGraph:
         from prplugin.queries import Terms, contributions  # few rankings need it
 
         with self._access.reading(), self._allocating():
-            if self._changing.updates != updates:
+            if self._state.updates != updates:
                 raise PageRankError("the graph has been updated since it was ranked so: rank it again.")
             return contributions(self.adjacency, self._vertices, vertex, ranks, Terms(*terms), top, labels)
 
     def _why(self, terms: tuple[Any, ...], labels: Labels | None = None) -> Callable[..., Any] | None:
         """Return what `Ranking.contributions` calls; None for a one-shot graph, whose edges are the caller's."""
-        return partial(self.contributions, self._changing.updates, terms, labels) if self._lasting else None
-
-    def _pushed(
-        self, ranks: Any, outcome: Outcome, why: str, options: Options, began: float, selected: Integers | None,
-        terms: tuple[Any, ...],
-    ) -> Ranking:  # fmt: skip
-        """Return the ranking that pushes of residuals have proved."""
-        stages = (("residuals pushed", time.perf_counter() - began),)
-        bounds = [(outcome.iterations, outcome.error_bound)]
-        record = self._history(options, (Considered("push", None, why),), stages, bounds)
-        return self._ranking(ranks, outcome, "push", options, began, record, selected, terms)
-
-    def _ranking(
-        self, ranks: Any, outcome: Outcome, name: str, options: Options, began: float, record: History | None,
-        selected: Integers | None, terms: tuple[Any, ...],
-    ) -> Ranking:  # fmt: skip
-        # Without a record only the frame is returned. Ids on the GPU are never those of the user's columns.
-        owned = record is None and self.memory_space == "device"
-        write = partial(self._vertices.write, owned=True) if owned else self._vertices.write
-        return Ranking(
-            ranks, bool(outcome.converged), int(outcome.iterations), float(outcome.error_bound), name,
-            time.perf_counter() - began, write, options.top, outcome.order, record, selected, self._vertices.plain_ids,
-            self._why(terms),
-        )  # fmt: skip
+        return partial(self.contributions, self._state.updates, terms, labels) if self._lasting else None
 
     def _allocating(self, *, wait: bool = True) -> AbstractContextManager[None]:
-        return _allocating(self.memory_space, self._changing.state.edges, wait=wait)
+        return _allocating(self.memory_space, self._state.edges, wait=wait)
 
     def _selection(
         self, options: Options, entries: tuple[Integers, Floats] | None, unknown: Unknown
@@ -446,30 +461,28 @@ class LocalGraph:
         values = getattr(options, what)
         return None if values is None else normalised(self._vertices.read_values(values, what, unknown), what)
 
-    def _considered(self, method: Method, options: Options, machine: Machine) -> Callable[[], tuple[Considered, ...]]:
-        """Return a function that tells why this method was chosen and others were not, without the edges."""
-        key = (method.name, options.method, *options.method_options)
-        if key not in self._reasons:
-            graph = Counts.of(self._changing.adjacency)
-            self._reasons[key] = partial(reasons, key[0], key[1], graph, machine, options.method_options)
-        return self._reasons[key]
+    def _how(self, query: Query, answer: Solved) -> tuple[Any, Any, Any]:
+        """Return why the query was answered so, the stages of the ranking, and the error bounds."""
+        options, watch, name, outcome = query.options, query.watch, answer.method, answer.outcome
+        if answer.why is not None:
+            stages = (("residuals pushed", time.perf_counter() - query.began),)
+            return (Considered(name, None, answer.why),), stages, [(outcome.iterations, outcome.error_bound)]
+        key = name, options.method, *options.method_options
+        if key not in self._reasons:  # a function that does not hold the edges
+            graph = Counts.of(self._edges)
+            self._reasons[key] = partial(reasons, name, options.method, graph, this_machine(), options.method_options)
+        return self._reasons[key], watch.stages(self._reading), watch.bounds
 
     def _history(
         self, options: Options, considered: tuple[Considered, ...] | Callable[[], tuple[Considered, ...]],
         stages: tuple[tuple[str, float], ...], bounds: list[tuple[int, float]], notes: tuple[str, ...] = (),
     ) -> History:  # fmt: skip
         """Return the record of a ranking that has just ended."""
-        edges = self._changing.state.edges
+        edges = self._state.edges
         return History(
             edges.n, edges.m, self._weighted, options.alpha, options.tol, options.stop, considered, stages,
             tuple(bounds), self.unused_weight, notes,
         )  # fmt: skip
-
-
-def _order_proof(adjacency: Adjacency, vertices: Vertices, options: Options, selected: Integers | None) -> OrderProof:
-    from prplugin.queries import order_proof  # few rankings need it
-
-    return order_proof(adjacency, vertices, options, selected)
 
 
 def _allocating(memory_space: MemorySpace, edges: object = None, *, wait: bool = True) -> AbstractContextManager[None]:

@@ -22,7 +22,7 @@ from prplugin.graph import stored
 from prplugin.graph.adjacency import Adjacency
 from prplugin.local import LocalGraph
 from prplugin.options import EdgeOptions
-from prplugin.streams.graph import Aging, LastRanks, Snapshot
+from prplugin.streams.state import Aging, GraphState, LastRanks
 from prplugin.types.arrays import explain_oom, to_host, to_memory
 
 OPTIONS = tuple(each.name for each in fields(EdgeOptions) if each.name != "vertices")
@@ -37,14 +37,14 @@ EXPONENTS = 1 << 42  # limit of the reference exponents of weights that decay: m
 
 def save(graph: LocalGraph, path: str | os.PathLike[str]) -> None:
     """Write a graph to a folder: see `prplugin.Graph.save`."""
-    snapshot = graph.snapshot()
-    schema, aging, last = snapshot.schema, snapshot.aging, snapshot.last
+    state = graph.state()
+    schema, aging, last = state.schema, state.aging, state.last
     if last is not None and not stored.are_values(to_host(last.ranks)):  # the user has altered the ranks
         last = None
 
     def fill(folder: Path) -> dict[str, Any]:
-        with runtime.device_allocation(graph.memory_space, snapshot.adjacency.gpu):
-            arrays, facts = stored.stored(snapshot.adjacency)
+        with runtime.device_allocation(graph.memory_space, state.adjacency.gpu):
+            arrays, facts = stored.stored(state.adjacency)
         if aging is not None:
             arrays["references"] = to_host(aging.references)
         vectors = {} if last is None else dict(zip(LAST, (last.ranks, *last.equation[1:]), strict=True))
@@ -59,7 +59,7 @@ def save(graph: LocalGraph, path: str | os.PathLike[str]) -> None:
             "options": {name: to_json(getattr(schema, name), f"{name}=") for name in OPTIONS},
             "clock": None if aging is None else [to_json(getattr(aging.clock, name), name) for name in CLOCK],
             "last": None if last is None else [last.equation[0], last.passes, *known],
-            "vertices": saved.write(snapshot.vertices, folder),
+            "vertices": saved.write(state.vertices, folder),
         }
 
     folders.write(path, fill)
@@ -106,7 +106,7 @@ def _load(folder: Folder, *, in_pandas: bool) -> LocalGraph:
         ranks, v, w = (to_memory(arrays.get(name), space) for name in LAST)
         alpha, passes = manifest["last"][:2]
         last = LastRanks((alpha, v, w), ranks, passes)
-    snapshot = Snapshot(
+    state = GraphState(
         adjacency,
         saved.read(manifest["vertices"], folder, facts["n"], space, in_pandas=in_pandas),
         EdgeOptions(**{name: from_json(({"missing": "error"} | manifest["options"])[name]) for name in OPTIONS}),
@@ -114,7 +114,7 @@ def _load(folder: Folder, *, in_pandas: bool) -> LocalGraph:
         last,
     )
     unused_weight = from_json(manifest["unused_weight"])
-    return LocalGraph(snapshot, str(manifest["weights"]), unused_weight=unused_weight, check=check)
+    return LocalGraph(state, str(manifest["weights"]), unused_weight=unused_weight, check=check)
 
 
 def _types_of(manifest: dict[str, Any]) -> dict[str, tuple[Collection[np.dtype[Any]], int]]:

@@ -103,7 +103,7 @@ def update(graph: str, add: tuple[str, ...], remove: tuple[str, ...], output: st
     options, by_vertex = _asked(given, output, [*add, *remove])
     shown, began = _shown(given, by_vertex, output), time.perf_counter()
     changed = prplugin.Graph._of(loaded := load(graph, in_pandas=True))
-    schema = loaded.snapshot().schema
+    schema = loaded.state().schema
     changes = {
         name: changed_edges(paths, schema, changed, removed=name == "remove")
         for name, paths in (("add", add), ("remove", remove))

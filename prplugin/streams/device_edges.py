@@ -16,70 +16,50 @@ from prplugin.types.arrays import expand_values, namespace, to_host
 from prplugin.types.edges import Compressed, Edges, GroupedEdges, Integers, index_dtype
 
 
-class DeviceEdges:
-    """Edges of a graph in device memory, with the operations of `prplugin.streams.host_edges.HostEdges`.
+def changed(
+    edges: Adjacency, n: int, positions: Integers | None, added: Edges, removed: Edges, duplicates: str, *,
+    directed: bool,
+) -> Adjacency:  # fmt: skip
+    """Return a graph after edges are removed and added; raise ChangeError if the change is invalid.
 
-    `positions`: New positions of the vertices of `static` among the n, ascending; None if they are unchanged.
+    Removed edges without weights match any weight. In-edges of a vertex are in the order in which they were added.
+
+    `positions`: Positions of the vertices of `edges` among the n of the change, ascending; None if they are unchanged.
     """
+    from prplugin.gpu import splice  # imports CuPy, which holds the edges
 
-    references = None  # weights decay on the host only
+    present = _extended(edges, n, positions)
 
-    def __init__(self, static: Adjacency, n: int | None = None, positions: Integers | None = None) -> None:
-        self._static, self._positions = static, positions
-        self.n, self.m, self.gpu = static.n if n is None else n, static.m, static.gpu
+    def have_edge(pairs: Edges) -> Any:
+        return _find(present, replace(pairs, weights=None)) >= 0
 
-    def adjacency(self) -> Adjacency:
-        """Return the current graph."""
-        return self._static
-
-    def with_vertices(self, n: int, positions: Integers | None) -> DeviceEdges:
-        """Return the edges of a graph extended to n vertices by vertices without edges; see `expand_values`."""
-        return self if n == self.n else DeviceEdges(self._static, n, positions)
-
-    def commit(self, plan: Adjacency) -> None:
-        """Make a planned change visible."""
-        self._static, self._positions, self.m = plan, None, plan.m
-
-    def plan(self, added: Edges, removed: Edges, duplicates: str, *, directed: bool) -> Adjacency:
-        """Return the graph after edges are removed and added; raise ChangeError if the change is invalid.
-
-        Removed edges without weights match any weight. In-edges of a vertex are in the order in which they were added.
-        """
-        from prplugin.gpu import splice  # imports CuPy, which holds the edges
-
-        static, n, positions = self._static, self.n, self._positions
-        present = _extended(static, n, positions)
-
-        def have_edge(pairs: Edges) -> Any:
-            return _find(present, replace(pairs, weights=None)) >= 0
-
-        added, removed, replaced = apply_duplicates(added, removed, duplicates, n, have_edge, directed=directed)
-        removals = [removed, replace(replaced, weights=None)]
-        entries = [_find(present, each) for each in removals]
-        if (entries[0] < 0).any():
-            raise ChangeError("missing", np.flatnonzero(entries[0] < 0))
-        if not directed:
-            # If a removal matches any weight, the weight of the matched edge selects the reverse edge.
-            for forth, found in zip(removals, tuple(entries), strict=True):
-                weights = present.weights
-                if weights is not None:
-                    weights = to_host(weights[namespace(weights).asarray(found)])
-                back = reversed_edges(replace(forth, weights=weights))
-                entries.append(_find(present, back.take(back.source != back.destination)))
-        added = added.take(stable_order(added.destination))
-        extent = joint_extent(static.edges.extent, added.extent)
-        out_degrees = None if static.weighted else expand_values(static.out_weight, n, positions, 0.0)
-        offsets, sources, weights = in_edges = splice.spliced(present, np.concatenate(entries), added, out_degrees)
-        if out_degrees is None:
-            out_weight, depth = sum_out_weight(sources, weights, n, extent)
-        else:
-            out_weight, depth = out_degrees, 0
-        edge_list = partial(endpoints_by_target, offsets, sources)
-        built = Adjacency(GroupedEdges(in_edges, out_weight, edge_list, depth, extent))
-        overflowing = built.overflowing_vertices()
-        if overflowing.size:
-            raise ChangeError("overflow", overflowing)
-        return built
+    added, removed, replaced = apply_duplicates(added, removed, duplicates, n, have_edge, directed=directed)
+    removals = [removed, replace(replaced, weights=None)]
+    entries = [_find(present, each) for each in removals]
+    if (entries[0] < 0).any():
+        raise ChangeError("missing", np.flatnonzero(entries[0] < 0))
+    if not directed:
+        # If a removal matches any weight, the weight of the matched edge selects the reverse edge.
+        for forth, found in zip(removals, tuple(entries), strict=True):
+            weights = present.weights
+            if weights is not None:
+                weights = to_host(weights[namespace(weights).asarray(found)])
+            back = reversed_edges(replace(forth, weights=weights))
+            entries.append(_find(present, back.take(back.source != back.destination)))
+    added = added.take(stable_order(added.destination))
+    extent = joint_extent(edges.edges.extent, added.extent)
+    out_degrees = None if edges.weighted else expand_values(edges.out_weight, n, positions, 0.0)
+    offsets, sources, weights = in_edges = splice.spliced(present, np.concatenate(entries), added, out_degrees)
+    if out_degrees is None:
+        out_weight, depth = sum_out_weight(sources, weights, n, extent)
+    else:
+        out_weight, depth = out_degrees, 0
+    edge_list = partial(endpoints_by_target, offsets, sources)
+    built = Adjacency(GroupedEdges(in_edges, out_weight, edge_list, depth, extent))
+    overflowing = built.overflowing_vertices()
+    if overflowing.size:
+        raise ChangeError("overflow", overflowing)
+    return built
 
 
 def _extended(adjacency: Adjacency, n: int, positions: Integers | None) -> Compressed:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -88,7 +89,7 @@ class Plan:
 
 
 class HostEdges:
-    """Out-edges of a graph in host memory, with the operations of `prplugin.streams.device_edges.DeviceEdges`.
+    """Out-edges of a graph in host memory, which are changed in place.
 
     `references`: Reference exponent of each vertex, if weights decay: see `prplugin.streams.decay`.
     """
@@ -121,8 +122,9 @@ class HostEdges:
         """Upper bound of the roundings in alpha times a normalized weight times a rank."""
         return self.weights_depth + 2 * self.roundings + 5
 
+    @cached_property
     def adjacency(self) -> Adjacency:
-        """Return the current graph."""
+        """The current edges, for methods."""
         rows = self.out_edges = self.out_edges.with_capacity(0, self.out_edges.indices.dtype)
         weights = None if rows.weights is None else rows.weights[: rows.used]
         # Views that later changes do not alter, since these write behind them.
@@ -169,6 +171,7 @@ class HostEdges:
 
     def commit(self, plan: Plan) -> None:
         """Make a planned change visible."""
+        vars(self).pop("adjacency", None)
         if self.out_edges.weights is not None:
             self.weights_depth = max(self.weights_depth, compensated_depth(self.m + plan.count_change))
         self.out_edges.used, self.roundings = plan.used, max(self.roundings, plan.roundings)

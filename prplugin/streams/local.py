@@ -35,7 +35,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,7 +46,6 @@ from prplugin.numerics import rounding_depth
 from prplugin.options import Options
 from prplugin.solver.top_k import Equal, least_gap, order_of
 from prplugin.streams import bounds
-from prplugin.streams.device_edges import DeviceEdges
 from prplugin.streams.host_edges import HostEdges
 from prplugin.types.arrays import expand_values, highest
 from prplugin.types.edges import Floats, Integers
@@ -113,16 +112,13 @@ class LocalQueries:
         self._edges: OutEdges | None = None
 
     @staticmethod
-    def may_pay(
-        edges: Adjacency | HostEdges | DeviceEdges, options: Options, seeds: int
-    ) -> TypeGuard[Adjacency | HostEdges]:
+    def may_pay(edges: Adjacency | HostEdges, options: Options, seeds: int) -> bool:
         """Return whether so many seeds may be ranked faster than by iterations over all edges, with a proof."""
         return (
             edges.m >= MIN_EDGES
             and options.rule.proves
             and (options.method, options.max_iter, len(options.method_options)) == ("auto", None, 0)
             # Pushes need the edges by source on the host.
-            and not isinstance(edges, DeviceEdges)
             and (isinstance(edges, HostEdges) or (edges.memory_space == "host" and edges.edges.packed_rows is None))
             and library.is_available()
             and seeds * kernels.PUSH_COST <= MAX_SEEDS_FRACTION * _budget(edges.n, edges.m, options)

@@ -16,7 +16,7 @@ import pytest
 
 import prplugin
 from prplugin.machine import mapping_on
-from prplugin.streams.graph import Reading
+from prplugin.streams.state import Reading
 
 N = 400
 """Vertices of the graph before the first update."""

@@ -115,13 +115,13 @@ def test_depth_of_contributions(roundings):
     adjacency.set_out_weight(np.array([3.0, 3.0, 0.0]), 1)
     changing = HostEdges(adjacency, None)
     assert OutEdges.of(adjacency).depth == OutEdges.of(changing).depth == exact.contribution(1, roundings)
-    assert changing.adjacency().out_weight_depth == adjacency.out_weight_depth == 1 + 2 * roundings
+    assert changing.adjacency.out_weight_depth == adjacency.out_weight_depth == 1 + 2 * roundings
     # The sums of changed rows are compensated, and added weights may have more roundings.
     added = Edges(np.array([1]), np.array([0]), np.array([2.0]), 3, roundings=roundings + 3)
     changing.commit(changing.plan(added, Edges(none, none, np.empty(0), 3), "sum", directed=True))
     of_sum = math.ceil(exact.compensated_sum(4))
     assert changing.depth == OutEdges.of(changing).depth == exact.contribution(of_sum, roundings + 3)
-    assert changing.adjacency().out_weight_depth == of_sum + 2 * (roundings + 3)
+    assert changing.adjacency.out_weight_depth == of_sum + 2 * (roundings + 3)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

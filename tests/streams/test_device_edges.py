@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,8 +14,8 @@ from prplugin.cpu.sorting import offsets_of, rows_of
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
+from prplugin.streams import device_edges
 from prplugin.streams.changes import ChangeError
-from prplugin.streams.device_edges import DeviceEdges
 from prplugin.streams.host_edges import HostEdges
 from prplugin.types.arrays import to_host, to_memory
 from prplugin.types.edges import Compressed, Edges
@@ -52,13 +53,13 @@ def spliced(present, removed, added, out_degrees):
 
 
 @pytest.fixture(params=MEMORY_SPACES)
-def changeable(request, monkeypatch):
-    """Return a function that prepares a graph on the host for updates by copies, in host or device memory."""
+def on_either(request, monkeypatch):
+    """Return a function that moves a graph on the host to host or device memory, for updates by copies there."""
     if request.param == "host":
         splice = SimpleNamespace(find_edges=find_edges, spliced=spliced)
         monkeypatch.setitem(sys.modules, "prplugin.gpu.splice", splice)
         monkeypatch.setattr("prplugin.gpu.splice", splice, raising=False)
-    return lambda adjacency: DeviceEdges(adjacency.on(request.param))
+    return lambda adjacency: adjacency.on(request.param)
 
 
 def random_edges(rng, m, n, weighted):
@@ -88,10 +89,10 @@ def removal(rng, present, n, positions, weighted):
     return Edges(source, destination, weights, n)
 
 
-def planned(edges, *change, directed):
-    """Return the plan of a change, or the error."""
+def attempted(change, *given, directed):
+    """Return the result of a change, or the error."""
     try:
-        return edges.plan(*change, directed=directed), None
+        return change(*given, directed=directed), None
     except ChangeError as error:
         return None, (error.kind, error.positions.tolist())
 
@@ -99,7 +100,7 @@ def planned(edges, *change, directed):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("duplicates", ["sum", "first", "last", "error"])
-def test_copied_edges_equal_those_changed_in_place(duplicates, directed, weighted, changeable):
+def test_copied_edges_equal_those_changed_in_place(duplicates, directed, weighted, on_either):
     outcomes: Counter[str] = Counter()
     unique = "first" if duplicates == "error" else duplicates
     for seed in range(40):
@@ -107,52 +108,49 @@ def test_copied_edges_equal_those_changed_in_place(duplicates, directed, weighte
         n = int(rng.integers(1, 9))
         edges = drop_duplicates(random_edges(rng, int(rng.integers(0, 15)), n, weighted), unique, directed=directed)
         adjacency = Adjacency(edges if directed else with_reverse_edges(edges))
-        graphs = [HostEdges(adjacency, None), changeable(adjacency)]
+        in_place, copied = HostEdges(adjacency, None), on_either(adjacency)
         for _ in range(6):
-            present, positions, changed = triples(graphs[0].adjacency()), None, graphs
+            present, positions, before = triples(in_place.adjacency), None, in_place
             if rng.random() < 0.3:
-                n = graphs[0].n + int(rng.integers(1, 3))
-                positions = None if rng.random() < 0.5 else np.sort(rng.choice(n, graphs[0].n, replace=False))
-                changed = [
-                    graph.with_vertices(n, to_memory(positions, graph.adjacency().memory_space)) for graph in graphs
-                ]
-            n = changed[0].n
+                n = in_place.n + int(rng.integers(1, 3))
+                positions = None if rng.random() < 0.5 else np.sort(rng.choice(n, in_place.n, replace=False))
+                before = in_place.with_vertices(n, positions)
+            n = before.n
             added = random_edges(rng, int(rng.integers(0, 5)), n, weighted)
             added = drop_duplicates(added, unique, directed=directed)
             removed = removal(rng, present, n, positions, weighted)
-            (plan, error), (other_plan, other_error) = (
-                planned(graph, added, removed, duplicates, directed=directed) for graph in changed
-            )
+            change, moved = (added, removed, duplicates), to_memory(positions, copied.memory_space)
+            plan, error = attempted(before.plan, *change, directed=directed)
+            other, other_error = attempted(partial(device_edges.changed, copied, n, moved), *change, directed=directed)
             assert error == other_error
             outcomes["changed" if error is None else error[0]] += 1
             if error is None:
-                for graph, one in zip(changed, (plan, other_plan), strict=True):
-                    graph.commit(one)
-                graphs = changed
-            found, expected = graphs[1].adjacency(), graphs[0].adjacency()
-            assert triples(found) == triples(expected)
-            assert (found.n, found.m) == (graphs[1].n, graphs[1].m) == (graphs[0].n, graphs[0].m)
-            np.testing.assert_array_equal(to_host(found.csc.offsets), expected.csc.offsets)
-            np.testing.assert_allclose(to_host(found.out_weight), expected.out_weight, rtol=1e-15)
+                before.commit(plan)
+                in_place, copied = before, other
+            expected = in_place.adjacency
+            assert triples(copied) == triples(expected)
+            assert (copied.n, copied.m) == (expected.n, expected.m) == (in_place.n, in_place.m)
+            np.testing.assert_array_equal(to_host(copied.csc.offsets), expected.csc.offsets)
+            np.testing.assert_allclose(to_host(copied.out_weight), expected.out_weight, rtol=1e-15)
     assert outcomes["changed"] > 100
     assert outcomes["missing"] > 10
     assert (outcomes["repeated"] > 10) == (duplicates == "error")
 
 
-def test_overflow_leaves_the_edges_unchanged(changeable):
+def test_overflow_leaves_the_edges_unchanged(on_either):
     ends = np.array([0, 1], np.int32)
     edges = Edges(ends, ends[::-1].copy(), np.array([1e308, 1.0]), 2)
-    graph = changeable(Adjacency(edges))
+    graph = on_either(Adjacency(edges))
     with pytest.raises(ChangeError) as caught:
-        graph.plan(edges, edges.take(slice(0)), "sum", directed=True)
+        device_edges.changed(graph, 2, None, edges, edges.take(slice(0)), "sum", directed=True)
     assert (caught.value.kind, caught.value.positions.tolist()) == ("overflow", [0])
     assert graph.m == 2
 
 
-def test_bounds_of_weights_cover_added_edges(changeable):
+def test_bounds_of_weights_cover_added_edges(on_either):
     ends = np.array([0], np.int32)
     edges = [Edges(ends, ends, np.array([weight]), 1, (weight, weight)) for weight in (0.0, 4.0, 0.25)]
-    graph = changeable(Adjacency(edges[0]))
+    graph = on_either(Adjacency(edges[0]))
     for added, extent in ((edges[1], (4.0, 4.0)), (edges[0], (4.0, 4.0)), (edges[2], (0.25, 4.0))):
-        graph.commit(graph.plan(added, added.take(slice(0)), "sum", directed=True))
-        assert graph.adjacency().edges.extent == extent
+        graph = device_edges.changed(graph, 1, None, added, added.take(slice(0)), "sum", directed=True)
+        assert graph.edges.extent == extent

@@ -13,7 +13,7 @@ import prplugin
 from prplugin.cpu import push as kernels
 from prplugin.graph.adjacency import Adjacency
 from prplugin.numerics import rounding_depth
-from prplugin.streams import graph as graphs
+from prplugin.streams import attempts
 from prplugin.streams.host_edges import HostEdges
 from prplugin.streams.residual import Residual
 from prplugin.types.edges import Edges
@@ -103,7 +103,7 @@ def test_depth_of_weights_follows_changes():
     more = replace(weighted_edges(1), roundings=7)
     edges.commit(edges.plan(more, none, "sum", directed=True))
     assert edges.depth == 2 + 2 * 7 + 5
-    assert edges.adjacency().out_weight_depth == 2 + 2 * 7
+    assert edges.adjacency.out_weight_depth == 2 + 2 * 7
     edges.commit(replace(edges.plan(more, none, "sum", directed=True), count_change=(1 << 27) + 1))
     assert edges.depth == 2 + 2 + 2 * 7 + 5
     adjacency.set_out_weight(adjacency.out_weight, 9)  # as of sums without compensation
@@ -129,7 +129,7 @@ def random_pairs(n=20_000, m=100_000):
 )
 def test_rounds_take_few_passes(ends, alpha, most, monkeypatch):
     """Without relaxation the first takes 33, without centering the second 110."""
-    monkeypatch.setattr(graphs.ChangingGraph, "_max_pushes", lambda *_: math.inf)
+    monkeypatch.setattr(attempts, "_max_pushes", lambda *_: math.inf)
     edges = pd.DataFrame(dict(zip(("src", "dst"), ends(), strict=True)))
     graph = prplugin.Graph(edges, vertices=range(20_000))
     graph.rank(alpha=alpha)

@@ -203,7 +203,7 @@ def test_hundreds_of_updates_neither_drift_nor_grow():
             assert_exact(graph, rows, tol=1e-12)
         else:
             assert graph.rank(tol=1e-12).error_bound <= 1e-12
-        sizes.append(graph._graph._changing.state.edges.out_edges.indices.size)
+        sizes.append(graph._graph._state.edges.out_edges.indices.size)
     assert max(sizes) <= sizes[0] + 20
 
 
