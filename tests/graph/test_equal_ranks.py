@@ -26,10 +26,10 @@ def proofs(pairs, n, weights=None, *, vectors=(), alpha=0.85):
         ([(2, 0), (3, 1), (3, 4)], None, (), False),  # out-degrees
         ([(2, 0), (3, 1), (4, 1)], None, (), False),  # in-degrees
         ([(2, 0), (2, 1)], [2.0**53] * 2, (), True),
-        ([(2, 0), (2, 1)], [2.0**60] * 2, (), False),  # perhaps of unequal integers
+        ([(2, 0), (2, 1)], [2.0**53 + 2] * 2, (), False),  # perhaps of unequal integers
         ([(2, 0), (2, 1)], [1.0, 2.0], (), False),
         ([(2, 0), (2, 1)], None, ([2.0**53] * 5,), True),
-        ([(2, 0), (2, 1)], None, ([2.0**60] * 5,), False),
+        ([(2, 0), (2, 1)], None, ([2.0**53 + 2] * 5,), False),
         ([(2, 0), (2, 1)], None, ([1.0, 2.0, 1.0, 1.0, 1.0],), False),
         ([(2, 0), (3, 1)], None, ([1.0, 1.0, 1.0, 2.0, 1.0],), False),  # of the sources
     ],

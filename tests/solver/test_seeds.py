@@ -18,6 +18,7 @@ from solver_graphs import communities
 
 import prplugin
 from conformance import rapids
+from prplugin.graph.problem import Seeds
 from prplugin.methods import native
 from prplugin.methods.engines import native_batch
 from prplugin.methods.registry import methods
@@ -288,6 +289,39 @@ def test_acceleration_saves_iterations(method):
 
 
 # --- frames -------------------------------------------------------------------------------------------------------
+
+
+def test_seeds_are_the_columns_of_a_matrix():
+    """Compare every selection with that of a dense matrix, some of whose entries are stored zeros."""
+    random, n = np.random.default_rng(0), 7
+    sizes = np.array([3, 1, 7, 2, 4])
+    rows = np.concatenate([random.permutation(n)[:size] for size in sizes])
+    values, bounds = random.integers(1, 5, rows.size) * 1.0, np.append(0, np.cumsum(sizes))
+    values[[1, 5]] = 0.0
+    seeds = Seeds.normalized(bounds, rows, values)
+    dense = np.zeros((n, sizes.size))
+    dense[rows, np.repeat(np.arange(sizes.size), sizes)] = values
+    dense /= dense.sum(axis=0)
+
+    def assert_equal(found, expected):
+        assert found.count == expected.shape[1]
+        assert found.bounds[0] == 0 < found.bounds[-1] == found.rows.size == found.values.size
+        columns = [found.vector(seed, n) for seed in range(found.count)]
+        np.testing.assert_allclose(np.transpose(columns), expected, rtol=1e-15)
+        vertices, of, entries = found.entries_by_vertex()
+        assert sorted(zip(vertices, of, strict=True)) == list(zip(vertices, of, strict=True))
+        np.testing.assert_allclose(entries, expected[vertices, of], rtol=1e-15)
+        of, vertices = found.support()
+        assert sorted(zip(vertices, of, strict=True)) == [*map(tuple, np.argwhere(expected))]
+
+    assert_equal(seeds, dense)
+    assert_equal(seeds.on("host"), dense)
+    for first in range(5):
+        for last in range(first + 1, 6):
+            assert_equal(seeds.slice(first, last), dense[:, first:last])
+    for some in ([0], [4], [1, 3], [0, 2, 4], [0, 1, 2, 3, 4]):
+        assert_equal(seeds.take(np.array(some)), dense[:, some])
+    assert seeds.take(np.arange(5)) is seeds
 
 
 def test_list_of_vertices_returns_row_per_seed_and_vertex():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from fractions import Fraction
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -23,9 +25,9 @@ from prplugin.methods.base import Step, Sums
 from prplugin.numerics import StepRounding
 from prplugin.options import Options
 from prplugin.solver import solve as solver
-from prplugin.solver.acceleration.direct import DirectSolver, SlowConvergence
+from prplugin.solver.acceleration.direct import DirectSolver, SlowConvergence, is_small
 from prplugin.solver.certificate import Certificate
-from prplugin.solver.loop import Outcome, Phase, Proposal, Strategy, iterate, iterate_batch
+from prplugin.solver.loop import Now, Outcome, Phase, Proposal, Strategy, iterate, iterate_batch
 
 HOST_METHODS = ["numpy", "native"]
 
@@ -350,6 +352,59 @@ def test_slow_convergence_of_larger_graph_warns(monkeypatch):
         warnings.simplefilter("error")  # the warning ends the ranking
         with pytest.raises(prplugin.PageRankWarning, match=r"about [\d,]+ more iterations, [\d,]+ seconds"):
             prplugin.Graph(cycle(3000)).rank(personalization={0: 1.0}, alpha=0.999999, method="numpy")
+
+
+def test_slow_convergence_is_measured_over_a_second_and_warns_once(monkeypatch):
+    """Changes fall by a factor of 10 in 500 passes, then in 1000; a pass takes 0.01 seconds."""
+    warned = []
+    clock = SimpleNamespace(now=100.0, perf_counter=lambda: clock.now)
+    monkeypatch.setattr("prplugin.solver.acceleration.direct.time", clock)
+    monkeypatch.setattr("prplugin.solver.acceleration.direct.warnings.warn", lambda text, *_, **__: warned.append(text))
+    strategy, none = SlowConvergence(None), SimpleNamespace()
+
+    def propose(passes, change, *, last=10_000, goal=1e-6):
+        clock.now = 100 + passes / 100
+        assert strategy.propose(none, Now(passes, last, goal, True, change, math.inf)) is None
+        return len(warned)
+
+    assert propose(0, math.inf) == 0
+    assert propose(50, 1e-3) == 0
+    assert propose(150, 1e-9, goal=1e-12) == 0  # a second, and no more
+    assert propose(250, 1e-3 * 10**-0.4, goal=10**-5.4) == 0  # 1000 passes are left
+    assert propose(360, 10**-3.51, goal=10**-4.5) == 0  # 990 passes are left
+    assert propose(480, 10**-3.51) == 1  # as far as before: all that are allowed are left
+    assert "about 9,520 more iterations, 95 seconds" in warned[-1]
+    assert propose(600, 1e-3) == 1
+
+    strategy = SlowConvergence(None)
+    propose(50, 1e-2)
+    assert propose(200, 1e-2 * 10**-0.1) == 2  # 3.9 decades in 1500 passes each
+    assert "about 5,850 more iterations, 58 seconds" in warned[-1]
+    strategy = SlowConvergence(None)
+    propose(50, 1e-2)
+    assert propose(200, 1e-2 * 10**-0.1, last=1250) == 3  # 1050 are allowed
+    assert "about 1,050 more iterations, 10 seconds" in warned[-1]
+    strategy = SlowConvergence(None)
+    propose(50, 1e-2)
+    assert propose(200, 1e-2 * 10**-0.1, last=1190) == 3  # 990
+    assert propose(350, 1e-2 * 10**-0.2, goal=0.0) == 4  # unknown
+    assert "about 9,650 more iterations, 96 seconds" in warned[-1]
+
+
+def test_direct_solution_is_proposed_once_after_passes_in_all():
+    problem = Problem(adjacency_of(prplugin.Graph(cycle(9))), 0.85, np.eye(1, 9)[0])
+    for made in (0, 500):
+        strategy, started = SlowConvergence(problem, made=made), []
+        step = SimpleNamespace(start=started.append)
+        nows = [Now(passes, 10_000, 1e-9, True, 1e-3, 1e-3) for passes in (1, 1999 - made, 2000 - made, 2001 - made)]
+        assert [strategy.propose(step, now) for now in nows] == [None, None, Proposal(), None]
+        (solution,) = started
+        np.testing.assert_allclose(solution, 0.15 * 0.85 ** np.arange(9) / (1 - 0.85**9), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "small"), [(2000, True), (2001, False)])
+def test_problems_of_few_vertices_are_small(n, small):
+    assert is_small(Problem(adjacency_of(prplugin.Graph(cycle(n))), 0.85)) == small
 
 
 def test_error_bound_exceeds_two_by_rounding_alone():
