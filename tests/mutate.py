@@ -1,82 +1,71 @@
 """Mutation tests: change one place of the package at a time, and list the changes that no test notices.
 
-    python -m tests.mutate --count 300 --jobs 12 --seconds 540
+    python -m tests.mutate --count 300 --jobs 24 --seconds 480
 
-Each process has a copy of the repository, in which it changes a file, compiles the CPU kernels if the file is C++, and runs
-pytest. All mutants meet the tests nearest to their file first; those that survive meet the related ones, and then all
-default tests, as long as there is time. The report is rewritten after each result. Code that only a GPU runs is left out.
+First each test runs once, and the lines of the package that it executes are recorded. Then each process has a copy of the
+repository, in which it changes a file, compiles the CPU kernels if the file is C++, and runs the tests that execute the
+line, those of the nearest folder first and each the quicker the earlier, up to a limit of seconds. For C++ they are the
+tests that execute a module which names one of its kernels. The report is rewritten after each result; the reasons why
+survivors stay are read from `conformance/survivors.toml`. Code that only a GPU runs is left out.
 
-mutmut and cosmic-ray change Python alone, while a third of the terms of the error bound are in C++. mutmut calls the tests
-in forks of one process, which lose the threads of the kernels, and cosmic-ray has one command of tests for every file.
+It is a command of our own because a third of the terms of the error bound are in C++: mutmut and cosmic-ray change Python.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import platform
 import random
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from tests.helpers.mutations import NO_CPU, Mutation, mutations
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "prplugin"
 CORE = ("solver", "graph", "streams", "numerics.py", "cpu/*.cpp", "cpu/*.hpp", "frames/times.py")
-TESTS = {
-    "solver": (("solver",), ("streams", "methods/test_methods.py", "api")),
-    "graph": (("graph",), ("frames", "streams", "api")),
-    "graph/memory.py": (("methods/test_memory.py", "methods/test_estimates.py", "methods/test_budget.py"), ("graph",)),
-    "graph/problem.py": (("solver/test_seeds.py", "graph"), ("solver", "api")),
-    "streams": (("streams",), ("api", "cpu", "distributed/test_cluster_updates.py")),
-    "cpu": (("cpu",), ("solver", "graph", "streams", "methods", "io")),
-    "numerics.py": (("solver",), ("cpu", "methods", "streams")),
-    "frames": (("frames", "api/test_times.py"), ("api", "graph", "streams")),
-    "io": (("io",), ("cli",)),
-}
-"""Files and folders of tests by package or module: the nearest ones, and related ones. Others have the folder of their name."""
+FOLDERS = ("api", "cpu", "frames", "graph", "io", "methods", "papers", "solver", "streams")
+"""Folders of tests that run: others start processes, in which no lines are recorded, or defend what is not mutated."""
 
-STAGES = ("nearest", "related", "all")
+NEAREST = {"numerics": "solver", "memory": "methods"}  # folders of tests that have not the name of the package
+REASONS = "conformance/survivors.toml"
 IGNORED = shutil.ignore_patterns(".*", "__pycache__", "site", "*.pyc")
 COMPILE = [sys.executable, "prplugin/cpu/build.py", "-O1", "-w"]
 """Command that compiles the kernels. Lower optimization takes a third of the time; no level reorders roundings."""
 
+FIRST_SECONDS = 10
+"""Seconds of tests in the first run of pytest for a mutant; a second run has the rest, since collecting all takes long."""
+
 
 @dataclass
 class Mutant:
-    """A mutation of a file, and what became of it: `killed` by which tests, and the `survived` ones before."""
+    """A mutation of a file, and what became of it: `result` is empty while it is not known."""
 
     file: Path
     line: int
     old: str
     new: str
     mutation: Mutation
-    killed: str = ""
-    survived: list[str] = field(default_factory=list)
-    compiles: bool = True
-
-    def tests(self, root: Path, stage: str) -> tuple[str, ...]:
-        """Return the files and folders of tests of a stage."""
-        if stage == "all":
-            return ("tests",)
-        package = self.file.parts[1]
-        of_package = TESTS.get(package, ((package.removesuffix(".py"),), ()))
-        nearest, related = TESTS.get("/".join(self.file.parts[1:]), of_package)
-        listed = nearest if stage == "nearest" else related
-        return tuple(f"tests/{name}" for name in listed if (root / "tests" / name).exists())
+    result: str = ""
+    tests: int = 0  # that it has survived
 
 
 def mutants_of(root: Path, only: Sequence[str]) -> list[Mutant]:
@@ -117,12 +106,13 @@ class Copy:
     deadline: float
     changes: int = 0
 
-    def run(self, command: Sequence[str], limit: float = float("inf")) -> int | None:
+    def run(self, command: Sequence[str], limit: float = float("inf"), **variables: str) -> int | None:
         """Return the exit status of a command, or None if it took more than `limit` seconds, or until the deadline."""
         limit = min(limit, self.deadline - time.monotonic())
         if limit <= 0:
             return None
-        environment = os.environ | {"PYTHONPATH": str(self.root)}
+        paths = os.pathsep.join([str(self.root), str(ROOT / "tests/helpers")])
+        environment = os.environ | {"PYTHONPATH": paths} | variables
         silent = subprocess.DEVNULL
         with subprocess.Popen(
             command, cwd=self.root, env=environment, stdin=silent, stdout=silent, stderr=silent, start_new_session=True
@@ -135,19 +125,30 @@ class Copy:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)  # and what the tests have started
 
-    def pytest(self, tests: Sequence[str], *options: str, limit: float = float("inf")) -> int | None:
+    def pytest(self, tests: Sequence[str], *options: str, limit: float = float("inf"), **variables: str) -> int | None:
         marks = "not (slow or gpu or cudf or multi_gpu or browser)"
-        command = [sys.executable, "-m", "pytest", "-q", "--tb=no", f"--rootdir={self.root}", "-m", marks]
-        return self.run([*command, *options, *tests], limit)
+        plugins = ["-p", "lines_of_tests", "-p", "no:cacheprovider"]
+        command = [sys.executable, "-m", "pytest", "-q", "--tb=no", f"--rootdir={self.root}", "-m", marks, *plugins]
+        return self.run([*command, *options, *tests], limit, **variables)
 
-    def baseline(self, tests: Sequence[str]) -> tuple[float, list[str]]:
-        """Run tests without a mutation; return the seconds and options that leave out those that fail."""
-        began, results = time.monotonic(), self.root / ".results"
-        self.pytest(tests, "--continue-on-collection-errors", "-o", f"cache_dir={results}")
-        failed = results / "v/cache/lastfailed"
-        ids = json.loads(failed.read_text()) if failed.exists() else []
-        shutil.rmtree(results, ignore_errors=True)
-        return time.monotonic() - began, [f"--{'deselect' if '::' in name else 'ignore'}={name}" for name in ids]
+    def record(self, files: Sequence[str], limit: float) -> dict[str, Any]:
+        """Run files of tests without a mutation, and return what `lines_of_tests` records of them."""
+        path = self.root / ".lines.json"
+        path.write_text(
+            json.dumps({"tests": {}, "setups": {}, "failed": files}), encoding="utf-8"
+        )  # if it does not end
+        self.pytest(files, "--continue-on-collection-errors", limit=limit, LINES_TO=str(path))
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return found
+
+    def notice(self, tests: Sequence[str], limit: float) -> bool | None:
+        """Return whether one of these tests fails; None for want of time."""
+        (self.root / ".tests.json").write_text(json.dumps(tests), encoding="utf-8")
+        files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+        status = self.pytest(files, "-x", limit=limit, TESTS_FROM=str(self.root / ".tests.json"))
+        if status is None:  # endless loops take longer than any load of the machine
+            return True if time.monotonic() < self.deadline else None
+        return status not in (0, 5)
 
     @contextmanager
     def changed(self, mutant: Mutant) -> Iterator[bool]:
@@ -171,55 +172,155 @@ class Copy:
                 kept.rename(libraries)
 
 
-def examine(
-    copies: SimpleQueue[Copy], mutant: Mutant, tests: Sequence[str], base: tuple[float, list[str]], limit: float
-) -> str:
-    """Return what tests make of a mutant: killed, survived, not compiled, or nothing for want of time."""
+def examine(copies: SimpleQueue[Copy], mutant: Mutant, tests: Tests, seconds: float) -> None:
+    """Run tests of up to so many seconds on a mutant, and write the result."""
+    runs = tests.of(mutant, seconds)
     copy = copies.get()
     try:
         with copy.changed(mutant) as compiles:
             if not compiles:
-                return "not compiled" if time.monotonic() < copy.deadline else ""
-            status = copy.pytest(tests, "-x", "-p", "no:cacheprovider", *base[1], limit=limit)
+                mutant.result = "not compiled" if time.monotonic() < copy.deadline else ""
+                return
+            for names in filter(None, runs):
+                noticed = copy.notice(names, limit=60 + 10 * sum(tests.seconds[name] for name in names))
+                if noticed is None:
+                    return
+                if noticed:
+                    mutant.result = "killed"
+                    return
+                mutant.tests += len(names)
+        mutant.result = "survived"
     finally:
         copies.put(copy)
-    if status is None:  # endless loops take longer than any load of the machine
-        return "killed" if time.monotonic() < copy.deadline and limit > 3 * base[0] else ""
-    return "survived" if status in (0, 5) else "killed"
+
+
+# --- Which tests run --------------------------------------------------------------------------------------------------
+
+
+class Tests:
+    """The tests that pass without a mutation, by the lines of the package that they execute."""
+
+    def __init__(self, root: Path, records: Sequence[dict[str, Any]]) -> None:
+        self.root = root
+        self.seconds: dict[str, float] = {}
+        self.failed = sorted({name for record in records for name in record["failed"]})
+        self._of_line: defaultdict[str, defaultdict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+        for record in records:
+            for test, (seconds, lines) in record["tests"].items():
+                if test in self.failed:
+                    continue
+                self.seconds[test] = seconds
+                for found in (lines, record["setups"].get(test.partition("::")[0], {})):
+                    for file, numbers in found.items():
+                        for number in numbers:
+                            self._of_line[file][number].add(test)
+
+    def of(self, mutant: Mutant, seconds: float) -> tuple[list[str], list[str]]:
+        """Return the first tests to run on a mutant, and the others, of up to so many seconds in all."""
+        name = mutant.file.relative_to(PACKAGE).as_posix()
+        if mutant.file.suffix == ".py":
+            inside, of_line = lines_of_functions(self.root / mutant.file), self._of_line[name]
+            # The last executed line up to that of the change, which may be within a statement of several lines.
+            at = max((line for line in of_line if line in inside and line <= mutant.line), default=0)
+            found = of_line[at] if mutant.line in inside and at else self._of_files([name])
+        else:
+            found = self._of_files(modules_of_kernels(self.root, name))
+        folder = NEAREST.get(mutant.file.stem, mutant.file.parts[1])
+        ordered = sorted(found, key=lambda test: (not test.startswith(f"tests/{folder}/"), self.seconds[test], test))
+        first, others, spent = [], [], 0.0
+        for test in ordered:
+            spent += self.seconds[test]
+            if spent <= seconds:
+                (first if spent <= FIRST_SECONDS else others).append(test)
+        return first, others
+
+    def _of_files(self, names: Sequence[str]) -> set[str]:
+        """Return the tests that execute a function of these files."""
+        return {
+            test
+            for name in names
+            for line in self._of_line[name].keys() & lines_of_functions(self.root / PACKAGE / name)
+            for test in self._of_line[name][line]
+        }
+
+
+@cache
+def lines_of_functions(path: Path) -> frozenset[int]:
+    """Return the lines in bodies of functions: those of a module or a class run once, in whichever test imports it."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    bodies = (node for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    return frozenset(n for node in bodies for n in range(node.body[0].lineno, (node.end_lineno or 0) + 1))
+
+
+@cache
+def modules_of_kernels(root: Path, name: str) -> tuple[str, ...]:
+    """Return the modules that name a kernel of a C++ file, or of those that include a header."""
+    folder, names, kernels = (root / PACKAGE / name).parent, {Path(name).name}, set()
+    for _ in range(3):  # headers include headers
+        names |= {
+            path.name for path in folder.iterdir() if path.suffix in (".cpp", ".hpp")
+            and any(f'#include "{each}"' in path.read_text(encoding="utf-8") for each in names)
+        }  # fmt: skip
+    for each in names:
+        text = (folder / each).read_text(encoding="utf-8")
+        kernels |= set(re.findall(r"^EXPORT(?:_\w+\(| )(\w+)", text, re.MULTILINE))
+    pattern = re.compile("|".join(f'"{kernel}"' for kernel in sorted(kernels)) or "(?!)")
+    files = sorted((root / PACKAGE).rglob("*.py"))
+    return tuple(
+        path.relative_to(root / PACKAGE).as_posix()
+        for path in files
+        if pattern.search(path.read_text(encoding="utf-8"))
+    )
 
 
 # --- Report -----------------------------------------------------------------------------------------------------------
 
 
-def report(mutants: Sequence[Mutant], bases: dict[tuple[str, ...], tuple[float, list[str]]], settings: str) -> str:
-    """Return the page: counts by package, and a table of the survivors."""
-    tested = [mutant for mutant in mutants if mutant.compiles and (mutant.killed or mutant.survived)]
-    alive = [mutant for mutant in tested if not mutant.killed]
+def report(mutants: Sequence[Mutant], tests: Tests, settings: str) -> str:
+    """Return the page: counts by package, and tables of the survivors, those with a reason and those without."""
+    tested = [mutant for mutant in mutants if mutant.result in ("killed", "survived")]
+    alive = [mutant for mutant in tested if mutant.result == "survived"]
     packages = Counter(mutant.file.parts[1] for mutant in tested)
     left = Counter(mutant.file.parts[1] for mutant in alive)
+    reasons = read_reasons(tests.root)
+    known = {id(mutant): reason for mutant in alive if (reason := reasons(mutant))}
+    uncompiled = sum(mutant.result == "not compiled" for mutant in mutants)
     summary = (
         f"`python -m tests.mutate {settings}` with Python {platform.python_version()}: of {len(mutants)} mutants "
-        f"{sum(not mutant.compiles for mutant in mutants)} do not compile, {len(tested)} met tests, and {len(alive)} survived."
+        f"{uncompiled} do not compile, {len(tested)} met tests, and {len(alive)} survived, {len(known)} of them for a reason."
     )
     lines = ["# Mutation tests", "", summary, "", "| package | mutants | survivors |", "|---|---:|---:|"]
     lines += [f"| {name} | {packages[name]} | {left[name]} |" for name in sorted(packages)]
-    lines += ["", "## Survivors", "", "| place | change | old | new | survived |", "|---|---|---|---|---|"]
-    lines += [
-        f"| {mutant.file.as_posix()}:{mutant.line} | {mutant.mutation.what} | {_code(mutant.old)} | {_code(mutant.new)} "
-        f"| {', '.join(mutant.survived)} |"
-        for mutant in alive
-    ]
-    left_out = sorted({name.partition("=")[2] for _, options in bases.values() for name in options})
-    if left_out:
-        lines += [
-            "",
-            "## Tests left out",
-            "",
-            "They fail without a mutation.",
-            "",
-            *(f"- {_code(name)}" for name in left_out),
-        ]
+    for title, has_reason in (("Survivors", False), ("Survivors with a reason", True)):
+        if some := [mutant for mutant in alive if (id(mutant) in known) == has_reason]:
+            lines += [
+                "",
+                f"## {title}",
+                "",
+                "| place | change | old | new | tests | reason |",
+                "|---|---|---|---|---:|---|",
+            ]
+            lines += [
+                f"| {mutant.file.as_posix()}:{mutant.line} | {mutant.mutation.what} | {_code(mutant.old)} "
+                f"| {_code(mutant.new)} | {mutant.tests} | {known.get(id(mutant), '')} |"
+                for mutant in some
+            ]
+    if tests.failed:
+        lines += ["", "## Tests left out", "", "They fail without a mutation.", ""]
+        lines += [f"- {_code(name)}" for name in tests.failed]
     return "\n".join(lines) + "\n"
+
+
+def read_reasons(root: Path) -> Callable[[Mutant], str | None]:
+    """Return a function that returns why a survivor stays: by the new line, or for all mutations of a line by the old."""
+    path = root / REASONS
+    known = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+    def reason(mutant: Mutant) -> str | None:
+        of_file = known.get(mutant.file.relative_to(PACKAGE).as_posix(), {})
+        return next((of_file[line] for line in (mutant.new, mutant.old) if line in of_file), None)
+
+    return reason
 
 
 def _code(text: str) -> str:
@@ -229,59 +330,54 @@ def _code(text: str) -> str:
 def main(arguments: Sequence[str], root: Path = ROOT) -> list[Mutant]:
     parser = argparse.ArgumentParser(prog="python -m tests.mutate", description=__doc__)
     parser.add_argument("--only", nargs="+", default=CORE, help="packages, modules or patterns in the package")
+    parser.add_argument("--tests", nargs="+", default=FOLDERS, help="folders or files of tests")
     parser.add_argument("--count", type=int, default=300, help="mutants, drawn at random")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--limit", type=float, default=40, help="seconds per mutant and stage, except for all tests")
+    parser.add_argument("--limit", type=float, default=40, help="seconds of tests per mutant, as recorded")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="time for everything")
     parser.add_argument("--output", type=Path, default=root / "conformance/results/mutations.md")
     options = parser.parse_args(arguments)
     deadline = time.monotonic() + options.seconds
     every = mutants_of(root, options.only)
     mutants = random.Random(options.seed).sample(every, min(options.count, len(every)))
-    bases: dict[tuple[str, ...], tuple[float, list[str]]] = {}
+    settings = f"--count {len(mutants)} --seed {options.seed} --only {' '.join(options.only)}"
     with TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
         copies: SimpleQueue[Copy] = SimpleQueue()
-        first = Copy(Path(folder, "0", root.name), root, deadline)
+        first = Copy(Path(folder, "0", root.name).resolve(), root, deadline)
         shutil.copytree(root, first.root, ignore=IGNORED)
         if any(mutant.file.suffix != ".py" for mutant in mutants) and first.run(COMPILE) != 0:
             sys.exit("The CPU kernels do not compile: leave out C++ by --only.")
         copies.put(first)
         for i in range(1, options.jobs):
-            copy = Copy(Path(folder, str(i), root.name), root, deadline)
+            copy = Copy(Path(folder, str(i), root.name).resolve(), root, deadline)
             shutil.copytree(first.root, copy.root)
             copies.put(copy)
 
-        def base(tests: Sequence[str]) -> tuple[float, list[str]]:
+        def record(files: Sequence[str]) -> dict[str, Any]:
             copy = copies.get()
             try:
-                return copy.baseline(tests)
+                return copy.record(files, limit=options.seconds / 2)
             finally:
                 copies.put(copy)
 
-        for stage in STAGES:
-            if time.monotonic() > deadline:
-                break
-            alive = [mutant for mutant in mutants if mutant.compiles and not mutant.killed]
-            new = list({tests for mutant in alive if (tests := mutant.tests(root, stage))} - set(bases))
-            bases |= dict(zip(new, pool.map(base, new), strict=True))
-            limit = options.limit if stage != "all" else float("inf")
-            futures = {
-                pool.submit(examine, copies, mutant, tests, bases[tests], limit): mutant
-                for mutant in alive
-                if (tests := mutant.tests(root, stage))
-            }
-            for future in as_completed(futures):
-                mutant, result = futures[future], future.result()
-                mutant.compiles = result != "not compiled"
-                if result == "killed":
-                    mutant.killed = stage
-                elif result == "survived":
-                    mutant.survived.append(stage)
-                settings = f"--count {len(mutants)} --seed {options.seed} --only {' '.join(options.only)}"
-                options.output.write_text(report(mutants, bases, settings), encoding="utf-8")
-                print(f"{result or 'no time':12} {stage:8} {mutant.file}:{mutant.line}: {mutant.new}", flush=True)
+        tests = Tests(root, list(pool.map(record, shares_of(root, options.tests, 3 * options.jobs))))
+        print(f"{len(tests.seconds)} tests take {sum(tests.seconds.values()):.0f} s", flush=True)
+        futures = {pool.submit(examine, copies, mutant, tests, options.limit): mutant for mutant in mutants}
+        for future in as_completed(futures):
+            future.result()
+            mutant = futures[future]
+            options.output.write_text(report(mutants, tests, settings), encoding="utf-8")
+            print(f"{mutant.result or 'no time':12} {mutant.file}:{mutant.line}: {mutant.new}", flush=True)
     return mutants
+
+
+def shares_of(root: Path, names: Sequence[str], count: int) -> list[list[str]]:
+    """Return the files of tests in at most `count` lists of about equal sizes, the largest files first."""
+    given = [root / "tests" / name for name in names]
+    paths = [path for each in given for path in (each.rglob("test_*.py") if each.is_dir() else [each]) if path.exists()]
+    ordered = sorted(paths, key=lambda path: -path.stat().st_size)
+    return [share for i in range(count) if (share := [str(path.relative_to(root)) for path in ordered[i::count]])]
 
 
 if __name__ == "__main__":

@@ -59,3 +59,42 @@ def test_integers_that_float64_cannot_tell_apart_are_no_proof(kind, values):
     personalization = dict(zip((1, 2), values, strict=True)) if kind == "personalization" else None
     ranking = graph.rank(personalization=personalization, top=2, certified=True)
     assert any(tie.equal for tie in ranking.ties) == (values[0] == values[1])
+
+
+def depths(equal_ranks):
+    """Return the number of steps from each vertex to the root of its set."""
+
+    def depth(vertex):
+        return 1 + depth(equal_ranks._parents[vertex]) if vertex in equal_ranks._parents else 0
+
+    return [depth(vertex) for vertex in equal_ranks._parents]
+
+
+def test_sets_stay_flat():
+    """A smaller set joins the larger one, in whatever order a pair is named."""
+    n, ranks = 40, np.full(40, 1 / 40)
+    for pairs in ([(0, other) for other in range(1, n)], [(other, 0) for other in range(1, n)]):
+        equal_ranks = proofs([], n)
+        assert all(equal_ranks.equal(*pair, ranks) for pair in pairs)
+        assert depths(equal_ranks) == [1] * (n - 1)
+        assert max(equal_ranks._sizes.values()) == n
+
+
+def two_paths(length):
+    """Return the edges of two paths, of which vertices at the same place have equal ranks, each proved by the last."""
+    path = [(2 * i, 2 * i + 2) for i in range(length)]
+    return path + [(source + 1, target + 1) for source, target in path]
+
+
+def test_a_search_may_spend_an_eighth_of_the_budget(monkeypatch):
+    monkeypatch.setattr("prplugin.graph.equal_ranks.MIN_PAIRS", 80)
+    n = 60
+    ranks = np.full(n, 1 / n)
+    assert proofs(two_paths(29), n).equal(16, 17, ranks)  # 9 pairs
+    assert not proofs(two_paths(29), n).equal(18, 19, ranks)  # 10, and their edges
+    spent = proofs(two_paths(29), n)
+    assert not spent.equal(58, 59, ranks)
+    assert not spent.equal(16, 17, ranks)  # an eighth of what is left
+    assert spent.equal(12, 13, ranks)
+    large = EqualRanks(proofs(two_paths(29), n)._adjacency, list, m=10**9, alpha=0.85)
+    assert large.equal(58, 59, ranks)

@@ -11,13 +11,19 @@ def most(values, bound: int = 3):
     \"\"\"Return the largest value below a bound, plus the number of values.\"\"\"
     below = [value for value in values if value < bound]
     return max(below) + len(values)
+
+def fast():
+    return True
 """
 UNTESTED = "def change(state, done):\n    state.done = done\n"
 TEST = """\
-from prplugin.solver.step import most
+from prplugin.solver.step import fast, most
 
 def test_most():
     assert most([2, 3, 1]) == 5
+
+def test_what_does_not_depend_on_the_result():
+    fast()
 
 def test_that_fails_without_a_mutation():
     assert False
@@ -35,12 +41,16 @@ def test_survivors_are_those_that_no_test_notices(tmp_path, monkeypatch):
     (tmp_path / "tests" / "solver").mkdir(parents=True)
     (tmp_path / "tests" / "solver" / "test_step.py").write_text(TEST)
     (tmp_path / "tests" / "solver" / "test_absent.py").write_text("import absent\n")
+    (tmp_path / "conformance").mkdir()
+    reasons = tmp_path / "conformance" / "survivors.toml"
+    reasons.write_text('["solver/state.py"]\n"state.done = done" = "nobody reads it"\n')
     page = tmp_path / "mutations.md"
     mutants = main(["--only", "solver", "--jobs", "2", "--output", str(page)], tmp_path)
-    assert {(each.file.name, each.line, each.new) for each in mutants if not each.killed} == {
+    assert {(each.file.name, each.line, each.new) for each in mutants if each.result == "survived"} == {
         ("state.py", 2, "pass"),
+        ("step.py", 7, "return False"),
     }
-    assert {each.new for each in mutants if each.file.name == "step.py"} == {
+    assert {each.new for each in mutants if each.file.name == "step.py" and each.result == "killed"} == {
         "def most(values, bound: int = 4):",
         "below = [value for value in values if value <= bound]",
         "return min(below) + len(values)",
@@ -48,8 +58,13 @@ def test_survivors_are_those_that_no_test_notices(tmp_path, monkeypatch):
         "return len(values)",
     }
     text = page.read_text()
-    assert "of 6 mutants 0 do not compile, 6 met tests, and 1 survived" in text
-    assert "| prplugin/solver/state.py:2 | skip a statement | ``state.done = done`` | ``pass`` | nearest, all |" in text
+    assert "of 7 mutants 0 do not compile, 7 met tests, and 2 survived, 1 of them for a reason." in text
+    one, other = text.split("## Survivors with a reason")
+    assert "| prplugin/solver/step.py:7 | negate a constant | ``return True`` | ``return False`` | 1 |  |" in one
+    assert (
+        "| prplugin/solver/state.py:2 | skip a statement | ``state.done = done`` | ``pass`` | 0 | nobody reads it |"
+        in other
+    )
     assert "- ``tests/solver/test_step.py::test_that_fails_without_a_mutation``" in text
     assert "- ``tests/solver/test_absent.py``" in text
     assert (tmp_path / "prplugin" / "solver" / "step.py").read_text() == STEP

@@ -131,6 +131,7 @@ CASES = {
     "two buffers of five chunks": (
         NONE._replace(packed_edge=Size(2), chunk_bytes=2 * M // 5), DEVICE, 2 * 2 * M // 5, 2 * M,
     ),
+    "two buffers of five quarters": (NONE._replace(packed_edge=Size(2), chunk_bytes=80_000), DEVICE, 160_000, 2 * M),
     "chunks sized for float64": (  # 10 bytes per edge in float64, 6 in float32: four chunks
         NONE._replace(packed_edge=Size(2, normalized_weight=1), chunk_bytes=10 * M // 4),
         WEIGHTED, 2 * 6 * M // 4, 6 * M,
@@ -210,6 +211,7 @@ def test_grouping_without_compiled_kernels(monkeypatch):
     result = HOST_CSC + WEIGHTS
     sums = (0, 65 * M // 4 + 3 * VECTOR)
     assert footprint(memory, WEIGHTED_HOST).host == then((0, 8 * M + result), (result, 0), sums, (VECTOR, 0))
+    assert footprint(*CASES["sums of weights"][:2]).device == CASES["sums of weights"][2]  # they are for the host
 
 
 def test_types_of_indices_and_offsets():
