@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import sys
 from contextlib import nullcontext
@@ -16,16 +17,16 @@ from prplugin import gpu
 from prplugin.gpu import runtime
 from prplugin.graph import adjacency
 from prplugin.graph.problem import sums_of_runs
-from prplugin.methods.engines import gpu_pull
 from prplugin.papers import segmented
 from prplugin.types.arrays import to_host
 from prplugin.types.edges import offset_dtype
 
-__all__ = ["install"]
+__all__ = ["install", "load"]
 
 SCALARS = {
     "long long": (int, np.int64), "int": (np.int32,), "float": (np.float32,), "double": (float, np.float64),
 }  # fmt: skip
+NULL = 0  # as CuPy takes a null pointer
 ELEMENTS = {"float": np.float32, "double": np.float64, "int": np.int32, "long long": np.int64, "Totals": np.float64}
 
 
@@ -93,7 +94,7 @@ def parameters(path, name):
     """Return type and name of each parameter of a kernel."""
     text = re.sub(r"//.*|__restrict__", "", runtime.source(path)).replace("\\\n", " ")
     defined = re.search(r"#define SEGMENT\s+([^\n]*)", text)
-    listed = re.search(rf'extern "C" __global__ void(?: \w+)? {name}\(([^()]*)\)', text)[1]
+    listed = re.search(rf'extern "C" __global__ void\s+(?:\w+(?:\([^()]*\))?\s+)?{name}\(([^()]*)\)', text)[1]
     if defined:
         listed = listed.replace("SEGMENT", defined[1])
     return [
@@ -110,9 +111,23 @@ def check(path, name, macros, arguments):
         where = path, name, parameter, kind, type(given)
         if not pointer:
             assert type(given) in SCALARS[kind], where
-        elif given is not None and kind in ELEMENTS:
+        elif given is not None and given is not NULL and kind in ELEMENTS:
             assert given.dtype == ELEMENTS[kind], (*where, given.dtype)
             assert given.flags.c_contiguous, where
+
+
+def load(monkeypatch, *names):
+    """Return modules of `prplugin.gpu` that import CuPy, imported anew with the GPU that `install` pretends."""
+    loaded = []
+    for name in names:
+        whole = f"prplugin.gpu.{name}"
+        spec = importlib.util.spec_from_file_location(whole, runtime.ROOT / "gpu" / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, whole, module)
+        monkeypatch.setattr(gpu, name, module, raising=False)
+        spec.loader.exec_module(module)
+        loaded.append(module)
+    return loaded
 
 
 def install(monkeypatch, kernels):
@@ -148,6 +163,7 @@ def install(monkeypatch, kernels):
             launched.append((path, name, grid[0], block[0], macros))
             kernels[name](grid[0], block[0], macros, *arguments)
 
+        launch.max_dynamic_shared_size_bytes = 0
         return launch
 
     def captured(pulls, *arrays):
@@ -174,5 +190,4 @@ def install(monkeypatch, kernels):
         runtime, "allocate", lambda *wanted, cleared=False: [np.zeros(*each).view(Array) for each in wanted]
     )
     monkeypatch.setattr(segmented, "captured", captured)
-    monkeypatch.setattr(gpu_pull.MixedOnDevice, "history", lambda self, rows: None)
     return launched

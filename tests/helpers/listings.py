@@ -6,6 +6,8 @@ order of one thread of the paper.
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
 F = np.float32
@@ -126,6 +128,8 @@ def _finish(
     contributions, moves, partials,
 ):  # fmt: skip
     y = alpha * sums + (alpha * totals[2] * target + teleport)
+    if moves is not None:
+        moves[:] = y - ranks
     change = abs(y - ranks)
     ranks[:] = y
     contributions[:] = y * inverse
@@ -168,9 +172,150 @@ def _normalized_weights(grid, block, macros, m, sources, weights, out_weights, f
     found[:] = weights / out_weights[sources]
 
 
+def _products(grid, block, macros, n, moves, partials):
+    """Add the products of moves i >= j over all vertices, in the order of a lower triangle, for one or many seeds."""
+    rows, columns = np.tril_indices(macros["ROWS"])
+    partials[:] = 0
+    with np.errstate(all="ignore"):  # other rows of the history may never have been written
+        for pair, (i, j) in enumerate(zip(rows.tolist(), columns.tolist(), strict=True)):
+            partials[0, pair] = (moves[i].astype(np.float64) * moves[j]).sum(axis=0)
+
+
+def _mix(grid, block, macros, n, moves, weights, ranks, jump, sums):
+    moved = [
+        np.where(weight != 0, weight * np.nan_to_num(move), 0) for weight, move in zip(weights, moves, strict=True)
+    ]
+    mixed = np.maximum(ranks - sum(moved), 0)
+    jump[:], ranks[:], sums[:] = mixed - ranks, mixed, 0
+    sums[0] = mixed.sum(axis=0)
+
+
+# --- graph construction -------------------------------------------------------------------------------------------
+
+
+def _pairs(tails, heads, directed, bits):
+    one, other = tails.astype(np.uint64), heads.astype(np.uint64)
+    if not directed:
+        one, other = np.minimum(one, other), np.maximum(one, other)
+    return one << np.uint64(bits) | other
+
+
+def _pair_keys(grid, block, macros, m, tails, heads, directed, bits, keys):
+    pairs = _pairs(tails, heads, directed, bits)
+    if 2 * bits > 32:
+        pairs = (pairs ^ pairs >> np.uint64(32)) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(32)
+    keys[:] = pairs
+
+
+def _mark_repeated(grid, block, macros, m, keys, rows, tails, heads, directed, bits, last, marks, count):
+    pairs, step = _pairs(tails, heads, directed, bits)[rows].tolist(), 1 if last else -1
+    assert not marks.any()
+    for place in range(m):
+        beside = place + step
+        while 0 <= beside < m and keys[beside] == keys[place] and not marks[rows[place]]:
+            marks[rows[place]] = pairs[beside] == pairs[place]
+            beside += step
+    count[0] = np.count_nonzero(marks)
+
+
+def _keep_rows(
+    grid, block, macros, m, marks, ticket, states, tails, heads, weights, kept_tails, kept_heads, kept_weights
+):
+    assert not ticket.any()
+    assert not states.any()
+    kept_tails[:], kept_heads[:] = tails[marks == 0], heads[marks == 0]
+    if macros["WEIGHTED"]:
+        kept_weights[:] = weights[marks == 0]
+
+
+def _add_exactly(grid, block, macros, m, rows, weights, starts, shift, parts, width, length, unit, n, sums):
+    """Add weights as integers, multiples of the last place of numbers of exponent `unit`, in WORDS words of 32 bits."""
+    assert parts * width >= 1 << shift
+    assert not sums.any()
+    exact = dict.fromkeys(rows.tolist(), 0)
+    for row, bits in zip(rows.tolist(), weights.view(np.uint64).tolist(), strict=True):
+        exponent, digits = bits >> 52 & 2047, bits & (1 << 52) - 1
+        places = max(exponent, 1) - int(unit)
+        assert digits == exponent == 0 or places >= 0
+        exact[row] += (digits | (exponent > 0) << 52) << max(places, 0)
+    for row, total in exact.items():
+        assert total < 1 << 32 * macros["WORDS"] - 1
+        sums[:, row] = total & (1 << 64) - 1, total >> 64 | 1 << 63
+
+
+def _rounded(grid, block, macros, n, sums, unit, absent, values):
+    for group, (low, high) in enumerate(sums.T.tolist()):
+        units = Fraction(2) ** int(unit)
+        values[group] = float((low | (high & (1 << 63) - 1) << 64) * units) if low or high else absent
+
+
+def _first_places(grid, block, macros, m, codes, scale, shift, first):
+    np.minimum.at(first, codes, scale * np.arange(m, dtype=np.uint64) + np.uint64(shift))
+
+
+def _find_entries(sources, weights, k, wanted_sources, begins, ends, wanted_weights):
+    entries = range(int(begins[k]), int(ends[k]))
+    return [
+        entry
+        for entry in entries
+        if sources[entry] == wanted_sources[k] and (wanted_weights is None or weights[entry] == wanted_weights[k])
+    ]
+
+
+def _count_matches(
+    grid, block, macros, count, sources, weights, first_pieces, wanted_sources, begins, ends, wanted, counts
+):
+    counts[:] = 0
+    for k in range(count):
+        assert first_pieces[k + 1] - first_pieces[k] == -(-(ends[k] - begins[k]) // macros["PIECE"])
+        for entry in _find_entries(sources, weights, k, wanted_sources, begins, ends, wanted):
+            counts[first_pieces[k] + (entry - begins[k]) // macros["PIECE"]] += 1
+
+
+def _find_edges(
+    grid, block, macros, count, sources, weights, first_pieces, wanted_sources, begins, ends, wanted, counts, nth, found
+):
+    for k in range(count):
+        matching = _find_entries(sources, weights, k, wanted_sources, begins, ends, wanted)
+        assert counts[first_pieces[k] : first_pieces[k + 1]].sum() == len(matching)
+        found[k] = matching[nth[k]] if nth[k] < len(matching) else -1
+
+
+def _splice_entries(
+    grid, block, macros, m, sources, weights, removed_count, removed, added_count, before, added_sources, added_weights,
+    new_sources, new_weights, out_degrees,
+):  # fmt: skip
+    assert (np.diff(removed) > 0).all()
+    assert (np.diff(before) >= 0).all()
+    assert grid * block * macros["TILE"] >= m
+    entries = sorted([*((entry, 1, 0) for entry in range(m)), *((int(at), 0, k) for k, at in enumerate(before))])
+    gone, place = set(removed.tolist()), 0
+    for entry, is_old, k in entries:
+        source = sources[entry] if is_old else added_sources[k]
+        if is_old and entry in gone:
+            if out_degrees is not None:
+                out_degrees[source] -= 1
+            continue
+        new_sources[place] = source
+        if new_weights is not None:
+            new_weights[place] = weights[entry] if is_old else added_weights[k]
+        if not is_old and out_degrees is not None:
+            out_degrees[source] += 1
+        place += 1
+
+
+def _splice_offsets(grid, block, macros, n, offsets, removed_count, removed, added_count, added_targets, new_offsets):
+    for row in range(n + 1):
+        new_offsets[row] = offsets[row] - (removed < offsets[row]).sum() + (added_targets < row).sum()
+
+
 OURS = {
     "inverse_out_weight": _inverse_out_weight, "begin": _begin, "finish": _finish, "total": _total, "node_pull": _pull,
     "warp_pull": _pull, "block_pull": _pull, "edge_push": _push, "gather": _gather, "add_sums": _add_sums,
     "dense_pull": _dense, "count_pairs": _count_pairs, "normalized_weights": _normalized_weights,
+    "products": _products, "mix": _mix, "seeds_products": _products, "seeds_mix": _mix, "pair_keys": _pair_keys,
+    "mark_repeated": _mark_repeated, "keep_rows": _keep_rows, "add_exactly": _add_exactly, "rounded": _rounded,
+    "first_places": _first_places, "count_matches": _count_matches, "find_edges": _find_edges,
+    "splice_entries": _splice_entries, "splice_offsets": _splice_offsets,
 }  # fmt: skip
 """Functions by kernel."""
