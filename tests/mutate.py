@@ -45,7 +45,7 @@ CORE = ("solver", "graph", "streams", "numerics.py", "cpu/*.cpp", "cpu/*.hpp", "
 FOLDERS = ("api", "cpu", "frames", "graph", "io", "methods", "papers", "solver", "streams")
 """Folders of tests that run: others start processes, in which no lines are recorded, or defend what is not mutated."""
 
-NEAREST = {"numerics": "solver", "memory": "methods"}  # folders of tests that have not the name of the package
+NEAREST = {"numerics": "solver", "memory": "methods", "times": "api"}  # others have the name of the package
 REASONS = "conformance/survivors.toml"
 IGNORED = shutil.ignore_patterns(".*", "__pycache__", "site", "*.pyc")
 COMPILE = [sys.executable, "prplugin/cpu/build.py", "-O1", "-w"]
@@ -111,8 +111,8 @@ class Copy:
         limit = min(limit, self.deadline - time.monotonic())
         if limit <= 0:
             return None
-        paths = os.pathsep.join([str(self.root), str(ROOT / "tests/helpers")])
-        environment = os.environ | {"PYTHONPATH": paths} | variables
+        paths = [str(self.root), str(ROOT / "tests/helpers"), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | variables
         silent = subprocess.DEVNULL
         with subprocess.Popen(
             command, cwd=self.root, env=environment, stdin=silent, stdout=silent, stderr=silent, start_new_session=True
@@ -306,7 +306,7 @@ def report(mutants: Sequence[Mutant], tests: Tests, settings: str) -> str:
                 for mutant in some
             ]
     if tests.failed:
-        lines += ["", "## Tests left out", "", "They fail without a mutation.", ""]
+        lines += ["", "## Tests left out", "", "They fail without a mutation, while their lines are recorded.", ""]
         lines += [f"- {_code(name)}" for name in tests.failed]
     return "\n".join(lines) + "\n"
 
@@ -341,7 +341,10 @@ def main(arguments: Sequence[str], root: Path = ROOT) -> list[Mutant]:
     deadline = time.monotonic() + options.seconds
     every = mutants_of(root, options.only)
     mutants = random.Random(options.seed).sample(every, min(options.count, len(every)))
-    settings = f"--count {len(mutants)} --seed {options.seed} --only {' '.join(options.only)}"
+    settings = f"--count {len(mutants)} --seed {options.seed} --limit {options.limit:g}"
+    for name, default in (("only", CORE), ("tests", FOLDERS)):
+        if tuple(given := getattr(options, name)) != default:
+            settings += f" --{name} {' '.join(given)}"
     with TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
         copies: SimpleQueue[Copy] = SimpleQueue()
         first = Copy(Path(folder, "0", root.name).resolve(), root, deadline)

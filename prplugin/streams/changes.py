@@ -60,7 +60,6 @@ class ChangeError(Exception):
     """
 
     def __init__(self, kind: Literal["missing", "repeated", "underflow", "overflow"], positions: Integers) -> None:
-        super().__init__(kind, positions)
         self.kind, self.positions = kind, positions
 
     def explained(self, added: FrameEdges, removed: FrameEdges, vertices: Vertices) -> InvalidEdgesError:

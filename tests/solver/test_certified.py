@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,7 @@ from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.problem import Problem
 from prplugin.options import Options
 from prplugin.solver import solve as solver
-from prplugin.solver.top_k import OrderProof
+from prplugin.solver.top_k import OrderProof, least_gap, order_of
 from prplugin.types.edges import Edges
 
 alphas = st.sampled_from([0.0, 0.3, 0.85, 0.99])
@@ -229,3 +230,52 @@ def test_max_iter_leaves_order_uncertified():
         rank_certified([0, 1, 2, 3, 3], [1, 0, 0, 1, 2], top=4, tol=1e-10, max_iter=1)
     assert not caught.value.ranking.certified
     assert caught.value.ranking.ties
+
+
+def order_by_definition(ranks, k, margin, equal):
+    """Return the k highest positions, and the first place, the positions and the equality of each tie among them."""
+    descending = sorted(range(len(ranks)), key=lambda i: (-ranks[i], i))
+    k = min(k, len(ranks))
+    lowest = ranks[descending[k - 1]] - 2 * margin
+    shown = [i for place, i in enumerate(descending) if place <= k or ranks[i] >= lowest]
+    apart = [place for place in range(1, len(shown)) if ranks[shown[place - 1]] - ranks[shown[place]] > 2 * margin]
+    ties = []
+    for first, end in pairwise([0, *apart, len(shown)]):
+        tied = shown[first:end]
+        if len(tied) > 1 and first < k:
+            near = [ranks[a] - ranks[b] <= 1e-6 * ranks[a] for a, b in pairwise(tied)]
+            proved = all(close and equal(a, b, ranks) for close, (a, b) in zip(near, pairwise(tied), strict=True))
+            shown[first:end] = sorted(tied) if proved else tied
+            ties.append((first, shown[first:end], proved))
+    return shown[:k], ties
+
+
+@given(
+    values=st.lists(st.sampled_from([0.1, 0.1 + 1e-8, 0.1 + 1e-5, 0.2, 0.2 + 5e-8, 0.3, 0.0]), min_size=1, max_size=12),
+    k=st.integers(1, 14), margin=st.sampled_from([0.0, 1e-9, 2e-8, 1e-5, 0.03, 0.06, 1.0]), modulus=st.integers(1, 3),
+)  # fmt: skip
+@settings(max_examples=examples(600), deadline=None)
+def test_orders_follow_their_definition(values, k, margin, modulus):
+    ranks, asked = np.array(values), []
+
+    def equal(a, b, _):
+        asked.append((a, b))
+        return a % modulus == b % modulus
+
+    found = order_of(ranks, k, margin, equal)
+    assert len(asked) == len(set(asked))
+    rows, ties = order_by_definition(values, k, margin, equal)
+    assert found.rows.tolist() == rows
+    assert [(tie.first, tie.rows.tolist(), tie.equal) for tie in found.ties] == ties
+    assert found.margin == margin
+
+
+def test_least_gap_is_that_of_ranks_that_no_proof_makes_equal():
+    ranks = np.array([0.4, 0.3, 0.3 - 1e-8, 0.1, 0.1 - 1e-9, 0.1 - 3e-9, 0.05])
+    assert least_gap(ranks, 1, 0.1) == pytest.approx(0.1)
+    assert least_gap(ranks, 2, 0.01) == pytest.approx(0.1)  # of the highest; below the second is its equal
+    assert least_gap(ranks[2:], 1, 0.2) == pytest.approx(0.2)
+    assert least_gap(ranks[3:], 3, 0.2) == pytest.approx(0.05, rel=1e-6)
+    assert least_gap(ranks[3:], 2, 0.2) == np.inf  # what is so far below the last is not looked at
+    assert least_gap(ranks[3:6], 2, 0.2) == np.inf
+    assert least_gap(ranks[:1], 1, 0.1) == np.inf

@@ -6,12 +6,17 @@ exact, since its kernels compute the same everywhere; those of `numpy` may diffe
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
+from fake_gpu import install
+from listings import OURS
 from solver_graphs import communities, cycle, star
 
 import prplugin
+from prplugin.streams import attempts, local
 
 ALPHAS = (0.5, 0.85, 0.9, 0.95, 0.99)
 
@@ -97,6 +102,24 @@ RECORDED = {
 }
 
 
+PUSHES = {
+    "communities": [[15, 5], [58, 24], [330, 118]],
+    "undirected": [[33, 14], [199, 68], [2551, 415]],
+    "skewed": [[89, 34], [367, 102], [2560, 635]],
+    "weighted": [[72, 24], [306, 85], [2154, 558]],
+    "slow mode": [[104, 38], [469, 140], [2848, 809]],
+    "star": [[268, 88], [1228, 322], [9936, 2353]],
+    "path": [[10, 5], [20, 5], [52, 26]],
+}
+UPDATES = {
+    "communities": [[12, 17, 18], [46, 41, 42], [329, 367, 282]],
+    "undirected": [[9, 12, 13], [34, 42, 34], [416, 208, 87]],
+    "skewed": [[10, 8, 9], [11, 19, 12], [12, 45, 15]],
+    "weighted": [[6, 7, 9], [12, 20, 22], [13, 17, 17]],
+    "slow mode": [[12, 9, 11], [25, 26, 28], [176, 184, 194]],
+}
+
+
 @pytest.mark.parametrize("name", GRAPHS)
 def test_native_takes_the_recorded_passes(name):
     assert passes_of(GRAPHS[name](), "native") == RECORDED[name]["native"]
@@ -115,3 +138,49 @@ def test_both_methods_mix_alike_above_the_alphas_of_sweeps(name):
     for alpha in (0.93, 0.99):
         native, numpy = (passes(graph, method, alpha) for method in METHODS)
         assert native == pytest.approx(numpy, rel=0.01, abs=1)
+
+
+def passes_of_pushes(graph, alpha):
+    """Return the passes of five seeds, and those of certified orders, which begin with pushes."""
+    ids = graph.vertices.tolist()[:40:8]
+    ranked = [graph.rank(personalization=[v], alpha=alpha, tol=tol) for v in ids for tol in (1e-3, 1e-8)]
+    assert {ranking.method for ranking in ranked} == {"push"}
+    ordered = [graph.rank(personalization=[v], alpha=alpha, top=5, certified=True) for v in ids]
+    return [sum(ranking.iterations for ranking in rankings) for rankings in (ranked, ordered)]
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_pushes_take_the_recorded_passes(name, monkeypatch):
+    monkeypatch.setattr(local, "MIN_EDGES", 0)
+    monkeypatch.setattr(local, "PUSH_SLOWDOWN", 1e-6)
+    graph = GRAPHS[name]()
+    assert [passes_of_pushes(graph, alpha) for alpha in (0.5, 0.85, 0.98)] == PUSHES[name]
+
+
+def passes_after_updates(name, alpha):
+    """Return the passes of pushes after each of three updates, of one, ten and a hundred edges."""
+    graph, random, found = GRAPHS[name](), np.random.default_rng(5), []
+    graph.rank(alpha=alpha, tol=1e-9)
+    ids = graph.vertices.to_numpy()
+    for count in (1, 10, 100):
+        added = pd.DataFrame(random.choice(ids, (count, 2)), columns=["src", "dst"])
+        graph.update(add=added.assign(w=0.5) if name == "weighted" else added)
+        ranking = graph.rank(alpha=alpha, tol=1e-9)
+        assert ranking.method == "push"
+        found.append(ranking.iterations)
+    return found
+
+
+@pytest.mark.parametrize("name", UPDATES)
+def test_pushes_after_updates_take_the_recorded_passes(name, monkeypatch):
+    monkeypatch.setattr(attempts, "_max_pushes", lambda *_: math.inf)
+    assert [passes_after_updates(name, alpha) for alpha in (0.5, 0.85, 0.98)] == UPDATES[name]
+
+
+@pytest.mark.parametrize("name", ["communities", "star"])
+def test_kernels_of_the_gpu_mix_as_numpy_does(name, monkeypatch):
+    expected = [passes(GRAPHS[name](), "numpy", alpha) for alpha in (0.85, 0.95)]
+    launched = install(monkeypatch, OURS)
+    found = [passes(GRAPHS[name](), "node", alpha) for alpha in (0.85, 0.95)]
+    assert found == pytest.approx(expected, rel=0.1, abs=2)  # it begins in float32
+    assert {name for _, name, *_ in launched} >= {"products", "mix"}

@@ -140,3 +140,24 @@ def test_rounds_take_few_passes(ends, alpha, most, monkeypatch):
         found = graph.rank(alpha=alpha)
     assert found.method == "push"
     assert found.iterations <= most
+
+
+@pytest.mark.parametrize(("tol", "options"), [(1e-7, {}), (1.5, {}), (1e-6, {"dtype": "float32"})])
+def test_pushes_may_take_as_long_as_a_method(tol, options, monkeypatch):
+    """From an error of 2 a method takes as many passes as one took, and from a smaller one fewer as it is nearer to tol."""
+    found, push = [], Residual.push
+
+    def spy(self, edges, goal, max_edges):
+        found.append((self.bound, goal, max_edges))
+        return push(self, edges, goal, max_edges)
+
+    monkeypatch.setattr(Residual, "push", spy)
+    graph = prplugin.Graph(pd.DataFrame({"src": [0, 1, 2, 2], "dst": [1, 2, 0, 3]}))
+    graph.update(add=pd.DataFrame({"src": [3], "dst": [0]}))
+    ranked = [graph.rank(tol=tol, method="numpy").iterations for tol in (1e-3, 1e-9, 1e-6)]
+    graph.update(add=pd.DataFrame({"src": [3], "dst": [1]}))
+    assert graph.rank(tol=tol, **options).method == "push"
+    ((error, goal, most),) = found
+    assert goal < tol if options else goal == tol  # the cast takes a part
+    left = max(ranked) * max(0.0, math.log(min(error, 2.0) / tol) / math.log(2 / tol))
+    assert most == pytest.approx(1_000_000 + (14 + left) * (6 + 8 * 4) / 3, rel=1e-12)

@@ -1,0 +1,105 @@
+"""Facts of a graph that methods read: degrees, weights that overflow, and whether its edges are near one another."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from prplugin.graph import adjacency as module
+from prplugin.graph.adjacency import Adjacency, normalized_weights, sectors_per_edge
+from prplugin.types.edges import Edges
+
+
+def graph(source, destination, n, weights=None, **options):
+    ends = (np.array(column, np.int32) for column in (source, destination))
+    return Adjacency(Edges(*ends, None if weights is None else np.array(weights, float), n, **options))
+
+
+def test_degrees():
+    found = graph([0, 0, 3, 3, 3], [1, 1, 1, 0, 2], 5)
+    assert found.largest_in_degree == 3
+    assert found.dangling.tolist() == [1, 2, 4]
+    assert found.out_weight.tolist() == [2, 0, 0, 3, 0]
+    assert found.inverse_out_weight.tolist() == [1 / 2, 0, 0, 1 / 3, 0]
+    assert graph([0, 1, 2], [3, 3, 0], 4).largest_in_degree == 2  # not that of the first or the last vertex
+    assert graph([], [], 3).largest_in_degree == graph([], [], 0).largest_in_degree == 0
+
+
+def test_weights_that_overflow_are_looked_for_where_they_may():
+    large = 2.0**1023
+    for extent, expected in (((1.0, large), [0]), ((1.0, 2.0**1021), [])):  # m times the latter does not overflow
+        assert (
+            graph([0, 0, 1], [1, 2, 0], 3, [large, large, 1.0], extent=extent).overflowing_vertices().tolist()
+            == expected
+        )
+    assert graph([0, 0], [1, 1], 2).overflowing_vertices().size == 0
+
+
+def test_roundings_of_weights_count_twice():
+    found = graph([0, 1], [1, 0], 2, [1.0, 2.0], roundings=7)
+    found.set_out_weight(found.out_weight, 3)
+    assert found.out_weight_depth == 3 + 2 * 7
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 1 << 16])
+def test_normalized_weights(chunk, monkeypatch):
+    monkeypatch.setattr(module, "CHUNK", chunk)
+    weights, sources, out_weight = (
+        np.array([1.0, 3.0, 0.0, 5.0, 2.0]),
+        np.array([0, 0, 1, 2, 2]),
+        np.array([4.0, 0.0, 8.0]),
+    )
+    assert normalized_weights(weights, sources, out_weight).tolist() == [0.25, 0.75, 0.0, 0.625, 0.25]
+
+
+def test_a_layout_is_that_of_one_method():
+    found = graph([0], [1], 2)
+    assert found.layout_of("packed") is None
+    found.layout = "packed", (1, 2)
+    assert found.layout_of("packed") == (1, 2)
+    assert found.layout_of("persistent") is None
+
+
+N, M = 1_000_000, 16_384
+
+
+@pytest.fixture
+def on_device(monkeypatch):
+    """Return a function that makes a graph which takes its arrays for device memory."""
+    monkeypatch.setattr(module, "SAMPLED_FROM", M)
+    monkeypatch.setattr(module, "synchronize", lambda memory_space: None)
+
+    def make(near, m=M):
+        random = np.random.default_rng(0)
+        source = random.integers(0, N - 100, m)
+        found = graph(source, np.where(random.random(m) < near, source + 50, random.integers(0, N, m)), N)
+        found.memory_space = "device"
+        return found
+
+    return make
+
+
+def test_spread_of_edges_is_sampled_if_most_are_near(on_device):
+    assert on_device(near=0.6).spread == sectors_per_edge(on_device(near=0.6).csc.indices) != 1.0
+    far = on_device(near=0.2)
+    assert far.spread == 1.0
+    assert "csc" not in vars(far)  # takes memory
+    known = on_device(near=0.2)
+    assert known.csc.indices.size == M
+    assert known.spread == sectors_per_edge(known.csc.indices) != 1.0
+    grouped = Adjacency.of_in_edges(known.csc, known.out_weight)
+    assert grouped.spread == 1.0  # on the host
+    grouped = Adjacency.of_in_edges(known.csc, known.out_weight)
+    grouped.memory_space = "device"
+    assert grouped.spread == known.spread
+
+
+@pytest.mark.parametrize("change", ["few", "packed", "blocks"])
+def test_spread_of_other_graphs_is_not_sampled(on_device, change):
+    found = on_device(near=1.0, m=M - (change == "few"))
+    if change == "packed":
+        found.packed_only = True
+    if change == "blocks":
+        found = Adjacency.of_in_edges(found.csc, found.out_weight)
+        found.memory_space, found.edges.blocks = "device", object()
+    assert found.spread == 1.0
