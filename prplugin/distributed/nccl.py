@@ -214,7 +214,7 @@ def _facts() -> tuple[str | None, Any]:
     try:
         from cupy.cuda import nccl
     except ImportError as error:
-        return f"NCCL cannot be loaded ({error}): install nvidia-nccl-cu13.", None
+        return f"NCCL cannot be loaded ({error}): install nvidia-nccl-cu13 (with CUDA 12, nvidia-nccl-cu12).", None
     if not nccl.available:
-        return "CuPy finds no NCCL: install nvidia-nccl-cu13.", None
+        return "CuPy finds no NCCL: install nvidia-nccl-cu13 (with CUDA 12, nvidia-nccl-cu12).", None
     return None, (socket.gethostname(), cupy.cuda.runtime.deviceGetPCIBusId(runtime.device()))

@@ -26,7 +26,7 @@ MOST_BLOCKS = 2**31 - 1  # largest grid
 THREADS = 256  # threads per block of the kernels that use each.cuh
 LOADS_IN_FLIGHT = 8  # items per thread of these kernels, as in each.cuh
 
-COMPUTE_CAPABILITY = (7, 5)  # oldest that CUDA 13 supports; `edge` needs atomic additions of doubles, from 6.0 on
+COMPUTE_CAPABILITY = (7, 0)  # oldest that RAPIDS supports, with CUDA 12; `edge` adds doubles atomically, from 6.0 on
 FEW_BYTES = 1 << 28  # small allocations skip the memory query: a sixteenth of the smallest GPU's memory
 ALIGNMENT = 256  # of arrays, in bytes, as of allocations
 MEMORY_ADVICE = "Use method='streamed', which keeps the edges in host memory, dtype='float32', or several GPUs."
@@ -52,7 +52,8 @@ def unavailable_reason() -> str | None:
     try:
         import cupy  # lazy import
     except ImportError as error:
-        return f"it needs an NVIDIA GPU and CuPy, which cannot be imported ({error}): pip install 'prplugin[gpu]'."
+        extras = "'prplugin[gpu]' (with CUDA 12 'prplugin[gpu-cu12]')"
+        return f"it needs an NVIDIA GPU and CuPy, which cannot be imported ({error}): pip install {extras}."
     try:
         count = cupy.cuda.runtime.getDeviceCount()
         major, minor = divmod(int(cupy.cuda.Device().compute_capability), 10) if count else (0, 0)

@@ -70,7 +70,7 @@ def cupy_stub(devices: int = 1, capability: str = "90", *, driver: bool = True) 
         pytest.param(cupy_stub(devices=0), "it needs an NVIDIA GPU, and there is none.", id="no device"),
         pytest.param(
             cupy_stub(capability="61"),
-            "it needs a GPU of compute capability 7.5 or later, and this one has 6.1.",
+            "it needs a GPU of compute capability 7.0 or later, and this one has 6.1.",
             id="old device",
         ),
     ],
