@@ -18,6 +18,9 @@ settings.register_profile("repeatable", derandomize=True, deadline=None, max_exa
 settings.register_profile("thorough", derandomize=False, deadline=None, max_examples=100)
 settings.load_profile("repeatable")
 
+LEFT_OUT = pytest.StashKey[int]()
+"""Number of the tests that need a GPU, where there is none."""
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
@@ -40,6 +43,29 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return FileScheduling(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests that need a GPU if there is none: to skip each of thousands takes many seconds."""
+    if unavailable_reason() is None:
+        return
+    left_out = [item for item in items if item.get_closest_marker("gpu")]
+    config.stash[LEFT_OUT] = len(left_out)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if not item.get_closest_marker("gpu")]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Tell the main process of pytest-xdist how many tests this worker has left out."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left out"] = session.config.stash.get(LEFT_OUT, 0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Keep what a worker has left out: each collects all tests."""
+    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left out", 0)
+
+
 def pytest_collection_finish() -> None:
     """Exempt the collected tests from garbage collection, which would traverse them in every call of gc.collect."""
     gc.collect()
@@ -52,14 +78,9 @@ def pytest_unconfigure() -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Report in one line how many tests were skipped because there is no GPU."""
-    skipped = [
-        report
-        for report in terminalreporter.stats.get("skipped", [])
-        if isinstance(report, pytest.TestReport) and "gpu" in report.keywords  # not a module skipped as a whole
-    ]
-    if skipped and (reason := unavailable_reason()):
-        terminalreporter.line(f"{len(skipped):,} GPU tests were skipped: {reason}")
+    """Report in one line how many tests were left out because there is no GPU."""
+    if left_out := terminalreporter.config.stash.get(LEFT_OUT, 0):
+        terminalreporter.line(f"{left_out:,} GPU tests were left out: {unavailable_reason()}")
 
 
 @pytest.fixture

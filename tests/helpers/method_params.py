@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,14 @@ def param(name: str, *others: Any, slow: bool = False) -> Any:
     marks = [pytest.mark.slow] if slow else []
     if method.runs_on == "gpu":
         marks.append(pytest.mark.gpu)
-    if reason := method.unavailable_reason(None, this_machine()):
+    if reason := _unavailable_reason(name):
         marks.append(pytest.mark.skip(reason=f"{name}: {reason}"))
     return pytest.param(name, *others, marks=marks, id="-".join(map(str, (name, *others))))
+
+
+@cache
+def _unavailable_reason(name: str) -> str | None:
+    return methods()[name].unavailable_reason(None, this_machine())
 
 
 METHODS = [param(name) for name in methods()]
