@@ -12,9 +12,11 @@ import networkx
 import pandas as pd
 import pytest
 import scipy.sparse
+from click.testing import CliRunner
 from code_blocks import PAGES, ROOT, SHELL, blocks_of, skip_reason
 
 import prplugin
+from prplugin import cli
 
 README = (ROOT / "README.md").read_text()
 
@@ -69,20 +71,33 @@ def run_python_blocks(blocks, folder):
         exec(compile(block.code, f"{block.page}:{block.line}", "exec"), namespace)
 
 
+RECORD = r"""prplugin() { printf '%s\0' "$@" $'\n' >> "$CALLS"; }"""
+"""A shell function in place of the command, which appends its arguments to a file."""
+
+
 @pytest.fixture
-def shell(tmp_path):
-    """Return a function that runs shell commands in a folder with the files that examples read."""
+def shell(tmp_path, monkeypatch):
+    """Return a function that runs shell commands in a folder with the files that examples read.
+
+    What the shell makes of calls of `prplugin` is run in this process afterwards: each process of its own would take a
+    second to import pandas. Blocks with a pipe run as they are.
+    """
     edges = example_namespace(tmp_path)["edges"]
     edges.to_csv(tmp_path / "edges.csv.gz", index=False)
     edges.to_parquet(tmp_path / "new.parquet")
 
     def run(commands):
+        calls = tmp_path / "calls"
+        recorded = RECORD if "|" not in commands else ""
         done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", commands],
-            cwd=tmp_path, env=SHELL, capture_output=True, text=True, timeout=120, check=False,
+            ["bash", "-euo", "pipefail", "-c", f"{recorded}\n{commands}"],
+            cwd=tmp_path, env=SHELL | {"CALLS": str(calls)}, capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
-        return done.stdout
+        monkeypatch.chdir(tmp_path)
+        for call in calls.read_text().split("\n\0")[:-1] if calls.exists() else []:
+            called = CliRunner().invoke(cli.main, call.split("\0")[:-1])
+            assert called.exit_code == 0, (call, called.output)
 
     return run
 
