@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from shown_text import error_message
 from timed_edges import random_edges
 
 import prplugin
@@ -121,13 +120,3 @@ def test_rankings_are_pickled_without_what_lookups_cache():
         assert len(pickle.dumps(ranking)) <= size + 100
         assert pickle.loads(pickle.dumps(ranking)).to_dict() == found
         assert copy.deepcopy(ranking).to_dict() == found
-
-
-def test_graphs_on_workers_refuse_to_be_copied_or_saved(tmp_path):
-    distributed = pytest.importorskip("distributed")
-    dataframe = pytest.importorskip("dask.dataframe")
-    cluster = distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=":0")
-    with cluster, distributed.Client(cluster):
-        graph = prplugin.Graph(dataframe.from_pandas(random_edges(), npartitions=2))
-        for call in (*COPIES.values(), lambda graph: graph.save(tmp_path / "graph")):
-            assert "Dask cluster" in error_message(lambda call=call: call(graph))

@@ -199,6 +199,7 @@ def test_webgraph_by_ranges(tmp_path, monkeypatch, arcs, names):
     assert np.abs(found.ranks - expected.ranks).sum() <= found.error_bound + expected.error_bound
 
 
+@pytest.mark.slow
 def test_a_crawl(data_dir):
     path = data_dir / "webgraph" / "cnr-2000-t.graph"
     packed = prplugin.Graph.from_file(path, "destination", "source", packed=True)

@@ -12,7 +12,6 @@ import pickle
 import shutil
 import struct
 import threading
-import time
 import uuid
 import zlib
 from decimal import Decimal
@@ -138,8 +137,17 @@ COLUMNS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("several", [False, True], ids=["one column", "two columns"])
-@pytest.mark.parametrize("name", COLUMNS)
+TWO_COLUMNS = ("strings", "tuples", "int8", "UInt64", "str str", "category", "boolean", "datetime with a zone")
+"""Kinds of ids that are also restored beside a second column: each column is written by itself."""
+
+
+@pytest.mark.parametrize(
+    ("name", "several"),
+    [
+        *(pytest.param(name, False, id=f"{name}, one column") for name in COLUMNS),
+        *(pytest.param(name, True, id=f"{name}, two columns") for name in TWO_COLUMNS),
+    ],
+)
 def test_every_kind_of_ids_is_restored(tmp_path, name, several):
     edges = edges_of(COLUMNS[name])
     ends = [["src", "a"], ["dst", "b"]] if several else ["src", "dst"]
@@ -178,8 +186,14 @@ GRAPHS = {
 }
 
 
-@pytest.mark.parametrize("options", GRAPHS)
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize(
+    ("library", "options"),
+    [
+        *(("pandas", options) for options in GRAPHS),
+        *((library, "undirected weights, last") for library in LIBRARIES if library != "pandas"),
+        ("polars", "half-life of days"), ("pyarrow", "half-life"),
+    ],
+)  # fmt: skip
 def test_rankings_and_updates_are_those_of_the_graph(tmp_path, library, options):
     edges, more = random_edges(), random_edges(90, 20, seed=1).assign(t=10**6)
     edges, more = (one.assign(day=pd.to_datetime(one["t"], unit="h")) for one in (edges, more))
@@ -257,14 +271,20 @@ def test_last_ranks_are_saved_and_start_the_next_ranking(tmp_path):
 # --- paths ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def folder(tmp_path):
-    path = tmp_path / "graph"
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    path = tmp_path_factory.mktemp("saved") / "graph"
     edges = random_edges().astype({"src": str, "dst": str})
     graph = prplugin.Graph(edges, weight="w", time="t", half_life=10**5)
     graph.rank(personalization=["1"])
     graph.save(path)
     return path
+
+
+@pytest.fixture
+def folder(tmp_path, saved):
+    """Return a copy of a saved graph."""
+    return shutil.copytree(saved, tmp_path / "graph")
 
 
 def test_a_saved_graph_is_accepted_as_edges(folder):
@@ -415,7 +435,7 @@ def test_bytes_of_files_count(folder):
     """Headers and footers are parsed before checksums are compared."""
     for path in sorted(folder.glob("*.*")):
         content = path.read_bytes()
-        ends = {*range(0, 160, 3), *range(len(content) - 60, len(content), 3), *range(0, len(content), 499)}
+        ends = {*range(0, 160, 7), *range(len(content) - 60, len(content), 7), *range(0, len(content), 499)}
         for at in ends if path.name != "manifest.json" else ():
             path.write_bytes(content[:at] + bytes([content[at] ^ 1 << at % 8]) + content[at + 1 :])
             with pytest.raises(prplugin.InvalidEdgesError, match=r"damaged saved graph.*Save the graph again"):
@@ -652,16 +672,16 @@ def _rank_in_process(path):
 
 def test_processes_share_a_folder(folder):
     expected = prplugin.Graph.load(folder).rank().ranks.tobytes()
-    with multiprocessing.get_context("spawn").Pool(2) as pool:
-        assert set(pool.map(_rank_in_process, [folder] * 4)) == {expected}
+    graph = prplugin.Graph.load(folder)
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert set(pool.map(_rank_in_process, [folder] * 2)) == {expected}
+    assert graph.rank().ranks.tobytes() == expected
 
 
-def _save_in_process(path, seed, seconds):
-    graph, end, saved = prplugin.Graph(random_edges(seed=seed)), time.monotonic() + seconds, 0
-    while time.monotonic() < end:
+def _save_in_process(path, seed):
+    graph = prplugin.Graph(random_edges(seed=seed))
+    for _ in range(50):
         graph.save(path)
-        saved += 1
-    return saved
 
 
 def test_several_save_to_one_path_and_others_load(tmp_path):
@@ -680,13 +700,14 @@ def test_several_save_to_one_path_and_others_load(tmp_path):
 
     loader = threading.Thread(target=load)
     with multiprocessing.get_context("fork").Pool(1) as pool:
-        other = pool.apply_async(_save_in_process, [path, 1, 1.5])
         loader.start()
-        assert _save_in_process(path, 0, 1.5) > 5
-        assert other.get() > 5
+        other = pool.apply_async(_save_in_process, [path, 1])
+        _save_in_process(path, 0)
+        other.get()
     done.set()
     loader.join()
     assert not failures
+    assert loads
     assert set(loads) <= expected
     assert prplugin.Graph.load(path).rank().ranks.tobytes() in expected
     assert os.listdir(tmp_path) == ["graph"]

@@ -94,6 +94,9 @@ def test_durations_without_a_fixed_length_are_refused(duration):
     for name in ("half_life", "window"):
         with pytest.raises(prplugin.InvalidOptionError, match=f"{name} must {message}"):
             prplugin.Graph(edges(4), time="at", **{name: duration})
+
+
+def test_units_that_the_message_names_are_accepted():
     for unit in ("W", "D", "h", "min", "s", "ms", "us", "ns"):
         prplugin.Graph(edges(4), time="at", window=f"3{unit}")
 

@@ -501,7 +501,7 @@ def test_ids_are_inserted(types, threads):
 @pytest.mark.parametrize(("name", "types"), VARIANTS, ids=["_".join((name, *types)) for name, types in VARIANTS])
 def test_random_arguments(name, types):
     kernel = KERNELS[name]
-    for seed, size in enumerate(SIZES * 3):
+    for seed, size in enumerate(SIZES * 2):
         drawn = arguments(kernel, Draw(size, dict(zip(kernel.variables, types, strict=True)), seed))
         expected, alone = call(kernel, drawn, 1)
         several = (2, 3, 100) if seed < len(SIZES) else (2, 3)  # a hundred threads take longer to start than to work

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import io
+import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -12,6 +15,7 @@ from contextlib import contextmanager
 import numpy as np
 import pandas as pd
 import pytest
+from shown_text import error_message
 from worker_kill import worker_killed
 
 import prplugin
@@ -28,12 +32,17 @@ QUIET = {
     "distributed.worker.memory.terminate": False,
     "distributed.comm.timeouts.connect": "5s",
     "distributed.worker.profile.enabled": False,  # it samples the threads of every worker, for a fifth of all time
+    "distributed.worker.multiprocessing-method": "forkserver",
 }
+IMPORTS = ["distributed", "dask.dataframe", "pyarrow.dataset", "prplugin.distributed.run", "prplugin.frames.pandas"]
+"""What the server that all worker processes are forked from imports once."""
 
 
 @contextmanager
 def started(workers):
     """Start a cluster of worker processes, and yield its client."""
+    with dask.config.set(QUIET):
+        distributed.utils.get_mp_context().set_forkserver_preload(IMPORTS)
     with (
         dask.config.set(QUIET),
         distributed.LocalCluster(
@@ -247,6 +256,12 @@ def test_repr_explain_and_plot_of_distributed_ranking(client):
     assert [label.get_text() for label in bars.get_yticklabels()] == highest.astype(str).tolist()
 
 
+def test_graphs_on_workers_refuse_to_be_copied_or_saved(client, tmp_path):
+    graph = prplugin.Graph(dd.from_pandas(edges_of(), npartitions=2))
+    for call in (copy.copy, copy.deepcopy, pickle.dumps, lambda graph: graph.save(tmp_path / "graph")):
+        assert "Dask cluster" in error_message(lambda call=call: call(graph))
+
+
 @pytest.mark.parametrize("scatter_bytes", [0, 1 << 20])
 def test_values_in_dask_frame(client, scatter_bytes, monkeypatch):
     monkeypatch.setattr("prplugin.distributed.run.SCATTER_BYTES", scatter_bytes)
@@ -344,7 +359,10 @@ if __name__ == "__main__":
 def test_user_errors_and_large_arguments_print_nothing(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(USER_ERRORS)
-    run = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=False)
+    environment = os.environ | {"DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD": "forkserver"}
+    run = subprocess.run(
+        [sys.executable, script], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
     assert run.returncode == 0, run.stderr
     assert len(run.stdout.splitlines()) == 5
     assert all(line.startswith("run.py ") for line in run.stdout.splitlines()[:4])
@@ -615,7 +633,7 @@ def test_killed_worker_raises(client):
     assert_same_ranks(kept, edges.pagerank())
     victim = sorted(client.scheduler_info(n_workers=-1)["workers"])[0]
     start = time.monotonic()
-    with worker_killed(client, victim, 2), pytest.raises(prplugin.WorkerLostError, match=victim):
+    with worker_killed(client, victim, 0.7), pytest.raises(prplugin.WorkerLostError, match=victim):
         frame.pagerank(tol=0, max_iter=10_000_000)
     assert time.monotonic() - start < 30
     assert_same_ranks(frame.pagerank(), edges.pagerank())
@@ -629,7 +647,7 @@ def test_killed_only_worker_raises():
         frame = dd.from_pandas(edges_of(14), npartitions=2, sort=False).persist()
         frame.pagerank()
         (victim,) = client.scheduler_info(n_workers=-1)["workers"]
-        with worker_killed(client, victim, 2), pytest.raises(prplugin.WorkerLostError, match=victim):
+        with worker_killed(client, victim, 0.7), pytest.raises(prplugin.WorkerLostError, match=victim):
             frame.pagerank(tol=0, max_iter=10_000_000)
 
 

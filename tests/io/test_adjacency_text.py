@@ -183,7 +183,7 @@ def test_memory_is_checked(write, set_available_bytes):
 @pytest.mark.parametrize(("name", "content"), [("g.graph", TINY_ALL), ("g.adj", LIGRA_WEIGHTED)])
 def test_damaged_files(write, name, content):
     path = Path(write(name, content))
-    outcomes = list(graphs_of_damaged(path, path, bits=4))
+    outcomes = list(graphs_of_damaged(path, path, bits=2))
     errors = [error for error in outcomes if isinstance(error, PageRankError)]
     assert all(str(error).startswith(str(path)) for error in errors)
     assert len(errors) > len(outcomes) / 2
@@ -203,7 +203,7 @@ def read(text, *, by_line=False):
     return numbers.NumberText("text", content, by_line=by_line).numbers(1)
 
 
-@settings(max_examples=examples(250), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(words=st.lists(DECIMALS, min_size=1, max_size=30))
 def test_numbers_are_those_of_python(words):
     expected = [float(word) for word in words]

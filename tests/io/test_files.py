@@ -317,6 +317,7 @@ def test_reading_text_stops_before_memory_runs_out(write_file, monkeypatch):
         read_edges(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ids", ["integer", "string"])
 def test_memory_to_read_text_is_little_more_than_its_columns(tmp_path, ids):
     path = tmp_path / "edges.txt.gz"

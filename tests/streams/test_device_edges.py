@@ -103,7 +103,7 @@ def attempted(change, *given, directed):
 def test_copied_edges_equal_those_changed_in_place(duplicates, directed, weighted, on_either):
     outcomes: Counter[str] = Counter()
     unique = "first" if duplicates == "error" else duplicates
-    for seed in range(40):
+    for seed in range(24):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(1, 9))
         edges = drop_duplicates(random_edges(rng, int(rng.integers(0, 15)), n, weighted), unique, directed=directed)
@@ -132,9 +132,9 @@ def test_copied_edges_equal_those_changed_in_place(duplicates, directed, weighte
             assert (copied.n, copied.m) == (expected.n, expected.m) == (in_place.n, in_place.m)
             np.testing.assert_array_equal(to_host(copied.csc.offsets), expected.csc.offsets)
             np.testing.assert_allclose(to_host(copied.out_weight), expected.out_weight, rtol=1e-15)
-    assert outcomes["changed"] > 100
-    assert outcomes["missing"] > 10
-    assert (outcomes["repeated"] > 10) == (duplicates == "error")
+    assert outcomes["changed"] > 60
+    assert outcomes["missing"] > 3
+    assert (outcomes["repeated"] > 3) == (duplicates == "error")
 
 
 def test_overflow_leaves_the_edges_unchanged(on_either):
