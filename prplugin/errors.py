@@ -46,11 +46,15 @@ def refusal(error: type[PageRankError], refused: RefusedRows) -> PageRankError:
     return refusing
 
 
-def with_frame_rows(error: PageRankError, rows: NDArray[Any]) -> PageRankError:
-    """Convert the row numbers of an error from the selection `rows` to the whole frame."""
-    if (refused := error.refused) is None:
-        return error
-    return refusal(type(error), replace(refused, rows=rows[refused.rows].tolist()))
+@contextmanager
+def rows_of_frame(rows: NDArray[Any]) -> Iterator[None]:
+    """Convert the row numbers of errors, of the selection `rows` of a frame, to those of the frame."""
+    try:
+        yield
+    except PageRankError as error:
+        if (refused := error.refused) is None:
+            raise
+        raise refusal(type(error), replace(refused, rows=rows[refused.rows].tolist())) from None
 
 
 def merged(errors: list[PageRankError]) -> PageRankError:

@@ -17,7 +17,7 @@ from prplugin.cpu.group import as_int64, degrees, grouped
 from prplugin.cpu.library import Kernel
 from prplugin.cpu.threads import bounds_of_pieces
 from prplugin.machine import this_machine
-from prplugin.types.edges import GroupedEdges, Integers, index_dtype
+from prplugin.types.edges import Floats, GroupedEdges, Integers, index_dtype
 
 EMPTY = np.iinfo(np.int64).min
 """Marks an empty slot. The id of this value has its own slot, after all others."""
@@ -259,28 +259,32 @@ class _Table:
 
 
 class PartwiseFactorizer:
-    """Factorization of the endpoints of edges that are read twice, part by part; all ids are of one integer type.
+    """Factorizes the endpoints of up to m edges, which are read twice: see `prplugin.frames.parts`.
 
-    Beside a part it holds a hash table, with the degrees of each id.
+    All ids are of one integer type. Beside a part it holds a hash table, with the degrees of each id.
+
+    `degrees`: After `vertices`, the in-degree and the out-degree of each vertex.
     """
 
-    def __init__(self, edges: int) -> None:
-        self._threads = this_machine().threads_for(edges)
-        self._table = _Table(MIN_TABLE_BITS, np.zeros((2, (1 << MIN_TABLE_BITS) + 1), index_dtype(edges)))
+    degrees: Integers
 
-    def add(self, source: Integers, destination: Integers) -> None:
+    def __init__(self, dtype: np.dtype[Any], m: int) -> None:
+        self._dtype, self._threads = dtype, this_machine().threads_for(m)
+        self._table = _Table(MIN_TABLE_BITS, np.zeros((2, (1 << MIN_TABLE_BITS) + 1), index_dtype(m)))
+
+    def add(self, source: Integers, destination: Integers, weights: Floats | None, own: object = None) -> None:
         """Count the endpoints of some edges."""
         slots = self._table.insert([as_int(destination), as_int(source)], self._threads)
         self._table.values += [degrees(column, self._table.slots.size, self._threads) for column in slots]
 
-    def vertices(self, dtype: np.dtype[Any]) -> tuple[Integers, Integers]:
-        """Return all ids, in ascending order and their type, and their in- and out-degrees."""
-        ids, slots, self._positions = self._table.ascending(dtype, self._threads)
-        counts: Integers = self._table.values[:, slots]
+    def vertices(self) -> Integers:
+        """Return all ids, in ascending order and their type."""
+        ids, slots, self._positions = self._table.ascending(self._dtype, self._threads)
+        self.degrees = self._table.values[:, slots]
         del self._table.values
-        return ids, counts
+        return ids
 
-    def positions_of(self, endpoints: list[Integers]) -> list[Integers]:
+    def positions_of(self, ends: list[Integers], own: object = None) -> list[Integers]:
         """Return the positions of ids that were added, after `vertices`."""
-        slots = self._table.insert([as_int(ids) for ids in endpoints], self._threads)
+        slots = self._table.insert([as_int(ids) for ids in ends], self._threads)
         return replace_codes(slots, self._positions, self._threads)

@@ -23,7 +23,8 @@ import numpy as np
 from prplugin.distributed.communicator import Communicator, call_on_all
 from prplugin.errors import InvalidEdgesError, refusal
 from prplugin.frames.ids import HOST
-from prplugin.frames.partitions import CommonType, Partitions, concat_columns, factorize_part, hash_ranks, take
+from prplugin.frames.partitions import concat_columns, factorize_part, hash_ranks, take
+from prplugin.frames.parts import CommonType, Parts
 from prplugin.graph.adjacency import factorize_ids
 from prplugin.graph.dedup import drop_duplicates
 from prplugin.options import Duplicates
@@ -66,7 +67,7 @@ def runs_of(keys: Integers, splitters: Integers) -> list[slice]:
     return [slice(*cut) for cut in pairwise([0, *cuts, keys.size])]
 
 
-def splitters_of(communicator: Communicator, parts: Partitions, endpoints: list[Integers]) -> Integers:
+def splitters_of(communicator: Communicator, parts: Parts, endpoints: list[Integers]) -> Integers:
     """Choose splitters of keys: quantiles of a sample of all ranks.
 
     The sample does not depend on which rank holds which partition. `endpoints` are the keys of sources, destinations
@@ -91,7 +92,7 @@ def splitters_of(communicator: Communicator, parts: Partitions, endpoints: list[
 
 
 def keys_by_appearance(
-    communicator: Communicator, parts: Partitions, endpoints: list[list[Any]], labels: list[list[str]],
+    communicator: Communicator, parts: Parts, endpoints: list[list[Any]], labels: list[list[str]],
     shared: list[CommonType],
 ) -> tuple[list[Integers], Integers, list[Any]]:  # fmt: skip
     """Factorize ids of any type over all ranks, in the order of first appearance in the frame.
@@ -142,7 +143,7 @@ class Rows(NamedTuple):
 
 
 def edges_of_owned_targets(
-    communicator: Communicator, parts: Partitions, rows: Rows, splitters: Integers, *, directed: bool,
+    communicator: Communicator, parts: Parts, rows: Rows, splitters: Integers, *, directed: bool,
     duplicates: Duplicates,
 ) -> Rows:  # fmt: skip
     """Send each edge to the owner of its target; return the edges received, in the order of the frame.

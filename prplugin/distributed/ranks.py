@@ -17,7 +17,8 @@ from prplugin.distributed.order import Asked, SharedEqualRanks, SharedOrderProof
 from prplugin.distributed.shard import Shard, Stages, of_ghosts
 from prplugin.errors import MethodUnavailableError, counted
 from prplugin.frames.exclusion import excluded_of, read_selection
-from prplugin.frames.partitions import concat_columns, in_edge_types, take, write
+from prplugin.frames.partitions import concat_columns, take, write
+from prplugin.frames.parts import in_edge_types
 from prplugin.frames.seeds import read_seeds
 from prplugin.frames.vertices import Labels, Vertices, ids_in, plain_ids
 from prplugin.graph.adjacency import rows_of

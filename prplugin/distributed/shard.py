@@ -31,8 +31,8 @@ from prplugin.distributed.factorize import (
 from prplugin.errors import InvalidEdgesError, full_name, overflow_error
 from prplugin.frames.columns import Columns
 from prplugin.frames.ids import HOST, Ids
-from prplugin.frames.lists import complete_parts
-from prplugin.frames.partitions import CommonType, Partitions, common_type_of, format_vertices, integers_of
+from prplugin.frames.partitions import format_vertices
+from prplugin.frames.parts import CommonType, Parts, common_types, complete_parts, integers_of
 from prplugin.frames.times import Clock
 from prplugin.frames.vertices import ids_in
 from prplugin.graph.adjacency import Adjacency, factorize_ids
@@ -210,9 +210,7 @@ def assemble(
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
-def _partitions(
-    communicator: Communicator, ids: Ids, frames: list[Any], numbers: list[int], columns: Columns
-) -> Partitions:
+def _partitions(communicator: Communicator, ids: Ids, frames: list[Any], numbers: list[int], columns: Columns) -> Parts:
     """Return the partitions that this rank holds, with their first rows in the whole frame; collective."""
 
     def measured() -> list[int]:
@@ -229,10 +227,10 @@ def _partitions(
     for partition, length in sorted(pair for pairs in of_ranks for pair in pairs):
         starts[partition] = rows
         rows += length
-    return Partitions(ids, frames, numbers, [starts[number] for number in numbers], columns, lengths, rows)
+    return Parts(ids, frames, numbers, [starts[number] for number in numbers], columns, lengths, rows)
 
 
-def _within_window(communicator: Communicator, parts: Partitions) -> tuple[list[Any], Floats | None, Any]:
+def _within_window(communicator: Communicator, parts: Parts) -> tuple[list[Any], Floats | None, Any]:
     """Read the times of the edges; return the rows within the window, their times and the clock; collective."""
     ids, columns, frames = parts.ids, parts.columns, parts.frames
     label, clock = f"column {columns.time_name!r}", copy(columns.clock)
@@ -257,7 +255,7 @@ def _within_window(communicator: Communicator, parts: Partitions) -> tuple[list[
 
 
 def _shared(
-    communicator: Communicator, parts: Partitions, pieces: list[Any], additional: list[Any] | None,
+    communicator: Communicator, parts: Parts, pieces: list[Any], additional: list[Any] | None,
     labels: list[list[str]],
 ) -> list[CommonType]:  # fmt: skip
     """Return the common type of each column of the vertices over all partitions; collective."""
@@ -270,13 +268,7 @@ def _shared(
 
     of_ranks = gather_results(communicator, facts)
     found = [facts for _, facts in sorted((pair for pairs, _ in of_ranks for pair in pairs), key=itemgetter(0))]
-    shared = []
-    for column, column_labels in enumerate(zip(*labels, strict=True)):
-        endpoints = [[of_endpoints[end][column] for of_endpoints in found] for end in range(2)]
-        if additional is not None:
-            endpoints.append([of_additional[column] for _, of_additional in of_ranks])
-        shared.append(common_type_of(endpoints, list(column_labels)))
-    return shared
+    return common_types(found, labels, None if additional is None else [given for _, given in of_ranks])
 
 
 # --- vertices and ghosts ------------------------------------------------------------------------------------------

@@ -24,7 +24,8 @@ from prplugin.distributed.shard import Shard, Stages, assemble, of_ghosts
 from prplugin.frames import FrameEdges
 from prplugin.frames.columns import check_kinds, has_width, in_one_type
 from prplugin.frames.ids import HOST
-from prplugin.frames.partitions import CommonType, cast_ids, match_rows
+from prplugin.frames.partitions import cast_ids, match_rows
+from prplugin.frames.parts import CommonType
 from prplugin.frames.times import Clock
 from prplugin.frames.vertices import Vertices
 from prplugin.graph.adjacency import rows_of

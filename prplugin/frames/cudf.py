@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from prplugin.errors import InvalidEdgesError, PageRankError, with_frame_rows
+from prplugin.errors import InvalidEdgesError, rows_of_frame
 from prplugin.frames.columns import Columns, always, is_plain_frame, labelled
 from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.gpu import runtime
@@ -50,10 +50,8 @@ def read_in_context(
     ids = ids_in("device")
     if (complete := ids.complete_rows(frame, columns)) is not None:
         columns = columns._replace(missing="error")
-        try:
+        with rows_of_frame(to_host(complete)):
             return read_in_context(frame.take(complete), columns, vertices, edge_list=edge_list)
-        except PageRankError as error:
-            raise with_frame_rows(error, to_host(complete)) from None
     endpoints = ids.endpoints_of(frame, columns, vertices)
     labels = columns.id_labels(vertices=vertices is not None)
 

@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prplugin.errors import PageRankError, printable
-from prplugin.frames import cudf, pieces
+from prplugin.frames import cudf
 from prplugin.frames.columns import ColumnInfo, Columns
-from prplugin.frames.pieces import Pieces
 from prplugin.frames.vertices import Boundary, Vertices, ids_in
 from prplugin.gpu import runtime
 from prplugin.machine import this_machine
@@ -109,6 +108,8 @@ def read(files: list[File], columns: Columns, how: EdgeOptions) -> tuple[Edges |
 
     Raises NotReadError: if the host has to read them; also for invalid edges, whose errors the host raises.
     """
+    from prplugin.frames import pieces  # imports pandas, which cuDF needs
+
     schema, rows = _common_schema(files), sum(file.rows for file in files)
     ids = [schema.types[position] for position in (*columns.source, *columns.destination)]
     integers = len(ids) == 2 and all(str(kind).removeprefix("u") in INTEGERS for kind in ids)
@@ -121,8 +122,7 @@ def read(files: list[File], columns: Columns, how: EdgeOptions) -> tuple[Edges |
         if found is None:
             if not integers:
                 raise NotReadError("its edges do not fit in the GPU's memory, and its ids are no column of integers")
-            some = Pieces(partial(_frames, files, schema), columns, rows, _infos(files, columns))
-            found = pieces.read(some, how)
+            found = pieces.read(partial(_frames, files, schema), columns, rows, how, _infos(files, columns))
     except MemoryError as error:
         raise NotReadError(f"the GPU's memory ran out ({error})") from error
     except PageRankError as error:
@@ -148,6 +148,8 @@ def _infos(files: list[File], columns: Columns) -> list[Any] | None:
 
 def _frames(files: list[File], schema: pa.Schema) -> Iterator[Any]:
     """Yield consecutive row groups of all files as frames of at most `pieces.READ` rows, or of one row group."""
+    from prplugin.frames import pieces
+
     some: dict[str, list[int]] = {}
     rows = 0
 

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-import numpy as np
+from typing import Any, TypeAlias
 
 from prplugin.errors import InvalidEdgesError, full_name
-from prplugin.frames import cudf, narwhals, pandas, pieces
+from prplugin.frames import cudf, narwhals, pandas
 from prplugin.frames.columns import Columns, Frame
-from prplugin.frames.pieces import Pieces
 from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace, is_a
 from prplugin.types.edges import Edges, GroupedEdges
-
-if TYPE_CHECKING:
-    from prplugin.frames.ids import Ids
 
 Frames: TypeAlias = Any  # an iterable of frames
 
@@ -60,10 +54,12 @@ class _Frames:
     ) -> tuple[Edges | GroupedEdges, Vertices] | None:
         if self.memory_space_of(frame) == "host":
             return None
+        from prplugin.frames import pieces  # imports pandas, which cuDF needs
+
         rows = sum(map(len, _of_one_library(frame, cudf)))
         if pieces.fit_at_once(rows, weighted=columns.weight is not None):
             return None
-        return pieces.read(Pieces(lambda: frame, columns, rows), how)
+        return pieces.read(lambda: frame, columns, rows, how)
 
     def read(self, frame: Frames, columns: Columns, vertices: object, **how: bool) -> Any:
         first = next(iter(frame))
@@ -72,8 +68,10 @@ class _Frames:
             return narwhals.read(narwhals.open_frame(first)[0], columns, vertices, **how)
         frames = list(_of_one_library(frame, adapter))
         if len(frames) > 1:
+            from prplugin.frames import parts  # imports pandas, which every library needs
+
             ids = ids_in(adapter.memory_space_of(first))
-            first, columns = joined(ids, complete_parts(ids, frames, columns), columns)
+            first, columns = parts.joined(ids, frames, columns)
         return adapter.read(first, columns, vertices, **how)
 
 
@@ -87,40 +85,3 @@ def _of_one_library(frames: Frames, adapter: object) -> Iterator[Frame]:
 
 
 FRAMES = _Frames()  # the adapter of lists of frames
-
-
-def complete_parts(ids: Ids, frames: list[Frame], columns: Columns) -> list[Frame]:
-    """Return the parts of a frame without rows to drop: those that lack an endpoint."""
-    if columns.missing == "error":
-        return frames
-    found = [columns.within(list(frame), f"partition {number}") for number, frame in enumerate(frames)]
-    rows = [ids.complete_rows(*pair) for pair in zip(frames, found, strict=True)]
-    return [frame if kept is None else frame.take(kept) for frame, kept in zip(frames, rows, strict=True)]
-
-
-def joined(ids: Ids, frames: list[Frame], columns: Columns) -> tuple[Frame, Columns]:
-    """Concatenate the partitions to one frame of the columns in use; return it, and the column positions."""
-    from prplugin.frames.partitions import Partitions, common_type_of  # imports pandas, which every library needs
-
-    starts = np.cumsum([0, *map(len, frames)])[:-1].tolist()
-    parts = Partitions(ids, frames, list(range(len(frames))), starts, columns)
-    endpoints, labels = parts.endpoints(), columns.id_labels()
-    infos = parts.infos(endpoints, labels)
-    shared = [
-        common_type_of([[info[end][column] for info in infos] for end in range(2)], [label[column] for label in labels])
-        for column in range(len(columns.source))
-    ]
-    source, destination = parts.concat(endpoints, shared, labels)
-    weights = parts.weights()
-    width = len(shared)
-    joined = [column.reset_index(drop=True) for column in (*source, *destination)]
-    joined += [] if weights is None else [weights]
-    if columns.time is not None:
-        times = (own.time for own in parts.own_columns if own.time is not None)
-        joined.append(ids.concat([ids.column_of(*pair) for pair in zip(frames, times, strict=True)]))
-    return ids.frame_of([str(position) for position in range(len(joined))], joined), columns._replace(
-        source=list(range(width)),
-        destination=list(range(width, 2 * width)),
-        weight=None if weights is None else 2 * width,
-        time=None if columns.time is None else len(joined) - 1,
-    )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prplugin.errors import InvalidEdgesError, PageRankError, with_frame_rows
-from prplugin.frames.columns import Columns, EdgesById, always, is_plain_frame, labelled
+from prplugin.errors import InvalidEdgesError, rows_of_frame
+from prplugin.frames.columns import Columns, always, is_plain_frame, labelled
 from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.graph.adjacency import edges_by_id
 from prplugin.types.edges import Edges, GroupedEdges
@@ -28,35 +29,25 @@ open_frame = labelled
 
 
 def read(
-    frame: pd.DataFrame, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True,
-    by_id: EdgesById | None = None,
-) -> tuple[Edges | GroupedEdges, Vertices]:  # fmt: skip
-    """Factorize the endpoints: see `prplugin.frames.FrameAdapter.read`.
-
-    `by_id`: Factorizes integer ids, instead of `prplugin.graph.adjacency.edges_by_id`.
-    """
+    frame: pd.DataFrame, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
+) -> tuple[Edges | GroupedEdges, Vertices]:
+    """Factorize the endpoints: see `prplugin.frames.FrameAdapter.read`."""
     ids = ids_in("host")
     if columns.missing == "drop" and (complete := ids.complete_rows(frame, columns)) is not None:
         columns = columns._replace(missing="error")
-        try:
-            return read(frame.iloc[complete], columns, vertices, edge_list=edge_list, lasting=lasting, by_id=by_id)
-        except PageRankError as error:
-            raise with_frame_rows(error, complete) from None
+        with rows_of_frame(complete):
+            return read(frame.iloc[complete], columns, vertices, edge_list=edge_list, lasting=lasting)
     if columns.clock is not None and columns.time is not None:
         times, rows = columns.clock.read(frame.iloc[:, columns.time], f"column {columns.time_name!r}")
-        untimed = columns._replace(time=None)
-        try:
-            part = frame if rows is None else frame.iloc[rows]
-            edges, known = read(part, untimed, vertices, edge_list=edge_list, lasting=lasting, by_id=by_id)
-        except PageRankError as error:
-            raise error if rows is None else with_frame_rows(error, rows) from None
+        part, untimed = frame if rows is None else frame.iloc[rows], columns._replace(time=None)
+        with nullcontext() if rows is None else rows_of_frame(rows):
+            edges, known = read(part, untimed, vertices, edge_list=edge_list, lasting=lasting)
         return (edges if times is None else replace(edges, times=times)), known  # type: ignore[type-var]
     endpoints = _matrix_columns(frame, columns) if vertices is None else None
     endpoints = endpoints or ids.endpoints_of(frame, columns, vertices)
     labels = columns.id_labels(vertices=vertices is not None)
     grouped = columns.weight is None and not edge_list
-    by_id = by_id or partial(edges_by_id, grouped=grouped, lasting=lasting)
-    edges, arrays, kinds = ids.encode(endpoints, labels, by_id)
+    edges, arrays, kinds = ids.encode(endpoints, labels, partial(edges_by_id, grouped=grouped, lasting=lasting))
     if columns.weight is not None:
         label = f"column {columns.weight_name!r}"
         weights = ids.numbers(ids.column_of(frame, columns.weight), label, "row", InvalidEdgesError)

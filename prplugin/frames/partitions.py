@@ -1,178 +1,29 @@
-"""Partitions of a distributed frame: their columns, the common types of their ids, and the ids that workers exchange.
+"""Distinct ids that workers exchange, and the futures of partitions and of results. Imports pandas.
 
-Workers exchange `ColumnInfo` of their partitions and derive common types from them (`common_type_of`). Distinct ids of
-other kinds than integer are arrays in host memory, also of partitions of cuDF. Imports pandas.
+Workers exchange `ColumnInfo` of their partitions and derive common types from them (`prplugin.frames.parts`). Distinct
+ids of other kinds than integer are arrays in host memory, also of partitions of cuDF.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from collections.abc import Hashable, Iterable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, merged, refusal
-from prplugin.frames.columns import (
-    Column,
-    ColumnInfo,
-    Columns,
-    Frame,
-    computed,
-    has_width,
-    in_one_type,
-    places_of,
-    same_kind,
-    transposed,
-)
+from prplugin.errors import InvalidOptionError
+from prplugin.frames.columns import Column, Columns, Frame, computed, places_of, transposed
 from prplugin.frames.host_columns import in_utc
 from prplugin.frames.ids import HOST, Ids
 from prplugin.frames.kinds import ZONED
+from prplugin.frames.parts import CommonType
 from prplugin.frames.vertices import format_ids, plain_ids
 from prplugin.options import Options
 from prplugin.types.arrays import is_a, namespace, plain_array, to_host
-from prplugin.types.edges import Floats, Integers
-
-
-@dataclass(frozen=True)
-class CommonType:
-    """Common type of one column of the vertices, over all parts and both endpoints.
-
-    `dtype_sample` holds at most one id, in the type in which ids are compared, and `part_types` the types of the column
-    in the parts that have rows, at least one per endpoint.
-    """
-
-    kind: str
-    dtype_sample: Any
-    part_types: list[Any]
-
-
-@dataclass(frozen=True)
-class Partitions:
-    """Partitions of a frame.
-
-    `numbers`: Their numbers in the frame, ascending; `starts`: the first row of each in it.
-    `columns`: The columns of the frame; those of a partition are found by name.
-    `lengths`: Number of rows of each partition, and `rows`: of the whole frame. Only those of workers have both.
-    """
-
-    ids: Ids
-    frames: list[Frame]
-    numbers: list[int]
-    starts: list[int]
-    columns: Columns
-    lengths: list[int] = field(default_factory=list)
-    rows: int = 0
-
-    @cached_property
-    def own_columns(self) -> list[Columns]:
-        """The positions of the columns in each partition."""
-        pairs = zip(self.frames, self.numbers, strict=True)
-        return [self.columns.within(list(frame.columns), f"partition {number}") for frame, number in pairs]
-
-    def places_of(self, local: Integers) -> Integers:
-        """Convert places in the rows of these partitions to places in the frame: see `factorize_part`."""
-        begins = 2 * np.cumsum([0, *self.lengths])  # of the partitions, and of the additional vertices
-        shifts = np.array([*(2 * start for start in self.starts), 2 * self.rows]) - begins
-        # With side="right" the last of equal begins is found: an empty partition is never selected.
-        places: Integers = local + shifts[np.searchsorted(begins, local, side="right") - 1]
-        return places
-
-    def map(self, function: Callable[[Any], Any], items: list[Any]) -> list[Any]:
-        """Apply a function to an item of each partition; raise errors with the partition, or with rows of the frame.
-
-        The first error is raised, merged over all partitions if it is about rows.
-        """
-        results, errors = [], []
-        for item, number, start in zip(items, self.numbers, self.starts, strict=True):
-            try:
-                results.append(function(item))
-            except PageRankError as error:
-                refused = error.refused
-                errors.append(
-                    type(error)(f"in partition {number}: {error}")
-                    if refused is None
-                    else refusal(type(error), replace(refused, rows=[start + row for row in refused.rows]))
-                )
-        if errors:
-            raise merged(errors)
-        return results
-
-    def endpoints(self) -> list[Any]:
-        """Return source and destination columns of each partition."""
-        return [self.ids.endpoints_of(*pair) for pair in zip(self.frames, self.own_columns, strict=True)]
-
-    def infos(self, endpoints: list[Any], labels: list[list[str]]) -> list[list[list[ColumnInfo]]]:
-        """Return the `ColumnInfo` of the id columns of each partition."""
-        found = self.map(
-            lambda pair: [
-                [self.ids.column_info(column, name) for column, name in zip(end, label, strict=True)]
-                for end, label in zip(pair, labels, strict=False)  # no additional vertices here
-            ],
-            endpoints,
-        )
-        return [
-            [[info._replace(where=f"partition {number}") for info in end] for end in infos]
-            for infos, number in zip(found, self.numbers, strict=True)
-        ]
-
-    def concat(self, pieces: list[Any], shared: list[CommonType], labels: list[list[str]]) -> list[list[Any]]:
-        """Concatenate the columns from `endpoints`; return source columns and destination columns."""
-        ids = self.ids
-
-        def concat(columns: list[Any], common_type: CommonType, label: str) -> Any:
-            if any(column.dtype != columns[0].dtype for column in columns):
-                if common_type.kind == "integer":  # pandas and cuDF would convert some integers to floats
-                    integers = [integers_of(ids, column, label, common_type) for column in columns]
-                    return ids.as_column(ids.xp.concatenate(integers))
-                return ids.as_column(ids.concatenate([ids.without_categories(column) for column in columns], label))
-            return columns[0] if len(columns) == 1 else ids.concat(columns)
-
-        return [
-            [
-                concat([endpoints[end][column] for endpoints in pieces], common_type, labels[end][column])
-                for column, common_type in enumerate(shared)
-            ]
-            for end in range(2)
-        ]
-
-    def weights(self) -> Floats | None:
-        """Return the concatenated weights as float64; None for unweighted edges."""
-        if self.columns.weight is None:
-            return None
-        ids, label = self.ids, f"column {self.columns.weight_name!r}"
-        weights: list[Floats] = self.map(
-            lambda pair: ids.numbers(ids.column_of(pair[0], pair[1].weight), label, "row", InvalidEdgesError),
-            list(zip(self.frames, self.own_columns, strict=True)),
-        )
-        joined: Floats = weights[0] if len(weights) == 1 else ids.xp.concatenate(weights)
-        return joined
-
-
-# --- common types -------------------------------------------------------------------------------------------------
-
-
-def common_type_of(endpoints: list[list[ColumnInfo]], labels: list[str]) -> CommonType:
-    """Return the common kind and type of one column of the vertices, over all parts and both endpoints."""
-    named = [(info, label) for end, label in zip(endpoints, labels, strict=True) for info in end]
-    filled = [(info, label) for info, label in named if info.rows] or named[:1]
-    part_labels = [f"{label} of {info.where} ({info.dtype})" if info.where else label for info, label in filled]
-    kind = same_kind([info.kind for info, _ in filled], part_labels)
-    samples = [info.sample for info, _ in filled]
-    if kind == "integer":
-        widths = [has_width(info.dtype) for info, _ in filled]
-        common: Any = in_one_type(samples, widths, list(dict.fromkeys(label for _, label in filled)))[0][:0]
-    else:
-        common = HOST.concatenate(samples, labels[0])[:1]
-    part_types = [info.dtype for end in endpoints for info in ([info for info in end if info.rows] or end[:1])]
-    return CommonType(kind, common, part_types)
-
-
-def integers_of(ids: Ids, column: Column, label: str, shared: CommonType) -> Integers:
-    """Return integer ids as an array of the common type."""
-    return ids.integers(column, label).astype(shared.dtype_sample.dtype, copy=False)
+from prplugin.types.edges import Integers
 
 
 def factorize_part(
@@ -264,11 +115,6 @@ def _hashes(array: Any, shared: CommonType) -> Any:
 
 
 # --- the result -----------------------------------------------------------------------------------------------------
-
-
-def in_edge_types(ids: Ids, arrays: list[Any], shared: list[CommonType]) -> list[Column]:
-    """Return distinct vertices in the types of the edge columns."""
-    return [ids.from_host(array, one.kind, one.part_types) for array, one in zip(arrays, shared, strict=True)]
 
 
 def write(ids: Ids, names: list[Hashable], columns: list[Any], first: int) -> Frame:

@@ -14,8 +14,8 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import chain
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,14 +26,14 @@ import pyarrow.parquet as pq
 from prplugin.cpu import library
 from prplugin.errors import InvalidEdgesError, OutOfMemoryError, PageRankError, counted, listed, path_errors
 from prplugin.frames import arrow, narwhals
-from prplugin.frames.columns import Columns, EdgesById, same_kind
+from prplugin.frames.columns import Columns, same_kind
 from prplugin.frames.host_columns import decode_arrow
 from prplugin.frames.ids import HOST
-from prplugin.frames.vertex_index import VertexIndex
+from prplugin.frames.parts import EdgeList, Part, Sink, integer_part, read_twice
+from prplugin.frames.vertex_index import IndexFactorizer, VertexIndex
 from prplugin.frames.vertices import Vertices
 from prplugin.machine import bytes_available
-from prplugin.types.arrays import expand_values
-from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
+from prplugin.types.edges import Edges, GroupedEdges
 
 PEAK = 4  # upper estimate of the peak memory of reading and factorizing a table, in multiples of its size
 
@@ -313,107 +313,63 @@ def _common_type(kinds: list[pa.DataType]) -> pa.DataType | None:
 # --- row groups -----------------------------------------------------------------------------------------------------
 
 
-_Groups: TypeAlias = Callable[..., Iterator[tuple[Any, Vertices]]]
-"""Yields the edges and the vertices of each row group; integer ids are factorized by its argument, if given."""
-
-_Passes: TypeAlias = tuple[list[Any], Integers, Callable[[], Iterator[Edges]]]
-"""The ids of the vertices; their in- and out-degrees; and a function that reads the edges again, by position."""
-
-
 def read(
     files: list[File], common: list[pa.Field | None], columns: Columns, vertices: object, *, edge_list: bool
 ) -> tuple[Edges | GroupedEdges, Vertices]:
     """Factorize the endpoints, one row group at a time."""
-
-    def groups(by_id: EdgesById | None = None) -> Iterator[tuple[Any, Vertices]]:
-        row = 0
-        for file, table in ((each, table) for each in files for table in each.tables(common)):
-            try:
-                read = narwhals.read(table, columns, None, edge_list=True, by_id=by_id)
-            except PageRankError as error:
-                if not row and len(files) == 1:
-                    raise
-                place = f"in the row group that begins with row {row:,}, from which rows are counted here, of " * bool(
-                    row
-                )
-                raise type(error)(f"{place}{file.where}: {error}") from error
-            yield read
-            row += table.num_rows
-
     # An empty table of the common types; int64 for columns whose files keep their types (weights, some integers).
     schema = [field or pa.field(str(position), pa.int64()) for position, field in enumerate(common)]
     no_edges, additional = narwhals.read(pa.schema(schema).empty_table(), columns, vertices, edge_list=True)
     no_vertices = replace(additional, columns=[ids[:0] for ids in additional.columns])
-    compiled, ends = library.is_available(), [common[end] for end in (*columns.source, *columns.destination)]
-    integers = None
-    if len(ends) == 2 and all(end is not None and pa.types.is_integer(end.type) for end in ends):
-        integers = _common_type([end.type for end in ends if end is not None])
-    if vertices is None and integers is not None and compiled:
-        like, most = no_vertices.columns[0].dtype, sum(file.rows for file in files)
-        ids, degrees, edges_by_position = _passes_over_integers(groups, most, integers.to_pandas_dtype(), like)
-    else:
-        labels = [f"column {name!r}" for name in (*columns.source_names, *columns.destination_names)]
-        index = VertexIndex(no_vertices, labels)
-        ids, degrees, edges_by_position = _passes(groups, index, (no_edges, additional))
-    fields = narwhals.fields_of_vertices(common, columns, vertices)
-    output: Any = no_vertices.boundary
-    output = replace(output, fields=fields, dtypes=[column.dtype for column in ids])
-    known = replace(no_vertices, columns=ids, boundary=output)
-    m, weighted = int(degrees[0].sum()), columns.weight is not None
-    if not edge_list and compiled:
+    compiled, weighted = library.is_available(), columns.weight is not None
+    labels = [label for end in columns.id_labels() for label in end]
+    ends = [field.type for end in (*columns.source, *columns.destination) if (field := common[end]) is not None]
+    integers = _common_type(ends) if len(ends) == 2 and all(map(pa.types.is_integer, ends)) else None
+    ids: list[Any]
+    factorizer: Any
+
+    def sink_of(_: object, m: int) -> Sink:
+        if edge_list or not compiled:
+            return EdgeList(factorizer.degrees.shape[1], m, weighted=weighted)
         from prplugin.cpu.group import CscBuilder
 
-        builder = CscBuilder(*degrees, weighted=weighted)
-        for edges in edges_by_position():
-            builder.add(edges.source, edges.destination, edges.weights)
-        return builder.edges(), known
-    source, destination = np.empty((2, m), index_dtype(len(known)))
-    weights = np.empty(m) if weighted else None
+        return CscBuilder(*factorizer.degrees, weighted=weighted)
+
+    def with_vertices(table: pa.Table) -> Part:
+        edges, own = narwhals.read(table, columns, None, edge_list=True)
+        return Part(edges.source, edges.destination, edges.weights, own)
+
+    if vertices is None and integers is not None and len(columns.source) == 1 and compiled:
+        from prplugin.cpu.factorize import PartwiseFactorizer
+
+        dtype = np.dtype(integers.to_pandas_dtype())
+        factorizer = PartwiseFactorizer(dtype, sum(file.rows for file in files))
+        part_of = lambda table: integer_part(HOST, arrow.as_frame(table), columns, labels, dtype)  # noqa: E731
+        edges, found = read_twice(partial(_parts, files, common, part_of), factorizer, sink_of)
+        ids = [HOST.integers_like(found, [no_vertices.columns[0].dtype])]
+    else:
+        factorizer = IndexFactorizer(VertexIndex(no_vertices, labels))
+        more = no_edges.source, no_edges.destination, None, additional
+        edges, ids = read_twice(partial(_parts, files, common, with_vertices), factorizer, sink_of, more)
+    output: Any = no_vertices.boundary
+    output = replace(
+        output,
+        fields=narwhals.fields_of_vertices(common, columns, vertices),
+        dtypes=[column.dtype for column in ids],
+    )
+    return edges, replace(no_vertices, columns=ids, boundary=output)
+
+
+def _parts(files: list[File], common: list[pa.Field | None], part_of: Callable[[pa.Table], Part]) -> Iterator[Part]:
+    """Yield the row groups; name them in errors about them."""
     row = 0
-    for edges in edges_by_position():
-        rows = slice(row, row + edges.m)
-        source[rows], destination[rows] = edges.source, edges.destination
-        if weights is not None:
-            weights[rows] = edges.weights
-        row += edges.m
-    return Edges(source, destination, weights, len(known)), known
-
-
-def _passes_over_integers(groups: _Groups, rows: int, dtype: Any, like: Any) -> _Passes:
-    """Factorize integer ids of type `dtype`, which a hash table holds during both passes; return them like `like`."""
-    from prplugin.cpu.factorize import PartwiseFactorizer
-
-    factorizer = PartwiseFactorizer(rows)
-
-    def count(endpoints: list[Integers]) -> tuple[Edges, Integers]:
-        source, destination = endpoints
-        factorizer.add(source, destination)
-        return Edges(source, destination, None, 0), source[:0]
-
-    def place(endpoints: list[Integers]) -> tuple[Edges, Integers]:
-        source, destination = factorizer.positions_of(endpoints)
-        return Edges(source, destination, None, ids.size), ids[:0]
-
-    for _ in groups(count):
-        pass
-    ids, degrees = factorizer.vertices(np.dtype(dtype))
-    return [HOST.integers_like(ids, [like])], degrees, lambda: (edges for edges, _ in groups(place))
-
-
-def _passes(groups: _Groups, index: VertexIndex, additional: tuple[Any, Vertices]) -> _Passes:
-    """Extend an empty index by the vertices of the row groups, and by those of `additional`."""
-    degrees = np.zeros((2, 0), np.int64)
-    for edges, own in chain(groups(), [additional]):
-        positions = index.positions_of(own, "")
-        if (positions < 0).any():
-            index, positions, old_positions = index.extend(own, positions)
-            degrees = np.stack([expand_values(counts, len(index), old_positions, 0) for counts in degrees])
-        for counts, ends in zip(degrees, (edges.destination, edges.source), strict=True):
-            counts[positions] += np.bincount(ends, minlength=edges.n)
-
-    def edges_by_position() -> Iterator[Edges]:
-        for edges, own in groups():
-            positions = index.positions_of(own, "").astype(index_dtype(len(index)), copy=False)
-            yield replace(edges, source=positions[edges.source], destination=positions[edges.destination])
-
-    return index.vertices.columns, degrees, edges_by_position
+    for file in files:
+        for table in file.tables(common):
+            try:
+                yield part_of(table)  # errors of who takes it are not raised here
+            except PageRankError as error:
+                if not row and len(files) == 1:
+                    raise
+                place = f"in the row group that begins with row {row:,}, from which rows are counted here, of "
+                raise type(error)(f"{place * bool(row)}{file.where}: {error}") from error
+            row += table.num_rows

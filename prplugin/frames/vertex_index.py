@@ -13,8 +13,8 @@ from prplugin.errors import InvalidEdgesError
 from prplugin.frames.columns import Column, check_kinds, has_width, in_one_type
 from prplugin.frames.host_columns import exact, in_utc, repeated_ids
 from prplugin.frames.vertices import Vertices
-from prplugin.types.arrays import find_integers, to_host
-from prplugin.types.edges import Integers, index_dtype
+from prplugin.types.arrays import expand_values, find_integers, to_host
+from prplugin.types.edges import Floats, Integers, index_dtype
 
 TIMES = "time32", "time64"  # types of Arrow with one unit in each kind of ids, whose integers are equal if the ids are
 
@@ -114,6 +114,36 @@ class VertexIndex:
     @cached_property
     def _integer_ids(self) -> Integers:
         return self._ids.integers(self.vertices.columns[0])
+
+
+class IndexFactorizer:
+    """Factorizes the endpoints of edges which are read twice, part by part, with ids of any kind.
+
+    `index`: An empty index of vertices like those of the parts.
+    `degrees`: The in-degree and the out-degree of each vertex.
+    """
+
+    def __init__(self, index: VertexIndex) -> None:
+        self._index = index
+        self.degrees = np.zeros((2, 0), np.int64)
+
+    def add(self, source: Integers, destination: Integers, weights: Floats | None, own: Any = None) -> None:
+        """Add the vertices of a part, and count those of its edges; these are given by positions among the former."""
+        positions = self._index.positions_of(own, "")
+        if (positions < 0).any():
+            self._index, positions, old = self._index.extend(own, positions)
+            self.degrees = np.stack([expand_values(counts, len(self._index), old, 0) for counts in self.degrees])
+        for counts, ends in zip(self.degrees, (destination, source), strict=True):
+            counts[positions] += np.bincount(ends, minlength=len(own))
+
+    def vertices(self) -> list[Column]:
+        """Return the columns of ids of all vertices, in the order of the result."""
+        return self._index.vertices.columns
+
+    def positions_of(self, ends: list[Integers], own: Any = None) -> list[Integers]:
+        """Return positions among all vertices for positions in a part."""
+        positions = self._index.positions_of(own, "").astype(index_dtype(len(self._index)), copy=False)
+        return [positions[end] for end in ends]
 
 
 def _keys(vertices: Vertices, first: int = 0) -> Any:

@@ -238,10 +238,11 @@ def _by_sort(columns: list[Integers]) -> tuple[list[Integers], Integers]:
 
 
 class PartwiseFactorizer:
-    """Factorizes the endpoints of edges, and sums the out-weights of the vertices.
+    """Factorizes the endpoints of up to m edges, which are read twice: see `prplugin.frames.parts`.
 
-    Ids, of 4 or 8 bytes and from `low` to `high`, are places in an array if their range is at most about the number of
-    edges m, and else slots of a hash table. It takes up to 13 bytes per place, or up to 60 per distinct id.
+    It sums the out-weights of the vertices. Ids, of 4 or 8 bytes and from `low` to `high`, are places in an array if
+    their range is at most about m, and else slots of a hash table. It takes up to 13 bytes per place, or up to 60 per
+    distinct id.
     """
 
     def __init__(self, dtype: np.dtype[Any], low: int, high: int, m: int) -> None:
@@ -258,7 +259,9 @@ class PartwiseFactorizer:
         self.out_weight: Floats = cupy.zeros(places)  # of each place; after `vertices`, of each vertex
         self.rounding_depth = 0
 
-    def add(self, source: Integers, destination: Integers | None = None, weights: Floats | None = None) -> None:
+    def add(
+        self, source: Integers, destination: Integers | None = None, weights: Floats | None = None, own: object = None
+    ) -> None:
         """Add the ids of a part, and the out-weights of its edges; ids without `destination` are of vertices."""
         columns = [source] if destination is None else [source, destination]
         if self._marks is not None:
@@ -297,9 +300,9 @@ class PartwiseFactorizer:
         """Replace the position of each vertex by another, which `positions_of` returns from now on."""
         self._positions = position if self._positions is None else position[self._positions]
 
-    def positions_of(self, columns: list[Integers]) -> list[Integers]:
-        """Return the position of each id, all of which have been added."""
-        places = self._places(columns)
+    def positions_of(self, ends: list[Integers], own: object = None) -> list[Integers]:
+        """Return the position of each id, all of which have been added, after `vertices`."""
+        places = self._places(ends)
         return places if self._positions is None else [self._positions[place] for place in places]
 
     def _places(self, columns: list[Integers]) -> list[Integers]:

@@ -14,7 +14,8 @@ from method_params import examples
 
 import prplugin
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, MethodUnavailableError
-from prplugin.frames.partitions import CommonType, hash_ranks
+from prplugin.frames.partitions import hash_ranks
+from prplugin.frames.parts import CommonType
 
 SIZES = st.integers(1, 5)
 
