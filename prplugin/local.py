@@ -139,10 +139,7 @@ class LocalGraph:
             if memory_space == "device":
                 compile_ahead(weighted=weighted)
             rows: Any  # Edges where how.edge_list
-            read_on_device = getattr(adapter, "read_on_device", lambda *_: None)
-            rows, vertices = read_on_device(frame, columns, how) or adapter.read(
-                frame, columns, how.vertices, edge_list=how.edge_list, lasting=lasting
-            )
+            rows, vertices = adapter.read(frame, columns, how, edge_list=how.edge_list, lasting=lasting)
             if how.edge_list and not rows.packed_only:
                 rows = drop_duplicates(rows, how.duplicates, directed=how.directed)
                 rows = rows if how.directed else with_reverse_edges(rows)

@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 class FrameAdapter(Protocol):
     """Reads edges from the frames of one library; implemented by a module or an object.
 
-    It imports the library only in `open_frame` and `read`. `Any` stands for types of the library. An adapter may have
-    ``read_on_device(frame, columns, how)``, which is called first: it reads what `read` cannot, such as edges that one
-    frame on the GPU does not hold (`prplugin.frames.pieces`), and returns None for others.
+    It imports the library only in `open_frame` and `read`. `Any` stands for types of the library.
     """
 
     def accepts(self, frame: object, /) -> bool:
@@ -44,14 +42,14 @@ class FrameAdapter(Protocol):
         """Return the frame in the form that `read` takes, and its column labels."""
 
     def read(
-        self, frame: object, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
+        self, frame: object, columns: Columns, how: EdgeOptions, *, edge_list: bool = False, lasting: bool = True
     ) -> tuple[Edges | GroupedEdges, Vertices]:
         """Factorize the endpoints; return the edges by position, and the vertices in the order of the result.
 
         Integer ids are in ascending order. Other ids are in the order of first appearance: row by row, source before
-        destination, then `vertices`.
+        destination, then ``how.vertices``.
 
-        `vertices`: Additional vertices, or None.
+        `how`: Options, of which those of columns are not used. Only packed edges have the reverse edges, if undirected.
         `edge_list`: Whether `Edges` in the order of the rows are required instead of `GroupedEdges`.
         `lasting`: Whether the edges outlive the frame. If not, they may alias its columns.
 
@@ -163,7 +161,7 @@ def _read_part(
     columns = resolve(labels, schema.source, schema.destination, weight, time, clock, opened, part)
     columns = columns._replace(missing=schema.missing)
     with device_files.reading_to("host"):
-        edges, vertices = adapter.read(opened, columns, None, edge_list=True, lasting=True)
+        edges, vertices = adapter.read(opened, columns, EdgeOptions(), edge_list=True, lasting=True)
     assert isinstance(edges, Edges)
     if edges.memory_space != memory_space:  # a frame of another library
         vertices = vertices.on_device()

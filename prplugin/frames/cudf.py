@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from prplugin.errors import InvalidEdgesError, rows_of_frame
-from prplugin.frames.columns import Columns, always, is_plain_frame, labelled
+from prplugin.frames.columns import Columns, Frame, always, is_plain_frame, labelled
 from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.gpu import runtime
+from prplugin.options import EdgeOptions
 from prplugin.types.arrays import to_host
 from prplugin.types.edges import Edges, GroupedEdges, Integers
 
@@ -23,7 +24,7 @@ open_frame = labelled
 
 
 def read(
-    frame: Any, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
+    frame: Frame, columns: Columns, how: EdgeOptions, *, edge_list: bool = False, lasting: bool = True
 ) -> tuple[Edges | GroupedEdges, Vertices]:
     """Factorize the endpoints: see `prplugin.frames.FrameAdapter.read`. Edges never alias the columns.
 
@@ -34,15 +35,15 @@ def read(
     edge_bytes = 16 if columns.weight is None else 24
     if columns.time is None and runtime.fits(edge_bytes * len(frame)):
         with suppress(MemoryError), ids_in("device").active():
-            return read_in_context(frame, columns, vertices, edge_list=edge_list)
+            return read_in_context(frame, columns, how, edge_list=edge_list)
     from prplugin.frames import narwhals  # imports narwhals
 
-    edges, known = narwhals.read(narwhals.open_frame(frame)[0], columns, vertices, edge_list=edge_list, lasting=lasting)
+    edges, known = narwhals.read(narwhals.open_frame(frame)[0], columns, how, edge_list=edge_list, lasting=lasting)
     return edges.as_spilled(), known
 
 
 def read_in_context(
-    frame: Any, columns: Columns, vertices: object, *, edge_list: bool
+    frame: Frame, columns: Columns, how: EdgeOptions, *, edge_list: bool
 ) -> tuple[Edges | GroupedEdges, Vertices]:
     """Factorize the endpoints in device memory; raise MemoryError if it does not suffice."""
     from prplugin.gpu.edges import edges_by_id, with_weights  # imports CuPy
@@ -51,9 +52,9 @@ def read_in_context(
     if (complete := ids.complete_rows(frame, columns)) is not None:
         columns = columns._replace(missing="error")
         with rows_of_frame(to_host(complete)):
-            return read_in_context(frame.take(complete), columns, vertices, edge_list=edge_list)
-    endpoints = ids.endpoints_of(frame, columns, vertices)
-    labels = columns.id_labels(vertices=vertices is not None)
+            return read_in_context(frame.take(complete), columns, how, edge_list=edge_list)
+    endpoints = ids.endpoints_of(frame, columns, how.vertices)
+    labels = columns.id_labels(vertices=how.vertices is not None)
 
     def by_id(integers: list[Integers]) -> tuple[Edges | GroupedEdges, Integers]:
         return edges_by_id(integers, _weights(frame, columns), grouped=not edge_list)
@@ -64,7 +65,7 @@ def read_in_context(
     return edges, Vertices(columns.vertex_names, arrays, kinds, "device")
 
 
-def _weights(frame: Any, columns: Columns) -> GivenWeights | None:
+def _weights(frame: Frame, columns: Columns) -> GivenWeights | None:
     if columns.weight is None:
         return None
     from prplugin.frames.device_ids import to_float64_unchecked  # imports cuDF

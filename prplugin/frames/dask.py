@@ -89,27 +89,21 @@ class _Partitions:
         return (computed(each, f"partition {number}") for number, each in enumerate(self._frame.to_delayed()))
 
 
-def read_on_device(frame: Frame, columns: Columns, how: EdgeOptions) -> tuple[Edges | GroupedEdges, Vertices] | None:
-    """Read partitions of cuDF, one at a time if memory does not hold all: see `prplugin.frames.FrameAdapter`."""
-    if memory_space_of(frame) == "host":
-        return None
-    how = replace(how, vertices=computed(how.vertices, "vertices"))
+def read(frame: Frame, columns: Columns, how: EdgeOptions, **options: bool) -> tuple[Edges | GroupedEdges, Vertices]:
+    """Compute the columns in use, and read them as one frame: see `prplugin.frames.FrameAdapter.read`.
+
+    Partitions of cuDF are computed one at a time if memory does not hold all.
+    """
     partitions: Any
     try:
-        partitions, in_use_columns = _computed(frame, columns)
+        partitions, columns_in_use = _computed(frame, columns)
     except MemoryError:
-        used, in_use_columns = columns.restricted(frame)
+        if memory_space_of(frame) == "host":
+            raise
+        used, columns_in_use = columns.restricted(frame)
         partitions = _Partitions(used)
-    found = FRAMES.read_on_device(partitions, in_use_columns, how)
-    if found is None:
-        found = FRAMES.read(partitions, in_use_columns, how.vertices, edge_list=how.edge_list)
-    return found[0], replace(found[1], boundary=OnePartition())
-
-
-def read(frame: Frame, columns: Columns, vertices: object, **how: bool) -> tuple[Edges | GroupedEdges, Vertices]:
-    """Compute the columns in use, and read them as one frame: see `prplugin.frames.FrameAdapter.read`."""
-    partitions, columns = _computed(frame, columns)
-    edges, known = FRAMES.read(partitions, columns, computed(vertices, "vertices"), **how)
+    how = replace(how, vertices=computed(how.vertices, "vertices"))
+    edges, known = FRAMES.read(partitions, columns_in_use, how, **options)
     return edges, replace(known, boundary=OnePartition())
 
 

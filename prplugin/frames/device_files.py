@@ -101,7 +101,9 @@ class InPandas(Boundary):
         return frame.to_pandas()
 
 
-def read(files: list[File], columns: Columns, how: EdgeOptions) -> tuple[Edges | GroupedEdges, Vertices]:
+def read(
+    files: list[File], columns: Columns, how: EdgeOptions, *, edge_list: bool
+) -> tuple[Edges | GroupedEdges, Vertices]:
     """Factorize the endpoints of files of `prplugin.frames.row_groups.File`, which have only the columns in use.
 
     Integer ids whose edges do not fit at once are read some row groups at a time.
@@ -118,7 +120,7 @@ def read(files: list[File], columns: Columns, how: EdgeOptions) -> tuple[Edges |
         if _fit(files) and not (integers and not pieces.fit_at_once(rows, weighted=columns.weight is not None)):
             with suppress(MemoryError), ids_in("device").active():
                 whole = _read([file.fragment.path for file in files], schema)
-                found = cudf.read_in_context(whole, columns, how.vertices, edge_list=how.edge_list)
+                found = cudf.read_in_context(whole, columns, how, edge_list=edge_list)
         if found is None:
             if not integers:
                 raise NotReadError("its edges do not fit in the GPU's memory, and its ids are no column of integers")

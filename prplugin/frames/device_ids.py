@@ -35,7 +35,7 @@ from prplugin.frames.kinds import ZONED, floats_refused, refuse_rows, unhashable
 from prplugin.gpu.edges import GivenWeights
 from prplugin.gpu.factorize import as_kernel_ids, by_first_appearance, extremes, factorize_ids
 from prplugin.gpu.strings import Strings, factorize_strings
-from prplugin.types.arrays import MemorySpace, copied, find_integers, namespace, to_device
+from prplugin.types.arrays import MemorySpace, copied, namespace, to_device
 from prplugin.types.edges import Floats, Integers, bits_of
 
 NESTED = (cudf.ListDtype, cudf.StructDtype)
@@ -296,8 +296,6 @@ class DeviceIds(Ids):
         return self.concatenate([self.without_categories(self.as_column(column, what)) for column in columns], what)
 
     def positions(self, vertices: list[cudf.Series], columns: list[Any], kinds: list[str], what: str) -> Integers:
-        if kinds == ["integer"]:  # in ascending order
-            return find_integers(self.integers(vertices[0]), self.integers(columns[0]))
         rows = cupy.full(len(columns[0]), -1, np.int64)
         known, asked = [], []
         comparable = cupy.ones(rows.size, np.bool_)

@@ -139,6 +139,12 @@ class Ids:
         """
         return host_columns.numbers(column, label, noun, error)
 
+    def weights_of(self, frame: Frame, columns: Columns) -> Floats:
+        """Return the weights of edges as float64."""
+        assert columns.weight is not None
+        label = f"column {columns.weight_name!r}"
+        return self.numbers(self.column_of(frame, columns.weight), label, "row", InvalidEdgesError)
+
     def numbers_of_array(self, given: Any, label: str, error: type[PageRankError]) -> Floats:
         """Return a copy of an array as float64; raise `error` unless all values are finite and non-negative."""
         if (floats := finite_numbers(given)) is not None:

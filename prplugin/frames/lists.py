@@ -49,30 +49,27 @@ class _Frames:
             raise InvalidEdgesError(f"the frames cannot be joined: {error}. Give them one schema.") from error
         return [whole], narwhals.open_frame(whole)[1]
 
-    def read_on_device(
-        self, frame: Frames, columns: Columns, how: EdgeOptions
-    ) -> tuple[Edges | GroupedEdges, Vertices] | None:
-        if self.memory_space_of(frame) == "host":
-            return None
-        from prplugin.frames import pieces  # imports pandas, which cuDF needs
-
-        rows = sum(map(len, _of_one_library(frame, cudf)))
-        if pieces.fit_at_once(rows, weighted=columns.weight is not None):
-            return None
-        return pieces.read(lambda: frame, columns, rows, how)
-
-    def read(self, frame: Frames, columns: Columns, vertices: object, **how: bool) -> Any:
+    def read(
+        self, frame: Frames, columns: Columns, how: EdgeOptions, *, edge_list: bool = False, lasting: bool = True
+    ) -> tuple[Edges | GroupedEdges, Vertices]:
         first = next(iter(frame))
         adapter = _adapter_of(first)
         if adapter is narwhals:
-            return narwhals.read(narwhals.open_frame(first)[0], columns, vertices, **how)
+            opened = narwhals.open_frame(first)[0]
+            return narwhals.read(opened, columns, how, edge_list=edge_list, lasting=lasting)
+        from prplugin.frames import parts, pieces  # imports pandas, which every library needs
+
+        if adapter is cudf and edge_list == how.edge_list:  # those of an update are not packed
+            rows = sum(map(len, _of_one_library(frame, cudf)))
+            if not pieces.fit_at_once(rows, weighted=columns.weight is not None):
+                return pieces.read(lambda: frame, columns, rows, how)
         frames = list(_of_one_library(frame, adapter))
         if len(frames) > 1:
-            from prplugin.frames import parts  # imports pandas, which every library needs
-
-            ids = ids_in(adapter.memory_space_of(first))
-            first, columns = parts.joined(ids, frames, columns)
-        return adapter.read(first, columns, vertices, **how)
+            first, columns = parts.joined(ids_in(adapter.memory_space_of(first)), frames, columns)
+        found: tuple[Edges | GroupedEdges, Vertices] = adapter.read(
+            first, columns, how, edge_list=edge_list, lasting=lasting
+        )
+        return found
 
 
 def _of_one_library(frames: Frames, adapter: object) -> Iterator[Frame]:

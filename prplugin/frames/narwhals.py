@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames import pandas
-from prplugin.frames.columns import Columns, always
+from prplugin.frames.columns import Columns, Frame, always
 from prplugin.frames.vertices import Boundary, Entry, Vertices
+from prplugin.options import EdgeOptions
 from prplugin.types.arrays import is_a
 from prplugin.types.edges import Edges, GroupedEdges
 
@@ -77,14 +78,14 @@ def open_frame(frame: object) -> tuple[Any, list[Hashable]]:
     return arrow.open_frame(frame)
 
 
-def read(frame: Any, columns: Columns, vertices: object, **how: Any) -> tuple[Edges | GroupedEdges, Vertices]:
+def read(frame: Frame, columns: Columns, how: EdgeOptions, **options: bool) -> tuple[Edges | GroupedEdges, Vertices]:
     """Factorize the endpoints of a frame from `open_frame`: see `prplugin.frames.pandas.read`."""
     from prplugin.frames.arrow import as_frame, table_of
 
     used, columns = columns.in_use()
     table, backend = table_of(frame, used)
-    edges, known = pandas.read(as_frame(table), columns, vertices, **how)
-    fields = fields_of_vertices(table.schema, columns, vertices)
+    edges, known = pandas.read(as_frame(table), columns, how, **options)
+    fields = fields_of_vertices(table.schema, columns, how.vertices)
     output = Output(fields, [column.dtype for column in known.columns], backend)
     return edges, replace(known, boundary=output)
 
@@ -112,16 +113,18 @@ class _WrappedFrames:
 
     memory_space_of = staticmethod(memory_space_of)
 
-    def open_frame(self, frame: Any) -> tuple[Any, list[Hashable]]:
+    def open_frame(self, frame: Frame) -> tuple[Any, list[Hashable]]:
         if frame.implementation.is_dask():
             raise InvalidEdgesError(
                 "edges are a narwhals frame of Dask: pass the Dask frame itself, edges.to_native()."
             )
         return frame, open_frame(frame.to_native())[1]
 
-    def read(self, frame: Any, columns: Columns, vertices: object, **how: Any) -> tuple[Edges | GroupedEdges, Vertices]:
+    def read(
+        self, frame: Frame, columns: Columns, how: EdgeOptions, **options: bool
+    ) -> tuple[Edges | GroupedEdges, Vertices]:
         # A pandas frame is not read by the adapter of pandas, since the result is made from Arrow.
-        edges, known = read(open_frame(frame.to_native())[0], columns, vertices, **how)
+        edges, known = read(open_frame(frame.to_native())[0], columns, how, **options)
         # A frame of narwhals.stable.v1 has that module; one of narwhals.dataframe is made by narwhals.from_native.
         from_native = getattr(sys.modules[type(frame).__module__], "from_native", sys.modules["narwhals"].from_native)
         output: Any = known.boundary

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prplugin.errors import InvalidEdgesError, rows_of_frame
+from prplugin.errors import rows_of_frame
 from prplugin.frames.columns import Columns, always, is_plain_frame, labelled
 from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.graph.adjacency import edges_by_id
+from prplugin.options import EdgeOptions
 from prplugin.types.edges import Edges, GroupedEdges
 
 if TYPE_CHECKING:
@@ -29,29 +30,28 @@ open_frame = labelled
 
 
 def read(
-    frame: pd.DataFrame, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
+    frame: pd.DataFrame, columns: Columns, how: EdgeOptions, *, edge_list: bool = False, lasting: bool = True
 ) -> tuple[Edges | GroupedEdges, Vertices]:
     """Factorize the endpoints: see `prplugin.frames.FrameAdapter.read`."""
     ids = ids_in("host")
     if columns.missing == "drop" and (complete := ids.complete_rows(frame, columns)) is not None:
         columns = columns._replace(missing="error")
         with rows_of_frame(complete):
-            return read(frame.iloc[complete], columns, vertices, edge_list=edge_list, lasting=lasting)
+            return read(frame.iloc[complete], columns, how, edge_list=edge_list, lasting=lasting)
     if columns.clock is not None and columns.time is not None:
         times, rows = columns.clock.read(frame.iloc[:, columns.time], f"column {columns.time_name!r}")
         part, untimed = frame if rows is None else frame.iloc[rows], columns._replace(time=None)
         with nullcontext() if rows is None else rows_of_frame(rows):
-            edges, known = read(part, untimed, vertices, edge_list=edge_list, lasting=lasting)
+            edges, known = read(part, untimed, how, edge_list=edge_list, lasting=lasting)
         return (edges if times is None else replace(edges, times=times)), known  # type: ignore[type-var]
+    vertices = how.vertices
     endpoints = _matrix_columns(frame, columns) if vertices is None else None
     endpoints = endpoints or ids.endpoints_of(frame, columns, vertices)
     labels = columns.id_labels(vertices=vertices is not None)
     grouped = columns.weight is None and not edge_list
     edges, arrays, kinds = ids.encode(endpoints, labels, partial(edges_by_id, grouped=grouped, lasting=lasting))
     if columns.weight is not None:
-        label = f"column {columns.weight_name!r}"
-        weights = ids.numbers(ids.column_of(frame, columns.weight), label, "row", InvalidEdgesError)
-        edges = replace(edges, weights=weights)  # type: ignore[type-var]
+        edges = replace(edges, weights=ids.weights_of(frame, columns))  # type: ignore[type-var]
     return edges, Vertices(columns.vertex_names, arrays, kinds)
 
 

@@ -61,7 +61,7 @@ def open_frame(frame: Any) -> tuple[ds.Dataset, list[Hashable]]:
 
 
 def read(
-    frame: ds.Dataset, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
+    frame: ds.Dataset, columns: Columns, how: EdgeOptions, *, edge_list: bool = False, lasting: bool = True
 ) -> tuple[Edges | GroupedEdges, Vertices]:
     """Factorize the endpoints of a dataset: see `prplugin.frames.FrameAdapter.read`. Edges never alias columns."""
     from prplugin.frames import row_groups
@@ -70,8 +70,8 @@ def read(
     files, common = row_groups.files_of(frame, columns, used)
     at_once = columns.time is not None  # the latest time is known only when all are read
     if (table := row_groups.table_of(files, common, at_once=at_once)) is not None:
-        return narwhals.read(table, columns, vertices, edge_list=edge_list, lasting=lasting)
-    return row_groups.read(files, common, columns, vertices, edge_list=edge_list)
+        return narwhals.read(table, columns, how, edge_list=edge_list, lasting=lasting)
+    return row_groups.read(files, common, columns, how, edge_list=edge_list)
 
 
 class _Paths:
@@ -85,9 +85,11 @@ class _Paths:
 
     open_frame = staticmethod(open_frame)
 
-    def read_on_device(
-        self, frame: ds.Dataset, columns: Columns, how: EdgeOptions
-    ) -> tuple[Edges | GroupedEdges, Vertices] | None:
+    def read(
+        self, frame: ds.Dataset, columns: Columns, how: EdgeOptions, *, edge_list: bool = False, lasting: bool = True
+    ) -> tuple[Edges | GroupedEdges, Vertices]:
+        import narwhals as nw  # loaded by the readers
+
         from prplugin.frames import row_groups
 
         used, in_use = columns.in_use()
@@ -96,15 +98,10 @@ class _Paths:
                 raise device_files.NotReadError(reason)
             if columns.time is not None:
                 raise device_files.NotReadError("edges with times are read on the host")
-            return device_files.read(row_groups.files_of(frame, in_use, used)[0], in_use, how)
+            return device_files.read(row_groups.files_of(frame, in_use, used)[0], in_use, how, edge_list=edge_list)
         except device_files.NotReadError as error:
             device_files.log_fallback(listed(frame.files), error)
-            return None
-
-    def read(self, frame: ds.Dataset, columns: Columns, vertices: object, **how: bool) -> Any:
-        import narwhals as nw  # loaded by the reader
-
-        edges, known = read(frame, columns, vertices, **how)
+        edges, known = read(frame, columns, how, edge_list=edge_list, lasting=lasting)
         output: Any = known.boundary
         return edges, replace(known, boundary=replace(output, backend=nw.Implementation.PANDAS))
 

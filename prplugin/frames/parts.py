@@ -98,17 +98,13 @@ class Parts:
 
     def infos(self, endpoints: list[Endpoints], labels: list[list[str]]) -> list[list[list[ColumnInfo]]]:
         """Return the `ColumnInfo` of the id columns of each part."""
-        found = self.map(
-            lambda pair: [
-                [self.ids.column_info(column, name) for column, name in zip(end, label, strict=True)]
-                for end, label in zip(pair, labels, strict=False)  # no additional vertices here
-            ],
-            endpoints,
-        )
-        return [
-            [[info._replace(where=f"partition {number}") for info in end] for end in infos]
-            for infos, number in zip(found, self.numbers, strict=True)
-        ]
+
+        def infos_of(part: tuple[int, Endpoints]) -> list[list[ColumnInfo]]:
+            where = f"partition {part[0]}"
+            pairs = (zip(*end, strict=True) for end in zip(part[1], labels, strict=False))  # no additional vertices
+            return [[self.ids.column_info(*pair)._replace(where=where) for pair in end] for end in pairs]
+
+        return self.map(infos_of, zip(self.numbers, endpoints, strict=True))
 
     def concat(self, of_parts: list[Endpoints], shared: list[CommonType], labels: list[list[str]]) -> Endpoints:
         """Concatenate the columns from `endpoints`; return source columns and destination columns."""
@@ -130,26 +126,13 @@ class Parts:
             for end in range(2)
         ]
 
-    def integers(self, labels: list[str], dtype: np.dtype[Any]) -> list[Part]:
-        """Return the edges of each part, whose ids are a single column of integers: see `integer_part`."""
-        pairs = zip(self.frames, self.own_columns, strict=True)
-        return self.map(lambda pair: integer_part(self.ids, *pair, labels, dtype), pairs)
-
     def weights(self) -> Floats | None:
         """Return the concatenated weights as float64; None for unweighted edges."""
-        found = self.map(lambda pair: _weights(self.ids, *pair), zip(self.frames, self.own_columns, strict=True))
-        weights = [floats for floats in found if floats is not None]
-        if not weights:
+        if self.columns.weight is None:
             return None
+        weights = self.map(lambda pair: self.ids.weights_of(*pair), zip(self.frames, self.own_columns, strict=True))
         joined: Floats = weights[0] if len(weights) == 1 else self.ids.xp.concatenate(weights)
         return joined
-
-
-def _weights(ids: Ids, frame: Frame, columns: Columns) -> Floats | None:
-    if columns.weight is None:
-        return None
-    label = f"column {columns.weight_name!r}"
-    return ids.numbers(ids.column_of(frame, columns.weight), label, "row", InvalidEdgesError)
 
 
 # --- common types -----------------------------------------------------------------------------------------------------
@@ -252,7 +235,7 @@ def integer_part(ids: Ids, frame: Frame, columns: Columns, labels: list[str], dt
     for column, label in zip(ends, labels, strict=False):  # perhaps also a label of additional vertices
         ids.kind_of(column, label)  # raises for nulls
     source, destination = (ids.integers(column).astype(dtype, copy=False) for column in ends)
-    return Part(source, destination, _weights(ids, frame, columns))
+    return Part(source, destination, None if columns.weight is None else ids.weights_of(frame, columns))
 
 
 class Factorizer(Protocol):

@@ -23,7 +23,7 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted
 from prplugin.frames.columns import ColumnInfo, Columns, Frame
-from prplugin.frames.parts import EdgeList, Part, Parts, Sink, common_types, in_edge_types, read_twice
+from prplugin.frames.parts import EdgeList, Part, Parts, Sink, common_types, in_edge_types, integer_part, read_twice
 from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.gpu import cupy, runtime
 from prplugin.options import EdgeOptions
@@ -130,7 +130,8 @@ def _cut(
 ) -> Iterator[Part]:
     """Yield up to `PART // 2` edges at a time, and, if `reverse`, their reverse edges."""
     for whole in _whole(frames, columns):
-        ((source, destination, weights, _),) = whole.integers(labels, dtype)
+        read = partial(integer_part, whole.ids, columns=whole.own_columns[0], labels=labels, dtype=dtype)
+        ((source, destination, weights, _),) = whole.map(read, whole.frames)
         for first in range(0, source.size, PART // 2):
             rows = slice(first, first + PART // 2)
             part = Part(source[rows], destination[rows], None if weights is None else weights[rows])

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from prplugin.frames import cudf, pandas
-from prplugin.frames.columns import Columns, always, labelled
+from prplugin.frames.columns import Columns, Frame, always, labelled
 from prplugin.frames.vertices import Boundary, Vertices
+from prplugin.options import EdgeOptions
 from prplugin.types.arrays import is_a
 from prplugin.types.edges import Edges, GroupedEdges
 
@@ -48,16 +49,16 @@ memory_space_of = always("device")
 open_frame = labelled
 
 
-def read(frame: Any, columns: Columns, vertices: object, **how: bool) -> tuple[Edges | GroupedEdges, Vertices]:
+def read(frame: Frame, columns: Columns, how: EdgeOptions, **options: bool) -> tuple[Edges | GroupedEdges, Vertices]:
     """Unwrap a proxy, and read the frame with its adapter."""
     proxied = _is_proxy(frame)
     if proxied:
         positions, columns = columns.in_use()  # other columns may be of types that cuDF does not support
         frame = unwrap(frame.iloc[:, positions], on_gpu=True)
     on_gpu = is_a(frame, "cudf", "DataFrame")
-    vertices = unwrap(vertices, on_gpu=on_gpu)
+    how = replace(how, vertices=unwrap(how.vertices, on_gpu=on_gpu))
     with _proxies_disabled():
-        edges, known = (cudf if on_gpu else pandas).read(frame, columns, vertices, **how)
+        edges, known = (cudf if on_gpu else pandas).read(frame, columns, how, **options)
     return edges, replace(known, boundary=Proxies(on_gpu, proxied))
 
 

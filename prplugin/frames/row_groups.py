@@ -33,6 +33,7 @@ from prplugin.frames.parts import EdgeList, Part, Sink, integer_part, read_twice
 from prplugin.frames.vertex_index import IndexFactorizer, VertexIndex
 from prplugin.frames.vertices import Vertices
 from prplugin.machine import bytes_available
+from prplugin.options import EdgeOptions
 from prplugin.types.edges import Edges, GroupedEdges
 
 PEAK = 4  # upper estimate of the peak memory of reading and factorizing a table, in multiples of its size
@@ -52,12 +53,11 @@ def table_of(files: list[File], common: list[pa.Field | None], *, at_once: bool)
             total_bytes, total_rows = total_bytes + table.nbytes, total_rows + table.num_rows
             if at_once and table.schema != tables[0].schema:
                 raise InvalidEdgesError(
-                    f"{file.where} has other types than the files before it, which edges with times may not have: "
-                    "cast the files to one type."
+                    f"{file.where} has other types than the files before it: cast the files to one type."
                 )
             if not at_once and (table.schema != tables[0].schema or total_bytes * rows > max_bytes * total_rows):
                 return None
-    return pa.concat_tables(tables) if tables else None
+    return pa.concat_tables(tables) if tables else files[0].plain_schema.empty_table()
 
 
 # --- files ----------------------------------------------------------------------------------------------------------
@@ -314,17 +314,18 @@ def _common_type(kinds: list[pa.DataType]) -> pa.DataType | None:
 
 
 def read(
-    files: list[File], common: list[pa.Field | None], columns: Columns, vertices: object, *, edge_list: bool
+    files: list[File], common: list[pa.Field | None], columns: Columns, how: EdgeOptions, *, edge_list: bool
 ) -> tuple[Edges | GroupedEdges, Vertices]:
     """Factorize the endpoints, one row group at a time."""
     # An empty table of the common types; int64 for columns whose files keep their types (weights, some integers).
     schema = [field or pa.field(str(position), pa.int64()) for position, field in enumerate(common)]
-    no_edges, additional = narwhals.read(pa.schema(schema).empty_table(), columns, vertices, edge_list=True)
+    no_edges, additional = narwhals.read(pa.schema(schema).empty_table(), columns, how, edge_list=True)
     no_vertices = replace(additional, columns=[ids[:0] for ids in additional.columns])
     compiled, weighted = library.is_available(), columns.weight is not None
     labels = [label for end in columns.id_labels() for label in end]
     ends = [field.type for end in (*columns.source, *columns.destination) if (field := common[end]) is not None]
     integers = _common_type(ends) if len(ends) == 2 and all(map(pa.types.is_integer, ends)) else None
+    no_more = replace(how, vertices=None)
     ids: list[Any]
     factorizer: Any
 
@@ -336,10 +337,10 @@ def read(
         return CscBuilder(*factorizer.degrees, weighted=weighted)
 
     def with_vertices(table: pa.Table) -> Part:
-        edges, own = narwhals.read(table, columns, None, edge_list=True)
+        edges, own = narwhals.read(table, columns, no_more, edge_list=True)
         return Part(edges.source, edges.destination, edges.weights, own)
 
-    if vertices is None and integers is not None and len(columns.source) == 1 and compiled:
+    if how.vertices is None and integers is not None and len(columns.source) == 1 and compiled:
         from prplugin.cpu.factorize import PartwiseFactorizer
 
         dtype = np.dtype(integers.to_pandas_dtype())
@@ -354,7 +355,7 @@ def read(
     output: Any = no_vertices.boundary
     output = replace(
         output,
-        fields=narwhals.fields_of_vertices(common, columns, vertices),
+        fields=narwhals.fields_of_vertices(common, columns, how.vertices),
         dtypes=[column.dtype for column in ids],
     )
     return edges, replace(no_vertices, columns=ids, boundary=output)

@@ -185,7 +185,7 @@ class Vertices:
         check_kinds(kinds, self.kinds, what, InvalidOptionError, columns)
         if not len(self):
             return ids.xp.full(len(columns[0]), -1)
-        if self.kinds == ["integer"] and self.memory_space == "host":
+        if self.kinds == ["integer"]:  # in ascending order
             return find_integers(ids.integers(self.columns[0]), ids.integers(columns[0], what))
         return ids.positions(self.series, columns, self.kinds, what)
 
@@ -196,16 +196,13 @@ class Vertices:
         `rows`: Positions, of the shape of `ranks`; entries of -1 are left out. None: all vertices.
         `owned`: Whether the frame may alias the ranks and the ids, since nobody else has them.
         """
-        ids, memory_space, seeds = self.ids, self.memory_space, list[Entry]()
         with self.active():
-            ranks, rows = to_memory(ranks, memory_space), to_memory(rows, memory_space)
+            ranks, rows = to_memory(ranks, self.memory_space), to_memory(rows, self.memory_space)
             if labels is not None:
-                ranks, rows, labels = labels.by_row(ranks, rows, ids.take)
-                names = self.seed_names(labels)
-                seeds = [(SEED, labels.column, None)] if labels.rows is None else self._entries(names, labels.rows)
+                ranks, rows, labels = labels.by_row(ranks, rows, self.ids.take)
             vertices = self._entries(self.names, rows, owned=owned)
-            entries = [*seeds, *vertices, ("pagerank", ranks if owned else copied(ranks), None)]
-            frame = self.boundary.frame_of(ids, entries)
+            entries = [*self._seeds(labels), *vertices, ("pagerank", ranks if owned else copied(ranks), None)]
+            frame = self.boundary.frame_of(self.ids, entries)
         return self.boundary.wrap(frame)
 
     def write_columns(self, rows: Integers | None, columns: dict[str, Any], labels: Labels | None = None) -> Any:
@@ -213,18 +210,15 @@ class Vertices:
 
         `rows`: Positions; with `labels`, a matrix of them with one row per seed.
         """
-        ids, memory_space, seeds = self.ids, self.memory_space, list[Entry]()
         with self.active():
-            rows = to_memory(rows, memory_space)
+            rows = to_memory(rows, self.memory_space)
             if labels is not None:
-                _, rows, labels = labels.by_row(rows, rows, ids.take)
-                names = self.seed_names(labels)
-                seeds = [(SEED, labels.column, None)] if labels.rows is None else self._entries(names, labels.rows)
+                _, rows, labels = labels.by_row(rows, rows, self.ids.take)
             more: list[Entry] = [
-                (name, ids.text(column) if isinstance(column, list) else to_memory(column, memory_space), None)
-                for name, column in columns.items()
+                (name, self.ids.text(given) if isinstance(given, list) else to_memory(given, self.memory_space), None)
+                for name, given in columns.items()
             ]
-            frame = self.boundary.frame_of(ids, [*seeds, *self._entries(self.names, rows), *more])
+            frame = self.boundary.frame_of(self.ids, [*self._seeds(labels), *self._entries(self.names, rows), *more])
         return self.boundary.wrap(frame)
 
     def position_of(self, vertex: object) -> int:
@@ -244,6 +238,12 @@ class Vertices:
         """Return the ids at `rows`, of all vertices for None, under names; copies unless all are `owned`."""
         columns = self.columns if owned and rows is None else [self.ids.take(column, rows) for column in self.columns]
         return list(zip(names, columns, range(len(names)), strict=True))
+
+    def _seeds(self, labels: Labels | None) -> list[Entry]:
+        if labels is None:
+            return []
+        names = self.seed_names(labels)
+        return [(SEED, labels.column, None)] if labels.rows is None else self._entries(names, labels.rows)
 
     def write_ids(self) -> Any:
         """Return the ids: a column of the library, or a frame if a vertex has several columns."""

@@ -114,14 +114,7 @@ def in_pandas(file: EdgeFile) -> EdgeFile:
 def _in_memory(file: EdgeFile) -> pa.Table:
     """Read the columns in use of an opened dataset as one table, in common types of its files."""
     used, columns = file.columns.in_use()
-    files, common = row_groups.files_of(file.frame.dataset, columns, used)
-    tables: list[pa.Table] = []
-    for each in files:
-        for table in each.tables(common):
-            if tables and table.schema != tables[0].schema:
-                raise InvalidEdgesError(f"{each.where} has other types than the files before it: cast them to one.")
-            tables.append(table)
-    return pa.concat_tables(tables) if tables else files[0].plain_schema.empty_table()
+    return row_groups.table_of(*row_groups.files_of(file.frame.dataset, columns, used), at_once=True)
 
 
 def _is_text(path: str) -> bool:
