@@ -9,10 +9,9 @@ from typing import Any, TypeAlias
 from prplugin.errors import InvalidEdgesError, full_name
 from prplugin.frames import cudf, narwhals, pandas
 from prplugin.frames.columns import Columns, Frame
-from prplugin.frames.vertices import Vertices, ids_in
+from prplugin.frames.vertices import ids_in
 from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace, is_a
-from prplugin.types.edges import Edges, GroupedEdges
 
 Frames: TypeAlias = Any  # an iterable of frames
 
@@ -49,27 +48,21 @@ class _Frames:
             raise InvalidEdgesError(f"the frames cannot be joined: {error}. Give them one schema.") from error
         return [whole], narwhals.open_frame(whole)[1]
 
-    def read(
-        self, frame: Frames, columns: Columns, how: EdgeOptions, *, edge_list: bool = False, lasting: bool = True
-    ) -> tuple[Edges | GroupedEdges, Vertices]:
+    def read(self, frame: Frames, columns: Columns, how: EdgeOptions, **options: bool) -> Any:
+        from prplugin.frames import parts, pieces  # imports pandas, which every library needs
+
         first = next(iter(frame))
         adapter = _adapter_of(first)
         if adapter is narwhals:
-            opened = narwhals.open_frame(first)[0]
-            return narwhals.read(opened, columns, how, edge_list=edge_list, lasting=lasting)
-        from prplugin.frames import parts, pieces  # imports pandas, which every library needs
-
-        if adapter is cudf and edge_list == how.edge_list:  # those of an update are not packed
+            return narwhals.read(narwhals.open_frame(first)[0], columns, how, **options)
+        if adapter is cudf and options["edge_list"] == how.edge_list:  # those of an update are not packed
             rows = sum(map(len, _of_one_library(frame, cudf)))
             if not pieces.fit_at_once(rows, weighted=columns.weight is not None):
                 return pieces.read(lambda: frame, columns, rows, how)
         frames = list(_of_one_library(frame, adapter))
         if len(frames) > 1:
             first, columns = parts.joined(ids_in(adapter.memory_space_of(first)), frames, columns)
-        found: tuple[Edges | GroupedEdges, Vertices] = adapter.read(
-            first, columns, how, edge_list=edge_list, lasting=lasting
-        )
-        return found
+        return adapter.read(first, columns, how, **options)
 
 
 def _of_one_library(frames: Frames, adapter: object) -> Iterator[Frame]:

@@ -85,9 +85,7 @@ class _Paths:
 
     open_frame = staticmethod(open_frame)
 
-    def read(
-        self, frame: ds.Dataset, columns: Columns, how: EdgeOptions, *, edge_list: bool = False, lasting: bool = True
-    ) -> tuple[Edges | GroupedEdges, Vertices]:
+    def read(self, frame: ds.Dataset, columns: Columns, how: EdgeOptions, **options: bool) -> Any:
         import narwhals as nw  # loaded by the readers
 
         from prplugin.frames import row_groups
@@ -98,10 +96,12 @@ class _Paths:
                 raise device_files.NotReadError(reason)
             if columns.time is not None:
                 raise device_files.NotReadError("edges with times are read on the host")
-            return device_files.read(row_groups.files_of(frame, in_use, used)[0], in_use, how, edge_list=edge_list)
+            return device_files.read(
+                row_groups.files_of(frame, in_use, used)[0], in_use, how, edge_list=options["edge_list"]
+            )
         except device_files.NotReadError as error:
             device_files.log_fallback(listed(frame.files), error)
-        edges, known = read(frame, columns, how, edge_list=edge_list, lasting=lasting)
+        edges, known = read(frame, columns, how, **options)
         output: Any = known.boundary
         return edges, replace(known, boundary=replace(output, backend=nw.Implementation.PANDAS))
 

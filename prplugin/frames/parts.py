@@ -94,7 +94,7 @@ class Parts:
 
     def endpoints(self) -> list[Endpoints]:
         """Return source and destination columns of each part."""
-        return [self.ids.endpoints_of(*pair) for pair in zip(self.frames, self.own_columns, strict=True)]
+        return list(map(self.ids.endpoints_of, self.frames, self.own_columns))
 
     def infos(self, endpoints: list[Endpoints], labels: list[list[str]]) -> list[list[list[ColumnInfo]]]:
         """Return the `ColumnInfo` of the id columns of each part."""

@@ -57,7 +57,7 @@ def table_of(files: list[File], common: list[pa.Field | None], *, at_once: bool)
                 )
             if not at_once and (table.schema != tables[0].schema or total_bytes * rows > max_bytes * total_rows):
                 return None
-    return pa.concat_tables(tables) if tables else files[0].plain_schema.empty_table()
+    return pa.concat_tables(tables) if tables else None
 
 
 # --- files ----------------------------------------------------------------------------------------------------------
@@ -275,10 +275,9 @@ def _common_field(files: list[File], position: int, field: pa.Field, columns: Co
     if not members or field.type != members[0][0]:  # a schema given by the user, not that of the first file
         members.append((field.type, "the dataset's schema", 1))
     members = [member for member in members if member[2]] or members[:1]
-    file_labels = [f"{label} of {where} ({kind})" for kind, where, _ in members]
-    kinds = [_kind(member[0], file_label) for member, file_label in zip(members, file_labels, strict=True)]
-    same_kind(kinds, file_labels)
-    common = _common_type([_plain(kind) for kind, _, _ in members])
+    labelled = [(kind, f"{label} of {where} ({kind})") for kind, where, _ in members]
+    same_kind([_kind(*pair) for pair in labelled], [where for _, where in labelled])
+    common = _common_type([_plain(kind) for kind, _ in labelled])
     return None if common is None else field.with_type(common)
 
 
@@ -353,11 +352,8 @@ def read(
         more = no_edges.source, no_edges.destination, None, additional
         edges, ids = read_twice(partial(_parts, files, common, with_vertices), factorizer, sink_of, more)
     output: Any = no_vertices.boundary
-    output = replace(
-        output,
-        fields=narwhals.fields_of_vertices(common, columns, how.vertices),
-        dtypes=[column.dtype for column in ids],
-    )
+    fields = narwhals.fields_of_vertices(common, columns, how.vertices)
+    output = replace(output, fields=fields, dtypes=[column.dtype for column in ids])
     return edges, replace(no_vertices, columns=ids, boundary=output)
 
 

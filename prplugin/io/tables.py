@@ -114,7 +114,9 @@ def in_pandas(file: EdgeFile) -> EdgeFile:
 def _in_memory(file: EdgeFile) -> pa.Table:
     """Read the columns in use of an opened dataset as one table, in common types of its files."""
     used, columns = file.columns.in_use()
-    return row_groups.table_of(*row_groups.files_of(file.frame.dataset, columns, used), at_once=True)
+    files, common = row_groups.files_of(file.frame.dataset, columns, used)
+    table = row_groups.table_of(files, common, at_once=True)
+    return files[0].plain_schema.empty_table() if table is None else table
 
 
 def _is_text(path: str) -> bool:
