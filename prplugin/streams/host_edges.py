@@ -72,7 +72,7 @@ class _RowBuffer:
 
 
 @dataclass(eq=False, repr=False)
-class Plan:
+class RowChanges:
     """A change whose rows have been written to the buffer, but which is not visible before `HostEdges.commit`."""
 
     rows: Integers  # the vertices whose out-edges change
@@ -147,7 +147,7 @@ class HostEdges:
         extended.count = self.count.copy()
         return extended
 
-    def plan(self, added: Edges, removed: Edges, duplicates: str, *, directed: bool) -> Plan:
+    def plan(self, added: Edges, removed: Edges, duplicates: str, *, directed: bool) -> RowChanges:
         """Write new versions of changed rows; raise ChangeError if the change is invalid.
 
         Removed edges without weights and times match any.
@@ -169,7 +169,7 @@ class HostEdges:
             raise ChangeError("overflow", rows[~np.isfinite(plan.out_weight)])
         return plan
 
-    def commit(self, plan: Plan) -> None:
+    def commit(self, plan: RowChanges) -> None:
         """Make a planned change visible."""
         vars(self).pop("adjacency", None)
         if self.out_edges.weights is not None:
@@ -224,7 +224,7 @@ class HostEdges:
         no_loops = np.flatnonzero(edges.source != edges.destination)
         return concatenated(forth, back, no_loops), np.append(rows, no_loops)
 
-    def _set_references(self, plan: Plan, references: Integers) -> None:
+    def _set_references(self, plan: RowChanges, references: Integers) -> None:
         """Note new reference exponents in a plan, and divide the remaining old weights of their vertices."""
         assert self.references is not None
         before, plan.references = self.references[plan.rows], references[plan.rows]
@@ -246,7 +246,7 @@ class HostEdges:
         weights[begins[group] + place] = terms
         plan.out_weight[changed] = compensated_sums(group, terms, changed.size)[0]
 
-    def _rewrite(self, removed: Edges, added: Edges, given_rows: Integers) -> Plan:
+    def _rewrite(self, removed: Edges, added: Edges, given_rows: Integers) -> RowChanges:
         """Write new versions of changed rows; return their plan, and the removed weights.
 
         Raises ChangeError if an edge to remove does not exist, with its entry in `given_rows`, whose other edges exist.
@@ -268,7 +268,7 @@ class HostEdges:
         if not found.all():
             raise ChangeError("missing", np.unique(given_rows[order[~found]]))
         old_out_weight, count_change = self.out_weight[rows], added.m - removed.m
-        return Plan(
+        return RowChanges(
             rows, removals, additions, begins, ends, used, old_out_weight, sums, None, count_change, added.roundings
         )
 

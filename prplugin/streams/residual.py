@@ -46,7 +46,7 @@ from prplugin.cpu import push as kernels
 from prplugin.cpu.sums import total
 from prplugin.numerics import rounding_depth
 from prplugin.streams import bounds
-from prplugin.streams.host_edges import HostEdges, Plan
+from prplugin.streams.host_edges import HostEdges, RowChanges
 from prplugin.types.arrays import expand_values
 from prplugin.types.edges import Floats, Integers
 
@@ -105,7 +105,7 @@ class Residual:
             self.rounding_error,
         )  # fmt: skip
 
-    def apply(self, edges: HostEdges, plan: Plan) -> None:
+    def apply(self, edges: HostEdges, plan: RowChanges) -> None:
         """Update r for a plan that was committed to the edges."""
         self.costs[plan.rows] = plan.ends - plan.begins + kernels.PUSH_COST
         changed = np.concatenate([plan.rows, plan.removed.indices, plan.added.indices], dtype=np.int64)
