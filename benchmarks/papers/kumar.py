@@ -17,6 +17,7 @@ that the column states. "auto" marks the choice of `split="auto"`.
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -157,11 +158,11 @@ def _splits(adjacency: Adjacency, about: Row) -> Iterator[Row]:
     """Yield the tail edges by N, and with a GPU the times."""
     longest = adjacency.largest_in_degree
     degrees = _sorted_degrees(adjacency)
-    chosen = _chosen_split(adjacency)
     for form in FORMS[:1] if runtime.unavailable_reason() else FORMS:
+        chosen, told = _chosen_split(adjacency, form) if form in (OURS, PAPERS) else (None, "")
         splits: list[Sequence[Any]] = [(n,) for n in (SWEEP if form == OURS else PAPER_SWEEP) if n < longest]
         splits.append(("all",))
-        if form == OURS and chosen is not None and chosen not in splits:
+        if chosen is not None and chosen not in splits:
             splits.append(chosen)
         for split in splits:
             tails = degrees - cpu_split.head_lengths(degrees, list(split))
@@ -170,7 +171,8 @@ def _splits(adjacency: Adjacency, about: Row) -> Iterator[Row]:
                 "graph": about["graph"],
                 "form": form,
                 "N": split[0] if len(split) == 1 else cpu_split.split_text(split),
-                "choice": "auto" if form == OURS and split == chosen else "",
+                "choice": "auto" if split == chosen else "",
+                "note": told if split == chosen else "",
                 "tail vertices": int((tails > 0).sum()),
                 "tail edges": edges,
                 "% of the edges": 100 * edges / adjacency.m,
@@ -188,11 +190,16 @@ def _sorted_degrees(adjacency: Adjacency) -> Any:
     return namespace(offsets).sort(offsets[1:] - offsets[:-1])[::-1]
 
 
-def _chosen_split(adjacency: Adjacency) -> tuple[Any, ...] | None:
-    """Return the N by block that `split="auto"` chooses; None if the method cannot run."""
-    for found in rows_or_reason({}, lambda: [{"N": implementations.prepared("cpu-split", adjacency).split}]):
-        return tuple(found["N"]) if "N" in found else None
-    return None
+def _chosen_split(adjacency: Adjacency, form: str) -> tuple[tuple[Any, ...] | None, str]:
+    """Return the N that `split="auto"` chooses, and how it was found; None if the method cannot run."""
+
+    def notes() -> Iterator[Row]:
+        yield {"note": implementations.prepared("cpu-split", adjacency, **OPTIONS[form]).notes[0]}
+
+    for found in rows_or_reason({}, notes):
+        if said := re.match(r"N = (\d+|all), ", found["note"]):
+            return ("all" if said[1] == "all" else int(said[1]),), found["note"]
+    return None, ""
 
 
 def _timed(adjacency: Adjacency, line: Row, form: str, split: Sequence[Any]) -> Iterator[Row]:

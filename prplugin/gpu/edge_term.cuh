@@ -19,14 +19,21 @@ __device__ inline double edge_term(const index_t *sources, const real_t *normali
 }
 
 // For kernels that call `add_edges`: up to 1024 threads per block, and registers for all its gathers in flight. By
-// default the compiler uses fewer registers, and waits for each gather before the next.
+// default the compiler uses fewer registers, and waits for each gather before the next. With SHORT, for runs in which
+// no thread has as many edges, it uses its default, since more threads then fit into a multiprocessor.
+#if SHORT
+#define GATHER_LAUNCH_BOUNDS
+#define LOADS_IN_FLIGHT 1
+#else
 #define GATHER_LAUNCH_BOUNDS __launch_bounds__(1024, 1)
+#define LOADS_IN_FLIGHT 8
+#endif
 
 // Adds the terms of the edges first, first + step, ... before `end` to a sum, in this order. Several gathers are in
 // flight at a time, since a gather waits for its index, and an addition for the one before.
 __device__ inline void add_edges(Sum &sum, long long first, long long end, long long step, const index_t *sources,
                                  const real_t *normalized_weights, const real_t *contributions) {
-    const int loads_in_flight = 8;
+    const int loads_in_flight = LOADS_IN_FLIGHT;
     long long edge = first;
     for (; edge + (loads_in_flight - 1) * step < end; edge += loads_in_flight * step) {
         index_t from[loads_in_flight];

@@ -34,17 +34,18 @@ class RowsPull:
 
     `method` ({"node", "warp", "block"}): The kernel.
     `threads`, `lanes`: Threads per block, 256 by default, and, only for "warp", per run.
+    `short`: Whether no thread has more than a few edges of a run; "node" and "warp" then use fewer registers.
     `blocks`: Blocks of the grid, by default as many as give each run its threads. The sums are the same for any number.
     """
 
     def __init__(
         self, layout: gpu_pull.Layout, method: str, *, threads: int | None = None, lanes: int | None = None,
-        blocks: int | None = None, first: int = 0, last: int | None = None,
+        blocks: int | None = None, first: int = 0, last: int | None = None, short: bool = False,
     ) -> None:  # fmt: skip
         threads = THREADS if threads is None else threads
         check_launch(method, threads, lanes, blocks)
         self._kernel = f"papers/{method}.cu", f"{method}_pull"
-        self._macros = {} if lanes is None else {"LANES": int(lanes)}
+        self._macros = ({} if lanes is None else {"LANES": int(lanes)}) | ({"SHORT": 1} if short else {})
         self._layout = layout
         self._first, self._last = first, layout.begins.size if last is None else last
         self.rounding_depth = compensated_depth(layout.sources.size)

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import logging
 import math
-import statistics
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from statistics import median
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -44,14 +44,15 @@ name = "cpu-split"
 runs_on = "gpu"
 nondeterministic = True  # with ``split="auto"`` N depends on timings, and the last bits of a sum depend on N
 N: TypeAlias = int | Literal["all"]  # most in-edges per vertex that the GPU sums
-
 BLOCK_THREADS = 64  # per block of the heads, so that few blocks wait for a long row: docs/cpu-split.md
 UNROLL = 8  # turns of the paper's loop, whose number the paper does not state: 1.6 to 1.9 times as fast on an H200
 
+LOGGED = "cpu-split: N = %s for %d vertices and %d edges; ms per iteration by N: %s"
 MOST_TIMINGS = 6  # of "auto"
-SAMPLES = 7  # iterations per timing, of which the median counts
-CLOSE = 0.04  # relative distance of an N to a timed one that is not worth timing
+SAMPLES = 9  # iterations per timing
+CLOSE = 0.02  # fraction by which another N has to be expected to be faster, to be timed
 NOISE = 0.05  # fraction by which a split must be faster than "all" to be chosen by "auto"
+MOST_OF_HOST = 10  # times as long as the host with all edges that "all" may be expected to take, if it is to be timed
 # Rates from which "auto" starts, and that its first timings replace: benchmarks/results/overlap.md, gpu/kumar.md.
 TURN, IDLE_TURN = 1.2e-7, 5e-13  # seconds per turn of the longest loop; per turn of a vertex in the paper's form
 TAIL_EDGE, TAIL_FIXED = 1.2e-8, 100_000  # seconds per tail edge and thread; edges that take as long as the copies
@@ -72,8 +73,7 @@ def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | N
     return gpu_pull.unavailable_reason(memory, adjacency, machine) or library.unavailable_reason()
 
 
-# Fitted to benchmarks/results/kernels.md; the longest head dominates.
-cost = gpu_pull.cost_of(68e-6, edge=3.3e-11, longest=2.2e-8)
+cost = gpu_pull.cost_of(68e-6, edge=3.3e-11, longest=2.2e-8)  # fitted to benchmarks/results/kernels.md
 
 forms = {
     "paper": Form(
@@ -147,12 +147,10 @@ def prepare(
             began, degrees = time.perf_counter(), layout.ends - layout.begins
             # The paper's form on all edges takes as many turns for every vertex as the longest row has edges.
             turn = TURN if form is None else max(TURN / 2, n * IDLE_TURN)
-            known = partial(tail_edges, degrees), int(degrees.max()), turn, TAIL_EDGE / threads
-            found = search(timed, *known, everything=form is None)
+            found = search(timed, partial(tail_edges, degrees), int(degrees.max()), turn, TAIL_EDGE / threads)
             tuned[key] = choose(found), len(found), time.perf_counter() - began
             each = ", ".join(f"{split} {taken.total * 1e3:.3g}" for split, taken in found.items())
-            message = "cpu-split: N = %s for %d vertices and %d edges; ms per iteration by N: %s"
-            logger.info(message, tuned[key][0], n, adjacency.m, each)
+            logger.info(LOGGED, tuned[key][0], n, adjacency.m, each)
             told = "N = {}, found by {} timings in {:.3g} s"
         told, chosen = told.format(*tuned[key]), [tuned[key][0]]
     if form is not None:
@@ -181,11 +179,12 @@ def split_option(split: object) -> list[N] | None:
 
 
 class Timed(NamedTuple):
-    """Seconds of an iteration: in all, of the heads on the GPU, and of the host with the copy of what it reads."""
+    """Median seconds of an iteration: in all, of heads on the GPU, and of the host with the copy of what it reads."""
 
     total: float
     gpu: float
     host: float
+    slow: float  # upper quartile in all, since host threads vary
 
 
 def tail_edges(degrees: Integers, n: int) -> int:
@@ -194,30 +193,32 @@ def tail_edges(degrees: Integers, n: int) -> int:
 
 
 def search(
-    timed: Callable[[N], Timed], tails: Callable[[int], int], longest: int, turn: float, tail_edge: float, *,
-    everything: bool = True,
-) -> dict[N, Timed]:  # fmt: skip
+    timed: Callable[[N], Timed], tails: Callable[[int], int], longest: int, turn: float, tail_edge: float
+) -> dict[N, Timed]:
     """Time at most `MOST_TIMINGS` N, each where GPU and host are expected to take equally long; return the timings.
 
     The heads take longer with larger N, the tails shorter: the longer of both is least where they are equal. The GPU's
     time is interpolated over N and the host's over the tail edges, both in logarithms between the timings so far.
     `tails`, `longest`: Number of tail edges by N, and of in-edges of the longest row.
-    `turn`, `tail_edge`: Seconds per turn of the longest loop, and per tail edge, until they are measured.
-    `everything`: Whether the first N is "all".
+    `turn`, `tail_edge`: Seconds per turn of the longest loop, and per tail edge, until they are measured. "all" is
+    first, unless it would take far longer than all edges on the host, as with a hub of millions.
     """
     found: dict[N, Timed] = {}
-    if everything or longest == 0:
+    if longest * turn <= MOST_OF_HOST * (tails(0) + TAIL_FIXED) * tail_edge:
         found["all"] = timed("all")
     while len(found) < MOST_TIMINGS and longest > 0:
-        balanced = _balanced(found, tails, longest, turn, tail_edge)
-        if any(abs(balanced - each) <= CLOSE * balanced for each in found if each != "all"):
+        balanced, expected = _balanced(found, tails, longest, turn, tail_edge)
+        longer = [max(each.gpu, each.host) for n, each in found.items() if n != "all"]
+        if balanced in found or (longer and (1 - CLOSE) * min(longer) <= expected):
             break
         found[balanced] = timed(balanced)
     return found
 
 
-def _balanced(found: dict[N, Timed], tails: Callable[[int], int], longest: int, turn: float, tail_edge: float) -> int:
-    """Return the least N at which the GPU is expected to take as long as the host, below the longest row."""
+def _balanced(
+    found: dict[N, Timed], tails: Callable[[int], int], longest: int, turn: float, tail_edge: float
+) -> tuple[int, float]:
+    """Return the least N at which the GPU should take as long as the host, below the longest row, and its seconds."""
     gpu = sorted((longest if n == "all" else max(n, 1), each.gpu) for n, each in found.items()) or [(1, turn)]
     host = sorted((tails(n) + TAIL_FIXED, each.host) for n, each in found.items() if n != "all")
     host = host or [(1, tail_edge)]
@@ -228,7 +229,7 @@ def _balanced(found: dict[N, Timed], tails: Callable[[int], int], longest: int, 
             high = middle
         else:
             low = middle + 1
-    return low
+    return low, _interpolated(gpu, max(low, 1))
 
 
 def _interpolated(points: Sequence[tuple[float, float]], x: float) -> float:
@@ -243,10 +244,10 @@ def _interpolated(points: Sequence[tuple[float, float]], x: float) -> float:
 
 
 def choose(found: dict[N, Timed]) -> N:
-    """Return the fastest N, or "all" unless the fastest is faster by more than timings vary."""
+    """Return the fastest N, or "all" unless even slow iterations of the fastest are clearly faster."""
     best = min(found, key=lambda n: found[n].total)
     everything = found.get("all")
-    return best if everything is None or found[best].total < (1 - NOISE) * everything.total else "all"
+    return best if everything is None or found[best].slow < (1 - NOISE) * everything.total else "all"
 
 
 def _timed(recorded: SplitPull | FixedLoop, iterate: Callable[[], object]) -> Timed:
@@ -272,7 +273,8 @@ def _timed(recorded: SplitPull | FixedLoop, iterate: Callable[[], object]) -> Ti
         main.synchronize()
         total = time.perf_counter() - began
         samples.append((total, max(1e-9, cupy.cuda.get_elapsed_time(begun, done) / 1e3), max(1e-9, host_ended - began)))
-    return Timed(*map(statistics.median, zip(*samples[1:], strict=True)))
+    totals, gpu, host = zip(*samples[1:], strict=True)
+    return Timed(median(totals), median(gpu), median(host), sorted(totals)[3 * SAMPLES // 4])
 
 
 def split_text(split: Sequence[N]) -> str:
@@ -336,10 +338,7 @@ def turns_of(split: list[N], longest: int) -> list[int]:
 
 
 class FixedLoop(PaperForm):
-    """Design 2 in the paper's form: limits[k] turns of the GPU's threads in the k-th of equal blocks of vertices.
-
-    The buffers are reused as in `HostPull`: none is overwritten while it is in use.
-    """
+    """Design 2 in the paper's form: limits[k] turns of the GPU's threads in the k-th of equal blocks of vertices."""
 
     def __init__(self, adjacency: Adjacency, alpha: float, split: list[N], block_threads: int) -> None:
         here, there = adjacency.on("host"), adjacency.on("device")
@@ -358,7 +357,7 @@ class FixedLoop(PaperForm):
             self._stream = cupy.cuda.Stream(non_blocking=True)
             self._ranks, self._sums = cupyx.empty_pinned(n, np.float32), cupyx.empty_pinned(n, np.float32)
             self._device_sums = cupy.empty(n, np.float32)
-            weakref.finalize(self, self._stream.synchronize)  # buffers must outlive copies
+            weakref.finalize(self, self._stream.synchronize)  # buffers, reused as in `HostPull`, must outlive copies
 
     def __call__(self) -> None:
         main, n = cupy.cuda.get_current_stream(), self.scores.size

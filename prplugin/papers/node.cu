@@ -4,6 +4,8 @@
 // Memory: one index per edge (and a normalized weight), which neighbouring threads read a row apart, and a gathered
 // contribution; two offsets and a sum per row.
 // Wins: on short rows of similar lengths (road networks, uniform graphs): a warp takes as long as its longest row.
+//
+//   SHORT  0 1
 
 #include "../gpu/edge_term.cuh"
 

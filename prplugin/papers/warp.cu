@@ -7,6 +7,7 @@
 // Wins: where rows are at least about as long as LANES; lanes beyond a row's length idle.
 //
 //   LANES  4 8 16 32
+//   SHORT  0 1
 
 #include "../gpu/edge_term.cuh"
 
@@ -18,9 +19,8 @@ extern "C" __global__ void GATHER_LAUNCH_BOUNDS warp_pull(long long first, long 
     int lane = threadIdx.x % LANES;
     long long groups = static_cast<long long>(gridDim.x) * blockDim.x / LANES;
     long long group = (static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x) / LANES;
-    long long rounds = (last - first + groups - 1) / groups;  // uniform: shuffles need every lane
-    for (long long round = 0; round < rounds; ++round) {
-        long long k = first + round * groups + group;
+    for (long long start = first; start < last; start += groups) {  // uniform: shuffles need every lane
+        long long k = start + group;
         Sum sum = ZERO_SUM;
         if (k < last) add_edges(sum, begins[k] + lane, ends[k], LANES, sources, normalized_weights, contributions);
         sum = lanes_sum<LANES>(sum);

@@ -279,11 +279,12 @@ def check_report(module, results):
 
 
 def test_kumar_with_a_stubbed_gpu(stubbed_gpu, monkeypatch):
-    monkeypatch.setattr(kumar, "_chosen_split", lambda adjacency: (5,))
+    monkeypatch.setattr(kumar, "_chosen_split", lambda adjacency, form: ((5,), "N = 5, found by 2 timings in 1 s"))
     monkeypatch.setattr(kumar, "GRAPHS", (("eu-2005", 300, 2000),))
     results = rows_of(kumar.parts(None, quick=False))
     split = [line for line in results if line["table"] == kumar.SPLIT]
-    assert [line["N"] for line in split if line["choice"]] == [5]
+    auto = [(line["form"], line["N"], line["note"]) for line in split if line["choice"]]
+    assert auto == [(form, 5, "N = 5, found by 2 timings in 1 s") for form in (kumar.OURS, kumar.PAPERS)]
     assert split[0]["tail edges"] == 2000
     assert [line["form"] for line in split if line["N"] == "all"] == list(kumar.FORMS)
     own = min(line["ms per iteration"] for line in split if line["form"] == kumar.PAPERS)
