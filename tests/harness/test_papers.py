@@ -780,6 +780,60 @@ def test_page_on_papers_has_the_counts_of_the_gpus():
         assert re.search(rf"^\| {name}.* \| {re.escape(cells(counts))} \|$", text, re.MULTILINE), name
 
 
+NUMBER = re.compile(r"(?<![\w,.])\d[\d,]*(?:\.\d+)?(?!\w)")
+DERIVED = {
+    "wu": {"11", "1.9", "2.5"}, "swaroop": {"2.9", "4.6"}, "bowen": {"1.73"},
+    "cpu-split": {"3.2", "18.5", "19.2", "1.74", "2.82", "9.75"},
+}  # fmt: skip
+"""Numbers that follow from figures of a page, or from samples: to be computed anew after each run."""
+
+
+def numbers_by_page():
+    """Return the texts of the documentation whose numbers are those of a page, by section."""
+    docs = Path(report.__file__).parents[1] / "docs"
+    _, *parts = re.split(r"^### (\w+) \d{4}$", (docs / "papers.md").read_text(), flags=re.MULTILINE)
+    found = {name.lower(): (name.lower(), text) for name, text in zip(parts[::2], parts[1::2], strict=True)}
+    found = {name: (page, text.partition("\n## ")[0].partition("**Today**")[2]) for name, (page, text) in found.items()}
+    of_cpu_split = (docs / "cpu-split.md").read_text().partition("## When the CPU helps")[2]
+    return found | {"cpu-split": ("kumar", of_cpu_split.partition("One thread per vertex is slow")[0])}
+
+
+@pytest.mark.parametrize("section", numbers_by_page())
+def test_numbers_of_the_documentation_are_on_the_pages(section):
+    page, text = numbers_by_page()[section]
+    measured = set(NUMBER.findall((Path(report.__file__).parent / "results" / "gpu" / f"{page}.md").read_text()))
+    stated = set(NUMBER.findall(re.sub(r"\]\([^)]*\)|`[^`]*`", "", text)))
+    assert stated - measured == DERIVED.get(section, set())
+
+
+def test_contrary_claims_of_the_documentation_are_those_of_the_pages():
+    text = (Path(report.__file__).parents[1] / "docs" / "papers.md").read_text()
+    stated = {}
+    for line in text.partition("## What came out the other way")[2].partition("\n## ")[0].splitlines():
+        if found := re.match(r"\| (\w+): ", line):
+            here = line.split(" | ")[2]
+            ratio = 0 if here == "they run" else float(NUMBER.search(here)[0])
+            stated.setdefault(found[1].lower(), []).append(1 / ratio if "times as fast" in here else ratio)
+    for path in RESULTS[-len(PAPERS) :]:
+        judged = [line.split(" | ") for line in path.read_text().splitlines() if line.count(" | ") == 7][1:]
+        contrary = [float(measured) for *_, measured, _, verdict, _ in judged if verdict in ("reversed", "hardware")]
+        assert sorted(stated.get(path.stem, [])) == pytest.approx(sorted(contrary), rel=0.01), path.stem
+
+
+def test_gain_of_the_literal_hybrid_is_that_of_the_page():
+    page = (Path(report.__file__).parent / "results" / "gpu" / "wu.md").read_text()
+    ms = {}
+    for line in pages.rows_of_page(page, wu):
+        if line["table"] == wu.SPMV and line["what"] in (wu.HYBRID, wu.FORMS[wu.HYBRID]):
+            ms.setdefault(line["graph"], {})[line["what"]] = line["ms"]
+    gains = [of_graph[wu.HYBRID] / of_graph[wu.FORMS[wu.HYBRID]] for of_graph in ms.values()]
+    assert len(gains) == 9
+    stated = f"{min(gains):.3g} to {max(gains):.3g} times as fast as `binned`"
+    root = Path(report.__file__).parents[1]
+    for path in (root / "docs" / "papers.md", root / "prplugin" / "papers" / "wu.cu"):
+        assert stated in path.read_text().replace("\n", " "), (path.name, stated)
+
+
 def test_picture_of_the_claims_is_up_to_date():
     pictures = Path(report.__file__).parents[1] / "docs" / "pictures"
     drawn = runpy.run_path(str(pictures / "papers.py"))["drawn"]()
