@@ -11,7 +11,6 @@
 
 constexpr i64 MOST_ROWS = 24;        // of a history
 constexpr f64 RIDGE = 1e-12;         // relative to the trace: residuals may be nearly dependent
-constexpr f64 MIN_STEPS_LEFT = 4;    // for a mix to be faster than these steps
 constexpr f64 MIN_GAIN = 0.15;       // of a mix, in plain steps
 
 // Minimize a^T M a over a of sum 1, for the k x k matrix M of dot products of residuals, the newest one last.
@@ -65,11 +64,12 @@ class Mixing {
     // Row that receives the next move: a free one, or that of the oldest move, which a mix reads first.
     i64 next_row() const { return next_ % rows_; }
 
-    // Record a step, and return whether a cycle has ended and a mix pays.
+    // Record a step, and return whether a cycle has ended, so that a mix follows. It does not depend on the goal: the
+    // tolerance only decides where the same iteration ends.
     //
     // Mixing that has paused begins again where the changes shrink by less than the square root of the factor at which
     // it paused: slow modes, which it removes, set the pace once the fast ones have gone.
-    bool after_step(f64 change, f64 before, f64 goal) {
+    bool after_step(f64 change, f64 before) {
         if (paused_) {
             paused_ = !(change > before * slower_);
             gained_little_ = false;
@@ -77,13 +77,7 @@ class Mixing {
             return false;
         }
         add(true);
-        if (++since_ < period_) return false;
-        bool converges = goal > 0 && change < before;
-        f64 left = converges ? log(goal / change) / log(change / before) : INFINITY;
-        if (left >= MIN_STEPS_LEFT) return true;
-        gained_little_ = false;
-        restart();
-        return false;
+        return ++since_ == period_;
     }
 
     i64 size() const { return size_; }

@@ -319,7 +319,7 @@ i64 iterate(i64 n, i64, i64, i64 pieces, i64 targets, i64 teleports, i64 rows, i
         f64 before = memory.change;
         memory.change = changes[steps++] = pull.after_step();
         starts = false;
-        memory.mixes = !mixing.ended() && mixing.after_step(memory.change, before, goal);
+        memory.mixes = !mixing.ended() && mixing.after_step(memory.change, before);
     };
     i64 ended = team.run([&](i64 thread) {
         // Call work(piece) for the pieces begin .. end - 1 on all threads, then finish() on one of them.

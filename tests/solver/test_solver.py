@@ -88,6 +88,18 @@ def test_a_seed_that_a_batch_leaves_with_few_passes_is_solved_directly():
     assert outcome.iterations < 900
 
 
+@pytest.mark.parametrize("method", HOST_METHODS)
+def test_a_looser_tolerance_never_takes_more_iterations(method):
+    tolerances = 10.0 ** -np.arange(0.5, 7, 0.5)
+    for edges in (*GRAPHS.values(), communities()):
+        graph = prplugin.Graph(edges)
+        values = np.random.default_rng(1).random(len(graph.vertices))
+        for alpha in (0.5, 0.85):
+            for teleports in ({}, {"personalization": values}, {"seeds": graph.vertices[:3]}):
+                counts = [graph.rank(alpha=alpha, tol=tol, method=method, **teleports).iterations for tol in tolerances]
+                assert (np.diff(counts, axis=0) >= 0).all(), (alpha, list(teleports), counts)
+
+
 BLOCKS = {
     "size": [10, 50, 200],
     "directed": [True, False],

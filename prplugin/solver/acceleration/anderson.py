@@ -16,7 +16,6 @@ one exact step from it proves the bound.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -24,11 +23,7 @@ import numpy as np
 from prplugin.methods.base import Step
 from prplugin.numerics import depth_for
 from prplugin.solver.loop import Now, Proposal, Strategy
-from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats
-
-MIN_STEPS_LEFT = 4
-"""Minimum number of plain steps left for a mix to be faster than these steps."""
 
 MIN_GAIN = 0.15
 """Minimum gain of a mix, in plain steps. Mixing pauses after two consecutive mixes that gain less."""
@@ -86,7 +81,9 @@ class AndersonMixing(Strategy):
         self._since += 1
         if self._since < self._depth.period:
             return None
-        pays_now = ~self._paused & np.asarray(steps_left(now.live, now.before, now.change, now.goal) >= MIN_STEPS_LEFT)
+        # The goal does not matter: then a tolerance only decides where the same iteration ends, and a looser one never
+        # takes more passes. Leaving a mix out because few steps were left took more passes more often than fewer.
+        pays_now = ~self._paused & np.asarray(now.live)
         if not pays_now.any():
             self._gained_little = pays_now
             self.forget()
@@ -134,17 +131,6 @@ def _gains_little(products: Floats, weights: Floats) -> tuple[Any, Any]:
     with np.errstate(all="ignore"):
         rate = np.sqrt(last / before)
         return (rate < 1) & (mixed_norm > last * rate ** (2 * MIN_GAIN)), rate
-
-
-def steps_left(live: Array, before: Array, change: Array, goal: float) -> Any:
-    """Estimate the plain steps until the change reaches its goal, from the ratio of the last two changes.
-
-    Infinity if the changes do not decrease, or if there is no goal; 0 for a seed whose iteration has ended.
-    """
-    with np.errstate(all="ignore"):
-        left = np.log(goal / np.asarray(change)) / np.log(change / np.asarray(before))
-    left = np.where((change < before) & np.isfinite(before) & (goal > 0), np.maximum(left, 0.0), math.inf)
-    return np.where(live, left, 0.0)[()]
 
 
 def mixing_weights(products: Floats) -> Floats:
