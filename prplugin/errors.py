@@ -7,10 +7,14 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+PACKAGE = __name__.partition(".")[0]
 
 
 class PageRankError(Exception):
@@ -18,6 +22,26 @@ class PageRankError(Exception):
 
     refused: RefusedRows | None = None
     """Rows that the message lists, or None."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Return the lines that IPython prints: the frames up to the call of prplugin, and the message.
+
+        The message is for the caller, who needs the line of the call. IPython calls this where it exists. Debuggers
+        and the interpreter itself show every frame.
+        """
+        from IPython.core.getipython import get_ipython  # it is IPython that calls
+
+        outer = []
+        entry = self.__traceback__
+        while entry is not None and entry.tb_frame.f_globals.get("__name__", "").partition(".")[0] != PACKAGE:
+            outer.append(entry)
+            entry = entry.tb_next
+        shown = None
+        for entry in reversed(outer):
+            shown = TracebackType(shown, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+        shell: Any = get_ipython()  # type: ignore[no-untyped-call,unused-ignore]
+        lines: list[str] = shell.InteractiveTB.structured_traceback(type(self), self, shown, tb_offset=1)
+        return lines
 
 
 @dataclass(eq=False, repr=False)

@@ -1,7 +1,7 @@
 // Sorting of in-edges by source, and their compression; streamed.cu documents the format.
 //
 // Mapping: threads take pieces of rows to sort, and parts to pack. Memory: sorting reads and writes each edge once, and
-// twice more per byte in which the sources of a long row differ; packing reads each source and writes 1 to 2.5 bytes.
+// twice more per byte in which the sources of a long row differ; packing reads each source and writes 1 to 2.7 bytes.
 // Used once per graph, by the method `streamed` and for packed graphs on the host.
 #include "packed.hpp"
 #include "radix.hpp"

@@ -3,7 +3,7 @@
 // Mapping: rows in blocks of 256; each thread has a share of the blocks, and helps others when done.
 // One call makes all iterations; threads meet at barriers. Every block has its own sums, added in order by one thread.
 // Memory per iteration: one position (and weight) per edge, one gathered contribution per edge, and per vertex the
-// offset, inverse out-weight, rank (twice), contribution, and its move in float32. Packed edges are read in 1 to 2.5
+// offset, inverse out-weight, rank (twice), contribution, and its move in float32. Packed edges are read in 1 to 2.7
 // bytes each; their row sums are written and read instead of offsets.
 // Used by the method `native` for single rankings, and by workers on the host.
 #include "mixing.hpp"

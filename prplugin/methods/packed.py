@@ -31,7 +31,7 @@ PART_BYTES = 24
 """Bytes per edge of a part while it is packed: sources, targets, keys, and a copy of these for the sort."""
 
 EDGE_BYTES = 2
-"""Bytes per packed edge, about: 1 on web graphs, 2.5 on random ones; docs/decisions/0015-edge-compression.md."""
+"""Bytes per packed edge, about: 1 on web graphs, 2.7 on random ones; docs/decisions/0015-edge-compression.md."""
 
 memory = Memory(
     arrays_on="edges",

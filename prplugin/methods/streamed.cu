@@ -20,7 +20,7 @@
 // Mapping: `sum_pieces`: one block per piece, one thread per 16 edges. It decodes them, gathers their contributions,
 // and adds up those of each run. A run that continues in other threads gets their sums by a segmented scan
 // over the block. `collect`: one warp per piece, for the row that ends in it and begins in an earlier piece.
-// Memory: 1 to 2.5 bytes per edge (and a normalized weight), coalesced; a gathered contribution; a sum per row; 72 bytes
+// Memory: 1 to 2.7 bytes per edge (and a normalized weight), coalesced; a gathered contribution; a sum per row; 72 bytes
 // per piece.
 // Wins: where other layouts do not fit in GPU memory.
 //

@@ -31,7 +31,7 @@ runs_on = "gpu"
 CHUNK_BYTES = 64 * 2**20  # of one buffer; copies of this size reach the bandwidth of the bus
 LEAST_BYTES = 2**20  # bytes of one buffer if two of CHUNK_BYTES do not fit in GPU memory
 
-EDGE_BYTES = 1.5  # per packed edge, about: 1 on web graphs, 2.5 on random ones; docs/decisions/0015-edge-compression.md
+EDGE_BYTES = 1.5  # per packed edge, about: 1 on web graphs, 2.7 on random ones; docs/decisions/0015-edge-compression.md
 REMEDY = "Use a GPU with more, or a smaller chunk_bytes."
 
 memory = Memory(
@@ -68,7 +68,7 @@ def prepare(
 ) -> Step:
     """Group the edges by target on the host, and pack them for the transfers.
 
-    In host memory the packed edges take 1 to 2.5 bytes each, and up to eight more with weights, beside the graph.
+    In host memory the packed edges take 1 to 2.7 bytes each, and up to eight more with weights, beside the graph.
 
     Parameters
     ----------

@@ -35,6 +35,23 @@ def test_tracebacks_in_ipython_show_the_cell_the_raising_line_and_the_message(ce
     assert str(caught.value) in lines[-1]
 
 
+@pytest.mark.parametrize("cell", [*MISTAKES, "prplugin.Graph(EDGES, 'follower', 'followee').rank()[9]"])
+def test_cells_of_ipython_show_no_frame_of_the_package(cell, capsys):
+    interactive = pytest.importorskip("IPython.core.interactiveshell")
+    shell = interactive.InteractiveShell.instance()
+    try:
+        shell.user_ns.update(EDGES=EDGES, prplugin=prplugin)
+        error = shell.run_cell(f"def inner():\n    {cell}\n\ninner()").error_in_exec
+    finally:
+        interactive.InteractiveShell.clear_instance()
+    lines = re.sub("\x1b\\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+    assert isinstance(error, prplugin.PageRankError)
+    assert "prplugin/" not in "".join(lines[:-1]), lines
+    assert sum("-> " in line for line in lines) == 2  # both lines of the cell
+    assert len(lines) <= 12
+    assert lines[-1].endswith(str(error))
+
+
 def test_explain_takes_a_file_only():
     ranking = prplugin.Graph(EDGES, "follower", "followee").rank()
     for given in (0, 37, "name"):

@@ -11,6 +11,7 @@ import pytest
 from code_blocks import ROOT, tutorial_cells
 
 import prplugin
+from benchmarks.papers import kim, kumar, wu
 from prplugin.methods.registry import methods
 
 DOCS = ROOT / "docs"
@@ -80,3 +81,22 @@ def test_pictures_are_up_to_date():
 def test_public_names_are_in_the_api_reference():
     listed = re.findall(r"^::: prplugin\.(\w+)$", (DOCS / "api.md").read_text(), re.MULTILINE)
     assert sorted(listed) == sorted(prplugin.__all__)
+
+
+def test_packed_edges_take_the_measured_range_of_bytes_everywhere():
+    sources = [*DOCS.glob("*.md"), *(DOCS / "guide").glob("*.md"), *(ROOT / "prplugin").rglob("*.[pc]*")]
+    stated = {path: re.findall(r"\b1\s+to\s+(2\.\d)\b", path.read_text()) for path in sources if path.is_file()}
+    largest = 0.0
+    for page in (ROOT / "benchmarks" / "results").glob("*.md"):
+        for table in re.findall(r"(?:^\|.*\n)+", page.read_text(), re.MULTILINE):
+            head, _, *rows = ([cell.strip() for cell in line.split("|")] for line in table.splitlines())
+            for name in {"bytes per edge", "packed bytes per edge"} & {*head}:
+                largest = max([largest, *(float(row[head.index(name)] or 0) for row in rows)])
+    assert sum(map(len, stated.values())) >= 6
+    assert {number for numbers in stated.values() for number in numbers} == {f"{largest:.1f}"}
+
+
+def test_the_guide_for_contributors_says_where_the_graphs_of_the_papers_are_from():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    names = [*kim.REAL, *(name for name, *_ in kumar.GRAPHS), *((*known.files, known.name)[0] for known in wu.DATASETS)]
+    assert [name for name in names if name not in text] == []

@@ -64,6 +64,13 @@ def prepare(problem, machine):
     return numpy.prepare(problem._replace(alpha=0.999 * problem.alpha), machine)
 '''
 
+OF_GUIDE = re.search(
+    r'^```python title="my_package/my_method.py"\n(.*?)^```$',
+    (ROOT / "CONTRIBUTING.md").read_text(),
+    re.DOTALL | re.MULTILINE,
+).group(1)
+"""The method that CONTRIBUTING.md shows."""
+
 ENTRY_POINTS = """[prplugin.methods]
 of-another = another_distribution
 native = another_distribution
@@ -72,6 +79,7 @@ empty = no_method
 
 [prplugin.methods.named]
 wrong = wrong_method
+my-method = my_method
 """
 
 
@@ -88,6 +96,7 @@ def folder(tmp_path_factory):
     table.write_text(table.read_text().replace("BUILT_IN = {", f"BUILT_IN = {{{row}"))
     (folder / "another_distribution.py").write_text(TOY.format(name="of-another"))
     (folder / "wrong_method.py").write_text(WRONG)
+    (folder / "my_method.py").write_text(OF_GUIDE)
     (folder / "no_method.py").write_text('name, runs_on = "empty", "cpu"\n')
     metadata = folder / "another-1.0.dist-info"
     metadata.mkdir()
@@ -247,12 +256,13 @@ def test_the_suite_over_all_methods_tests_new_methods_and_finds_a_wrong_one(fold
     done = subprocess.run(
         [
             sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", "--import-mode=append", "-o", path,
-            "-k", "every_tolerance and (in-the-package or of-another or (wrong and hub))", "--tb=line", "-c", ROOT / "pyproject.toml",
+            "-k", "every_tolerance and (in-the-package or of-another or my-method or (wrong and hub))", "--tb=line",
+            "-c", ROOT / "pyproject.toml",
             ROOT / "tests" / "solver" / "test_accuracy.py",
         ],
         cwd=folder, env={**os.environ, "PYTHONPATH": str(folder)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     failed, passed = re.search(r"(\d+) failed, (\d+) passed", done.stdout).groups()
-    assert int(passed) == 16
+    assert int(passed) == 24
     assert int(failed) == len(re.findall(r"^FAILED [^]]*hub[^]]*wrong\]", done.stdout, re.MULTILINE)) == 2
     assert int(failed) == len(re.findall(r"test_accuracy\.py:\d+: assert .* <= Fraction", done.stdout)), done.stdout
