@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from os.path import commonprefix
 from typing import Any
 
 import numpy as np
+from matplotlib import font_manager, rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
-from prplugin.errors import InvalidOptionError, counted
+from prplugin.errors import InvalidOptionError, counted, full_name
+from prplugin.result.by_vertex import name_of
 from prplugin.stopping import rule_of
+from prplugin.types.arrays import on_host
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.records import History
 
 POINTS = 2000  # maximum number of points of the curve of ranks; more would not be visible
 
-LETTERS = 24  # maximum number of letters of a vertex name that are shown
+LETTERS = 24  # maximum number of letters of a vertex name that are shown, if they distinguish it from the others
+
+WIDTH, HEIGHT, HEIGHT_OF_BAR = 5.0, 2.2, 0.25  # in inches; on a telephone, the text has its usual size
 
 
 class RankingFigure(Figure):
@@ -35,31 +41,50 @@ class RankingFigure(Figure):
         return file.getvalue()
 
 
+def labelled(highest: Sequence[tuple[str, float]], labels: Any) -> list[tuple[str, float]]:
+    """Replace the ids of vertices by their names, where a dict or an indexed Series has one.
+
+    Equal names, and names that differ in spaces only, are followed by the id.
+    """
+    if labels is None:
+        return list(highest)
+    if not isinstance(labels, Mapping) and not (hasattr(labels, "index") and hasattr(labels, "to_dict")):
+        raise InvalidOptionError(
+            f"labels must be a dict of names by vertex, or a Series indexed by vertex, not {full_name(labels)}."
+        )
+    known = {name_of(vertex): str(name) for vertex, name in on_host(labels).items()}
+    names = [known.get(vertex, vertex) for vertex, _ in highest]
+    return [
+        (f"{name} ({vertex})" if count > 1 and name != vertex else name, rank)
+        for (name, count), (vertex, rank) in zip(_alike(names), highest, strict=True)
+    ]
+
+
 def plot_ranking(
     ranks: Floats | None, history: History, highest: Sequence[tuple[str, float]], ax: object = None
 ) -> Any:
-    """Draw the error bound against passes over the edges, the distribution of ranks, and the highest vertices.
+    """Draw the highest vertices, the error bound against passes over the edges, and the distribution of ranks.
 
     The distribution is omitted if `ranks` is None, since the ranks are on other machines.
     """
-    figure, panels = _panels(2 if ranks is None else 3, ax)
+    figure, panels = _panels(2 if ranks is None else 3, len(highest), ax)
     if len(panels) > 1:
-        _convergence(panels[0], history)
+        _convergence(panels[1], history)
     if len(panels) > 2 and ranks is not None:
-        _distribution(panels[1], ranks)
-    _bars(panels[-1], highest, "PageRank")
+        _distribution(panels[2], ranks)
+    _bars(panels[0], highest, "PageRank")
     return figure
 
 
 def plot_seeds(
     iterations: Integers, bounds: Floats, history: History, highest: Sequence[tuple[str, float]], ax: object = None
 ) -> Any:
-    """Draw the passes and the error bound of each of many seeds, and the vertices that are highest on average."""
-    figure, panels = _panels(3, ax)
-    _bars(panels[-1], highest, "mean PageRank over the seeds")
+    """Draw the vertices that are highest on average, and the passes and the error bound of each of many seeds."""
+    figure, panels = _panels(3, len(highest), ax)
+    _bars(panels[0], highest, "mean PageRank over the seeds")
     if len(panels) == 1:
         return figure
-    passes, errors, _ = panels
+    _, passes, errors = panels
     counts, seeds = np.unique(iterations, return_counts=True)
     passes.bar(counts, seeds)
     _whole_numbers(passes.xaxis)
@@ -75,10 +100,11 @@ def plot_seeds(
     return figure
 
 
-def _panels(count: int, ax: Any) -> tuple[Any, Any]:
-    """Return the figure and the axes of `count` panels: those of `ax`, or new ones if it is None.
+def _panels(count: int, bars: int, ax: Any) -> tuple[Any, Any]:
+    """Return the figure and the axes of `count` panels: those of `ax`, or new ones in a column if it is None.
 
-    An `ax` that is one Axes is that of the last panel, and the others are omitted.
+    The first panel is that of the bars, and the highest. An `ax` that is one Axes is that panel, and the others are
+    omitted. A figure without a layout gets one, so that names of vertices are not cut off at its edge.
     """
     if ax is not None:
         panels = np.ravel(ax)
@@ -86,9 +112,13 @@ def _panels(count: int, ax: Any) -> tuple[Any, Any]:
             raise InvalidOptionError(
                 f"ax must be one Axes, for the bars of the highest vertices, or {count}, one per panel; not {ax!r}."
             )
+        whole = panels[0].figure.figure  # that of a part of a figure is the whole
+        if whole.get_layout_engine() is None:
+            whole.set_layout_engine("constrained")
         return panels[0].figure, panels
-    figure = RankingFigure(figsize=(4.4 * count, 3.6), layout="constrained")
-    return figure, figure.subplots(1, count)
+    heights = [max(HEIGHT, 0.8 + HEIGHT_OF_BAR * bars), *[HEIGHT] * (count - 1)]
+    figure = RankingFigure(figsize=(WIDTH, sum(heights)), layout="constrained")
+    return figure, figure.subplots(count, 1, height_ratios=heights)
 
 
 def _convergence(axes: Axes, history: History) -> None:
@@ -123,7 +153,7 @@ def _distribution(axes: Axes, ranks: Floats) -> None:
             _few_numbers(axes)
     axes.set(
         xlabel="PageRank",
-        ylabel="fraction of vertices with at least this rank",
+        ylabel="fraction of vertices\nof at least this rank",
         title=counted(ranks.size, "vertex", "vertices"),
     )
 
@@ -133,25 +163,53 @@ def _bars(axes: Axes, highest: Sequence[tuple[str, float]], what: str) -> None:
     names = _shortened([name for name, _ in highest])
     places = np.arange(len(highest))
     axes.barh(places, [rank for _, rank in highest])
-    axes.set_yticks(
-        places, [name.replace("$", r"\$") for name in names]
-    )  # matplotlib reads text between two $ as a formula
+    usual = font_manager.FontProperties(size=rcParams["ytick.labelsize"]).get_size_in_points()
+    whole: Any = axes.figure
+    points = 72 * axes.get_window_extent().height / whole.dpi  # height of the panel
+    size = min(usual, 0.6 * points / max(len(names), 1))
+    # matplotlib reads text between two $ as a formula
+    axes.set_yticks(places, [name.replace("$", r"\$") for name in names], fontsize=size)
     axes.invert_yaxis()
     _few_numbers(axes)
     axes.set(xlabel=what, title=f"the {len(highest)} highest" if highest else "no vertices")
 
 
 def _shortened(names: list[str]) -> list[str]:
-    """Shorten names to `LETTERS` without their common beginning; longer ones keep both ends."""
+    """Shorten names to `LETTERS` without their common beginning; longer ones keep both ends.
+
+    Those that would look alike keep more letters.
+    """
+    names = [_seen(name) if count == 1 else repr(name) for name, count in _alike(names)]
     if max(map(len, names), default=0) > LETTERS and len(names) > 1:
         # Up to a separator, and without the last letter: no name becomes empty, and no word or number is split.
         common = commonprefix([name[:-1] for name in names])  # noqa: RUF071 - of letters; names are no paths
         begun = re.match(r".*\W|", common, re.DOTALL)
         if begun is not None and begun.end() > 1:
             names = ["…" + name[begun.end() :] for name in names]
-    head = LETTERS // 3
-    tail = LETTERS - head - 1
-    return [name if len(name) <= LETTERS else f"{name[:head]}…{name[-tail:]}" for name in names]
+    short, letters = [_cut(name, LETTERS) for name in names], LETTERS
+    while any(count > 1 for _, count in _alike(short)) and letters < max(map(len, names)):
+        letters *= 2
+        short = [
+            _cut(name, letters) if count > 1 else cut for name, (cut, count) in zip(names, _alike(short), strict=True)
+        ]
+    return short
+
+
+def _seen(name: str) -> str:
+    """Return what is seen of a name: spaces and line breaks look alike."""
+    return " ".join(name.split())
+
+
+def _alike(names: list[str]) -> list[tuple[str, int]]:
+    """Return each name with the number of names that look like it."""
+    seen = Counter(map(_seen, names))
+    return [(name, seen[_seen(name)]) for name in names]
+
+
+def _cut(name: str, letters: int) -> str:
+    """Return the name without its middle if it is longer than this number of letters."""
+    head = letters // 3
+    return name if len(name) <= letters else f"{name[:head]}…{name[head + 1 - letters :]}"
 
 
 def _few_numbers(axes: Axes) -> None:

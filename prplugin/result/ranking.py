@@ -233,16 +233,18 @@ class Ranking(Lookups, Displayed):
             yield from of_order(self._order)
 
     @explain_unknown_arguments
-    def plot(self, *, top: int = SHOWN, ax: object = None) -> Any:
-        """Draw the error bound against passes over the edges, the distribution of ranks, and the highest vertices.
+    def plot(self, *, top: int = SHOWN, labels: object = None, ax: object = None) -> Any:
+        """Draw the highest vertices, the error bound against passes over the edges, and the distribution of ranks.
 
-        For many seeds, draw the passes and the error bound of each, and the vertices of the highest mean rank. For a
+        For many seeds, draw the vertices of the highest mean rank, and the passes and the error bound of each. For a
         Dask frame on several workers the distribution is omitted, since no process has all ranks.
 
         Parameters
         ----------
         top : int, default 10
             Number of highest vertices.
+        labels : dict or Series, optional
+            Names of vertices, by vertex or indexed by vertex. Default, and for those that it lacks: their ids.
         ax : matplotlib.axes.Axes or sequence of them, optional
             Axes to draw in: one for the bars of the highest vertices alone, or one per panel. Default: a new figure.
 
@@ -254,7 +256,8 @@ class Ranking(Lookups, Displayed):
         Raises
         ------
         InvalidOptionError
-            If `top` is not a positive integer, or `ax` is neither one Axes nor one per panel.
+            If `top` is not a positive integer, `labels` gives no names by vertex, or `ax` is neither one Axes nor
+            one per panel.
         MissingLibraryError
             If matplotlib is not installed.
         """
@@ -262,10 +265,10 @@ class Ranking(Lookups, Displayed):
             from prplugin.result import plot  # imports matplotlib, which is optional
         except ModuleNotFoundError as error:
             raise MissingLibraryError("plot() draws with matplotlib: pip install 'prplugin[plot]'") from error
-        return self._figure(plot, validate_int("top", top), ax)
+        return self._figure(plot, plot.labelled(self._highest(validate_int("top", top)), labels), ax)
 
-    def _figure(self, plot: Any, top: int, ax: Any) -> Any:
-        return plot.plot_ranking(to_host(self.ranks), self._history, self._highest(top), ax)
+    def _figure(self, plot: Any, highest: Any, ax: Any) -> Any:
+        return plot.plot_ranking(to_host(self.ranks), self._history, highest, ax)
 
     def _highest(self, top: int = SHOWN) -> list[tuple[str, float]]:
         """Return the names and the ranks of the highest vertices of the frame."""
@@ -339,8 +342,8 @@ class DistributedRanking(Ranking):
         if self._order is not None:
             yield from of_order(self._order)
 
-    def _figure(self, plot: Any, top: int, ax: Any) -> Any:
-        return plot.plot_ranking(None, self._history, self._highest(top), ax)
+    def _figure(self, plot: Any, highest: Any, ax: Any) -> Any:
+        return plot.plot_ranking(None, self._history, highest, ax)
 
     def _highest(self, top: int = SHOWN) -> list[tuple[str, float]]:
         found = on_host(self.frame.nlargest(top, "pagerank").compute())
@@ -411,8 +414,8 @@ class Rankings(Ranking):
         yield f"passes over the edges: {counts.min()} to {counts.max()} per seed, {np.median(counts):g} in the median"
         yield f"error bounds: {upward(bounds.min())} to {upward(bounds.max())}"
 
-    def _figure(self, plot: Any, top: int, ax: Any) -> Any:
-        return plot.plot_seeds(self.each_iterations, self.each_error_bound, self._history, self._highest(top), ax)
+    def _figure(self, plot: Any, highest: Any, ax: Any) -> Any:
+        return plot.plot_seeds(self.each_iterations, self.each_error_bound, self._history, highest, ax)
 
     def _highest(self, top: int = SHOWN) -> list[tuple[str, float]]:
         """Return the names and the mean ranks of the vertices that are highest on average over the seeds."""

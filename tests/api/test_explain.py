@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import math
 import pickle
 import sys
@@ -100,7 +101,7 @@ def test_history_is_pickled():
 def test_figure_of_a_ranking():
     ranking = prplugin.Graph(EDGES).rank(tol=1e-9)
     figure = ranking.plot()
-    convergence, distribution, bars = figure.axes
+    bars, convergence, distribution = figure.axes
     line, tol = convergence.lines
     assert [tuple(point) for point in line.get_xydata()] == list(ranking._history.bounds)
     assert tol.get_ydata()[0] == 1e-9
@@ -180,7 +181,7 @@ def test_tick_labels_do_not_overlap_and_counts_are_integers(edges, options):
 
 def test_figure_of_seeds():
     ranking = prplugin.Graph(EDGES).rank(seeds=[1, 2, 3])
-    passes, errors, bars = ranking.plot().axes
+    bars, passes, errors = ranking.plot().axes
     assert sum(bar.get_height() for bar in passes.patches) == 3
     assert errors.lines[0].get_ydata().tolist() == sorted(ranking.each_error_bound)
     means = ranking.frame.groupby("vertex")["pagerank"].mean().nlargest(10)
@@ -203,20 +204,61 @@ def test_highest_vertices_of_seeds_with_top():
         (["https://example.org", "https://example.org/a/long/path"], ["…org", "…org/a/long/path"]),
         (["a" * 20 + "0123456789", "short"], ["aaaaaaaa…aaaaa0123456789", "short"]),
         (["https://example.org/pages/first"], ["https://…org/pages/first"]),
+        (
+            ["a" * 8 + "-one-" + "b" * 15, "a" * 8 + "-two-" + "b" * 15, "c" * 28],
+            ["a" * 8 + "-one-" + "b" * 15, "a" * 8 + "-two-" + "b" * 15, "c" * 8 + "…" + "c" * 15],
+        ),
+        (["two words", "two  words", "one"], ["'two words'", "'two  words'", "one"]),
+        (["line\nbreak", "one"], ["line break", "one"]),
     ],
 )
 def test_long_labels_keep_what_distinguishes_them(names, labels):
     ranking = prplugin.Graph(pd.DataFrame({"src": names, "dst": names})).rank()
-    bars = ranking.plot().axes[-1]
+    bars = ranking.plot().axes[0]
     assert [label.get_text() for label in bars.get_yticklabels()] == labels
+
+
+def test_labels_of_a_plot_are_names_by_vertex():
+    names = {0: "Ann", 1: "Bob", 2: "Bob", 3: "a\nb", 5: "6"}
+    edges = pd.DataFrame({"src": range(7), "dst": 0})
+    for options in ({}, {"seeds": [1, 2]}):
+        ranking = prplugin.Graph(edges).rank(**options)
+        for labels in (names, pd.Series(names)):
+            shown = [label.get_text() for label in ranking.plot(labels=labels).axes[0].get_yticklabels()]
+            assert sorted(shown) == sorted(["Ann", "Bob (1)", "Bob (2)", "a b", "4", "6 (5)", "6"])
+        with pytest.raises(prplugin.InvalidOptionError, match=r"indexed by vertex, not .*list"):
+            ranking.plot(labels=["Ann"])
+    pairs = pd.DataFrame({"a": ["x", "x"], "b": [1, 2], "c": ["x", "x"], "d": [2, 2]})
+    bars = prplugin.Graph(pairs, ["a", "b"], ["c", "d"]).rank().plot(labels={("x", 2): "second"}).axes[0]
+    assert [label.get_text() for label in bars.get_yticklabels()] == ["second", "x, 1"]
+
+
+def test_bars_are_first_and_largest_and_nothing_is_cut_off():
+    from matplotlib.figure import Figure
+
+    names = EDGES.astype(str).map("a very long name of a vertex, number {}".format)
+    ranking = prplugin.Graph(names).rank()
+    for top in (10, 20, 40):
+        own, given = ranking.plot(top=top), Figure(figsize=(6, 3))
+        ranking.plot(top=top, ax=given.subplots(1, 2)[0])
+        for figure in (own, given):
+            labels = [labels for labels in visible_tick_labels(figure) if len(labels) == top]
+            assert len(labels) == 1
+            for (_, box), (_, below) in itertools.pairwise(labels[0]):
+                assert not box.overlaps(below)
+            assert all(box.x0 >= 0 and box.y0 >= 0 and box.y1 <= figure.bbox.y1 for _, box in labels[0])
+        boxes = [axes.get_position() for axes in own.axes]
+        assert boxes[0].y0 > boxes[1].y1 > boxes[2].y1
+        assert boxes[0].height > max(box.height for box in boxes[1:])
+        assert own.get_figwidth() <= 5
 
 
 def test_axes_and_number_of_vertices_of_a_plot():
     from matplotlib.figure import Figure
 
-    for options, bar_panel in (({}, 2), ({"seeds": [1, 2]}, 2)):
+    for options in ({}, {"seeds": [1, 2]}):
         ranking = prplugin.Graph(EDGES).rank(**options)
-        assert len(ranking.plot(top=15).axes[bar_panel].patches) == 15
+        assert len(ranking.plot(top=15).axes[0].patches) == 15
         figure = Figure()
         left, right = figure.subplots(1, 2)
         assert ranking.plot(top=3, ax=right) is figure
@@ -233,10 +275,10 @@ def test_axes_and_number_of_vertices_of_a_plot():
 
 def test_counts_of_one_are_singular():
     ranking = prplugin.Graph(EDGES.head(0), vertices=[1]).rank()
-    assert ranking.plot().axes[1].get_title() == "1 vertex"
+    assert ranking.plot().axes[2].get_title() == "1 vertex"
     assert str(ranking).startswith("PageRank of 1 vertex:")
     assert "graph: 1 vertex, 0 edges" in explanation(ranking)
-    assert prplugin.Graph(EDGES).rank(seeds=[1]).plot().axes[1].get_title() == "1 seed"
+    assert prplugin.Graph(EDGES).rank(seeds=[1]).plot().axes[2].get_title() == "1 seed"
 
 
 def test_explanation_of_seeds():

@@ -250,7 +250,7 @@ def test_repr_explain_and_plot_of_distributed_ranking(client):
     text = file.getvalue()
     assert all(word in text for word in (str(ranking), "communication", "bytes sent by each worker", "requested"))
     assert f"{ranking.error_bound:.2e}" in text
-    convergence, bars = ranking.plot().axes
+    bars, convergence = ranking.plot().axes
     assert convergence.lines[0].get_ydata()[-1] == ranking.error_bound
     highest = prplugin.Graph(edges).rank().frame.nlargest(10, "pagerank")["vertex"]
     assert [label.get_text() for label in bars.get_yticklabels()] == highest.astype(str).tolist()
