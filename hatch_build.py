@@ -1,8 +1,12 @@
-"""Build hook of hatchling: compile the CPU kernels into the wheel, or for an editable installation into the package."""
+"""Hooks of hatchling: the README for package indexes, and the CPU kernels.
+
+The kernels are compiled into the wheel, or for an editable installation into the package.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sysconfig
 import tempfile
@@ -11,11 +15,34 @@ from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 # By its path: importing the package needs its dependencies, which are not there when it is built.
 spec = spec_from_file_location("kernels", Path(__file__).parent / "prplugin" / "cpu" / "build.py")
 kernels = module_from_spec(spec)
 spec.loader.exec_module(kernels)
+
+
+class ReadmeHook(MetadataHookInterface):
+    """Show the README on package indexes, where there are no files beside it."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Set the README, whose links to files lead to `Source` of `project.urls`, or are text if there is none."""
+        text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
+        source = metadata.get("urls", {}).get("Source")
+        metadata["readme"] = {"content-type": "text/markdown", "text": for_index(text, source)}
+
+
+def for_index(text: str, source: str | None) -> str:
+    """Return Markdown whose links and pictures do not need the files of the repository at the URL `source`."""
+
+    def replaced(link: re.Match[str]) -> str:
+        picture, words, target = link.groups()
+        if source is None:
+            return "" if picture else words
+        return f"{picture}[{words}]({source.rstrip('/')}/{'raw' if picture else 'blob'}/HEAD/{target})"
+
+    return re.sub(r"(!?)\[([^]]*)\]\((?![a-z]+:|#)([^)\s]+)\)", replaced, text)
 
 
 class KernelsHook(BuildHookInterface[Any]):
