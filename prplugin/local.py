@@ -56,7 +56,7 @@ from prplugin.types.records import Considered, History
 
 if TYPE_CHECKING:
     from prplugin.streams.host_edges import HostEdges
-    from prplugin.streams.local import LocalQueries
+    from prplugin.streams.local_pushes import LocalPushes
 
 # Modules that few calls need are imported where they are used.
 
@@ -65,7 +65,9 @@ ON_HOST = nullcontext()
 
 
 class LocalGraph:
-    """Graph of one process: adjacency and vertex ids.
+    """Graph of one process, whose state rankings and updates replace; a `prplugin.Graph` holds it.
+
+    On a Dask cluster a `prplugin.Graph` holds a `prplugin.distributed.run.DistributedGraph` in its place.
 
     `state`: Its arrays are shared and not altered.
     `weights`, `weights_label`: Name of the weights, for messages.
@@ -206,8 +208,8 @@ class LocalGraph:
         explanation = "An update holds the old and the new edges at the same time. Nothing was changed."
         with self._access.updating(wait=wait), explain_oom(lambda: explanation), self._allocating():
             self._checked()
-            if "_queries" in vars(self):
-                self._queries.forget_edges()
+            if "_pushes" in vars(self):
+                self._pushes.forget_edges()
             self._state = self._state.changeable()
             change = self._state.planned(add, remove)
             # From here on nothing raises an error. A KeyboardInterrupt loses no more than the last ranks.
@@ -315,7 +317,7 @@ class LocalGraph:
             if options.certified:
                 known: dict[int, float] = defaultdict(float, zip(rows.tolist(), values.tolist(), strict=True))
                 equal = EqualRanks(self.adjacency, lambda: [known], alpha=options.alpha).equal
-            answer = push_near_seeds(query, start, edges, self._queries, equal)
+            answer = push_near_seeds(query, start, edges, self._pushes, equal)
         if isinstance(answer, Start):
             with self._allocating(wait=False):
                 dense = expand_values(values, self._state.edges.n, rows, 0.0)
@@ -380,7 +382,7 @@ class LocalGraph:
         edges = self._local_edges(options, seeds.rows.size // seeds.count)
         left, name = np.arange(seeds.count), "push"
         if w is None and start is None and edges is not None:
-            left = found.push(self._queries, edges, machine.threads)
+            left = found.push(self._pushes, edges, machine.threads)
         if left.size:
             adjacency = self.adjacency
             with self._allocating():
@@ -409,13 +411,13 @@ class LocalGraph:
     def _local_edges(self, options: Options, seeds: int) -> Adjacency | HostEdges | None:
         """Return the edges of the graph if pushes from so many seeds may rank faster than iterations, else None."""
         edges = self._state.edges
-        return edges if self._lasting and self._queries.may_pay(edges, options, seeds) else None
+        return edges if self._lasting and self._pushes.may_pay(edges, options, seeds) else None
 
     @cached_property
-    def _queries(self) -> LocalQueries:
-        from prplugin.streams.local import LocalQueries
+    def _pushes(self) -> LocalPushes:
+        from prplugin.streams.local_pushes import LocalPushes
 
-        return LocalQueries()
+        return LocalPushes()
 
     def contributions(
         self, updates: int, terms: tuple[Any, ...], labels: Labels | None, ranks: Array, vertex: object,

@@ -18,7 +18,7 @@ from prplugin.result.selection import remaining, select_ranks
 from prplugin.solver.batch import Batch
 from prplugin.solver.top_k import OrderProof
 from prplugin.streams.host_edges import HostEdges
-from prplugin.streams.local import LocalQueries, LocalRanks, Wanted
+from prplugin.streams.local_pushes import LocalPushes, LocalRanks, Wanted
 from prplugin.types.arrays import Array, MemorySpace, namespace, to_host, to_memory
 from prplugin.types.edges import Floats, GroupedEdges, Integers, PackedRows
 
@@ -87,7 +87,7 @@ class SeedRanks:
         counts: list[int] = (self.rows >= 0).sum(axis=1).tolist()
         return counts
 
-    def push(self, queries: LocalQueries, edges: Adjacency | HostEdges, threads: int) -> Integers:
+    def push(self, pushes: LocalPushes, edges: Adjacency | HostEdges, threads: int) -> Integers:
         """Rank the seeds by pushes, each on one thread; return those that iterations over all edges are to rank."""
         every, left = np.arange(self._seeds.count), []
 
@@ -97,7 +97,7 @@ class SeedRanks:
             if self._options.top is not None:
                 excluded = excluded_of(excluded, self._own, seed)
             wanted = Wanted(self._options.top, among, excluded)
-            return queries.rank(edges, (part.rows, part.values), self._options, wanted)
+            return pushes.rank(edges, (part.rows, part.values), self._options, wanted)
 
         with mapping_on(threads) as run:
             for first in range(0, every.size, TRIED_AT_A_TIME):

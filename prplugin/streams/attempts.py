@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from prplugin.progress import Watch
     from prplugin.solver.top_k import Equal
     from prplugin.streams.host_edges import HostEdges
-    from prplugin.streams.local import LocalQueries
+    from prplugin.streams.local_pushes import LocalPushes
 
 # Approximate times, relative to the time per edge of an iteration of a method.
 VERTEX_COST = 8  # per vertex of an iteration, which mixes iterates
@@ -66,7 +66,7 @@ class Start(NamedTuple):
 class Solved(NamedTuple):
     """The answer to a query.
 
-    `ranks`: In the requested scale and type, an array of n or a `prplugin.streams.local.LocalRanks`.
+    `ranks`: In the requested scale and type, an array of n or a `prplugin.streams.local_pushes.LocalRanks`.
     `selected`: Positions to return; None for all, or for those that `ranks` names.
     `terms`: The equation, or one with positions and values for v: see `prplugin.queries.Terms`.
     `why`: Why pushes were faster than any method; None for a method.
@@ -81,18 +81,18 @@ class Solved(NamedTuple):
 
 
 def push_near_seeds(
-    query: Query, start: Start, edges: Adjacency | HostEdges, queries: LocalQueries, equal: Equal | None
+    query: Query, start: Start, edges: Adjacency | HostEdges, pushes: LocalPushes, equal: Equal | None
 ) -> Solved | Start:
     """Rank by pushes from the seeds, unless most of the ranks are far from them.
 
     `equal`: Proves that two vertices have equal ranks; needed for a certified order.
     """
-    from prplugin.streams.local import Wanted
+    from prplugin.streams.local_pushes import Wanted
 
     assert query.seeds is not None
     options, (rows, values) = query.options, query.seeds
     wanted = Wanted(options.top, query.among, query.excluded)
-    found = queries.rank(edges, (rows, normalised(values, "personalization")), options, wanted, equal=equal)
+    found = pushes.rank(edges, (rows, normalised(values, "personalization")), options, wanted, equal=equal)
     if found is None:
         return start
     if not found.met:

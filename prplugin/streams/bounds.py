@@ -1,7 +1,8 @@
 """Error bounds of a residual and of local pushes, from measured sums; docs/semantics.md names their terms.
 
-`prplugin.streams.residual` and `prplugin.streams.local` derive them. All sums are measured in blocks (`depth_of_sum`),
-and what the rounding errors of r are at most, in L1 and in units of 2**-53, is accumulated by the kernels of push.cpp.
+`prplugin.streams.residual` and `prplugin.streams.local_pushes` derive them. All sums are measured in blocks
+(`depth_of_sum`), and what the rounding errors of r are at most, in L1 and in units of 2**-53, is accumulated by the
+kernels of push.cpp.
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ def rounding_of_residual(alpha: float, sum_y: float, rounding_error: float) -> f
 
 
 def of_gap(alpha: float, count: int, sums: tuple[float, float], rounding_error: float) -> float:
-    """Return E + F of `prplugin.streams.local`, given R, Q, and the number of touched vertices; infinite if F is large.
+    """Return E + F of `prplugin.streams.local_pushes`, given R, Q, and the number of touched vertices.
 
-    A difference of two entries of q that exceeds it proves their order.
+    It is infinite if F is large. A difference of two entries of q that exceeds it proves their order.
     """
     residual, sum_ = sums
     depth = (depth_of_sum(count) + 2) * U
@@ -61,7 +62,7 @@ def of_gap(alpha: float, count: int, sums: tuple[float, float], rounding_error: 
 
 
 def of_pushes(alpha: float, count: int, sums: tuple[float, float], rounding_error: float) -> float:
-    """Bound the L1 error of q / Q by (3) of `prplugin.streams.local`; parameters are those of `of_gap`."""
+    """Bound the L1 error of q / Q by (3) of `prplugin.streams.local_pushes`; parameters are those of `of_gap`."""
     depth = (depth_of_sum(count) + 4) * U
     gap = of_gap(alpha, count, sums, rounding_error)
     return min(2.0, (2 * gap / sums[1] * (1 + depth) + depth) * ROUND_UP)

@@ -31,7 +31,7 @@ from prplugin.solver.top_k import order_of
 from prplugin.streams import bounds
 from prplugin.streams.decay import roundings_of
 from prplugin.streams.host_edges import HostEdges
-from prplugin.streams.local import OutEdges
+from prplugin.streams.local_pushes import OutEdges
 from prplugin.streams.residual import Residual
 from prplugin.types.edges import Edges
 

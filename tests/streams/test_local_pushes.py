@@ -17,7 +17,7 @@ from method_params import examples
 from rational_pagerank import distance, solve
 
 import prplugin
-from prplugin.streams import local
+from prplugin.streams import local_pushes
 
 N, M = 20_000, 100_000
 
@@ -25,8 +25,8 @@ N, M = 20_000, 100_000
 @pytest.fixture
 def small_graphs(monkeypatch):
     """Let pushes rank graphs of any size, however many edges they take."""
-    monkeypatch.setattr(local, "MIN_EDGES", 0)
-    monkeypatch.setattr(local, "PUSH_SLOWDOWN", 1e-6)
+    monkeypatch.setattr(local_pushes, "MIN_EDGES", 0)
+    monkeypatch.setattr(local_pushes, "PUSH_SLOWDOWN", 1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +193,7 @@ def test_seeds_whose_pushes_take_too_long_are_iterated():
 
 def test_handed_over_iterations_meet_the_tolerance(graph, monkeypatch):
     plain = whole(graph, personalization=[5])
-    monkeypatch.setattr(local, "PUSH_SLOWDOWN", 1e3)
+    monkeypatch.setattr(local_pushes, "PUSH_SLOWDOWN", 1e3)
     ranking = graph.rank(personalization=[5])
     assert ranking.method != "push"
     assert np.abs(ranking.ranks - plain.ranks).sum() <= ranking.error_bound <= 1e-6
@@ -285,8 +285,8 @@ def test_equal_seeds_are_not_proved_above_vertices_not_yet_touched():
 
 
 def test_passes_of_pushes_that_were_not_enough_count(graph, monkeypatch):
-    monkeypatch.setattr(local, "PUSH_SLOWDOWN", 1e3)
-    before, rank = graph.rank(personalization=[5]), local.LocalQueries.rank
+    monkeypatch.setattr(local_pushes, "PUSH_SLOWDOWN", 1e3)
+    before, rank = graph.rank(personalization=[5]), local_pushes.LocalPushes.rank
     assert before.method != "push"
 
     def rank_with_more(*arguments, **options):
@@ -294,5 +294,5 @@ def test_passes_of_pushes_that_were_not_enough_count(graph, monkeypatch):
         assert found.passes > 0
         return found._replace(passes=found.passes + 1000)
 
-    monkeypatch.setattr(local.LocalQueries, "rank", rank_with_more)
+    monkeypatch.setattr(local_pushes.LocalPushes, "rank", rank_with_more)
     assert graph.rank(personalization=[5]).iterations == before.iterations + 1000

@@ -104,7 +104,7 @@ class _Arrays(NamedTuple):
     listed: Integers
 
 
-class LocalQueries:
+class LocalPushes:
     """Queries of one graph, with the arrays that they share: those of the graph, and as many others as run at once."""
 
     def __init__(self) -> None:
@@ -142,7 +142,7 @@ class LocalQueries:
         if not out.usual:
             return None
         with self._arrays(edges.n, out.indices.dtype) as arrays:
-            return _Query(out, options, arrays, *seeds).rank(wanted, equal, _budget(edges.n, out.m, options))
+            return _Pushes(out, options, arrays, *seeds).rank(wanted, equal, _budget(edges.n, out.m, options))
 
     @contextmanager
     def _arrays(self, n: int, dtype: Any) -> Iterator[_Arrays]:
@@ -191,7 +191,7 @@ def _budget(n: int, m: int, options: Options) -> float:
     return options.rule.likely_steps(options.alpha, options.max_iter) * (n + m) / PUSH_SLOWDOWN
 
 
-class _Query:
+class _Pushes:
     """State of one query."""
 
     residual: float  # R
