@@ -40,6 +40,11 @@ def test_each_condition_is_needed(pairs, weights, vectors, equal):
     assert equal_ranks.equal(1, 0, np.full(5, 0.2)) == equal
 
 
+@pytest.mark.parametrize("value", [1.0, 2.0])
+def test_vectors_may_be_given_by_vertex(value):
+    assert proofs([(2, 0), (2, 1)], 3, vectors=[{0: 1.0, 1: value}]).equal(0, 1, np.full(3, 1 / 3)) == (value == 1.0)
+
+
 def test_failed_search_leaves_no_trace():
     """Sets and their sizes are those before the search: 0 and 1 need 2 and 3 to be equal, which get unlike edges."""
     equal_ranks, ranks = proofs([(2, 0), (3, 1), (4, 2), (4, 5), (6, 3), (7, 6), (8, 9)], 12), np.full(12, 1 / 12)

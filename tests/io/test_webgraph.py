@@ -57,6 +57,15 @@ def test_what_is_encoded_is_decoded(tmp_path, in_pieces, seed, n, k, window, sho
     assert decoded(prplugin.Graph.from_file(path)) == rows
 
 
+@pytest.mark.parametrize("code", ["ZETA", "GOLOMB"])
+@pytest.mark.parametrize("k", range(1, 8))
+def test_codes_of_every_parameter(tmp_path, code, k):
+    random = np.random.default_rng(k)
+    rows = random_graph(random, 60)
+    path = Writer(DEFAULT | {"RESIDUALS": code, "OUTDEGREES": "ZETA"}, k).write(tmp_path / "g", rows, random)
+    assert decoded(prplugin.Graph.from_file(path)) == rows
+
+
 @pytest.mark.parametrize("name", ["g.graph", "g.properties", "g.offsets", "g"])
 def test_every_name_of_a_graph(tmp_path, name):
     random = np.random.default_rng(1)

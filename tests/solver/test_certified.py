@@ -270,6 +270,22 @@ def test_orders_follow_their_definition(values, k, margin, modulus):
     assert found.margin == margin
 
 
+def test_equality_is_tested_for_the_highest_and_a_few_below(monkeypatch):
+    monkeypatch.setattr("prplugin.solver.top_k.MAX_EQUALITY_TESTS", 2)
+    asked = []
+
+    def equal(a, b, _):
+        asked.append((a, b))
+        return True
+
+    (tie,) = order_of(np.array([0.5, 0.4, 0.3, 0.2, 0.1, 0.1]), 6, 0.0, equal).ties
+    assert (tie.first, tie.equal) == (4, True)
+    asked.clear()
+    (tie,) = order_of(np.full(6, 0.1), 1, 0.0, equal).ties
+    assert asked == [(0, 1), (1, 2), (2, 3)]
+    assert not tie.equal
+
+
 def test_least_gap_is_that_of_ranks_that_no_proof_makes_equal():
     ranks = np.array([0.4, 0.3, 0.3 - 1e-8, 0.1, 0.1 - 1e-9, 0.1 - 3e-9, 0.05])
     assert least_gap(ranks, 1, 0.1) == pytest.approx(0.1)

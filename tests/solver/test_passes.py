@@ -102,6 +102,15 @@ RECORDED = {
 }
 
 
+ORDERS = {
+    "communities": [15, 41, 120, 20, 55, 139, 26, 62, 155],
+    "undirected": [17, 26, 47, 19, 32, 56, 22, 37, 67],
+    "skewed": [11, 18, 35, 12, 19, 40, 17, 23, 44],
+    "weighted": [13, 23, 50, 19, 26, 52, 20, 34, 64],
+    "slow mode": [17, 24, 48, 20, 28, 69, 24, 44, 71],
+    "star": [10, 10, 20, 16, 13, 20, 16, 13, 20],
+    "path": [43, 196, 842, 43, 196, 842, 43, 196, 842],
+}
 PUSHES = {
     "communities": [[15, 5], [58, 24], [330, 118]],
     "undirected": [[33, 14], [199, 68], [2551, 415]],
@@ -138,6 +147,20 @@ def test_both_methods_mix_alike_above_the_alphas_of_sweeps(name):
     for alpha in (0.93, 0.99):
         native, numpy = (passes(graph, method, alpha) for method in METHODS)
         assert native == pytest.approx(numpy, rel=0.01, abs=1)
+
+
+def passes_of_orders(graph, method):
+    """Return the passes of certified orders of few and of many vertices."""
+    ranked = [
+        [graph.rank(method=method, alpha=alpha, tol=tol, top=k, certified=True).iterations for tol in (1e-6, 1e-11)]
+        for k in (1, 7, 60) for alpha in (0.5, 0.85, 0.97)
+    ]  # fmt: skip
+    return [sum(iterations) for iterations in ranked]
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_certified_orders_take_the_recorded_passes(name):
+    assert passes_of_orders(GRAPHS[name](), "native") == ORDERS[name]
 
 
 def passes_of_pushes(graph, alpha):

@@ -260,6 +260,15 @@ def test_a_closer_tolerance_is_met_where_rounding_permits():
     assert found[1e-9] <= 1e-9 < found[1e-4] == found[1e-17] == found[0.0] <= 1e-6
 
 
+def test_the_layout_of_another_method_is_freed():
+    graph = prplugin.Graph(GRAPHS["random"])
+    adjacency = adjacency_of(graph)
+    for name, stays in (("numpy", True), ("packed", False)):
+        adjacency.layout = name, np.zeros(1)
+        graph.rank(method="numpy")
+        assert (adjacency.layout is not None) == stays
+
+
 class Scripted(Step):
     """Step whose changes are given."""
 
