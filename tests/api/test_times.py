@@ -269,6 +269,17 @@ def test_missing_time_column_is_named():
         prplugin.Graph(edges(), time="when", half_life="7D")
 
 
+@pytest.mark.parametrize(("dtype", "wrong"), [("int64", "7D"), ("datetime64[ns]", 3), ("object", None)])
+def test_an_empty_column_with_a_type_says_what_durations_are(dtype, wrong):
+    frame = pd.DataFrame({"src": [], "dst": []}, dtype="int64").assign(at=pd.Series([], dtype=dtype))
+    for half_life in ("7D", 3):
+        if half_life == wrong:
+            with pytest.raises(prplugin.InvalidOptionError, match="half_life must be"):
+                prplugin.Graph(frame, time="at", half_life=half_life)
+        else:
+            assert prplugin.Graph(frame, time="at", half_life=half_life).number_of_vertices == 0
+
+
 def test_times_of_an_empty_frame():
     frame = pd.DataFrame({"src": [], "dst": [], "at": []})
     assert prplugin.Graph(frame, time="at", half_life=7).number_of_vertices == 0
@@ -316,6 +327,16 @@ def test_ages_of_polars_and_pyarrow_frames_of_more_than_292_years():
     frame = pd.DataFrame({"src": [1, 3], "dst": [2, 4], "at": CENTURIES[:2].astype("datetime64[ns]")})
     for other in (pl.from_pandas(frame), pl.from_pandas(frame).lazy(), pa.Table.from_pandas(frame)):
         assert prplugin.Graph(other, time="at", window="365D").number_of_vertices == 2
+
+
+@pytest.mark.parametrize("exponent", [1, 53, 62, 63, 64, 80, 1000])
+def test_integers_beside_a_fraction_of_a_unit(exponent):
+    """The fraction, of another frame, is the latest time; integers are so many multiples of it."""
+    half_life = 2.0**-exponent
+    whole, fraction = ({"src": [0, 1], "dst": [1, 0], "at": [0, 0]}, {"src": [0], "dst": [2], "at": [half_life]})
+    found = prplugin.Graph([pd.DataFrame(whole), pd.DataFrame(fraction)], time="at", half_life=half_life).rank()
+    expected = pd.DataFrame({"src": [0, 1, 0], "dst": [1, 0, 2], "w": [0.5, 0.5, 1.0]}).pagerank(weight="w")
+    assert found.ranks.tolist() == pytest.approx(expected["pagerank"].tolist(), abs=2e-6)
 
 
 def test_now_beyond_the_unit_of_the_times():
