@@ -214,7 +214,7 @@ def test_damaged_files(tmp_path, in_pieces, offsets, codes):
     assert decoded(prplugin.Graph.from_file(path)) == rows
 
 
-@pytest.mark.parametrize("with_offsets", [True, False])
+@pytest.mark.parametrize("with_offsets", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_cnr_2000(data_dir, tmp_path, with_offsets):
     graphs = []
     for name in ("cnr-2000", "cnr-2000-t"):

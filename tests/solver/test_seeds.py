@@ -63,11 +63,10 @@ def rank_one_by_one(graph, personalizations, **options):
 
 
 @each_batch_method
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("dangling", [None, {5: 1.0, 6: 3.0}])
+@pytest.mark.parametrize(("weighted", "dangling"), [(False, {5: 1.0, 6: 3.0}), (True, None), (True, {5: 1.0, 6: 3.0})])
 def test_each_seed_agrees_with_separate_ranking(method, weighted, dangling):
     graph = skewed_graph(weighted=weighted)
-    seeds = [{seed: 1.0} for seed in range(0, 80, 2)] + [{1: 1.0, 9: 2.5}, dict.fromkeys(range(100), 1.0)]
+    seeds = [{seed: 1.0} for seed in range(0, 80, 4)] + [{1: 1.0, 9: 2.5}, dict.fromkeys(range(100), 1.0)]
     for tol in (1e-6, 1e-11):
         many = graph.rank(seeds=seeds, dangling=dangling, tol=tol, method=method)
         assert many.converged

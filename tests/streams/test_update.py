@@ -193,7 +193,7 @@ def test_hundreds_of_updates_neither_drift_nor_grow():
     rows = [(int(u), int(v), 1.0) for u, v in rng.integers(0, 9, (20, 2))]
     graph = prplugin.Graph(frame(rows), weight="w", vertices=range(9))
     sizes = []
-    for round_number in range(300):
+    for round_number in range(200):
         added = [
             (int(u), int(v), float(w)) for (u, v), w in zip(rng.integers(0, 9, (2, 2)), rng.random(2), strict=True)
         ]
