@@ -39,8 +39,8 @@ NetworkX for a graph of `ONE_CALL_FROM` edges."""
 
 SLOW = "takes tens of thousands of iterations if alpha is close to 1"
 
-CHANGES = (1e-14, 1e-13, 1e-12, 1e-11)
-"""L1 changes at which NetworkX may stop, tried in turn: rounding of its plain sums may exceed the first of them."""
+CHANGES = (1e-11, 1e-13, 1e-14)
+"""L1 changes at which NetworkX stops in turn, few since each reads the graph anew. Rounding may exceed the last."""
 
 ONE_CALL_FROM = 100_000
 """Edges from which NetworkX is called once, since each call reads the graph anew."""
@@ -117,7 +117,7 @@ def networkx(equation: Equation) -> np.ndarray | str:
 
     `networkx.pagerank` stops at an L1 change below N * tol, which at its default is an error of up to
     N * 1e-6 * alpha / (1 - alpha), so tol = change / N here. Each step multiplies the change, at most 2 at first, by
-    alpha, so log(change / 2) / log(alpha) steps suffice except for rounding. A DiGraph has one edge per pair,
+    alpha, so log(change / last) / log(alpha) more steps suffice except for rounding. A DiGraph has one edge per pair,
     so parallel edges are summed. NetworkX multiplies by 1/W, which overflows for subnormal weights, so it gets the
     normalized weights w/W.
     """
@@ -130,21 +130,24 @@ def networkx(equation: Equation) -> np.ndarray | str:
     graph.add_weighted_edges_from(
         (a, b, normalized_weight) for (a, b), normalized_weight in _weights_by_pair(equation).items()
     )
+    ranks, last = dict(enumerate(equation.start.tolist())), 2.0
     for change in CHANGES if equation.source.size < ONE_CALL_FROM else (ONE_CHANGE,):
         try:
-            found = nx.pagerank(
+            ranks = nx.pagerank(
                 graph,
                 alpha=equation.alpha,
                 personalization=dict(enumerate(equation.v.tolist())),
                 dangling=dict(enumerate(equation.w.tolist())),
-                nstart=dict(enumerate(equation.start.tolist())),
+                nstart=ranks,
                 tol=change / equation.n,
-                max_iter=10 + int(np.log(change / 2) / np.log(max(equation.alpha, 0.1))),
+                max_iter=10 + int(np.log(change / last) / np.log(max(equation.alpha, 0.1))),
             )
         except nx.PowerIterationFailedConvergence:
-            continue
-        return np.array([found[vertex] for vertex in range(equation.n)])
-    return f"rounding kept every step's change above {change:g}"
+            break
+        last = change
+    if last > CHANGES[0]:
+        return f"rounding kept every step's change above {CHANGES[0]:g}"
+    return np.array([ranks[vertex] for vertex in range(equation.n)])
 
 
 def cugraph(equation: Equation) -> np.ndarray | str:
