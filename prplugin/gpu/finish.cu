@@ -9,6 +9,7 @@
 //
 //   real_t  float or double: the type of contributions
 
+#include "equation.cuh"
 #include "totals.cuh"
 
 // Computes 1 / W, or 1 if the edges are weighted; 0 for dangling vertices.
@@ -33,18 +34,18 @@ extern "C" __global__ void begin(long long n, const double *ranks, const double 
     if (threadIdx.x == 0) partials[blockIdx.x] = totals;
 }
 
-// `moves` receives y - x, unless null. `target` (w) and `teleport` ((1 - alpha) v) have n entries and step 1, or one
-// entry for all and step 0.
-extern "C" __global__ void finish(long long n, double alpha, const double *row_sums, const double *target,
-                                  long long target_step, const double *teleport, long long teleport_step,
-                                  const double *inverse_out_weight, const Totals *totals, double *ranks,
-                                  real_t *contributions, float *moves, Totals *partials) {
+// `moves` receives y - x, unless null.
+extern "C" __global__ void finish(long long n, const __grid_constant__ Equation equation, const double *row_sums,
+                                  const Totals *totals, double *ranks, real_t *contributions, float *moves,
+                                  Totals *partials) {
     Tally tally = ZERO_TALLY;
-    double mass = alpha * totals->dangling;
+    double mass = equation.alpha * totals->dangling;
     long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
     for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += stride) {
-        double rank = alpha * row_sums[i] + (mass * target[i * target_step] + teleport[i * teleport_step]);
-        double inverse_weight = inverse_out_weight[i];
+        double target = equation.target[i * equation.target_step];
+        double teleport = equation.teleport[i * equation.teleport_step];
+        double rank = equation.alpha * row_sums[i] + (mass * target + teleport);
+        double inverse_weight = equation.inverse_out_weight[i];
         tally.add(ranks[i], rank, inverse_weight == 0.0);
         if (moves != nullptr) moves[i] = static_cast<float>(rank - ranks[i]);
         ranks[i] = rank;

@@ -3,22 +3,12 @@
 //
 //   real_t  float or double: the type of contributions
 
+#include "equation.cuh"
 #include "grid.cuh"
 #include "totals.cuh"
 #include "mixing.cuh"
 
 #define ALL_LANES 0xffffffffu
-
-// x := alpha * (P^T x + D w) + (1 - alpha) v. `target` (w) and `teleport` ((1 - alpha) v) have n entries and step 1, or
-// one entry for all and step 0.
-struct Equation {
-    double alpha;
-    const double *target;
-    long long target_step;
-    const double *teleport;
-    long long teleport_step;
-    const double *inverse_out_weight;  // 1 / W (1 if weighted); 0 for dangling vertices
-};
 
 // The actual ranks and contributions of x are `scale` times the stored ones.
 struct Vectors {
@@ -34,8 +24,17 @@ struct Vectors {
 // history mixing begins then, and the launch continues.
 enum Reason { COUNT, GOAL, STALL, FAR_FROM_GOAL };
 
-struct Ending {
+// Arguments of a launch of at most `count` iterations. `latest` has the measurements of the iteration before the first,
+// in `parts` to be added up. `totals` receives the number of iterations, the reason for the end, and whether mixing has
+// begun; and in the entries after that one the measurements of each iteration. `partials` has two entries per block.
+struct Launch {
+    int count, parts;
     double goal, stall, before, mixing_from;
+    const Totals *latest;
+    Totals *totals, *partials;
+    unsigned *arrived;
+    double *ranks;
+    real_t *contributions, *following;  // of the first iteration and of the next
 
     __device__ Reason after(double before, double change, bool is_after_mix) const {
         if (change <= goal) return GOAL;
@@ -74,19 +73,16 @@ __device__ inline Totals grid_totals(const Totals *written) {
     return block_totals(all);
 }
 
-// Iterates up to `count` times, on a grid launched cooperatively. `rows.step(vectors, mass, tally)` finishes the rows
-// of a block, always the same ones; `rows.each_range(use)` calls use(first, last) for ranges of rows that together are
-// all of them. All threads of the block must call these. The loop ends early as `ending` says.
-// `latest` has the measurements of the iteration before the first, in `parts` to be added up. Block 0 writes to
-// totals[0] the number of iterations, the reason for the end, and whether mixing has begun; and to the entries
-// after it the measurements of each iteration. `partials` has two entries per block.
+// Iterates as `launch` says, on a grid launched cooperatively. `rows.step(vectors, mass, tally)` finishes the rows of a
+// block, always the same ones; `rows.each_range(use)` calls use(first, last) for ranges of rows that together are all
+// of them. All threads of the block must call these.
 template <typename Rows>
-__device__ void iterate(int count, const Ending &ending, long long n, const Equation &equation, const Mixing &mixing,
-                        Vectors vectors, int parts, const Totals *latest, Totals *totals, Totals *partials,
-                        unsigned *arrived, double *smem, Rows &rows) {
+__device__ void iterate(const Launch &launch, long long n, const Equation &equation, const Store &store, double *smem,
+                        Rows &rows) {
     __shared__ History history;
     __shared__ double weights[MOST_WINDOW], scale, before;
-    vectors.scale = &scale;
+    Vectors vectors = {launch.ranks, launch.contributions, launch.following, nullptr, &scale};
+    Mixing mixing(store, n);
     bool mixes = mixing.window > 0 && mixing.phase != WAITING;
     if (threadIdx.x == 0) {
         if (mixes && mixing.phase == CONTINUING) {
@@ -95,22 +91,22 @@ __device__ void iterate(int count, const Ending &ending, long long n, const Equa
             history.begin();
         }
         scale = 1.0;
-        before = ending.before;
+        before = launch.before;
     }
     Tally last = ZERO_TALLY;
-    for (int part = threadIdx.x; part < parts; part += blockDim.x) last.add(latest[part]);
+    for (int part = threadIdx.x; part < launch.parts; part += blockDim.x) last.add(launch.latest[part]);
     double dangling = block_totals(last).dangling;
     int step = 0;
     Reason reason = COUNT;
-    while (step < count) {
+    while (step < launch.count) {
         double mass = equation.alpha * dangling;
         if (mixes) vectors.residuals = mixing.residuals + history.next * n;
         Tally tally = ZERO_TALLY;
         rows.step(vectors, mass, tally);
-        Totals *written = partials + step % 2 * gridDim.x;  // double-buffered: other blocks may still read
+        Totals *written = launch.partials + step % 2 * gridDim.x;  // double-buffered: other blocks may still read
         write_totals(tally, written);
         // Early enough that the launch ends with a plain step after the first of the mix.
-        bool is_due = mixes && history.rest <= 1 && step + 3 <= count;
+        bool is_due = mixes && history.rest <= 1 && step + 3 <= launch.count;
         int differences = history.held;
         if (is_due) {  // a block reads only residuals of its own rows
             __syncthreads();
@@ -120,11 +116,11 @@ __device__ void iterate(int count, const Ending &ending, long long n, const Equa
             });
             products.write(mixing, smem);
         }
-        grid_barrier(arrived);
+        grid_barrier(launch.arrived);
         Totals all = grid_totals(written);
         ++step;
-        if (blockIdx.x == 0 && threadIdx.x == 0) totals[step] = all;
-        reason = ending.after(before, all.change, mixes && history.mixed & 1);
+        if (blockIdx.x == 0 && threadIdx.x == 0) launch.totals[step] = all;
+        reason = launch.after(before, all.change, mixes && history.mixed & 1);
         bool begins = reason == FAR_FROM_GOAL && mixing.window > 0 && !mixes;
         if (reason == FAR_FROM_GOAL && mixing.window > 0) reason = COUNT;
         __syncthreads();  // no thread reads the old values any more
@@ -146,13 +142,13 @@ __device__ void iterate(int count, const Ending &ending, long long n, const Equa
         dangling = all.dangling;
         if (is_due) {
             if (blockIdx.x == 0) solve(differences, mixing, smem);
-            grid_barrier(arrived);  // also ends all reads of `written`
+            grid_barrier(launch.arrived);  // also ends all reads of `written`
             if (threadIdx.x < differences) weights[threadIdx.x] = mixing.weights[threadIdx.x];
             __syncthreads();
             tally = mix(differences, n, mixing, history, weights, equation.inverse_out_weight,
                         vectors.ranks, vectors.from);
             write_totals(tally, written);
-            grid_barrier(arrived);
+            grid_barrier(launch.arrived);
             Totals totals = grid_totals(written);
             double inverse = 1.0 / totals.change;
             dangling = totals.dangling * inverse;
@@ -164,7 +160,7 @@ __device__ void iterate(int count, const Ending &ending, long long n, const Equa
         }
     }
     if (blockIdx.x == 0 && threadIdx.x == 0) {
-        totals[0] = {static_cast<double>(step), static_cast<double>(reason), static_cast<double>(mixes)};
+        launch.totals[0] = {static_cast<double>(step), static_cast<double>(reason), static_cast<double>(mixes)};
         if (mixes) *mixing.history = history;
     }
 }

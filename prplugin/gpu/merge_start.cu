@@ -8,35 +8,48 @@
 
 #include "totals.cuh"
 
-// `given` has the n initial ranks, or is null: then rank i is `uniform`, plus `per_edge` for each in-edge unless
-// `in_degrees` is null. `constants` receives w and (1 - alpha) v for uniform vectors. `measured` is cleared because the host reads
-// more of it than the steps write.
-extern "C" __global__ void merge_start(long long n, int weighted, const double *out_weight, const double *given,
-                                       double uniform, double per_edge, const unsigned *in_degrees,
-                                       double target, double teleport, long long pieces, double *tails,
-                                       long long cleared, double *measured, unsigned *arrived, double *constants,
-                                       double *ranks, double *inverse_out_weight, real_t *contributions,
-                                       Totals *begun) {
+// The initial ranks: `given`, or if that is null `uniform`, plus `per_edge` for each in-edge unless `in_degrees` is null.
+struct Start {
+    const double *given;
+    double uniform, per_edge;
+    const unsigned *in_degrees;
+};
+
+// `constants` receives w and (1 - alpha) v for uniform vectors, `target` and `teleport`. `measured` is cleared because
+// the host reads more of it than the steps write.
+struct Setup {
+    long long n, pieces;
+    const double *out_weight;
+    int weighted;
+    double target, teleport;
+    double *tails, *constants, *inverse_out_weight;
+    unsigned *arrived;
+    Totals *begun;
+};
+
+extern "C" __global__ void merge_start(const __grid_constant__ Setup setup, const __grid_constant__ Start start,
+                                       double *ranks, real_t *contributions, long long cleared, double *measured) {
     long long first = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
     long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
     Tally tally = ZERO_TALLY;
-    for (long long i = first; i < n; i += stride) {
-        double rank = given == nullptr ? uniform : given[i];
-        if (in_degrees != nullptr) rank += per_edge * in_degrees[i];
+    for (long long i = first; i < setup.n; i += stride) {
+        double rank = start.given == nullptr ? start.uniform : start.given[i];
+        if (start.in_degrees != nullptr) rank += start.per_edge * start.in_degrees[i];
         // 1 / W; 1 for weighted edges, whose normalized weight includes it; 0 for dangling vertices.
-        double inverse_weight = out_weight[i] == 0.0 ? 0.0 : weighted ? 1.0 : 1.0 / out_weight[i];
+        double out_weight = setup.out_weight[i];
+        double inverse_weight = out_weight == 0.0 ? 0.0 : setup.weighted ? 1.0 : 1.0 / out_weight;
         tally.add(rank, rank, inverse_weight == 0.0);
         ranks[i] = rank;
-        inverse_out_weight[i] = inverse_weight;
+        setup.inverse_out_weight[i] = inverse_weight;
         contributions[i] = static_cast<real_t>(rank * inverse_weight);
     }
-    for (long long p = first; p < pieces; p += stride) tails[p] = ABSENT;
+    for (long long p = first; p < setup.pieces; p += stride) setup.tails[p] = ABSENT;
     for (long long at = first; at < cleared; at += stride) measured[at] = 0.0;
     if (first == 0) {
-        *arrived = 0;
-        constants[0] = target;
-        constants[1] = teleport;
+        *setup.arrived = 0;
+        setup.constants[0] = setup.target;
+        setup.constants[1] = setup.teleport;
     }
     Totals totals = block_totals(tally);
-    if (threadIdx.x == 0) begun[blockIdx.x] = totals;
+    if (threadIdx.x == 0) setup.begun[blockIdx.x] = totals;
 }

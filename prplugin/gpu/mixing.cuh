@@ -65,6 +65,14 @@ static_assert(sizeof(History) <= 8 * HISTORY_STATE, "as much room as the host ha
 
 enum Phase { WAITING, BEGINNING, CONTINUING };
 
+// What a launch gets for it. `vectors`: room for residuals, then corrections; `state`: HISTORY_STATE for the history, m for
+// the weights, then the products.
+struct Store {
+    int window, period, phase, width;  // as in `Mixing`
+    float *vectors;
+    double *state;
+};
+
 struct Mixing {
     int window, period;  // m and p; m = 0: plain iterations only
     int phase;   // whether mixing begins when the goal is far, begins with this launch, or continues from the last one
@@ -73,11 +81,10 @@ struct Mixing {
     History *history;                // from launch to launch
     double *weights, *partials;      // g; and one product per pair of (1) and block of the grid
 
-    // `store`: residuals, then corrections; `state`: HISTORY_STATE for the history, m for the weights, then the products.
-    __device__ Mixing(int window, int period, int phase, int width, long long n, float *store, double *state)
-        : window(window), period(period), phase(phase), width(width), residuals(store),
-          corrections(store + (window + 1) * n), history(reinterpret_cast<History *>(state)),
-          weights(state + HISTORY_STATE), partials(state + HISTORY_STATE + window) {}
+    __device__ Mixing(const Store &store, long long n)
+        : window(store.window), period(store.period), phase(store.phase), width(store.width), residuals(store.vectors),
+          corrections(store.vectors + (store.window + 1) * n), history(reinterpret_cast<History *>(store.state)),
+          weights(store.state + HISTORY_STATE), partials(store.state + HISTORY_STATE + store.window) {}
 
     // The row `count` before another in the ring buffer of residuals.
     __device__ int before(int place, int count) const {

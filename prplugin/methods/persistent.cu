@@ -12,13 +12,9 @@
 #include "../gpu/merge.cuh"
 
 extern "C" __global__ void __launch_bounds__(256, 4)
-    persist(int count, double goal, double stall, double before, double mixing_from, long long n, long long m,
-            long long size, long long pieces, const index_t *cuts, const offset_t *offsets, double *fronts,
-            double *tails, const index_t *sources, const real_t *normalized_weights, double alpha,
-            const double *target, long long target_step, const double *teleport, long long teleport_step,
-            const double *inverse_out_weight, double *ranks, real_t *from, real_t *to, int parts, const Totals *latest,
-            Totals *totals, Totals *partials, unsigned *arrived, int window, int period, int phase, int width,
-            float *history, double *mixing_state) {
+    persist(const __grid_constant__ Launch launch, const __grid_constant__ Equation equation,
+            const __grid_constant__ Store store, const __grid_constant__ Pieces pieces, const index_t *sources,
+            const real_t *normalized_weights) {
     extern __shared__ double smem[];
     auto terms_of = [&](const Piece &piece, const real_t *contributions, term_t *terms) {
         const int loads_in_flight = 8;
@@ -44,9 +40,6 @@ extern "C" __global__ void __launch_bounds__(256, 4)
             }
         }
     };
-    Pieces all = {n, m, size, pieces, cuts, offsets, fronts, tails};
-    Equation equation = {alpha, target, target_step, teleport, teleport_step, inverse_out_weight};
-    auto rows = merged_rows(all, equation, smem, terms_of);
-    iterate(count, {goal, stall, before, mixing_from}, n, equation, {window, period, phase, width, n, history, mixing_state},
-            {ranks, from, to, nullptr, nullptr}, parts, latest, totals, partials, arrived, smem, rows);
+    auto rows = merged_rows(pieces, equation, smem, terms_of);
+    iterate(launch, pieces.n, equation, store, smem, rows);
 }

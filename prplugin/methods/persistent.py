@@ -91,7 +91,7 @@ class PersistentPlan(gpu_merge.PiecesPlan):
         return MOST * (8 if self._weighted or dtype == "float64" else 4)
 
     def arguments(self, dtype: DTypeLike, fronts: object, tails: object) -> tuple[Any, ...]:
-        return *self.piece_arguments(fronts, tails), self._sources, self._normalized_weights.of(dtype)
+        return self.piece_arguments(fronts, tails), self._sources, self._normalized_weights.of(dtype)
 
     def begin(self, contributions: Array) -> None:
         """Do nothing: this plan has no work that needs only the contributions of rows."""

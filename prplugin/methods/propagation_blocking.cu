@@ -25,6 +25,7 @@
 #define ROWS_IN_FLIGHT 4
 
 struct Blocks {
+    long long n;  // vertices that are rows
     const Marks *marks;
     long long rows, columns;  // places of rows, and of all vertices that have contributions
     int tile_bits, piece_bits;
@@ -154,14 +155,10 @@ __device__ inline void scatter_all(const real_t *from, const Blocks &blocks, rea
 // Processes the leading spans while contributions of other tiles are still being copied to this GPU: `from` is read
 // only within the tiles of these spans. `*next` then starts at their number.
 extern "C" __global__ void __launch_bounds__(512, 2)
-    scatter_row_spans(const Marks *marks, long long columns, int tile_bits, unsigned row_spans, const long long *bounds,
-                      const unsigned short *tile_sources, const unsigned *chunk_by_piece, real_t *values,
-                      const real_t *from) {
+    scatter_row_spans(const __grid_constant__ Blocks blocks, const real_t *from) {
     extern __shared__ double smem[];
-    Blocks blocks = {marks, 0, columns, tile_bits, 0, row_spans, bounds, tile_sources, nullptr, chunk_by_piece};
-    blocks.values = values;
-    for (long long span = blockIdx.x; span < row_spans; span += gridDim.x) {
-        scatter_span(from, bounds + 3 * span, blocks, reinterpret_cast<real_t *>(smem));
+    for (long long span = blockIdx.x; span < blocks.row_spans; span += gridDim.x) {
+        scatter_span(from, blocks.bounds + 3 * span, blocks, reinterpret_cast<real_t *>(smem));
     }
 }
 
@@ -363,22 +360,9 @@ struct BlockedRows {
 };
 
 extern "C" __global__ void __launch_bounds__(512, 2)
-    propagate(int count, double goal, double stall, double before, double mixing_from, long long n, const Marks *marks,
-              long long rows, long long columns, int tile_bits, int piece_bits, unsigned spans, const long long *bounds,
-              const unsigned short *tile_sources, const unsigned short *piece_rows, const unsigned *chunk_by_piece,
-              const real_t *normalized_weights, real_t *values, unsigned *next, unsigned row_spans, unsigned units,
-              const long long *unit_bounds, unsigned *shared_sums, unsigned *summed, double quantum, double alpha,
-              const double *target, long long target_step, const double *teleport, long long teleport_step,
-              const double *inverse_out_weight, double *ranks, real_t *from, real_t *to, int parts,
-              const Totals *latest, Totals *totals, Totals *partials, unsigned *arrived, int window, int period,
-              int phase, int width, float *history, double *mixing_state) {
+    propagate(const __grid_constant__ Launch launch, const __grid_constant__ Equation equation,
+              const __grid_constant__ Store store, const __grid_constant__ Blocks blocks) {
     extern __shared__ double smem[];
-    Blocks blocks = {marks, rows, columns, tile_bits, piece_bits, spans, bounds, tile_sources, piece_rows,
-                     chunk_by_piece, normalized_weights, values, next, row_spans, units, unit_bounds, shared_sums,
-                     summed, quantum};
-    Equation equation = {alpha, target, target_step, teleport, teleport_step, inverse_out_weight};
-    BlockedRows all = {blocks, equation, smem, arrived};
-    iterate(count, {goal, stall, before, mixing_from}, n, equation,
-            {window, period, phase, width, n, history, mixing_state}, {ranks, from, to, nullptr, nullptr}, parts,
-            latest, totals, partials, arrived, smem, all);
+    BlockedRows rows = {blocks, equation, smem, launch.arrived};
+    iterate(launch, blocks.n, equation, store, smem, rows);
 }

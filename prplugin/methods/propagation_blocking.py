@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike
 
 from prplugin.errors import InvalidOptionError
 from prplugin.gpu import blocks, cupy, runtime
+from prplugin.gpu.structs import Struct
 from prplugin.methods.base import Adjacency, Array, Integers, Machine, Memory, Problem, Size, Step
 from prplugin.methods.engines import gpu_merge, gpu_pull
 from prplugin.options import validate_int
@@ -20,6 +21,13 @@ runs_on = "gpu"
 
 # Quantum of the sums: 2**-BITS of the mean contribution, 1 / m.
 BITS = {"float32": 26, "float64": 55}
+
+BLOCKS = Struct(
+    "methods/propagation_blocking.cu", "Blocks",
+    "n:i8 marks:Marks* rows:i8 columns:i8 tile_bits:i4 piece_bits:i4 spans:u4 bounds:i8* tile_sources:u2* "
+    "piece_rows:u2* chunk_by_piece:u4* normalized_weights:real_t* values:real_t* next:u4* row_spans:u4 units:u4 "
+    "unit_bounds:i8* shared_sums:u4* summed:u4* quantum:f8",
+)  # fmt: skip
 
 memory = Memory(
     arrays=("rows", "out_weight"),
@@ -84,6 +92,7 @@ class BlockedPlan:
             for name, size, most in zip(("tile", "piece"), (tile, piece), blocks.most_bits(), strict=True)
         ]
         self._values: Any = None
+        self._arguments: Any = None
         edges, weights, sources = adjacency.edges, None, np.empty(0, np.int32)
         if isinstance(edges, blocks.BlockedEdges) and given == [None, None]:
             self._blocks, self.in_degrees = edges.blocks, edges.in_degrees
@@ -115,7 +124,7 @@ class BlockedPlan:
 
     def _kernel(self, name: str, dtype: Any) -> Any:
         weighted = int(self._blocks.piece_edges is not None)
-        return runtime.kernel("methods/propagation_blocking.cu", name, real_t=np.dtype(dtype), WEIGHTED=weighted)
+        return runtime.kernel(BLOCKS.path, name, real_t=np.dtype(dtype), WEIGHTED=weighted)
 
     def smem(self, dtype: DTypeLike) -> int:
         layout, real = self._blocks, np.dtype(dtype).itemsize
@@ -123,17 +132,20 @@ class BlockedPlan:
 
     def arguments(self, dtype: DTypeLike, fronts: object, tails: object) -> tuple[Any, ...]:
         layout = self._blocks
-        self._values = None  # frees its memory first
+        self._values = self._arguments = None  # frees their memory first
         self._values = cupy.empty(layout.piece_rows.size, dtype)
         weights = self._normalized_weights.of(dtype)
-        return (
-            self._rows, layout.marks, layout.rows, layout.columns,
-            *np.array([layout.tile_bits, layout.piece_bits, len(layout.spans)], np.int32), layout.bounds[0],
-            layout.tile_sources, layout.piece_rows, layout.chunk_by_piece,
-            None if weights is None else layout.arranged(weights), self._values, self._next,
-            *np.array([self._row_spans, layout.units], np.int32), layout.bounds[1], self._shared_sums, self._summed,
-            2.0 ** -(self.m.bit_length() + BITS[np.dtype(dtype).name]),
+        self._arguments = BLOCKS(
+            {"real_t": np.dtype(dtype)},
+            n=self._rows, marks=layout.marks, rows=layout.rows, columns=layout.columns, tile_bits=layout.tile_bits,
+            piece_bits=layout.piece_bits, spans=len(layout.spans), bounds=layout.bounds[0],
+            tile_sources=layout.tile_sources, piece_rows=layout.piece_rows, chunk_by_piece=layout.chunk_by_piece,
+            normalized_weights=None if weights is None else layout.arranged(weights), values=self._values,
+            next=self._next, row_spans=self._row_spans, units=layout.units, unit_bounds=layout.bounds[1],
+            shared_sums=self._shared_sums, summed=self._summed,
+            quantum=2.0 ** -(self.m.bit_length() + BITS[np.dtype(dtype).name]),
         )  # fmt: skip
+        return (self._arguments,)
 
     def begin(self, contributions: Array) -> None:
         """Start the part of an iteration that needs only the contributions of rows; others may not have arrived yet."""
@@ -142,11 +154,7 @@ class BlockedPlan:
         layout, grid = self._blocks, min(self._row_spans, blocks.resident_blocks())
         smem = ((1 << layout.tile_bits) + 1) * contributions.itemsize
         kernel = runtime.with_dynamic_smem(self._kernel("scatter_row_spans", contributions.dtype), smem)
-        runtime.launch(
-            kernel, grid, self.threads, layout.marks, layout.columns, np.int32(layout.tile_bits),
-            np.uint32(self._row_spans), layout.bounds[0], layout.tile_sources, layout.chunk_by_piece, self._values,
-            contributions, smem=smem,
-        )  # fmt: skip
+        runtime.launch(kernel, grid, self.threads, self._arguments, contributions, smem=smem)
 
 
 def _arranged(

@@ -47,6 +47,10 @@ class Array(np.ndarray):
     def device(self):
         return nullcontext()
 
+    @property
+    def data(self):
+        return SimpleNamespace(ptr=self.ctypes.data)
+
 
 def on_host(function):
     """Return a function of arrays in device memory that computes its result with arrays of the host."""
@@ -59,6 +63,13 @@ def on_host(function):
         return found.view(Array) if isinstance(found, np.ndarray) else found
 
     return call
+
+
+class CPointer:
+    """A struct by value, whose arrays are those of `values`."""
+
+    def __init__(self, address):
+        self.address = address
 
 
 class Stream:
@@ -98,7 +109,8 @@ def parameters(path, name):
     if defined:
         listed = listed.replace("SEGMENT", defined[1])
     return [
-        re.fullmatch(r"(?:const )?(.+?) (\**)\s*(\w+)", " ".join(each.split())).groups() for each in listed.split(",")
+        re.fullmatch(r"(?:const )?(?:__grid_constant__ )?(.+?) (\**)\s*(\w+)", " ".join(each.split())).groups()
+        for each in listed.split(",")
     ]
 
 
@@ -109,7 +121,9 @@ def check(path, name, macros, arguments):
         found = macros.get(declared_kind, declared_kind)
         kind = runtime.ctype(found) if isinstance(found, np.dtype) else found
         where = path, name, parameter, kind, type(given)
-        if not pointer:
+        if isinstance(given, CPointer):
+            assert given.declared.name == kind, where
+        elif not pointer:
             assert type(given) in SCALARS[kind], where
         elif given is not None and given is not NULL and kind in ELEMENTS:
             assert given.dtype == ELEMENTS[kind], (*where, given.dtype)
@@ -137,7 +151,7 @@ def install(monkeypatch, kernels):
     properties = {"name": b"a GPU of NumPy"}
     fake.cuda = SimpleNamespace(
         Stream=Stream, Event=Stream, Device=lambda *_: SimpleNamespace(compute_capability="90", id=0),
-        get_current_stream=Stream, get_elapsed_time=lambda *_: 0.01,
+        function=SimpleNamespace(CPointer=CPointer), get_current_stream=Stream, get_elapsed_time=lambda *_: 0.01,
         runtime=SimpleNamespace(
             getDeviceCount=lambda: 1, getDevice=lambda: 0, memGetInfo=lambda: (1 << 40, 1 << 40),
             CUDARuntimeError=RuntimeError, getDeviceProperties=lambda _: properties, deviceSynchronize=lambda: None,
@@ -161,7 +175,8 @@ def install(monkeypatch, kernels):
             assert 1 <= block[0] <= 1024
             check(path, name, macros, arguments)
             launched.append((path, name, grid[0], block[0], macros))
-            kernels[name](grid[0], block[0], macros, *arguments)
+            values = (SimpleNamespace(**each.values) if isinstance(each, CPointer) else each for each in arguments)
+            kernels[name](grid[0], block[0], macros, *values)
 
         launch.max_dynamic_shared_size_bytes = 0
         return launch

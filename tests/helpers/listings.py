@@ -123,11 +123,9 @@ def _begin(grid, block, macros, n, ranks, inverse, contributions, partials):
     partials[:3] = 0, 0, ranks[inverse == 0].sum()
 
 
-def _finish(
-    grid, block, macros, n, alpha, sums, target, target_step, teleport, teleport_step, inverse, totals, ranks,
-    contributions, moves, partials,
-):  # fmt: skip
-    y = alpha * sums + (alpha * totals[2] * target + teleport)
+def _finish(grid, block, macros, n, equation, sums, totals, ranks, contributions, moves, partials):
+    y = equation.alpha * sums + (equation.alpha * totals[2] * equation.target + equation.teleport)
+    inverse = equation.inverse_out_weight
     if moves is not None:
         moves[:] = y - ranks
     change = abs(y - ranks)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from prplugin.gpu import cupy, runtime
+from prplugin.gpu.structs import Struct, Workspace
 from prplugin.methods.base import Array, Floats, Integers, Problem, Size, StepRounding, Sums
 from prplugin.methods.engines import gpu_pull
 
@@ -34,13 +34,27 @@ EARLY_HISTORY = 1 << 16  # vertices up to which the history is allocated before 
 HISTORY_STATE = 16  # doubles in the struct `History`, at most
 MIXING_SMEM = 4608  # bytes of shared memory: 32 rows of 17 residuals, and one column of padding
 MAX_TILE_ROWS = 256  # rows of residuals that a block loads into shared memory at a time, at most
-NO_MIXING = (*np.zeros(4, np.int32), *(None,) * 2)  # kernel arguments for plain iterations
+
+PIECES = Struct(
+    "gpu/merge.cuh", "Pieces", "n:i8 m:i8 size:i8 count:i8 cuts:index_t* offsets:offset_t* fronts:f8* tails:f8*"
+)
+LAUNCH = Struct(
+    "gpu/iterate.cuh", "Launch",
+    "count:i4 parts:i4 goal:f8 stall:f8 before:f8 mixing_from:f8 latest:Totals* totals:Totals* partials:Totals* "
+    "arrived:u4* ranks:f8* contributions:real_t* following:real_t*",
+)  # fmt: skip
+STORE = Struct("gpu/mixing.cuh", "Store", "window:i4 period:i4 phase:i4 width:i4 vectors:f4* state:f8*")
+SETUP = Struct(
+    "gpu/merge_start.cu", "Setup",
+    "n:i8 pieces:i8 out_weight:f8* weighted:i4 target:f8 teleport:f8 tails:f8* constants:f8* inverse_out_weight:f8* "
+    "arrived:u4* begun:Totals*",
+)  # fmt: skip
+START = Struct("gpu/merge_start.cu", "Start", "given:f8* uniform:f8 per_edge:f8 in_degrees:u4*")
 
 MIXING_FROM = 10.0
 """Iterations left, at the convergence rate of the last one, from which mixing is worth its history and another launch.
 
-On an H100 those cost 0.12 ms, as long as four iterations over a graph of a million edges. A float, since CuPy passes a
-Python integer to a kernel as a 64-bit integer.
+On an H100 those cost 0.12 ms, as long as four iterations over a graph of a million edges.
 """
 
 VERTEX = Size(4 * 8)  # bytes per vertex: inverse out-weight, contributions twice, and ranks
@@ -126,10 +140,14 @@ class PiecesPlan:
         piece_depth = max(LONG_ROW, -(-self._pieces.size // 32)) + 5
         return piece_depth + gpu_pull.ROW_DEPTH + 1
 
-    def piece_arguments(self, fronts: object, tails: object) -> tuple[Any, ...]:
-        """Return the kernel arguments that describe the pieces."""
+    def piece_arguments(self, fronts: object, tails: object) -> Any:
+        """Return the kernel argument that describes the pieces."""
         pieces = self._pieces
-        return pieces.n, pieces.m, pieces.size, pieces.count, pieces.cuts, pieces.offsets, fronts, tails
+        return PIECES(
+            {"index_t": pieces.cuts.dtype, "offset_t": pieces.offsets.dtype},
+            n=pieces.n, m=pieces.m, size=pieces.size, count=pieces.count, cuts=pieces.cuts, offsets=pieces.offsets,
+            fronts=fronts, tails=tails,
+        )  # fmt: skip
 
 
 class MergedRows(gpu_pull.MixedOnDevice):
@@ -144,30 +162,33 @@ class MergedRows(gpu_pull.MixedOnDevice):
 
         The first of these is cleared by the first `start`, whose grid has the given number of blocks.
         """
-        adjacency, totals = problem.adjacency, gpu_pull.TOTALS
+        adjacency, totals, alpha = problem.adjacency, gpu_pull.TOTALS, problem.alpha
         self._plan, self._rows, self._n, self._starting = plan, rows, adjacency.n, blocks
-        self._weighted, self._out_weight, self._alpha = adjacency.weighted, adjacency.out_weight, problem.alpha
-        self._crossing = crossing = 0 if plan is None else plan.crossing
+        self._weighted, self._alpha = adjacency.weighted, alpha
+        crossing = 0 if plan is None else plan.crossing
         most = 0 if plan is None else most_blocks_of(plan)
-        own_sizes = (crossing, crossing, totals * blocks, 2, rows, 2 * self._n, 2 * totals * max(1, most), 1)
-        # One allocation, and pointers where no array is needed: a slice costs half as much as a kernel launch.
-        begins = list(accumulate((*own_sizes, *sizes), initial=0))
-        memory = cupy.cuda.alloc(8 * begins.pop())
-        (
-            self._fronts, self._tails, begun, self._constants, self._inverse_out_weight, self._both, self._partials,
-            self._arrived, *pointers,
-        ) = (memory + 8 * begin for begin in begins)  # fmt: skip
-        self._begun = cupy.ndarray(own_sizes[2], np.float64, begun)
-        arrays = [cupy.ndarray(size, np.float64, pointer) for size, pointer in zip(sizes, pointers, strict=True)]
+        own = {f"own {i}": size for i, size in enumerate(sizes)}
+        self._workspace = workspace = Workspace(
+            fronts=crossing, tails=crossing, begun=totals * blocks, constants=2, inverse_out_weight=rows,
+            contributions=2 * self._n, partials=2 * totals * max(1, most), arrived=1, **own,
+        )  # fmt: skip
+        self._begun = workspace.array("begun")
+        arrays = [workspace.array(name) for name in own]
         self._to_clear = arrays[0]
-        uniform, teleported = 1.0 / n, 1 - problem.alpha
-        self._uniform = uniform, teleported * uniform
+        uniform = 1.0 / n
+        self._setup = SETUP(
+            {}, n=rows, pieces=crossing, out_weight=adjacency.out_weight, weighted=adjacency.weighted, target=uniform,
+            teleport=(1 - alpha) * uniform, tails=workspace["tails"], constants=workspace["constants"],
+            inverse_out_weight=workspace["inverse_out_weight"], arrived=workspace["arrived"], begun=workspace["begun"],
+        )  # fmt: skip
         # w and (1 - alpha) * v, each an array and its stride, which is 0 for a uniform vector.
         v = problem.personalization
         w = v if problem.dangling is None else problem.dangling
-        target = (self._constants, 0) if w is None else (w, 1)
-        teleport = (self._constants + 8, 0) if v is None else (teleported * v, 1)
-        self._equation = problem.alpha, *target, *teleport, self._inverse_out_weight
+        self._equation = gpu_pull.EQUATION(
+            {}, alpha=alpha, target=workspace["constants"] if w is None else w, target_step=int(w is not None),
+            teleport=workspace["constants"] + 8 if v is None else (1 - alpha) * v, teleport_step=int(v is not None),
+            inverse_out_weight=workspace["inverse_out_weight"],
+        )  # fmt: skip
         self._contributions: list[Any] = []
         return arrays
 
@@ -176,7 +197,8 @@ class MergedRows(gpu_pull.MixedOnDevice):
         rounding = self._rounding._replace(row=self._row_depths[dtype])
         self.rounding = gpu_pull.rounding_in(rounding, dtype, weighted=self._weighted)
         real = np.dtype(dtype)
-        both = self._both, self._both + real.itemsize * self._n
+        first = self._workspace["contributions"]
+        both = first, first + real.itemsize * self._n
         self._contributions = [cupy.ndarray(self._n, real, pointer) for pointer in both]
         self._begin = runtime.kernel("gpu/merge_start.cu", "merge_start", real_t=real)
         if self._plan is not None:
@@ -185,41 +207,43 @@ class MergedRows(gpu_pull.MixedOnDevice):
             # As many blocks as are resident at once, as grid barriers need, or one per part.
             resident = _resident_blocks(self._launch, self._plan.threads, self._smem, runtime.device())
             self._blocks = min(self._plan.parts, resident)
-            self._edges = self._plan.arguments(real, self._fronts, self._tails)
+            self._edges = self._plan.arguments(real, self._workspace["fronts"], self._workspace["tails"])
 
     def start(self, ranks: Floats | float) -> None:
         if not self._contributions:
             self.set_contribution_dtype("float64")
         given, uniform = (None, ranks) if isinstance(ranks, float) else (cupy.asarray(ranks, np.float64), 0.0)
-        by_in_degree: tuple[float, Any] = 0.0, None
+        per_edge, in_degrees = 0.0, None
         if given is None and self.free_start and self._plan.in_degrees is not None and self._plan.m:
             # x_i = (1 - alpha) / n + alpha * in-degree / m: the step from ranks proportional to the out-degrees.
             uniform *= 1 - self._alpha
-            by_in_degree = self._alpha / self._plan.m, self._plan.in_degrees
+            per_edge, in_degrees = self._alpha / self._plan.m, self._plan.in_degrees
         self._ranks: Floats = cupy.empty(self._rows)
+        initial = START({}, given=given, uniform=uniform, per_edge=per_edge, in_degrees=in_degrees)
         runtime.launch(
-            self._begin, self._starting, THREADS, self._rows, np.int32(self._weighted), self._out_weight, given,
-            uniform, *by_in_degree, *self._uniform, self._crossing, self._tails, self._to_clear.size, self._to_clear,
-            self._arrived, self._constants, self._ranks, self._inverse_out_weight, self._contributions[0], self._begun,
+            self._begin, self._starting, THREADS, self._setup, initial, self._ranks, self._contributions[0],
+            self._to_clear.size, self._to_clear,
         )  # fmt: skip
         self._to_clear = self._to_clear[:0]
 
     def _iterate(
         self, latest: tuple[int, Any], measured: Array, steps: int = 1, goal: float = -1.0, stall: float = math.inf,
-        change: float = math.inf, mixing_from: float = math.inf, mixing: tuple[Any, ...] = NO_MIXING,
+        change: float = math.inf, mixing_from: float = math.inf, mixing: Any = None,
     ) -> None:  # fmt: skip
         """Launch up to `steps` iterations; `latest` are the number and the array of the sums of the last one."""
+        contributions, following = self._contributions
+        launch = LAUNCH(
+            {"real_t": contributions.dtype}, count=steps, parts=latest[0], goal=goal, stall=stall, before=change,
+            mixing_from=mixing_from, latest=latest[1], totals=measured, partials=self._workspace["partials"],
+            arrived=self._workspace["arrived"], ranks=self._ranks, contributions=contributions, following=following,
+        )  # fmt: skip
         self._launch(
             (self._blocks,),
             (self._plan.threads,),
-            (
-                np.int32(steps), goal, stall, change, mixing_from, *self._edges, *self._equation,
-                self._ranks, *self._contributions, np.int32(latest[0]), latest[1], measured, self._partials,
-                self._arrived, *mixing,
-            ),
+            (launch, self._equation, mixing or no_mixing(), *self._edges),
             shared_mem=self._smem,
             enable_cooperative_groups=True,
-        )  # fmt: skip
+        )
 
     def ranks(self) -> Floats:
         return self._ranks
@@ -242,7 +266,7 @@ class MergeStep(MergedRows):
         self._row_depths = {dtype: plan.rounding_depth(dtype) for dtype in ("float32", "float64")}
         # After a mix, ranks and the contributions and dangling mass of them are scaled: two roundings more for each.
         self._rounding = self.rounding = rounding._replace(edge=rounding.edge + 2, dangling=rounding.dangling + 2)
-        self._history: tuple[Any, ...] | None = None
+        self._history: Any = None
         self._fits_history, self._phase = True, WAITING
 
     def start(self, ranks: Floats | float) -> None:
@@ -279,7 +303,8 @@ class MergeStep(MergedRows):
             vectors = (window + 1 + window // period) * self._n  # of residuals and corrections
             if runtime.fits(4 * vectors):
                 state = HISTORY_STATE + window + blocks * window * (window + 3) // 2
-                self._history = window, period, *runtime.allocate((vectors, np.float32), (state, np.float64))
+                store, sums = runtime.allocate((vectors, np.float32), (state, np.float64))
+                self._history = STORE({}, window=window, period=period, phase=0, width=0, vectors=store, state=sums)
                 return
         self._fits_history = False
 
@@ -288,12 +313,12 @@ class MergeStep(MergedRows):
 
         It ends at an L1 change of `goal`, or when changes shrink by less than `stall`.
         """
-        mixing, mixing_from = NO_MIXING, MIXING_FROM if self._fits_history and self._phase == WAITING else math.inf
+        mixing_from = MIXING_FROM if self._fits_history and self._phase == WAITING else math.inf
         if self._history is not None:
-            window, period, *arrays = self._history
+            window = self._history.values["window"]
             width = min(MAX_TILE_ROWS, (self._smem // 8 // (window + 1) - 1) // 32 * 32)
-            mixing = (*np.array([window, period, self._phase, width], np.int32), *arrays)
-        self._iterate(self._latest, self._totals[0], steps, goal, stall, self._change, mixing_from, mixing)
+            self._history.set(phase=self._phase, width=width)
+        self._iterate(self._latest, self._totals[0], steps, goal, stall, self._change, mixing_from, self._history)
         (taken, reason, mixes), *measured = self._totals[0][: 1 + steps].get().tolist()
         del measured[int(taken) :]
         self._latest, self._change = (1, self._totals[0].data + 8 * gpu_pull.TOTALS * int(taken)), measured[-1][0]
@@ -303,6 +328,12 @@ class MergeStep(MergedRows):
         if mixes:
             self._phase = CONTINUING
         return measured, int(reason)
+
+
+@cache
+def no_mixing() -> Any:
+    """Return the kernel argument for plain iterations."""
+    return STORE({}, window=0, period=0, phase=WAITING, width=0, vectors=None, state=None)
 
 
 @cache

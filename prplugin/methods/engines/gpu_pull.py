@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from prplugin.gpu import cupy, runtime
+from prplugin.gpu.structs import Struct
 from prplugin.graph.memory import Counts, footprint
 from prplugin.methods.base import Adjacency, Array, Floats, Integers, Machine, Memory, Problem, Size, Step, Sums
 from prplugin.numerics import StepRounding, depth_for
@@ -23,6 +24,11 @@ BUS = 45e9  # bytes per second of copies from page-locked memory to the GPU
 TOTALS = 3  # number of doubles in the struct of that name in finish.cu: change, largest, dangling
 TOTALS_DEPTH = 12  # rounding depth of a block's sum: compensated in two threads, and ten levels of plain additions
 ROW_DEPTH = 2  # rounding depth of a compensated sum of up to 2**26 terms: see sums.cuh
+
+EQUATION = Struct(
+    "gpu/equation.cuh", "Equation",
+    "alpha:f8 target:f8* target_step:i8 teleport:f8* teleport_step:i8 inverse_out_weight:f8*",
+)  # fmt: skip
 
 # Memory of a `DeviceStep` that pulls over the in-edges.
 MEMORY = Memory(
@@ -106,7 +112,10 @@ class DeviceStep(MixedOnDevice):
         v = np.full(1, 1.0 / n) if problem.personalization is None else problem.personalization
         w = v if problem.dangling is None else problem.dangling
         target, teleport = cupy.asarray(w), cupy.asarray((1 - problem.alpha) * v)
-        self._vectors = target, target.size // n, teleport, teleport.size // n
+        self._equation = EQUATION(
+            {}, alpha=problem.alpha, target=target, target_step=target.size // n, teleport=teleport,
+            teleport_step=teleport.size // n, inverse_out_weight=self._inverse_out_weight,
+        )  # fmt: skip
         self._ranks: Floats = cupy.empty(n)
         self._blocks = min(runtime.blocks_for(n, THREADS), BLOCKS)
         sizes = n, self._blocks * TOTALS, TOTALS
@@ -132,8 +141,8 @@ class DeviceStep(MixedOnDevice):
     def __call__(self, moves: Array | None = None) -> Sums:
         self._pull(self._contributions, self._row_sums)
         runtime.launch(
-            self._finish, self._blocks, THREADS, self._n, self._alpha, self._row_sums, *self._vectors,
-            self._inverse_out_weight, self._totals, self._ranks, self._contributions, moves, self._partials,
+            self._finish, self._blocks, THREADS, self._n, self._equation, self._row_sums, self._totals, self._ranks,
+            self._contributions, moves, self._partials,
         )  # fmt: skip
         runtime.launch(self._total, 1, BLOCKS, self._blocks, self._partials, self._totals)
         change, largest, _ = self._totals.get().tolist()
