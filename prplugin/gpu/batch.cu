@@ -21,8 +21,18 @@
 #define GROUP_THREADS (GROUPS * SEEDS)
 #define AT_LEAST 4  // blocks per multiprocessor, for the largest blocks
 
+// In-edges in equal pieces of rows and edges: see merge.cuh.
+struct Layout {
+    long long n, m, size, pieces;
+    const index_t *cuts;
+    const offset_t *offsets;  // of the rows, n + 1
+    const index_t *sources;
+    const real_t *normalized_weights;
+};
+
 // The nonzero entries of v, sorted by row; each belongs to one column.
 struct Entries {
+    const long long *cuts;  // the first of each piece, and their number
     const long long *rows, *columns;
     const double *values;
 };
@@ -32,6 +42,7 @@ struct Vectors {
     real_t *to;  // contributions of the next iteration
     float *moves;  // changes of the ranks, if not null
     const double *inverse_out_weight;  // 1 / W (1 if weighted); 0 for dangling vertices
+    const double *target;  // w; null: v
 };
 
 struct Column {  // constants of the step
@@ -110,10 +121,10 @@ __device__ inline double sum_edges(const index_t *sources, const real_t *normali
 
 // Computes rank and contribution of a row. `entry` is the first entry of v at or after the row, and is advanced.
 __device__ inline void finish_row(long long row, double row_sum, double before, double inverse_weight, int column,
-                               double alpha, const Column &constants, const double *target, const Entries &entries,
-                               long long &entry, long long last_entry, const Vectors &vectors, Count &count) {
+                               double alpha, const Column &constants, const Entries &entries, long long &entry,
+                               long long last_entry, const Vectors &vectors, Count &count) {
     double rank = alpha * row_sum;
-    if (target != nullptr) rank += constants.mass * target[row];
+    if (vectors.target != nullptr) rank += constants.mass * vectors.target[row];
     for (; entry < last_entry && entries.rows[entry] == row; ++entry) {
         if (entries.columns[entry] == column) rank += constants.teleport_factor * entries.values[entry];
     }
@@ -157,16 +168,16 @@ extern "C" __global__ void batch_begin(long long n, const double *norms, const d
 
 // SEEDS threads per piece, in a grid-stride loop.
 extern "C" __global__ void __launch_bounds__(GROUP_THREADS, AT_LEAST)
-    batch_step(long long n, long long m, long long size, long long pieces, const index_t *cuts, const offset_t *offsets,
-         const index_t *sources, const real_t *normalized_weights, const long long *entry_cuts,
-         const long long *entry_rows, const long long *entry_columns, const double *entry_values, double alpha,
-         const Column *columns, const double *target, const double *inverse_out_weight, double *ranks,
-         const real_t *from, real_t *to, float *moves, double *fronts, double *tails, Measured *measured) {
+    batch_step(const __grid_constant__ Layout layout, const __grid_constant__ Entries entries,
+               const Vectors vectors, double alpha, const Column *columns, const real_t *from,
+               double *fronts, double *tails, Measured *measured) {
     int column = threadIdx.x % SEEDS;
     Column constants = columns[column];
     if (!__syncthreads_or(constants.live)) return;
-    Entries entries = {entry_rows, entry_columns, entry_values};
-    Vectors vectors = {ranks, to, moves, inverse_out_weight};
+    long long n = layout.n, m = layout.m, size = layout.size, pieces = layout.pieces;
+    const offset_t *offsets = layout.offsets;
+    const index_t *cuts = layout.cuts, *sources = layout.sources;
+    const real_t *normalized_weights = layout.normalized_weights;
     Count count = ZERO_COUNT;
     const index_t none = static_cast<index_t>(n);
     const real_t *line = from + column;
@@ -175,11 +186,11 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS, AT_LEAST)
     for (long long p = static_cast<long long>(blockIdx.x) * GROUPS + threadIdx.x / SEEDS; p < pieces; p += stride) {
         long long row = cuts[p], open = cuts[p + 1];
         long long edge = p * size - row, end = min((p + 1) * size, n + m) - open;
-        long long entry = entry_cuts[p], last_entry = entry_cuts[p + 1];
+        long long entry = entries.cuts[p], last_entry = entries.cuts[p + 1];
         bool continued = row < n && offsets[row] < edge;
         for (; row < open; ++row) {
             // In flight while the row is summed.
-            double before = ranks[row * SEEDS + column], inverse_weight = inverse_out_weight[row];
+            double before = vectors.ranks[row * SEEDS + column], inverse_weight = vectors.inverse_out_weight[row];
             long long past = offsets[row + 1];
             double sum = sum_edges(sources + edge, normalized_weights + edge, static_cast<int>(past - edge), column,
                                    none, line);
@@ -189,8 +200,8 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS, AT_LEAST)
                 while (entry < last_entry && entries.rows[entry] == row) ++entry;
                 continued = false;
             } else {
-                finish_row(row, sum, before, inverse_weight, column, alpha, constants, target, entries, entry,
-                           last_entry, vectors, count);
+                finish_row(row, sum, before, inverse_weight, column, alpha, constants, entries, entry, last_entry,
+                           vectors, count);
             }
         }
         if (edge < end) {
@@ -204,17 +215,14 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS, AT_LEAST)
 // Completes the rows that cross pieces: crossing[k] is the piece in which one ends. The first `long_crossings` of them
 // take a block each, the others SEEDS threads.
 extern "C" __global__ void __launch_bounds__(GROUP_THREADS)
-    batch_cross(long long size, long long crossings, long long long_crossings, const long long *crossing,
-          const index_t *cuts, const offset_t *offsets, const long long *entry_cuts, const long long *entry_rows,
-          const long long *entry_columns, const double *entry_values, double alpha, const Column *columns,
-          const double *target, const double *inverse_out_weight, double *ranks, real_t *to, float *moves,
-          const double *fronts, const double *tails, Measured *measured) {
+    batch_cross(const __grid_constant__ Layout layout, const __grid_constant__ Entries entries,
+                const Vectors vectors, double alpha, const Column *columns, long long crossings,
+                long long long_crossings, const long long *crossing, const double *fronts, const double *tails,
+                Measured *measured) {
     __shared__ Sum parts[GROUP_THREADS];
     int column = threadIdx.x % SEEDS, group = threadIdx.x / SEEDS;
     Column constants = columns[column];
     if (!__syncthreads_or(constants.live)) return;
-    Entries entries = {entry_rows, entry_columns, entry_values};
-    Vectors vectors = {ranks, to, moves, inverse_out_weight};
     Count count = ZERO_COUNT;
     long long blocks = long_crossings + (crossings - long_crossings + GROUPS - 1) / GROUPS;
     for (long long block = blockIdx.x; block < blocks; block += gridDim.x) {
@@ -225,9 +233,9 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS)
         long long p = 0, row = 0;
         if (k < crossings) {
             p = crossing[k];
-            row = cuts[p];
+            row = layout.cuts[p];
             // Piece q has a tail of the row if the row has an edge in it.
-            long long first = (row + offsets[row]) / size;
+            long long first = (row + layout.offsets[row]) / layout.size;
             for (long long q = first + (by_block ? group : 0); q < p; q += by_block ? GROUPS : 1) {
                 sum.add(tails[q * SEEDS + column]);
             }
@@ -242,9 +250,9 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS)
         }
         if (ends) {
             sum.add(fronts[p * SEEDS + column]);
-            long long entry = entry_cuts[p];
-            finish_row(row, sum.value(), ranks[row * SEEDS + column], inverse_out_weight[row], column, alpha, constants,
-                       target, entries, entry, entry_cuts[p + 1], vectors, count);
+            long long entry = entries.cuts[p];
+            finish_row(row, sum.value(), vectors.ranks[row * SEEDS + column], vectors.inverse_out_weight[row], column,
+                       alpha, constants, entries, entry, entries.cuts[p + 1], vectors, count);
         }
     }
     write_measured(count, measured);

@@ -242,12 +242,18 @@ extern "C" __global__ void place_cells(int tiles, int pieces, const unsigned *ti
     in_piece[cell] = (piece_begins[cell % pieces] + in_piece[cell]) * CHUNK - in_tile[cell];
 }
 
+// The edges in both orders: see blocks.cuh.
+struct Orders {
+    unsigned short *tile_sources, *piece_rows;
+    unsigned *piece_edges;
+};
+
 // Partitions the edges of each tile by piece, into both orders. `next` is the place of each cell's first edge by tile,
 // and is advanced to its end.
 extern "C" __global__ void __launch_bounds__(PARTITIONING)
     by_piece(int piece_bits, int tiles, int pieces, const unsigned *begins, const unsigned *batches,
              const unsigned short *sources, const unsigned *targets, const unsigned *edges, unsigned *next,
-             const unsigned *later, unsigned short *tile_sources, unsigned short *piece_rows, unsigned *piece_edges) {
+             const unsigned *later, const __grid_constant__ Orders orders) {
     extern __shared__ unsigned smem[];
     unsigned *shifts_later = smem, batch = blockIdx.x;
     if (batch >= batches[tiles]) return;
@@ -263,10 +269,10 @@ extern "C" __global__ void __launch_bounds__(PARTITIONING)
     };
     partition(first, count, pieces, smem + pieces, load, piece_of, reserve,
               [=](unsigned piece, unsigned to, const Item &item) {
-                  tile_sources[to] = static_cast<unsigned short>(item.source);
+                  orders.tile_sources[to] = static_cast<unsigned short>(item.source);
                   to += shifts_later[piece];
-                  piece_rows[to] = static_cast<unsigned short>(item.target - (piece << piece_bits));
-                  if (ORDER) piece_edges[to] = item.edge;
+                  orders.piece_rows[to] = static_cast<unsigned short>(item.target - (piece << piece_bits));
+                  if (ORDER) orders.piece_edges[to] = item.edge;
               });
 }
 
@@ -274,8 +280,7 @@ extern "C" __global__ void __launch_bounds__(PARTITIONING)
 // padding edges are `m`. `lanes`: threads per cell, at least CHUNK.
 extern "C" __global__ void finish_cells(int tile_bits, int piece_bits, int lanes, long long cells, unsigned m,
                                         const unsigned *counts, const unsigned *next, const unsigned *later,
-                                        unsigned *chunk_by_piece, unsigned short *tile_sources,
-                                        unsigned short *piece_rows, unsigned *piece_edges) {
+                                        unsigned *chunk_by_piece, const __grid_constant__ Orders orders) {
     long long cell = this_thread() / lanes;
     if (cell >= cells) return;
     unsigned count = counts[cell], lane = this_thread() % lanes, first = next[cell] - count;
@@ -284,9 +289,9 @@ extern "C" __global__ void finish_cells(int tile_bits, int piece_bits, int lanes
     }
     if (count + lane >= chunks_of(count) * CHUNK) return;
     unsigned pad = next[cell] + lane, pad_by_piece = pad + later[cell];
-    tile_sources[pad] = static_cast<unsigned short>(1 << tile_bits);
-    piece_rows[pad_by_piece] = static_cast<unsigned short>(1 << piece_bits);
-    if (ORDER) piece_edges[pad_by_piece] = m;
+    orders.tile_sources[pad] = static_cast<unsigned short>(1 << tile_bits);
+    orders.piece_rows[pad_by_piece] = static_cast<unsigned short>(1 << piece_bits);
+    if (ORDER) orders.piece_edges[pad_by_piece] = m;
 }
 
 // Writes the marks of a range of places, each of which has a vertex.
@@ -332,18 +337,25 @@ extern "C" __global__ void arrange_normalized_weights(long long count, unsigned 
     });
 }
 
+// The tiles and pieces, and the chunks before each, and all.
+struct Groups {
+    int tile_bits, piece_bits, tiles, pieces;
+    const unsigned *tile_begins, *piece_begins;
+};
+
 // Writes the endpoints of all edges by position, with n as the target of padding.
-extern "C" __global__ void endpoints(unsigned chunks, int tile_bits, int piece_bits, int tiles, int pieces, int n,
-                                     const Marks *marks, const unsigned *tile_begins, const unsigned *piece_begins,
+extern "C" __global__ void endpoints(unsigned chunks, const __grid_constant__ Groups groups, int n, const Marks *marks,
                                      const unsigned *chunk_by_piece, const unsigned short *tile_sources,
                                      const unsigned short *piece_rows, int *sources, int *targets) {
     each(chunk_by_piece, chunks, [=](unsigned to, long long chunk) {
-        long long tile = group_of(chunk, tiles, tile_begins), piece = group_of(to, pieces, piece_begins);
+        long long tile = group_of(chunk, groups.tiles, groups.tile_begins);
+        long long piece = group_of(to, groups.pieces, groups.piece_begins);
         for (int k = 0; k < CHUNK; ++k) {
             long long edge = chunk * CHUNK + k;
             unsigned short row = piece_rows[static_cast<long long>(to) * CHUNK + k];
-            long long source = (tile << tile_bits) + tile_sources[edge], target = (piece << piece_bits) + row;
-            bool real = row != 1 << piece_bits;
+            long long source = (tile << groups.tile_bits) + tile_sources[edge];
+            long long target = (piece << groups.piece_bits) + row;
+            bool real = row != 1 << groups.piece_bits;
             sources[edge] = real ? marks[source / 32].rank(source) : 0;
             targets[edge] = real ? marks[target / 32].rank(target) : n;
         }

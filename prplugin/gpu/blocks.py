@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from prplugin.gpu import cupy, runtime
+from prplugin.gpu.structs import GROUPS, ORDERS
 from prplugin.types.arrays import synchronize
 from prplugin.types.edges import Floats, GroupedEdges, Integers, bits_of, index_dtype, offset_dtype
 
@@ -27,6 +28,7 @@ PLACE_BYTES, SUM_BYTES = 8, 12
 SPAN = 6  # edges per span for each place of a tile, so that loading the tile is a small part of the memory traffic
 LEAST_SPAN = 512  # least number of chunks per span: as many as a block processes at a time
 LEAST_UNIT = 4  # edges per unit for each row of a piece, so that adding its sums to those of others takes less time
+
 
 MOST_EDGES = 2**32 - 64  # padding included: kernels count edges in 32 bits
 
@@ -63,14 +65,17 @@ class Blocks:
 
     def endpoints(self, n: int) -> tuple[Integers, Integers]:
         """Return source and target of each edge and of padding, by position; the target of padding is n."""
-        chunks, begins = self.chunk_by_piece.size, (self.tile_begins, self.piece_begins)
+        chunks = self.chunk_by_piece.size
+        tile_begins, piece_begins = (cupy.asarray(x.astype(np.uint32)) for x in (self.tile_begins, self.piece_begins))
         sources, targets = (cupy.empty(CHUNK * chunks, np.int32) for _ in range(2))
         grid = runtime.blocks_for_each(chunks), runtime.THREADS
-        numbers = self.tile_bits, self.piece_bits, *(groups.size - 1 for groups in begins), n
-        on_device = [cupy.asarray(groups.astype(np.uint32)) for groups in begins]
+        groups = GROUPS(
+            {}, tile_bits=self.tile_bits, piece_bits=self.piece_bits, tiles=tile_begins.size - 1,
+            pieces=piece_begins.size - 1, tile_begins=tile_begins, piece_begins=piece_begins,
+        )  # fmt: skip
         runtime.launch(
-            _kernel("endpoints"), *grid, np.uint32(chunks), *np.array(numbers, np.int32), self.marks,
-            *on_device, self.chunk_by_piece, self.tile_sources, self.piece_rows, sources, targets,
+            _kernel("endpoints"), *grid, np.uint32(chunks), groups, np.int32(n), self.marks, self.chunk_by_piece,
+            self.tile_sources, self.piece_rows, sources, targets,
         )  # fmt: skip
         return sources, targets
 
@@ -193,12 +198,13 @@ def build(
     chunk_by_piece, numbers, tile_sources, piece_rows = runtime.allocate(
         *_words(chunks, ordered * CHUNK * chunks), *2 * ((CHUNK * chunks, np.uint16),)
     )
-    orders = tile_sources, piece_rows, numbers if ordered else None
-    arrays = begins, batch_begins, *edges, *places, *orders
+    piece_edges = numbers if ordered else None
+    orders = ORDERS({}, tile_sources=tile_sources, piece_rows=piece_rows, piece_edges=piece_edges)
+    arrays = begins, batch_begins, *edges, *places, orders
     _launch(kernel("by_piece"), batches + tiles, batch_smem + 12 * pieces, sizes[1], *counts, *arrays)
     lanes = max(CHUNK, FINISHING // cells.size)
     grid = runtime.blocks_for(lanes * cells.size, runtime.THREADS), runtime.THREADS
-    arrays = cells, *places, chunk_by_piece, *orders
+    arrays = cells, *places, chunk_by_piece, orders
     runtime.launch(kernel("finish_cells"), *grid, *sizes, np.int32(lanes), cells.size, np.uint32(m), *arrays)
     arrays = starts[1], piece_rows, in_degrees
     _launch(kernel("in_degrees"), resident_blocks(), 4 * ((1 << piece_bits) + 1), sizes[1], counts[1], *arrays)
@@ -211,8 +217,9 @@ def build(
     units, shared = units_of(np.diff(chunks_of_pieces), longest)
     bounds = cupy.asarray(np.concatenate([spans.ravel(), units.ravel()]))
     layout = Blocks(
-        rows, columns, None, tile_bits, piece_bits, chunks_of_tiles, chunks_of_pieces, chunk_by_piece, *orders, spans,
-        len(units), shared, (bounds[: spans.size], bounds[spans.size :]),
+        rows, columns, None, tile_bits, piece_bits, chunks_of_tiles, chunks_of_pieces, chunk_by_piece,
+        tile_sources=tile_sources, piece_rows=piece_rows, piece_edges=piece_edges, spans=spans, units=len(units),
+        shared=shared, bounds=(bounds[: spans.size], bounds[spans.size :]),
     )  # fmt: skip
     return layout, out_degrees, in_degrees
 

@@ -24,11 +24,11 @@
 // found[0] is the greatest complement of an id, found[1] the greatest id, both in the order of `ordered`; found[2] and
 // found[3] the same for the bits of weights, the complement only for weights above 0. The bits of floats of at least 0
 // are ordered as the numbers; those of negative numbers and NaN are above those of infinity. `found` must be zeroed.
-extern "C" __global__ void extremes(const id_t *a, long long in_a, const id_t *b, long long in_b, const id_t *c,
-                                    long long in_c, const wide_t *weights, long long in_weights, wide_t *found) {
+extern "C" __global__ void extremes(const __grid_constant__ Columns columns, const wide_t *weights, long long in_weights,
+                                    wide_t *found) {
     __shared__ wide_t warps[4][WARP];
     id_t high = BIAS ? static_cast<id_t>(1ull << (8 * sizeof(id_t) - 1)) : 0, low = ~high;  // no id is below or above
-    each_of(a, in_a, b, in_b, c, in_c, [&](id_t id, int, long long) {
+    each_of(columns, [&](id_t id, int, long long) {
         low = min(low, id);
         high = max(high, id);
     });
@@ -58,9 +58,8 @@ extern "C" __global__ void extremes(const id_t *a, long long in_a, const id_t *b
 
 // Sets the bit of each id in zeroed `bits`. Reading first saves most atomic operations, since most ids repeat; a stale
 // read only sets a bit again.
-extern "C" __global__ void mark(const id_t *a, long long in_a, const id_t *b, long long in_b, const id_t *c,
-                                long long in_c, wide_t low, unsigned int *bits) {
-    each_of(a, in_a, b, in_b, c, in_c, [=](id_t id, int, long long) {
+extern "C" __global__ void mark(const __grid_constant__ Columns columns, wide_t low, unsigned int *bits) {
+    each_of(columns, [=](id_t id, int, long long) {
         wide_t place = distance(id, low);
         unsigned int bit = 1u << (place % 32);
         if (!(bits[place / 32] & bit)) atomicOr(bits + place / 32, bit);
@@ -100,11 +99,11 @@ extern "C" __global__ void count_marks(long long words, const unsigned int *bits
 
 // Writes the positions of ids, and the ids by position. If `marks` is null, every id of the range occurs, and `words`
 // is their number.
-extern "C" __global__ void encode(const id_t *a, long long in_a, const id_t *b, long long in_b, const id_t *c,
-                                  long long in_c, wide_t low, long long words, const Marks *__restrict__ marks,
-                                  index_t *codes_a, index_t *codes_b, index_t *codes_c, id_t *ids) {
+extern "C" __global__ void encode(const __grid_constant__ Columns columns, wide_t low, long long words,
+                                  const Marks *__restrict__ marks, index_t *codes_a, index_t *codes_b,
+                                  index_t *codes_c, id_t *ids) {
     index_t *codes[] = {codes_a, codes_b, codes_c};
-    each_of(a, in_a, b, in_b, c, in_c, [&](id_t id, int column, long long at) {
+    each_of(columns, [&](id_t id, int column, long long at) {
         wide_t place = distance(id, low);
         codes[column][at] = static_cast<index_t>(marks ? marks[place / 32].rank(place) : place);
     });

@@ -13,6 +13,7 @@ import numpy as np
 from prplugin.gpu import group, runtime
 from prplugin.gpu.runtime import THREADS, blocks_for_each, padded
 from prplugin.gpu.sort import SORTING, TILE, TILED, sorted_by, state_type
+from prplugin.gpu.structs import COLUMNS
 from prplugin.types.edges import ANY, MAX_NARROW, Floats, Integers, index_dtype
 
 ONE_BLOCK = TILE  # number of ids up to which one block factorizes all of them
@@ -70,7 +71,7 @@ def _factorize_one_block(columns: list[Integers], count: int) -> tuple[list[Inte
     """Factorize all ids in one launch."""
     codes, ids = runtime.allocate((count + 1, INDEX), (count, columns[0].dtype))
     types: dict[str, runtime.Macro] = {"id_t": ids.dtype, "value_t": INDEX, **TILED}
-    runtime.run("gpu/one_block.cu", "factorize_one_block", 1, SORTING, *_columns(columns), codes, ids, **types)
+    runtime.run("gpu/one_block.cu", "factorize_one_block", 1, SORTING, *_arguments(columns), codes, ids, **types)
     ends = accumulate((column.size for column in columns), initial=0)
     parts = [codes[start:end] for start, end in pairwise(ends)]
     return parts, ids[: int(codes[count])]
@@ -86,7 +87,7 @@ def extremes(columns: list[Integers], weights: Floats | None = None) -> tuple[in
     dtype = columns[0].dtype if columns else np.dtype(np.int64)
     blocks = min(_blocks([*columns, *([] if weights is None else [weights])]), 8 * runtime.multiprocessors())
     weighed = (0, 0) if weights is None else (weights, weights.size)
-    _run_dense("extremes", dtype, blocks, *_columns(columns), *weighed, found)
+    _run_dense("extremes", dtype, blocks, _columns(columns, dtype), *weighed, found)
     bits = found.get()
     bits[[0, 2]] ^= np.uint64(2**64 - 1)  # stored as complements
     low, high = bits[:2].tolist()
@@ -100,10 +101,10 @@ def _dense(columns: list[Integers], low: int, high: int) -> tuple[list[Integers]
     span = high - low + 1
     dtype = columns[0].dtype
     least = np.uint64(low % 2**64)
-    blocks = _blocks(columns)
+    blocks, given = _blocks(columns), _columns(columns, dtype)
 
     def mark(bits: Integers) -> None:
-        _run_dense("mark", dtype, blocks, *_columns(columns), least, bits)
+        _run_dense("mark", dtype, blocks, given, least, bits)
 
     marks, n = counted_marks(mark, span, dtype)
     words = marks.size
@@ -112,7 +113,7 @@ def _dense(columns: list[Integers], low: int, high: int) -> tuple[list[Integers]
     codes = [cupy.empty(column.size, index_dtype(n)) for column in columns]
     ids = cupy.empty(n, dtype)
     blocks = max(blocks, runtime.blocks_for(words, THREADS))
-    arguments = *_columns(columns), least, words, marks, *padded(codes, 3), ids
+    arguments = given, least, words, marks, *padded(codes, 3), ids
     _run_dense("encode", dtype, blocks, *arguments, index_t=index_dtype(n))
     return codes, ids
 
@@ -143,7 +144,7 @@ def _sparse(columns: list[Integers], low: int, high: int) -> tuple[list[Integers
     if failures:
         return _by_sort(columns)
     ids, _, positions = _ordered(table, n, dtype, least, (high - low).bit_length(), reuse=True)
-    _run_sparse("recode", dtype, codes[0].dtype, _blocks(columns), *_columns(codes), positions)
+    _run_sparse("recode", dtype, codes[0].dtype, _blocks(columns), *_arguments(codes), positions)
     return [code.astype(index_dtype(n), copy=False) for code in codes], ids
 
 
@@ -160,7 +161,7 @@ def _insert(
     capacity = table.size - 1
     slots = [cupy.empty(column.size, index_dtype(capacity)) for column in columns]
     found = cupy.zeros(3, np.uint64)
-    arguments = *_columns(columns), least, capacity, table, *padded(slots, 3), found
+    arguments = _columns(columns, dtype), least, capacity, table, *padded(slots, 3), found
     _run_sparse("insert", dtype, slots[0].dtype, min(_blocks(columns), 8 * runtime.multiprocessors()), *arguments)
     added, failures, _ = found.get().tolist()
     return slots, added, failures
@@ -200,7 +201,7 @@ def _estimate(columns: list[Integers]) -> int:
     """Estimate the number of distinct ids by HyperLogLog, plus three standard deviations."""
     ranks = cupy.zeros(REGISTERS, np.uint32)
     blocks = min(_blocks(columns), 4 * runtime.multiprocessors())
-    _run_sparse("sketch", columns[0].dtype, INDEX, blocks, *_columns(columns), ranks)
+    _run_sparse("sketch", columns[0].dtype, INDEX, blocks, _columns(columns, columns[0].dtype), ranks)
     found = ranks.get()
     estimate = 0.7213 / (1 + 1.079 / REGISTERS) * REGISTERS**2 / (0.5**found).sum()
     empty = REGISTERS - np.count_nonzero(found)
@@ -213,7 +214,15 @@ def _blocks(columns: list[Integers]) -> int:
     return blocks_for_each(max(column.size for column in columns))
 
 
-def _columns(columns: list[Integers]) -> list[Any]:
+def _columns(columns: list[Any], dtype: np.dtype[Any]) -> Any:
+    """Return the kernel argument for up to three columns of this type."""
+    absent = 3 - len(columns)
+    a, b, c = columns + [None] * absent
+    in_a, in_b, in_c = [column.size for column in columns] + [0] * absent
+    return COLUMNS({"id_t": dtype}, a=a, b=b, c=c, in_a=in_a, in_b=in_b, in_c=in_c)
+
+
+def _arguments(columns: list[Integers]) -> list[Any]:
     """Return the kernel's arguments for three columns and their lengths; 0 for those that are absent."""
     return padded([argument for column in columns for argument in (column, column.size)], 6)
 
@@ -266,7 +275,7 @@ class PartwiseFactorizer:
         columns = [source] if destination is None else [source, destination]
         if self._marks is not None:
             blocks = blocks_for_each(source.size)
-            _run_dense("mark", self._dtype, blocks, *_columns(columns), self._least, self._marks)
+            _run_dense("mark", self._dtype, blocks, _columns(columns, self._dtype), self._least, self._marks)
         places = self._places(columns)[0]
         if destination is None:
             return

@@ -15,14 +15,19 @@ __device__ inline wide_t distance(id_t id, wide_t low) { return static_cast<wide
 __device__ inline wide_t ordered(id_t id) { return static_cast<wide_t>(id) ^ BIAS; }
 __device__ inline id_t unordered(wide_t id) { return static_cast<id_t>(id ^ BIAS); }
 
+// Up to three columns of ids, and their lengths.
+struct Columns {
+    const id_t *a, *b, *c;
+    long long in_a, in_b, in_c;
+};
+
 // Calls `work(id, column, place)` for every id of up to three columns.
 template <typename Work>
-__device__ void each_of(const id_t *a, long long in_a, const id_t *b, long long in_b, const id_t *c, long long in_c,
-                        Work work) {
-    const id_t *columns[] = {a, b, c};
-    long long counts[] = {in_a, in_b, in_c};
+__device__ void each_of(const Columns &columns, Work work) {
+    const id_t *ids[] = {columns.a, columns.b, columns.c};
+    long long counts[] = {columns.in_a, columns.in_b, columns.in_c};
 #pragma unroll 1
     for (int column = 0; column < 3; ++column) {
-        each(columns[column], counts[column], [&](id_t id, long long at) { work(id, column, at); });
+        each(ids[column], counts[column], [&](id_t id, long long at) { work(id, column, at); });
     }
 }

@@ -27,7 +27,7 @@ struct Setup {
     Totals *begun;
 };
 
-extern "C" __global__ void merge_start(const __grid_constant__ Setup setup, const __grid_constant__ Start start,
+extern "C" __global__ void merge_start(const Setup setup, const Start start,
                                        double *ranks, real_t *contributions, long long cleared, double *measured) {
     long long first = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
     long long stride = static_cast<long long>(gridDim.x) * blockDim.x;

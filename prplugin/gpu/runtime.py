@@ -42,8 +42,8 @@ Macro: TypeAlias = str | int | np.dtype[Any]
 ROOT = Path(__file__).parents[1]  # folder of the package; paths of kernels are relative to it
 
 CTYPES = {
-    "u2": "unsigned short", "i4": "int", "u4": "unsigned int", "i8": "long long", "u8": "unsigned long long",
-    "f4": "float", "f8": "double",
+    "u1": "unsigned char", "u2": "unsigned short", "i4": "int", "u4": "unsigned int", "i8": "long long",
+    "u8": "unsigned long long", "f4": "float", "f8": "double",
 }  # fmt: skip
 
 

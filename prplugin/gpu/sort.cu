@@ -30,6 +30,22 @@
 constexpr int MOST_PASSES = sizeof(key_t);
 constexpr int WIDEST = PAYLOADS == 2 || sizeof(key_t) == 8 || (PAYLOADS && sizeof(value_t) == 8) ? 8 : 4;
 
+// Columns of items, and what is read of them. If `values` is null, the values are the numbers of the items.
+struct Items {
+    key_t *keys;
+    value_t *values;
+    double *weights;
+    int step;  // of the keys
+    unsigned int low;
+    int value_step;
+    unsigned int value_low;
+};
+
+// The passes over the bits of keys.
+struct Digits {
+    int skipped, bits, passes;
+};
+
 // Passes split the used bits above the lowest `skipped` as evenly as possible, at most 8 bits each.
 __device__ inline Digit digit_of(int skipped, int bits, int passes, int pass) {
     int taken = bits - skipped, begin = taken * pass / passes, end = taken * (pass + 1) / passes;
@@ -39,8 +55,9 @@ __device__ inline Digit digit_of(int skipped, int bits, int passes, int pass) {
 // Writes for each pass where each digit begins among all items. Clears the states of the first pass. `starts` and `done`
 // must be zeroed.
 extern "C" __global__ void digit_counts(
-    long long count, int skipped, int bits, int passes, const key_t *keys, int step, unsigned int low, state_t *starts,
-    unsigned int *done, long long words, state_t *states) {
+    long long count, const __grid_constant__ Digits given, const key_t *keys, int step, unsigned int low,
+    state_t *starts, unsigned int *done, long long words, state_t *states) {
+    int skipped = given.skipped, bits = given.bits, passes = given.passes;
     __shared__ unsigned int counts[MOST_PASSES][BINS];
     for (long long word = this_thread(); word < words; word += all_threads()) states[word] = 0;
     for (int pass = 0; pass < passes; ++pass) {
@@ -103,18 +120,16 @@ __device__ void write(const T *staged, const state_t (&places)[ITEMS], T *to, un
     }
 }
 
-// Moves all items by one digit. If `values` is null, the values are the numbers of the items. Clears the states of the
-// next pass.
+// Moves all items by one digit. Clears the states of the next pass.
 extern "C" __global__ void __launch_bounds__(THREADS, (WIDEST == 4 ? 1024 : 768) / THREADS) sort_pass(
-    long long count, int skipped, int bits, int passes, int pass, const key_t *keys, const value_t *values,
-    const double *weights, key_t *keys_out, value_t *values_out, double *weights_out, int step, unsigned int low,
-    int value_step, unsigned int value_low, const state_t *starts, unsigned int *tickets, state_t *states,
+    long long count, const __grid_constant__ Digits digits, int pass, const __grid_constant__ Items given,
+    const __grid_constant__ Items sorted, const state_t *starts, unsigned int *tickets, state_t *states,
     state_t *next_states) {
     __shared__ counts_t counts;
     __shared__ state_t moves[BINS];  // from places in the tile to places among all items
     __shared__ unsigned int ticket;
     __shared__ __align__(8) unsigned char staging[TILE * WIDEST];
-    Digit digit = digit_of(skipped, bits, passes, pass);
+    Digit digit = digit_of(digits.skipped, digits.bits, digits.passes, pass);
 
     if (threadIdx.x == 0) ticket = atomicAdd(tickets + pass, 1u);
     __syncthreads();
@@ -123,11 +138,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, (WIDEST == 4 ? 1024 : 768)
 
     // Items past the end have the last digit and come last: they move no others, and are not written.
     key_t mine[ITEMS];
-    const key_t *from = keys + base * step;
+    const key_t *from = given.keys + base * given.step;
 #pragma unroll
     for (int item = 0; item < ITEMS; ++item) {
         int place = place_in_tile(item);
-        mine[item] = place < held ? from[place * step] - low : ~static_cast<key_t>(0);
+        mine[item] = place < held ? from[place * given.step] - given.low : ~static_cast<key_t>(0);
     }
     count_digits(counts, mine, digit);
     __syncthreads();
@@ -149,8 +164,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, (WIDEST == 4 ? 1024 : 768)
 
 #if PAYLOADS
     value_t with[ITEMS];
-    if (values) {
-        read<0>(with, values + base * value_step, value_step, held);
+    if (given.values) {
+        read<0>(with, given.values + base * given.value_step, given.value_step, held);
     } else {
 #pragma unroll
         for (int item = 0; item < ITEMS; ++item) with[item] = static_cast<value_t>(base + place_in_tile(item));
@@ -171,26 +186,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, (WIDEST == 4 ? 1024 : 768)
         unsigned int rank = item * THREADS + threadIdx.x;
         key_t key = staged[rank];
         places[item] = moves[digit.of(key)] + rank;
-        if (rank < held) keys_out[places[item]] = key;
+        if (rank < held) sorted.keys[places[item]] = key;
     }
 #if PAYLOADS
     value_t *staged_values = reinterpret_cast<value_t *>(staging);
 #pragma unroll
-    for (int item = 0; item < ITEMS; ++item) with[item] = static_cast<unsigned long long>(with[item]) - value_low;
+    for (int item = 0; item < ITEMS; ++item) with[item] = static_cast<unsigned long long>(with[item]) - given.value_low;
     __syncthreads();
     stage<0>(with, staged_values, ranks, held);
     __syncthreads();
-    write(staged_values, places, values_out, held);
+    write(staged_values, places, sorted.values, held);
 #endif
 #if PAYLOADS == 2
     // In two halves, to save registers.
     double *staged_weights = reinterpret_cast<double *>(staging), some[ITEMS / 2];
-    read<0>(some, weights + base, 1, held);
+    read<0>(some, given.weights + base, 1, held);
     __syncthreads();
     stage<0>(some, staged_weights, ranks, held);
-    read<ITEMS / 2>(some, weights + base, 1, held);
+    read<ITEMS / 2>(some, given.weights + base, 1, held);
     stage<ITEMS / 2>(some, staged_weights, ranks, held);
     __syncthreads();
-    write(staged_weights, places, weights_out, held);
+    write(staged_weights, places, sorted.weights, held);
 #endif
 }

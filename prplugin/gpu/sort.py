@@ -8,7 +8,8 @@ import cupy
 import numpy as np
 
 from prplugin.gpu import runtime
-from prplugin.gpu.runtime import launch, padded
+from prplugin.gpu.runtime import launch
+from prplugin.gpu.structs import DIGITS, SORTED
 from prplugin.types.edges import Integers, index_dtype
 
 SORTING = 256  # threads per block of the sort
@@ -94,8 +95,6 @@ def _passes(columns: list[Column], bits: int, *, skipped: int = 0, owned: bool =
     starts = [begins.data + number * BINS * state.itemsize for number in range(passes + 1)]
     done = starts[-1] + passes * state.itemsize
     blocks = min(runtime.blocks_for(count, COUNTING), 2 * runtime.multiprocessors())
-    digits = np.int32(skipped), np.int32(bits), np.int32(passes)
-    reading = [(np.int32(column.step), np.uint32(column.low)) for column in (keys, (payloads or columns)[0])]
     arrays: list[Any] = [column.array for column in columns]
     # Passes write to two sets of arrays in turn, the last to that of the result. One allocation has all that is freed
     # with the keys: the states of tiles, the keys, and the payloads of the other set.
@@ -107,12 +106,23 @@ def _passes(columns: list[Column], bits: int, *, skipped: int = 0, owned: bool =
     even, odd, *rest = runtime.allocate((tiles * BINS, state), (tiles * BINS, state), *wanted)
     states, temporary = (even, odd), iter(rest)
     sets = [[next(temporary) if array is None else array for array in one] for one in sets]
-    launch(digit_counts, blocks, COUNTING, count, *digits, keys.array, *reading[0], begins, done, even.size, even)
+    digits = DIGITS({}, skipped=skipped, bits=bits, passes=passes)
+    reading = np.int32(keys.step), np.uint32(keys.low)
+    launch(digit_counts, blocks, COUNTING, count, digits, keys.array, *reading, begins, done, even.size, even)
+    read = _items(arrays, keys, (payloads or columns)[0])
+    written = [_items(each, *[Column(None, keys.dtype)] * 2) for each in sets]
     for number in range(passes):
-        to = sets[number % 2]
         launch(
-            sort_pass, tiles, SORTING, count, *digits, np.int32(number), *padded(arrays, 3), *padded(to, 3),
-            *reading[0], *reading[1], starts[number], starts[-1], states[number % 2], states[1 - number % 2],
+            sort_pass, tiles, SORTING, count, digits, np.int32(number), read, written[number % 2], starts[number],
+            starts[-1], states[number % 2], states[1 - number % 2],
         )  # fmt: skip
-        arrays, reading = to, [(np.int32(1), np.uint32(0))] * 2
-    return arrays, begins
+        read = written[number % 2]
+    return sets[(passes - 1) % 2], begins
+
+
+def _items(arrays: list[Any], keys: Column, values: Column) -> Any:
+    """Return the kernel argument for keys and payloads; arrays that are 0 or absent are null."""
+    a, b, c = [None if isinstance(array, int) else array for array in arrays] + [None] * (3 - len(arrays))
+    return SORTED(
+        {}, keys=a, values=b, weights=c, step=keys.step, low=keys.low, value_step=values.step, value_low=values.low
+    )

@@ -22,12 +22,11 @@
 // Computes the greatest rank of a hash in each class: the number of leading zeros after the bits of the class, plus
 // one.
 // `ranks` must be zeroed.
-extern "C" __global__ void sketch(const id_t *a, long long in_a, const id_t *b, long long in_b, const id_t *c,
-                                  long long in_c, unsigned int *ranks) {
+extern "C" __global__ void sketch(const __grid_constant__ Columns columns, unsigned int *ranks) {
     __shared__ unsigned int greatest[REGISTERS];
     for (int of = threadIdx.x; of < REGISTERS; of += blockDim.x) greatest[of] = 0;
     __syncthreads();
-    each_of(a, in_a, b, in_b, c, in_c, [&](id_t id, int, long long) {
+    each_of(columns, [&](id_t id, int, long long) {
         wide_t hash = mixed(static_cast<wide_t>(id));
         unsigned int rank = 1 + __clzll(hash << REGISTER_BITS | 1ull << (REGISTER_BITS - 1));
         atomicMax(greatest + (hash >> (64 - REGISTER_BITS)), rank);
@@ -38,12 +37,11 @@ extern "C" __global__ void sketch(const id_t *a, long long in_a, const id_t *b, 
 
 // Inserts all ids into the table, and writes the slot of each. `table` has `capacity` + 1 slots, initialized to EMPTY;
 // `found` must be zeroed.
-extern "C" __global__ void insert(const id_t *a, long long in_a, const id_t *b, long long in_b, const id_t *c,
-                                  long long in_c, wide_t low, long long capacity, wide_t *table, index_t *slots_a,
-                                  index_t *slots_b, index_t *slots_c, Found *found) {
+extern "C" __global__ void insert(const __grid_constant__ Columns columns, wide_t low, long long capacity, wide_t *table,
+                                  index_t *slots_a, index_t *slots_b, index_t *slots_c, Found *found) {
     unsigned int added = 0;
     index_t *slots[] = {slots_a, slots_b, slots_c};
-    each_of(a, in_a, b, in_b, c, in_c, [&](id_t id, int column, long long at) {
+    each_of(columns, [&](id_t id, int column, long long at) {
         slots[column][at] = static_cast<index_t>(slot_of<1>(distance(id, low), capacity, table, found, &added));
     });
     count_keys(added, found);

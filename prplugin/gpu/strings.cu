@@ -137,10 +137,8 @@ __device__ void each_row(long long rows, Work work) {
 }
 
 // Computes a hash of each string: the sum of its words, each mixed with its number.
-extern "C" __global__ void hash_strings(const unsigned char *chars, const offset_t *offsets, long long rows,
-                                        wide_t *hashes) {
-    Strings column = {chars, offsets, rows};
-    each_row(rows, [=](long long row) {
+extern "C" __global__ void hash_strings(const __grid_constant__ Strings column, wide_t *hashes) {
+    each_row(column.rows, [&](long long row) {
         String string = row < 0 ? String() : column[row];
         wide_t sum = over_words(string, [](const String &of, long long at) {
             return mixed(of.word(at) + (at + 1) * GOLDEN);
@@ -183,15 +181,15 @@ struct Outcome {
 
 // Replaces the hash in each slot by its position, given sorted first places with their slots, and writes the offsets of
 // the strings in the result. `ticket` and `states` must be zeroed.
-extern "C" __global__ void place(long long n, const wide_t *places, const index_t *slots, const offset_t *a,
-                                 long long in_a, const offset_t *b, long long in_b, const offset_t *c, long long in_c,
+extern "C" __global__ void place(long long n, const wide_t *places, const index_t *slots, const __grid_constant__ Strings a,
+                                 const __grid_constant__ Strings b, const __grid_constant__ Strings c,
                                  unsigned int *ticket, state_t *states, wide_t *table, offset_t *begins,
                                  Outcome *outcome) {
     __shared__ unsigned int taken;
     __shared__ state_t before_tile;
     if (threadIdx.x == 0) taken = atomicAdd(ticket, 1u);
     __syncthreads();
-    Columns ends = {{0, a, in_a}, {0, b, in_b}, {0, c, in_c}};
+    Columns ends = {a, b, c};
     long long tile = taken, base = (tile * blockDim.x + threadIdx.x) * LOADS_IN_FLIGHT;
     state_t bytes[LOADS_IN_FLIGHT], own = 0, all;
 #pragma unroll
@@ -230,11 +228,10 @@ struct Pair {
 };
 
 // Replaces the slots of one column by positions, and compares strings. `collisions` must be 0.
-extern "C" __global__ void recode(const unsigned char *chars_a, const offset_t *a, long long in_a,
-                                  const unsigned char *chars_b, const offset_t *b, long long in_b,
-                                  const unsigned char *chars_c, const offset_t *c, long long in_c, int end,
-                                  long long rows, const wide_t *__restrict__ table, index_t *codes, Outcome *outcome) {
-    Columns ends = {{chars_a, a, in_a}, {chars_b, b, in_b}, {chars_c, c, in_c}};
+extern "C" __global__ void recode(const __grid_constant__ Strings a, const __grid_constant__ Strings b,
+                                  const __grid_constant__ Strings c, int end, long long rows,
+                                  const wide_t *__restrict__ table, index_t *codes, Outcome *outcome) {
+    Columns ends = {a, b, c};
     each_row(rows, [=](long long row) {
         Pair pair = {};
         if (row >= 0) {
@@ -250,12 +247,10 @@ extern "C" __global__ void recode(const unsigned char *chars_a, const offset_t *
 }
 
 // Copies the strings at the first places, one after another.
-extern "C" __global__ void copy_strings(long long n, const wide_t *places, const unsigned char *chars_a,
-                                        const offset_t *a, long long in_a, const unsigned char *chars_b,
-                                        const offset_t *b, long long in_b, const unsigned char *chars_c,
-                                        const offset_t *c, long long in_c, const offset_t *begins,
-                                        unsigned char *chars) {
-    Columns ends = {{chars_a, a, in_a}, {chars_b, b, in_b}, {chars_c, c, in_c}};
+extern "C" __global__ void copy_strings(long long n, const wide_t *places, const __grid_constant__ Strings a,
+                                        const __grid_constant__ Strings b, const __grid_constant__ Strings c,
+                                        const offset_t *begins, unsigned char *chars) {
+    Columns ends = {a, b, c};
     for (long long at = this_thread() / WARP; at < n; at += all_threads() / WARP) {
         String string = ends[places[at]];
         unsigned char *to = chars + begins[at];

@@ -9,8 +9,9 @@ import numpy as np
 
 from prplugin.gpu import runtime
 from prplugin.gpu.factorize import INDEX, STATE, slots_needed
-from prplugin.gpu.runtime import THREADS, blocks_for_each, padded
+from prplugin.gpu.runtime import THREADS, blocks_for_each
 from prplugin.gpu.sort import sorted_by, state_type
+from prplugin.gpu.structs import STRINGS
 from prplugin.types.edges import Integers, bits_of, index_dtype, offset_dtype
 
 WARP = 32
@@ -39,7 +40,9 @@ def factorize_strings(columns: list[Strings]) -> tuple[list[Integers], Strings] 
     bytes_at_most = sum(column.chars.size for column in columns)
     columns = _of_one_width(columns, offset_dtype(bytes_at_most))
     m, places = columns[0].rows, sum(column.rows for column in columns)
-    hashes = [_hashed(column) for column in columns]
+    given = [_argument(column) for column in columns]
+    hashes = [_hashed(column, argument) for column, argument in zip(columns, given, strict=True)]
+    given += [STRINGS({}, chars=None, offsets=None, rows=0)] * (3 - len(given))
     capacity = slots_needed(hashes)
     index = index_dtype(capacity)
     state = state_type(bytes_at_most)
@@ -66,16 +69,15 @@ def factorize_strings(columns: list[Strings]) -> tuple[list[Integers], Strings] 
     tiles = blocks_for_each(n)
     states = cupy.zeros(tiles + 1, state)
     begins = cupy.empty(n + 1, columns[0].offsets.dtype)
-    offsets = padded([argument for column in columns for argument in (column.offsets, column.rows)], 6)
-    launch("place", tiles, n, first, slots, *offsets, states[tiles:], states, table, begins, outcome)
+    launch("place", tiles, n, first, slots, *given, states[tiles:], states, table, begins, outcome)
     for nth, column in enumerate(codes):
         blocks = runtime.blocks_for(column.size, THREADS)
-        launch("recode", blocks, *_arguments(columns), np.int32(nth), column.size, table, column, outcome)
+        launch("recode", blocks, *given, np.int32(nth), column.size, table, column, outcome)
     size, collisions = outcome.get().tolist()
     if collisions:
         return None
     chars = cupy.empty(size, np.uint8)
-    launch("copy_strings", runtime.blocks_for(WARP * n, THREADS), n, first, *_arguments(columns), begins, chars)
+    launch("copy_strings", runtime.blocks_for(WARP * n, THREADS), n, first, *given, begins, chars)
     distinct = Strings(chars, begins.astype(offset_dtype(size), copy=False))
     return [column.astype(index_dtype(n), copy=False) for column in codes], distinct
 
@@ -85,17 +87,17 @@ def _of_one_width(columns: list[Strings], least: np.dtype[Any]) -> list[Strings]
     return [Strings(column.chars, cupy.ascontiguousarray(column.offsets, dtype)) for column in columns]
 
 
-def _hashed(column: Strings) -> Integers:
+def _hashed(column: Strings, argument: object) -> Integers:
     """Return a 64-bit hash of each string."""
     hashes: Integers = cupy.empty(column.rows, np.uint64)
     blocks = runtime.blocks_for(column.rows, THREADS)
-    runtime.launch(_kernel("hash_strings", column), blocks, THREADS, *_arguments([column])[:3], hashes)
+    runtime.launch(_kernel("hash_strings", column), blocks, THREADS, argument, hashes)
     return hashes
 
 
-def _arguments(columns: list[Strings]) -> list[Any]:
-    """Return the kernel's arguments for three columns: bytes, offsets and rows; 0 for those that are absent."""
-    return padded([argument for column in columns for argument in (*column, column.rows)], 9)
+def _argument(column: Strings) -> Any:
+    types = {"offset_t": column.offsets.dtype}
+    return STRINGS(types, chars=column.chars, offsets=column.offsets, rows=column.rows)
 
 
 def _kernel(name: str, column: Strings, index: np.dtype[Any] = INDEX, state: np.dtype[Any] = STATE) -> Any:

@@ -116,3 +116,44 @@ class Workspace:
     def array(self, name: str) -> Any:
         """Return an array of float64."""
         return cupy.ndarray(self._sizes[name], np.float64, self._memory[name])
+
+
+# --- structs of the files in this folder ------------------------------------------------------------------------------
+
+COLUMNS = Struct("gpu/ids.cuh", "Columns", "a:id_t* b:id_t* c:id_t* in_a:i8 in_b:i8 in_c:i8")
+STRINGS = Struct("gpu/strings.cu", "Strings", "chars:u1* offsets:offset_t* rows:i8")
+DIGITS = Struct("gpu/sort.cu", "Digits", "skipped:i4 bits:i4 passes:i4")
+SORTED = Struct(
+    "gpu/sort.cu", "Items", "keys:key_t* values:value_t* weights:f8* step:i4 low:u4 value_step:i4 value_low:u4"
+)
+ORDERS = Struct("gpu/blocks.cu", "Orders", "tile_sources:u2* piece_rows:u2* piece_edges:u4*")
+GROUPS = Struct(
+    "gpu/blocks.cu", "Groups", "tile_bits:i4 piece_bits:i4 tiles:i4 pieces:i4 tile_begins:u4* piece_begins:u4*"
+)
+
+EQUATION = Struct(
+    "gpu/equation.cuh", "Equation",
+    "alpha:f8 target:f8* target_step:i8 teleport:f8* teleport_step:i8 inverse_out_weight:f8*",
+)  # fmt: skip
+PIECES = Struct(
+    "gpu/merge.cuh", "Pieces", "n:i8 m:i8 size:i8 count:i8 cuts:index_t* offsets:offset_t* fronts:f8* tails:f8*"
+)
+LAUNCH = Struct(
+    "gpu/iterate.cuh", "Launch",
+    "count:i4 parts:i4 goal:f8 stall:f8 before:f8 mixing_from:f8 latest:Totals* totals:Totals* partials:Totals* "
+    "arrived:u4* ranks:f8* contributions:real_t* following:real_t*",
+)  # fmt: skip
+STORE = Struct("gpu/mixing.cuh", "Store", "window:i4 period:i4 phase:i4 width:i4 vectors:f4* state:f8*")
+SETUP = Struct(
+    "gpu/merge_start.cu", "Setup",
+    "n:i8 pieces:i8 out_weight:f8* weighted:i4 target:f8 teleport:f8 tails:f8* constants:f8* inverse_out_weight:f8* "
+    "arrived:u4* begun:Totals*",
+)  # fmt: skip
+START = Struct("gpu/merge_start.cu", "Start", "given:f8* uniform:f8 per_edge:f8 in_degrees:u4*")
+
+LAYOUT = Struct(
+    "gpu/batch.cu", "Layout",
+    "n:i8 m:i8 size:i8 pieces:i8 cuts:index_t* offsets:offset_t* sources:index_t* normalized_weights:real_t*",
+)  # fmt: skip
+ENTRIES = Struct("gpu/batch.cu", "Entries", "cuts:i8* rows:i8* columns:i8* values:f8*")
+VECTORS = Struct("gpu/batch.cu", "Vectors", "ranks:f8* to:real_t* moves:f4* inverse_out_weight:f8* target:f8*")

@@ -67,7 +67,7 @@ MAX_LINES = {
     "cpu": 1_500,
     "distributed": 2_480,
     "frames": 6_750,
-    "gpu": 1_700,
+    "gpu": 1_880,
     "graph": 1_250,
     "integrations": 240,
     "io": 3_000,

@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import ctypes
-import importlib
-import pkgutil
 import re
 
 import numpy as np
 import pytest
 from fake_gpu import Array, install
 
-import prplugin
-from prplugin.gpu import runtime
-from prplugin.gpu.structs import Struct
-from prplugin.methods.engines.gpu_merge import PIECES
+from prplugin.gpu import runtime, structs
+from prplugin.gpu.structs import PIECES, Struct
+from prplugin.methods import propagation_blocking
 
+STRUCTS = {
+    f"{value.path} {value.name}": value
+    for module in (structs, propagation_blocking)
+    for value in vars(module).values()
+    if isinstance(value, Struct)
+}
+"""All structs that Python declares, by file and name."""
 
-def declared() -> dict[str, Struct]:
-    """Return all structs that modules of the package declare, by file and name."""
-    found = {}
-    for module in pkgutil.walk_packages(prplugin.__path__, "prplugin."):
-        if re.match(r"prplugin\.(gpu|methods|papers)\.", module.name):
-            try:
-                values = vars(importlib.import_module(module.name)).values()
-            except ModuleNotFoundError:  # CuPy
-                continue
-            found |= {f"{value.path} {value.name}": value for value in values if isinstance(value, Struct)}
-    return found
-
-
-STRUCTS = declared()
+TYPES = {
+    "real_t": "float", "index_t": "int", "offset_t": "int", "id_t": "int", "key_t": "unsigned int", "value_t": "int",
+    "state_t": "unsigned int", "WEIGHTED": "0",
+}  # fmt: skip
 
 
 def body(struct: Struct) -> str:
@@ -68,13 +62,22 @@ def test_offsets_and_sizes_are_those_of_the_compiler(name):
     checks = [f"sizeof({struct.name}) == {struct.size}", f"alignof({struct.name}) == {struct.alignment}"]
     checks += [f"__builtin_offsetof({struct.name}, {member}) == {offset}" for member, offset in struct.offsets.items()]
     asserted = "".join(f'static_assert({check}, "{name}");\n' for check in checks)
-    macros = {"real_t": "float", "index_t": "int", "offset_t": "int", "WEIGHTED": "0"}
+    source = kernels_with(struct)
+    macros = TYPES | dict(re.findall(r"^//   ([A-Z]+)  (\d+)", source, re.MULTILINE))
     options = core.ProgramOptions(std="c++17", arch="sm_90", define_macro=list(macros.items()), debug=True)
-    assert core.Program(kernels_with(struct) + asserted, "c++", options).compile("cubin").code
+    assert core.Program(source + asserted, "c++", options).compile("cubin").code
 
 
-def test_all_structs_are_found():
-    assert len(STRUCTS) >= 7
+def test_all_structs_are_declared_here():
+    calls = [line for path in runtime.ROOT.rglob("*.py") for line in re.findall(r"\bStruct\(", path.read_text())]
+    assert len(calls) == len(STRUCTS) + 1  # and one of the module `struct`
+
+
+def test_kernels_have_few_parameters():
+    pattern = r"__(?:global|device)__[^;{}()]*?(?:\([^()]*\))?\s*(\w+)\(([^()]*)\)"
+    for path in (*runtime.ROOT.rglob("*.cu"), *runtime.ROOT.rglob("*.cuh")):
+        for name, parameters in re.findall(pattern, path.read_text()):
+            assert parameters.count(",") < 12, (path, name)
 
 
 def test_arguments_hold_the_bytes_of_their_values(monkeypatch):

@@ -8,6 +8,7 @@ import numpy as np
 
 from prplugin.errors import MethodUnavailableError
 from prplugin.gpu import cupy, runtime
+from prplugin.gpu.structs import ENTRIES, LAYOUT, VECTORS
 from prplugin.graph.memory import Counts, footprint
 from prplugin.methods.base import Array, Floats, Integers, Memory, Problem, Seeds, SeedsStep, Size, Sums
 from prplugin.methods.engines import gpu_merge, gpu_pull
@@ -21,6 +22,7 @@ BYTES = 3 * 8 + 4 * depth_for(0.0, WIDTHS[-1]).rows  # per rank: the rank, its c
 GROUPS, TOTAL_GROUPS = 8, 32  # groups of threads per block, one thread per seed in each; of the block that sums all
 COLUMN, MEASURED, STATE = 3, 3, 3  # number of doubles in the structs of those names
 BLOCK_SUM_FROM = 16  # number of partial sums of a row from which a whole block adds them up
+
 
 # Largest grids, twice the number of blocks of the greatest width that an H100 holds at once. They are the same on every
 # GPU and for every width, so that the sums have the same bits.
@@ -64,15 +66,16 @@ class DeviceBatch(gpu_pull.MixedOnDevice, SeedsStep):
         self.seeds = seeds.count
         rows, columns, values = seeds.on("device").entries_by_vertex()
         cuts = cupy.searchsorted(rows, self._pieces.cuts.astype(np.int64))
-        self._entries = cuts.astype(np.int64), rows.astype(np.int64), columns.astype(np.int64), values
+        arrays = (array.astype(np.int64) for array in (cuts, rows, columns))
+        self._entries = ENTRIES({}, **dict(zip(("cuts", "rows", "columns"), arrays, strict=True)), values=values)
         self._live = np.arange(self.width) < seeds.count
 
     def start(self, ranks: Any) -> None:
         if ranks is not self._ranks:
             self._ranks.fill(0.0)
             if ranks is None:
-                _, rows, columns, values = self._entries
-                self._ranks[rows, columns] = values
+                entries = self._entries.values
+                self._ranks[entries["rows"], entries["columns"]] = entries["values"]
             else:
                 one = not isinstance(ranks, float) and ranks.ndim == 1
                 self._ranks[:, : self.seeds] = cupy.asarray(ranks)[:, None] if one else ranks
@@ -105,16 +108,21 @@ class DeviceBatch(gpu_pull.MixedOnDevice, SeedsStep):
         grid = min(runtime.blocks_for(pieces.count, GROUPS), BLOCKS)
         crossing_grid = min(self._long_crossings - (self._long_crossings - crossings) // GROUPS, CROSSING_BLOCKS)
         before, after = self._contributions
-        equation = *self._entries, self._alpha, self._columns, self._target, self._inverse_out_weight, self._ranks
-        self._launch(
-            "step", grid, GROUPS, self._n, self._m, pieces.size, pieces.count, pieces.cuts, pieces.offsets,
-            self._sources, self._normalized_weights.of(self._dtype), *equation, before, after, moves, self._fronts,
-            self._tails, self._measured,
+        layout = LAYOUT(
+            self._types, n=self._n, m=self._m, size=pieces.size, pieces=pieces.count, cuts=pieces.cuts,
+            offsets=pieces.offsets, sources=self._sources,
+            normalized_weights=self._normalized_weights.of(self._dtype),
         )  # fmt: skip
+        vectors = VECTORS(
+            self._types, ranks=self._ranks, to=after, moves=moves, inverse_out_weight=self._inverse_out_weight,
+            target=self._target,
+        )  # fmt: skip
+        common = layout, self._entries, vectors, self._alpha, self._columns
+        self._launch("step", grid, GROUPS, *common, before, self._fronts, self._tails, self._measured)
         if crossings:
             self._launch(
-                "cross", crossing_grid, GROUPS, pieces.size, crossings, self._long_crossings, self._crossing,
-                pieces.cuts, pieces.offsets, *equation, after, moves, self._fronts, self._tails, self._measured[grid:],
+                "cross", crossing_grid, GROUPS, *common, crossings, self._long_crossings, self._crossing, self._fronts,
+                self._tails, self._measured[grid:],
             )  # fmt: skip
         self._total(grid + (crossing_grid if crossings else 0))
         self._contributions.reverse()
@@ -135,12 +143,13 @@ class DeviceBatch(gpu_pull.MixedOnDevice, SeedsStep):
             np.int32(self._target is not None), self._states, self._columns, self._norms,
         )  # fmt: skip
 
+    @property
+    def _types(self) -> dict[str, runtime.Macro]:
+        return {"real_t": self._dtype, "index_t": self._sources.dtype, "offset_t": self._pieces.offsets.dtype}
+
     def _launch(self, name: str, blocks: int, groups: int, *arguments: object) -> None:
-        runtime.run(
-            "gpu/batch.cu", f"batch_{name}", blocks, groups * self.width, *arguments, SEEDS=self.width,
-            WEIGHTED=int(self._weighted), real_t=self._dtype, index_t=self._sources.dtype,
-            offset_t=self._pieces.offsets.dtype,
-        )  # fmt: skip
+        macros = {"SEEDS": self.width, "WEIGHTED": int(self._weighted), **self._types}
+        runtime.run("gpu/batch.cu", f"batch_{name}", blocks, groups * self.width, *arguments, **macros)
 
     def ranks(self) -> Floats:
         return self._ranks[:, : self.seeds]

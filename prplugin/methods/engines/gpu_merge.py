@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from prplugin.gpu import cupy, runtime
-from prplugin.gpu.structs import Struct, Workspace
+from prplugin.gpu.structs import EQUATION, LAUNCH, PIECES, SETUP, START, STORE, Workspace
 from prplugin.methods.base import Array, Floats, Integers, Problem, Size, StepRounding, Sums
 from prplugin.methods.engines import gpu_pull
 
@@ -35,21 +35,6 @@ HISTORY_STATE = 16  # doubles in the struct `History`, at most
 MIXING_SMEM = 4608  # bytes of shared memory: 32 rows of 17 residuals, and one column of padding
 MAX_TILE_ROWS = 256  # rows of residuals that a block loads into shared memory at a time, at most
 
-PIECES = Struct(
-    "gpu/merge.cuh", "Pieces", "n:i8 m:i8 size:i8 count:i8 cuts:index_t* offsets:offset_t* fronts:f8* tails:f8*"
-)
-LAUNCH = Struct(
-    "gpu/iterate.cuh", "Launch",
-    "count:i4 parts:i4 goal:f8 stall:f8 before:f8 mixing_from:f8 latest:Totals* totals:Totals* partials:Totals* "
-    "arrived:u4* ranks:f8* contributions:real_t* following:real_t*",
-)  # fmt: skip
-STORE = Struct("gpu/mixing.cuh", "Store", "window:i4 period:i4 phase:i4 width:i4 vectors:f4* state:f8*")
-SETUP = Struct(
-    "gpu/merge_start.cu", "Setup",
-    "n:i8 pieces:i8 out_weight:f8* weighted:i4 target:f8 teleport:f8 tails:f8* constants:f8* inverse_out_weight:f8* "
-    "arrived:u4* begun:Totals*",
-)  # fmt: skip
-START = Struct("gpu/merge_start.cu", "Start", "given:f8* uniform:f8 per_edge:f8 in_degrees:u4*")
 
 MIXING_FROM = 10.0
 """Iterations left, at the convergence rate of the last one, from which mixing is worth its history and another launch.
@@ -184,7 +169,7 @@ class MergedRows(gpu_pull.MixedOnDevice):
         # w and (1 - alpha) * v, each an array and its stride, which is 0 for a uniform vector.
         v = problem.personalization
         w = v if problem.dangling is None else problem.dangling
-        self._equation = gpu_pull.EQUATION(
+        self._equation = EQUATION(
             {}, alpha=alpha, target=workspace["constants"] if w is None else w, target_step=int(w is not None),
             teleport=workspace["constants"] + 8 if v is None else (1 - alpha) * v, teleport_step=int(v is not None),
             inverse_out_weight=workspace["inverse_out_weight"],

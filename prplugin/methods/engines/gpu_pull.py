@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from prplugin.gpu import cupy, runtime
-from prplugin.gpu.structs import Struct
+from prplugin.gpu.structs import EQUATION
 from prplugin.graph.memory import Counts, footprint
 from prplugin.methods.base import Adjacency, Array, Floats, Integers, Machine, Memory, Problem, Size, Step, Sums
 from prplugin.numerics import StepRounding, depth_for
@@ -25,10 +25,6 @@ TOTALS = 3  # number of doubles in the struct of that name in finish.cu: change,
 TOTALS_DEPTH = 12  # rounding depth of a block's sum: compensated in two threads, and ten levels of plain additions
 ROW_DEPTH = 2  # rounding depth of a compensated sum of up to 2**26 terms: see sums.cuh
 
-EQUATION = Struct(
-    "gpu/equation.cuh", "Equation",
-    "alpha:f8 target:f8* target_step:i8 teleport:f8* teleport_step:i8 inverse_out_weight:f8*",
-)  # fmt: skip
 
 # Memory of a `DeviceStep` that pulls over the in-edges.
 MEMORY = Memory(
