@@ -106,7 +106,10 @@ class BlockedPlan:
         self._row_spans = 0 if rows is None else int(np.count_nonzero(tile_ends <= rows))
         self.parts = max(len(layout.spans), layout.units)
         self._next, self._summed, self._shared_sums = runtime.allocate(
-            (1, np.uint32), (layout.shared, np.uint32), (layout.shared * _sums_bytes(layout, 8) // 4, np.uint32), cleared=True
+            (1, np.uint32),
+            (layout.shared, np.uint32),
+            (layout.shared * _sums_bytes(layout, 8) // 4, np.uint32),
+            cleared=True,
         )
         if self._row_spans:
             self._next[:] = self._row_spans

@@ -105,7 +105,9 @@ def parameters(path, name):
     """Return type and name of each parameter of a kernel."""
     text = re.sub(r"//.*|__restrict__", "", runtime.source(path)).replace("\\\n", " ")
     defined = re.search(r"#define SEGMENT\s+([^\n]*)", text)
-    listed = re.search(rf'extern "C" __global__ void\s+(?:\w+(?:\([^()]*\))?\s+)?{name}\(([^()]*)\)', text)[1]
+    listed = re.search(
+        rf'extern "C" __global__ void\s+(?:\w+(?:\((?:[^()]|\([^()]*\))*\))?\s+)?{name}\(([^()]*)\)', text
+    )[1]
     if defined:
         listed = listed.replace("SEGMENT", defined[1])
     return [
@@ -125,7 +127,7 @@ def check(path, name, macros, arguments):
             assert given.declared.name == kind, where
         elif not pointer:
             assert type(given) in SCALARS[kind], where
-        elif given is not None and given is not NULL and kind in ELEMENTS:
+        elif hasattr(given, "dtype") and given is not NULL and kind in ELEMENTS:
             assert given.dtype == ELEMENTS[kind], (*where, given.dtype)
             assert given.flags.c_contiguous, where
 
