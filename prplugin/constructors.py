@@ -15,6 +15,7 @@ from prplugin.calls import explain_unknown_arguments
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, counted, full_name
 from prplugin.folders import is_saved
 from prplugin.frames import FIRST_ADAPTERS, LAST_ADAPTERS, FrameAdapter, adapter_for, dask, unsupported
+from prplugin.frames.columns import Frame
 from prplugin.frames.device_files import reading_to
 from prplugin.frames.lists import FRAMES
 from prplugin.frames.remedies import advising, library_of
@@ -83,7 +84,7 @@ def _of_frames(adapter: FrameAdapter) -> Source:
     return Source(adapter.accepts, partial(LocalGraph.read, adapter=adapter))
 
 
-def _read_on_cluster(edges: Any, how: EdgeOptions, *, lasting: bool) -> DistributedGraph:
+def _read_on_cluster(edges: Frame, how: EdgeOptions, *, lasting: bool) -> DistributedGraph:
     from prplugin.distributed.run import DistributedGraph  # imports distributed, as the client did
 
     return DistributedGraph(dask.client(), edges, how, lasting=lasting)
@@ -124,7 +125,7 @@ def _of_nodes(reader: str, graph: Any, weight: Hashable) -> LocalGraph:
     return LocalGraph(GraphState(adjacency, vertices, schema), nodes.label_of(weight), began=began)
 
 
-def _read_matrix(matrix: Any, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
+def _read_matrix(matrix: object, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
     refuse_all_but((), full_name(matrix), how)
     return LocalGraph.from_csr(matrix, None, None)
 

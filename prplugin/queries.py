@@ -68,7 +68,7 @@ class SeedRanks:
         self._store(which, *(to_memory(array, memory_space) for array in found))
         return left
 
-    def _store(self, which: Integers, ranks: Any, rows: Any) -> None:
+    def _store(self, which: Integers, ranks: Floats, rows: Any) -> None:
         if which.size == self._seeds.count and type(ranks) is np.ndarray and ranks.flags.c_contiguous:
             self.ranks, self.rows = ranks, rows  # of the only batch, which nothing overwrites
             return

@@ -10,7 +10,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import IO, Any
 
 import click
 
@@ -29,7 +29,7 @@ class Failure(click.ClickException):
 
     exit_code = 1
 
-    def show(self, file: Any = None) -> None:
+    def show(self, file: IO[str] | None = None) -> None:
         """Print the line, unless standard error is closed."""
         with suppress(OSError):
             click.echo("prplugin: " + " ".join(self.message.split()), err=True)

@@ -149,7 +149,7 @@ def dense_range(columns: Sequence[Any], dtype: np.dtype[Any], threads: int) -> t
     return (low + 2**63 if flip else low, span) if 0 < span <= most else None
 
 
-def shifted(column: Any, low: int, n: int, threads: int) -> Integers:
+def shifted(column: Integers, low: int, n: int, threads: int) -> Integers:
     """Subtract `low` from ids in the range low, ..., low + n - 1."""
     codes, bounds = np.empty(column.size, index_dtype(n)), bounds_of_pieces(column.size)
     _map(column, as_int64(low), bounds[:-1], bounds[1:], None, codes, threads)
@@ -172,7 +172,7 @@ def ids_at(found: Integers, low: int, dtype: np.dtype[Any]) -> Integers:
     return ids
 
 
-def replace_codes(columns: list[Any], position: Any, threads: int) -> list[Any]:
+def replace_codes(columns: list[Any], position: Integers | None, threads: int) -> list[Any]:
     """Replace each code by its position, in place where the type allows; return codes unchanged for None."""
     if position is None:
         return columns

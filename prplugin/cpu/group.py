@@ -6,8 +6,6 @@ order of the frame, so that the result is the same for any number of threads.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from prplugin.cpu.compensated import CompensatedSums
@@ -47,7 +45,7 @@ def add_degrees(ids: Integers, counts: Integers, low: int = 0) -> None:
     _count(ids, low, counts)
 
 
-def degrees(ids: Any, n: int, threads: int, low: int = 0) -> Integers:
+def degrees(ids: Integers, n: int, threads: int, low: int = 0) -> Integers:
     """Count how often each of the ids low, low + 1, ..., low + n - 1 occurs."""
     # One vector per thread, as long as all of them together take only a few bytes per edge.
     parts = min(threads, max(1, ids.size // max(1, n)))

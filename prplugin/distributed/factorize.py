@@ -22,6 +22,7 @@ import numpy as np
 
 from prplugin.distributed.communicator import Communicator, call_on_all
 from prplugin.errors import InvalidEdgesError, refusal
+from prplugin.frames.columns import Column
 from prplugin.frames.ids import HOST
 from prplugin.frames.partitions import concat_columns, factorize_part, hash_ranks, take
 from prplugin.frames.parts import CommonType, Parts
@@ -92,9 +93,9 @@ def splitters_of(communicator: Communicator, parts: Parts, endpoints: list[Integ
 
 
 def keys_by_appearance(
-    communicator: Communicator, parts: Parts, endpoints: list[list[Any]], labels: list[list[str]],
+    communicator: Communicator, parts: Parts, endpoints: list[list[Column]], labels: list[list[str]],
     shared: list[CommonType],
-) -> tuple[list[Integers], Integers, list[Any]]:  # fmt: skip
+) -> tuple[list[Integers], Integers, list[Column]]:  # fmt: skip
     """Factorize ids of any type over all ranks, in the order of first appearance in the frame.
 
     Return the keys of the ids of this rank per endpoint, the splitters, and the columns of the ids that this rank owns.

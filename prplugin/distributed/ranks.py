@@ -16,6 +16,7 @@ from prplugin.distributed.host_step import HostRows
 from prplugin.distributed.order import Asked, SharedEqualRanks, SharedOrderProof
 from prplugin.distributed.shard import Shard, Stages, of_ghosts
 from prplugin.errors import MethodUnavailableError, counted
+from prplugin.frames.columns import Column, Frame
 from prplugin.frames.exclusion import excluded_of, read_selection
 from prplugin.frames.partitions import concat_columns, take, write
 from prplugin.frames.parts import in_edge_types
@@ -161,7 +162,7 @@ class GraphVertices(Vertices):
     def __len__(self) -> int:
         return self.n
 
-    def find_positions(self, columns: list[Any], what: str) -> Integers:
+    def find_positions(self, columns: list[Column], what: str) -> Integers:
         """Return the position of each id in the whole graph, or -1; all ranks pass the same ids."""
         local = Vertices(self.names, self.columns, self.kinds).find_positions(columns, what)
         found = np.where(local < 0, -1, local + self.own.start)
@@ -317,10 +318,12 @@ class _Part:
             begin += sum(of_ranks)
         return frames
 
-    def _typed(self, columns: list[Any]) -> list[Any]:
+    def _typed(self, columns: list[Column]) -> list[Column]:
         return in_edge_types(self._ids, columns, self._shard.shared)
 
-    def _frame(self, columns: list[Any], rows: Integers | None, ranks: Array, rankings: Integers, first: int) -> Any:
+    def _frame(
+        self, columns: list[Column], rows: Integers | None, ranks: Array, rankings: Integers, first: int
+    ) -> Frame:
         """Return a frame of the ids at some rows of `columns`, and their ranks."""
         ids = self._ids
         rows, ranks, rankings = (to_memory(array, ids.memory_space) for array in (rows, ranks, rankings))

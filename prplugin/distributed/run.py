@@ -39,7 +39,7 @@ from prplugin.errors import (
 )
 from prplugin.frames import dask
 from prplugin.frames import partitions as parts_of
-from prplugin.frames.columns import computed, resolve
+from prplugin.frames.columns import Frame, computed, resolve
 from prplugin.frames.remedies import advising
 from prplugin.frames.times import Clock
 from prplugin.frames.vertices import ids_in
@@ -71,7 +71,7 @@ class DistributedGraph:
     n: int  # number of vertices; n and m exist only if the graph is lasting
     m: int  # number of directed edges
 
-    def __init__(self, client: Client, frame: Any, how: EdgeOptions, *, lasting: bool) -> None:
+    def __init__(self, client: Client, frame: Frame, how: EdgeOptions, *, lasting: bool) -> None:
         clock = None if how.time is None else Clock(how.half_life, how.window, how.now)
         columns = resolve(list(frame.columns), how.source, how.destination, how.weight, how.time, clock, frame)
         columns = columns._replace(missing=how.missing)

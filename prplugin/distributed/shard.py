@@ -29,7 +29,7 @@ from prplugin.distributed.factorize import (
     splitters_of,
 )
 from prplugin.errors import InvalidEdgesError, full_name, overflow_error
-from prplugin.frames.columns import Columns
+from prplugin.frames.columns import Column, Columns, Frame
 from prplugin.frames.ids import HOST, Ids
 from prplugin.frames.partitions import format_vertices
 from prplugin.frames.parts import CommonType, Parts, common_types, complete_parts, integers_of
@@ -58,7 +58,7 @@ class Shard:
     ghost_sources: list[Integers]  # per rank: the vertices of this rank that are its ghosts, in the order of its ghosts
     ghost_counts: list[int]  # number of ghosts per owner
     shared: list[CommonType]  # common type of each column of the vertices
-    owned: list[Any]  # ids that the rank owns, in the order of the result, column by column
+    owned: list[Column]  # ids that the rank owns, in the order of the result, column by column
     largest_in_degree: int  # largest in-degree of the whole graph
     out_weight_depth: int  # largest rounding depth of an out-weight, over all ranks
     label: str  # name of the weights, for messages
@@ -116,8 +116,8 @@ class Stages:
 
 
 def build(
-    communicator: Communicator, memory_space: MemorySpace, frames: list[Any], partitions: list[int], columns: Columns,
-    additional: list[Any] | None, *, directed: bool, duplicates: Duplicates,
+    communicator: Communicator, memory_space: MemorySpace, frames: list[Frame], partitions: list[int], columns: Columns,
+    additional: list[Column] | None, *, directed: bool, duplicates: Duplicates,
 ) -> Shard:  # fmt: skip
     """Build the graph; collective. Return this rank's part.
 
@@ -164,7 +164,7 @@ def build(
 
 def assemble(
     communicator: Communicator, rows: Rows, extra_keys: Integers, splitters: Integers, shared: list[CommonType],
-    owned: list[Any] | None, label: str, stages: Stages, roundings: int, clock: Any,
+    owned: list[Column] | None, label: str, stages: Stages, roundings: int, clock: Clock | None,
     least_references: Integers | None = None,
 ) -> Shard:  # fmt: skip
     """Return this rank's part of the graph, given the edges whose targets it owns; collective.
@@ -210,7 +210,9 @@ def assemble(
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
-def _partitions(communicator: Communicator, ids: Ids, frames: list[Any], numbers: list[int], columns: Columns) -> Parts:
+def _partitions(
+    communicator: Communicator, ids: Ids, frames: list[Frame], numbers: list[int], columns: Columns
+) -> Parts:
     """Return the partitions that this rank holds, with their first rows in the whole frame; collective."""
 
     def measured() -> list[int]:
@@ -235,7 +237,7 @@ def _within_window(communicator: Communicator, parts: Parts) -> tuple[list[Any],
     ids, columns, frames = parts.ids, parts.columns, parts.frames
     label, clock = f"column {columns.time_name!r}", copy(columns.clock)
 
-    def read(frame: Any, own: Any) -> Any:
+    def read(frame: Frame, own: Any) -> Any:
         return HOST.as_column(ids.to_host(ids.column_of(frame, own.time)))
 
     given = call_on_all(communicator, lambda: list(map(read, frames, parts.own_columns)))
@@ -255,7 +257,7 @@ def _within_window(communicator: Communicator, parts: Parts) -> tuple[list[Any],
 
 
 def _shared(
-    communicator: Communicator, parts: Parts, pieces: list[Any], additional: list[Any] | None,
+    communicator: Communicator, parts: Parts, pieces: list[Column], additional: list[Column] | None,
     labels: list[list[str]],
 ) -> list[CommonType]:  # fmt: skip
     """Return the common type of each column of the vertices over all partitions; collective."""

@@ -22,7 +22,7 @@ from prplugin.distributed.factorize import Rows
 from prplugin.distributed.ranks import GraphVertices
 from prplugin.distributed.shard import Shard, Stages, assemble, of_ghosts
 from prplugin.frames import FrameEdges
-from prplugin.frames.columns import check_kinds, has_width, in_one_type
+from prplugin.frames.columns import Column, check_kinds, has_width, in_one_type
 from prplugin.frames.ids import HOST
 from prplugin.frames.partitions import cast_ids, match_rows
 from prplugin.frames.parts import CommonType
@@ -130,7 +130,7 @@ class _Index(NamedTuple):
         return index._replace(shard=shard), found, places
 
 
-def _joined(old: Any, added: Any, like: CommonType, order: Integers) -> Any:
+def _joined(old: Column, added: Column, like: CommonType, order: Integers) -> Any:
     """Return ids that a rank owns and new ones, in the memory space of the former, in an order."""
     xp = namespace(old)
     if xp is not np:  # a single column of integers
@@ -139,7 +139,7 @@ def _joined(old: Any, added: Any, like: CommonType, order: Integers) -> Any:
 
 
 def _joint_type(
-    communicator: Communicator, shared: CommonType, owned: Any, column: Any, kind: str, memory_space: MemorySpace
+    communicator: Communicator, shared: CommonType, owned: Column, column: Column, kind: str, memory_space: MemorySpace
 ) -> CommonType:
     """Return the common type of a column of the vertices, and of new vertices."""
     if shared.kind == "empty":

@@ -133,7 +133,7 @@ class FrameEdges(NamedTuple):
 
 
 def read_edges(
-    frame: Any, schema: EdgeOptions, clock: Clock | None, memory_space: MemorySpace, *, removed: bool
+    frame: Frame, schema: EdgeOptions, clock: Clock | None, memory_space: MemorySpace, *, removed: bool
 ) -> FrameEdges:
     """Read edges to the host, from columns named as in the graph; edges to remove may lack weights and times.
 
@@ -190,7 +190,7 @@ def sizes_of(
     return rows, "string" if 0 in sizes else "int32" if max(sizes) <= 4 else "int64", adapter.memory_space_of(edges)
 
 
-def rows_and_types(frame: Any) -> tuple[int, list[Any]]:
+def rows_and_types(frame: Frame) -> tuple[int, list[Any]]:
     """Return the number of rows of a frame from `FrameAdapter.open_frame`, and the type of each column."""
     if isinstance(frame, (list, tuple)):  # of frames with the same columns
         counts, types = zip(*map(rows_and_types, frame), strict=True)

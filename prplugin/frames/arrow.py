@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, errors_of, full_name, listed
+from prplugin.frames.columns import Frame
 from prplugin.frames.host_columns import decode_arrow
 from prplugin.frames.remedies import advice
 from prplugin.frames.suggested import SAMPLED
@@ -68,7 +69,7 @@ LOST_BY_DUCKDB = {
 """Remedies for types of DuckDB whose export to Arrow makes values equal: from 2**127 on, or of several offsets."""
 
 
-def table_of(frame: Any, positions: Sequence[int], what: str = "edges") -> tuple[pa.Table, Any]:
+def table_of(frame: Frame, positions: Sequence[int], what: str = "edges") -> tuple[pa.Table, Any]:
     """Return the columns at `positions` as a pyarrow.Table, and the library of the result."""
     if isinstance(frame, pa.Table):
         return frame.select(list(positions)), nw.Implementation.PYARROW

@@ -33,6 +33,7 @@ WEIGHTS = frozenset(["weight", "weights", "wt", "wts", "wgt", "wgts", "w", "edge
 
 Column: TypeAlias = Any  # one column of ids: a Series or an array of the library
 Frame: TypeAlias = Any  # a frame of the library
+Dtype: TypeAlias = Any  # the type of a column, of NumPy or the library
 
 EdgesById: TypeAlias = Callable[[list[Integers]], tuple[Edges | GroupedEdges, Integers]]
 """Factorizes columns of integer ids: sources, destinations and, optionally, more; returns edges and distinct ids."""

@@ -26,7 +26,7 @@ def accepts(frame: object) -> bool:
     return is_a(frame, "dask.dataframe", "DataFrame")
 
 
-def memory_space_of(frame: Any) -> MemorySpace:
+def memory_space_of(frame: Frame) -> MemorySpace:
     """Return the memory space of the partitions of a frame."""
     if is_a(frame._meta, "cudf", "DataFrame"):
         return "device"
@@ -54,7 +54,7 @@ def client() -> Any:
     return found
 
 
-def refuse_absent_columns(frame: Any, columns: Columns) -> None:
+def refuse_absent_columns(frame: Frame, columns: Columns) -> None:
     """Raise if a column in use is absent from a partition, whose labels may differ from those of the frame."""
     import dask
 

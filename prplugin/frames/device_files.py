@@ -24,7 +24,7 @@ import numpy as np
 
 from prplugin.errors import PageRankError, printable
 from prplugin.frames import cudf
-from prplugin.frames.columns import ColumnInfo, Columns
+from prplugin.frames.columns import ColumnInfo, Columns, Frame
 from prplugin.frames.vertices import Boundary, Vertices, ids_in
 from prplugin.gpu import runtime
 from prplugin.machine import this_machine
@@ -97,7 +97,7 @@ def log_fallback(path: str, reason: object) -> None:
 class InPandas(Boundary):
     """Returns results of a graph in device memory as pandas frames."""
 
-    def wrap(self, frame: Any) -> Any:
+    def wrap(self, frame: Frame) -> Any:
         return frame.to_pandas()
 
 
@@ -132,7 +132,7 @@ def read(
     return found[0], replace(found[1], boundary=InPandas())
 
 
-def _infos(files: list[File], columns: Columns) -> list[Any] | None:
+def _infos(files: list[File], columns: Columns) -> list[list[list[ColumnInfo]]] | None:
     """Return the `ColumnInfo` of the ids of each file by the statistics of its row groups, or None without these."""
     found = []
     for file in files:
@@ -148,7 +148,7 @@ def _infos(files: list[File], columns: Columns) -> list[Any] | None:
     return found
 
 
-def _frames(files: list[File], schema: pa.Schema) -> Iterator[Any]:
+def _frames(files: list[File], schema: pa.Schema) -> Iterator[Frame]:
     """Yield consecutive row groups of all files as frames of at most `pieces.READ` rows, or of one row group."""
     from prplugin.frames import pieces
 
@@ -186,7 +186,7 @@ def _common_schema(files: list[File]) -> pa.Schema:
     return schema
 
 
-def _read(paths: list[str], schema: pa.Schema, **how: Any) -> Any:
+def _read(paths: list[str], schema: pa.Schema, **how: object) -> Any:
     """Return a frame of cuDF; raise NotReadError for columns that are not those of the schema."""
     import cudf as library  # a lazy import, which takes seconds
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pylibcudf as plc
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
-from prplugin.frames.columns import ColumnInfo, GivenTypes, place_scales, transposed
+from prplugin.frames.columns import Column, ColumnInfo, Dtype, GivenTypes, place_scales, transposed
 from prplugin.frames.host_columns import (
     KINDS,
     check_range,
@@ -93,7 +93,7 @@ class DeviceIds(Ids):
             return frame[label]  # ten times faster
         return frame.iloc[:, position].reset_index(drop=True)
 
-    def id_columns(self, given: object, names: list[Hashable] | None, what: str) -> list[Any]:
+    def id_columns(self, given: object, names: list[Hashable] | None, what: str) -> list[Column]:
         """Convert ids to Series, one per component of a vertex; ids in host memory stay there, as pandas Series."""
         if isinstance(given, cupy.ndarray):
             require_one_column(given, cudf.DataFrame, cudf.MultiIndex, what)
@@ -115,13 +115,13 @@ class DeviceIds(Ids):
             f"{counted(len(given), 'entry is', 'entries are')} not, but of {levels}."
         )
 
-    def frame_of(self, names: list[Any], columns: list[Any]) -> cudf.DataFrame:
+    def frame_of(self, names: list[Any], columns: list[Column]) -> cudf.DataFrame:
         if any(namespace(column) is np for column in columns):
             return cudf.DataFrame(dict(zip(names, map(as_series, columns), strict=True)))
         table = plc.Table([plc.Column.from_cuda_array_interface(array) for array in columns])
         return cudf.DataFrame.from_pylibcudf(table, {"columns": list(names)})
 
-    def concat(self, parts: list[Any]) -> Any:
+    def concat(self, parts: list[Column]) -> Column:
         return cudf.concat(parts, ignore_index=True)
 
     def numbers(self, column: object, label: str, noun: str, error: type[PageRankError]) -> Floats:
@@ -150,10 +150,10 @@ class DeviceIds(Ids):
         except (TypeError, ValueError, NotImplementedError, OverflowError) as error:
             raise InvalidEdgesError(f"{label} holds ids that cuDF cannot hold: {error}") from error
 
-    def to_host(self, column: cudf.Series) -> Any:
+    def to_host(self, column: cudf.Series) -> Column:
         return column.to_pandas().array
 
-    def from_host(self, ids: object, kind: str, dtypes: list[Any]) -> Any:
+    def from_host(self, ids: object, kind: str, dtypes: list[Dtype]) -> Column:
         like = dtypes[0]
         if kind == "integer":
             array = cupy.asarray(ids)
@@ -172,7 +172,7 @@ class DeviceIds(Ids):
         # Ids from arguments are a pandas Series.
         return HOST.column_info(column, label) if isinstance(column, pd.Series) else super().column_info(column, label)
 
-    def kind_of(self, column: Any, label: str) -> str:
+    def kind_of(self, column: Column, label: str) -> str:
         if isinstance(column, pd.Series):
             return HOST.kind_of(column, label)
         dtype = column.dtype
@@ -198,16 +198,16 @@ class DeviceIds(Ids):
             return ZONED
         return KINDS.get(dtype.kind, "string")
 
-    def take(self, column: Any, rows: Integers | None) -> Any:
+    def take(self, column: Column, rows: Integers | None) -> Column:
         if namespace(column) is not np:
             return copied(column) if rows is None else column[rows]
         return column.copy(deep=True) if rows is None else column.take(rows).reset_index(drop=True)
 
-    def deduplicate(self, column: Any) -> Any:
+    def deduplicate(self, column: Column) -> Column:
         return column
 
     def factorize(
-        self, columns: list[Any], kinds: list[str], labels: list[str]
+        self, columns: list[Column], kinds: list[str], labels: list[str]
     ) -> tuple[Integers, Integers, list[cudf.Series]]:
         # `cudf.factorize` takes a single column and sorts the result of its join. Here each pair of the join scatters
         # its code to its row, which needs no sort.
@@ -229,7 +229,7 @@ class DeviceIds(Ids):
         return codes, rows, distinct
 
     def factorize_endpoints(
-        self, parts: list[list[Any]], labels: list[list[str]], kinds: list[str]
+        self, parts: list[list[Column]], labels: list[list[str]], kinds: list[str]
     ) -> tuple[list[Integers], list[cudf.Series], Any]:
         """Factorize vertices: strings with `prplugin.gpu.strings`, several integers packed into one.
 
@@ -250,7 +250,7 @@ class DeviceIds(Ids):
         return super().factorize_endpoints(parts, labels, kinds)
 
     def _pack(
-        self, parts: list[list[Any]], labels: list[list[str]]
+        self, parts: list[list[Column]], labels: list[list[str]]
     ) -> tuple[list[Integers], Callable[[Integers], list[Integers]]] | None:
         """Pack the components of vertices, integers, into one int64, each less its least value; None without room.
 
@@ -290,12 +290,12 @@ class DeviceIds(Ids):
         cast = _in_one_type(filled, label)
         return cudf.concat(cast, ignore_index=True) if len(cast) > 1 else cast[0]
 
-    def one_column(self, columns: list[Any], what: str) -> Any:
+    def one_column(self, columns: list[Column], what: str) -> Column:
         if all(isinstance(column, pd.Series) for column in columns):
             return HOST.one_column(columns, what)
         return self.concatenate([self.without_categories(self.as_column(column, what)) for column in columns], what)
 
-    def positions(self, vertices: list[cudf.Series], columns: list[Any], kinds: list[str], what: str) -> Integers:
+    def positions(self, vertices: list[cudf.Series], columns: list[Column], kinds: list[str], what: str) -> Integers:
         rows = cupy.full(len(columns[0]), -1, np.int64)
         known, asked = [], []
         comparable = cupy.ones(rows.size, np.bool_)
@@ -321,7 +321,7 @@ class DeviceIds(Ids):
             return column
         return self.take(cudf.Series(column.dtype.categories), as_array(column.cat.codes))
 
-    def like_categories(self, column: cudf.Series, dtypes: list[Any]) -> cudf.Series:
+    def like_categories(self, column: cudf.Series, dtypes: list[Dtype]) -> cudf.Series:
         like, *others = dtypes
         if not isinstance(like, cudf.CategoricalDtype):
             return column
@@ -331,7 +331,7 @@ class DeviceIds(Ids):
         ]
         return column.astype(like) if all(dtype == like for dtype in others) else column
 
-    def integers(self, column: Any, label: str = "") -> Integers:
+    def integers(self, column: Column, label: str = "") -> Integers:
         if namespace(column) is not np:
             return column
         if isinstance(column, pd.Series):
@@ -342,7 +342,7 @@ class DeviceIds(Ids):
             return as_array(cudf.Series(column.dtype.categories))[as_array(column.cat.codes)]
         return as_array(column)
 
-    def integers_like(self, integers: Integers, dtypes: list[Any]) -> Any:
+    def integers_like(self, integers: Integers, dtypes: list[Dtype]) -> Column:
         like = dtypes[0]
         if isinstance(like, cudf.CategoricalDtype):
             return self.like_categories(as_series(integers), dtypes)
@@ -350,10 +350,10 @@ class DeviceIds(Ids):
             return integers
         return as_series(integers).astype(stored_like(integers.dtype, like))
 
-    def joined_dtypes(self, columns: list[cudf.Series]) -> list[Any]:
+    def joined_dtypes(self, columns: list[cudf.Series]) -> list[Dtype]:
         return [column.dtype for column in columns]
 
-    def extremes(self, integers: Integers) -> Any:
+    def extremes(self, integers: Integers) -> Integers:
         if not integers.size:
             return np.empty(0, integers.dtype)
         return np.array(extremes(as_kernel_ids([integers]))[:2], integers.dtype)
@@ -403,7 +403,7 @@ def _in_one_type(columns: list[cudf.Series], label: str) -> list[cudf.Series]:
     return cast
 
 
-def _common_type(dtypes: list[Any]) -> Any:
+def _common_type(dtypes: list[Dtype]) -> Dtype:
     """Return the type for comparisons of ids of one kind: finest unit, most digits, otherwise the first type."""
     first = dtypes[0]
     if all(dtype == first for dtype in dtypes):
@@ -444,7 +444,7 @@ def is_decimal(dtype: object) -> bool:
     return isinstance(dtype, DECIMALS) or (arrow is not None and pa.types.is_decimal(arrow))
 
 
-def to_float64_unchecked(column: Any, label: str, noun: str, error: type[PageRankError]) -> GivenWeights:
+def to_float64_unchecked(column: Column, label: str, noun: str, error: type[PageRankError]) -> GivenWeights:
     """Return a cuDF column as float64, without a check of the values, and without a copy if it is float64."""
     refuse = refusing(column, label, noun, error)
     dtype = column.dtype

@@ -85,7 +85,7 @@ def read_selection(
     return to_memory(among, memory_space), exclusion
 
 
-def _read_exclusion(vertices: Vertices, given: Any, unknown: Unknown, labels: Labels | None) -> Exclusion:
+def _read_exclusion(vertices: Vertices, given: object, unknown: Unknown, labels: Labels | None) -> Exclusion:
     if isinstance(given, (list, tuple, set, frozenset)):
         words = excluded_by_seed(given)
         if words and vertices.kinds == ["string"]:

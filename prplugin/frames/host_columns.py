@@ -20,6 +20,7 @@ from pandas.api import types
 from prplugin.cpu import library
 from prplugin.cpu.threads import PIECE, take_in_place
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, RefusedRows, refusal
+from prplugin.frames.columns import Column
 from prplugin.frames.kinds import (
     EXACT,
     ZONED,
@@ -54,7 +55,7 @@ def decode_storage(column: pd.Series) -> pd.Series:
     return column
 
 
-def decode_arrow(column: Any, label: str) -> Any:
+def decode_arrow(column: pa.ChunkedArray, label: str) -> Any:
     """Decode extension types, run-end encoding, dictionaries, views and narrow decimals of Arrow.
 
     Raise `InvalidEdgesError` for types that pandas does not support.
@@ -206,7 +207,7 @@ def how_to_numbers(column: pd.Series, label: str) -> str:
     return cast_advice("Cast it", "cast to numbers", label) if numeric else "Weights and values are columns of numbers."
 
 
-def refusing(column: Any, label: str, noun: str, error: type[PageRankError]) -> Refuse:
+def refusing(column: Column, label: str, noun: str, error: type[PageRankError]) -> Refuse:
     """Return a function that raises `error` for rows of a column; the message shows their values."""
 
     def refuse(rows: Integers, fault: str, remedy: str) -> None:
@@ -261,7 +262,7 @@ class ObjectColumn:
         return len(self.column)
 
 
-def factorize_values(values: Any) -> tuple[Integers, Any]:
+def factorize_values(values: Column) -> tuple[Integers, Any]:
     """Factorize an array as `pandas.factorize` does; strings are equal only if all of their characters are."""
     if TRUNCATES_STRINGS and (values.dtype == object or getattr(values.dtype, "storage", None) == "python"):
         objects = np.empty(len(values) + 1, object)
@@ -272,7 +273,7 @@ def factorize_values(values: Any) -> tuple[Integers, Any]:
     return codes, distinct
 
 
-def in_utc(objects: Any, kind: str) -> Any:
+def in_utc(objects: Column, kind: str) -> Any:
     """Return times with a zone, also those in tuples, as objects in UTC, and ids of other kinds unchanged.
 
     Where clocks are set back, equal times of different zones have different hashes.
@@ -285,7 +286,7 @@ def in_utc(objects: Any, kind: str) -> Any:
     return found
 
 
-def holds_times_with_zones(objects: Any, kind: str) -> bool:
+def holds_times_with_zones(objects: Column, kind: str) -> bool:
     """Return whether ids of this kind, as objects, are times with a zone, or tuples, which may hold such times."""
     return len(objects) > 0 and (kind == ZONED or isinstance(objects[0], tuple))
 
@@ -301,7 +302,7 @@ def _in_utc(given: object) -> Any:
         return given.replace(tzinfo=None) - datetime.min - offset
 
 
-def exact(column: Any, kinds: tuple[str, ...] = ("time32", "time64", "date32", "date64")) -> Any:
+def exact(column: Column, kinds: tuple[str, ...] = ("time32", "time64", "date32", "date64")) -> Any:
     """Convert an array of Arrow's times of day and dates to integers; return one of other ids unchanged.
 
     `datetime.time` has no nanoseconds, and `datetime.date` neither times nor years after 9999.
@@ -320,7 +321,7 @@ def repeated_ids() -> InvalidEdgesError:
     )
 
 
-def missing_rows(column: Any) -> Integers:
+def missing_rows(column: Column) -> Integers:
     """Return the rows of a Series with missing values."""
     try:
         return np.flatnonzero(column.isna())
@@ -365,7 +366,7 @@ def deduplicate_objects(column: pd.Series) -> pd.Series | ObjectColumn:
 # --- arrays of ids ----------------------------------------------------------------------------------------------------
 
 
-def factorize_column(column: Any, kind: str, label: str) -> tuple[Integers, Any]:
+def factorize_column(column: Column, kind: str, label: str) -> tuple[Integers, Any]:
     """Return codes and distinct values of a Series, an array or an `ObjectColumn`, whose codes are overwritten."""
     if isinstance(column, ObjectColumn):
         codes, distinct = factorize_column(column.objects, kind, label)

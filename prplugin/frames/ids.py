@@ -22,6 +22,7 @@ from prplugin.frames.columns import (
     Column,
     ColumnInfo,
     Columns,
+    Dtype,
     EdgesById,
     Frame,
     GivenTypes,
@@ -117,7 +118,7 @@ class Ids:
             )
         return [host_columns.objects_of([item[part] for item in rows]) for part in range(len(names))]
 
-    def frame_of(self, names: list[Hashable], columns: list[Any]) -> pd.DataFrame:
+    def frame_of(self, names: list[Hashable], columns: list[Column]) -> pd.DataFrame:
         """Return a frame of columns and numeric arrays, without a copy."""
         of_integers = isinstance(columns[0], np.ndarray) and columns[0].dtype.kind in "iu"
         if of_integers and names == ["vertex", "pagerank"] and hasattr(pd.api, "internals"):  # from pandas 3 on
@@ -128,7 +129,7 @@ class Ids:
         named = dict(zip(names, map(self.as_column, columns), strict=True))
         return pd.DataFrame(named, copy=False)
 
-    def concat(self, parts: list[Any]) -> Any:
+    def concat(self, parts: list[Column]) -> Column:
         """Concatenate frames, or Series of one type, and renumber their rows."""
         return pd.concat(parts, ignore_index=True)
 
@@ -168,20 +169,20 @@ class Ids:
         complete[self.xp.concatenate(rows)] = False
         return self.xp.flatnonzero(complete)
 
-    def as_column(self, values: Any, label: str = "") -> pd.Series:
+    def as_column(self, values: Column, label: str = "") -> pd.Series:
         """Return an array, or a column of pandas, as a Series of the library."""
         # With an explicit dtype, since pandas infers its string type for objects that are all strings.
         return values if isinstance(values, pd.Series) else pd.Series(values, dtype=values.dtype)
 
-    def text(self, values: list[str]) -> Any:
+    def text(self, values: list[str]) -> Column:
         """Return strings as a column of the library."""
         return self.as_column(pd.Series(values))
 
-    def to_host(self, column: object) -> Any:
+    def to_host(self, column: object) -> Column:
         """Return a Series as an array in host memory, for the operations of `HOST`."""
         return getattr(column, "array", column)
 
-    def from_host(self, ids: object, kind: str, dtypes: list[Any]) -> Any:
+    def from_host(self, ids: object, kind: str, dtypes: list[Dtype]) -> Column:
         """Return distinct ids, an array in host memory, in the type of the source columns: see `like_source`."""
         return self.like_source(ids, kind, dtypes)
 
@@ -191,7 +192,7 @@ class Ids:
             return "integer"  # cannot hold nulls
         return host_columns.kind_of(column, label)
 
-    def take(self, column: Any, rows: Integers | None) -> Any:
+    def take(self, column: Column, rows: Integers | None) -> Column:
         """Return a copy of the given rows of a column, of all rows for None."""
         if rows is None:
             return column.copy()
@@ -203,8 +204,8 @@ class Ids:
         return host_columns.deduplicate_objects(column) if column.dtype.kind == "O" else column
 
     def factorize(
-        self, columns: list[Any], kinds: list[str], labels: list[str]
-    ) -> tuple[Integers, Integers, list[Any]]:
+        self, columns: list[Column], kinds: list[str], labels: list[str]
+    ) -> tuple[Integers, Integers, list[Column]]:
         """Factorize the rows of columns in the order of first appearance.
 
         Return codes, the first row of each code, and the distinct rows, column by column.
@@ -225,7 +226,7 @@ class Ids:
         rows = host_columns.first_rows(keys, len(distinct))
         return keys, rows, [values.take(codes[rows]) for codes, values in factorized]
 
-    def concatenate(self, columns: list[Any], label: str) -> Any:
+    def concatenate(self, columns: list[Column], label: str) -> Column:
         """Concatenate columns without categories in their common type if there is one, else in that of the first."""
         first = columns[0]
         if all(type(array) is type(first) and array.dtype == first.dtype for array in columns):
@@ -248,13 +249,13 @@ class Ids:
             ) from error
         return host_columns.values_of(joined)
 
-    def one_column(self, columns: list[Any], what: str) -> pd.Series:
+    def one_column(self, columns: list[Column], what: str) -> pd.Series:
         """Concatenate columns of ids that were given by the user, of any types."""
         if any(column.dtype != columns[0].dtype for column in columns):
             columns = [np.asarray(self.without_categories(column), object) for column in columns]
         return self.concat([self.as_column(column) for column in columns])
 
-    def positions(self, vertices: list[Any], columns: list[pd.Series], kinds: list[str], what: str) -> Integers:
+    def positions(self, vertices: list[Column], columns: list[pd.Series], kinds: list[str], what: str) -> Integers:
         """Return the position of each row of `columns` in `vertices`, or -1."""
         pairs = []
         for array, column, kind in zip(vertices, columns, kinds, strict=True):
@@ -280,17 +281,17 @@ class Ids:
         except TypeError as error:
             raise InvalidOptionError(f"{what} holds ids that have no hash ({error}).") from error
 
-    def without_categories(self, column: Any) -> Any:
+    def without_categories(self, column: Any) -> Column:
         """Return the array of a Series or array, with values instead of categories."""
         array = getattr(column, "array", column)
         return array.astype(array.categories.dtype) if isinstance(array.dtype, pd.CategoricalDtype) else array
 
-    def like_categories(self, column: object, dtypes: list[Any]) -> Any:
+    def like_categories(self, column: object, dtypes: list[Dtype]) -> Column:
         """Return distinct ids as a categorical if all `dtypes` are the same categorical type, else unchanged."""
         same = isinstance(dtypes[0], pd.CategoricalDtype) and all(dtype == dtypes[0] for dtype in dtypes)
         return pd.Categorical(column, dtype=dtypes[0]) if same else column
 
-    def integers(self, column: Any, label: str = "") -> Integers:
+    def integers(self, column: Column, label: str = "") -> Integers:
         """Return integer ids as an array, without a copy if the column has one."""
         if isinstance(column, ObjectColumn):
             return self.integers(column.objects, label)[column.codes]
@@ -319,7 +320,7 @@ class Ids:
             array = column.to_numpy(dtype if isinstance(dtype, np.dtype) else dtype.numpy_dtype)
         return array.astype(array.dtype.newbyteorder("="), copy=False)
 
-    def integers_like(self, integers: Integers, dtypes: list[Any]) -> Any:
+    def integers_like(self, integers: Integers, dtypes: list[Dtype]) -> Column:
         """Return integer ids in the type of the source column, the first of `dtypes`, with the width of `integers`."""
         like = dtypes[0]
         if isinstance(like, np.dtype) and like.kind != "O":
@@ -330,7 +331,7 @@ class Ids:
             return pd.array(integers.tolist(), dtype=object)
         return pd.array(integers, dtype=host_columns.stored_like(integers.dtype, like))
 
-    def joined_dtypes(self, columns: list[Any]) -> list[Any]:
+    def joined_dtypes(self, columns: list[Column]) -> list[Dtype]:
         """Return their common categorical type, else their common integer type in pandas, else that of the first."""
         dtypes = [column.dtype for column in columns]
         if isinstance(dtypes[0], pd.CategoricalDtype) and all(dtype == dtypes[0] for dtype in dtypes):
@@ -340,7 +341,7 @@ class Ids:
         joined = pd.concat([pd.Series([0], dtype=dtype) for dtype in plain]).dtype
         return [joined if types.is_integer_dtype(joined) else plain[0]]
 
-    def extremes(self, integers: Integers) -> Any:
+    def extremes(self, integers: Integers) -> Integers:
         """Return the minimum and the maximum of integers as an array in host memory, empty if there are none."""
         return np.array([integers.min(), integers.max()], integers.dtype) if integers.size else integers[:0]
 
@@ -375,7 +376,7 @@ class Ids:
             sample = self.to_host(self.without_categories(column.head(1)))
         return ColumnInfo(kind, len(column), column.dtype, sample)
 
-    def like_source(self, ids: Column, kind: str, dtypes: list[Any]) -> Column:
+    def like_source(self, ids: Column, kind: str, dtypes: list[Dtype]) -> Column:
         """Return distinct ids in the type of the source columns; `dtypes` are those of the endpoints."""
         if kind == "integer":
             return self.integers_like(self.integers(ids), dtypes)

@@ -20,6 +20,7 @@ from prplugin.frames.remedies import advice, remedy
 from prplugin.frames.vertices import Boundary, Vertices, format_ids, ids_in
 from prplugin.graph.adjacency import Adjacency, edges_by_id
 from prplugin.types.arrays import (
+    Array,
     MemorySpace,
     finite_numbers,
     is_sparse,
@@ -199,7 +200,7 @@ def with_ids(graph: Adjacency, given: object, inferred: Collection[str] = BUILTI
     return graph, vertices
 
 
-def _offsets(given: Any, m: int, n: int | None, label: str, members: str) -> Integers:
+def _offsets(given: Array, m: int, n: int | None, label: str, members: str) -> Integers:
     """Check CSR or CSC offsets; return a copy as int64, on the GPU as `offset_dtype(m)`."""
     _require_integers(given, label)
     if not given.size or (n is not None and given.size != n + 1):
@@ -210,7 +211,7 @@ def _offsets(given: Any, m: int, n: int | None, label: str, members: str) -> Int
     return offsets
 
 
-def check_offsets(given: Any, m: int, label: str, end: str) -> None:
+def check_offsets(given: Array, m: int, label: str, end: str) -> None:
     """Raise unless offsets go from 0 to m, which is called `end` in messages, and never fall."""
     if int(given[0]) != 0 or int(given[-1]) != m:
         raise InvalidEdgesError(
@@ -225,7 +226,7 @@ def check_offsets(given: Any, m: int, label: str, end: str) -> None:
         )
 
 
-def _positions(given: Any, n: int, label: str) -> Integers:
+def _positions(given: Array, n: int, label: str) -> Integers:
     """Check positions of vertices; return a copy as `index_dtype(n)`."""
     _require_integers(given, label)
     check_vertices(given, n, label)
@@ -233,7 +234,7 @@ def _positions(given: Any, n: int, label: str) -> Integers:
     return positions
 
 
-def check_vertices(given: Any, n: int, label: str, first: int = 0) -> None:
+def check_vertices(given: Array, n: int, label: str, first: int = 0) -> None:
     """Raise unless all numbers are vertices, `first` to first + n - 1."""
     xp, last = namespace(given), first + n - 1
     if given.size and (int(given.min()) < first or int(given.max()) > last):
@@ -245,14 +246,14 @@ def check_vertices(given: Any, n: int, label: str, first: int = 0) -> None:
         )
 
 
-def _require_integers(given: Any, label: str) -> None:
+def _require_integers(given: Array, label: str) -> None:
     if given.ndim != 1 or (given.dtype.kind not in "iu" and given.size):
         raise InvalidEdgesError(
             f"{label} must be an array of integers of one dimension, not of {given.dtype} of {given.ndim}."
         )
 
 
-def checked_weights(given: Any, m: int, label: str) -> Floats | None:
+def checked_weights(given: Array | None, m: int, label: str) -> Floats | None:
     """Check weights, if given; return a copy as float64, or None if all are 1."""
     if given is None:
         return None

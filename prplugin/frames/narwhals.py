@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames import pandas
-from prplugin.frames.columns import Columns, Frame, always
+from prplugin.frames.columns import Columns, Dtype, Frame, always
 from prplugin.frames.vertices import Boundary, Entry, Vertices
 from prplugin.options import EdgeOptions
 from prplugin.types.arrays import is_a
@@ -35,11 +35,11 @@ class Output(Boundary):
     """
 
     fields: list[pa.Field | None]
-    dtypes: list[Any]
+    dtypes: list[Dtype]
     backend: Any  # narwhals.Implementation, the library of the result
     from_native: Callable[..., Any] | None = None  # converts results to frames of narwhals
 
-    def frame_of(self, ids: Ids, entries: list[Entry]) -> Any:
+    def frame_of(self, ids: Ids, entries: list[Entry]) -> Frame:
         import narwhals as nw
         import pyarrow as pa
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from prplugin.cpu.sorting import offsets_of, rows_of
 from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, full_name, listed
+from prplugin.frames.columns import Frame
 from prplugin.frames.matrices import with_ids
 from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.graph.adjacency import Adjacency
@@ -116,7 +117,7 @@ def _plain(view: nx.Graph) -> nx.Graph:
     return graph
 
 
-def empty(like: Any) -> nx.Graph:
+def empty(like: nx.Graph) -> nx.Graph:
     """Return an empty `Graph`, `DiGraph`, `MultiGraph` or `MultiDiGraph`, of the kind of `like`."""
     import networkx as nx
 
@@ -201,7 +202,7 @@ def read_cugraph(graph: Any) -> dict[str, Any]:
     return {"edges": edges, "source": source, "destination": destination, "weight": weight, "vertices": vertices}
 
 
-def _contains_edges(given: Any, edges: Any) -> bool:
+def _contains_edges(given: Frame, edges: Frame) -> bool:
     """Return whether all edges are in the rows from which the graph was created, both with renumbered vertices."""
     columns = ["src", "dst"]
     if "weight" in edges.columns:

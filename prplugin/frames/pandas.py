@@ -5,12 +5,12 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from prplugin.errors import rows_of_frame
-from prplugin.frames.columns import Columns, always, is_plain_frame, labelled
+from prplugin.frames.columns import Column, Columns, always, is_plain_frame, labelled
 from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.graph.adjacency import edges_by_id
 from prplugin.options import EdgeOptions
@@ -55,7 +55,7 @@ def read(
     return edges, Vertices(columns.vertex_names, arrays, kinds)
 
 
-def _matrix_columns(frame: pd.DataFrame, columns: Columns) -> list[list[Any]] | None:
+def _matrix_columns(frame: pd.DataFrame, columns: Columns) -> list[list[Column]] | None:
     """Return the endpoints of a small frame whose data are one matrix of integers as arrays; None for others."""
     if frame.shape[1] != 2 or not 0 < len(frame) <= MOST_IN_MATRIX:
         return None

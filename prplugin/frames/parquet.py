@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from prplugin.errors import InvalidEdgesError, listed
 from prplugin.frames import device_files, narwhals
-from prplugin.frames.columns import Columns, always
+from prplugin.frames.columns import Columns, Frame, always
 from prplugin.frames.vertices import Vertices
 from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace, is_a
@@ -41,7 +41,7 @@ class Opened:
     dataset: ds.Dataset
 
 
-def open_frame(frame: Any) -> tuple[ds.Dataset, list[Hashable]]:
+def open_frame(frame: Frame) -> tuple[ds.Dataset, list[Hashable]]:
     """Open a path as a pyarrow dataset; return the dataset, and its column labels."""
     import pyarrow.dataset as ds
 
@@ -80,7 +80,7 @@ class _Paths:
     def accepts(self, frame: object) -> bool:
         return bool(_paths(frame))
 
-    def memory_space_of(self, frame: Any) -> MemorySpace:
+    def memory_space_of(self, frame: Frame) -> MemorySpace:
         return "host" if device_files.unavailable_reason(sum(map(_size, _paths(frame)))) else "device"
 
     open_frame = staticmethod(open_frame)

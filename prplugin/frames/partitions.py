@@ -28,7 +28,7 @@ from prplugin.types.edges import Integers
 
 def factorize_part(
     ids: Ids, endpoints: list[list[Column]], labels: list[list[str]], shared: list[CommonType]
-) -> tuple[list[Integers], list[Any], Integers]:
+) -> tuple[list[Integers], list[Column], Integers]:
     """Factorize the vertices of a part in the common types: see `prplugin.frames.ids.Ids.factorize_endpoints`.
 
     The codes are in the memory space of the part, the distinct vertices and their places on the host.
@@ -46,7 +46,7 @@ def factorize_part(
     return codes, arrays, to_host(places)
 
 
-def cast_ids(array: Any, shared: CommonType) -> Any:
+def cast_ids(array: Column, shared: CommonType) -> Any:
     """Cast an array of ids, without categories, to the common type."""
     if shared.kind == "integer":
         return np.asarray(array).astype(shared.dtype_sample.dtype, copy=False)
@@ -55,27 +55,27 @@ def cast_ids(array: Any, shared: CommonType) -> Any:
     return HOST.concatenate([shared.dtype_sample, array], "vertices")[len(shared.dtype_sample) :]
 
 
-def concat_columns(pieces: Iterable[list[Any]]) -> list[Any]:
+def concat_columns(pieces: Iterable[list[Any]]) -> list[Column]:
     """Concatenate vertices in the common types, column by column."""
     return [HOST.concatenate(list(parts), "vertices") for parts in zip(*pieces, strict=True)]
 
 
-def take(arrays: list[Any], rows: Integers) -> list[Any]:
+def take(arrays: list[Column], rows: Integers) -> list[Column]:
     """Return a copy of the given rows of each column."""
     return [array.take(rows) for array in arrays]
 
 
-def match_rows(wanted: list[Any], present: list[Any]) -> Integers:
+def match_rows(wanted: list[Column], present: list[Column]) -> Integers:
     """Return the position of a different present row for each wanted row of the same values, or -1."""
 
-    def numbered(columns: list[Any]) -> pd.MultiIndex:
+    def numbered(columns: list[Column]) -> pd.MultiIndex:
         rows = pd.DataFrame(dict(enumerate(columns)))
         return pd.MultiIndex.from_arrays([*columns, rows.groupby(list(rows), sort=False).cumcount()])
 
     return numbered(present).get_indexer(numbered(wanted))
 
 
-def format_vertices(arrays: list[Any], rows: Integers) -> list[str]:
+def format_vertices(arrays: list[Column], rows: Integers) -> list[str]:
     """Return the vertices at `rows`, of NumPy, pandas or CuPy arrays, as text, for messages."""
     ids_at_rows = [to_host(array[namespace(array).asarray(rows)]) for array in arrays]
     return format_ids(partial(plain_ids, ids_at_rows), np.arange(len(rows)))
@@ -90,7 +90,7 @@ PYTHON_HASHED = ("decimal.Decimal", "fractions.Fraction", "uuid.UUID")
 """Kinds of ids whose Python hash is the same in every process. The hash of dates, for example, is salted."""
 
 
-def hash_ranks(arrays: list[Any], shared: list[CommonType], size: int) -> Integers:
+def hash_ranks(arrays: list[Column], shared: list[CommonType], size: int) -> Integers:
     """Return the worker, 0 .. size - 1, responsible for each vertex, from a hash that is the same on all workers."""
     hashes = {place: _hashes(*pair) for place, pair in enumerate(zip(arrays, shared, strict=True))}
     mixed = pd.util.hash_pandas_object(pd.DataFrame(hashes), index=False).to_numpy()
@@ -98,7 +98,7 @@ def hash_ranks(arrays: list[Any], shared: list[CommonType], size: int) -> Intege
     return (mixed % np.uint64(size)).astype(np.int64)
 
 
-def _hashes(array: Any, shared: CommonType) -> Any:
+def _hashes(array: Column, shared: CommonType) -> Any:
     kind = shared.kind
     if kind == "integer":
         return np.asarray(array).astype(np.int64, copy=False).view(np.uint64)
@@ -117,7 +117,7 @@ def _hashes(array: Any, shared: CommonType) -> Any:
 # --- the result -----------------------------------------------------------------------------------------------------
 
 
-def write(ids: Ids, names: list[Hashable], columns: list[Any], first: int) -> Frame:
+def write(ids: Ids, names: list[Hashable], columns: list[Column], first: int) -> Frame:
     """Return a frame of columns of ids and a last one of ranks, with an index that starts at `first`."""
     frame = ids.frame_of([*names, "pagerank"], columns)
     frame.index = type(frame.index)(first, first + len(frame))
@@ -127,7 +127,7 @@ def write(ids: Ids, names: list[Hashable], columns: list[Any], first: int) -> Fr
 # --- a cluster --------------------------------------------------------------------------------------------------------
 
 
-def futures_of(client: Any, frame: Any, columns: Columns) -> tuple[list[Any], Any, Columns]:
+def futures_of(client: Any, frame: Frame, columns: Columns) -> tuple[list[Any], Any, Columns]:
     """Return futures of the partitions, an empty frame of their type, and the positions of the columns in it.
 
     Persisted partitions are used unchanged, since a task that selects their columns takes 18 ms, because the scheduler
@@ -142,7 +142,7 @@ def futures_of(client: Any, frame: Any, columns: Columns) -> tuple[list[Any], An
         return client.compute(frame.to_delayed(), sync=False), frame._meta, columns
 
 
-def _persisted(client: Any, frame: Any) -> list[Any] | None:
+def _persisted(client: Any, frame: Frame) -> list[Any] | None:
     """Return the futures of a persisted frame; None if some partitions are not futures of this client."""
     graph = dict(frame.__dask_graph__())
 
@@ -154,7 +154,7 @@ def _persisted(client: Any, frame: Any) -> list[Any] | None:
     return found if all(getattr(task, "client", None) is client for task in found) else None
 
 
-def given_ids(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
+def given_ids(given: object, names: list[Hashable] | None, what: str) -> list[Column]:
     """Convert ids to a list of pandas Series, one per column, and check their kinds."""
     columns = HOST.id_columns(computed(given, what), names, what)
     for column in columns:
@@ -171,7 +171,7 @@ def converted(options: Options) -> Options:
     return replace(options, **found)
 
 
-def _converted(given: Any, what: str) -> Any:
+def _converted(given: object, what: str) -> Any:
     if what in ("among", "seeds") and isinstance(given, (set, frozenset)):
         return given  # refused
 
@@ -201,7 +201,7 @@ def _converted(given: Any, what: str) -> Any:
     return given
 
 
-def frame_of(futures: list[Any], rows: list[int], like: Any) -> Any:
+def frame_of(futures: list[Any], rows: list[int], like: Frame) -> Any:
     """Return a Dask frame of results on the workers, with a continuous index."""
     import dask
     import dask.dataframe

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import ModuleType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, PageRankError, merged, refusal, rows_of_frame
-from prplugin.frames.columns import Column, ColumnInfo, Columns, Frame, has_width, in_one_type, same_kind
+from prplugin.frames.columns import Column, ColumnInfo, Columns, Dtype, Frame, has_width, in_one_type, same_kind
 from prplugin.frames.ids import HOST, Ids
 from prplugin.frames.vertices import Vertices
 from prplugin.types.arrays import to_host
@@ -38,7 +39,7 @@ class CommonType:
 
     kind: str
     dtype_sample: Any
-    part_types: list[Any]
+    part_types: list[Dtype]
 
 
 @dataclass(frozen=True)
@@ -244,13 +245,13 @@ class Factorizer(Protocol):
     Implemented by both `PartwiseFactorizer`, for integer ids, and by `prplugin.frames.vertex_index.IndexFactorizer`.
     """
 
-    def add(self, source: Integers, destination: Integers, weights: Floats | None, own: Any = None) -> None:
+    def add(self, source: Integers, destination: Integers, weights: Floats | None, own: Vertices | None = None) -> None:
         """Add the edges of a `Part`."""
 
     def vertices(self) -> Any:
         """Return the distinct vertices, once all parts have been added."""
 
-    def positions_of(self, ends: list[Integers], own: Any = None) -> list[Integers]:
+    def positions_of(self, ends: list[Integers], own: Vertices | None = None) -> list[Integers]:
         """Return the positions of sources and destinations, after `vertices`."""
 
 
@@ -298,7 +299,7 @@ def read_twice(
 class EdgeList:
     """A sink: m edges of n vertices, in their order, in host or device memory (`xp` is NumPy or CuPy)."""
 
-    def __init__(self, n: int, m: int, *, weighted: bool, xp: Any = np) -> None:
+    def __init__(self, n: int, m: int, *, weighted: bool, xp: ModuleType = np) -> None:
         self._n, self._m, dtype = n, 0, index_dtype(n)
         self._source, self._destination = xp.empty(m, dtype), xp.empty(m, dtype)
         self._weights: Floats | None = xp.empty(m) if weighted else None

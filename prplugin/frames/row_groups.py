@@ -215,7 +215,7 @@ CHECKED = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
 
 
 @contextmanager
-def errors_of(fragment: Any) -> Iterator[None]:
+def errors_of(fragment: ds.ParquetFileFragment) -> Iterator[None]:
     """Raise errors of Arrow about a file of a dataset as errors that name it."""
     try:
         yield
@@ -240,7 +240,7 @@ def files_of(dataset: ds.Dataset, columns: Columns, used: list[int]) -> tuple[li
     return files, [_common_field(files, position, field, columns) for position, field in enumerate(schema)]
 
 
-def _file(dataset: ds.Dataset, fragment: Any, columns: Columns, names: list[str]) -> File:
+def _file(dataset: ds.Dataset, fragment: ds.ParquetFileFragment, columns: Columns, names: list[str]) -> File:
     with errors_of(fragment):
         schema, rows = fragment.physical_schema, fragment.metadata.num_rows
     keys = ds.get_partition_keys(fragment.partition_expression)

@@ -22,6 +22,7 @@ import numpy as np
 
 from prplugin.errors import InvalidOptionError, MissingLibraryError
 from prplugin.folders import Folder
+from prplugin.frames.columns import Column, Dtype, Frame
 from prplugin.frames.dask import OnePartition
 from prplugin.frames.device_files import InPandas
 from prplugin.frames.literals import from_json, to_json
@@ -60,7 +61,7 @@ class SavedVertices:
 
     # Rankings hold these two methods, and may never call them.
 
-    def write(self, ranks: object, rows: Integers | None, labels: Labels | None = None) -> Any:
+    def write(self, ranks: object, rows: Integers | None, labels: Labels | None = None) -> Frame:
         return self._vertices.write(ranks, rows, labels)
 
     def plain_ids(self, rows: Integers) -> list[Any]:
@@ -133,7 +134,7 @@ def _chunk(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks else column.combine_chunks()
 
 
-def _check(columns: list[Any], kinds: list[str]) -> None:
+def _check(columns: list[Column], kinds: list[str]) -> None:
     """Raise ValueError for ids of other kinds, or for integers that do not ascend."""
     ids = ids_in("host")
     found = [ids.kind_of(ids.as_column(column), "the ids") if len(column) else None for column in columns]
@@ -148,7 +149,7 @@ def _check(columns: list[Any], kinds: list[str]) -> None:
 # --- libraries of results -------------------------------------------------------------------------------------------
 
 
-def _encoded_boundary(boundary: Boundary, dtypes: list[Any]) -> Any:
+def _encoded_boundary(boundary: Boundary, dtypes: list[Dtype]) -> Any:
     """Return the library of the results as JSON has it: None for that of the ids, cuDF or pandas."""
     if isinstance(boundary, Output):
         types = zip(boundary.fields, boundary.dtypes, dtypes, strict=True)
@@ -164,7 +165,7 @@ def _encoded_boundary(boundary: Boundary, dtypes: list[Any]) -> Any:
     return "cudf.pandas" if isinstance(boundary, Proxies) and boundary.proxied else None
 
 
-def _decoded_boundary(facts: Any, dtypes: list[Any], *, in_cudf: bool) -> Boundary | None:
+def _decoded_boundary(facts: Any, dtypes: list[Dtype], *, in_cudf: bool) -> Boundary | None:
     """Return the conversions to the library of the results, if it is not that of the ids."""
     if facts == "pandas":
         return InPandas() if in_cudf else None
@@ -217,7 +218,7 @@ def _decoded_field(encoded: str) -> pa.Field:
 # --- columns of ids ---------------------------------------------------------------------------------------------------
 
 
-def _encoded(array: Any, what: str) -> tuple[Any, pa.Array]:
+def _encoded(array: Column, what: str) -> tuple[Any, pa.Array]:
     """Return how to restore an array of ids of any pandas type, as JSON has it, and the array that Arrow has."""
     import pandas as pd
     import pyarrow as pa
@@ -238,7 +239,7 @@ def _encoded(array: Any, what: str) -> tuple[Any, pa.Array]:
     return spec, held
 
 
-def _spec_and_array(array: Any, what: str) -> tuple[Any, Any]:
+def _spec_and_array(array: Column, what: str) -> tuple[Any, Any]:
     import pandas as pd
     import pyarrow as pa
 
@@ -264,7 +265,7 @@ def _spec_and_array(array: Any, what: str) -> tuple[Any, Any]:
     return {"dtype": None if isinstance(dtype, pd.ArrowDtype) else str(dtype)}, pa.array(pd.Series(array, copy=False))
 
 
-def _decoded(spec: Any, held: pa.Array) -> Any:
+def _decoded(spec: dict[str, Any], held: pa.Array) -> Any:
     """Return the array of pandas or NumPy that `_encoded` was given."""
     import pandas as pd
 

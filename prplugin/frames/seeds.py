@@ -105,7 +105,7 @@ def _read_seed_frame(vertices: Vertices, frame: Frame, unknown: Unknown | None) 
 
 
 def _of_entries(
-    vertices: Vertices, columns: list[Any], values: Floats, sizes: Integers, labels: Column, unknown: Unknown | None
+    vertices: Vertices, columns: list[Column], values: Floats, sizes: Integers, labels: Column, unknown: Unknown | None
 ) -> tuple[Seeds, Labels]:
     """Return the seeds of consecutive distributions, and their labels, without those of unknown vertices alone."""
     rows, known = vertices.known_positions(columns, "seeds", unknown, sizes)
@@ -147,7 +147,7 @@ def _labels_of(vertices: Vertices, names: Column) -> Column:
         raise InvalidOptionError(f"the names of seeds cannot be a column: {error}") from error
 
 
-def _distribution(vertices: Vertices, given: object, what: str) -> tuple[list[Any], Floats]:
+def _distribution(vertices: Vertices, given: object, what: str) -> tuple[list[Column], Floats]:
     if is_array(given):
         values = vertices.checked_vector(given, what)
         rows = vertices.ids.xp.flatnonzero(values)

@@ -307,12 +307,12 @@ def _parse_text(text: str) -> Fraction | None:
     return sign * sum((Fraction(number) * _UNITS[unit.lower()] for number, unit in parts), Fraction(0))
 
 
-def _nanoseconds(moment: Any) -> Fraction:
+def _nanoseconds(moment: np.datetime64 | np.timedelta64) -> Fraction:
     """Return a datetime64 or timedelta64 of pandas in nanoseconds."""
     return Fraction(int(moment.astype(np.int64)) * _NANOSECONDS[np.datetime_data(moment.dtype)[0]])
 
 
-def _exact_number(given: Any) -> Fraction | None:
+def _exact_number(given: object) -> Fraction | None:
     """Return a number without rounding; None for other objects, and if it is not finite."""
     number: Any = given
     if not isinstance(given, (Real, Decimal)) or isinstance(given, (bool, np.bool_, np.timedelta64)):

@@ -68,7 +68,7 @@ class Boundary:
         """Move an array of values or positions to the memory space of the graph."""
         return array
 
-    def frame_of(self, ids: Ids, entries: list[Entry]) -> Any:
+    def frame_of(self, ids: Ids, entries: list[Entry]) -> Frame:
         """Return a frame of results."""
         names, columns, _ = map(list, zip(*entries, strict=True))
         return ids.frame_of(names, columns)
@@ -89,7 +89,7 @@ class Labels:
     rows: Integers | None = None
     column: Any = None
 
-    def by_row(self, ranks: Any, rows: Any, take: Callable[[Any, Any], Any]) -> tuple[Any, Any, Labels]:
+    def by_row(self, ranks: Floats, rows: Integers | None, take: Callable[[Any, Any], Any]) -> tuple[Any, Any, Labels]:
         """Return the ranks of all seeds as a vector, the position of each, and a label for each.
 
         `rows`: Positions, of the shape of `ranks`; entries of -1 are left out. None: all vertices.
@@ -174,11 +174,11 @@ class Vertices:
         with self.active():
             return plain_ids(self.series, rows)
 
-    def id_columns(self, given: object, what: str) -> list[Any]:
+    def id_columns(self, given: object, what: str) -> list[Column]:
         """Return ids as a list of columns, one per component of a vertex."""
         return self.ids.id_columns(given, self.names if len(self.names) > 1 else None, what)
 
-    def find_positions(self, columns: list[Any], what: str) -> Integers:
+    def find_positions(self, columns: list[Column], what: str) -> Integers:
         """Return the position of each id, -1 for ids not in the graph; raise for ids of another kind."""
         ids = self.ids
         kinds = [ids.kind_of(column, what) for column in columns]
@@ -189,7 +189,7 @@ class Vertices:
             return find_integers(ids.integers(self.columns[0]), ids.integers(columns[0], what))
         return ids.positions(self.series, columns, self.kinds, what)
 
-    def write(self, ranks: Any, rows: Integers | None, labels: Labels | None = None, *, owned: bool = False) -> Any:
+    def write(self, ranks: Any, rows: Integers | None, labels: Labels | None = None, *, owned: bool = False) -> Frame:
         """Return a frame of vertices and ranks.
 
         `ranks`: Ranks of the vertices at `rows`; with `labels`, a matrix with one row per seed.
@@ -245,7 +245,7 @@ class Vertices:
         names = self.seed_names(labels)
         return [(SEED, labels.column, None)] if labels.rows is None else self._entries(names, labels.rows)
 
-    def write_ids(self) -> Any:
+    def write_ids(self) -> Frame:
         """Return the ids: a column of the library, or a frame if a vertex has several columns."""
         with self.active():
             frame = self.boundary.frame_of(self.ids, self._entries(self.names, None))
@@ -335,7 +335,7 @@ class Vertices:
                 return self.ids.xp.empty(0, np.int64)
             raise InvalidOptionError(f"{what} is empty: it must name at least one vertex.")
 
-    def ids_and_numbers(self, given: object, what: str) -> tuple[list[Any], Floats]:
+    def ids_and_numbers(self, given: object, what: str) -> tuple[list[Column], Floats]:
         """Return the id columns and the values of a distribution; values are 1 if only vertices are given."""
         ids, column = self.ids, None
         if names_columns(given, ids.types.frames):
@@ -368,7 +368,9 @@ class Vertices:
             return columns, ids.xp.ones(len(columns[0]))
         return columns, ids.numbers(column, what, "entry", InvalidOptionError)
 
-    def _of_named_columns(self, frame: Frame, names: object, values: Hashable, what: str) -> tuple[list[Any], Column]:
+    def _of_named_columns(
+        self, frame: Frame, names: object, values: Hashable, what: str
+    ) -> tuple[list[Column], Column]:
         """Return the id columns and the column of values of a frame, by their names."""
         labels: list[Hashable] = names if isinstance(names, list) else [names]
         if len(labels) != len(self.names):
@@ -378,7 +380,7 @@ class Vertices:
         *columns, column = self.ids.columns_of(frame, [*labels, values], what)
         return columns, column
 
-    def _of_frame(self, frame: Frame, what: str) -> tuple[list[Any], Any]:
+    def _of_frame(self, frame: Frame, what: str) -> tuple[list[Column], Column | None]:
         """Return the id columns and the column of values of a frame, None for a frame of vertices alone."""
         labels = list(frame.columns)
         values = next((name for name in ("values", "pagerank") if name in labels), "values")
@@ -397,7 +399,7 @@ class Vertices:
         *columns, column = self.ids.columns_of(frame, [*self.names, values], what)
         return columns, column
 
-    def _require_vertex_index(self, given: Any, what: str) -> None:
+    def _require_vertex_index(self, given: Column, what: str) -> None:
         """Raise for a Series whose index is the default one, or what filtering, sorting or sampling leaves of it.
 
         It may be a column of vertices as well as values by vertex, whatever its values are.
@@ -412,7 +414,7 @@ class Vertices:
         raise ambiguous_refused(what, plain_ids([given], np.arange(len(given))[:3]), len(given), readings)
 
     def known_positions(
-        self, columns: list[Any], what: str, unknown: Unknown | None = None, sizes: Integers | None = None
+        self, columns: list[Column], what: str, unknown: Unknown | None = None, sizes: Integers | None = None
     ) -> tuple[Integers, Integers | None]:
         """Return the positions of ids that the graph has, and which of the given ones these are, None for all.
 
@@ -463,7 +465,7 @@ class Vertices:
         return names
 
 
-def plain_ids(columns: list[Any], rows: Integers) -> list[Any]:
+def plain_ids(columns: list[Column], rows: Integers) -> list[Any]:
     """Return the ids in the given rows as Python objects, as tuples if there are several columns."""
     columns = [getattr(column, "iloc", column) for column in columns]
     ids = [tuple(_plain_id(column, row) for column in columns) for row in rows.tolist()]

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from operator import methodcaller
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from prplugin.errors import InvalidOptionError, PageRankError, path_errors
 from prplugin.io.formats import (
@@ -84,7 +84,7 @@ def write_frame(frame: pd.DataFrame, path: str) -> None:
             raise InvalidOptionError(f"{path}: a column cannot be written as {name}: {error}.") from error
 
 
-def _write(table: pa.Table, name: str, file: Any) -> None:
+def _write(table: pa.Table, name: str, file: IO[bytes]) -> None:
     if name == "parquet":
         import pyarrow.parquet as pq
 

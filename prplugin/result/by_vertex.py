@@ -30,7 +30,7 @@ class Lookups:
     def _by_vertex(self) -> ByVertex | BySeed:
         return ByVertex(*_columns(self.frame)[1:])
 
-    def __getitem__(self, vertex: Any) -> Any:
+    def __getitem__(self, vertex: object) -> Any:
         return self._by_vertex[vertex]
 
     def __contains__(self, vertex: object) -> bool:
@@ -74,7 +74,7 @@ class ByVertex:
     def __contains__(self, vertex: object) -> bool:
         return self._find(vertex) is not None
 
-    def __getitem__(self, vertex: Any) -> float:
+    def __getitem__(self, vertex: object) -> float:
         if (rank := self._find(vertex)) is not None:
             return rank
         first = _objects([column[:1] for column in self._ids])
@@ -88,7 +88,7 @@ class ByVertex:
         """Return {vertex: rank}."""
         return dict(zip(_objects(self._ids), self._ranks.tolist(), strict=True))
 
-    def _find(self, vertex: Any) -> float | None:
+    def _find(self, vertex: object) -> float | None:
         ids = self._ascending
         if ids is None:
             try:
@@ -134,7 +134,7 @@ class BySeed:
     def __contains__(self, seed: object) -> bool:
         return isinstance(seed, Hashable) and seed in self._rows
 
-    def __getitem__(self, seed: Any) -> dict[Any, float]:
+    def __getitem__(self, seed: object) -> dict[Any, float]:
         if seed not in self:
             raise VertexNotFoundError(
                 f"{seed!r} is not among the {counted(len(self), 'seed')} of these rankings, which are like "

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import IO, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from prplugin.calls import explain_unknown_arguments
 from prplugin.errors import InvalidOptionError, MissingLibraryError, NotConvergedError, PageRankError, counted
@@ -93,7 +93,7 @@ class Ranking(Lookups, Displayed):
         ranks: NDArray[np.floating[Any]] = self._given.dense() if hasattr(self._given, "dense") else self._given
         return ranks
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         """Return `ranks` as a NumPy array."""
         return np.array(to_host(self.ranks), dtype=dtype, copy=copy)
 
