@@ -815,6 +815,14 @@ def test_pandas_frames_do_not_import_cudf():
     assert run("-c", code) == "[]"
 
 
+def test_vertices_to_leave_out_by_seed_when_the_labels_of_seeds_do_not_ascend():
+    edges = pd.DataFrame({"src": [1, 2, 3, 1, 4], "dst": [2, 3, 1, 4, 1]})
+    excluded = pd.DataFrame({"seed": [7, 3, 5], "vertex": [2, 1, 4]})
+    seeds = {7: [1], 3: [2], 5: [3]}
+    found = on_gpu(edges).pagerank(seeds=seeds, exclude=on_gpu(excluded), tol=TOL)
+    assert_same(found, edges.pagerank(seeds=seeds, exclude=excluded, tol=TOL), TOL)
+
+
 SCRIPT = """
 import sys
 IMPORTS
