@@ -239,6 +239,7 @@ def test_counts_of_a_graph_are_those_of_its_arrays():
     listed = Adjacency(Edges(source, destination, None, 4))
     assert counts_of(listed) == counts_of(fresh) == vars(fresh)
     assert Counts.of(fresh) is fresh
+    assert (fresh.spilled, fresh.spread, fresh.largest_in_degree) == (False, 1.0, 0)  # nothing is known
     by_target = listed.csc
     assert counts_of(listed) == vars(replace(fresh, **built("rows", "csc")))
     assert listed.csr.indices.size == listed.out_weight.size == 4
@@ -252,6 +253,9 @@ def test_counts_of_a_graph_are_those_of_its_arrays():
     assert counts_of(grouped_by_target) == vars(made)
     assert grouped_by_target.edges.source.size == 4  # which makes both columns
     assert counts_of(grouped_by_target) == vars(replace(made, **built("rows", "csc", "out_weight")))
+
+    grouped_by_target.edges.blocks = object()
+    assert Counts.of(grouped_by_target).blocked
 
     in_pieces = packed.packed_graph(listed)
     packed_made = replace(fresh, grouped=True, packed_on_host=True, **built("out_weight"))

@@ -248,6 +248,22 @@ def test_float64_proves_where_float32_cannot():
     assert outcome.error_bound <= 1e-3
 
 
+def test_plain_steps_are_repeated_in_float64_alone():
+    repeated = []
+
+    class Repeating(Float32Step):
+        def repeat(self, goal, most):
+            repeated.append(self._dtype)
+            return 0, None
+
+    adjacency = adjacency_of(prplugin.Graph(GRAPHS["random"]))
+    options = Options(tol=1e-11, stop="delta", dtype="float32")
+    step = Repeating(Problem(adjacency, options.alpha))
+    assert solver.solve(step, options, adjacency.n, 1 / adjacency.n, lambda *_: lambda *_: None).converged
+    assert [dtype for dtype, _ in step.starts] == ["float32", "float64"]
+    assert set(repeated) == {"float64"}
+
+
 def test_a_closer_tolerance_is_met_where_rounding_permits():
     problem = Problem(adjacency_of(prplugin.Graph(GRAPHS["random"])), 0.85)
     n, found = problem.adjacency.n, {}
