@@ -61,7 +61,7 @@ class FrameAdapter(Protocol):
 FIRST_ADAPTERS: tuple[FrameAdapter, ...] = (pandas, cudf, proxies)
 """Adapters that are asked first whether they accept a frame, in this order."""
 
-LAST_ADAPTERS: tuple[FrameAdapter, ...] = (dask, parquet.PATHS, parquet, narwhals.WRAPPED, narwhals, FRAMES)
+LAST_ADAPTERS: tuple[FrameAdapter, ...] = (dask, parquet.PATHS, parquet.DATASETS, narwhals.WRAPPED, narwhals, FRAMES)
 """Adapters that are asked last, in this order: see `prplugin.constructors.SOURCES`."""
 
 

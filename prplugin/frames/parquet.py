@@ -11,11 +11,11 @@ import os
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from prplugin.errors import InvalidEdgesError, listed
 from prplugin.frames import device_files, narwhals
-from prplugin.frames.columns import Columns, Frame, always
+from prplugin.frames.columns import Columns, Frame
 from prplugin.frames.vertices import Vertices
 from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace, is_a
@@ -23,14 +23,6 @@ from prplugin.types.edges import Edges, GroupedEdges
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
-
-
-def accepts(frame: object) -> bool:
-    """Return whether an object is a dataset of pyarrow."""
-    return is_a(frame, "pyarrow.dataset", "Dataset")
-
-
-memory_space_of = always("host")
 
 
 @dataclass(frozen=True)
@@ -41,72 +33,68 @@ class Opened:
     dataset: ds.Dataset
 
 
-def open_frame(frame: Frame) -> tuple[ds.Dataset, list[Hashable]]:
-    """Open a path as a pyarrow dataset; return the dataset, and its column labels."""
-    import pyarrow.dataset as ds
+class _Parquet(NamedTuple):
+    """Adapter of datasets of pyarrow, or of paths: of files and folders, read to the host or the GPU.
 
-    if isinstance(frame, Opened) or (paths := _paths(frame)):
-        from prplugin.frames import row_groups
+    `of_paths`: Whether it reads paths. Their results are pandas frames.
+    """
 
-        frame = frame.dataset if isinstance(frame, Opened) else row_groups.open_paths(paths)
-    if not isinstance(getattr(frame, "format", None), ds.ParquetFileFormat):
-        raise InvalidEdgesError("the dataset is not of Parquet files: read it, or write it as Parquet.")
-    try:
-        frame.get_fragments()
-    except ValueError as error:
-        raise InvalidEdgesError(
-            "the dataset has a filter, or computes columns: rank the table that it gives, dataset.to_table()."
-        ) from error
-    return frame, list(frame.schema.names)
-
-
-def read(
-    frame: ds.Dataset, columns: Columns, how: EdgeOptions, *, edge_list: bool = False, lasting: bool = True
-) -> tuple[Edges | GroupedEdges, Vertices]:
-    """Factorize the endpoints of a dataset: see `prplugin.frames.FrameAdapter.read`. Edges never alias columns."""
-    from prplugin.frames import row_groups
-
-    used, columns = columns.in_use()
-    files, common = row_groups.files_of(frame, columns, used)
-    at_once = columns.time is not None  # the latest time is known only when all are read
-    if (table := row_groups.table_of(files, common, at_once=at_once)) is not None:
-        return narwhals.read(table, columns, how, edge_list=edge_list, lasting=lasting)
-    return row_groups.read(files, common, columns, how, edge_list=edge_list)
-
-
-class _Paths:
-    """Adapter of paths of files and folders, on the host or on the GPU. Results are pandas frames."""
+    of_paths: bool
 
     def accepts(self, frame: object) -> bool:
-        return bool(_paths(frame))
+        return bool(_paths(frame)) if self.of_paths else is_a(frame, "pyarrow.dataset", "Dataset")
 
     def memory_space_of(self, frame: Frame) -> MemorySpace:
-        return "host" if device_files.unavailable_reason(sum(map(_size, _paths(frame)))) else "device"
+        on_host = not self.of_paths or device_files.unavailable_reason(sum(map(_size, _paths(frame))))
+        return "host" if on_host else "device"
 
-    open_frame = staticmethod(open_frame)
+    def open_frame(self, frame: Frame) -> tuple[ds.Dataset, list[Hashable]]:
+        import pyarrow.dataset as ds
 
-    def read(self, frame: ds.Dataset, columns: Columns, how: EdgeOptions, **options: bool) -> Any:
-        import narwhals as nw  # loaded by the readers
+        if isinstance(frame, Opened) or (paths := _paths(frame)):
+            from prplugin.frames import row_groups
 
+            frame = frame.dataset if isinstance(frame, Opened) else row_groups.open_paths(paths)
+        if not isinstance(getattr(frame, "format", None), ds.ParquetFileFormat):
+            raise InvalidEdgesError("the dataset is not of Parquet files: read it, or write it as Parquet.")
+        try:
+            frame.get_fragments()
+        except ValueError as error:
+            raise InvalidEdgesError(
+                "the dataset has a filter, or computes columns: rank the table that it gives, dataset.to_table()."
+            ) from error
+        return frame, list(frame.schema.names)
+
+    def read(
+        self, frame: ds.Dataset, columns: Columns, how: EdgeOptions, *, edge_list: bool = False, lasting: bool = True
+    ) -> tuple[Edges | GroupedEdges, Vertices]:
         from prplugin.frames import row_groups
 
-        used, in_use = columns.in_use()
-        try:
-            if reason := device_files.unavailable_reason(sum(map(_size, frame.files))):
-                raise device_files.NotReadError(reason)
-            if columns.time is not None:
-                raise device_files.NotReadError("edges with times are read on the host")
-            return device_files.read(
-                row_groups.files_of(frame, in_use, used)[0], in_use, how, edge_list=options["edge_list"]
-            )
-        except device_files.NotReadError as error:
-            device_files.log_fallback(listed(frame.files), error)
-        edges, known = read(frame, columns, how, **options)
-        output: Any = known.boundary
-        return edges, replace(known, boundary=replace(output, backend=nw.Implementation.PANDAS))
+        used, columns = columns.in_use()
+        files, common = row_groups.files_of(frame, columns, used)
+        at_once = columns.time is not None  # the latest time is known only when all are read
+        if self.of_paths:
+            try:
+                if reason := device_files.unavailable_reason(sum(map(_size, frame.files))):
+                    raise device_files.NotReadError(reason)
+                if at_once:
+                    raise device_files.NotReadError("edges with times are read on the host")
+                return device_files.read(files, columns, how, edge_list=edge_list)
+            except device_files.NotReadError as error:
+                device_files.log_fallback(listed(frame.files), error)
+        if (table := row_groups.table_of(files, common, at_once=at_once)) is not None:
+            edges, known = narwhals.read(table, columns, how, edge_list=edge_list, lasting=lasting)
+        else:
+            edges, known = row_groups.read(files, common, columns, how, edge_list=edge_list)
+        if self.of_paths:
+            import narwhals as nw  # loaded by the readers
+
+            output: Any = known.boundary
+            known = replace(known, boundary=replace(output, backend=nw.Implementation.PANDAS))
+        return edges, known
 
 
-PATHS = _Paths()  # the adapter of paths
+DATASETS, PATHS = _Parquet(of_paths=False), _Parquet(of_paths=True)  # the adapters of datasets and of paths
 
 
 def _paths(given: object) -> list[str]:

@@ -66,7 +66,7 @@ MAX_LINES = {
     "cli": 1_300,
     "cpu": 1_500,
     "distributed": 2_480,
-    "frames": 6_750,
+    "frames": 6_740,
     "gpu": 1_880,
     "graph": 1_250,
     "integrations": 240,
