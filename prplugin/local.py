@@ -273,10 +273,11 @@ class LocalGraph:
         """Compute one ranking by the first attempt that finds it; others find where the next one starts."""
         query = self._query(options, watch, unknown)
         watch.stage("edges")
-        answer: Solved | Start = Start(query.nstart, options.tol)
-        attempts = iter((self._push_near_seeds, self._push_residual, self._iterate))
-        while isinstance(answer, Start):
-            answer = next(attempts)(query, answer)
+        answer = self._push_near_seeds(query, Start(query.nstart, options.tol))
+        if isinstance(answer, Start):
+            answer = self._push_residual(query, answer)
+        if isinstance(answer, Start):
+            answer = self._iterate(query, answer)
         record, outcome, write = None, answer.outcome, self._vertices.write
         if self._lasting or not outcome.converged:
             record = self._history(options, *self._how(query, answer), outcome.notes)

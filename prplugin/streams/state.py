@@ -120,7 +120,8 @@ class GraphState(NamedTuple):
         if self.vertex_index is not None:
             passes = last.passes if self.last is None else max(last.passes, self.last.passes)
             last = last._replace(ranks=last.ranks / last.ranks.sum(), passes=passes)  # the user may alter the ranks
-        return self._replace(last=last)
+        # `_replace` takes three times as long.
+        return GraphState(self.edges, self.vertices, self.schema, self.aging, last, self.vertex_index, self.updates)
 
     def follows(self, seeds: Integers) -> bool:
         """Return whether the last ranks are of a personalization by these vertices, and the edges have changed."""
