@@ -205,15 +205,14 @@ class Tests:
         self.seconds: dict[str, float] = {}
         self.failed = sorted({name for record in records for name in record["failed"]})
         self._of_line: defaultdict[str, defaultdict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+        """By module and line: tests, and files of tests whose fixtures execute it."""
         for record in records:
-            for test, (seconds, lines) in record["tests"].items():
-                if test in self.failed:
-                    continue
-                self.seconds[test] = seconds
-                for found in (lines, record["setups"].get(test.partition("::")[0], {})):
-                    for file, numbers in found.items():
-                        for number in numbers:
-                            self._of_line[file][number].add(test)
+            passed = {test: found for test, found in record["tests"].items() if test not in self.failed}
+            self.seconds |= {test: seconds for test, (seconds, _) in passed.items()}
+            for name, found in [*record["setups"].items(), *((test, lines) for test, (_, lines) in passed.items())]:
+                for module, numbers in found.items():
+                    for number in numbers:
+                        self._of_line[module][number].add(name)
 
     def of(self, mutant: Mutant, seconds: float) -> tuple[list[str], list[str]]:
         """Return the first tests to run on a mutant, and the others, of up to so many seconds in all."""
@@ -222,11 +221,12 @@ class Tests:
             inside, of_line = lines_of_functions(self.root / mutant.file), self._of_line[name]
             # The last executed line up to that of the change, which may be within a statement of several lines.
             at = max((line for line in of_line if line in inside and line <= mutant.line), default=0)
-            found = of_line[at] if mutant.line in inside and at else self._of_files([name])
+            found = of_line[at] if mutant.line in inside and at else self._of_modules([name])
         else:
-            found = self._of_files(modules_of_kernels(self.root, name))
+            found = self._of_modules(modules_of_kernels(self.root, name))
         folder = NEAREST.get(mutant.file.stem, mutant.file.parts[1])
-        ordered = sorted(found, key=lambda test: (not test.startswith(f"tests/{folder}/"), self.seconds[test], test))
+        tests = [test for test in self.seconds if test in found or test.partition("::")[0] in found]
+        ordered = sorted(tests, key=lambda test: (not test.startswith(f"tests/{folder}/"), self.seconds[test], test))
         first, others, spent = [], [], 0.0
         for test in ordered:
             spent += self.seconds[test]
@@ -234,8 +234,8 @@ class Tests:
                 (first if spent <= FIRST_SECONDS else others).append(test)
         return first, others
 
-    def _of_files(self, names: Sequence[str]) -> set[str]:
-        """Return the tests that execute a function of these files."""
+    def _of_modules(self, names: Sequence[str]) -> set[str]:
+        """Return the tests, and the files of tests, that execute a function of these modules."""
         return {
             test
             for name in names

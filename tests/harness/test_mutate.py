@@ -14,10 +14,25 @@ def most(values, bound: int = 3):
 
 def fast():
     return True
+
+def twice(x):
+    return x * 2
 """
 UNTESTED = "def change(state, done):\n    state.done = done\n"
 TEST = """\
-from prplugin.solver.step import fast, most
+import pytest
+
+from prplugin.solver.step import fast, most, twice
+
+@pytest.fixture(scope="module")
+def four():
+    return twice(2)
+
+def test_that_makes_the_fixture(four):
+    assert four
+
+def test_that_finds_the_fixture(four):
+    assert four == 4
 
 def test_most():
     assert most([2, 3, 1]) == 5
@@ -56,9 +71,11 @@ def test_survivors_are_those_that_no_test_notices(tmp_path, monkeypatch):
         "return min(below) + len(values)",
         "return max(below)",
         "return len(values)",
+        "return x",
+        "return x * 3",
     }
     text = page.read_text()
-    assert "of 7 mutants 0 do not compile, 7 met tests, and 2 survived, 1 of them for a reason." in text
+    assert "of 9 mutants 0 do not compile, 9 met tests, and 2 survived, 1 of them for a reason." in text
     one, other = text.split("## Survivors with a reason")
     assert "| prplugin/solver/step.py:7 | negate a constant | ``return True`` | ``return False`` | 1 |  |" in one
     assert (
