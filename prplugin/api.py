@@ -160,8 +160,9 @@ def pagerank(
         and some others, are proved to have equal ranks. `Ranking.ties` lists them, and vertices whose order is not
         proved. Weights are compared as float64: weights that round to the same float64 are equal.
     progress : bool or function, default False
-        If True, show a progress bar after two seconds, on a terminal or in a notebook. A function is called with a
-        `prplugin.Progress` at each stage and iteration.
+        If True, show a progress bar after two seconds, on a terminal or in a notebook, with the time left where rows
+        of Parquet or bytes of text are read, and in iterations. A function is called with a `prplugin.Progress` at
+        each stage and iteration, and as a file is read.
     **method_options
         Options of the method, such as ``threads=`` of "native"; "auto" chooses a method that has them.
 

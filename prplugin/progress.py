@@ -1,4 +1,4 @@
-"""Report the progress of a ranking: by a bar on a terminal or in a notebook, or by calls of a function."""
+"""Report the progress of a ranking: by a bar on a terminal or in a notebook, by lines, or by calls of a function."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -25,6 +26,9 @@ QUIET_SECONDS = 2.0
 
 REDRAWN_SECONDS = 0.2
 """Interval in seconds at which the bar in a notebook is redrawn."""
+
+LINE_SECONDS = 5.0
+"""Interval in seconds between lines about the progress where there is no terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,10 @@ class State:
         Proved error bound of the current ranks; infinite before the first iteration, or if rounding allows no bound.
     seconds : float
         Time in seconds since the call began.
+    done, total : int
+        In the stage "vertices", how much of the input has been read; 0 and 0 where that is not known.
+    unit : str
+        What `done` and `total` count: bytes of a file, as it is stored, or rows.
     """
 
     stage: Literal["vertices", "edges", "iterations"]
@@ -50,10 +58,25 @@ class State:
     expected: int | None
     error_bound: float
     seconds: float
+    done: int = 0
+    total: int = 0
+    unit: str = ""
 
 
 Report: TypeAlias = Callable[[State], object]
 ProgressOption: TypeAlias = bool | Report
+
+
+_reading: ContextVar[Watch | None] = ContextVar("reading", default=None)
+"""The watch of the call of this thread, if it reports."""
+
+
+def counting(total: int, unit: str) -> Callable[[int], None]:
+    """Return a function that readers call with the number of bytes or rows that they have read so far, of `total`."""
+    if (watch := _reading.get()) is None or total <= 0:
+        return lambda done: None
+    watch.read(0, total, unit)
+    return lambda done: watch.read(min(done, total), total, unit)
 
 
 class Watch:
@@ -74,6 +97,11 @@ class Watch:
         self.begun[stage] = time.perf_counter()
         if self.report is not None:
             self.report(State(stage, 0, None, math.inf, time.perf_counter() - self._began))
+
+    def read(self, done: int, total: int, unit: str) -> None:
+        """Report how much of the input has been read."""
+        if self.report is not None:
+            self.report(State("vertices", 0, None, math.inf, time.perf_counter() - self._began, done, total, unit))
 
     def stages(self, reading: float) -> tuple[tuple[str, float], ...]:
         """Return name and seconds of each stage of a ranking that has just ended; `reading`: those of its graph."""
@@ -114,42 +142,117 @@ def _expected(first: tuple[int, float] | None, now: int, bound: float, tol: floa
     return min(budget, now + math.ceil(math.log(bound / tol) / rate))
 
 
-def watching(progress: ProgressOption) -> AbstractContextManager[Watch]:
+@contextmanager
+def watching(progress: ProgressOption) -> Iterator[Watch]:
     """Return the `Watch` for a `progress` argument, which must be a bool or a function; remove the bar at the end."""
+    reporting: AbstractContextManager[Report | None]
     if callable(progress):
-        return nullcontext(Watch(progress))
-    if isinstance(progress, (bool, np.bool_)):
-        return _bar() if progress else nullcontext(Watch(None))
-    raise InvalidOptionError(f"progress must be True, False or a function of the state, not {progress!r}.")
+        reporting = nullcontext(progress)
+    elif isinstance(progress, (bool, np.bool_)):
+        reporting = _bar() if progress else nullcontext()
+    else:
+        raise InvalidOptionError(f"progress must be True, False or a function of the state, not {progress!r}.")
+    with reporting as report:
+        watch = Watch(report)
+        before = _reading.set(watch if report is not None else None)
+        try:
+            yield watch
+        finally:
+            _reading.reset(before)
+
+
+class _Outlook:
+    """Describes states in a line, with percent and the time left at the pace of the same count so far."""
+
+    def __init__(self) -> None:
+        self._count: tuple[str, int] | None = None
+        self._first = 0, 0.0
+
+    def __call__(self, state: State) -> tuple[str, int, int | None]:
+        """Return the line, how much of the count is done, and its total or None."""
+        if state.stage == "iterations":
+            done, total, text = state.iterations, state.expected or 0, f"iteration {state.iterations}"
+            note = f", error at most {state.error_bound:.1e}"
+        elif 0 < state.done < state.total:
+            done, total, text, note = state.done, state.total, "reading", f" of {_amount(state.total, state.unit)}"
+        else:
+            done, total, note = 0, 0, ""
+            text = "reading" if state.total and not state.done else f"preparing {state.stage}"
+        count = state.stage, state.total
+        if self._count != count:
+            self._count, self._first = count, (done, state.seconds)
+        first, began = self._first
+        if state.stage == "vertices" and total:
+            text += f" {100 * done // total} %"
+        left = ""
+        if first < done < total:
+            left = f", {_duration((state.seconds - began) * (total - done) / (done - first))} left"
+        return text + note + left, done, total or None
+
+
+def _amount(count: int, unit: str) -> str:
+    """Return a count with its unit; bytes in powers of 1000."""
+    if unit != "bytes":
+        return f"{count:,} {unit}"
+    power = min(max(count, 1).bit_length() // 10, 4)
+    return f"{count / 1000**power:.3g} {('bytes', 'kB', 'MB', 'GB', 'TB')[power]}"
+
+
+def _duration(seconds: float) -> str:
+    """Return a time in seconds, minutes or hours."""
+    if seconds < 60:
+        return f"{math.ceil(seconds)} s"
+    minutes = math.ceil(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 @contextmanager
-def _bar() -> Iterator[Watch]:
+def lines(file: IO[str]) -> Iterator[Report]:
+    """Return a function of the state, and print a line about the last one to a file every `LINE_SECONDS`."""
+    outlook, began, done = _Outlook(), time.perf_counter(), threading.Event()
+    latest = "reading"
+
+    def report(state: State) -> None:
+        nonlocal latest
+        latest = outlook(state)[0]
+
+    def show() -> None:
+        while not done.wait(LINE_SECONDS):
+            print(f"{time.perf_counter() - began:.0f} s: {latest}", file=file, flush=True)
+
+    showing = threading.Thread(target=show, daemon=True)
+    showing.start()
+    try:
+        yield report
+    finally:
+        done.set()
+        showing.join()
+
+
+@contextmanager
+def _bar() -> Iterator[Report | None]:
     """Show a bar after `QUIET_SECONDS`, in a notebook's cell, or on standard error if that is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
     if not (console.is_terminal or console.is_jupyter):
-        yield Watch(None)
+        yield None
         return
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     bar = Progress(*columns, console=console, transient=True, disable=console.is_jupyter)
-    task = bar.add_task("reading", total=None)
+    task, outlook = bar.add_task("reading", total=None), _Outlook()
 
     def report(state: State) -> None:
-        if state.stage != "iterations":
-            bar.update(task, description=f"preparing {state.stage}")
-        else:
-            description = f"iteration {state.iterations}, error at most {state.error_bound:.1e}"
-            completed = state.iterations if state.expected else 0
-            bar.update(task, description=description, total=state.expected, completed=completed)
+        description, completed, total = outlook(state)
+        bar.update(task, description=description, completed=completed)
+        bar.tasks[0].total = total  # `update` ignores None, which makes the bar a pulse
 
     done = threading.Event()
     showing = threading.Thread(target=_show, args=(bar, done), daemon=True)
     showing.start()
     try:
-        yield Watch(report)
+        yield report
     finally:
         done.set()
         showing.join()

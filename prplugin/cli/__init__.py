@@ -20,6 +20,7 @@ import prplugin
 from prplugin.calls import unknown_argument
 from prplugin.cli.failures import Failure, OneLineErrors
 from prplugin.cli.options import (
+    PROGRESS,
     SEEDS,
     SHOWN,
     changed_edges,
@@ -43,7 +44,7 @@ from prplugin.machine import this_machine
 from prplugin.methods.registry import check_options, is_option, options_of
 from prplugin.methods.registry import methods as known
 from prplugin.options import RANK_ARGUMENTS, EdgeOptions, Options, check_choice
-from prplugin.progress import watching
+from prplugin.progress import ProgressOption, watching
 from prplugin.saving import load
 from prplugin.tables import table, upward
 
@@ -146,7 +147,7 @@ def _rank(
 ) -> None:  # fmt: skip
     """Rank the graph, save it to a folder if one is given, and write and print the ranks."""
     values = {name: given_by_vertex(f"--{name}", items or (), graph.vertices) for name, items in by_vertex.items()}
-    ranking = graph.rank(**options, **values, progress=not quiet)
+    ranking = graph.rank(**options, **values, progress=_progress(quiet=quiet))
     if folder is not None:
         graph.save(folder)
     seconds = time.perf_counter() - began
@@ -213,7 +214,13 @@ def verify(edges: tuple[str, ...], quiet: bool, alpha: float, tol: float, **give
     if file is None:
         raise click.UsageError(f"{edges[0]} is a saved graph: verify reads the file of edges from which it was made.")
     checks = checks_of(
-        graph, as_rows(file), not given["undirected"], given["duplicates"], alpha, tol, progress=not quiet
+        graph,
+        as_rows(file),
+        not given["undirected"],
+        given["duplicates"],
+        alpha,
+        tol,
+        progress=_progress(quiet=quiet),
     )
     if not quiet:
         rows = []
@@ -312,6 +319,12 @@ def _usage_errors() -> Iterator[None]:
         raise click.UsageError(str(error)) from error
 
 
+def _progress(*, quiet: bool) -> ProgressOption:
+    """Return what receives the progress of the running command."""
+    reported: ProgressOption = click.get_current_context().meta.get(PROGRESS, not quiet)
+    return reported
+
+
 def _is_default(parameter: str) -> bool:
     """Return whether an option of the running command was not given."""
     source = click.get_current_context().get_parameter_source(parameter)
@@ -351,7 +364,7 @@ def _load(
         return None, prplugin.Graph._of(load(path, in_pandas=in_pandas)), began
     vertices, directed, duplicates = given.pop("vertices"), not given.pop("undirected"), given.pop("duplicates")
     times = {name: given.pop(name) for name in ("time", "half_life", "window") if name in given}
-    with watching(not quiet) as watch:
+    with watching(_progress(quiet=quiet)) as watch:
         with reading_to("host") if vertices else nullcontext():  # their types are those of the ids of a frame
             file = read_edges(path, packed=packed, **given)
         watch.stage("vertices")

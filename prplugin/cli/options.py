@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Collection, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any, get_args
@@ -13,6 +14,7 @@ from prplugin.errors import ColumnNotFoundError, InvalidOptionError
 from prplugin.io import as_rows, read_edges, read_values
 from prplugin.io.formats import NAMES, ROWS, by_suffix, input_format
 from prplugin.options import RANK_ARGUMENTS, Duplicates, EdgeOptions, Unknowns
+from prplugin.progress import lines
 from prplugin.stopping import STOPS
 
 if TYPE_CHECKING:
@@ -48,7 +50,26 @@ def _by_vertex(name: str, metavar: str, meaning: str) -> Callable[[Any], Any]:
     )
 
 
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+PROGRESS = "prplugin.progress"
+"""Key of the function that receives the progress, in what click keeps for the running command."""
+
+
+def _print_progress(context: click.Context, _: click.Parameter, asked: bool) -> None:
+    """Print lines about the progress until the command ends; on a terminal there is a bar."""
+    if asked and not sys.stderr.isatty():
+        context.meta[PROGRESS] = context.with_resource(lines(sys.stderr))
+
+
+quiet_option = _together(
+    click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
+    click.option(
+        "--progress",
+        is_flag=True,
+        expose_value=False,
+        callback=_print_progress,
+        help="Where standard error is no terminal, print a line about the progress to it every few seconds.",
+    ),
+)
 
 edge_options = _together(
     click.argument("edges", nargs=-1, required=True),

@@ -24,6 +24,7 @@ from prplugin.io import EdgeFile
 from prplugin.methods.registry import methods
 from prplugin.numerics import rounding_depth
 from prplugin.options import Duplicates
+from prplugin.progress import ProgressOption
 from prplugin.types.edges import Floats, Integers
 
 NETWORKX_EDGES = 5_000_000  # above which NetworkX is skipped: it takes a minute and several gigabytes
@@ -53,7 +54,14 @@ class Check(NamedTuple):
 
 
 def checks_of(
-    graph: Graph, edges: EdgeFile, directed: bool, duplicates: Duplicates, alpha: float, tol: float, *, progress: bool
+    graph: Graph,
+    edges: EdgeFile,
+    directed: bool,
+    duplicates: Duplicates,
+    alpha: float,
+    tol: float,
+    *,
+    progress: ProgressOption,
 ) -> list[Check]:
     """Rank the graph of `edges` by every available method and library; the reference has the smallest bound."""
     if graph.number_of_vertices == 0:

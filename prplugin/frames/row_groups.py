@@ -14,7 +14,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from prplugin.frames.vertex_index import IndexFactorizer, VertexIndex
 from prplugin.frames.vertices import Vertices
 from prplugin.machine import bytes_available
 from prplugin.options import EdgeOptions
+from prplugin.progress import counting
 from prplugin.types.edges import Edges, GroupedEdges
 
 PEAK = 4  # upper estimate of the peak memory of reading and factorizing a table, in multiples of its size
@@ -47,10 +47,12 @@ def table_of(files: list[File], common: list[pa.Field | None], *, at_once: bool)
     max_bytes, rows = bytes_available() / PEAK, sum(file.rows for file in files)
     tables: list[pa.Table] = []
     total_bytes = total_rows = 0
+    count = counting(rows, "rows")
     for file in files:
         for table in file.tables(common):
             tables.append(table)
             total_bytes, total_rows = total_bytes + table.nbytes, total_rows + table.num_rows
+            count(total_rows)
             if at_once and table.schema != tables[0].schema:
                 raise InvalidEdgesError(
                     f"{file.where} has other types than the files before it: cast the files to one type."
@@ -345,19 +347,35 @@ def read(
         dtype = np.dtype(integers.to_pandas_dtype())
         factorizer = PartwiseFactorizer(dtype, sum(file.rows for file in files))
         part_of = lambda table: integer_part(HOST, arrow.as_frame(table), columns, labels, dtype)  # noqa: E731
-        edges, found = read_twice(partial(_parts, files, common, part_of), factorizer, sink_of)
+        edges, found = read_twice(_passes(files, common, part_of), factorizer, sink_of)
         ids = [HOST.integers_like(found, [no_vertices.columns[0].dtype])]
     else:
         factorizer = IndexFactorizer(VertexIndex(no_vertices, labels))
         more = no_edges.source, no_edges.destination, None, additional
-        edges, ids = read_twice(partial(_parts, files, common, with_vertices), factorizer, sink_of, more)
+        edges, ids = read_twice(_passes(files, common, with_vertices), factorizer, sink_of, more)
     output: Any = no_vertices.boundary
     fields = narwhals.fields_of_vertices(common, columns, how.vertices)
     output = replace(output, fields=fields, dtypes=[column.dtype for column in ids])
     return edges, replace(no_vertices, columns=ids, boundary=output)
 
 
-def _parts(files: list[File], common: list[pa.Field | None], part_of: Callable[[pa.Table], Part]) -> Iterator[Part]:
+def _passes(
+    files: list[File], common: list[pa.Field | None], part_of: Callable[[pa.Table], Part]
+) -> Callable[[], Iterator[Part]]:
+    """Return what `read_twice` calls for each of its two passes, which count the rows of both."""
+    rows = sum(file.rows for file in files)
+    count, earlier = counting(2 * rows, "rows, each read twice"), iter((0, rows))
+
+    def parts() -> Iterator[Part]:
+        before = next(earlier)
+        return _parts(files, common, part_of, lambda row: count(before + row))
+
+    return parts
+
+
+def _parts(
+    files: list[File], common: list[pa.Field | None], part_of: Callable[[pa.Table], Part], read: Callable[[int], None]
+) -> Iterator[Part]:
     """Yield the row groups; name them in errors about them."""
     row = 0
     for file in files:
@@ -370,3 +388,4 @@ def _parts(files: list[File], common: list[pa.Field | None], part_of: Callable[[
                 place = f"in the row group that begins with row {row:,}, from which rows are counted here, of "
                 raise type(error)(f"{place * bool(row)}{file.where}: {error}") from error
             row += table.num_rows
+            read(row)

@@ -22,6 +22,7 @@ from prplugin import machine
 from prplugin.errors import InvalidEdgesError, OutOfMemoryError, PageRankError, counted, listed, path_errors
 from prplugin.io.comments import LINE_END, NONE, Comments
 from prplugin.io.formats import STANDARD_STREAM, described
+from prplugin.progress import counting
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MAGIC = {
@@ -279,8 +280,13 @@ def pieces(path: str, compression: str | None) -> Iterator[bytes]:
                     piece = stream.read(PIECE_BYTES)
                     if not piece:
                         raise InvalidEdgesError(f"{name} is empty.")
+                    # Of a pipe no size is known. Of a compressed file, what is stored counts.
+                    size = 0 if path == STANDARD_STREAM else os.fstat(file.fileno()).st_size
+                    count = counting(size, "bytes")
                     while piece:
                         yield piece
+                        if size:
+                            count(file.tell())
                         piece = stream.read(PIECE_BYTES)
             except Exception as error:  # each library has its own
                 known = isinstance(error, (PageRankError, MemoryError, ImportError))
