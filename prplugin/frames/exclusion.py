@@ -74,7 +74,7 @@ def read_selection(
 
     `labels`: Those of many seeds; None for a single ranking.
     """
-    among = None if options.among is None else vertices.read_positions(options.among, "among", unknown)
+    among = None if options.among is None else _positions(vertices, options.among, "among", unknown)
     exclusion = Exclusion(kinds=frozenset([options.exclude]) if isinstance(options.exclude, str) else frozenset())
     if options.exclude is not None and not exclusion.kinds:
         with vertices.reading(options.exclude, "exclude"):
@@ -85,7 +85,18 @@ def read_selection(
     return to_memory(among, memory_space), exclusion
 
 
+def _positions(vertices: Vertices, given: object, what: str, unknown: Unknown) -> Integers:
+    """Return the positions of vertices, which may be those of an earlier call."""
+    if (found := vertices.repeated.find(given, what, unknown)) is None:
+        before = unknown.counts.get(what, 0)
+        found = vertices.read_positions(given, what, unknown)
+        vertices.repeated.keep(given, what, unknown, found, unknown.counts.get(what, 0) - before)
+    return found
+
+
 def _read_exclusion(vertices: Vertices, given: object, unknown: Unknown, labels: Labels | None) -> Exclusion:
+    if (found := vertices.repeated.find(given, "exclude", unknown)) is not None:
+        return Exclusion(found)
     if isinstance(given, (list, tuple, set, frozenset)):
         words = excluded_by_seed(given)
         if words and vertices.kinds == ["string"]:
@@ -96,14 +107,14 @@ def _read_exclusion(vertices: Vertices, given: object, unknown: Unknown, labels:
                     f"For vertices alone pass {remedy('index of vertices')}, and rename the vertex to leave out both."
                 )
         rest = [vertex for vertex in given if not (isinstance(vertex, str) and vertex in words)] if words else given
-        return Exclusion(vertices.read_positions(rest, "exclude", unknown) if rest or not words else None, words)
-    given = vertices.converted(given, "exclude")
+        return Exclusion(_positions(vertices, rest, "exclude", unknown) if rest or not words else None, words)
+    original, given = given, vertices.converted(given, "exclude")
     names = [SEED] if labels is None or labels.rows is None else vertices.seed_names(labels)
     if isinstance(given, vertices.ids.types.frames) and names[0] in given.columns and len(given.columns) > 1:
         if labels is None:
             raise InvalidOptionError("exclude is a frame of vertices by seed, and there is one ranking: pass seeds=.")
         return Exclusion(pairs=_read_pairs(vertices, vertices.ids.own_frame(given), unknown, labels, names))
-    return Exclusion(vertices.read_positions(given, "exclude", unknown))
+    return Exclusion(_positions(vertices, original, "exclude", unknown))
 
 
 def _read_pairs(

@@ -14,6 +14,7 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError, VertexNotFoun
 from prplugin.frames.columns import Column, Frame, check_kinds
 from prplugin.frames.kinds import ambiguous_refused
 from prplugin.frames.remedies import advising, library_of, remedy
+from prplugin.frames.repeated import Repeated
 from prplugin.frames.suggested import columns_present, index_levels
 from prplugin.options import Options, Unknown
 from prplugin.types.arrays import (
@@ -119,6 +120,7 @@ class Vertices:
     kinds: list[str]  # the kind of ids in each column, such as "integer"
     memory_space: MemorySpace = "host"  # of the columns
     boundary: Boundary = field(default=Boundary(), kw_only=True)
+    repeated = cached_property(lambda _: Repeated())
 
     @property
     def ids(self) -> Ids:
@@ -325,8 +327,7 @@ class Vertices:
             given = self.converted(given, what)
             if isinstance(given, Mapping):
                 raise InvalidOptionError(f"{what} must be a list, Series, index or array of vertices, not a dict.")
-            if for_exclusion and isinstance(given, (set, frozenset)):
-                given = list(given)
+            given = list(given) if for_exclusion and isinstance(given, (set, frozenset)) else given
             without_rows = for_exclusion and isinstance(given, self.ids.types.frames) and len(given) == 0
             columns = [[]] if without_rows else self.id_columns(given, what)
             if len(columns[0]):

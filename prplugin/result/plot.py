@@ -41,7 +41,7 @@ class RankingFigure(Figure):
         return file.getvalue()
 
 
-def labelled(highest: Sequence[tuple[str, float]], labels: Any) -> list[tuple[str, float]]:
+def labelled(highest: Sequence[tuple[str, float]], labels: object) -> list[tuple[str, float]]:
     """Replace the ids of vertices by their names, where a dict or an indexed Series has one.
 
     Equal names, and names that differ in spaces only, are followed by the id.
