@@ -260,8 +260,16 @@ def test_counts_of_a_graph_are_those_of_its_arrays():
     in_pieces = packed.packed_graph(listed)
     packed_made = replace(fresh, grouped=True, packed_on_host=True, **built("out_weight"))
     assert counts_of(in_pieces) == vars(packed_made)
+    in_pieces.packed_only = True  # as on a GPU, where they are read as they are
+    assert Counts.of(in_pieces).built == {"csc", "out_weight"}
+    in_pieces.packed_only = False
     assert in_pieces.edges.in_edges[1].size == 4  # unpacks them
     assert counts_of(in_pieces) == vars(replace(packed_made, **built("csc", "out_weight")))
+
+    unsampled = Adjacency(Edges(source, destination, None, 4))
+    for adjacency, expected in ((listed, 0.5), (unsampled, 1.0)):  # of in-edges that exist
+        vars(adjacency)["spread"] = 0.5
+        assert Counts.of(adjacency).spread == expected
 
     before = Counts.of(listed)
     for method, expected in {"packed": {"packed_bytes": 24}, "propagation-blocking": {"blocked": True}}.items():
