@@ -153,6 +153,20 @@ def one_rank(bound: float, sum_: float, n: int) -> Bound:
     return min(Fraction(bound), (Fraction(bound) + sum_error) / 2)
 
 
+def group(
+    alpha: float, measured: tuple[float, float], depths: Depths, depth_of_sum: int, dtype: str = "float64",
+    scale: object = 1,
+) -> Bound:  # fmt: skip
+    """Return the bound of the ranks of a group after a step, given the change of the step in it and its sum."""
+    of_rank, of_sum = gamma(rank(depths)), gamma(depth_of_sum + 1)
+    if math.inf in (of_rank, of_sum) or of_rank >= 1 or of_sum >= 1:
+        return math.inf
+    moved, least_sum = Fraction(measured[0]) * (1 + of_sum), Fraction(measured[1]) * (1 - of_sum)
+    step_error = Fraction(alpha) * moved / least_sum + of_rank / (1 - of_rank)
+    of_result = (U if scale == "n" else 0) + (U32 if dtype == "float32" else 0)
+    return min(2 * step_error / (1 - Fraction(alpha)), Fraction(2)) + of_sum + of_result * (1 + of_sum)
+
+
 # --- rounding errors of a residual -------------------------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ from prplugin.errors import (
 )
 from prplugin.methods.estimates import Estimate
 from prplugin.progress import State as Progress
+from prplugin.result.groups import GroupRankings
 from prplugin.result.ranking import Ranking, Rankings
 from prplugin.sizing import estimate
 
@@ -24,6 +25,7 @@ __all__ = [
     "ColumnNotFoundError",
     "Estimate",
     "Graph",
+    "GroupRankings",
     "InvalidEdgesError",
     "InvalidOptionError",
     "MethodUnavailableError",

@@ -33,6 +33,7 @@ def pagerank(
     destination: Hashable | list[Hashable] = None,
     weight: Hashable = None,
     *,
+    by: Hashable | list[Hashable] = None,
     time: Hashable = None,
     half_life: object = None,
     window: object = None,
@@ -88,6 +89,12 @@ def pagerank(
         source/destination, source/target, from/to; if there is none, the only pair that matches without regard to case.
     weight : column label, optional
         Finite non-negative numbers. Default: every edge counts 1.
+    by : column label, or list of column labels, optional
+        Rank the rows of each value of these columns as a graph of its own, all in one call. Each group sums to 1, and
+        `tol` bounds the proved error of each. `personalization`, `nstart`, `among` and `exclude` name the group of each
+        vertex by these columns, or in tuples before the id; or they name vertices that every group must have.
+        `vertices` is a frame with these columns and `vertex`. `top` is the number for each group. Not with `seeds`,
+        `dangling`, `certified` or another `stop` than "error", nor on a Dask cluster.
     time : column label, optional
         Time of each edge: timestamps, dates or numbers.
     half_life : str, timedelta or number, optional
@@ -173,6 +180,7 @@ def pagerank(
         dataset, a DuckDB relation and an object with only Arrow's C interface; a pandas frame for a path), with one row
         per vertex and the columns `vertex` (or the source's columns if a vertex has several) and `pagerank`. Integer
         ids ascend; others are in the order of first appearance, row by row, source before destination, then `vertices`.
+        With `by`, its columns come first, and rows are in the order of groups, which is that of ids of these columns.
         With `seeds`, one row per seed and vertex, and a first column `seed`: the vertex (its columns with the prefix
         "seed_" if it has several), the position in the list, counted from 0, or the value in the frame.
 
@@ -221,9 +229,9 @@ class Graph(Constructors):
         Edges, one per row, or a graph of another library, as for `pagerank`.
     source, destination, weight : column or list of columns, optional
         Columns of the endpoints and of edge weights. Default: every edge counts 1.
-    time, half_life, window, now, directed, vertices, duplicates, missing : optional
-        Weights that decay with age; direction; additional vertices; rows with the same endpoints, or without one: as
-        for `pagerank`.
+    by, time, half_life, window, now, directed, vertices, duplicates, missing : optional
+        Groups, each ranked as a graph of its own; weights that decay with age; direction; additional vertices; rows
+        with the same endpoints, or without one: as for `pagerank`.
     format, ids, header, delimiter, comment, skip, null : optional
         How to read a file: as for `Graph.from_file`.
 
@@ -244,6 +252,7 @@ class Graph(Constructors):
         destination: Hashable | list[Hashable] = None,
         weight: Hashable = None,
         *,
+        by: Hashable | list[Hashable] = None,
         time: Hashable = None,
         half_life: object = None,
         window: object = None,
@@ -397,7 +406,7 @@ class Graph(Constructors):
         Returns
         -------
         Ranking or Rankings
-            `Rankings` if `seeds` is given.
+            `Rankings` if `seeds` is given; `GroupRankings`, which are `Rankings`, if the graph has groups.
         """
         options = of_arguments(Options, locals())
         with watching(progress) as watch:

@@ -85,6 +85,10 @@ def _of_frames(adapter: FrameAdapter) -> Source:
 
 
 def _read_on_cluster(edges: Frame, how: EdgeOptions, *, lasting: bool) -> DistributedGraph:
+    if how.by is not None:
+        raise MethodUnavailableError(
+            "by= is not supported on the workers of a Dask cluster: pass edges.compute(), or close the client."
+        )
     from prplugin.distributed.run import DistributedGraph  # imports distributed, as the client did
 
     return DistributedGraph(dask.client(), edges, how, lasting=lasting)
@@ -132,12 +136,13 @@ def _read_matrix(matrix: object, how: EdgeOptions, *, lasting: bool) -> LocalGra
 
 def _read_file(path: Paths, how: EdgeOptions, *, lasting: bool, **options: Any) -> LocalGraph:
     """Read edges from files; `options` are further arguments of `prplugin.io.read_edges`."""
-    source, destination = (
-        labels if labels is None or isinstance(labels, list) else [labels] for labels in (how.source, how.destination)
+    source, destination, by = (
+        labels if labels is None or isinstance(labels, list) else [labels]
+        for labels in (how.source, how.destination, how.by)
     )
     from prplugin.io import read_edges
 
-    file = read_edges(path, source, destination, how.weight, missing=how.missing, **options)
+    file = read_edges(path, source, destination, how.weight, missing=how.missing, by=by, **options)
     return of_file(file, path, how, lasting=lasting)
 
 
@@ -153,7 +158,8 @@ def of_file(file: EdgeFile | AdjacencyFile, path: Paths, how: EdgeOptions, *, la
         )
     if how.vertices is not None and not (isinstance(file, EdgeFile) and file.vertices is None):
         raise InvalidOptionError(f"{path} names all vertices itself: omit vertices=.")
-    how = replace(how, source=columns.source_names, destination=columns.destination_names, weight=columns.weight_name)
+    by = columns.source_names[: columns.by] or None
+    how = replace(how, **columns.id_names, by=by, weight=columns.weight_name)
     facts: Any = {"unused_weight": columns.unused_weight, "lasting": lasting}
     if isinstance(file, EdgeFile):
         vertices = file.vertices if how.vertices is None else how.vertices

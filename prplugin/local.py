@@ -16,6 +16,7 @@ import numpy as np
 from prplugin.errors import PageRankError, counted, overflow_error
 from prplugin.frames import FrameAdapter, rows_and_types
 from prplugin.frames.columns import resolve
+from prplugin.frames.groups import in_groups, normalised, offsets_of
 from prplugin.frames.remedies import advising, library_of
 from prplugin.frames.vertices import Labels, Vertices, format_ids
 from prplugin.gpu import runtime
@@ -23,7 +24,7 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
 from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.memory import Counts
-from prplugin.graph.problem import Problem, normalised
+from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods.estimates import (
     Estimate,
@@ -35,8 +36,10 @@ from prplugin.methods.estimates import (
 from prplugin.methods.registry import ChoiceCache, choose, choose_batch, compile_ahead, reasons
 from prplugin.options import EdgeOptions, Options, Unknown, excluded_by_seed
 from prplugin.progress import Watch
+from prplugin.result.groups import GroupRankings
 from prplugin.result.ranking import Ranking, Rankings
 from prplugin.result.selection import remaining
+from prplugin.solver.groups import GroupProof
 from prplugin.solver.solve import solve_by
 from prplugin.streams.attempts import Query, Solved, Start, push_near_seeds, push_residual
 from prplugin.streams.decay import decay_weights
@@ -130,7 +133,7 @@ class LocalGraph:
             from prplugin.frames.times import Clock  # imports pandas
 
             clock = Clock(how.half_life, how.window, how.now)
-        columns = resolve(labels, how.source, how.destination, how.weight, how.time, clock, frame)
+        columns = resolve(labels, how.source, how.destination, how.weight, how.time, clock, frame, by=how.by)
         if how.missing != "error":
             columns = columns._replace(missing=how.missing)
         weighted, aging = columns.weight is not None, None
@@ -142,6 +145,7 @@ class LocalGraph:
                 compile_ahead(weighted=weighted)
             rows: Any  # Edges where how.edge_list
             rows, vertices = adapter.read(frame, columns, how, edge_list=how.edge_list, lasting=lasting)
+            rows, vertices = in_groups(rows, vertices, columns.by) if columns.by else (rows, vertices)
             if how.edge_list and not rows.packed_only:
                 rows = drop_duplicates(rows, how.duplicates, directed=how.directed)
                 rows = rows if how.directed else with_reverse_edges(rows)
@@ -149,7 +153,7 @@ class LocalGraph:
                 rows, references = decay_weights(rows)
                 aging = Aging(clock, references)
             if lasting:  # else no update follows
-                how = replace(how, source=columns.source_names, destination=columns.destination_names, vertices=None)
+                how = replace(how, **columns.id_names, vertices=None)
             state = GraphState(Adjacency(rows, symmetric=not how.directed), vertices, how, aging)
             unused = columns.unused_weight if unused_weight is None else unused_weight
             return cls(state, f"column {how.weight!r}", unused_weight=unused, lasting=lasting, began=began)
@@ -283,16 +287,18 @@ class LocalGraph:
             record = self._history(options, *self._how(query, answer), outcome.notes)
         elif self.memory_space == "device":  # only the frame is returned, whose ids are never those of the user's frame
             write = partial(write, owned=True)
-        return Ranking(
+        found = Ranking(
             answer.ranks, bool(outcome.converged), int(outcome.iterations), float(outcome.error_bound), answer.method,
             time.perf_counter() - query.began, write, options.top, outcome.order, record,
             answer.selected, self._vertices.plain_ids, self._why(answer.terms),
         )  # fmt: skip
+        return found if query.groups is None else GroupRankings.of(found, *query.groups.proved, self._vertices)
 
     def _query(self, options: Options, watch: Watch, unknown: Unknown) -> Query:
         """Read the options that are given by vertex."""
         query, teleports = Query(), options.personalization is not None
         query.options, query.watch, query.began = options, watch, time.perf_counter()
+        query.groups = None if self._state.schema.by is None else GroupProof(offsets_of(self._vertices), options)
         chooses = options.among is not None or options.exclude is not None
         if not teleports and not chooses and options.dangling is None and options.nstart is None:
             return query
@@ -322,7 +328,7 @@ class LocalGraph:
         if isinstance(answer, Start):
             with self._allocating(wait=False):
                 dense = expand_values(values, self._state.edges.n, rows, 0.0)
-                query.v = normalised(dense, "personalization")
+                query.v = normalised(self._vertices, dense, "personalization")
         return answer
 
     def _push_residual(self, query: Query, start: Start) -> Solved | Start:
@@ -356,13 +362,14 @@ class LocalGraph:
 
                 order = order_proof(adjacency, vertices, options, selected)
             how: Any = options, machine, query.watch, start.ranks
-            ranks, outcome = solve_by(method, problem, *how, closer=start.tol, order=order)
+            ranks, outcome = solve_by(method, problem, *how, closer=start.tol, order=order, groups=query.groups)
             if self._lasting and outcome.converged and options.rule.proves:
                 last = LastRanks(equation, to_memory(ranks, self.memory_space), int(outcome.iterations))
                 with self._lock:
                     self._state = self._state.with_last(last)
             outcome.iterations += start.passes
-            ranks = to_memory(options.requested(ranks), adjacency.memory_space)
+            ranks = options.requested(ranks) if query.groups is None else query.groups.ranks_of_each(ranks)
+            ranks = to_memory(ranks, adjacency.memory_space)
         return Solved(ranks, outcome, method.name, selected, equation)
 
     def _rank_many(self, options: Options, watch: Watch, unknown: Unknown) -> Rankings:
@@ -411,8 +418,8 @@ class LocalGraph:
 
     def _local_edges(self, options: Options, seeds: int) -> Adjacency | HostEdges | None:
         """Return the edges of the graph if pushes from so many seeds may rank faster than iterations, else None."""
-        edges = self._state.edges
-        return edges if self._lasting and self._pushes.may_pay(edges, options, seeds) else None
+        edges, by = self._state.edges, self._state.schema.by
+        return edges if self._lasting and by is None and self._pushes.may_pay(edges, options, seeds) else None
 
     @cached_property
     def _pushes(self) -> LocalPushes:
@@ -459,7 +466,8 @@ class LocalGraph:
     def _vector(self, options: Options, what: str, unknown: Unknown) -> Floats | None:
         """Return a distribution given by vertex as n float64 with sum 1, or None."""
         values = getattr(options, what)
-        return None if values is None else normalised(self._vertices.read_values(values, what, unknown), what)
+        vertices = self._vertices
+        return None if values is None else normalised(vertices, vertices.read_values(values, what, unknown), what)
 
     def _how(self, query: Query, answer: Solved) -> tuple[Any, Any, Any]:
         """Return why the query was answered so, the stages of the ranking, and the error bounds."""

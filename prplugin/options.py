@@ -42,6 +42,7 @@ class EdgeOptions:
     half_life: Any = None
     window: Any = None
     now: Any = None
+    by: Hashable | list[Hashable] = None
 
     def __post_init__(self) -> None:
         given = [name for name in ("half_life", "window", "now") if getattr(self, name) is not None]

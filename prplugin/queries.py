@@ -161,14 +161,18 @@ def contributions(
 
     with the dangling mass D and the sum S of all ranks.
     """
-    row, n = vertices.position_of(vertex), adjacency.n
-    ranks = ranks.reshape(-1, n)
+    row, n, dangling = vertices.position_of(vertex), adjacency.n, adjacency.dangling
+    ranks, own = ranks.reshape(-1, n), ranks.reshape(-1, n)
     count, alpha = len(ranks), terms.alpha
     sources, shares = in_shares(adjacency, row)
+    if getattr(vertices, "by", 0):  # the masses are those of its group
+        first, past = vertices.part_of(row)  # type: ignore[attr-defined]
+        dangling, own = dangling[(dangling >= first) & (dangling < past)], ranks[:, first:past]
     v, w = terms.of(row, n, count)
-    given = [ranks[:, to_memory(rows, adjacency.memory_space)] for rows in (sources, adjacency.dangling)]
+    v, w = v * (n / own.shape[1]), w * (n / own.shape[1])
+    given = [ranks[:, to_memory(rows, adjacency.memory_space)] for rows in (sources, dangling)]
     of_sources, of_dangling = (to_host(part).astype(np.float64) for part in given)
-    masses = of_dangling.sum(axis=1), to_host(ranks.sum(axis=1, dtype=np.float64))
+    masses = of_dangling.sum(axis=1), to_host(own.sum(axis=1, dtype=np.float64))
     mass = np.column_stack([of_sources, *masses])
     share = np.column_stack([np.tile(alpha * shares, (count, 1)), alpha * w, (1 - alpha) * v])
     order = np.argsort(-(mass * share), axis=1, kind="stable")[:, :top]

@@ -27,6 +27,8 @@ from prplugin.types.arrays import explain_oom, to_host, to_memory
 
 OPTIONS = tuple(each.name for each in fields(EdgeOptions) if each.name != "vertices")
 
+NEWER = {"missing": "error", "by": to_json(None, "by=")}  # options that folders of earlier versions lack
+
 CLOCK = "half_life", "window", "now", "kind", "origin", "latest"  # attributes of a `prplugin.frames.times.Clock`
 
 LAST = "last_ranks", "last_personalization", "last_dangling"
@@ -109,7 +111,7 @@ def _load(folder: Folder, *, in_pandas: bool) -> LocalGraph:
     state = GraphState(
         adjacency,
         saved.read(manifest["vertices"], folder, facts["n"], space, in_pandas=in_pandas),
-        EdgeOptions(**{name: from_json(({"missing": "error"} | manifest["options"])[name]) for name in OPTIONS}),
+        EdgeOptions(**{name: from_json((NEWER | manifest["options"])[name]) for name in OPTIONS}),
         _aging(manifest["clock"], arrays),
         last,
     )

@@ -207,6 +207,8 @@ def verify(edges: tuple[str, ...], quiet: bool, alpha: float, tol: float, **give
     """
     from prplugin.cli.verification import checks_of
 
+    if given["by"]:
+        raise click.UsageError("verify compares methods on one graph: leave out --by.")
     with _usage_errors():
         Options(alpha=alpha, tol=tol)
     with reading_to("host"):  # methods of both processors rank it

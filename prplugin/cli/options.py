@@ -87,6 +87,13 @@ edge_options = _together(
         help="Column of non-negative weights, in text also its position. Default: every edge counts 1; weights of "
         "Matrix Market, DIMACS, METIS, Ligra and GAP are used.",
     ),
+    click.option(
+        "--by",
+        metavar="COLUMN",
+        multiple=True,
+        callback=_listed,
+        help="Rank the rows of each value of this column as a graph of their own. May be repeated.",
+    ),
     click.option("--unweighted", is_flag=True, help="Ignore the weights that such a file has."),
     _by_vertex("--vertices", "VERTEX", "More vertices of the graph, such as isolated ones."),
     click.option("--undirected", is_flag=True, help="Each row is an edge in both directions."),

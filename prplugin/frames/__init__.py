@@ -158,7 +158,7 @@ def _read_part(
     if part == "remove" and not any(positions(labels, name) for name in (weight, time) if name is not None):
         weight = time = None
     clock = None if time is None else clock
-    columns = resolve(labels, schema.source, schema.destination, weight, time, clock, opened, part)
+    columns = resolve(labels, schema.source, schema.destination, weight, time, clock, opened, part, schema.by)
     columns = columns._replace(missing=schema.missing)
     with device_files.reading_to("host"):
         edges, vertices = adapter.read(opened, columns, EdgeOptions(), edge_list=True, lasting=True)

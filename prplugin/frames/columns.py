@@ -81,18 +81,26 @@ class Columns(NamedTuple):
     unused_weight: Hashable = None
     """Name of a probable weight column, if no weight is named."""
     missing: str = "error"  # or "drop", of rows with a null endpoint
+    by: int = 0
+    """Number of columns of groups, which are the first of both endpoints."""
 
     @property
     def vertex_names(self) -> list[Hashable]:
-        """Names of the vertex columns in the result: `vertex`, or the names of several source columns."""
-        return ["vertex"] if len(self.source) == 1 else self.source_names
+        """Names of the vertex columns in the result: those of groups, and `vertex` or several source columns."""
+        groups, ids = self.source_names[: self.by], self.source_names[self.by :]
+        return [*groups, "vertex"] if len(ids) == 1 else self.source_names
+
+    @property
+    def id_names(self) -> dict[str, Any]:
+        """Names of the columns of both endpoints without those of groups, by argument."""
+        return {"source": self.source_names[self.by :], "destination": self.destination_names[self.by :]}
 
     def id_labels(self, *, vertices: bool = False) -> list[list[str]]:
         """Return the labels of the source, destination and, optionally, additional vertex columns, for messages."""
         labels = [[f"column {name!r}" for name in names] for names in (self.source_names, self.destination_names)]
         if vertices:
             several = len(self.source) > 1
-            labels.append([f"vertices[{name!r}]" if several else "vertices" for name in self.source_names])
+            labels.append([f"vertices[{name!r}]" if several else "vertices" for name in self.vertex_names])
         return labels
 
     def in_use(self) -> tuple[list[int], Columns]:
@@ -134,16 +142,17 @@ class Columns(NamedTuple):
 
 def resolve(
     labels: Sequence[Hashable], source: object, destination: object, weight: Hashable, time: Hashable = None,
-    clock: object = None, frame: object = None, part: str | None = None,
+    clock: object = None, frame: object = None, part: str | None = None, by: object = None,
 ) -> Columns:  # fmt: skip
     """Find the columns of a frame with these labels; without names, by the known pairs.
 
     `frame`: The frame; messages name the levels of its index. `part`: Argument that is a frame with the columns of a
     graph, which no other argument names.
+    `by`: Columns of groups.
     """
     if source is None and destination is None:
         source, destination = _known_pair(labels, frame, part)
-    for role, given in (("source", source), ("destination", destination), ("weight", weight)):
+    for role, given in (("source", source), ("destination", destination), ("weight", weight), ("by", by)):
         if given is not None and not isinstance(given, str):
             _check_name(labels, role, given)
     if source is None or destination is None:
@@ -169,13 +178,28 @@ def resolve(
         raise InvalidOptionError(
             "a source column is named 'pagerank', which is the name of the result's column of ranks. Rename it first."
         )
+    groups = [] if by is None else _names("by", by)
+    _check_groups(groups, sources, destinations, weight, time)
+    sources, destinations = groups + sources, groups + destinations
     unused_weight = None
     if weight is None:
         used = {*sources, *destinations}
         rest = (label for label in labels if isinstance(label, str) and label not in used)
         unused_weight = next((label for label in rest if plain(label) in WEIGHTS), None)
-    columns = Columns([], [], None, sources, destinations, weight, None, time, clock, unused_weight)
+    columns = Columns([], [], None, sources, destinations, weight, None, time, clock, unused_weight, by=len(groups))
     return columns.within(labels, part or "the frame", frame, by_argument=part is None)
+
+
+def _check_groups(groups: list[Hashable], sources: list[Hashable], *others: object) -> None:
+    """Raise for a column of groups that is another one as well, or has the name of another one of the result."""
+    destinations, *values = others
+    for name in groups:
+        if name in (*sources, *destinations, *values):  # type: ignore[misc]  # a list
+            raise InvalidOptionError(
+                f"by names column {name!r}, which is an endpoint, weight or time as well: name one of groups."
+            )
+        if name in ("pagerank", "seed") or (name == "vertex" and len(sources) == 1):
+            raise InvalidOptionError(f"by names column {name!r}, and so is another one of the result. Rename it first.")
 
 
 def _known_pair(labels: Sequence[Hashable], frame: object, part: str | None) -> tuple[str, str]:

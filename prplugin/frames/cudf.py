@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from prplugin.errors import InvalidEdgesError, rows_of_frame
+from prplugin.frames import groups
 from prplugin.frames.columns import Columns, Frame, always, is_plain_frame, labelled
 from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.gpu import runtime
@@ -59,8 +60,9 @@ def read_in_context(
     def by_id(integers: list[Integers]) -> tuple[Edges | GroupedEdges, Integers]:
         return edges_by_id(integers, _weights(frame, columns), grouped=not edge_list)
 
-    edges, arrays, kinds = ids.encode(endpoints, labels, by_id)
-    if kinds != ["integer"]:
+    encode = ids.encode if not columns.by else groups.encoder(ids, columns.by)
+    edges, arrays, kinds = encode(endpoints, labels, by_id)
+    if kinds != ["integer"] and not columns.by:
         edges = with_weights(edges, _weights(frame, columns))  # type: ignore[arg-type]
     return edges, Vertices(columns.vertex_names, arrays, kinds, "device")
 

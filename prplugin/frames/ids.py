@@ -6,7 +6,7 @@ arguments and updates are all read through them.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -350,7 +350,7 @@ class Ids:
         both = (columns.source, columns.destination)
         endpoints = [[self.column_of(frame, position) for position in end] for end in both]
         if vertices is not None:
-            names = columns.source_names if len(columns.source) > 1 else None
+            names = columns.vertex_names if len(columns.source) > 1 else None
             endpoints.append(self.id_columns(vertices, names, "vertices"))
         return endpoints
 
@@ -390,6 +390,18 @@ class Ids:
         Return the edges, which have weights only if `edges_by_id` adds them; the vertices as columns in the types of
         the source columns; and the kind of ids in each. `edges_by_id` factorizes a single column of integer ids.
         """
+        edges, vertices, kinds = self.codes_of(endpoints, labels, edges_by_id)
+        if isinstance(edges, list):
+            edges = Edges(edges[0], edges[1], None, len(vertices[0]))
+        return edges, vertices, kinds
+
+    def codes_of(
+        self, endpoints: list[list[Column]], labels: list[list[str]], by_id: Callable[[list[Integers]], Any]
+    ) -> tuple[Any, list[Column], list[str]]:
+        """Return the codes of endpoints, the ids that they are of, and the kinds of these: see `encode`.
+
+        For a single column of integer ids, return what `by_id` does instead of a list of codes.
+        """
         parts, names = transposed(endpoints), transposed(labels)
         parts = [[self.deduplicate(column) for column in part] for part in parts]
         kinds = [
@@ -398,11 +410,10 @@ class Ids:
         ]
         dtypes = [[column.dtype for column in part] for part in parts]
         if kinds == ["integer"]:
-            edges, found = edges_by_id(self.common_integers(parts[0], names[0]))
-            return edges, [self.integers_like(found, dtypes[0])], kinds
+            codes, found = by_id(self.common_integers(parts[0], names[0]))
+            return codes, [self.integers_like(found, dtypes[0])], kinds
         codes, columns, _ = self.factorize_endpoints(parts, names, kinds)
-        vertices = [self.like_source(*each) for each in zip(columns, kinds, dtypes, strict=True)]
-        return Edges(codes[0], codes[1], None, len(vertices[0])), vertices, kinds
+        return codes, [self.like_source(*each) for each in zip(columns, kinds, dtypes, strict=True)], kinds
 
     def factorize_endpoints(
         self, parts: list[list[Column]], labels: list[list[str]], kinds: list[str]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from prplugin.errors import rows_of_frame
+from prplugin.frames import groups
 from prplugin.frames.columns import Column, Columns, always, is_plain_frame, labelled
 from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.graph.adjacency import edges_by_id
@@ -49,7 +50,8 @@ def read(
     endpoints = endpoints or ids.endpoints_of(frame, columns, vertices)
     labels = columns.id_labels(vertices=vertices is not None)
     grouped = columns.weight is None and not edge_list
-    edges, arrays, kinds = ids.encode(endpoints, labels, partial(edges_by_id, grouped=grouped, lasting=lasting))
+    encode = ids.encode if not columns.by else groups.encoder(ids, columns.by)
+    edges, arrays, kinds = encode(endpoints, labels, partial(edges_by_id, grouped=grouped, lasting=lasting))
     if columns.weight is not None:
         edges = replace(edges, weights=ids.weights_of(frame, columns))  # type: ignore[type-var]
     return edges, Vertices(columns.vertex_names, arrays, kinds)

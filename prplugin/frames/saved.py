@@ -25,6 +25,7 @@ from prplugin.folders import Folder
 from prplugin.frames.columns import Column, Dtype, Frame
 from prplugin.frames.dask import OnePartition
 from prplugin.frames.device_files import InPandas
+from prplugin.frames.groups import GroupedVertices
 from prplugin.frames.literals import from_json, to_json
 from prplugin.frames.matrices import OnHost
 from prplugin.frames.narwhals import Output
@@ -88,6 +89,7 @@ def write(vertices: Vertices, folder: Path) -> dict[str, Any]:
     return {
         "names": [to_json(name, "the label of a column") for name in vertices.names],
         "kinds": vertices.kinds,
+        "by": getattr(vertices, "by", 0),
         "columns": [spec for spec, _ in columns],
         "in_cudf": vertices.memory_space == "device",
         "boundary": _encoded_boundary(vertices.boundary, [array.dtype for array in ids]),
@@ -122,7 +124,8 @@ def _read(facts: dict[str, Any], folder: Folder, n: int, memory_space: MemorySpa
         boundary = _decoded_boundary(facts["boundary"], [array.dtype for array in ids], in_cudf=in_cudf)
     except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError, pa.ArrowException) as error:
         raise folder.damaged(error) from error
-    vertices = Vertices(names, ids, kinds)
+    by = facts.get("by", 0)
+    vertices = GroupedVertices(names, ids, kinds, by=by) if by else Vertices(names, ids, kinds)
     if in_cudf:
         return replace(vertices.on_device(), boundary=boundary or Boundary())
     return replace(vertices, boundary=boundary or OnHost(memory_space))

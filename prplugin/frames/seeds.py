@@ -25,6 +25,10 @@ def read_seeds(vertices: Vertices, given: Any, unknown: Unknown | None = None) -
     for `read_values`; a dict of them by label, or a Series of lists or dicts; a k x n array; or a frame with the
     columns `seed`, `vertex` (or several) and, optionally, `values` or `pagerank`, by default 1.
     """
+    if getattr(vertices, "by", 0):
+        raise InvalidOptionError(
+            "seeds= is not supported with by=. For one ranking per group, from vertices of it, pass personalization=."
+        )
     with vertices.reading(given, "seeds"):
         if type(given) in (list, tuple):
             given = type(given)(vertices.converted(entry, "seeds") for entry in given)

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames.columns import Column, check_kinds, has_width, in_one_type
+from prplugin.frames.groups import GroupedVertices, inverse
 from prplugin.frames.host_columns import exact, in_utc, repeated_ids
 from prplugin.frames.vertices import Vertices
 from prplugin.types.arrays import expand_values, find_integers, to_host
@@ -92,7 +93,12 @@ class VertexIndex:
                 self._concat_ids(column, ids.take(added, new), kind)
                 for column, added, kind in zip(old.series, vertices.series, kinds, strict=True)
             ]
-        index = VertexIndex(old.with_columns(columns, kinds), self._labels)
+        extended = old.with_columns(columns, kinds)
+        if isinstance(extended, GroupedVertices) and (order := extended.order()) is not None:
+            extended = extended.with_columns([ids.take(column, order) for column in columns], kinds)
+            position = inverse(order).astype(index_dtype(order.size))
+            old_positions, frame_positions = position[: len(old)], to_host(position)[frame_positions]
+        index = VertexIndex(extended, self._labels)
         if self._table and old_positions is None:
             added_keys = _keys(index.vertices, len(old))
             self._table.update(zip(added_keys, range(len(old), len(index)), strict=True))

@@ -169,7 +169,7 @@ class Vertices:
         ids = ids_in("device")
         with ids.active():
             columns = [ids.as_column(column, "the frame") for column in self.columns]
-        return Vertices(self.names, columns, self.kinds, "device")
+        return replace(self, columns=columns, memory_space="device", boundary=Boundary())
 
     def plain_ids(self, rows: Integers) -> list[Any]:
         """Return the ids of the vertices at `rows` as Python objects, as tuples if a vertex has several columns."""

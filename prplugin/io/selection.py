@@ -69,6 +69,7 @@ class Selection:
     missing: Missing = "error"
     packed: bool = False
     format: str = ""
+    by: list[Hashable] | None = None
 
     @property
     def name(self) -> str:
@@ -87,7 +88,8 @@ class Selection:
                 for role, ends in (("source", self.source), ("destination", self.destination))
             )
             named = None if self.weight is None else self._label("weight", self.weight, labels)
-            columns = resolve(labels, source, destination, weight if named is None else named)
+            groups = self.by and [self._label("by", name, labels) for name in self.by]
+            columns = resolve(labels, source, destination, weight if named is None else named, by=groups)
         except PageRankError as error:
             raise type(error)(f"{self.name}: {error}{hint}") from error
         if columns.weight in (*columns.source, *columns.destination):

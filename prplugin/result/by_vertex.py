@@ -114,11 +114,14 @@ class ByVertex:
 
 
 class BySeed:
-    """Ids and ranks of many seeds. `counts`: Number of consecutive rows of the frame of each seed."""
+    """Ids and ranks of many seeds, or of groups.
 
-    def __init__(self, frame: Any, seeds: list[Any], counts: Any) -> None:
+    `counts`: Number of consecutive rows of the frame of each. `own`: Number of their columns; None: those of seeds.
+    """
+
+    def __init__(self, frame: Any, seeds: list[Any], counts: Any, own: int | None = None) -> None:
         names, ids, self._ranks = _columns(frame)
-        own = 1 if names[0] == "seed" else len(ids) // 2
+        own = own or (1 if names[0] == "seed" else len(ids) // 2)
         for column in ids[:own]:
             _exact(column)
         self._ids = ids[own:]

@@ -63,17 +63,17 @@ class Certificate:
     def __init__(self, alpha: float, n: int, rounding: StepRounding, dtype: str, scale: Literal[1, "n"]) -> None:
         self.alpha, self.n = alpha, n
         self._result = dtype, scale
-        gamma, gamma32 = _gamma(_depth_of_rank(rounding)), _gamma(rounding.single, U32)
-        # ||y|| <= (1 + gamma) * (alpha * (1 + gamma32) * ||x|| + 1 - alpha). `_mass` is the fixed point of this
-        # recurrence and bounds the sum of every iterate. `left` is 1 - alpha * (1 + gamma) * (1 + gamma32), without
+        of_rank, of_single = gamma(depth_of_rank(rounding)), gamma(rounding.single, U32)
+        # ||y|| <= (1 + of_rank) * (alpha * (1 + of_single) * ||x|| + 1 - alpha). `_mass` is the fixed point of this
+        # recurrence and bounds the sum of every iterate. `left` is 1 - alpha * (1 + of_rank) * (1 + of_single), without
         # the cancellation of digits where alpha is near 1.
-        left = (1 - alpha) - alpha * (gamma + gamma32 * (1 + gamma)) * ROUND_UP
+        left = (1 - alpha) - alpha * (of_rank + of_single * (1 + of_rank)) * ROUND_UP
         if not left > 0:
             self._mass = self.noise = math.inf
         else:
-            self._mass = (1 + gamma) * (1 - alpha) / left * ROUND_UP
-            self.noise = (gamma + alpha * gamma32 * (1 + gamma)) * self._mass * ROUND_UP
-        self._norm = 1 + _gamma(rounding.norm)
+            self._mass = (1 + of_rank) * (1 - alpha) / left * ROUND_UP
+            self.noise = (of_rank + alpha * of_single * (1 + of_rank)) * self._mass * ROUND_UP
+        self._norm = 1 + gamma(rounding.norm)
         self.cast = 0.0
         if scale == "n":
             self.cast += U * self._mass
@@ -94,7 +94,7 @@ class Certificate:
 
     def of_vertex(self, bound: float, total: float) -> float:
         """Bound |y_i - x*_i| for every i by (4), from a bound of ||y - x*|| and `prplugin.cpu.sums.total` of y."""
-        sum_error = abs(1 - total) + _gamma(rounding_depth(self.n)) * total
+        sum_error = abs(1 - total) + gamma(rounding_depth(self.n)) * total
         return min(bound, (bound + sum_error) / 2 * ROUND_UP)
 
     def change_for(self, tol: float) -> float:
@@ -134,7 +134,7 @@ class Certificate:
 certificate_of = lru_cache(64)(Certificate)  # shared by repeated rankings of a graph
 
 
-def _depth_of_rank(rounding: StepRounding) -> int:
+def depth_of_rank(rounding: StepRounding) -> int:
     """Return the most roundings from x to a rank of y.
 
     Through an edge: the term, its row sum, the product with alpha, and two additions. Through D: its sum, the product
@@ -144,7 +144,8 @@ def _depth_of_rank(rounding: StepRounding) -> int:
     return max(rounding.edge + rounding.row + 3, rounding.dangling + rounding.vectors + 4)
 
 
-def _gamma(k: int, unit: float = U) -> float:
+def gamma(k: int, unit: float = U) -> float:
+    """Bound the relative error of k roundings; infinite if they are too many."""
     return k * unit / (1 - k * unit) * ROUND_UP if k * unit < 1 else math.inf
 
 

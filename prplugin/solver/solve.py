@@ -26,6 +26,7 @@ from prplugin.progress import Watch
 from prplugin.solver.acceleration.anderson import AndersonMixing
 from prplugin.solver.acceleration.direct import WARN_PASSES, SlowConvergence
 from prplugin.solver.certificate import Certificate, certificate_of
+from prplugin.solver.groups import GroupProof
 from prplugin.solver.loop import BoundWatch, Now, Outcome, Phase, Proposal, Strategy, iterate, iterate_batch
 from prplugin.solver.top_k import NO_ORDER, OrderProof
 from prplugin.stopping import Rule
@@ -61,11 +62,12 @@ class OwnIterations(Strategy):
 
 def solve_by(
     method: Method, problem: Problem, options: Options, machine: Machine, watch: Watch, start: Floats | None, *,
-    closer: float = math.inf, order: OrderProof | None = None,
+    closer: float = math.inf, order: OrderProof | None = None, groups: GroupProof | None = None,
 ) -> tuple[Floats, Outcome]:  # fmt: skip
     """Prepare a method and iterate; return ranks and outcome. All other memory is freed on return, and on errors.
 
-    `start`: Ranks of sum 1; None: 1/n each. The other parameters are those of `solve`.
+    `start`: Ranks of sum 1; None: 1/n each. `groups`: Proves the ranks of each group; the ranks returned have sum 1.
+    The other parameters are those of `solve`.
     """
     adjacency = problem.adjacency
     if adjacency.n == 0:
@@ -79,10 +81,15 @@ def solve_by(
     step.free_start = options.rule.proves and options.max_iter is None and problem.personalization is None
     # tol=0 asks for exactly `max_iter` plain steps. Only a proved error bound allows a direct solution as an iterate.
     slow = partial(SlowConvergence, problem if options.rule.proves else None) if options.rule.ends else None
-    outcome = solve(
-        step, options, adjacency.n, 1.0 / adjacency.n if start is None else start, watch.iterations,
-        order=order, slow=slow, closer=closer,
-    )  # fmt: skip
+    run = partial(solve, step, n=adjacency.n, watch=watch.iterations, order=order, slow=slow, closer=closer)
+    begin: Floats | float = 1.0 / adjacency.n if start is None else start
+    if groups is None:
+        outcome = run(options, start=begin)
+    else:
+        step.start(begin)
+        provable = certificate_of(options.alpha, adjacency.n, step.rounding, "float64", 1).provable
+        outcome = run(groups.begin(step), start=begin)
+        groups.settle(step, outcome, provable, lambda how, made: run(how, start=step.ranks().copy(), made=made))
     outcome.notes = step.notes
     return step.ranks(), outcome
 

@@ -15,6 +15,7 @@ from prplugin.types.edges import Floats, Integers
 if TYPE_CHECKING:
     from prplugin.graph.adjacency import Adjacency
     from prplugin.progress import Watch
+    from prplugin.solver.groups import GroupProof
     from prplugin.solver.top_k import Equal
     from prplugin.streams.host_edges import HostEdges
     from prplugin.streams.local_pushes import LocalPushes
@@ -37,6 +38,7 @@ class Query:
     `seeds`: Positions to which it teleports, and their values; if they were read, `v` is None before it is needed.
     `v`, `w`, `nstart`: Teleport and dangling distribution, and the initial ranks: n float64 with sum 1.
     `among`, `excluded`: Positions to return, and to leave out.
+    `groups`: Proves the ranks of each group; None unless vertices have groups.
     """
 
     options: Options
@@ -48,6 +50,7 @@ class Query:
     nstart: Floats | None = None
     among: Integers | None = None
     excluded: Integers | None = None
+    groups: GroupProof | None = None
 
 
 class Start(NamedTuple):
@@ -114,7 +117,7 @@ def push_residual(query: Query, start: Start, state: GraphState, last: LastRanks
 
     options, edges, tol = query.options, state.edges, query.options.tol
     by_default = options.method == "auto" and options.max_iter is None and not options.certified
-    may_push = by_default and query.w is None
+    may_push = by_default and query.w is None and query.groups is None
     residual, passes = last.residual, start.passes
     if not isinstance(edges, HostEdges) or (residual is None and not may_push):  # a residual has edges on the host
         return start._replace(ranks=last.ranks), last

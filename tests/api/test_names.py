@@ -242,7 +242,7 @@ def test_alpha_by_position_is_refused():
     assert "Did you mean alpha=0.9?" in error_message(lambda: EDGES.pagerank(0.9))
     assert "by name: alpha=0.9." in error_message(lambda: EDGES.pagerank("src", "dst", "w", 0.9))
     assert "by name: alpha=0.9." in error_message(lambda: GRAPH.rank(0.9))
-    assert "by name: time, half_life, " in error_message(lambda: prplugin.Graph(EDGES, "src", "dst", "w", True))
+    assert "by name: by, time, half_life, " in error_message(lambda: prplugin.Graph(EDGES, "src", "dst", "w", True))
     assert (
         error_message(lambda: GRAPH.update(EDGES, EDGES, EDGES))
         == "Graph.update takes add, remove by position and the others by name: wait."

@@ -27,6 +27,7 @@ from prplugin.methods.registry import methods
 from prplugin.numerics import StepRounding, compensated_depth, group_sum_depth, rounding_depth
 from prplugin.options import Options
 from prplugin.solver.certificate import Certificate
+from prplugin.solver.groups import bounds_of_groups
 from prplugin.solver.top_k import order_of
 from prplugin.streams import bounds
 from prplugin.streams.decay import roundings_of
@@ -189,6 +190,19 @@ def test_bound_of_one_rank(n, bound, total, near):
     certificate = Certificate(0.85, n, StepRounding(0, 0, 0, 0, 0), "float64", 1)
     for sum_ in (total, 1 + near * 2.0**-52):
         assert_tight(certificate.of_vertex(bound, sum_), exact.one_rank(bound, sum_, n))
+
+
+@given(
+    alpha=alphas, rounding=steps, result=results, depth=depths,
+    measured=st.lists(st.tuples(changes, st.floats(1e-12, 1.0)), min_size=1, max_size=3),
+)  # fmt: skip
+@settings(max_examples=examples(400), deadline=None)
+def test_bounds_of_groups(alpha, rounding, result, depth, measured):
+    rounding = rounding._replace(single=0)
+    moved, sums = np.array(measured).T
+    found = bounds_of_groups(alpha, moved, sums, rounding, depth, *result)
+    for bound, one in zip(found.tolist(), measured, strict=True):
+        assert_tight(bound, exact.group(alpha, one, exact.Depths(*rounding), depth, *result))
 
 
 @given(

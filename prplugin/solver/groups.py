@@ -1,0 +1,157 @@
+"""Proof of an error bound for each group of vertices that no edge leaves, from rankings of all groups at once.
+
+Let v be positive on some vertex of each group, and w = v. Then a group of the ranks is proportional to that of the
+solution of
+
+    y = c v + alpha P^T y,
+
+for every c > 0: the dangling mass only scales v. That equation has no term that connects groups, and the ranks x* of a
+group by itself are those of y* divided by their sum. Let z be the computed step from x, with D its dangling mass, and
+take c = alpha D + 1 - alpha. Then z = c v + alpha P^T x + e, and so the residual of z in a group g is alpha P^T (z - x)
+- e. As in (2) of `prplugin.solver.certificate`,
+
+    ||z - y*||_g <= E = (alpha ||z - x||_g + ||e||_g) / (1 - alpha).                                              (1)
+
+A computed rank has a relative error of at most gamma(k), so ||e||_g <= gamma(k) / (1 - gamma(k)) ||z||_g. Let s and s*
+be the sums of z and of y* in g. As |s - s*| <= E,
+
+    ||z / s - y* / s*||_g <= ||z - y*||_g / s + s* |1 / s - 1 / s*| <= 2 E / s.                                   (2)
+
+Norms and sums are measured with a rounding depth d, which adds gamma(d + 1) to the ranks and factors to (2).
+docs/semantics.md names all terms.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from prplugin.cpu.sums import GroupSums
+from prplugin.errors import InvalidOptionError
+from prplugin.methods.base import Step
+from prplugin.numerics import StepRounding, compensated_depth
+from prplugin.options import Options
+from prplugin.solver.certificate import ROUND_UP, U32, U, depth_of_rank, gamma
+from prplugin.solver.loop import Outcome
+from prplugin.types.arrays import Array, namespace, to_host
+from prplugin.types.edges import Floats, Integers
+
+
+def bounds_of_groups(
+    alpha: float, moved: Floats, sums: Floats, rounding: StepRounding, depth: int, dtype: str, scale: object
+) -> Floats:
+    """Bound the L1 error of the ranks of each group by (2), from ||z - x|| and the sum of z, of rounding depth `depth`.
+
+    `rounding`: Of the step, in float64.
+    """
+    of_rank, of_sum = gamma(depth_of_rank(rounding)), gamma(depth + 1)
+    if not max(of_rank, of_sum) < 1:
+        return np.full(sums.size, math.inf)
+    residual = moved * (alpha * (1 + of_sum)) / (sums * (1 - of_sum)) + of_rank / (1 - of_rank)
+    cast = (U if scale == "n" else 0.0) + (U32 if dtype == "float32" else 0.0)
+    bounds: Floats = (np.minimum(2 * residual / (1 - alpha), 2.0) + of_sum + cast * (1 + of_sum)) * ROUND_UP
+    return bounds
+
+
+def refuse_options(options: Options) -> None:
+    """Raise InvalidOptionError for options of a ranking that have no meaning for groups, or no proof."""
+    given = {
+        "dangling=": options.dangling is not None and "the dangling mass of each group goes where it teleports",
+        "stop=": not options.rule.proves and "what is proved of each group is its error: use stop='error', tol > 0",
+        "max_iter=0": options.max_iter == 0 and "the proof of each group is a pass over the edges",
+        "certified=True": options.certified and "orders are proved of one group: rank it by itself",
+    }
+    for name, why in given.items():
+        if why:
+            raise InvalidOptionError(f"{name} is not supported with by=: {why}.")
+
+
+class GroupProof:
+    """Ends a ranking when the ranks of each group are proved.
+
+    `offsets`: Position of the first vertex of each group, and their number, on the host.
+    `sums`, `bounds`: After `settle`, of each group the sum of its ranks, and the error bound of its ranks divided by
+    it. Both are on the host.
+    """
+
+    def __init__(self, offsets: Integers, options: Options) -> None:
+        refuse_options(options)
+        self._offsets, self._options = offsets, options
+        self.sums = self.bounds = np.zeros(offsets.size - 1)
+        self._sum: Callable[[Any], Floats]
+
+    @property
+    def proved(self) -> tuple[Floats, float]:
+        """The bound of each group, and the tolerance that it was to meet."""
+        return self.bounds, self._options.tol
+
+    def begin(self, step: Step) -> Options:
+        """Return the options of a ranking of all groups; raise if rounding makes the tolerance too small to prove."""
+        options, xp = self._options, namespace(step.ranks())
+        if xp is np:
+            summed = GroupSums(np.repeat(np.arange(self.sums.size), np.diff(self._offsets)), self.sums.size)
+            self._depth, self._sum = summed.depth, summed
+        else:
+            from prplugin.gpu.group import run_sums  # imports CuPy, which holds the ranks
+
+            offsets, self._depth = xp.asarray(self._offsets), compensated_depth(int(self._offsets[-1]))
+            self._sum = lambda values: to_host(run_sums(values, offsets))
+        least = 5 * float(self._bounds(step.rounding, np.zeros(1), np.ones(1))[0])
+        if options.tol < least:
+            raise InvalidOptionError(
+                f"tol={options.tol:g} cannot be proved for each group in {options.dtype} at alpha={options.alpha:g}, "
+                f"because of rounding: ask for {least:.2g} or more."
+            )
+        return self._of_all(options.tol)
+
+    def settle(self, step: Step, outcome: Outcome, provable: float, again: Callable[[Options, int], Outcome]) -> None:
+        """Continue a ranking of all groups that has ended until the bound of each is at most the tolerance.
+
+        `provable`: Least tolerance of a ranking of all groups.
+        `again`: Continues it, given options and the number of passes before.
+        """
+        tol, most, goal = self._options.tol, self._options.max_iter or sys.maxsize, math.inf
+        self._measure(step)
+        outcome.iterations += 1
+        while (worst := float(self.bounds.max())) > tol and outcome.iterations < most:
+            goal = min(goal, float(outcome.error_bound), tol) * tol / worst / 2
+            if goal > provable and outcome.iterations + 1 < most:
+                found = again(self._of_all(goal), outcome.iterations)
+                outcome.iterations, outcome.error_bound = outcome.iterations + found.iterations, found.error_bound
+            self._measure(step)
+            outcome.iterations += 1
+        outcome.error_bound, outcome.converged = worst, worst <= tol
+
+    def ranks_of_each(self, ranks: Array) -> Any:
+        """Return the ranks divided by the sum of their group, in the requested scale and type."""
+        xp, sizes = namespace(ranks), np.diff(self._offsets)
+        ranks = ranks / xp.asarray(np.repeat(self.sums, sizes))
+        if self._options.scale == "n":
+            ranks *= xp.asarray(np.repeat(sizes, sizes))
+        return ranks.astype(self._options.dtype, copy=False)
+
+    def _of_all(self, tol: float) -> Options:
+        most = self._options.max_iter
+        return replace(
+            self._options, tol=tol, max_iter=None if most is None else most - 1, dtype="float64", scale=1, seeds=None
+        )
+
+    def _measure(self, step: Step) -> None:
+        """Take one exact step in float64, and measure it by group."""
+        before = step.ranks().copy()
+        if step.rounding.single:
+            step.set_contribution_dtype("float64")
+            step.start(before)
+        step()
+        after = step.ranks()
+        self.sums = self._sum(after)
+        self.bounds = self._bounds(step.rounding, self._sum(abs(after - before)), self.sums)
+
+    def _bounds(self, rounding: StepRounding, moved: Floats, sums: Floats) -> Floats:
+        options = self._options
+        return bounds_of_groups(options.alpha, moved, sums, rounding, self._depth, options.dtype, options.scale)
