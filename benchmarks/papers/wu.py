@@ -24,7 +24,7 @@ import re
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import pairwise, product
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -338,33 +338,6 @@ def _in_rows(method: str, **options: int) -> Callable[[Adjacency], Callable[[Any
     return lambda adjacency: RowsPull(gpu_pull.csc_layout(adjacency), method, **options)
 
 
-def _binned(adjacency: Adjacency, *, short: bool = True, threads: int | None = None) -> Callable[[Any, Any], None]:
-    """Return `binned` with fewer registers for its first two bins, and a block for each row of the last one."""
-    plan = BinnedPull(adjacency, THRESHOLDS)
-    spans = pairwise(np.cumsum((0, *plan.sizes)).tolist())
-    tiny, small, normal = ({"first": first, "last": last} for first, last in spans)
-    pulls = (
-        RowsPull(plan.layout, "node", short=short, **tiny),
-        RowsPull(plan.layout, "warp", lanes=16, short=short, **small),
-        RowsPull(plan.layout, "warp", lanes=32, **normal) if threads is None
-        else RowsPull(plan.layout, "block", threads=threads, **normal),
-    )  # fmt: skip
-
-    def multiply(contributions: Any, pulled: Any) -> None:
-        for pull in pulls:
-            pull(contributions, pulled)
-
-    return multiply
-
-
-VARIANTS = {
-    f"{HYBRID}, 64 threads per long row": partial(_binned, short=False, threads=64),
-    f"{HYBRID}, few registers": _binned,
-    f"{HYBRID}, few registers, 64 threads per long row": partial(_binned, threads=64),
-    f"{HYBRID}, few registers, 128 threads per long row": partial(_binned, threads=128),
-}
-"""Kernels that `binned` might have instead."""
-
 PRODUCTS: dict[str, Callable[[Adjacency], list[float]]] = {
     CPU: _on_the_cpu,
     CPU_FLOAT32: _in_float32,
@@ -376,7 +349,6 @@ PRODUCTS: dict[str, Callable[[Adjacency], list[float]]] = {
     LANES16: partial(_on_the_gpu, _in_rows("warp", lanes=16)),
     WARP: partial(_on_the_gpu, _in_rows("warp", lanes=32)),
     HYBRID: partial(_on_the_gpu, BinnedPull),
-    **{what: partial(_on_the_gpu, make) for what, make in VARIANTS.items()},
     ELL: partial(_on_the_gpu, ell.EllPull),
     SCAN: partial(_on_the_gpu, scan.ScanPull),
     SPARSE: partial(_on_the_gpu, _sparse),

@@ -224,7 +224,7 @@ def draw_binned(picture: Picture) -> int:
     bins = [
         ("tiny: at most 6", "one thread per row", [1, 1, 2, 3, 4]),
         ("small: at most 96", "16 lanes per row", [9, 11]),
-        ("normal: more", "one warp per row", [20]),
+        ("normal: more", "128 threads per row", [20]),
     ]
     y = TOP
     for name, who, degrees in bins:

@@ -1,4 +1,4 @@
-"""Three bins of rows by in-degree: one thread, 16 lanes or a warp per row (Wu and others 2010)."""
+"""Three bins of rows by in-degree: one thread, 16 lanes or 128 threads per row (Wu and others 2010)."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def prepare(
     Parameters
     ----------
     thresholds : (int, int), default (6, 96)
-        The most in-edges of a tiny row, which one thread sums, and of a small one, which 16 lanes sum; a warp sums each
-        other row. The defaults are the paper's: no thread of a tiny or small row reads more than six edges.
+        The most in-edges of a tiny row, which one thread sums, and of a small one, which 16 lanes sum; 128 threads sum
+        each other row. The defaults are the paper's: no thread of a tiny or small row reads more than six edges.
     form : "paper", optional
         Iterate by the power method of Wu and others as printed, in float32 with stored values and 64 threads for each
         row of the last bin, which an exact step then proves. It has uniform teleport.
@@ -73,10 +73,10 @@ class BinnedPull:
         self.sizes = tuple(part.size for part in bins)  # numbers of tiny, small and normal rows
         bounds = np.cumsum([0, *self.sizes]).tolist()
         tiny, small, normal = ({"first": first, "last": last} for first, last in pairwise(bounds))
-        self._pulls = (
-            RowsPull(self.layout, "node", **tiny),
-            RowsPull(self.layout, "warp", lanes=16, **small),
-            RowsPull(self.layout, "warp", lanes=32, **normal),
+        self._pulls = (  # the fastest of five combinations of kernels (docs/decisions/appendix.md)
+            RowsPull(self.layout, "node", short=True, **tiny),
+            RowsPull(self.layout, "warp", lanes=16, short=True, **small),
+            RowsPull(self.layout, "block", threads=128, **normal),
         )
 
     def __call__(self, contributions: Floats, row_sums: Floats) -> None:

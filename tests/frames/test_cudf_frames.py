@@ -288,7 +288,7 @@ def test_strings_with_colliding_hashes(monkeypatch):
     random = np.random.default_rng(5)
     edges = pd.DataFrame({"src": random.integers(0, 900, 5000), "dst": random.integers(0, 900, 5000)}).astype("str")
     hashed = strings._hashed
-    monkeypatch.setattr(strings, "_hashed", lambda column: hashed(column) & np.uint64(127))
+    monkeypatch.setattr(strings, "_hashed", lambda *column: hashed(*column) & np.uint64(127))
     assert_same(on_gpu(edges).pagerank(vertices=["x", "7"]), edges.pagerank(vertices=["x", "7"]))
 
 

@@ -149,7 +149,7 @@ def test_hash_collisions_are_detected(monkeypatch, bits):
     from prplugin.gpu import strings
 
     hashed = strings._hashed
-    monkeypatch.setattr("prplugin.gpu.strings._hashed", lambda column: hashed(column) & np.uint64(2**bits - 1))
+    monkeypatch.setattr("prplugin.gpu.strings._hashed", lambda *column: hashed(*column) & np.uint64(2**bits - 1))
     columns = [strings_on_device(column) for column in sample([str(i) for i in range(100)], 300, 300)]
     assert (strings.factorize_strings(columns) is None) == (bits < 64)
     assert_factorized(["one"] * 50, ["one"] * 50)
@@ -163,7 +163,7 @@ def test_one_different_string_of_same_hash(monkeypatch, change, length):
     from prplugin.gpu import strings
 
     # This hash also marks an empty slot.
-    monkeypatch.setattr("prplugin.gpu.strings._hashed", lambda column: cupy.full(column.rows, 2**64 - 1, np.uint64))
+    monkeypatch.setattr("prplugin.gpu.strings._hashed", lambda column, _: cupy.full(column.rows, 2**64 - 1, np.uint64))
     repeated = "x" * length
     other = {
         "": repeated,
