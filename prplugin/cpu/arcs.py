@@ -6,15 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prplugin.cpu.library import Kernel
+from prplugin.cpu import kernels
 from prplugin.types.edges import Compressed
-
-_check = Kernel(
-    "check_arcs",
-    "offsets:i8[n+1] indices:I[m] weights:f8[m]? bounds:i8[parts+1] scratch:I[parts,width]! sums:i8[parts,2]! "
-    "faults:i8[parts]! wanted:i8 threads:i8",
-)
-
 
 FORWARD, BACKWARD, BOTH = 1, 2, 3
 
@@ -37,6 +30,6 @@ def arc_sums(rows: Compressed, threads: int, wanted: int = BOTH, *, simple: bool
     scratch = np.zeros((parts, n if simple else 0), indices.dtype)
     sums, faults = np.empty((parts, 2), np.int64), np.empty(parts, np.int64)
     weights = None if weights is None else np.ascontiguousarray(weights, np.float64)
-    _check(offsets, np.ascontiguousarray(indices), weights, bounds, scratch, sums, faults, wanted, threads)
+    kernels.check_arcs(offsets, np.ascontiguousarray(indices), weights, bounds, scratch, sums, faults, wanted, threads)
     forward, backward = (sums.view(np.uint64).sum(axis=0, dtype=np.uint64)).tolist()
     return ArcSums(forward, backward, next((fault for fault in faults.tolist() if fault >= 0), None))

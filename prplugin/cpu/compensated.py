@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from prplugin.cpu.library import Kernel
+from prplugin.cpu import kernels
 from prplugin.numerics import compensated_depth
 from prplugin.types.edges import Floats, Integers
-
-_add = Kernel("add_compensated", "groups:I[k] terms:f8[k] sums:f8[n]! errors:f8[n]!")
 
 
 class CompensatedSums:
@@ -20,7 +18,7 @@ class CompensatedSums:
 
     def add(self, groups: Integers, terms: Floats) -> None:
         """Add terms to their groups 0 .. n - 1."""
-        _add(np.ascontiguousarray(groups), np.ascontiguousarray(terms), self._sums, self._errors)
+        kernels.add_compensated(np.ascontiguousarray(groups), np.ascontiguousarray(terms), self._sums, self._errors)
         self._count += groups.size
 
     def values(self) -> tuple[Floats, int]:

@@ -13,26 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from prplugin.cpu import kernels
 from prplugin.cpu.group import as_int64, degrees, grouped
-from prplugin.cpu.library import Kernel
 from prplugin.cpu.threads import bounds_of_pieces
 from prplugin.machine import this_machine
 from prplugin.types.edges import Floats, GroupedEdges, Integers, index_dtype
 
 EMPTY = np.iinfo(np.int64).min
 """Marks an empty slot. The id of this value has its own slot, after all others."""
-
-_extremes = Kernel("extremes", "ids:I[m] flip:i8 found:i8[parts,2]!")
-_insert = Kernel(
-    "insert_ids",
-    "ids:I[m] done:i8[pieces]! slots:i8[size+1]! bits:i8 codes:K[m]! limit:i8 threads:i8",
-)
-_few = Kernel(
-    "factorize_few",
-    "values:I[count] flip:i8 slots:i4[size]! scratch:i8[4,count]! codes:i4[count]! ids:I[count]! "
-    "offsets:i8[count+1]!? indices:i4[count/2]!? degrees:i4[count]!?",
-)
-_map = Kernel("map_ids", "ids:I[m] low:i8 firsts:i8[pieces] lasts:i8[pieces] positions:K[n]? codes:K[m]! threads:i8")
 
 FEW_VALUES = 1 << 15
 """Number of values up to which one call on one thread does everything: its arrays are in the cache of a core."""
@@ -93,7 +81,7 @@ def _factorized_few(columns: Sequence[Integers], *, grouped: bool) -> tuple[Inte
     edges: list[Any] = [None] * 3
     if grouped:
         edges = [np.empty(count + 1, np.int64), np.empty_like(codes[: count // 2]), np.empty_like(codes)]
-    n = _few(values, 0 if dtype == np.uint64 else EMPTY, slots, scratch, codes, ids, *edges)
+    n = kernels.factorize_few(values, 0 if dtype == np.uint64 else EMPTY, slots, scratch, codes, ids, *edges)
     if grouped:  # copies, so that the graph keeps no more than it needs
         edges = [edges[0][: n + 1].copy(), edges[1], edges[2][:n].copy()]
     return codes, ids[:n].astype(dtype), edges
@@ -141,7 +129,7 @@ def dense_range(columns: Sequence[Any], dtype: np.dtype[Any], threads: int) -> t
     found = []
     for column in columns:
         parts = np.empty((max(1, min(threads, column.size)), 2), np.int64)
-        _extremes(column, flip, parts)
+        kernels.extremes(column, flip, parts)
         found.append((int(parts[:, 0].min()), int(parts[:, 1].max())))
     low = min(low for low, _ in found)
     span = max(high for _, high in found) - low + 1
@@ -152,7 +140,7 @@ def dense_range(columns: Sequence[Any], dtype: np.dtype[Any], threads: int) -> t
 def shifted(column: Integers, low: int, n: int, threads: int) -> Integers:
     """Subtract `low` from ids in the range low, ..., low + n - 1."""
     codes, bounds = np.empty(column.size, index_dtype(n)), bounds_of_pieces(column.size)
-    _map(column, as_int64(low), bounds[:-1], bounds[1:], None, codes, threads)
+    kernels.map_ids(column, as_int64(low), bounds[:-1], bounds[1:], None, codes, threads)
     return codes
 
 
@@ -180,7 +168,7 @@ def replace_codes(columns: list[Any], position: Integers | None, threads: int) -
     for codes in columns:
         bounds = bounds_of_pieces(codes.size)
         found.append(codes if codes.dtype == position.dtype else np.empty(codes.size, position.dtype))
-        _map(codes, 0, bounds[:-1], bounds[1:], position, found[-1], threads)
+        kernels.map_ids(codes, 0, bounds[:-1], bounds[1:], position, found[-1], threads)
     return found
 
 
@@ -219,14 +207,14 @@ class _Table:
             found.append(np.empty(ids.size, index_dtype(self.slots.size)))
             while True:
                 limit = max((self.slots.size >> 1) - self._count, 0)
-                self._count += _insert(ids, done, self.slots, self.bits, found[-1], limit, threads)
+                self._count += kernels.insert_ids(ids, done, self.slots, self.bits, found[-1], limit, threads)
                 if np.array_equal(done, bounds[1:]):
                     break
                 moved = self._grow(threads)
                 found[:] = [slots.astype(moved.dtype, copy=False) for slots in found]
                 for slots in found[:-1]:
                     replace_codes([slots], moved, threads)
-                _map(found[-1], 0, bounds[:-1], done, moved, found[-1], threads)
+                kernels.map_ids(found[-1], 0, bounds[:-1], done, moved, found[-1], threads)
         return found
 
     def _grow(self, threads: int) -> Integers:

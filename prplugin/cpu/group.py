@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from prplugin.cpu import kernels
 from prplugin.cpu.compensated import CompensatedSums
-from prplugin.cpu.library import Kernel
 from prplugin.cpu.sorting import offsets_of, rows_of
 from prplugin.cpu.threads import bounds_of_pieces
 from prplugin.types.arrays import Array
@@ -17,22 +17,6 @@ from prplugin.types.edges import Floats, GroupedEdges, Integers, index_dtype
 
 BUCKET_BITS = 8
 """log2 of the number of buckets: with 256 output streams, a core does not thrash its TLB and caches."""
-
-_count = Kernel("count_ids", "ids:I[m] low:i8 counts:K[parts,n]!")
-_partition = Kernel(
-    "partition_edges",
-    "rows:I[m] columns:I[m] weights:f8[m]? low:i8 shift:i8 bits:i8 places:i8[pieces,buckets]! bounds:i8[buckets+1]! "
-    "pairs:i8[m]! bucket_weights:f8[m]!? threads:i8",
-)
-_sort = Kernel(
-    "sort_buckets",
-    "bounds:i8[buckets+1] shift:i8 bits:i8 pairs:i8[m] bucket_weights:f8[m]? order:i8[buckets] offsets:i8[n+1]! "
-    "indices:I[m]! weights:f8[m]!? threads:i8",
-)
-_scatter = Kernel(
-    "scatter",
-    "sources:I[k] targets:I[k] weights:f8[k]? places:i8[n]! placed:K[m]! placed_weights:f8[m]!?",
-)
 
 
 def as_int64(low: int) -> int:
@@ -42,7 +26,7 @@ def as_int64(low: int) -> int:
 
 def add_degrees(ids: Integers, counts: Integers, low: int = 0) -> None:
     """Add how often each id occurs, from `low` on, to the rows of `counts`, one per thread, which counts a part."""
-    _count(ids, low, counts)
+    kernels.count_ids(ids, low, counts)
 
 
 def degrees(ids: Integers, n: int, threads: int, low: int = 0) -> Integers:
@@ -70,7 +54,7 @@ def grouped(
     bounds = np.empty(places.shape[1] + 1, np.int64)
     pairs: Integers = np.empty(rows.size, np.int64)
     bucket_weights = None if weights is None else np.empty(weights.size)
-    _partition(
+    kernels.partition_edges(
         np.ascontiguousarray(rows), np.ascontiguousarray(columns),
         None if weights is None else np.ascontiguousarray(weights), as_int64(low), shift, bits, places, bounds, pairs,
         bucket_weights, threads,
@@ -80,7 +64,7 @@ def grouped(
     indices: Integers = np.empty(pairs.size, index_dtype(n))
     sorted_weights = None if bucket_weights is None else np.empty(pairs.size)
     order = np.argsort(-np.diff(bounds))  # large buckets first, so that all threads end at about the same time
-    _sort(bounds, shift, bits, pairs, bucket_weights, order, offsets, indices, sorted_weights, threads)
+    kernels.sort_buckets(bounds, shift, bits, pairs, bucket_weights, order, offsets, indices, sorted_weights, threads)
     return offsets, indices, sorted_weights
 
 
@@ -106,7 +90,7 @@ class CscBuilder:
             assert weights is not None
             self._sums.add(source, weights)
             weights = np.ascontiguousarray(weights)
-        _scatter(source, destination, weights, self._next, self._sources, self._weights)
+        kernels.scatter(source, destination, weights, self._next, self._sources, self._weights)
 
     def edges(self) -> GroupedEdges:
         """Return the grouped edges, once all have been added."""

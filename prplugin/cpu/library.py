@@ -1,6 +1,6 @@
 """The compiled CPU kernels: loading, and the check of every argument before a pointer is passed.
 
-A kernel is declared beside the Python that calls it, by its name and its parameters:
+A kernel is declared by its name and its parameters, those of the package in `prplugin.cpu.kernels`:
 
     count_ids = Kernel("count_ids", "ids:I[m] low:i8 counts:K[n]!")
 
@@ -107,14 +107,25 @@ class Kernel:
     """A function of the library, by its name without types, and the declarations of its parameters."""
 
     def __init__(self, name: str, parameters: str) -> None:
-        self.name = name
-        self.parameters = [_Parameter(declared) for declared in parameters.split()]
-        self.variables = list(dict.fromkeys(each.dtype for each in self.parameters if each.dtype in VARIABLES))
-        self._sizes = list(dict.fromkeys(size for each in self.parameters for size, *_ in each.dimensions if size))
+        self.name, self._declared = name, parameters
 
-    def __call__(self, *arguments: object) -> int:
+    @cached_property
+    def parameters(self) -> list[_Parameter]:
+        """Parameters, parsed on the first call."""
+        return [_Parameter(declared) for declared in self._declared.split()]
+
+    @property
+    def variables(self) -> list[str]:
+        """Type variables, in the order of their first occurrence."""
+        return list(dict.fromkeys(each.dtype for each in self.parameters if each.dtype in VARIABLES))
+
+    @cached_property
+    def _sizes(self) -> list[str]:
+        return list(dict.fromkeys(size for each in self.parameters for size, *_ in each.dimensions if size))
+
+    def __call__(self, *arguments: object, **named: object) -> int:
         """Check the arguments and call the kernel without the interpreter's lock; return its result."""
-        found: int = self._checked_call(*arguments)
+        found: int = self._checked_call(*arguments, **named)
         if found == INTERRUPTED:
             _raise_exception()
         return found
@@ -122,22 +133,24 @@ class Kernel:
     @cached_property
     def _checked_call(self) -> Callable[..., int]:
         """Function generated from the declarations: a loop over them takes several times as long as a small kernel."""
-        sizes = {size: f"size_{size}" for size in self._sizes}
-        types = {variable: f"type_{variable}" for variable in self.variables}
-        arguments = [f"a_{each.name}" for each in self.parameters]
+        sizes = {size: f"_size_{size}" for size in self._sizes}
+        types = {variable: f"_type_{variable}" for variable in self.variables}
+        arguments = [each.name for each in self.parameters]
         lines = [f"def call({', '.join(arguments)}):"]
         lines += [f"    {name} = None" for name in (*sizes.values(), *types.values())]
         for index, (each, argument) in enumerate(zip(self.parameters, arguments, strict=True)):
             if each.is_array:
-                checks = each.checks(argument, sizes, types, f"fail({index}, {argument}, locals())")
+                checks = each.checks(argument, sizes, types, f"_fail({index}, {argument}, locals())")
                 lines += [f"    if {argument} is not None:"] if each.optional else []
                 indent = "        " if each.optional else "    "
-                lines += [indent + line for line in (*checks, f"{argument} = pointer_at(id({argument}) + HEADER)")]
+                lines += [indent + line for line in (*checks, f"{argument} = _pointer_at(id({argument}) + _HEADER)")]
         key = "".join(f"{name} or {VARIABLES[variable][0]!r}, " for variable, name in types.items())
-        lines.append(f"    return load({key})({', '.join([*(f'{size} or 0' for size in sizes.values()), *arguments])})")
+        lines.append(
+            f"    return _load({key})({', '.join([*(f'{size} or 0' for size in sizes.values()), *arguments])})"
+        )
         names: dict[str, Any] = {
-            "fail": self._fail, "load": cache(self._load), "dtypes": DTYPES, "ndarray": np.ndarray,
-            "pointer_at": ctypes.c_void_p.from_address, "HEADER": HEADER,
+            "_fail": self._fail, "_load": cache(self._load), "_dtypes": DTYPES, "_ndarray": np.ndarray,
+            "_pointer_at": ctypes.c_void_p.from_address, "_HEADER": HEADER,
         }  # fmt: skip
         exec("\n".join(lines), names)  # of declarations in this package alone
         call: Callable[..., int] = names["call"]
@@ -157,12 +170,12 @@ class Kernel:
         each = self.parameters[index]
         if not isinstance(argument, np.ndarray):
             why = "is no array"
-        elif DTYPES.get(argument.dtype) != (expected := known.get(f"type_{each.dtype}") or each.dtype):
+        elif DTYPES.get(argument.dtype) != (expected := known.get(f"_type_{each.dtype}") or each.dtype):
             why = f"has type {argument.dtype.str.lstrip('<|')}, not {expected}"
         elif argument.flags.num & each.flags != each.flags:
             why = f"is not contiguous, aligned{' and writable' if each.written else ''}"
         else:
-            sizes = {size: known[f"size_{size}"] for size in self._sizes if known[f"size_{size}"] is not None}
+            sizes = {size: known[f"_size_{size}"] for size in self._sizes if known[f"_size_{size}"] is not None}
             why = f"has shape {argument.shape}, where {sizes} are known"
         raise TypeError(f"argument {each.name} of the kernel {self.name} {why}")
 
@@ -184,21 +197,21 @@ class _Parameter:
 
     def checks(self, argument: str, sizes: dict[str, str], types: dict[str, str], failed: str) -> list[str]:
         """Return lines of Python that compare an array with the sizes and types known so far."""
-        lines = [f"if not isinstance({argument}, ndarray): {failed}", f"dtype = dtypes.get({argument}.dtype)"]
+        lines = [f"if not isinstance({argument}, _ndarray): {failed}", f"_dtype = _dtypes.get({argument}.dtype)"]
         if (known := types.get(self.dtype)) is None:
-            wrong = f"dtype != {self.dtype!r}"
+            wrong = f"_dtype != {self.dtype!r}"
         else:
-            lines.append(f"if {known} is None and dtype in {self.variants}: {known} = dtype")
-            wrong = f"dtype is None or dtype != {known}"
+            lines.append(f"if {known} is None and _dtype in {self.variants}: {known} = _dtype")
+            wrong = f"_dtype is None or _dtype != {known}"
         wrong += f" or {argument}.flags.num & {self.flags} != {self.flags}"
-        lines += [f"shape = {argument}.shape", f"if {wrong} or len(shape) != {len(self.dimensions)}: {failed}"]
+        lines += [f"_shape = {argument}.shape", f"if {wrong} or len(_shape) != {len(self.dimensions)}: {failed}"]
         for axis, (name, more, divisor) in enumerate(self.dimensions):
             size, expected = sizes.get(name), str(more)
             if size is not None:
-                lines.append(f"if {size} is None: {size} = shape[{axis}] - {more}")
+                lines.append(f"if {size} is None: {size} = _shape[{axis}] - {more}")
                 expected = f"-(-{size} // {divisor})" if divisor > 1 else f"{size} + {more}" if more else size
                 expected += f" or {size} < 0" if more else ""
-            lines.append(f"if shape[{axis}] != {expected}: {failed}")
+            lines.append(f"if _shape[{axis}] != {expected}: {failed}")
         return lines
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.cpu.library import Kernel
+from prplugin.cpu import kernels
 from prplugin.types.edges import Floats, Integers, PackedRows, bits_of
 
 PIECE = 2048
@@ -20,24 +20,6 @@ SPARE = 16
 
 MAX_EDGE_BYTES, MAX_PIECE_BYTES = 10, 128
 """Bytes per packed edge, and more per piece, at most."""
-
-_sort_rows = Kernel(
-    "sort_rows",
-    "rows:i8[count] starts:i8[count+1] offsets:i8[n+1] sources:I[m] position:I[n]? weights:f8[m]? "
-    "sorted_sources:I[edges]! sorted_weights:f8[edges]!? scratch:I[edges]! scratch_weights:f8[edges]!? threads:i8",
-)
-
-_pack_parts = Kernel(
-    "pack_parts",
-    "starts:i8[rows+1] sources:I[edges] bits:i8 begins:i8[parts+1] data:u1[parts,width]! table:i8[parts,pieces,2]! "
-    "sizes:i8[parts]! threads:i8",
-)
-
-_unpack_pieces = Kernel(
-    "unpack_pieces",
-    "n:i8 data:u1[bytes] begins:i8[pieces+1] rows:i8[pieces] firsts:i8[pieces+1] bits:i8 lasts:i8[pieces]! "
-    "sources:i4[m]!? in_degrees:i8[rows]!? threads:i8",
-)
 
 
 def sort_rows(
@@ -53,7 +35,7 @@ def sort_rows(
         (np.empty(size, sources.dtype), None if weights is None else np.empty(size))
         for _ in range(2)  # the result and scratch memory
     ]
-    _sort_rows(rows, starts, offsets, sources, position, weights, *found[0], *found[1], threads)
+    kernels.sort_rows(rows, starts, offsets, sources, position, weights, *found[0], *found[1], threads)
     return found[0]
 
 
@@ -69,7 +51,7 @@ def pack(starts: Integers, sources: Integers, bits: int, begins: Integers, threa
     for first in range(0, begins.size - 1, max(threads, 1)):
         some = begins[first : first + threads + 1]
         table, sizes = np.empty((some.size - 1, pieces, 2), np.int64), np.empty(some.size - 1, np.int64)
-        _pack_parts(starts, sources, bits, some, data[: sizes.size], table, sizes, threads)
+        kernels.pack_parts(starts, sources, bits, some, data[: sizes.size], table, sizes, threads)
         counts = (-(-np.diff(some) // PIECE)).tolist()
         found += [
             (packed[:size].copy(), places[:count])
@@ -100,7 +82,7 @@ def check(
     if firsts[-1] != m:
         raise ValueError(f"{firsts[-1]:,} edges are packed instead of {m:,}")
     lasts, first_rows = np.empty(rows.size, np.int64), np.where(rows < 0, ~rows, rows)
-    _unpack_pieces(n, data, begins, rows, firsts, bits_of(n), lasts, sources, in_degrees, threads)
+    kernels.unpack_pieces(n, data, begins, rows, firsts, bits_of(n), lasts, sources, in_degrees, threads)
     before = np.append(-1, lasts[:-1])
     damaged = (lasts < 0) | np.where(rows < 0, first_rows != before, first_rows <= before)
     if damaged.any():

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.cpu.library import Kernel
+from prplugin.cpu import kernels
 from prplugin.cpu.packing import PIECE
 from prplugin.numerics import Depth, compensated_depth, group_sum_depth, rounding_depth
 from prplugin.types.edges import Compressed, Floats, Integers, PackedRows, bits_of
@@ -20,23 +20,6 @@ CHUNK_ROWS = 16 * BLOCK_ROWS
 
 PRODUCTS = 24 * 24
 """Dot products per chunk: the square of `MOST_ROWS` in mixing.hpp."""
-
-_iterate = Kernel(
-    "iterate",
-    "offsets:i8[n+1]? sources:I[m]? weights:f8[m]? data:u1[bytes]? begins:i8[pieces+1]? piece_rows:i8[pieces]? bits:i8 "
-    "packed_sums:f8[n]!? continued:f8[pieces]!? inverse:f8[n] target:f8[targets+1] teleport:f8[teleports+1] "
-    "alpha:f8 fan_in:i8 order:u1[n]? ranks:f8[n]! contributions:f8[2,n]! sums:f8[n/256,4]! memory:f8[704]! "
-    "norm:f8 goal:f8 period:i8 cycles:i8 history:f4[rows,n]!? scratch:f8[n/4096,576]!? changes:f8[budget]! threads:i8",
-)
-
-_order = Kernel("order_rows", "offsets:i8[n+1] order:u1[n]! threads:i8")
-
-step = Kernel(
-    "step_rows",
-    "offsets:i8[n+1] sources:I[m] weights:f8[m]? inverse:f8[n] target:f8[targets+1] teleport:f8[teleports+1] alpha:f8 "
-    "fan_in:i8 dangling:f8 ranks:f8[n]! contributions:f8[all] next:f8[all]! moves:f4[n]!? sums:f8[n/256,4]! threads:i8",
-)
-"""One step over the first n of all vertices whose contributions are given; see pull.cpp."""
 
 
 @lru_cache(1024)
@@ -56,7 +39,7 @@ ORDERED_EDGES = range(100_000, 800_000)
 def order_rows(offsets: Integers, threads: int) -> Integers:
     """Return the rows of each block, counted from its first, by number of in-edges."""
     order: Integers = np.empty(offsets.size - 1, np.uint8)
-    _order(offsets, order, threads)
+    kernels.order_rows(offsets, order, threads)
     return order
 
 
@@ -121,7 +104,8 @@ class Pull:
         if depth.rows > 0 and self._history[0] is None:
             n = self._ranks.size
             self._history = np.empty((depth.rows, n), np.float32), np.empty((-(-n // CHUNK_ROWS), PRODUCTS))
-        steps = _iterate(
+        # By position: 27 names cost 4 % of a call on a small frame.
+        steps = kernels.iterate(
             *self._graph, self._ranks, self._contributions, self._sums, self._memory, self._norm, goal, *depth[:2],
             *self._history, changes, self._threads,
         )  # fmt: skip

@@ -7,10 +7,10 @@
 
 namespace {
 
-constexpr i64 PUSH_COST = 4;       // of a push in edges, beside the out-edges of the vertex; as in push.py
+constexpr i64 PUSH_COST = 4;       // of a push in edges, beside the out-edges of the vertex; as in kernels.py
 constexpr i64 AHEAD = 8;           // prefetch distance in pushes
 constexpr i64 PUSHED_TOGETHER = 1 << 7;  // vertices between two questions for signals
-constexpr i64 BLOCK_TERMS = 1024;  // terms per block of a blocked sum; as in push.py
+constexpr i64 BLOCK_TERMS = 1024;  // terms per block of a blocked sum; as in kernels.py
 constexpr f64 UNPUSHED_FRACTION = 0.9;  // of the listed residual, that a sweep leaves where it is
 constexpr i64 SPREAD = 8;  // ratio of all to listed vertices below which a trial takes a SPREAD-th of its edges
 constexpr int RESIDUAL = 0, SUM = 1, ROUNDING = 2;

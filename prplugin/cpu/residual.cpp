@@ -7,7 +7,7 @@
 
 namespace {
 
-constexpr i64 BLOCK_TERMS = 1024;  // terms per block of a blocked sum; as in push.py
+constexpr i64 BLOCK_TERMS = 1024;  // terms per block of a blocked sum; as in kernels.py
 constexpr i64 LANES = 8;           // interleaved sums of a block
 
 // Add the results of term(u, sums) over all u to `sums`: by lanes of a block, then the blocks.

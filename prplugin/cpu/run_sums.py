@@ -8,18 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from prplugin.cpu.library import Kernel
+from prplugin.cpu import kernels
 from prplugin.cpu.threads import equal_work
 from prplugin.types.edges import Floats, Integers
 
 RUN = 1 << 14
 """Edges per run, at most: about ten microseconds of work."""
-
-_sum_runs = Kernel(
-    "sum_runs",
-    "pieces:i8[pieces,2] part_bounds:i8[parts+1] bounds:i8[whole+1] places:I[edges] weights:F[edges]? "
-    "contributions:F[sources] runs_of:i8[long+1] part_sums:f8[parts,2]! long_sums:f8[long]! sums:f8[whole]! threads:i8",
-)
 
 
 class ThreadedSums:
@@ -46,7 +40,7 @@ class ThreadedSums:
 
     def __call__(self, contributions: Floats, weights: Floats | None, sums: Floats) -> None:
         """Write the sum of each row; weights have the type of the contributions."""
-        _sum_runs(
+        kernels.sum_runs(
             self._pieces, *self._edges, weights, contributions, self._runs_of, self._part_sums, sums[: self._long],
             sums[self._long :], self._threads,
         )  # fmt: skip

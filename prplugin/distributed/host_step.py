@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.cpu import pull
+from prplugin.cpu import kernels, pull
 from prplugin.cpu.sums import total
 from prplugin.distributed.communicator import Communicator, all_reduce_sum
 from prplugin.distributed.shard import Shard
@@ -76,9 +76,12 @@ class HostRows(HostStep):
 
     def _compiled_step(self, moves: Any) -> tuple[float, float, float]:
         if self._rows:
-            pull.step(
-                *self._in_edges, self._inverse_out_weight, self._target, self._teleport, self._alpha, self._fan_in,
-                self._mass, self._ranks, self._contributions, self._next, moves, self._sums, self._threads,
+            offsets, sources, weights = self._in_edges
+            kernels.step_rows(
+                offsets=offsets, sources=sources, weights=weights, inverse=self._inverse_out_weight,
+                target=self._target, teleport=self._teleport, alpha=self._alpha, fan_in=self._fan_in,
+                dangling=self._mass, ranks=self._ranks, contributions=self._contributions, next=self._next,
+                moves=moves, sums=self._sums, threads=self._threads,
             )  # fmt: skip
         change, largest, dangling, _ = self._sums.T
         return total(change), float(largest.max(initial=0.0)), total(dangling)

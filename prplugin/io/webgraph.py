@@ -19,8 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from prplugin.cpu import library
-from prplugin.cpu import webgraph as kernels
+from prplugin.cpu import kernels, library
 from prplugin.cpu.group import add_degrees
 from prplugin.cpu.sorting import offsets_of
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, MethodUnavailableError, path_errors
@@ -42,11 +41,30 @@ RANGE = 1 << 26  # arcs that are decoded before they are packed
 VERTEX_BYTES = 24  # bytes per vertex while a graph is read: positions, offsets and degrees
 FLAG = re.compile(r"(OUTDEGREES|REFERENCES|BLOCK_COUNT|BLOCKS|INTERVALS|RESIDUALS|OFFSETS)_([A-Z]+)([1-7]?)")
 DEFAULTS = {"REFERENCES": "UNARY", "RESIDUALS": "ZETA"}  # GAMMA for the others
+CODES = "UNARY", "GAMMA", "DELTA", "ZETA", "NIBBLE", "GOLOMB"
+"""Codes of natural numbers in the order of webgraph.cpp; a kernel gets the position here plus 8 times the parameter."""
+
+PARTS = "OUTDEGREES", "REFERENCES", "BLOCK_COUNT", "BLOCKS", "INTERVALS", "RESIDUALS"
+"""Parts of a record, each with its own code, in the order of webgraph.cpp; named as in a property file."""
+
+FAULTS = (
+    "",
+    "the file ends within its record",
+    "its out-degree exceeds the number of vertices, or is another one than before",
+    "it refers to a vertex outside the window",
+    "it copies more successors than the vertex that it refers to has",
+    "it has more successors than its out-degree",
+    "it has a successor that is no vertex",
+    "it has a successor twice",
+    "the length of its record is not the one in the .offsets file",
+)
+"""Faults of records, by the number that a kernel writes."""
+
 BLOCK = 1 << 20  # bytes that Arrow parses at a time, and of the longest line
 
 
 class Format(NamedTuple):
-    """Content of a property file: sizes, codes by part of a record (as in `prplugin.cpu.webgraph`) and parameters."""
+    """Content of a property file: sizes, codes by part of a record (as in `PARTS`) and parameters."""
 
     n: int
     m: int
@@ -107,7 +125,7 @@ class Lists(NamedTuple):
         indices, scratch = np.empty(m, dtype), np.empty((parts, width), dtype)
         faults = np.zeros((bounds.size - 1, 3), np.int64)
         of_range -= begin
-        kernels.decode(
+        kernels.bv_decode(
             self.graph, form.codes, form.window, form.shortest, self.positions, self.offsets, bounds, indices, scratch,
             faults,
         )  # fmt: skip
@@ -150,14 +168,14 @@ def _lists(base: str) -> Lists:
         _read_positions(base, form, positions, 8 * graph.size)
     bounds = _pieces(positions) if known else np.array([0, n])
     faults = np.zeros((bounds.size - 1, 3), np.int64)
-    kernels.read_degrees(*file, form.shortest, known, positions, bounds, degrees, faults, threads)
+    kernels.bv_degrees(*file, form.shortest, known, positions, bounds, degrees, faults, threads)
     _refuse(name, faults)
     offsets = offsets_of(degrees)
     m = int(offsets[-1])
     if m != form.m:
         raise InvalidEdgesError(f"{base}.properties announces {form.m:,} arcs, but {name} has {m:,}.")
     bounds = _pieces(positions)
-    kernels.move_to_cuts(*file, positions, bounds)
+    kernels.bv_cuts(*file, positions, bounds)
     return Lists(name, form, graph, positions, offsets, bounds)
 
 
@@ -170,7 +188,7 @@ def mapped(path: str) -> Any:
 def _read_positions(base: str, form: Format, positions: Integers, bits: int) -> None:
     """Read the .offsets file; it holds the differences of the n + 1 positions."""
     name, n = base + ".offsets", form.n
-    count = kernels.read_positions(mapped(name), form.offsets_code, positions)
+    count = kernels.bv_positions(mapped(name), form.offsets_code, positions)
     if count <= n:
         raise InvalidEdgesError(f"{name} is cut short or damaged: it holds {count:,} of {n + 1:,} positions.")
     if positions[0] != 0 or positions[-1] > bits:
@@ -191,7 +209,7 @@ def _pieces(positions: Integers) -> Integers:
 def _refuse(name: str, faults: Integers) -> None:
     for fault, vertex, position in faults[faults[:, 0] > 0].tolist():
         raise InvalidEdgesError(
-            f"{name}, vertex {vertex:,}, byte {position // 8:,}: {kernels.FAULTS[fault]}. The file is damaged, or "
+            f"{name}, vertex {vertex:,}, byte {position // 8:,}: {FAULTS[fault]}. The file is damaged, or "
             "belongs to another .properties file."
         )
 
@@ -209,16 +227,16 @@ def _format(properties: Properties) -> Format:
     codes: dict[str, int] = {}
     for flag in filter(None, re.split(r"\s*\|\s*", properties.text("compressionflags", "").strip())):
         found = FLAG.fullmatch(flag)
-        if found is None or found[2] not in kernels.CODES or (found[3] and found[2] != "ZETA"):
-            properties.refuse(f"code {flag} is not known. Known codes are {', '.join(kernels.CODES)}.")
+        if found is None or found[2] not in CODES or (found[3] and found[2] != "ZETA"):
+            properties.refuse(f"code {flag} is not known. Known codes are {', '.join(CODES)}.")
         codes[found[1]] = _code(properties, found[2], int(found[3] or k))
     if "endianness" in properties.items and "BLOCKS" in codes:  # webgraph-rs has one code for both
         codes.setdefault("BLOCK_COUNT", codes["BLOCKS"])
-    usual = {part: _code(properties, DEFAULTS.get(part, "GAMMA"), k) for part in (*kernels.PARTS, "OFFSETS")}
+    usual = {part: _code(properties, DEFAULTS.get(part, "GAMMA"), k) for part in (*PARTS, "OFFSETS")}
     codes = usual | codes
     return Format(
         properties.integer("nodes"), properties.integer("arcs"),
-        np.array([codes[part] for part in kernels.PARTS], np.int64), codes["OFFSETS"],
+        np.array([codes[part] for part in PARTS], np.int64), codes["OFFSETS"],
         properties.integer("windowsize", 7), properties.integer("minintervallength", 4),
     )  # fmt: skip
 
@@ -228,7 +246,7 @@ def _code(properties: Properties, name: str, k: int) -> int:
         properties.refuse(f"the parameter k of zeta codes is {k}, and must be 1 to 7.")
     if name == "GOLOMB" and k < 1:
         properties.refuse(f"the modulus of Golomb codes (zetak) is {k}, and must be at least 1.")
-    return kernels.CODES.index(name) + (8 * k if name in ("ZETA", "GOLOMB") else 0)
+    return CODES.index(name) + (8 * k if name in ("ZETA", "GOLOMB") else 0)
 
 
 # --- Common Crawl -----------------------------------------------------------------------------------------------------

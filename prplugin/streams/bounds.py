@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from prplugin.cpu.push import BLOCK_TERMS
+from prplugin.cpu.kernels import BLOCK_TERMS
 from prplugin.numerics import StepRounding
 from prplugin.options import Options
 from prplugin.solver.certificate import Certificate, U

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from prplugin.cpu import rows as kernels
+from prplugin.cpu import kernels
 from prplugin.cpu.compensated import compensated_sums
 from prplugin.cpu.sorting import offsets_of
 from prplugin.graph.adjacency import Adjacency
@@ -55,7 +55,7 @@ class _RowBuffer:
         size = m + needed + max(int(SPARE_FRACTION * m), 1024)
         indices = np.empty(size, self.indices.dtype if dtype is None else dtype)
         weights = None if self.weights is None else np.empty(size)
-        kernels.compact(
+        kernels.compact_rows(
             self.begins, self.ends, self.indices, self.weights, offsets, indices, weights, this_machine().threads_for(m)
         )
         return replace(
@@ -175,7 +175,7 @@ class HostEdges:
         if self.out_edges.weights is not None:
             self.weights_depth = max(self.weights_depth, compensated_depth(self.m + plan.count_change))
         self.out_edges.used, self.roundings = plan.used, max(self.roundings, plan.roundings)
-        kernels.commit(
+        kernels.commit_rows(
             plan.rows, plan.begins, plan.ends, self.out_edges.begins, self.out_edges.ends,
             self.out_weight, plan.out_weight, self.references, plan.references, self.count, plan.count_change,
         )  # fmt: skip
@@ -261,9 +261,11 @@ class HostEdges:
         additions = _grouped(added.take(np.argsort(added.source, kind="stable")), rows)
         found = np.zeros(removed.m, np.bool_)
         begins, ends, sums = np.empty(rows.size, np.int64), np.empty(rows.size, np.int64), np.empty(rows.size)
-        used = kernels.rewrite(
-            rows, buffer.begins, buffer.ends, buffer.indices, buffer.weights,
-            *removals, found, *additions, buffer.used, begins, ends, sums,
+        used = kernels.rewrite_rows(
+            rows=rows, begins=buffer.begins, ends=buffer.ends, indices=buffer.indices, weights=buffer.weights,
+            removed_at=removals.offsets, removed=removals.indices, removed_weights=removals.weights, found=found,
+            added_at=additions.offsets, added=additions.indices, added_weights=additions.weights, at=buffer.used,
+            new_begins=begins, new_ends=ends, sums=sums,
         )  # fmt: skip
         if not found.all():
             raise ChangeError("missing", np.unique(given_rows[order[~found]]))

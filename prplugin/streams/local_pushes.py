@@ -39,8 +39,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prplugin.cpu import library
-from prplugin.cpu import push as kernels
+from prplugin.cpu import kernels, library
 from prplugin.graph.adjacency import Adjacency
 from prplugin.numerics import rounding_depth
 from prplugin.options import Options
@@ -233,8 +232,10 @@ class _Pushes:
         """Push until R / Q is at most `ratio`, `budget` edges are spent, or a trial shows that more are needed."""
         edges, arrays = self._edges, self._arrays
         self._spent += kernels.push_listed(
-            arrays.listed, self._count, arrays.is_listed, 0.0, 0.0, ratio, budget - self._spent,
-            self.trial - self._spent, *edges[:5], arrays.y, self._options.alpha, arrays.r, edges.depth, self._sums,
+            listed=arrays.listed, count=self._count, is_listed=arrays.is_listed, listed_from=0.0, goal=0.0, ratio=ratio,
+            budget=budget - self._spent, trial=self.trial - self._spent, begins=edges.begins, ends=edges.ends,
+            indices=edges.indices, weights=edges.weights, out_weight=edges.out_weight, y=arrays.y,
+            alpha=self._options.alpha, r=arrays.r, depth=edges.depth, sums=self._sums,
         )  # fmt: skip
         self.residual, self.sum = float(self._sums[0]), float(self._sums[1])
 

@@ -42,7 +42,7 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.cpu import push as kernels
+from prplugin.cpu import kernels
 from prplugin.cpu.sums import total
 from prplugin.numerics import rounding_depth
 from prplugin.streams import bounds
@@ -94,16 +94,16 @@ class Residual:
         self.rounding_error = np.array([total(np.abs(self.r)) + of_v])
         out = edges.out_edges
         self.costs = (out.ends - out.begins + kernels.PUSH_COST).astype(np.float32)
-        kernels.add_contributions(*self._arrays(edges))
+        kernels.add_contributions(**self._arrays(edges), rounding_error=self.rounding_error)
         self.measure()
 
-    def _arrays(self, edges: HostEdges) -> tuple[Any, ...]:
-        """Return the arguments by which kernels take the graph, y, r, and the bound of the rounding errors of r."""
+    def _arrays(self, edges: HostEdges) -> dict[str, Any]:
+        """Return the arguments by which kernels take the graph, y and r."""
         out = edges.out_edges
-        return (
-            out.begins, out.ends, out.indices, out.weights, edges.out_weight, self.y, self.alpha, self.r, edges.depth,
-            self.rounding_error,
-        )  # fmt: skip
+        return {
+            "begins": out.begins, "ends": out.ends, "indices": out.indices, "weights": out.weights,
+            "out_weight": edges.out_weight, "y": self.y, "alpha": self.alpha, "r": self.r, "depth": edges.depth,
+        }  # fmt: skip
 
     def apply(self, edges: HostEdges, plan: RowChanges) -> None:
         """Update r for a plan that was committed to the edges."""
@@ -111,8 +111,10 @@ class Residual:
         changed = np.concatenate([plan.rows, plan.removed.indices, plan.added.indices], dtype=np.int64)
         norm_before = total(np.abs(self.r[changed]))
         kernels.change_rows(
-            plan.rows, *plan.removed, *plan.added, plan.old_out_weight, plan.out_weight,
-            self.y, self.alpha, self.r, edges.depth, self.rounding_error,
+            rows=plan.rows, removed_at=plan.removed.offsets, removed=plan.removed.indices,
+            removed_weights=plan.removed.weights, added_at=plan.added.offsets, added=plan.added.indices,
+            added_weights=plan.added.weights, old_out_weight=plan.old_out_weight, new_out_weight=plan.out_weight,
+            y=self.y, alpha=self.alpha, r=self.r, depth=edges.depth, rounding_error=self.rounding_error,
         )  # fmt: skip
         self.bound += (total(np.abs(self.r[changed])) - norm_before) / self._scale
         self.changed = np.append(self.changed, changed)
@@ -144,8 +146,8 @@ class Residual:
             # All other residuals together may be as large as they were before.
             goal = max(norm - (self.bound - tol) * self._scale, 0.0)
             spent = kernels.push_listed(
-                selected, np.array([near.size]), is_listed, listed_from, goal, 0.0, float(n), math.inf, *arrays[:-1],
-                sums,
+                listed=selected, count=np.array([near.size]), is_listed=is_listed, listed_from=listed_from, goal=goal,
+                ratio=0.0, budget=float(n), trial=math.inf, **arrays, sums=sums,
             )  # fmt: skip
             self.rounding_error[0] = sums[2]
             self.measure()
@@ -155,7 +157,10 @@ class Residual:
         greatest, relaxation = least / 2 + 1 / (1 + math.sqrt(1 - self.alpha**2)), 1.0
         while self.bound > tol and spent < max_edges:
             threshold = UNPUSHED_FRACTION * self.bound * self._scale / (edges.m + kernels.PUSH_COST * n)
-            round_edges = kernels.push_all(self.costs, selected, threshold, relaxation, *arrays)
+            round_edges = kernels.push_all(
+                costs=self.costs, selected=selected, threshold=threshold, relaxation=relaxation, **arrays,
+                rounding_error=self.rounding_error,
+            )  # fmt: skip
             spent, previous_bound = spent + round_edges, self.bound
             self.measure(center=round_edges > MIN_CENTERED_FRACTION * edges.m)
             ratio = self.bound / previous_bound
@@ -188,7 +193,7 @@ class Residual:
         If `center`, change c afterwards, so that R is about 0.
         """
         sums = np.empty(5)
-        kernels.norms(self.y, self.r, self.v, self.c, center, self.rounding_error, sums)
+        kernels.residual_norms(self.y, self.r, self.v, self.c, center, self.rounding_error, sums)
         self.c, self.sum_y, norm_r, norm_step, self.sum_r = sums.tolist()
         self.bound = math.inf
         self.changed = np.empty(0, np.int64)
@@ -205,5 +210,5 @@ class Residual:
     def ranks(self) -> Floats:
         """Return G x after `measure`, with 0 for negative entries, which is closer to x*."""
         ranks = np.empty(self.y.size)
-        kernels.ranks(self.y, self.r, self.v, self.sum_r, self.sum_y, ranks)
+        kernels.residual_ranks(self.y, self.r, self.v, self.sum_r, self.sum_y, ranks)
         return ranks

@@ -20,9 +20,9 @@ from bv_files import Writer, gamma, packed, random_graph
 
 import prplugin.cpu
 import prplugin.papers
-from prplugin.cpu import packing, pull
-from prplugin.cpu import webgraph as kernels_of_webgraph
+from prplugin.cpu import kernels, packing, pull
 from prplugin.cpu.library import VARIABLES, Kernel
+from prplugin.io.webgraph import CODES, PARTS
 from prplugin.methods.engines.packed import Rows, joined
 
 SIZES = [0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 255, 256, 257, 1000, 5000]
@@ -332,16 +332,16 @@ def pack_parts(draw: Draw) -> dict[str, Any]:
 
 def webgraph(draw: Draw) -> dict[str, Any]:
     n, window, shortest = min(draw.size, 300), draw.one_of(0, 7), draw.one_of(0, 1, 4)
-    residuals = draw.one_of(*kernels_of_webgraph.CODES)
+    residuals = draw.one_of(*CODES)
     k = 3 if residuals in ("ZETA", "GOLOMB") else 0
-    codes = dict(zip(kernels_of_webgraph.PARTS, ["GAMMA", "UNARY", "GAMMA", "GAMMA", "GAMMA", residuals], strict=True))
+    codes = dict(zip(PARTS, ["GAMMA", "UNARY", "GAMMA", "GAMMA", "GAMMA", residuals], strict=True))
     rows, writer = random_graph(draw.random, n), Writer(codes, 3, window, shortest)
     records = [writer.record(draw.random, v, rows) for v in range(n)]
     content = np.frombuffer(packed("".join(records)), np.uint8)
     degrees = np.array([len(row) for row in rows], np.int64)
     pieces, parts, width = draw.one_of(1, 2, 5), draw.one_of(1, 2, 3), 3 * int(degrees.max(initial=0))
     positions = np.append(0, np.cumsum([len(record) for record in records], dtype=np.int64))
-    codes_given = np.array([kernels_of_webgraph.CODES.index(code) for code in codes.values()], np.int64)
+    codes_given = np.array([CODES.index(code) for code in codes.values()], np.int64)
     codes_given[-1] += 8 * k
     bounds = np.arange(pieces + 1) * n // pieces
     given = {
@@ -349,7 +349,7 @@ def webgraph(draw: Draw) -> dict[str, Any]:
         "bytes": content, "codes": codes_given, "window": window, "shortest": shortest, "bounds": bounds,
         "positions": positions, "offsets": np.append(0, np.cumsum(degrees)),
     }  # fmt: skip
-    kernels_of_webgraph.move_to_cuts(content, codes_given, window, positions, bounds)
+    kernels.bv_cuts(content, codes_given, window, positions, bounds)
     return given
 
 
@@ -467,7 +467,7 @@ def call(kernel: Kernel, drawn: dict[str, Any], threads: int) -> tuple[int, dict
     before = {
         name: array.copy() for name, array in passed.items() if isinstance(array, np.ndarray) and array.size < 1e6
     }
-    result = kernel(*passed.values())
+    result = kernel(**passed)
     for name in before.keys() - written.keys():
         np.testing.assert_array_equal(passed[name], before[name], err_msg=f"{kernel.name} wrote to {name}")
     return result, {name: array for name, array in written.items() if "scratch" not in name}

@@ -8,8 +8,9 @@ from functools import partial
 
 import numpy as np
 import pytest
+from kernel_calls import named
 
-from prplugin.cpu import push as kernels
+from prplugin.cpu import kernels
 
 SIZES = [0, 1, 2, 7, 8, 9, 1023, 1024, 1025, 5000]
 INDEX = [np.int32, np.int64]
@@ -79,7 +80,7 @@ def test_pushes_of_all_vertices_are_those_of_python(n, index, weighted):
     expected_y, expected_r = y.copy(), r.copy()
     selected = np.flatnonzero(np.abs(r) > threshold * costs).tolist()
     spent, rounded = push_in_python(selected, edges, expected_y, 0.9, expected_r, threshold, 1.1, 4)
-    assert spent == kernels.push_all(costs, np.empty(n, index), threshold, 1.1, *edges, y, 0.9, r, 4, error)
+    assert spent == named(kernels.push_all, costs, np.empty(n, index), threshold, 1.1, *edges, y, 0.9, r, 4, error)
     assert (y.tolist(), r.tolist()) == (expected_y.tolist(), expected_r.tolist())
     assert error[0] == pytest.approx(rounded, rel=1e-12)
 
@@ -132,7 +133,7 @@ def test_sweeps_over_a_list_are_those_of_python(n, index, weighted, listed_from)
         threshold = 0.9 * residual / sum(degrees[u] + kernels.PUSH_COST for u in sending)
         done += sweep_in_python(listed, marks, listed_from, edges, expected_y, 0.9, expected_r, threshold, 4)
     arguments = *edges, y, 0.9, r, 4, sums
-    assert done[0] == kernels.push_listed(found, count, is_listed, listed_from, 0.0, ratio, 1e9, 1e9, *arguments)
+    assert done[0] == named(kernels.push_listed, found, count, is_listed, listed_from, 0.0, ratio, 1e9, 1e9, *arguments)
     assert (y.tolist(), r.tolist()) == (expected_y.tolist(), expected_r.tolist())
     assert found[: count[0]].tolist() == listed
     assert is_listed.tolist() == marks.tolist()
@@ -151,7 +152,7 @@ def test_sweeps_end_when_their_budget_is_not_expected_to_suffice():
     seed = int(np.argmax(edges[4]))
     r[seed], marks[seed] = 1.0, True
     found = np.full(5000, seed, np.int32)
-    spent = kernels.push_listed(found, count, marks, 0.0, 0.0, 1e-12, 20_000.0, 2_000.0, *edges, y, 0.99, r, 4, sums)
+    spent = named(kernels.push_listed, found, count, marks, 0.0, 0.0, 1e-12, 2e4, 2e3, *edges, y, 0.99, r, 4, sums)
     assert 2_000 <= spent < 20_000
     assert sums[0] > 1e-12
 
@@ -163,8 +164,8 @@ def test_contributions_follow_changed_rows(weighted):
     rows, weights = np.arange(3), np.array([2.0, 3.0]) if weighted else None
     one = 1.0 if weights is None else 2.0
     old, new = np.array([4.0, 0.0, 3.0 if weighted else 1.0]), np.array([5.0, one, 0.0])
-    kernels.change_rows(
-        rows, np.array([0, 1, 1, 2]), np.array([3, 4]), weights, np.array([0, 1, 2, 2]), np.array([5, 6]),
+    named(
+        kernels.change_rows, rows, np.array([0, 1, 1, 2]), np.array([3, 4]), weights, np.array([0, 1, 2, 2]), np.array([5, 6]),
         None if weights is None else np.array([3.0, 2.0]), old, new, y, alpha, r, 2, error,
     )  # fmt: skip
     first, more = 1.0 if weights is None else 2.0, 1.0 if weights is None else 3.0
@@ -180,7 +181,7 @@ def test_contributions_follow_changed_rows(weighted):
 def test_extreme_changes_make_residual_unknown(old, new):
     y, r, error, none = np.ones(1), np.ones(1), np.zeros(1), np.zeros(2, np.int64)
     no_edges = none, np.empty(0, np.int64), None
-    kernels.change_rows(none[:1], *no_edges, *no_edges, np.array([old]), np.array([new]), y, 0.85, r, 2, error)
+    named(kernels.change_rows, none[:1], *no_edges, *no_edges, np.array([old]), np.array([new]), y, 0.85, r, 2, error)
     assert (error[0], y[0], r[0]) == (math.inf, 1.0, 1.0)
 
 
@@ -192,7 +193,7 @@ def test_norms_and_ranks(n, given, center):
     y, r = random.random(n), random.normal(size=n)
     v = random.random(n) if given else None
     sums, error, before = np.empty(5), np.zeros(1), r.copy()
-    kernels.norms(y, r, v, 2.0, center, error, sums)
+    kernels.residual_norms(y, r, v, 2.0, center, error, sums)
     sum_r = math.fsum(before) / (1 if given or not n else n)
     centered = before - sum_r * (1.0 if v is None else v)
     expected = [2.0 - sum_r * center, y.sum(), np.abs(before).sum(), np.abs(centered).sum(), sum_r * (not center)]
@@ -200,7 +201,7 @@ def test_norms_and_ranks(n, given, center):
     np.testing.assert_allclose(r, centered if center else before, rtol=1e-12, atol=1e-12)
     assert error[0] == pytest.approx((expected[3] + 2 * expected[2]) * center, rel=1e-12)
     ranks = np.empty(n)
-    kernels.ranks(y, before, v, sum_r, 3.0, ranks)
+    kernels.residual_ranks(y, before, v, sum_r, 3.0, ranks)
     np.testing.assert_allclose(ranks, np.maximum(y + centered, 0) / 3.0, rtol=1e-12, atol=1e-12)
 
 
@@ -219,7 +220,7 @@ def test_signal_ends_long_kernels(pushes):
     if pushes:
         r[1:] = 1e6
         costs, selected = np.full(n, 1004, np.float32), np.empty(n, np.int32)
-        long_call = partial(kernels.push_all, costs, selected, 1.0, 1.0, *edges, y, 0.85, r, 2, error)
+        long_call = partial(named, kernels.push_all, costs, selected, 1.0, 1.0, *edges, y, 0.85, r, 2, error)
 
     def handle(signum, frame):
         raise InterruptError

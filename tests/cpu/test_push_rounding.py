@@ -6,9 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from kernel_calls import named
 
 from conformance import bounds as exact
-from prplugin.cpu import push as kernels
+from prplugin.cpu import kernels
 
 SLACK = Fraction(1, 10**9)  # for the sums of the kernels, which `prplugin.streams.bounds` covers
 NONE = np.empty(0, np.int64)
@@ -85,8 +86,18 @@ def push_all(edges, y, alpha, r, *, threshold=0.0, relaxation=1.0):
         if weight > 0:
             added = edges.add(u, alpha * pushed / weight, expected)
             along_edges += exact.pushed_along_edges(alpha, pushed, edges.depth, weight, added)
-    kernels.push_all(
-        costs, np.empty(r.size, np.int32), threshold, relaxation, *edges.arguments(), y, alpha, r, edges.depth, rho
+    named(
+        kernels.push_all,
+        costs,
+        np.empty(r.size, np.int32),
+        threshold,
+        relaxation,
+        *edges.arguments(),
+        y,
+        alpha,
+        r,
+        edges.depth,
+        rho,
     )
     assert (y.tolist(), r.tolist()) == (expected_y, expected)
     gained = [a - b for a, b in zip(fractions(y), before, strict=True)]
@@ -111,8 +122,8 @@ def test_bounds_of_pushes_are_those_of_their_terms(weighted, alpha, seed):
     # In sweeps over a list, of all vertices, until no residual is left.
     y, r, sums, listed = np.zeros(60), np.abs(r), np.zeros(3), np.arange(60, dtype=np.int32)
     before = fractions(r)
-    kernels.push_listed(
-        listed, np.array([60]), np.ones(60, np.bool_), 0.0, 0.0, 1e-3, 1e9, 1e9, *edges.arguments(), y, alpha, r,
+    named(
+        kernels.push_listed, listed, np.array([60]), np.ones(60, np.bool_), 0.0, 0.0, 1e-3, 1e9, 1e9, *edges.arguments(), y, alpha, r,
         edges.depth, sums,
     )  # fmt: skip
     exact_r = [a - b + c for a, b, c in zip(before, fractions(y), edges.sent(fractions(y), alpha), strict=True)]
@@ -159,8 +170,18 @@ def change_row(old, new, y, alpha, r, kept):
         for k, target in enumerate(edges.rows[0][kept:], kept):
             expected[target] += per_weight * (1.0 if edges.weights is None else edges.weights[0][k])
             additions.append(expected[target])
-    kernels.change_rows(
-        np.zeros(1, np.int64), *parts[0], *parts[1], old.out_weight[:1], new.out_weight[:1], y, alpha, r, old.depth, rho
+    named(
+        kernels.change_rows,
+        np.zeros(1, np.int64),
+        *parts[0],
+        *parts[1],
+        old.out_weight[:1],
+        new.out_weight[:1],
+        y,
+        alpha,
+        r,
+        old.depth,
+        rho,
     )
     assert (y[0], r.tolist()) == (b, expected)
     sent = zip(new.sent(fractions(y), alpha), old.sent(before, alpha), strict=True)
@@ -202,8 +223,8 @@ def test_out_weights_are_the_largest_error_of_a_push():
 
 def test_out_weights_are_the_largest_error_of_sweeps_over_a_list():
     y, r, sums = np.zeros(5), np.array([1.0, 0, 0, 0, 0]), np.zeros(3)
-    kernels.push_listed(
-        np.zeros(5, np.int32), np.array([1]), np.array([True, *[False] * 4]), 0.0, 0.0, 1e-3, 1e9, 1e9,
+    named(
+        kernels.push_listed, np.zeros(5, np.int32), np.array([1]), np.array([True, *[False] * 4]), 0.0, 0.0, 1e-3, 1e9, 1e9,
         *ROUNDED.arguments(), y, 0.5, r, ROUNDED.depth, sums,
     )  # fmt: skip
     q = [Fraction(1), *ROUNDED.sent([Fraction(1), *[Fraction(0)] * 4], 0.5)[1:]]
@@ -254,7 +275,7 @@ def test_bound_of_a_change_of_c(given_v):
     n, c, sums, rho = 50, 2.0, np.empty(5), np.zeros(1)
     y, r, v = random.random(n), random.random(n) * 10.0 ** random.integers(-17, 2, n), random.random(n)
     v, before = (v / v.sum() if given_v else None), fractions(r)
-    kernels.norms(y, r, v, c, True, rho, sums)
+    kernels.residual_norms(y, r, v, c, True, rho, sums)
     change = Fraction(c) - Fraction(sums[0])
     exact_r = [a - change * b for a, b in zip(before, fractions(v) if given_v else [1] * n, strict=True)]
     assert_bound(distance(r, exact_r), exact.U * Fraction(rho[0]), exact.centered(sums[2], sums[3], 0))

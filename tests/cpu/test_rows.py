@@ -6,8 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from kernel_calls import named
 
-from prplugin.cpu import rows as kernels
+from prplugin.cpu import kernels
 from prplugin.cpu.sorting import offsets_of
 
 ROWS = [0, 1, 2, 3, 40]
@@ -72,8 +73,8 @@ def test_rows_are_rewritten(n, index, weighted):
     found, used = np.zeros(removed.size, np.bool_), int(ends.max(initial=0))
     new_begins, new_ends = np.empty((2, rows.size), np.int64)
     before = indices[:used].copy()
-    at = kernels.rewrite(
-        rows, begins, ends, indices, weights, removed_at, removed, removed_weights if weighted else None, found,
+    at = named(
+        kernels.rewrite_rows, rows, begins, ends, indices, weights, removed_at, removed, removed_weights if weighted else None, found,
         added_at, added, added_weights if weighted else None, used, new_begins, new_ends, sums := np.empty(rows.size),
     )  # fmt: skip
     assert found.all()
@@ -92,8 +93,8 @@ def test_any_weight_is_removed_and_reported():
     found, removed_weights = np.zeros(3, np.bool_), np.array([np.nan, 3.0, 1.0])
     ends, zero = np.array([3]), np.zeros(1, np.int64)
     new_begins, new_ends = np.empty((2, 1), np.int64)
-    at = kernels.rewrite(
-        zero, zero, ends, indices, weights, np.array([0, 3]), np.array([5, 5, 9]), removed_weights, found,
+    at = named(
+        kernels.rewrite_rows, zero, zero, ends, indices, weights, np.array([0, 3]), np.array([5, 5, 9]), removed_weights, found,
         np.zeros(2, np.int64), np.empty(0, np.int64), np.empty(0), 3, new_begins, new_ends, np.empty(1),
     )  # fmt: skip
     assert (at, found.tolist(), removed_weights.tolist()) == (4, [True, True, False], [2.0, 3.0, 1.0])
@@ -109,7 +110,7 @@ def test_rows_are_copied_in_order(n, index, to, weighted):
     offsets = offsets_of(ends - begins)
     for threads in (1, 3):
         copied = np.empty(offsets[-1] + 5, to), np.empty(offsets[-1] + 5) if weighted else None
-        kernels.compact(begins, ends, indices, weights, offsets, *copied, threads)
+        kernels.compact_rows(begins, ends, indices, weights, offsets, *copied, threads)
         edges = np.repeat(begins - offsets[:-1], ends - begins) + np.arange(offsets[-1])
         assert (copied[0][:-5] == indices[edges]).all()
         assert weights is None or (copied[1][:-5] == weights[edges]).all()
@@ -121,8 +122,8 @@ def test_row_sums_are_compensated(n):
     used = int(ends.max(initial=0))
     weights = np.tile(10.0 ** np.random.default_rng(1).uniform(-12, 12, used), 2)
     sums, nothing, none = np.empty(n), np.empty(0, np.int64), np.zeros(n + 1, np.int64)
-    kernels.rewrite(
-        np.arange(n), begins, ends, np.tile(indices[:used], 2), weights, none, nothing, np.empty(0),
+    named(
+        kernels.rewrite_rows, np.arange(n), begins, ends, np.tile(indices[:used], 2), weights, none, nothing, np.empty(0),
         np.empty(0, np.bool_), none, nothing, np.empty(0), used, *np.empty((2, n), np.int64), sums,
     )  # fmt: skip
     for row in range(n):
@@ -136,7 +137,7 @@ def test_change_is_committed(n):
     rows, count = np.arange(0, n, 2), np.array([10])
     for references in (None, np.zeros(n, np.int64)):
         new, values = rows + 1000, np.zeros(n)
-        kernels.commit(
+        kernels.commit_rows(
             rows,
             new,
             new + 1,

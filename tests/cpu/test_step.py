@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from kernel_calls import named
 
-from prplugin.cpu import pull
+from prplugin.cpu import kernels, pull
 from prplugin.cpu.sorting import offsets_of
 
 
@@ -31,7 +32,8 @@ def test_step_with_ghosts(n, index, weighted, uniform):
     for threads in (1, 2, 5):
         found, following, moves = ranks.copy(), np.full(n + ghosts, 7.0), np.empty(n, np.float32)
         measured = np.empty((-(-n // pull.BLOCK_ROWS), 4))
-        pull.step(
+        named(
+            kernels.step_rows,
             offsets, sources, weights, inverse, target, teleport, alpha, 16, dangling, found, contributions, following,
             moves, measured, threads,
         )  # fmt: skip

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernel_calls import named
 from method_params import examples
 
-from prplugin.cpu import compensated, pull
+from prplugin.cpu import compensated, kernels, pull
 from prplugin.cpu.packing import PIECE
 from prplugin.cpu.sums import GroupSums, total
 from prplugin.methods.engines.packed import Rows, joined
@@ -91,7 +92,8 @@ def test_row_sums_of_both_methods(fan_in, lengths, seed):
     assert sums.dtype == np.float64
     kernel_sums, one, padded = np.zeros(n), np.ones(1), np.append(terms, np.zeros(n))
     if n:
-        pull.step(
+        named(
+            kernels.step_rows,
             offsets, np.arange(offsets[-1], dtype=np.int32), None, np.ones(n), 0 * one, 0 * one, 1.0, fan_in, 0.0,
             kernel_sums, padded, np.empty_like(padded), None, np.empty((-(-n // pull.BLOCK_ROWS), 4)), 1,
         )  # fmt: skip

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import prplugin
-from prplugin.cpu import push as kernels
+from prplugin.cpu import kernels
 from prplugin.graph.adjacency import Adjacency
 from prplugin.numerics import rounding_depth
 from prplugin.streams import attempts
@@ -80,7 +80,7 @@ def test_change_of_c_adds_roundings(prepared):
     r, rounding_error = residual.r.copy(), np.zeros(1)
     residual.rounding_error = np.zeros(1)
     residual.measure(center=True)
-    kernels.norms(residual.y, r.copy(), residual.v, residual.c, True, rounding_error, np.empty(5))
+    kernels.residual_norms(residual.y, r.copy(), residual.v, residual.c, True, rounding_error, np.empty(5))
     expected = rounding_error[0] + depth_of_v(residual) * np.abs(r).sum()
     assert residual.rounding_error[0] == pytest.approx(expected, rel=1e-12)
     assert abs(residual.r.sum()) < 1e-12

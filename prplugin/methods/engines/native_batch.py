@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.cpu import batch as kernels
+from prplugin.cpu import kernels
 from prplugin.cpu.pull import BLOCK_ROWS
 from prplugin.cpu.sums import totals
 from prplugin.graph.problem import Problem, Seeds
@@ -54,17 +54,19 @@ class NativeBatch(SeedsStep):
         self.width = math.ceil(seeds / math.ceil(seeds / widest))
         offsets, sources, _ = adjacency.csc
         self._target = problem.dangling
-        self._graph = (
-            offsets, sources, adjacency.normalized_weights, fan_in_for(adjacency.largest_in_degree), problem.alpha,
-            adjacency.inverse_out_weight, problem.dangling,
-        )  # fmt: skip
+        self._graph = {
+            "offsets": offsets, "sources": sources, "weights": adjacency.normalized_weights,
+            "fan_in": fan_in_for(adjacency.largest_in_degree), "alpha": problem.alpha,
+            "inverse": adjacency.inverse_out_weight, "target": problem.dangling,
+        }  # fmt: skip
         self._memory, self._ranks = np.empty(0, np.uint8), np.empty((0, 0))
-        self._tiles: tuple[Any, ...] = ()
+        self._tiles: dict[str, Any] = {}
 
     def seed(self, seeds: Seeds) -> None:
         self.seeds = self._count = seeds.count
         seeds = seeds.on("host")
-        self._entries = seeds.bounds, seeds.rows.astype(np.int64, copy=False), seeds.values
+        rows = seeds.rows.astype(np.int64, copy=False)
+        self._entries = {"bounds": seeds.bounds, "rows": rows, "values": seeds.values}
         # v without its rows of zeros, which are most rows of a few vertices per seed.
         self._teleport_rows = np.full(self._n, -1)
         self._teleport_rows[seeds.rows] = 0
@@ -94,22 +96,22 @@ class NativeBatch(SeedsStep):
         shape = tiles, self._n, width
         size = math.prod(shape) * dtype.itemsize
         if self._memory.size < size + LINE:
-            self._tiles, self._memory = (), np.empty(0, np.uint8)  # frees it first
+            self._tiles, self._memory = {}, np.empty(0, np.uint8)  # frees it first
             self._memory = np.empty(size + LINE, np.uint8)
         first = -self._memory.ctypes.data % LINE
-        self._tiles = (
-            *self._graph, self._teleport_rows, np.empty((tiles, self._teleports, width)),
-            np.empty((self._n, 4), dtype), self._memory[first : first + size].view(dtype).reshape(shape),
-            np.empty((tiles, -(-self._n // BLOCK_ROWS), 3, width)),
-        )  # fmt: skip
-        kernels.begin(
-            *self._tiles, self._chosen, *self._entries, None if self._at_seeds else self._ranks, self._threads
-        )
+        self._tiles = {
+            **self._graph, "teleport_rows": self._teleport_rows,
+            "teleport": np.empty((tiles, self._teleports, width)), "constants": np.empty((self._n, 4), dtype),
+            "contributions": self._memory[first : first + size].view(dtype).reshape(shape),
+            "sums": np.empty((tiles, -(-self._n // BLOCK_ROWS), 3, width)),
+        }  # fmt: skip
+        ranks = None if self._at_seeds else self._ranks
+        kernels.batch_begin(**self._tiles, chosen=self._chosen, **self._entries, ranks=ranks, threads=self._threads)
         self._at_seeds = False
 
     def _sums(self, which: int) -> Floats:
         """Return the sums over all blocks of each column."""
-        sums: Floats = totals(self._tiles[-1][:, :, which].swapaxes(0, 1)).reshape(-1)
+        sums: Floats = totals(self._tiles["sums"][:, :, which].swapaxes(0, 1)).reshape(-1)
         return sums
 
     def _factors(self) -> tuple[Floats, Floats]:
@@ -131,19 +133,23 @@ class NativeBatch(SeedsStep):
         # Whether a call is in float32 does not depend on the seeds, whose bits would differ.
         narrow, self._narrow = self._narrow, False
         self._fill_tiles(np.dtype(np.float32 if narrow else np.float64))
-        sweeps, contributions = np.empty(self._chosen.size, np.int64), self._tiles[-2]
+        sweeps, contributions = np.empty(self._chosen.size, np.int64), self._tiles["contributions"]
         moves = np.empty_like(contributions[: self._threads])
-        kernels.sweep(
-            *self._tiles, self._sums(2), max(goal, FLOAT32_CHANGE if narrow else 0.0), min(budget - 1, MOST_SWEEPS),
-            np.empty_like(moves[:, : self._teleports]), moves, sweeps, self._threads,
+        kernels.batch_sweep(
+            **self._tiles, dangling=self._sums(2), goal=max(goal, FLOAT32_CHANGE if narrow else 0.0),
+            budget=min(budget - 1, MOST_SWEEPS), scratch_v=np.empty_like(moves[:, : self._teleports]),
+            scratch_moves=moves, sweeps=sweeps, threads=self._threads,
         )  # fmt: skip
         return self._per_seed(sweeps), None
 
     def __call__(self, moves: Array | None = None) -> Sums:
         if self._chosen is None:
             self._fill_tiles(np.dtype(np.float64))
-        kernels.step(*self._tiles, self._chosen, *self._factors(), self._ranks, self._threads)
-        sums = Sums(self._per_seed(self._sums(0)), self._per_seed(self._tiles[-1][:, :, 1].max(axis=1).reshape(-1)))
+        mass, factor = self._factors()
+        kernels.batch_step(
+            **self._tiles, chosen=self._chosen, mass=mass, factor=factor, ranks=self._ranks, threads=self._threads
+        )
+        sums = Sums(self._per_seed(self._sums(0)), self._per_seed(self._tiles["sums"][:, :, 1].max(axis=1).reshape(-1)))
         self._chosen = None
         return sums
 
@@ -152,7 +158,7 @@ class NativeBatch(SeedsStep):
 
     def transposed(self) -> Floats:
         if self._at_seeds:
-            bounds, rows, values = self._entries
+            bounds, rows, values = self._entries.values()
             self._ranks[:] = 0
             self._ranks[np.repeat(np.arange(self._count), np.diff(bounds)), rows] = values
             self._at_seeds = False
