@@ -11,7 +11,9 @@ import pytest
 from code_blocks import ROOT, tutorial_cells
 
 import prplugin
+from benchmarks import latency
 from benchmarks.papers import kim, kumar, wu
+from prplugin.cli import main as commands
 from prplugin.methods.registry import methods
 
 DOCS = ROOT / "docs"
@@ -100,3 +102,15 @@ def test_the_guide_for_contributors_says_where_the_graphs_of_the_papers_are_from
     text = (ROOT / "CONTRIBUTING.md").read_text()
     names = [*kim.REAL, *(name for name, *_ in kumar.GRAPHS), *((*known.files, known.name)[0] for known in wu.DATASETS)]
     assert [name for name in names if name not in text] == []
+
+
+def test_the_api_page_lists_every_command():
+    listed = re.findall(r"^\| `prplugin (\w+)", (DOCS / "api.md").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(commands.commands)
+
+
+def test_the_latency_of_clients_is_measured_by_the_recipe_of_the_guide(capsys):
+    latency.main(quick=True)
+    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if line.startswith("| 2,000")]
+    assert [(row[2], int(row[3])) for row in rows] == [(form, n) for form in latency.FORMS for n in latency.CLIENTS]
+    assert all(0 < float(row[5]) <= float(row[6]) for row in rows)
