@@ -129,7 +129,7 @@ def _markdown(
             [_row(*key, list(group)) for key, group in _grouped(by_default)],
         ),
         "",
-        *[f"- `{name}` did not run: {reason}" for name, reason in methods.items() if reason],
+        *_absent(methods),
         *_notes(results),
         "",
         *_forced(results),
@@ -235,6 +235,15 @@ def _row(name: str, library: str, dtype: str, results: list[Result]) -> list[str
         short(max(to_bound, default=None)),
         short(max(to_tol, default=None)),
     ]
+
+
+def _absent(methods: dict[str, str | None]) -> list[str]:
+    """Return a line for each reason why methods did not run."""
+    names: dict[str, list[str]] = {}
+    for name, reason in methods.items():
+        if reason:
+            names.setdefault(reason, []).append(f"`{name}`")
+    return [f"- {', '.join(of_reason)} did not run: {reason}" for reason, of_reason in names.items()]
 
 
 def _forced(results: list[Result]) -> list[str]:

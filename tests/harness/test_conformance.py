@@ -176,12 +176,16 @@ def test_report_lists_failures(tmp_path, case: Case) -> None:
     about = circumstances("python -m conformance")
     about["machine"]["device"] = None
     markdown = report.save(
-        tmp_path, [good, bad], report.reference_results(case), {"a-method": None, "another": "no GPU"}, about
+        tmp_path,
+        [good, bad],
+        report.reference_results(case),
+        {"a-method": None, "another": "no GPU", "third": "no GPU"},
+        about,
     )
     text = markdown.read_text(encoding="utf-8")
     assert "2 cases, 1 failure." in text
     assert "- `a-method-float32-another`: residual: 2.0e-06 > 1.0e-06" in text
-    assert "`another` did not run: no GPU" in text
+    assert "- `another`, `third` did not run: no GPU\n" in text
     assert len(json.loads((tmp_path / "cpu.json").read_text(encoding="utf-8"))["cases"]) == 2
     assert (tmp_path / "cpu.svg").stat().st_size > 1_000
 
