@@ -25,7 +25,7 @@ import click
 from benchmarks.measure import timed
 from benchmarks.run import Part, chosen
 from prplugin.gpu import runtime
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.graph.problem import Problem
 from prplugin.methods.engines.packed import by_key, sort_key
 from prplugin.methods.engines.packed_step import PackedStep
@@ -176,7 +176,7 @@ def _rows(scale: float) -> Iterator[dict[str, Any]]:
         pool.free_all_blocks()
         packed = time.perf_counter()
         dangling = float((edges.out_weight == 0).mean())
-        step = PackedStep(Problem(Adjacency(edges), ALPHA), PackedPull(edges))
+        step = PackedStep(Problem(Edges(edges), ALPHA), PackedPull(edges))
         del edges.out_weight
         outcome = solve(step, Options(alpha=ALPHA), n, 1.0 / n, Watch(None).iterations)
         ended = time.perf_counter()

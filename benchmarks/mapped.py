@@ -31,7 +31,7 @@ from benchmarks.generate import rmat
 from benchmarks.measure import alternately
 from prplugin.cpu.group import add_degrees
 from prplugin.cpu.sorting import offsets_of
-from prplugin.graph.adjacency import Adjacency, PackedInEdges
+from prplugin.graph.edges import Edges, PackedInEdges
 from prplugin.graph.problem import Problem
 from prplugin.io.adjacency import numbered
 from prplugin.local import LocalGraph
@@ -80,14 +80,14 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
         yield {"graph": name, "threads": threads, **_compared(make()._graph.adjacency, threads)}
     small = 1_000_000 if quick else 30_000_000
     adjacency, seconds = packed_crawl(small, threads)
-    plain = Adjacency.of(adjacency.csc, by_target=True)
+    plain = Edges.of(adjacency.csc, by_target=True)
     yield {"graph": "crawl", "threads": threads, **_compared(plain, threads), "packing s": seconds}
     del adjacency, plain
     if not quick:
         yield {"graph": "crawl", "threads": threads, **_ranked(threads)}
 
 
-def _compared(adjacency: Adjacency, threads: int) -> dict[str, Any]:
+def _compared(adjacency: Edges, threads: int) -> dict[str, Any]:
     """Time iterations on plain and on packed edges, in turn."""
     began = time.perf_counter()
     packed = packed_graph(adjacency)
@@ -127,14 +127,14 @@ def _ranked(threads: int) -> dict[str, Any]:
     return {**row, "limit GB": LIMIT / 1e9, **json.loads(found.stdout)}
 
 
-def _described(packed: Adjacency, seconds: float) -> dict[str, Any]:
+def _described(packed: Edges, seconds: float) -> dict[str, Any]:
     held = packed.edges.packed_rows
     assert held is not None
     size = sum(array.nbytes for array in held)
     return {"vertices": packed.n, "edges": packed.m, "bytes per edge": size / packed.m, "packing s": seconds}
 
 
-def packed_crawl(edges: int, threads: int) -> tuple[Adjacency, float]:
+def packed_crawl(edges: int, threads: int) -> tuple[Edges, float]:
     """Generate a graph of about so many edges by target, pack it piece by piece, and return the seconds of both."""
     n = max(edges // 35 // 4 * 4, 8)
     out_degrees, m, began = np.zeros((min(threads, 4), n), np.int32), 0, time.perf_counter()
@@ -154,7 +154,7 @@ def packed_crawl(edges: int, threads: int) -> tuple[Adjacency, float]:
                 begin += STEP
 
     rows = joined(ranges(), threads)
-    return Adjacency(PackedInEdges(rows, out_degrees.sum(axis=0), m)), time.perf_counter() - began
+    return Edges(PackedInEdges(rows, out_degrees.sum(axis=0), m)), time.perf_counter() - began
 
 
 def piece(first: int, n: int) -> tuple[Any, Any]:

@@ -23,14 +23,14 @@ import prplugin
 from conformance.circumstances import circumstances
 from conformance.shapes import SHAPES
 from prplugin.gpu.runtime import ROOT, source, unavailable_reason
-from prplugin.graph.adjacency import Adjacency, factorize_ids
 from prplugin.graph.dedup import drop_duplicates
+from prplugin.graph.edges import Edges, factorize_ids
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods.registry import methods
 from prplugin.streams import device_edges
 from prplugin.types.arrays import to_host
-from prplugin.types.edges import Edges
+from prplugin.types.edges import Coo
 
 __all__ = ["kernels_of", "package_kernels", "workload"]
 
@@ -129,12 +129,12 @@ def _build(frame: Any, weight: str | None) -> None:
         weights = None if weight is None else np.tile(frame[weight].to_numpy(np.float64), times)
         for stride in (1, 2**40 + 1):  # dense ids, and ids that need a hash table
             codes, ids = factorize_ids([column * stride for column in endpoints])
-            expected = Adjacency(Edges(*codes, weights, ids.size))
+            expected = Edges(Coo(*codes, weights, ids.size))
             columns = [cupy.asarray(column * stride) for column in endpoints]
             given = None if weights is None else GivenWeights(cupy.asarray(weights), True, _refuse)
             for grouped in (True, False):
                 edges, _ = edges_by_id(columns, given, grouped=grouped)
-                built = Adjacency(edges)
+                built = Edges(edges)
                 found = [*built.csc, built.out_weight, built.csr.offsets]
                 for array, wanted in zip(
                     found, [*expected.csc, expected.out_weight, expected.csr.offsets], strict=True
@@ -145,23 +145,21 @@ def _build(frame: Any, weight: str | None) -> None:
             part = expected.edges.take(slice(10))
             changed = device_edges.changed(built, built.n, None, part, part, "sum", directed=True)
             assert np.array_equal(changed.csc.offsets.get(), expected.csc.offsets)
-            kept = drop_duplicates(
-                Edges(edges.source, edges.destination, edges.weights, edges.n), "first", directed=True
-            )
+            kept = drop_duplicates(Coo(edges.source, edges.destination, edges.weights, edges.n), "first", directed=True)
             assert kept.m == len(set(zip(*(column.tolist() for column in endpoints), strict=True)))
         factorized = factorize_strings([_as_strings(column) for column in endpoints])
         assert factorized is not None
         assert factorized[1].rows == ids.size
 
 
-def _build_blocks(columns: list[Any], expected: Adjacency) -> None:
+def _build_blocks(columns: list[Any], expected: Edges) -> None:
     """Arrange the edges in blocks, as those of large frames, and take a few steps."""
     from prplugin.gpu import edges as gpu_edges
 
     usual, gpu_edges.BLOCKED = gpu_edges.BLOCKED, 1
     edges, _ = gpu_edges.edges_by_id(columns, grouped=True)
     gpu_edges.BLOCKED = usual
-    built, ranks = Adjacency(edges), []
+    built, ranks = Edges(edges), []
     for method in (methods()["propagation-blocking"], methods()["persistent"]):
         step = method.prepare(Problem(built, 0.85), this_machine())
         for dtype in ("float32", "float64"):

@@ -20,8 +20,8 @@ from prplugin.frames.groups import in_groups, normalised, offsets_of
 from prplugin.frames.remedies import advising, library_of
 from prplugin.frames.vertices import Labels, Vertices, format_ids
 from prplugin.gpu import runtime
-from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
+from prplugin.graph.edges import Edges
 from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.memory import Counts
 from prplugin.graph.problem import Problem
@@ -143,7 +143,7 @@ class LocalGraph:
         ):
             if memory_space == "device":
                 compile_ahead(weighted=weighted)
-            rows: Any  # Edges where how.edge_list
+            rows: Any  # Coo where how.edge_list
             rows, vertices = adapter.read(frame, columns, how, edge_list=how.edge_list, lasting=lasting)
             rows, vertices = in_groups(rows, vertices, columns.by) if columns.by else (rows, vertices)
             if how.edge_list and not rows.packed_only:
@@ -154,7 +154,7 @@ class LocalGraph:
                 aging = Aging(clock, references)
             if lasting:  # else no update follows
                 how = replace(how, **columns.id_names, vertices=None)
-            state = GraphState(Adjacency(rows, symmetric=not how.directed), vertices, how, aging)
+            state = GraphState(Edges(rows, symmetric=not how.directed), vertices, how, aging)
             unused = columns.unused_weight if unused_weight is None else unused_weight
             return cls(state, f"column {how.weight!r}", unused_weight=unused, lasting=lasting, began=began)
 
@@ -172,15 +172,15 @@ class LocalGraph:
             return cls(GraphState(adjacency, known, schema), matrix.names[2], began=began)
 
     @property
-    def adjacency(self) -> Adjacency:
+    def adjacency(self) -> Edges:
         """Current graph, for methods."""
         self._checked()
         return self._edges
 
     @property
-    def _edges(self) -> Adjacency:
+    def _edges(self) -> Edges:
         """Current graph, whose arrays may have to be checked."""
-        if isinstance(edges := self._state.edges, Adjacency):
+        if isinstance(edges := self._state.edges, Edges):
             return edges
         with self._lock:
             return edges.adjacency
@@ -416,7 +416,7 @@ class LocalGraph:
                 _contributions=self._why((options.alpha, seeds, w), labels),
             )  # fmt: skip
 
-    def _local_edges(self, options: Options, seeds: int) -> Adjacency | HostEdges | None:
+    def _local_edges(self, options: Options, seeds: int) -> Edges | HostEdges | None:
         """Return the edges of the graph if pushes from so many seeds may rank faster than iterations, else None."""
         edges, by = self._state.edges, self._state.schema.by
         return edges if self._lasting and by is None and self._pushes.may_pay(edges, options, seeds) else None

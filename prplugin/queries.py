@@ -9,7 +9,7 @@ import numpy as np
 from prplugin.cpu import packing
 from prplugin.frames.exclusion import excluded_of
 from prplugin.frames.vertices import Labels, Vertices
-from prplugin.graph.adjacency import Adjacency, normalized_weights
+from prplugin.graph.edges import Edges, normalized_weights
 from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.problem import Seeds
 from prplugin.machine import mapping_on
@@ -20,13 +20,13 @@ from prplugin.solver.top_k import OrderProof
 from prplugin.streams.host_edges import HostEdges
 from prplugin.streams.local_pushes import LocalPushes, LocalRanks, Wanted
 from prplugin.types.arrays import Array, MemorySpace, namespace, to_host, to_memory
-from prplugin.types.edges import Floats, GroupedEdges, Integers, PackedRows
+from prplugin.types.edges import Floats, Grouped, Integers, PackedRows
 
 TRIED_AT_A_TIME = 8
 """Number of seeds, none of which pushes rank in time, after which no more are tried."""
 
 
-def order_proof(adjacency: Adjacency, vertices: Vertices, options: Options, selected: Integers | None) -> OrderProof:
+def order_proof(adjacency: Edges, vertices: Vertices, options: Options, selected: Integers | None) -> OrderProof:
     """Return the proof of the order of the vertices to return, by default of all that are selected."""
 
     def read_vectors() -> list[Floats]:
@@ -87,7 +87,7 @@ class SeedRanks:
         counts: list[int] = (self.rows >= 0).sum(axis=1).tolist()
         return counts
 
-    def push(self, pushes: LocalPushes, edges: Adjacency | HostEdges, threads: int) -> Integers:
+    def push(self, pushes: LocalPushes, edges: Edges | HostEdges, threads: int) -> Integers:
         """Rank the seeds by pushes, each on one thread; return those that iterations over all edges are to rank."""
         every, left = np.arange(self._seeds.count), []
 
@@ -152,7 +152,7 @@ class Terms(NamedTuple):
 
 
 def contributions(
-    adjacency: Adjacency, vertices: Vertices, vertex: object, ranks: Array, terms: Terms, top: int | None,
+    adjacency: Edges, vertices: Vertices, vertex: object, ranks: Array, terms: Terms, top: int | None,
     labels: Labels | None,
 ) -> Any:  # fmt: skip
     """Return the frame of `Ranking.contributions`, by the equation of the rank of one vertex i.
@@ -183,13 +183,13 @@ def contributions(
     return vertices.write_columns(rows if labels is not None else rows[0], columns, labels)
 
 
-def in_shares(adjacency: Adjacency, row: int) -> tuple[Integers, Floats]:
+def in_shares(adjacency: Edges, row: int) -> tuple[Integers, Floats]:
     """Return the in-neighbours of a vertex, ascending, and the fraction w / W of each one's out-weight, on the host."""
     edges = adjacency.edges
     weights: Any = None
-    if isinstance(edges, GroupedEdges) and edges.packed_rows is not None and "in_edges" not in vars(edges):
+    if isinstance(edges, Grouped) and edges.packed_rows is not None and "in_edges" not in vars(edges):
         sources = _unpacked_row(edges.packed_rows, row, adjacency.n)
-    elif isinstance(edges, GroupedEdges) or "csc" in vars(adjacency):
+    elif isinstance(edges, Grouped) or "csc" in vars(adjacency):
         offsets, indices, weights = adjacency.csc
         entries = slice(int(offsets[row]), int(offsets[row + 1]))
         sources, weights = indices[entries], None if weights is None else weights[entries]

@@ -19,7 +19,7 @@ from prplugin.frames import saved
 from prplugin.frames.literals import from_json, to_json
 from prplugin.gpu import runtime
 from prplugin.graph import stored
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.local import LocalGraph
 from prplugin.options import EdgeOptions
 from prplugin.streams.state import Aging, GraphState, LastRanks
@@ -141,7 +141,7 @@ def _aging(clock: Any, arrays: dict[str, Any]) -> Aging | None:
     return Aging(Clock(**dict(zip(CLOCK, map(from_json, clock), strict=True))), arrays["references"])
 
 
-def _on_gpu_if_there(adjacency: Adjacency, name: str, *, needs_cudf: bool) -> Adjacency:
+def _on_gpu_if_there(adjacency: Edges, name: str, *, needs_cudf: bool) -> Edges:
     """Return a copy of the graph in the memory of the GPU; the graph itself, with a warning, if there is none."""
     if reason := runtime.unavailable_reason() or (needs_cudf and find_spec("cudf") is None and "cuDF is not installed"):
         message = f"{name} was saved from the memory of a GPU, and is loaded to that of the host: {reason}."

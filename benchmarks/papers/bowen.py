@@ -50,7 +50,7 @@ from benchmarks.papers.plots import sideways
 from benchmarks.papers.rounds import full_run
 from benchmarks.papers.tables import ClaimTest, merge_absent, row, rows_or_reason, verdicts
 from benchmarks.run import Part, Row, chosen
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.machine import this_machine
 from prplugin.methods.base import Step
 from prplugin.papers._forms import InPlace, PaperStep
@@ -209,7 +209,7 @@ def _paper_graph(directed: BenchmarkGraph) -> BenchmarkGraph:
     return replace(directed, name=UNDIRECTED.format(directed.name), edges=2 * directed.edges, make=make)
 
 
-def _as_in_the_paper(directed: BenchmarkGraph) -> Adjacency:
+def _as_in_the_paper(directed: BenchmarkGraph) -> Edges:
     return in_place.graph_of_the_paper(directed.make())
 
 
@@ -253,7 +253,7 @@ def _speed_ups(cpu: dict[str, float], found: Row) -> Row:
     return {column: cpu[label] / found["s"] for column, label in BASES.items() if label in cpu and found["s"] != ""}
 
 
-def _cpu_version(adjacency: Adjacency, known: Row, threads: int | None = None) -> Iterator[Row]:
+def _cpu_version(adjacency: Edges, known: Row, threads: int | None = None) -> Iterator[Row]:
     """Yield full runs by the paper's rule on CPU threads."""
     here, found = adjacency.on("host"), []
     run = partial(in_place.scores, here, TOL, threads=threads or this_machine().threads)
@@ -263,7 +263,7 @@ def _cpu_version(adjacency: Adjacency, known: Row, threads: int | None = None) -
     yield known | {"iterations": count, "s": seconds, "GTEPS": gteps, "samples": samples, "ranks": scores}
 
 
-def _timed(adjacency: Adjacency, known: Row, name: str, options: dict[str, Any]) -> Iterator[Row]:
+def _timed(adjacency: Edges, known: Row, name: str, options: dict[str, Any]) -> Iterator[Row]:
     if name == "CPU version":
         yield from _cpu_version(adjacency, known, **options)
         return
@@ -314,10 +314,10 @@ def _by_kernel(graph: BenchmarkGraph) -> Iterator[Row]:
         yield from rows_or_reason(known, partial(find, known, measured))
 
 
-Measured: TypeAlias = Callable[[], tuple[Adjacency, SortedRows, list[host_segments.MeasuredSegment]]]
+Measured: TypeAlias = Callable[[], tuple[Edges, SortedRows, list[host_segments.MeasuredSegment]]]
 
 
-def _measured(graph: BenchmarkGraph) -> tuple[Adjacency, SortedRows, list[host_segments.MeasuredSegment]]:
+def _measured(graph: BenchmarkGraph) -> tuple[Edges, SortedRows, list[host_segments.MeasuredSegment]]:
     implementations.require_gpu()
     adjacency = graph.adjacency()
     return adjacency, *host_segments.measured_segments(adjacency, BEST)
@@ -395,7 +395,7 @@ def _rounds(graph: BenchmarkGraph) -> Iterator[Row]:
     for each in both.values():
         each.csc  # noqa: B018  # computed once, before the threads need it
 
-    def run(case: tuple[tuple[str, Adjacency], bool, bool, bool]) -> Row:
+    def run(case: tuple[tuple[str, Edges], bool, bool, bool]) -> Row:
         (name, of_it), written_in_place, keep, spread = case
         count, total = in_place.rounds(of_it, TOL, in_place=written_in_place, keep=keep, spread=spread)
         return row(ROUNDS, TABLES[ROUNDS], {
@@ -434,7 +434,7 @@ def _each_count(graph: BenchmarkGraph, known: Row) -> Iterator[Row]:
         }
 
 
-def _scheduled(adjacency: Adjacency, **options: Any) -> tuple[Step, Schedule]:
+def _scheduled(adjacency: Edges, **options: Any) -> tuple[Step, Schedule]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "schedule.json"
         step = implementations.prepared("segmented", adjacency, save=file, **options)

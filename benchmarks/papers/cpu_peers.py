@@ -14,7 +14,7 @@ from benchmarks.measure import repeatedly
 from benchmarks.papers.implementations import ALPHA, LIMIT, RUNS, Implementation
 from benchmarks.peers import PACKAGES, peer
 from prplugin.errors import MethodUnavailableError
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 
 __all__ = ["FASTEST", "IMPLEMENTATIONS", "PACKAGES"]
 
@@ -27,7 +27,7 @@ MOST_EDGES = 16 << 20
 """Largest number of edges, that of Bowen's graph; a library builds its graph of them in seconds."""
 
 
-def _seconds(name: str, adjacency: Adjacency) -> tuple[list[float], str]:
+def _seconds(name: str, adjacency: Edges) -> tuple[list[float], str]:
     if adjacency.m > MOST_EDGES:
         raise MethodUnavailableError(f"not run on more than {MOST_EDGES:,} edges")
     try:
@@ -47,7 +47,7 @@ def _seconds(name: str, adjacency: Adjacency) -> tuple[list[float], str]:
     return [ranking / passes for ranking in seconds], f"{threads}, one of the {passes} passes of a ranking"
 
 
-def _fastest(adjacency: Adjacency) -> tuple[list[float], str]:
+def _fastest(adjacency: Edges) -> tuple[list[float], str]:
     found, why = [], ""
     for name in LIBRARIES:
         try:

@@ -7,7 +7,7 @@ from typing import Any
 
 from prplugin.errors import MethodUnavailableError
 from prplugin.gpu import runtime
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 
 __all__ = ["EllPull", "bytes_needed"]
 
@@ -19,7 +19,7 @@ LIMIT = 16 << 30
 """Largest number of bytes of padded indices."""
 
 
-def bytes_needed(adjacency: Adjacency) -> int:
+def bytes_needed(adjacency: Edges) -> int:
     """Return the bytes of the padded indices."""
     return adjacency.n * adjacency.largest_in_degree * adjacency.csc.indices.dtype.itemsize
 
@@ -33,7 +33,7 @@ class EllPull:
         If the padded indices exceed the available memory or `LIMIT`.
     """
 
-    def __init__(self, adjacency: Adjacency) -> None:
+    def __init__(self, adjacency: Edges) -> None:
         needed = bytes_needed(adjacency)
         room = min(LIMIT, runtime.available_bytes())
         if needed > room:

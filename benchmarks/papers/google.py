@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.papers import loops
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.papers._forms import DensePowerMethod
 from prplugin.papers.segmented import captured
 from prplugin.types.arrays import namespace
@@ -15,7 +15,7 @@ from prplugin.types.arrays import namespace
 __all__ = ["BlasRounds", "GpuRounds", "HostRounds", "google_matrix"]
 
 
-def google_matrix(adjacency: Adjacency, alpha: float) -> Any:
+def google_matrix(adjacency: Edges, alpha: float) -> Any:
     """Return alpha * P + (1 - alpha) / n as an n x n float32 array; dangling columns of P are 1 / n."""
     source, target, n = adjacency.edges.source, adjacency.edges.destination, adjacency.n
     xp = namespace(source)

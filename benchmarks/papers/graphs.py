@@ -11,13 +11,13 @@ from typing import Any
 from benchmarks.memory import require
 from prplugin.constructors import of_file
 from prplugin.gpu import runtime
-from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import with_reverse_edges
+from prplugin.graph.edges import Edges
 from prplugin.io import read_edges
 from prplugin.io.formats import COMPRESSIONS, ROWS
 from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace
-from prplugin.types.edges import Edges, index_dtype
+from prplugin.types.edges import Coo, index_dtype
 
 __all__ = ["BenchmarkGraph", "find_file", "generated", "memory_space", "real"]
 
@@ -43,10 +43,10 @@ class BenchmarkGraph:
     name: str
     vertices: int
     edges: int
-    make: Callable[[], Adjacency]
+    make: Callable[[], Edges]
     memory_space: MemorySpace = "host"
 
-    def adjacency(self) -> Adjacency:
+    def adjacency(self) -> Edges:
         """Generate or read the graph.
 
         Raises
@@ -87,12 +87,12 @@ def generated(
     """
     there = memory_space()
 
-    def adjacency() -> Adjacency:
+    def adjacency() -> Edges:
         frame = make(there)
         source, target = (frame[end].values.astype(index_dtype(n)) for end in ("src", "dst"))
         weights = None if weight is None else frame[weight].values.astype(float)
-        edges = Edges(source, target, weights, n)
-        return Adjacency(edges if directed else with_reverse_edges(edges))
+        edges = Coo(source, target, weights, n)
+        return Edges(edges if directed else with_reverse_edges(edges))
 
     return BenchmarkGraph(name=name, vertices=n, edges=m, make=adjacency, memory_space=there)
 
@@ -124,7 +124,7 @@ def real(
     if path is None:
         return None
 
-    def adjacency() -> Adjacency:
+    def adjacency() -> Edges:
         file = read_edges(str(path), weight=weight, unweighted=weight is None)
         return of_file(file, path, EdgeOptions(directed=directed), lasting=True).adjacency
 

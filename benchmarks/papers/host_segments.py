@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.machine import this_machine
 from prplugin.papers.segmented import (
     CANDIDATES,
@@ -69,7 +69,7 @@ class MeasuredSegment:
         return min(self.kernels + (self.grids if grids else ()), key=lambda segment: segment.ms)
 
 
-def measured_segments(adjacency: Adjacency, segments: int) -> tuple[SortedRows, list[MeasuredSegment]]:
+def measured_segments(adjacency: Edges, segments: int) -> tuple[SortedRows, list[MeasuredSegment]]:
     """Time every kernel with every grid, and the CPU, on each segment."""
     import cupy  # lazy import: callers run on the GPU
 

@@ -17,7 +17,7 @@ from benchmarks.papers.tables import rows_or_reason
 from benchmarks.run import Row
 from prplugin.errors import MethodUnavailableError
 from prplugin.gpu import runtime
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods import streamed as streaming
@@ -77,10 +77,10 @@ class Implementation:
     """
 
     label: str
-    seconds: Callable[[Adjacency], tuple[list[float], str]]
+    seconds: Callable[[Edges], tuple[list[float], str]]
 
 
-def time_each(adjacency: Adjacency, implementations: Iterable[Implementation]) -> Iterator[Row]:
+def time_each(adjacency: Edges, implementations: Iterable[Implementation]) -> Iterator[Row]:
     """Yield the time per iteration of each implementation; `ONE`, if given, has to come first."""
     one: list[float] = []
     for each in implementations:
@@ -92,7 +92,7 @@ def time_each(adjacency: Adjacency, implementations: Iterable[Implementation]) -
             yield found
 
 
-def _timed(each: Implementation, adjacency: Adjacency) -> Iterator[Row]:
+def _timed(each: Implementation, adjacency: Edges) -> Iterator[Row]:
     samples, note = each.seconds(adjacency)
     yield {"what": each.label, "ms": statistics.median(samples) * 1e3, "samples": samples, "note": note}
 
@@ -102,7 +102,7 @@ def method(label: str, name: str, **options: Any) -> Implementation:
     return Implementation(label, lambda adjacency: (_of_method(name, options, adjacency), ""))
 
 
-def _of_method(name: str, options: dict[str, Any], adjacency: Adjacency) -> list[float]:
+def _of_method(name: str, options: dict[str, Any], adjacency: Edges) -> list[float]:
     return iteration(prepared(name, adjacency, **options), adjacency.n)
 
 
@@ -111,7 +111,7 @@ def streamed(label: str) -> Implementation:
     return Implementation(label, _streamed)
 
 
-def _streamed(adjacency: Adjacency) -> tuple[list[float], str]:
+def _streamed(adjacency: Edges) -> tuple[list[float], str]:
     if reason := streaming.unavailable_reason(adjacency, this_machine()):
         raise MethodUnavailableError(reason)
     problem = Problem(adjacency, ALPHA).on("host")
@@ -128,7 +128,7 @@ def _streamed(adjacency: Adjacency) -> tuple[list[float], str]:
     )
 
 
-def packed_bytes(adjacency: Adjacency) -> int:
+def packed_bytes(adjacency: Edges) -> int:
     """Return the bytes of a host graph's edges as `streamed` packs them, without normalized weights."""
     threads = this_machine().threads
     rows = packed.Rows(*adjacency.csc).in_packing_order(adjacency.out_weight)
@@ -140,7 +140,7 @@ def streamed_note(chunks: int, copied: int, total: int) -> str:
     return f"{copied / total:.0%} of {total / 1e6:.3g} MB of packed edges copied per iteration, in {chunks} chunks"
 
 
-def prepared(name: str, adjacency: Adjacency, **options: Any) -> Step:
+def prepared(name: str, adjacency: Edges, **options: Any) -> Step:
     """Prepare a method on a graph.
 
     Raises
@@ -224,7 +224,7 @@ class SparseLoop:
         )
 
 
-def _sparse_loop(memory_space: MemorySpace, adjacency: Adjacency) -> tuple[list[float], str]:
+def _sparse_loop(memory_space: MemorySpace, adjacency: Edges) -> tuple[list[float], str]:
     if memory_space == "device":
         require_gpu()
     here = adjacency.on(memory_space)
@@ -249,7 +249,7 @@ def several_at_once(iterate: Callable[[], object]) -> list[float]:
 # --- implementations in every paper ---------------------------------------------------------------------------------
 
 
-def _auto(memory_space: Literal["host", "device"], adjacency: Adjacency) -> tuple[list[float], str]:
+def _auto(memory_space: Literal["host", "device"], adjacency: Edges) -> tuple[list[float], str]:
     if memory_space == "device":
         require_gpu()
     here = adjacency.on(memory_space)
@@ -257,7 +257,7 @@ def _auto(memory_space: Literal["host", "device"], adjacency: Adjacency) -> tupl
     return _of_method(name, {}, here), name
 
 
-def _cugraph(adjacency: Adjacency) -> tuple[list[float], str]:
+def _cugraph(adjacency: Edges) -> tuple[list[float], str]:
     require_gpu()
     import cudf  # lazy import; a dependency of cuGraph
 

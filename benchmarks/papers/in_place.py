@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.papers.implementations import ALPHA
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.papers._forms import update_scores
 from prplugin.types.arrays import namespace
-from prplugin.types.edges import Edges
+from prplugin.types.edges import Coo
 
 __all__ = ["by_out_degree", "graph_of_the_paper", "rounds", "scores", "undirected"]
 
@@ -23,7 +23,7 @@ MOST = 200
 """Rounds after which the paper's code stops."""
 
 
-def undirected(adjacency: Adjacency) -> Adjacency:
+def undirected(adjacency: Edges) -> Edges:
     """Return the graph with both directions of each edge, without duplicates and self-loops."""
     source, target, n = adjacency.edges.source, adjacency.edges.destination, adjacency.n
     xp = namespace(source)
@@ -31,31 +31,31 @@ def undirected(adjacency: Adjacency) -> Adjacency:
     source, target = source[~loop].astype(np.int64), target[~loop].astype(np.int64)
     pairs = xp.sort(xp.concatenate([source * n + target, target * n + source]))  # np.unique takes minutes
     pairs = pairs[xp.concatenate([xp.ones(min(1, pairs.size), bool), pairs[1:] != pairs[:-1]])]
-    return Adjacency(Edges(*(end.astype(adjacency.edges.source.dtype) for end in xp.divmod(pairs, n)), None, n))
+    return Edges(Coo(*(end.astype(adjacency.edges.source.dtype) for end in xp.divmod(pairs, n)), None, n))
 
 
-def by_out_degree(adjacency: Adjacency) -> Adjacency:
+def by_out_degree(adjacency: Edges) -> Edges:
     """Return the graph on the host with its vertices in descending order of out-degree."""
     here = adjacency.on("host")
     order = np.argsort(-here.out_weight, kind="stable")
     place = np.empty(here.n, here.edges.source.dtype)
     place[order] = np.arange(here.n, dtype=place.dtype)
-    return Adjacency(Edges(place[here.edges.source], place[here.edges.destination], None, here.n))
+    return Edges(Coo(place[here.edges.source], place[here.edges.destination], None, here.n))
 
 
-def graph_of_the_paper(adjacency: Adjacency) -> Adjacency:
+def graph_of_the_paper(adjacency: Edges) -> Edges:
     """Return the graph that the paper's code needs: undirected, without duplicates, renumbered by degree."""
     return by_out_degree(undirected(adjacency))
 
 
-def rounds(adjacency: Adjacency, epsilon: float, *, in_place: bool, keep: bool, spread: bool) -> tuple[int, float]:
+def rounds(adjacency: Edges, epsilon: float, *, in_place: bool, keep: bool, spread: bool) -> tuple[int, float]:
     """Return the number of rounds of `scores`, and the sum of the scores."""
     count, found = scores(adjacency, epsilon, in_place=in_place, keep=keep, spread=spread)
     return count, float(found.sum(dtype=np.float64))
 
 
 def scores(
-    adjacency: Adjacency, epsilon: float, *, in_place: bool = True, keep: bool = True, spread: bool = False,
+    adjacency: Edges, epsilon: float, *, in_place: bool = True, keep: bool = True, spread: bool = False,
     threads: int = 1,
 ) -> tuple[int, Any]:  # fmt: skip
     """Iterate until no score moves by more than epsilon; return the number of rounds and the scores.

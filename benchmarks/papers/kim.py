@@ -41,13 +41,13 @@ from benchmarks.papers.tables import ClaimTest, merge_absent, row, rows_or_reaso
 from benchmarks.papers.undirected import rows_of_pairs
 from benchmarks.run import Part, Row, chosen
 from prplugin.errors import MethodUnavailableError
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods.registry import choose, methods
 from prplugin.papers._forms import EdgeCentric, NodeCentric, PaperForm, update_scores
 from prplugin.types.arrays import to_device
-from prplugin.types.edges import Compressed, Edges, offset_dtype
+from prplugin.types.edges import Compressed, Coo, offset_dtype
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -171,7 +171,7 @@ def _ten(graph: BenchmarkGraph) -> Iterator[Row]:
 class Inputs:
     """Graph in host memory, and the arrays of it that each implementation transfers; making them is not timed."""
 
-    def __init__(self, here: Adjacency) -> None:
+    def __init__(self, here: Edges) -> None:
         self.here = here
         # With offsets of the type that the GPU uses.
         self.in_edges = here.csc._replace(offsets=here.csc.offsets.astype(offset_dtype(here.m)))
@@ -338,13 +338,13 @@ def _with_transfers(
     return Ran(sending + receiving, running, ranks, *about)
 
 
-def _adjacency(inputs: Inputs, what: str, arrays: Sequence[Any]) -> Adjacency:
+def _adjacency(inputs: Inputs, what: str, arrays: Sequence[Any]) -> Edges:
     """Return a graph of transferred arrays; its other properties come from the host."""
     first, second, out_weight = arrays
     if what == EDGE:
-        there = Adjacency(Edges(first, second, None, inputs.here.n))
+        there = Edges(Coo(first, second, None, inputs.here.n))
     else:  # methods that sum in-edges do not read the edge list
-        there = Adjacency(Edges(first, first, None, inputs.here.n))
+        there = Edges(Coo(first, first, None, inputs.here.n))
         there.csc = Compressed(second, first, None)
     there.largest_in_degree = inputs.largest_in_degree
     there._out_weight = out_weight, 0

@@ -33,7 +33,7 @@ from benchmarks.papers.plots import plain, sideways
 from benchmarks.papers.tables import ClaimTest, merge_absent, row, rows_or_reason, verdicts
 from benchmarks.run import Part, Row
 from prplugin.gpu import runtime
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.methods.base import Step
 from prplugin.papers import cpu_split
 from prplugin.types.arrays import namespace, to_host
@@ -154,7 +154,7 @@ def _ms_per_iteration(line: Row) -> float:
 # --- sweep over N ---------------------------------------------------------------------------------------------------
 
 
-def _splits(adjacency: Adjacency, about: Row) -> Iterator[Row]:
+def _splits(adjacency: Edges, about: Row) -> Iterator[Row]:
     """Yield the tail edges by N, and with a GPU the times."""
     longest = adjacency.largest_in_degree
     degrees = _sorted_degrees(adjacency)
@@ -184,13 +184,13 @@ def _splits(adjacency: Adjacency, about: Row) -> Iterator[Row]:
                 yield from rows_or_reason(line, partial(_timed, adjacency, line, form, split))
 
 
-def _sorted_degrees(adjacency: Adjacency) -> Any:
+def _sorted_degrees(adjacency: Edges) -> Any:
     """Return the in-degrees in descending order."""
     offsets = adjacency.csc.offsets
     return namespace(offsets).sort(offsets[1:] - offsets[:-1])[::-1]
 
 
-def _chosen_split(adjacency: Adjacency, form: str) -> tuple[tuple[Any, ...] | None, str]:
+def _chosen_split(adjacency: Edges, form: str) -> tuple[tuple[Any, ...] | None, str]:
     """Return the N that `split="auto"` chooses, and how it was found; None if the method cannot run."""
 
     def notes() -> Iterator[Row]:
@@ -202,17 +202,17 @@ def _chosen_split(adjacency: Adjacency, form: str) -> tuple[tuple[Any, ...] | No
     return None, ""
 
 
-def _timed(adjacency: Adjacency, line: Row, form: str, split: Sequence[Any]) -> Iterator[Row]:
+def _timed(adjacency: Edges, line: Row, form: str, split: Sequence[Any]) -> Iterator[Row]:
     samples = implementations.short_iteration(_step(adjacency, form, split), adjacency.n)
     yield line | {"ms per iteration": statistics.median(samples) * 1e3, "samples": samples}
 
 
-def _step(adjacency: Adjacency, form: str, split: Sequence[Any]) -> Step:
+def _step(adjacency: Edges, form: str, split: Sequence[Any]) -> Step:
     """Prepare a form with one N per block of vertices."""
     return implementations.prepared("cpu-split", adjacency, split=list(split), **OPTIONS[form])
 
 
-def _blocks(adjacency: Adjacency, known: Row, best: dict[str, Row]) -> Iterator[Row]:
+def _blocks(adjacency: Edges, known: Row, best: dict[str, Row]) -> Iterator[Row]:
     """Yield the times with an N for each block of vertices."""
     implementations.require_gpu()
     by_vertex = np.diff(to_host(adjacency.csc.offsets))

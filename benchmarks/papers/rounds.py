@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.papers.implementations import ALPHA
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.methods.base import Step
 from prplugin.options import Options
 from prplugin.solver.loop import Outcome
@@ -13,7 +13,7 @@ from prplugin.stopping import Stop
 __all__ = ["full_run"]
 
 
-def full_run(step: Step, adjacency: Adjacency, stop: Stop, tol: float) -> Outcome:
+def full_run(step: Step, adjacency: Edges, stop: Stop, tol: float) -> Outcome:
     """Iterate from uniform ranks until the stopping rule is met."""
     options = Options(alpha=ALPHA, tol=tol, stop=stop)
     return solve(step, options, adjacency.n, 1 / adjacency.n, lambda *_: lambda *_: None)

@@ -9,7 +9,7 @@ import numpy as np
 
 from prplugin.errors import MethodUnavailableError
 from prplugin.gpu import runtime
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 
 __all__ = ["ScanPull", "bytes_needed"]
 
@@ -18,7 +18,7 @@ FILE = str(Path(__file__).with_name("scan.cu"))
 THREADS, TILE = 256, 1024
 
 
-def bytes_needed(adjacency: Adjacency) -> int:
+def bytes_needed(adjacency: Edges) -> int:
     """Return the bytes in addition to the matrix: a term and a row-start flag per edge."""
     return 9 * adjacency.m
 
@@ -32,7 +32,7 @@ class ScanPull:
         If the GPU has not enough memory.
     """
 
-    def __init__(self, adjacency: Adjacency) -> None:
+    def __init__(self, adjacency: Edges) -> None:
         if not runtime.fits(needed := bytes_needed(adjacency)):
             raise MethodUnavailableError(f"segmented scan needs about {needed:,} bytes of GPU memory.")
         import cupy  # lazy import; the edges are on the GPU

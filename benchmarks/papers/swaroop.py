@@ -38,7 +38,7 @@ from benchmarks.papers.rounds import full_run
 from benchmarks.papers.tables import ClaimTest, row, rows_or_reason, verdicts
 from benchmarks.run import Part, Row
 from prplugin.errors import MethodUnavailableError
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.types.arrays import MemorySpace, to_host
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def _run_of_the_kernel(rounds: int, matrix: Any, expected: Any) -> Row:
 
 
 def _columns(
-    adjacency: Adjacency, here: Callable[[], Any], there: Callable[[], Any]
+    adjacency: Edges, here: Callable[[], Any], there: Callable[[], Any]
 ) -> dict[str, Callable[[], tuple[list[float], str]]]:
     return {
         # First, since its matrix is released afterwards, while `there` is kept.
@@ -210,7 +210,7 @@ def _columns(
     }
 
 
-def _matrix(adjacency: Adjacency, where: MemorySpace) -> Any:
+def _matrix(adjacency: Edges, where: MemorySpace) -> Any:
     n = adjacency.n
     if where == "device":
         implementations.require_gpu()

@@ -24,7 +24,7 @@ from benchmarks.papers.graphs import BenchmarkGraph, generated
 from benchmarks.papers.plots import plain
 from benchmarks.papers.tables import rows_or_reason
 from benchmarks.run import Part, Row
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,7 +67,7 @@ def _versions(network: BenchmarkGraph) -> Iterator[Row]:
         yield from rows_or_reason(about | {"version": version}, partial(_rounds, adjacency, about, version))
 
 
-def _rounds(adjacency: Adjacency, about: Row, version: str) -> Iterator[Row]:
+def _rounds(adjacency: Edges, about: Row, version: str) -> Iterator[Row]:
     trace = traced(_round(adjacency, version))
     changes, sums = zip(*trace, strict=True)
     last = len(trace)
@@ -94,7 +94,7 @@ def traced(a_round: Callable[[], tuple[float, float]]) -> list[tuple[float, floa
     return trace
 
 
-def _round(adjacency: Adjacency, version: str) -> Callable[[], tuple[float, float]]:
+def _round(adjacency: Edges, version: str) -> Callable[[], tuple[float, float]]:
     """Return a function that does one round and returns the change and the sum of the ranks."""
     if version == FLOAT64:
         return _in_float64(adjacency)
@@ -121,7 +121,7 @@ class Rounds:
         Whether ranks are divided by their sum, as in the paper's Algorithm 1.
     """
 
-    def __init__(self, adjacency: Adjacency, *, normalize: bool) -> None:
+    def __init__(self, adjacency: Edges, *, normalize: bool) -> None:
         n, out = adjacency.n, adjacency.out_weight
         self._base = np.where(out == 0, 1 / n, (1 - implementations.ALPHA) / n).astype(np.float32)
         pairs, counts = np.unique(
@@ -143,7 +143,7 @@ class Rounds:
             self.ranks /= self.ranks.sum()
 
 
-def _in_float64(adjacency: Adjacency) -> Callable[[], tuple[float, float]]:
+def _in_float64(adjacency: Edges) -> Callable[[], tuple[float, float]]:
     """Return the round in float64 by edges and dangling mass, which equals the product with the dense matrix."""
     loop = implementations.SparseLoop(*adjacency.csc[:2], adjacency.out_weight)
 

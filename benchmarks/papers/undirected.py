@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from prplugin.types.edges import Edges, Integers
+from prplugin.types.edges import Coo, Integers
 
 __all__ = ["rows_of_pairs"]
 
 
-def rows_of_pairs(edges: Edges) -> tuple[Integers, Integers] | None:
+def rows_of_pairs(edges: Coo) -> tuple[Integers, Integers] | None:
     """Return one row per undirected edge of a host graph with a row per direction; None if the graph is directed."""
     source, target = edges.source, edges.destination
     forward, backward = source <= target, source > target

@@ -37,7 +37,7 @@ from benchmarks.papers.graphs import BenchmarkGraph, generated, real
 from benchmarks.papers.plots import heat, sideways
 from benchmarks.papers.tables import ClaimTest, merge_absent, row, rows_or_reason, verdicts
 from benchmarks.run import Part, Row, chosen
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.methods.engines import gpu_pull
 from prplugin.papers._forms import Spmv
 from prplugin.papers._rows import RowsPull
@@ -201,14 +201,14 @@ def _all_tables(known: Dataset | None, graph: BenchmarkGraph, about: Row) -> Ite
 # --- sizes, Table I -------------------------------------------------------------------------------------------------
 
 
-def matrix_bytes(adjacency: Adjacency, plan: BinnedPull) -> tuple[int, int]:
+def matrix_bytes(adjacency: Edges, plan: BinnedPull) -> tuple[int, int]:
     """Return the bytes of the plain CSR matrix of in-edges, and of the paper's modified one."""
     offsets, indices, _ = adjacency.csc
     matrix = int(indices.nbytes) + VALUE_BYTES * adjacency.m
     return int(offsets.nbytes) + matrix, sum(int(array.nbytes) for array in plan.layout[:3]) + matrix
 
 
-def _sizes(known: Dataset | None, adjacency: Adjacency, about: Row) -> Row:
+def _sizes(known: Dataset | None, adjacency: Edges, about: Row) -> Row:
     plan = BinnedPull(adjacency, THRESHOLDS)
     before, after = matrix_bytes(adjacency, plan)
     fractions = {
@@ -250,7 +250,7 @@ def _sizes(known: Dataset | None, adjacency: Adjacency, about: Row) -> Row:
 # --- products, Figure 4 ---------------------------------------------------------------------------------------------
 
 
-def _products(known: Dataset | None, adjacency: Adjacency, about: Row) -> Iterator[Row]:
+def _products(known: Dataset | None, adjacency: Edges, about: Row) -> Iterator[Row]:
     flops = _flops(adjacency)
     paper = (
         {
@@ -269,17 +269,17 @@ def _products(known: Dataset | None, adjacency: Adjacency, about: Row) -> Iterat
             yield found
 
 
-def _flops(adjacency: Adjacency) -> int:
+def _flops(adjacency: Edges) -> int:
     return 2 * adjacency.m - adjacency.n
 
 
-def _on_the_cpu(adjacency: Adjacency) -> list[float]:
+def _on_the_cpu(adjacency: Edges) -> list[float]:
     here = adjacency.on("host")
     loop = implementations.SparseLoop(here.csc.offsets, here.csc.indices, here.out_weight)
     return repeatedly(lambda: loop.matrix @ loop.ranks, runs=implementations.RUNS, limit=implementations.LIMIT)
 
 
-def _in_float32(adjacency: Adjacency) -> list[float]:
+def _in_float32(adjacency: Edges) -> list[float]:
     """Sample the seconds of SciPy's product in float32, with the values 1 / C_j of the paper."""
     from scipy.sparse import csr_matrix  # lazy import; a dependency of the benchmarks
 
@@ -291,7 +291,7 @@ def _in_float32(adjacency: Adjacency) -> list[float]:
 
 
 def _on_the_gpu(
-    make: Callable[[Adjacency], Callable[[Any, Any], None]], adjacency: Adjacency, sums: str = "float64"
+    make: Callable[[Edges], Callable[[Any, Any], None]], adjacency: Edges, sums: str = "float64"
 ) -> list[float]:
     implementations.require_gpu()
     import cupy  # lazy import; `require_gpu` has passed
@@ -302,7 +302,7 @@ def _on_the_gpu(
     return _launched(lambda: pull(contributions, pulled))
 
 
-def _bins(adjacency: Adjacency, thresholds: tuple[int, int] = THRESHOLDS) -> Spmv:
+def _bins(adjacency: Edges, thresholds: tuple[int, int] = THRESHOLDS) -> Spmv:
     plan = BinnedPull(adjacency, thresholds)
     return Spmv(adjacency, bins=(plan.layout, plan.sizes))
 
@@ -325,7 +325,7 @@ def _launched(launch: Callable[[], object]) -> list[float]:
     return [taken / LAUNCHES for taken in sampled(seconds, runs=implementations.RUNS, limit=implementations.LIMIT)]
 
 
-def _sparse(adjacency: Adjacency) -> Callable[[Any, Any], None]:
+def _sparse(adjacency: Edges) -> Callable[[Any, Any], None]:
     loop = implementations.SparseLoop(adjacency.csc.offsets, adjacency.csc.indices, adjacency.out_weight)
 
     def multiply(contributions: Any, pulled: Any) -> None:
@@ -334,11 +334,11 @@ def _sparse(adjacency: Adjacency) -> Callable[[Any, Any], None]:
     return multiply
 
 
-def _in_rows(method: str, **options: int) -> Callable[[Adjacency], Callable[[Any, Any], None]]:
+def _in_rows(method: str, **options: int) -> Callable[[Edges], Callable[[Any, Any], None]]:
     return lambda adjacency: RowsPull(gpu_pull.csc_layout(adjacency), method, **options)
 
 
-PRODUCTS: dict[str, Callable[[Adjacency], list[float]]] = {
+PRODUCTS: dict[str, Callable[[Edges], list[float]]] = {
     CPU: _on_the_cpu,
     CPU_FLOAT32: _in_float32,
     FORMS[THREAD]: partial(_on_the_gpu, partial(Spmv, lanes=1), sums="float32"),
@@ -358,7 +358,7 @@ PRODUCTS: dict[str, Callable[[Adjacency], list[float]]] = {
 # --- a round, Table II ----------------------------------------------------------------------------------------------
 
 
-def _round(known: Dataset | None, adjacency: Adjacency, about: Row, spmv_ms: float | None) -> Row:
+def _round(known: Dataset | None, adjacency: Edges, about: Row, spmv_ms: float | None) -> Row:
     line = row(ROUND, TABLES[ROUND], about)
     if known:
         line |= {
@@ -397,13 +397,13 @@ NAMED = {implementations.OURS: "auto", cpu_peers.FASTEST: "CPU library"}
 """Columns with the name of the chosen method or library."""
 
 
-def _prepared(adjacency: Adjacency) -> None:
+def _prepared(adjacency: Edges) -> None:
     """Sort rows into bins; the CSC arrays are on the GPU already."""
     BinnedPull(adjacency.on("device"), THRESHOLDS)
     synchronize("device")
 
 
-def _full_round(adjacency: Adjacency, about: Row, a_round: Row) -> Row:
+def _full_round(adjacency: Edges, about: Row, a_round: Row) -> Row:
     """Return the row of a whole round of the method of "auto", whose product is not a separate launch."""
     samples = a_round["samples"]["prplugin auto ms"]
     seconds = statistics.median(samples)
@@ -414,7 +414,7 @@ def _full_round(adjacency: Adjacency, about: Row, a_round: Row) -> Row:
 # --- streaming, Section VI.D ----------------------------------------------------------------------------------------
 
 
-def _streaming(known: Dataset | None, adjacency: Adjacency, about: Row, spmv_ms: float | None) -> Iterator[Row]:
+def _streaming(known: Dataset | None, adjacency: Edges, about: Row, spmv_ms: float | None) -> Iterator[Row]:
     """Yield the bandwidths of the kernel and of the bus, and the times of streamed rounds."""
     implementations.require_gpu()
     import cupy  # lazy import; `require_gpu` has passed

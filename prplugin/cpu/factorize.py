@@ -17,7 +17,7 @@ from prplugin.cpu import kernels
 from prplugin.cpu.group import as_int64, degrees, grouped
 from prplugin.cpu.threads import bounds_of_pieces
 from prplugin.machine import this_machine
-from prplugin.types.edges import Floats, GroupedEdges, Integers, index_dtype
+from prplugin.types.edges import Floats, Grouped, Integers, index_dtype
 
 EMPTY = np.iinfo(np.int64).min
 """Marks an empty slot. The id of this value has its own slot, after all others."""
@@ -47,7 +47,7 @@ def factorize_ids(columns: Sequence[Integers], threads: int) -> tuple[list[Integ
     return replace_codes(codes, position, threads), ids_at(found, low, dtype)
 
 
-def edges_by_id(columns: list[Integers], *, lasting: bool) -> tuple[GroupedEdges, Integers]:
+def edges_by_id(columns: list[Integers], *, lasting: bool) -> tuple[Grouped, Integers]:
     """Factorize the endpoints of edges in ascending order of id, and group the edges by target.
 
     `columns` are sources and destinations, at least one of each, of one integer type. `lasting`: whether `edge_list`
@@ -56,7 +56,7 @@ def edges_by_id(columns: list[Integers], *, lasting: bool) -> tuple[GroupedEdges
     """
     if (m := columns[0].size) <= FEW_VALUES // 2:
         both, ids, (offsets, indices, out_degrees) = _factorized_few(columns, grouped=True)
-        return GroupedEdges((offsets, indices, None), out_degrees, lambda: (both[:m], both[m:])), ids
+        return Grouped((offsets, indices, None), out_degrees, lambda: (both[:m], both[m:])), ids
     threads = this_machine().threads_for(m)
     dtype = columns[0].dtype
     endpoints = [as_int(column) for column in columns]
@@ -69,7 +69,7 @@ def edges_by_id(columns: list[Integers], *, lasting: bool) -> tuple[GroupedEdges
     out_degrees = degrees(codes[0], ids.size, threads)
     # removed from the list, so that their memory is free before the last pass
     offsets, indices, _ = grouped(codes.pop(), codes.pop(), None, ids.size, threads)
-    return GroupedEdges((offsets, indices, None), out_degrees, edge_list), ids
+    return Grouped((offsets, indices, None), out_degrees, edge_list), ids
 
 
 def _factorized_few(columns: Sequence[Integers], *, grouped: bool) -> tuple[Integers, Integers, list[Any]]:
@@ -89,7 +89,7 @@ def _factorized_few(columns: Sequence[Integers], *, grouped: bool) -> tuple[Inte
 
 def _by_range(
     columns: list[Integers], endpoints: list[Any], low: int, span: int, lasting: bool, threads: int
-) -> tuple[GroupedEdges, Integers]:
+) -> tuple[Grouped, Integers]:
     """Group edges by id - low, then remove ids of the range that have no edges."""
     dtype, least = columns[0].dtype, low
     if lasting:
@@ -104,7 +104,7 @@ def _by_range(
     edge_list = (
         (lambda: tuple(replace_codes(endpoints, position, threads))) if lasting else partial(_factorized, columns)
     )
-    return GroupedEdges((offsets, indices, None), out_degrees, edge_list), ids_at(found, low, dtype)
+    return Grouped((offsets, indices, None), out_degrees, edge_list), ids_at(found, low, dtype)
 
 
 def _factorized(columns: list[Integers]) -> tuple[Integers, ...]:

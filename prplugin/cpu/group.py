@@ -13,7 +13,7 @@ from prplugin.cpu.compensated import CompensatedSums
 from prplugin.cpu.sorting import offsets_of, rows_of
 from prplugin.cpu.threads import bounds_of_pieces
 from prplugin.types.arrays import Array
-from prplugin.types.edges import Floats, GroupedEdges, Integers, index_dtype
+from prplugin.types.edges import Floats, Grouped, Integers, index_dtype
 
 BUCKET_BITS = 8
 """log2 of the number of buckets: with 256 output streams, a core does not thrash its TLB and caches."""
@@ -92,12 +92,12 @@ class CscBuilder:
             weights = np.ascontiguousarray(weights)
         kernels.scatter(source, destination, weights, self._next, self._sources, self._weights)
 
-    def edges(self) -> GroupedEdges:
+    def edges(self) -> Grouped:
         """Return the grouped edges, once all have been added."""
         offsets, sources = self._offsets, self._sources
         out_weight, rounding_depth = (
             (self._out_degrees.astype(np.float64), 0) if self._sums is None else self._sums.values()
         )
-        return GroupedEdges(
+        return Grouped(
             (offsets, sources, self._weights), out_weight, lambda: (sources, rows_of(offsets)), rounding_depth
         )

@@ -26,11 +26,11 @@ from prplugin.frames.columns import Column
 from prplugin.frames.ids import HOST
 from prplugin.frames.partitions import concat_columns, factorize_part, hash_ranks, take
 from prplugin.frames.parts import CommonType, Parts
-from prplugin.graph.adjacency import factorize_ids
 from prplugin.graph.dedup import drop_duplicates
+from prplugin.graph.edges import factorize_ids
 from prplugin.options import Duplicates
 from prplugin.types.arrays import Array, memory_space_of, namespace, to_host, to_memory
-from prplugin.types.edges import Edges, Floats, Integers, bits_of
+from prplugin.types.edges import Coo, Floats, Integers, bits_of
 
 SAMPLES = 1 << 16  # number of rows of the frame, over all ranks, that are sampled for splitters
 MORE_SAMPLES = 1 << 12  # number of additional vertices of each rank that are sampled for splitters
@@ -215,7 +215,7 @@ def _shuffle(
 
 def _drop_duplicates(rows: Rows, duplicates: Duplicates, *, directed: bool) -> Rows:
     (source, target), ids = factorize_ids([rows.source, rows.target])
-    edges = Edges(source, target, rows.weights, ids.size, times=rows.times)
+    edges = Coo(source, target, rows.weights, ids.size, times=rows.times)
     edges = edges if rows.times is None else edges.on_host()
     try:
         kept = drop_duplicates(edges, duplicates, directed=directed)

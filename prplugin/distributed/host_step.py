@@ -10,7 +10,7 @@ from prplugin.cpu import kernels, pull
 from prplugin.cpu.sums import total
 from prplugin.distributed.communicator import Communicator, all_reduce_sum
 from prplugin.distributed.shard import Shard
-from prplugin.graph.adjacency import inverse_out_weight
+from prplugin.graph.edges import inverse_out_weight
 from prplugin.graph.problem import Problem
 from prplugin.methods.base import Sums
 from prplugin.methods.engines.host_step import HostStep, product_of

@@ -35,12 +35,12 @@ from prplugin.frames.partitions import format_vertices
 from prplugin.frames.parts import CommonType, Parts, common_types, complete_parts, integers_of
 from prplugin.frames.times import Clock
 from prplugin.frames.vertices import ids_in
-from prplugin.graph.adjacency import Adjacency, factorize_ids
+from prplugin.graph.edges import Edges, factorize_ids
 from prplugin.numerics import StepRounding, rounding_depth
 from prplugin.options import Duplicates
 from prplugin.streams.decay import ZERO_EXPONENT, ScaledWeights, roundings_of
 from prplugin.types.arrays import Array, MemorySpace, namespace, to_host, to_memory
-from prplugin.types.edges import ANY, Edges, Floats, Integers, index_dtype
+from prplugin.types.edges import ANY, Coo, Floats, Integers, index_dtype
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Shard:
     by owner. The out-weights of `adjacency` are sums over the whole graph.
     """
 
-    adjacency: Adjacency
+    adjacency: Edges
     rows: int
     offsets: list[int]  # first vertex of each rank in the whole graph, and n
     m: int  # number of edges of the whole graph
@@ -171,7 +171,7 @@ def assemble(
 
     `extra_keys`: Keys of vertices that need not have edges.
     `owned`: Ids of the vertices that this rank owns; None if these are the keys.
-    `roundings`: Those of the weights, as in `prplugin.types.edges.Edges`.
+    `roundings`: Those of the weights, as in `prplugin.types.edges.Coo`.
     `least_references`: Reference exponents before a change of the vertices that this rank owns, of which none falls.
     """
     edges, keys_owned, ghost_sources, ghost_counts = _factorize(communicator, rows, extra_keys, splitters)
@@ -181,7 +181,7 @@ def assemble(
     edges = replace(edges, roundings=roundings)
     stages.done("factorize")
     del rows
-    adjacency = Adjacency(edges)
+    adjacency = Edges(edges)
     in_degree = adjacency.largest_in_degree if edges.n else 0
     of_ranks = communicator.all_gather((keys_owned.size, edges.m, in_degree, adjacency.out_weight_depth))
     counts, edge_counts, in_degrees, depths = zip(*of_ranks, strict=True)
@@ -278,7 +278,7 @@ def _shared(
 
 def _factorize(
     communicator: Communicator, rows: Rows, extra_keys: Integers, splitters: Integers
-) -> tuple[Edges, Integers, list[Integers], list[int]]:
+) -> tuple[Coo, Integers, list[Integers], list[int]]:
     """Determine the owned vertices and the ghosts of this rank, and factorize the endpoints of its edges.
 
     `rows` are the edges to owned targets; `extra_keys` belong to vertices that need not have edges on this rank.
@@ -302,7 +302,7 @@ def _factorize(
         [ghost_sources[rank] if other == rank else xp.arange(*cut) for other, cut in enumerate(pairwise(ghosts))]
     ).astype(index_dtype(n), copy=False)
     ghost_sources[rank] = ghost_sources[rank][:0]
-    edges = Edges(slots[codes], targets.astype(slots.dtype, copy=False), rows.weights, n, _extent(rows.weights))
+    edges = Coo(slots[codes], targets.astype(slots.dtype, copy=False), rows.weights, n, _extent(rows.weights))
     return edges, keys, ghost_sources, ghost_counts
 
 
@@ -321,9 +321,9 @@ def of_ghosts(communicator: Communicator, ghost_sources: list[Integers], values:
 
 
 def _decayed(
-    communicator: Communicator, edges: Edges, times: Floats, ghost_sources: list[Integers], ghost_counts: list[int],
+    communicator: Communicator, edges: Coo, times: Floats, ghost_sources: list[Integers], ghost_counts: list[int],
     least: Integers | None,
-) -> tuple[Edges, Integers]:  # fmt: skip
+) -> tuple[Coo, Integers]:  # fmt: skip
     """Return the edges with decayed weights, and the reference exponents: the largest of the out-edges of a vertex.
 
     Computed on the host. The reference of a vertex that keeps out-edges is at least that in `least`.

@@ -28,12 +28,12 @@ from prplugin.frames.partitions import cast_ids, match_rows
 from prplugin.frames.parts import CommonType
 from prplugin.frames.times import Clock
 from prplugin.frames.vertices import Vertices
-from prplugin.graph.adjacency import rows_of
+from prplugin.graph.edges import rows_of
 from prplugin.options import Duplicates, EdgeOptions
 from prplugin.streams.changes import Change, ChangeError, apply_duplicates
 from prplugin.streams.decay import MIN_OUT_WEIGHT, ZERO_EXPONENT, ScaledWeights, roundings_of, times_of_stored
 from prplugin.types.arrays import MemorySpace, namespace, to_host
-from prplugin.types.edges import Edges, Floats, Integers
+from prplugin.types.edges import Coo, Floats, Integers
 
 NOTHING = np.empty(0)
 
@@ -198,7 +198,7 @@ class _Edges:
         )
         return Rows(source, target, weights, times)
 
-    def _removals(self, edges: Edges, *, directed: bool) -> list[Integers]:
+    def _removals(self, edges: Coo, *, directed: bool) -> list[Integers]:
         """Return the numbers of edges to remove, of an undirected graph both ways, as `_find`; collective.
 
         The reverse of an edge has the weight of its row, or that of the edge that was found if any weight matches: see
@@ -229,7 +229,7 @@ class _Edges:
             raise ChangeError("missing", np.flatnonzero(~found))
         return [mine, np.where(loops, -1, back)]
 
-    def _have_edge(self, pairs: Edges) -> Any:
+    def _have_edge(self, pairs: Coo) -> Any:
         return self._shared(self._find(pairs.source, pairs.destination, None) >= 0, NOTHING)[0]
 
     def _find(self, source: Integers, destination: Integers, weights: Floats | None) -> Integers:

@@ -20,7 +20,7 @@ from prplugin.frames.suggested import index_levels
 from prplugin.frames.vertices import Vertices
 from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace, on_host
-from prplugin.types.edges import Edges, GroupedEdges
+from prplugin.types.edges import Coo, Grouped
 
 if TYPE_CHECKING:
     from prplugin.frames.times import Clock
@@ -43,14 +43,14 @@ class FrameAdapter(Protocol):
 
     def read(
         self, frame: object, columns: Columns, how: EdgeOptions, *, edge_list: bool = False, lasting: bool = True
-    ) -> tuple[Edges | GroupedEdges, Vertices]:
+    ) -> tuple[Coo | Grouped, Vertices]:
         """Factorize the endpoints; return the edges by position, and the vertices in the order of the result.
 
         Integer ids are in ascending order. Other ids are in the order of first appearance: row by row, source before
         destination, then ``how.vertices``.
 
         `how`: Options, of which those of columns are not used. Only packed edges have the reverse edges, if undirected.
-        `edge_list`: Whether `Edges` in the order of the rows are required instead of `GroupedEdges`.
+        `edge_list`: Whether `Coo` in the order of the rows are required instead of `Grouped`.
         `lasting`: Whether the edges outlive the frame. If not, they may alias its columns.
 
         Raises InvalidEdgesError: if ids are null, floating-point or of mixed kinds, or weights are not finite and
@@ -128,7 +128,7 @@ def _hint_for_dict(given: dict[Any, Any]) -> str:
 class FrameEdges(NamedTuple):
     """Edges of a frame on the host, with endpoints as positions among the distinct vertices of the frame."""
 
-    edges: Edges
+    edges: Coo
     vertices: Vertices
 
 
@@ -162,7 +162,7 @@ def _read_part(
     columns = columns._replace(missing=schema.missing)
     with device_files.reading_to("host"):
         edges, vertices = adapter.read(opened, columns, EdgeOptions(), edge_list=True, lasting=True)
-    assert isinstance(edges, Edges)
+    assert isinstance(edges, Coo)
     if edges.memory_space != memory_space:  # a frame of another library
         vertices = vertices.on_device()
     return FrameEdges(edges.on_host(), vertices)

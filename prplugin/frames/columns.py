@@ -22,7 +22,7 @@ from prplugin.frames.remedies import cast_advice, remedy
 from prplugin.frames.suggested import column_advice, columns_present, endpoints_advice, quoted_names
 from prplugin.suggestions import plain
 from prplugin.types.arrays import MemorySpace, is_a
-from prplugin.types.edges import Edges, GroupedEdges, Integers
+from prplugin.types.edges import Coo, Grouped, Integers
 
 KNOWN_PAIRS = (("src", "dst"), ("source", "destination"), ("source", "target"), ("from", "to"))
 """Default names of the endpoint columns, in order of precedence."""
@@ -35,7 +35,7 @@ Column: TypeAlias = Any  # one column of ids: a Series or an array of the librar
 Frame: TypeAlias = Any  # a frame of the library
 Dtype: TypeAlias = Any  # the type of a column, of NumPy or the library
 
-EdgesById: TypeAlias = Callable[[list[Integers]], tuple[Edges | GroupedEdges, Integers]]
+EdgesById: TypeAlias = Callable[[list[Integers]], tuple[Coo | Grouped, Integers]]
 """Factorizes columns of integer ids: sources, destinations and, optionally, more; returns edges and distinct ids."""
 
 

@@ -13,7 +13,7 @@ from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.gpu import runtime
 from prplugin.options import EdgeOptions
 from prplugin.types.arrays import to_host
-from prplugin.types.edges import Edges, GroupedEdges, Integers
+from prplugin.types.edges import Coo, Grouped, Integers
 
 if TYPE_CHECKING:
     from prplugin.gpu.edges import GivenWeights
@@ -26,7 +26,7 @@ open_frame = labelled
 
 def read(
     frame: Frame, columns: Columns, how: EdgeOptions, *, edge_list: bool = False, lasting: bool = True
-) -> tuple[Edges | GroupedEdges, Vertices]:
+) -> tuple[Coo | Grouped, Vertices]:
     """Factorize the endpoints: see `prplugin.frames.FrameAdapter.read`. Edges never alias the columns.
 
     If the edges do not fit in device memory, or have times, the columns are copied to the host as Arrow tables and
@@ -45,7 +45,7 @@ def read(
 
 def read_in_context(
     frame: Frame, columns: Columns, how: EdgeOptions, *, edge_list: bool
-) -> tuple[Edges | GroupedEdges, Vertices]:
+) -> tuple[Coo | Grouped, Vertices]:
     """Factorize the endpoints in device memory; raise MemoryError if it does not suffice."""
     from prplugin.gpu.edges import edges_by_id, with_weights  # imports CuPy
 
@@ -57,7 +57,7 @@ def read_in_context(
     endpoints = ids.endpoints_of(frame, columns, how.vertices)
     labels = columns.id_labels(vertices=how.vertices is not None)
 
-    def by_id(integers: list[Integers]) -> tuple[Edges | GroupedEdges, Integers]:
+    def by_id(integers: list[Integers]) -> tuple[Coo | Grouped, Integers]:
         return edges_by_id(integers, _weights(frame, columns), grouped=not edge_list)
 
     encode = ids.encode if not columns.by else groups.encoder(ids, columns.by)

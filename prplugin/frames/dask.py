@@ -18,7 +18,7 @@ from prplugin.frames.lists import FRAMES
 from prplugin.frames.vertices import Boundary, Vertices
 from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace, is_a
-from prplugin.types.edges import Edges, GroupedEdges
+from prplugin.types.edges import Coo, Grouped
 
 
 def accepts(frame: object) -> bool:
@@ -89,7 +89,7 @@ class _Partitions:
         return (computed(each, f"partition {number}") for number, each in enumerate(self._frame.to_delayed()))
 
 
-def read(frame: Frame, columns: Columns, how: EdgeOptions, **options: bool) -> tuple[Edges | GroupedEdges, Vertices]:
+def read(frame: Frame, columns: Columns, how: EdgeOptions, **options: bool) -> tuple[Coo | Grouped, Vertices]:
     """Compute the columns in use, and read them as one frame: see `prplugin.frames.FrameAdapter.read`.
 
     Partitions of cuDF are computed one at a time if memory does not hold all.

@@ -30,7 +30,7 @@ from prplugin.gpu import runtime
 from prplugin.machine import this_machine
 from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace
-from prplugin.types.edges import MAX_NARROW, Edges, GroupedEdges
+from prplugin.types.edges import MAX_NARROW, Coo, Grouped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -101,9 +101,7 @@ class InPandas(Boundary):
         return frame.to_pandas()
 
 
-def read(
-    files: list[File], columns: Columns, how: EdgeOptions, *, edge_list: bool
-) -> tuple[Edges | GroupedEdges, Vertices]:
+def read(files: list[File], columns: Columns, how: EdgeOptions, *, edge_list: bool) -> tuple[Coo | Grouped, Vertices]:
     """Factorize the endpoints of files of `prplugin.frames.row_groups.File`, which have only the columns in use.
 
     Integer ids whose edges do not fit at once are read some row groups at a time.

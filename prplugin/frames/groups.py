@@ -17,10 +17,10 @@ from prplugin.errors import InvalidOptionError, VertexNotFoundError, counted, li
 from prplugin.frames.columns import Column, Frame
 from prplugin.frames.vertices import Vertices, format_ids, names_columns, plain_ids
 from prplugin.graph import problem
-from prplugin.graph.adjacency import factorize_ids
+from prplugin.graph.edges import factorize_ids
 from prplugin.options import Unknown
 from prplugin.types.arrays import namespace, to_host
-from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
+from prplugin.types.edges import Coo, Floats, Grouped, Integers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from prplugin.frames.columns import EdgesById
     from prplugin.frames.ids import Ids
 
-AnyEdges = TypeVar("AnyEdges", Edges, GroupedEdges)
+AnyEdges = TypeVar("AnyEdges", Coo, Grouped)
 
 
-def encoder(ids: Ids, by: int) -> Callable[..., tuple[Edges | GroupedEdges, list[Column], list[str]]]:
+def encoder(ids: Ids, by: int) -> Callable[..., tuple[Coo | Grouped, list[Column], list[str]]]:
     """Return a function like `Ids.encode` for endpoints whose first `by` columns are groups, the same at both ends.
 
     It factorizes groups and ids by themselves, and then pairs of their codes, always by its argument `edges_by_id`.
@@ -39,7 +39,7 @@ def encoder(ids: Ids, by: int) -> Callable[..., tuple[Edges | GroupedEdges, list
 
     def encode(
         endpoints: list[list[Column]], labels: list[list[str]], edges_by_id: EdgesById
-    ) -> tuple[Edges | GroupedEdges, list[Column], list[str]]:
+    ) -> tuple[Coo | Grouped, list[Column], list[str]]:
         xp, own = ids.xp, [0, *range(2, len(endpoints))]
         own_columns, own_labels = ([each[end][:by] for end in own] for each in (endpoints, labels))
         (first, *more), groups, group_kinds = ids.codes_of(own_columns, own_labels, factorize_ids)

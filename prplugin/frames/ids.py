@@ -46,7 +46,7 @@ from prplugin.types.arrays import (
     to_host,
     to_memory,
 )
-from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers, index_dtype
+from prplugin.types.edges import Coo, Floats, Grouped, Integers, index_dtype
 
 
 class Ids:
@@ -384,7 +384,7 @@ class Ids:
 
     def encode(
         self, endpoints: list[list[Column]], labels: list[list[str]], edges_by_id: EdgesById
-    ) -> tuple[Edges | GroupedEdges, list[Column], list[str]]:
+    ) -> tuple[Coo | Grouped, list[Column], list[str]]:
         """Factorize sources, destinations and, optionally, additional vertices; `labels` holds the column names.
 
         Return the edges, which have weights only if `edges_by_id` adds them; the vertices as columns in the types of
@@ -392,7 +392,7 @@ class Ids:
         """
         edges, vertices, kinds = self.codes_of(endpoints, labels, edges_by_id)
         if isinstance(edges, list):
-            edges = Edges(edges[0], edges[1], None, len(vertices[0]))
+            edges = Coo(edges[0], edges[1], None, len(vertices[0]))
         return edges, vertices, kinds
 
     def codes_of(

@@ -18,7 +18,7 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, full
 from prplugin.frames.columns import Frame
 from prplugin.frames.remedies import advice, remedy
 from prplugin.frames.vertices import Boundary, Vertices, format_ids, ids_in
-from prplugin.graph.adjacency import Adjacency, edges_by_id
+from prplugin.graph.edges import Edges, edges_by_id
 from prplugin.types.arrays import (
     Array,
     MemorySpace,
@@ -30,7 +30,7 @@ from prplugin.types.arrays import (
     to_host,
     to_memory,
 )
-from prplugin.types.edges import Compressed, Edges, Floats, Integers, index_dtype, offset_dtype
+from prplugin.types.edges import Compressed, Coo, Floats, Integers, index_dtype, offset_dtype
 
 BUILTIN = "integer", "string", "boolean"
 """Kinds of Python objects that are ids of a type of pandas if they are in a list."""
@@ -127,7 +127,7 @@ def _read_frame(given: Frame) -> Matrix:
     return Matrix("csr", offsets, targets, dense[sources, targets], None, ("rows", "columns", "cells"), rows)
 
 
-def adjacency(matrix: Matrix, ids: object = None) -> tuple[Adjacency, Vertices]:
+def adjacency(matrix: Matrix, ids: object = None) -> tuple[Edges, Vertices]:
     """Validate a matrix; return a graph with copies of its arrays in their memory space, and its vertices.
 
     `ids`: Ids of the vertices, in the order of the rows; None: 0..n-1. With integers the vertices are ordered by them.
@@ -144,12 +144,12 @@ def adjacency(matrix: Matrix, ids: object = None) -> tuple[Adjacency, Vertices]:
         rows, columns = _positions(offsets, n, offsets_name), _positions(indices, n, indices_name)
         if rows.size != columns.size:
             raise InvalidEdgesError(f"{offsets_name} has {rows.size:,} entries, and {indices_name} {columns.size:,}.")
-        graph = Adjacency(Edges(rows, columns, checked_weights(weights, rows.size, weights_name), n))
+        graph = Edges(Coo(rows, columns, checked_weights(weights, rows.size, weights_name), n))
     else:
         offsets = _offsets(offsets, int(indices.size), size, offsets_name, indices_name)
         indices = _positions(indices, offsets.size - 1, indices_name)
         weights = checked_weights(weights, indices.size, weights_name)
-        graph = Adjacency.of(Compressed(offsets, indices, weights), by_target=layout == "csc")
+        graph = Edges.of(Compressed(offsets, indices, weights), by_target=layout == "csc")
     in_cudf = graph.memory_space == "device" and "cudf" in sys.modules
     if (ids := matrix.ids if ids is None else ids) is not None:
         graph, vertices = with_ids(graph, ids)
@@ -160,7 +160,7 @@ def adjacency(matrix: Matrix, ids: object = None) -> tuple[Adjacency, Vertices]:
     return graph, Vertices(["vertex"], [positions], ["integer"], boundary=OnHost(graph.memory_space))
 
 
-def with_ids(graph: Adjacency, given: object, inferred: Collection[str] = BUILTIN) -> tuple[Adjacency, Vertices]:
+def with_ids(graph: Edges, given: object, inferred: Collection[str] = BUILTIN) -> tuple[Edges, Vertices]:
     """Return the graph and its vertices with these ids, which must be distinct, one per row.
 
     `inferred`: Kinds of Python objects in a list that become a column of a type of their own.
@@ -196,7 +196,7 @@ def with_ids(graph: Adjacency, given: object, inferred: Collection[str] = BUILTI
         )
     if (positions[1:] < positions[:-1]).any():
         positions, edges = to_memory(positions, graph.memory_space), graph.edges
-        graph = Adjacency(Edges(positions[edges.source], positions[edges.destination], edges.weights, graph.n))
+        graph = Edges(Coo(positions[edges.source], positions[edges.destination], edges.weights, graph.n))
     return graph, vertices
 
 

@@ -18,7 +18,7 @@ from prplugin.frames.columns import Columns, Dtype, Frame, always
 from prplugin.frames.vertices import Boundary, Entry, Vertices
 from prplugin.options import EdgeOptions
 from prplugin.types.arrays import is_a
-from prplugin.types.edges import Edges, GroupedEdges
+from prplugin.types.edges import Coo, Grouped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,7 +78,7 @@ def open_frame(frame: object) -> tuple[Any, list[Hashable]]:
     return arrow.open_frame(frame)
 
 
-def read(frame: Frame, columns: Columns, how: EdgeOptions, **options: bool) -> tuple[Edges | GroupedEdges, Vertices]:
+def read(frame: Frame, columns: Columns, how: EdgeOptions, **options: bool) -> tuple[Coo | Grouped, Vertices]:
     """Factorize the endpoints of a frame from `open_frame`: see `prplugin.frames.pandas.read`."""
     from prplugin.frames.arrow import as_frame, table_of
 
@@ -120,9 +120,7 @@ class _WrappedFrames:
             )
         return frame, open_frame(frame.to_native())[1]
 
-    def read(
-        self, frame: Frame, columns: Columns, how: EdgeOptions, **options: bool
-    ) -> tuple[Edges | GroupedEdges, Vertices]:
+    def read(self, frame: Frame, columns: Columns, how: EdgeOptions, **options: bool) -> tuple[Coo | Grouped, Vertices]:
         # A pandas frame is not read by the adapter of pandas, since the result is made from Arrow.
         edges, known = read(open_frame(frame.to_native())[0], columns, how, **options)
         # A frame of narwhals.stable.v1 has that module; one of narwhals.dataframe is made by narwhals.from_native.

@@ -16,10 +16,10 @@ from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptio
 from prplugin.frames.columns import Frame
 from prplugin.frames.matrices import with_ids
 from prplugin.frames.vertices import Vertices, ids_in
-from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import with_reverse_edges
+from prplugin.graph.edges import Edges
 from prplugin.types.arrays import is_a
-from prplugin.types.edges import Edges, Integers, index_dtype
+from prplugin.types.edges import Coo, Integers, index_dtype
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -41,7 +41,7 @@ def label_of(weight: object) -> str:
 
 def _adjacency(
     nodes: list[Hashable], sources: Integers, targets: Integers, values: list[Any] | None, label: str, *, directed: bool
-) -> tuple[Adjacency, Vertices]:
+) -> tuple[Edges, Vertices]:
     """Return a graph, and its vertices in the order of the result: integers ascending, others as in `nodes`.
 
     `sources` and `targets` are positions in `nodes`, of undirected edges in one direction; `values` are their weights.
@@ -57,9 +57,9 @@ def _adjacency(
             weights = None
     n = len(nodes)
     dtype = index_dtype(n)
-    edges = Edges(sources.astype(dtype, copy=False), targets.astype(dtype, copy=False), weights, n)
+    edges = Coo(sources.astype(dtype, copy=False), targets.astype(dtype, copy=False), weights, n)
     try:
-        return with_ids(Adjacency(edges if directed else with_reverse_edges(edges)), nodes, ("integer",))
+        return with_ids(Edges(edges if directed else with_reverse_edges(edges)), nodes, ("integer",))
     except InvalidEdgesError as error:
         raise InvalidEdgesError(f"the nodes of the graph cannot be the ids of one column: {error}") from error
 
@@ -67,7 +67,7 @@ def _adjacency(
 # --- NetworkX ---------------------------------------------------------------------------------------------------------
 
 
-def read_networkx(graph: Any, weight: Hashable) -> tuple[Adjacency, Vertices]:
+def read_networkx(graph: Any, weight: Hashable) -> tuple[Edges, Vertices]:
     """Read a `networkx.Graph`, with the edges in the order of ``graph.edges``."""
     check_type(graph, "networkx", "from_networkx")
     if callable(weight) or not isinstance(weight, Hashable):
@@ -142,7 +142,7 @@ def _positions(nodes: list[Hashable], rows: list[Any], count: int) -> Integers:
 # --- igraph and cuGraph -----------------------------------------------------------------------------------------------
 
 
-def read_igraph(graph: Any, weights: str | None) -> tuple[Adjacency, Vertices]:
+def read_igraph(graph: Any, weights: str | None) -> tuple[Edges, Vertices]:
     """Read an `igraph.Graph`; the attribute `weights` may be absent if it is the default.
 
     Vertex ids are the names if these are hashable, complete and distinct, else 0..n-1.

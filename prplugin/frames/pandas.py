@@ -13,9 +13,9 @@ from prplugin.errors import rows_of_frame
 from prplugin.frames import groups
 from prplugin.frames.columns import Column, Columns, always, is_plain_frame, labelled
 from prplugin.frames.vertices import Vertices, ids_in
-from prplugin.graph.adjacency import edges_by_id
+from prplugin.graph.edges import edges_by_id
 from prplugin.options import EdgeOptions
-from prplugin.types.edges import Edges, GroupedEdges
+from prplugin.types.edges import Coo, Grouped
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +32,7 @@ open_frame = labelled
 
 def read(
     frame: pd.DataFrame, columns: Columns, how: EdgeOptions, *, edge_list: bool = False, lasting: bool = True
-) -> tuple[Edges | GroupedEdges, Vertices]:
+) -> tuple[Coo | Grouped, Vertices]:
     """Factorize the endpoints: see `prplugin.frames.FrameAdapter.read`."""
     ids = ids_in("host")
     if columns.missing == "drop" and (complete := ids.complete_rows(frame, columns)) is not None:

@@ -19,7 +19,7 @@ from prplugin.frames.columns import Columns, Frame
 from prplugin.frames.vertices import Vertices
 from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace, is_a
-from prplugin.types.edges import Edges, GroupedEdges
+from prplugin.types.edges import Coo, Grouped
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -67,7 +67,7 @@ class _Parquet(NamedTuple):
 
     def read(
         self, frame: ds.Dataset, columns: Columns, how: EdgeOptions, *, edge_list: bool = False, lasting: bool = True
-    ) -> tuple[Edges | GroupedEdges, Vertices]:
+    ) -> tuple[Coo | Grouped, Vertices]:
         from prplugin.frames import row_groups
 
         used, columns = columns.in_use()

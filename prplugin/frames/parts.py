@@ -20,7 +20,7 @@ from prplugin.frames.columns import Column, ColumnInfo, Columns, Dtype, Frame, h
 from prplugin.frames.ids import HOST, Ids
 from prplugin.frames.vertices import Vertices
 from prplugin.types.arrays import to_host
-from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers, index_dtype
+from prplugin.types.edges import Coo, Floats, Grouped, Integers, index_dtype
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -261,14 +261,14 @@ class Sink(Protocol):
     def add(self, source: Integers, destination: Integers, weights: Floats | None) -> None:
         """Add some edges, after those added before."""
 
-    def edges(self) -> Edges | GroupedEdges:
+    def edges(self) -> Coo | Grouped:
         """Return all edges."""
 
 
 def read_twice(
     parts: Callable[[], Iterable[Part]], factorizer: Factorizer, sink_of: Callable[[Any, int], Sink],
     additional: Sequence[Any] = (), check: Callable[[Part], None] | None = None,
-) -> tuple[Edges | GroupedEdges, Any]:  # fmt: skip
+) -> tuple[Coo | Grouped, Any]:  # fmt: skip
     """Return the edges of all parts, and the vertices.
 
     `sink_of`: Returns the sink, given the vertices and the number of edges.
@@ -312,8 +312,8 @@ class EdgeList:
             self._weights[rows] = weights
         self._m = rows.stop
 
-    def edges(self) -> Edges:
+    def edges(self) -> Coo:
         """Return the edges that were added."""
         rows = slice(self._m)
         weights = None if self._weights is None else self._weights[rows]
-        return Edges(self._source[rows], self._destination[rows], weights, self._n)
+        return Coo(self._source[rows], self._destination[rows], weights, self._n)

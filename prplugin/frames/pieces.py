@@ -27,7 +27,7 @@ from prplugin.frames.parts import EdgeList, Part, Parts, Sink, common_types, in_
 from prplugin.frames.vertices import Vertices, ids_in
 from prplugin.gpu import cupy, runtime
 from prplugin.options import EdgeOptions
-from prplugin.types.edges import MAX_NARROW, Edges, Floats, GroupedEdges, Integers
+from prplugin.types.edges import MAX_NARROW, Coo, Floats, Grouped, Integers
 
 if TYPE_CHECKING:
     from prplugin.gpu.factorize import PartwiseFactorizer
@@ -53,7 +53,7 @@ def fit_at_once(rows: int, *, weighted: bool) -> bool:
 def read(
     frames: Callable[[], Iterable[Frame]], columns: Columns, rows: int, how: EdgeOptions,
     infos: list[list[list[ColumnInfo]]] | None = None,
-) -> tuple[Edges | GroupedEdges, Vertices]:  # fmt: skip
+) -> tuple[Coo | Grouped, Vertices]:  # fmt: skip
     """Factorize the endpoints. Packed edges have the reverse edges, if undirected.
 
     `frames`: Returns the frames, which are read one at a time, and repeatedly.
@@ -181,7 +181,7 @@ class _PackedEdges:
         of_edges = None if weights is None else normalized(weights, source, self._of_sources, np.float64)
         edges.collect(source, destination, of_edges, limit=PART)
 
-    def edges(self) -> GroupedEdges:
+    def edges(self) -> Grouped:
         """Return the edges, once all have been added."""
         self._edges.pack()
         return self._edges

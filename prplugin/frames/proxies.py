@@ -16,7 +16,7 @@ from prplugin.frames.columns import Columns, Frame, always, labelled
 from prplugin.frames.vertices import Boundary, Vertices
 from prplugin.options import EdgeOptions
 from prplugin.types.arrays import is_a
-from prplugin.types.edges import Edges, GroupedEdges
+from prplugin.types.edges import Coo, Grouped
 
 
 @dataclass(eq=False, repr=False)
@@ -49,7 +49,7 @@ memory_space_of = always("device")
 open_frame = labelled
 
 
-def read(frame: Frame, columns: Columns, how: EdgeOptions, **options: bool) -> tuple[Edges | GroupedEdges, Vertices]:
+def read(frame: Frame, columns: Columns, how: EdgeOptions, **options: bool) -> tuple[Coo | Grouped, Vertices]:
     """Unwrap a proxy, and read the frame with its adapter."""
     proxied = _is_proxy(frame)
     if proxied:

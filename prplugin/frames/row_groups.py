@@ -34,7 +34,7 @@ from prplugin.frames.vertices import Vertices
 from prplugin.machine import bytes_available
 from prplugin.options import EdgeOptions
 from prplugin.progress import counting
-from prplugin.types.edges import Edges, GroupedEdges
+from prplugin.types.edges import Coo, Grouped
 
 PEAK = 4  # upper estimate of the peak memory of reading and factorizing a table, in multiples of its size
 
@@ -316,7 +316,7 @@ def _common_type(kinds: list[pa.DataType]) -> pa.DataType | None:
 
 def read(
     files: list[File], common: list[pa.Field | None], columns: Columns, how: EdgeOptions, *, edge_list: bool
-) -> tuple[Edges | GroupedEdges, Vertices]:
+) -> tuple[Coo | Grouped, Vertices]:
     """Factorize the endpoints, one row group at a time."""
     # An empty table of the common types; int64 for columns whose files keep their types (weights, some integers).
     schema = [field or pa.field(str(position), pa.int64()) for position, field in enumerate(common)]

@@ -11,7 +11,7 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, list
 from prplugin.frames.columns import Column, Frame
 from prplugin.frames.remedies import advice
 from prplugin.frames.vertices import SEED, Labels, Vertices, is_array, names_columns, plain_ids
-from prplugin.graph.adjacency import group_sizes
+from prplugin.graph.edges import group_sizes
 from prplugin.graph.problem import Seeds
 from prplugin.options import Unknown
 from prplugin.types.arrays import to_host

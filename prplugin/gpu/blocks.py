@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 from prplugin.gpu import cupy, runtime
 from prplugin.gpu.structs import GROUPS, ORDERS
 from prplugin.types.arrays import synchronize
-from prplugin.types.edges import Floats, GroupedEdges, Integers, bits_of, index_dtype, offset_dtype
+from prplugin.types.edges import Floats, Grouped, Integers, bits_of, index_dtype, offset_dtype
 
 CHUNK = 8  # edges per chunk: see blocks.cuh
 THREADS, COPIES = 1024, 4  # as in blocks.cu
@@ -80,7 +80,7 @@ class Blocks:
         return sources, targets
 
 
-class BlockedEdges(GroupedEdges):
+class BlockedEdges(Grouped):
     """Unweighted edges in blocks; `in_edges` are sorted on first access, and then kept as well.
 
     `in_degrees`: In-degrees of the vertices, as uint32.

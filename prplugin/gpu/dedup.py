@@ -10,10 +10,10 @@ import numpy as np
 from prplugin.gpu import runtime
 from prplugin.gpu.runtime import THREADS, blocks_for_each
 from prplugin.gpu.sort import order_of, state_type
-from prplugin.types.edges import Edges, Integers, bits_of, index_dtype
+from prplugin.types.edges import Coo, Integers, bits_of, index_dtype
 
 
-def mark_repeated(edges: Edges, *, last: bool, directed: bool) -> tuple[Integers, int]:
+def mark_repeated(edges: Coo, *, last: bool, directed: bool) -> tuple[Integers, int]:
     """Mark all rows of each pair but the first, or the last, with a byte of 1 per row; also return their number.
 
     Peak memory is 17 bytes per edge.
@@ -30,7 +30,7 @@ def mark_repeated(edges: Edges, *, last: bool, directed: bool) -> tuple[Integers
     return marks, int(count[0])
 
 
-def drop_marked(edges: Edges, marks: Integers, count: int) -> Edges:
+def drop_marked(edges: Coo, marks: Integers, count: int) -> Coo:
     """Copy the rows that are not marked, in their order; `count` is the number of marked rows."""
     blocks, kept = blocks_for_each(edges.m), edges.m - count
     states = cupy.zeros(blocks + 1, state_type(edges.m))
@@ -40,10 +40,10 @@ def drop_marked(edges: Edges, marks: Integers, count: int) -> Edges:
         "keep_rows", edges, edges.m, marks, states[blocks:], states, edges.source, edges.destination,
         0 if edges.weights is None else edges.weights, source, destination, 0 if weights is None else weights,
     )  # fmt: skip
-    return Edges(source, destination, weights, edges.n, edges.extent)
+    return Coo(source, destination, weights, edges.n, edges.extent)
 
 
-def _launch(name: str, edges: Edges, *arguments: object) -> None:
+def _launch(name: str, edges: Coo, *arguments: object) -> None:
     runtime.run(
         "gpu/pairs.cu", name, blocks_for_each(edges.m), THREADS, *arguments, index_t=edges.source.dtype,
         order_t=index_dtype(edges.m), state_t=state_type(edges.m), WEIGHTED=int(edges.weights is not None),

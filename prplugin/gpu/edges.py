@@ -15,7 +15,7 @@ from prplugin.gpu import blocks, group, runtime
 from prplugin.gpu.factorize import ONE_BLOCK, as_kernel_ids, counted_marks, extremes, factorize_ids
 from prplugin.gpu.runtime import THREADS, blocks_for_each
 from prplugin.gpu.sort import distances, sorted_by
-from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, bits_of, offset_dtype
+from prplugin.types.edges import ANY, Coo, Floats, Grouped, Integers, bits_of, offset_dtype
 
 # Number of edges, and range of ids, from which unweighted edges are arranged in blocks, which is faster than sorting
 # them. Among fewer vertices, whose contributions are cached, methods on sorted edges are faster.
@@ -35,7 +35,7 @@ class GivenWeights(NamedTuple):
 
 def edges_by_id(
     columns: list[Integers], weights: GivenWeights | None = None, *, grouped: bool
-) -> tuple[Edges | GroupedEdges, Integers]:
+) -> tuple[Coo | Grouped, Integers]:
     """Factorize the endpoints of edges in ascending order of id.
 
     `columns`, of one integer type, are sources, destinations, and additional vertices, if any. `grouped`: whether to
@@ -61,17 +61,17 @@ def edges_by_id(
             edges, ids = _grouped(columns, low, span, None if weights is None else _checked(weights, extent), extent)
             return edges, ids.astype(dtype, copy=False)
     codes, ids = factorize_ids(columns, known)
-    listed = with_weights(Edges(codes[0], codes[1], None, ids.size), weights, extent)
+    listed = with_weights(Coo(codes[0], codes[1], None, ids.size), weights, extent)
     return _by_target(listed) if grouped and 2 * m <= ONE_BLOCK else listed, ids.astype(dtype, copy=False)
 
 
-def _by_target(edges: Edges) -> GroupedEdges:
+def _by_target(edges: Coo) -> Grouped:
     in_edges = offsets, sources, _ = group.grouped(edges.destination, edges.source, edges.weights, edges.n)
     if edges.weights is None:
         out_weight, depth = group.degrees(edges.source, edges.n).astype(np.float64), 0
     else:
         out_weight, depth = group.sums_by(edges.source, edges.weights, edges.n, edges.extent)
-    return GroupedEdges(in_edges, out_weight, partial(_edge_list, offsets, sources), depth, edges.extent)
+    return Grouped(in_edges, out_weight, partial(_edge_list, offsets, sources), depth, edges.extent)
 
 
 def _edge_list(offsets: Integers, sources: Integers) -> tuple[Integers, Integers]:
@@ -79,7 +79,7 @@ def _edge_list(offsets: Integers, sources: Integers) -> tuple[Integers, Integers
     return sources, group.groups_of(offsets, sources.size, sources.dtype)
 
 
-def with_weights(edges: Edges, weights: GivenWeights | None, extent: tuple[float, float] | None = None) -> Edges:
+def with_weights(edges: Coo, weights: GivenWeights | None, extent: tuple[float, float] | None = None) -> Coo:
     """Add weights to edges; `extent` is the result of `extremes` for them, if already computed."""
     if weights is None:
         return edges
@@ -96,7 +96,7 @@ def _checked(weights: GivenWeights, extent: tuple[float, float]) -> Floats:
 
 def _grouped(
     columns: list[Integers], low: int, span: int, weights: Floats | None, extent: tuple[float, float]
-) -> tuple[GroupedEdges, Integers]:
+) -> tuple[Grouped, Integers]:
     """Sort edges by the target's id - low, and factorize afterwards."""
     dtype = columns[0].dtype
     source, target = (distances(column, low) for column in columns)
@@ -112,7 +112,7 @@ def _grouped(
         grid, macros = blocks_for_each(sources.size), {"weighted": weights is not None, "degrees": False}
         _launch("compact_codes", dtype, grid, sources.size, sources, marks, **macros)
     in_edges, edge_list = (offsets, sources, weights), partial(_edge_list, offsets, sources)
-    return GroupedEdges(in_edges, out_weight, edge_list, rounding_depth, extent), ids
+    return Grouped(in_edges, out_weight, edge_list, rounding_depth, extent), ids
 
 
 def _in_blocks(columns: list[Integers], low: int, span: int) -> tuple[blocks.BlockedEdges, Integers]:

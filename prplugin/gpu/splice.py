@@ -6,13 +6,13 @@ import cupy
 import numpy as np
 
 from prplugin.gpu import runtime
-from prplugin.types.edges import Compressed, Edges, Floats, Integers, offset_dtype
+from prplugin.types.edges import Compressed, Coo, Floats, Integers, offset_dtype
 
 PIECE = 4096  # entries of a row that one warp searches for an edge
 TILE = 8  # entries that one thread copies
 
 
-def find_edges(present: Compressed, wanted: Edges, nth: Integers) -> Integers:
+def find_edges(present: Compressed, wanted: Coo, nth: Integers) -> Integers:
     """Return the entry of each wanted edge, number `nth` of those that match it, or -1; without weights, any match."""
     found = cupy.empty(wanted.m, np.int64)
     rows = np.stack([wanted.destination, wanted.destination + 1])
@@ -27,7 +27,7 @@ def find_edges(present: Compressed, wanted: Edges, nth: Integers) -> Integers:
     return found.get()  # type: ignore[no-any-return]
 
 
-def spliced(present: Compressed, removed: Integers, added: Edges, out_degrees: Floats | None) -> Compressed:
+def spliced(present: Compressed, removed: Integers, added: Coo, out_degrees: Floats | None) -> Compressed:
     """Return a CSC without some entries, and with added edges, ordered by target, after the last entry of their row.
 
     `out_degrees`, if given, is updated in place.

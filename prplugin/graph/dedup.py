@@ -11,12 +11,12 @@ from prplugin.cpu.sorting import packs, run_starts, stable_order
 from prplugin.errors import InvalidEdgesError, PageRankError, RefusedRows, counted, listed, refusal
 from prplugin.options import Duplicates
 from prplugin.types.arrays import namespace
-from prplugin.types.edges import ANY, Edges, Integers
+from prplugin.types.edges import ANY, Coo, Integers
 
 MOST_PAIRED = 1 << 32  # number of vertices up to which a pair of positions fits in 64 bits
 
 
-def drop_duplicates(edges: Edges, duplicates: Duplicates, *, directed: bool) -> Edges:
+def drop_duplicates(edges: Coo, duplicates: Duplicates, *, directed: bool) -> Coo:
     """Keep the first or the last row of each pair, in the order of the frame, or raise for repeated pairs.
 
     "sum" keeps every row. If not `directed`, (a, b) and (b, a) are one pair.
@@ -41,31 +41,31 @@ def drop_duplicates(edges: Edges, duplicates: Duplicates, *, directed: bool) -> 
     return edges.take(xp.sort(order[starts]))
 
 
-def with_reverse_edges(edges: Edges) -> Edges:
+def with_reverse_edges(edges: Coo) -> Coo:
     """Append the reverse of each edge that is not a self-loop."""
     loops = edges.source == edges.destination
     chosen = namespace(loops).flatnonzero(~loops) if loops.any() else slice(None)
     return replace(concatenated(edges, reversed_edges(edges), chosen), extent=edges.extent)
 
 
-def pair_keys(edges: Edges, n: int) -> Integers:
+def pair_keys(edges: Coo, n: int) -> Integers:
     """Return an int64 for each edge that identifies its pair of vertices; n * n is less than 2**63."""
     return edges.source.astype(np.int64) * n + edges.destination
 
 
-def oriented(edges: Edges) -> Edges:
+def oriented(edges: Coo) -> Coo:
     """Orient each edge from its lower to its higher vertex."""
     xp = namespace(edges.source)
     low, high = xp.minimum(edges.source, edges.destination), xp.maximum(edges.source, edges.destination)
     return replace(edges, source=low, destination=high)
 
 
-def reversed_edges(edges: Edges) -> Edges:
+def reversed_edges(edges: Coo) -> Coo:
     """Return the reverse of each edge."""
     return replace(edges, source=edges.destination, destination=edges.source)
 
 
-def concatenated(first: Edges, second: Edges, chosen: Integers | slice = slice(None)) -> Edges:
+def concatenated(first: Coo, second: Coo, chosen: Integers | slice = slice(None)) -> Coo:
     """Concatenate the first edges and the chosen of the second, with weights and times if both have them."""
     joined: dict[str, Any] = {  # the chosen of one column at a time, the widest first, which bounds the peak of memory
         name: None if (one := getattr(first, name)) is None or (other := getattr(second, name)) is None
@@ -76,7 +76,7 @@ def concatenated(first: Edges, second: Edges, chosen: Integers | slice = slice(N
 
 
 def joint_extent(*extents: tuple[float, float]) -> tuple[float, float]:
-    """Return the extent of the weights of several sets of edges; see `Edges`."""
+    """Return the extent of the weights of several sets of edges; see `Coo`."""
     filled = [extent for extent in extents if extent[1] > 0] or [ANY]  # 0: no weight above 0
     return min(low for low, _ in filled), max(high for _, high in filled)
 
@@ -93,7 +93,7 @@ def _pairs(repeated: RefusedRows) -> str:
     )
 
 
-def _by_pair(edges: Edges) -> tuple[Integers, Integers]:
+def _by_pair(edges: Coo) -> tuple[Integers, Integers]:
     """Sort rows by pair, stably; return the permutation, and a mask of the sorted rows in which a pair starts."""
     if packs(edges.n * edges.n, edges.m):
         order = stable_order(pair_keys(edges, edges.n))

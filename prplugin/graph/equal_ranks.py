@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.types.arrays import Array, namespace, to_host
 from prplugin.types.edges import Floats, Integers
 
@@ -48,7 +48,7 @@ class EqualRanks:
     """
 
     def __init__(
-        self, adjacency: Adjacency, read_vectors: Callable[[], Sequence[Floats | Mapping[int, float]]],
+        self, adjacency: Edges, read_vectors: Callable[[], Sequence[Floats | Mapping[int, float]]],
         m: int | None = None, *, alpha: float,
     ) -> None:  # fmt: skip
         self._adjacency, self._read_vectors, self._alpha = adjacency, read_vectors, alpha

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from prplugin.cpu import library
 from prplugin.types.arrays import MemorySpace
-from prplugin.types.edges import GroupedEdges, index_dtype, offset_dtype
+from prplugin.types.edges import Grouped, index_dtype, offset_dtype
 
 Array = Literal["rows", "csr", "csc", "product", "out_weight", "normalized_weights"]
 
@@ -114,12 +114,12 @@ class Counts:
 
     `built`: Arrays of the type `Array` that exist already.
     `other_memory`: Counts of the copy in the other memory space, if there is one.
-    `spilled`: As in `Edges`.
-    `grouped`: Whether the edges are `GroupedEdges`, which are stored by target.
-    `spread`: As in `Adjacency`, if its in-edges exist already.
-    `packed_only`: As in `GroupedEdges`.
+    `spilled`: As in `Coo`.
+    `grouped`: Whether the edges are `Grouped`, which are stored by target.
+    `spread`: As in `Edges`, if its in-edges exist already.
+    `packed_only`: As in `Grouped`.
     `packed_on_host`: Whether the edges are `PackedInEdges`.
-    `packed_bytes`: Bytes of the `Adjacency.layout` of `packed`, which other methods free.
+    `packed_bytes`: Bytes of the `Edges.layout` of `packed`, which other methods free.
     `largest_in_degree`: 0 if it is not known.
     `blocked`: Whether the edges are in blocks, or a method has kept them so.
     """
@@ -141,12 +141,12 @@ class Counts:
 
     @classmethod
     def of(cls, graph: Any) -> Counts:
-        """Return the counts of an `Adjacency`, without building any of its arrays; return `Counts` unchanged."""
+        """Return the counts of `Edges`, without building any of its arrays; return `Counts` unchanged."""
         if isinstance(graph, Counts):
             return graph
         known = vars(graph).copy()  # another thread may build an array meanwhile
         built = {name.removeprefix("_") for name in known} & set(get_args(Array))
-        grouped, packed = isinstance(graph.edges, GroupedEdges), graph.edges.packed_rows is not None
+        grouped, packed = isinstance(graph.edges, Grouped), graph.edges.packed_rows is not None
         if grouped:
             missing = "in_edges" not in vars(graph.edges) and not graph.packed_only
             built |= {"out_weight"} if missing else {"csc", "out_weight"}
@@ -178,7 +178,7 @@ class Counts:
 
     @property
     def by_target(self) -> Counts:
-        """Counts of the same graph read as `GroupedEdges`, with no other array."""
+        """Counts of the same graph read as `Grouped`, with no other array."""
         return replace(self, built=frozenset({"csc", "out_weight"}), grouped=True)
 
 
@@ -233,7 +233,7 @@ def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = Fals
 
 
 def _copied(graph: Counts, memory_space: MemorySpace) -> tuple[Counts, Footprint]:
-    """Return the counts and bytes of the graph copied to a memory space, as by `Adjacency.on`."""
+    """Return the counts and bytes of the graph copied to a memory space, as by `Edges.on`."""
     if graph.memory_space == memory_space:
         return graph, NOTHING
     if graph.other_memory is not None:
@@ -252,14 +252,14 @@ def _copied(graph: Counts, memory_space: MemorySpace) -> tuple[Counts, Footprint
 
 
 def _with_array(array: Array, graph: Counts, so_far: Footprint) -> tuple[Counts, Footprint]:
-    """Return counts and bytes after `prplugin.graph.adjacency` has built an array, unless it exists already."""
+    """Return counts and bytes after `prplugin.graph.edges` has built an array, unless it exists already."""
     n, m, memory_space = graph.n, graph.m, graph.memory_space
     compiled = library.is_available()
     if array == "product":  # one term per edge, allocated by each ranking
         so_far = so_far.then(memory_space, 8 * m)
     if array in graph.built:
         return graph, so_far
-    if array == "rows":  # of `GroupedEdges`; on the host a lasting graph keeps them anyway
+    if array == "rows":  # of `Grouped`; on the host a lasting graph keeps them anyway
         so_far = so_far.then(memory_space, m * graph.index if memory_space == "device" else 0)
     elif array == "product":  # see `prplugin.methods.engines.host_step`
         if graph.weighted:

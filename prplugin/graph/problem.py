@@ -13,7 +13,7 @@ import numpy as np
 from prplugin.cpu.sorting import stable_order
 from prplugin.cpu.sums import total
 from prplugin.errors import InvalidOptionError, counted, listed
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.numerics import rounding_depth
 from prplugin.types.arrays import MemorySpace, expand_values, namespace, to_host, to_memory
 from prplugin.types.edges import Floats, Integers
@@ -22,7 +22,7 @@ from prplugin.types.edges import Floats, Integers
 class Problem(NamedTuple):
     """One PageRank equation, with graph and vectors in one memory space."""
 
-    adjacency: Adjacency  # P: row u holds the out-edge weights of u, divided by their sum
+    adjacency: Edges  # P: row u holds the out-edge weights of u, divided by their sum
     alpha: float  # damping, in [0, 1)
     personalization: Floats | None = None  # v: n float64 with sum 1; None: uniform
     dangling: Floats | None = None  # w: n float64 with sum 1; None: same as v

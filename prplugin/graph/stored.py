@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu import packing
-from prplugin.graph.adjacency import Adjacency, PackedInEdges
+from prplugin.graph.edges import Edges, PackedInEdges
 from prplugin.machine import this_machine
 from prplugin.types.arrays import Array, to_host
-from prplugin.types.edges import Compressed, Edges, PackedRows, index_dtype
+from prplugin.types.edges import Compressed, Coo, PackedRows, index_dtype
 
 FLOAT, LONG, BYTE = np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.uint8)
 
@@ -24,10 +24,10 @@ PACKED = "packed", "piece_begins", "piece_rows"  # names of the arrays of `Packe
 Stored = dict[str, Any]
 
 
-def stored(adjacency: Adjacency) -> tuple[Stored, Stored]:
+def stored(adjacency: Edges) -> tuple[Stored, Stored]:
     """Return the arrays of a graph, copied to the host only if they are on the GPU, and its other facts."""
     edges = adjacency.edges
-    listed = adjacency.weighted and isinstance(edges, Edges)
+    listed = adjacency.weighted and isinstance(edges, Coo)
     out_weight, depth = adjacency._out_weight
     known: Stored = {"out_weight": out_weight}
     if (packed := edges.packed_rows) is not None:
@@ -75,20 +75,20 @@ def types_of(facts: Stored) -> dict[str, tuple[tuple[np.dtype[Any], ...], int]]:
     return found
 
 
-def restored(arrays: Stored, facts: Stored) -> Adjacency:
+def restored(arrays: Stored, facts: Stored) -> Edges:
     """Return the graph of arrays and facts, which `check` has to pass before an edge is read."""
     if "packed" in facts:
         packed = PackedRows(*(arrays[name] for name in PACKED))
-        return Adjacency(PackedInEdges(packed, arrays["out_weight"], facts["m"]))
+        return Edges(PackedInEdges(packed, arrays["out_weight"], facts["m"]))
     in_edges = Compressed(arrays["in_offsets"], arrays["in_sources"], arrays.get("in_weights"))
     out_weight, depth, extent = arrays["out_weight"], facts["out_weight_depth"], tuple(facts["extent"])
     if not facts["listed"]:
-        adjacency = Adjacency.of_in_edges(in_edges, out_weight, depth, extent)
+        adjacency = Edges.of_in_edges(in_edges, out_weight, depth, extent)
         if facts["spilled"]:
             adjacency.edges.as_spilled()
         return adjacency
     ends = arrays["source"], arrays["destination"], arrays["weights"]
-    adjacency = Adjacency(Edges(*ends, facts["n"], extent, facts["spilled"], roundings=facts["roundings"]))
+    adjacency = Edges(Coo(*ends, facts["n"], extent, facts["spilled"], roundings=facts["roundings"]))
     adjacency.csc = in_edges
     adjacency.set_out_weight(out_weight, depth)
     return adjacency

@@ -22,15 +22,15 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError, path_errors
 from prplugin.frames.columns import Columns, resolve
 from prplugin.frames.matrices import check_offsets, check_vertices, checked_weights
 from prplugin.frames.vertices import Vertices
-from prplugin.graph.adjacency import Adjacency, sum_out_weight
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
+from prplugin.graph.edges import Edges, sum_out_weight
 from prplugin.io.blocks import check_memory, content
 from prplugin.io.formats import STANDARD_STREAM
 from prplugin.io.numbers import NumberText
 from prplugin.io.selection import EdgeFile, Selection
 from prplugin.machine import this_machine
 from prplugin.options import Duplicates
-from prplugin.types.edges import ANY, Compressed, Edges, Floats, Integers, index_dtype
+from prplugin.types.edges import ANY, Compressed, Coo, Floats, Integers, index_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -46,22 +46,22 @@ LONGEST_HEADER = 1 << 16
 class AdjacencyFile:
     """A graph from a file of adjacency lists; `columns` are those of its arcs, "source", "destination" and "weight"."""
 
-    adjacency: Adjacency
+    adjacency: Edges
     vertices: Vertices
     columns: Columns
     dropped: int = 0
     rule: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()
 
-    def graph(self, *, directed: bool, duplicates: Duplicates) -> Adjacency:
+    def graph(self, *, directed: bool, duplicates: Duplicates) -> Edges:
         """Return the graph with the options of `prplugin.Graph`."""
         if directed and duplicates == "sum":
             return self.adjacency
         known = self.adjacency.edges
         edges = drop_duplicates(
-            Edges(known.source, known.destination, known.weights, known.n), duplicates, directed=directed
+            Coo(known.source, known.destination, known.weights, known.n), duplicates, directed=directed
         )
-        return Adjacency(edges if directed else with_reverse_edges(edges))
+        return Edges(edges if directed else with_reverse_edges(edges))
 
     def as_rows(self) -> EdgeFile:
         """Return the arcs as a frame of ids."""
@@ -100,9 +100,9 @@ def read_rows(
     weights = checked_weights(None if columns.weight is None else weights, indices.size, label)
     rows, n = Compressed(offsets, indices, weights), offsets.size - 1
     if columns.source == [1]:
-        adjacency = Adjacency.of_in_edges(rows, *sum_out_weight(indices, weights, n, ANY))
+        adjacency = Edges.of_in_edges(rows, *sum_out_weight(indices, weights, n, ANY))
     else:
-        adjacency = Adjacency.of(rows, by_target=False, symmetric=symmetric)
+        adjacency = Edges.of(rows, by_target=False, symmetric=symmetric)
     return AdjacencyFile(adjacency, numbered(n, first) if names is None else names, columns)
 
 
@@ -228,7 +228,7 @@ def read_gap(selection: Selection, compression: str | None) -> AdjacencyFile:
         )
     # Weights are read by source, in the order of the file, so that rounding does not depend on which list is used.
     if directed and not weighted and columns.source == [0]:
-        adjacency = Adjacency.of_in_edges(in_edges, np.diff(out_edges.offsets).astype(np.float64))
+        adjacency = Edges.of_in_edges(in_edges, np.diff(out_edges.offsets).astype(np.float64))
         return AdjacencyFile(adjacency, numbered(n), columns)
     return read_rows(selection, out_edges, symmetric=not directed)
 

@@ -24,14 +24,14 @@ from prplugin.cpu.group import add_degrees
 from prplugin.cpu.sorting import offsets_of
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, MethodUnavailableError, path_errors
 from prplugin.frames.vertices import Vertices
-from prplugin.graph.adjacency import Adjacency, PackedInEdges
+from prplugin.graph.edges import Edges, PackedInEdges
 from prplugin.io.adjacency import AdjacencyFile, arc_columns, numbered, read_rows
 from prplugin.io.blocks import check_memory
 from prplugin.io.formats import COMPRESSIONS, WEBGRAPH_SUFFIXES, Properties, part_files
 from prplugin.io.selection import Selection
 from prplugin.machine import mapping_on, this_machine
 from prplugin.methods.engines.packed import Rows, joined, too_many
-from prplugin.types.edges import Compressed, Edges, Integers, index_dtype
+from prplugin.types.edges import Compressed, Coo, Integers, index_dtype
 
 EDGE_BYTES = 24  # lower bound of the bytes per edge to build the graph
 SEPARATORS = csv.ParseOptions(delimiter="\t", quote_char=False)
@@ -133,7 +133,7 @@ class Lists(NamedTuple):
         _refuse(self.name, faults)
         return indices
 
-    def packed(self) -> Adjacency:
+    def packed(self) -> Edges:
         """Pack the lists as in-edges; about `RANGE` arcs at a time are in memory."""
         if reason := too_many(self.form.n):
             raise InvalidOptionError(reason)
@@ -149,7 +149,7 @@ class Lists(NamedTuple):
                 yield Rows(offsets - offsets[0], sources, None, first=row, vertices=n)
 
         rows = joined(ranges(), this_machine().threads_for(m))
-        return Adjacency(PackedInEdges(rows, out_degree, m))
+        return Edges(PackedInEdges(rows, out_degree, m))
 
 
 def _lists(base: str) -> Lists:
@@ -284,7 +284,7 @@ def read_common_crawl(selection: Selection, compression: str | None) -> Adjacenc
         np.concatenate([part[end] for part in parts]) if parts else np.empty(0, index_dtype(n))
         for end in (columns.source[0], columns.destination[0])
     )
-    return AdjacencyFile(Adjacency(Edges(source, destination, None, n)), _vertices(names), columns)
+    return AdjacencyFile(Edges(Coo(source, destination, None, n)), _vertices(names), columns)
 
 
 def names_beside(base: str, n: int) -> Vertices | None:

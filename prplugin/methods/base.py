@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, Literal, NamedTuple, Protocol
 
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem, Seeds
 from prplugin.machine import Machine
@@ -21,7 +21,7 @@ from prplugin.types.arrays import Array
 from prplugin.types.edges import Floats, Integers
 
 __all__ = [
-    "Adjacency", "Array", "Floats", "Integers", "Machine", "Memory", "Method", "Problem", "Seeds", "SeedsStep", "Size",
+    "Array", "Edges", "Floats", "Integers", "Machine", "Memory", "Method", "Problem", "Seeds", "SeedsStep", "Size",
     "Step", "StepRounding", "Sums",
 ]  # fmt: skip
 
@@ -145,7 +145,7 @@ class Method(Protocol):
     `memory`: Bytes that a ranking holds per edge and per vertex; `unavailable_reason` compares them with the free
     memory.
     `prepare`: Returns a `Step`. Its keyword-only arguments, described in its docstring, are the options of the method.
-    Graph and vectors may be in the other memory space: `Problem.on` and `Adjacency.on` copy them.
+    Graph and vectors may be in the other memory space: `Problem.on` and `Edges.on` copy them.
 
     A module may also have:
 
@@ -162,7 +162,7 @@ class Method(Protocol):
 
     name: str
     runs_on: Literal["cpu", "gpu"]
-    unavailable_reason: Callable[[Adjacency | None, Machine], str | None]
+    unavailable_reason: Callable[[Edges | None, Machine], str | None]
     memory: Memory
-    cost: Callable[[Adjacency, Machine], float]  # optional
+    cost: Callable[[Edges, Machine], float]  # optional
     prepare: Callable[Concatenate[Problem, Machine, ...], Step]

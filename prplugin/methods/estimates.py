@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from prplugin.cpu import library
 from prplugin.errors import MethodUnavailableError, counted
 from prplugin.gpu import runtime
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.graph.memory import NOTHING, Counts, Footprint, footprint
 from prplugin.machine import Machine, bytes_available, this_machine
 from prplugin.methods.registry import contenders, methods, unavailable_reason
@@ -108,8 +108,8 @@ class Estimate(Displayed):
         return Display(title, ["method", "GPU", "at most", "host", "at most", "seconds", ""], rows, left=(0, 6))
 
 
-def estimate_graph(graph: Adjacency | Counts, machine: Machine) -> Estimate:
-    """Estimate every method for an `Adjacency`, or for the `Counts` of one; builds nothing."""
+def estimate_graph(graph: Edges | Counts, machine: Machine) -> Estimate:
+    """Estimate every method for `Edges`, or for their `Counts`; builds nothing."""
     counts: Any = Counts.of(graph)
     chosen, estimates = None, []
     with suppress(MethodUnavailableError):
@@ -184,7 +184,7 @@ def _on_host(graph: Counts, ids: Ids, id_bytes: int) -> int:
 # --- when memory runs out -----------------------------------------------------------------------------------------
 
 
-def describe_method_memory(graph: Adjacency | Counts, name: str, machine: Machine) -> str:
+def describe_method_memory(graph: Edges | Counts, name: str, machine: Machine) -> str:
     """Return a message on the memory requirement of a method, the free memory, and methods that need less."""
     found = estimate_graph(graph, machine)
     needed = found[name]

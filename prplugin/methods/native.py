@@ -7,7 +7,7 @@ import numpy as np
 from prplugin.cpu import library
 from prplugin.cpu.packing import PIECE
 from prplugin.cpu.pull import Pull, norm_depth, packed_depth
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
@@ -31,7 +31,7 @@ memory = Memory(
 )
 
 
-def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | None:
+def unavailable_reason(adjacency: Edges | None, machine: Machine) -> str | None:
     """Return why the compiled kernels cannot be used, or None."""
     return library.unavailable_reason()
 
@@ -40,7 +40,7 @@ EDGES_PER_THREAD = 50_000
 """Edges whose iterations take less time than the start of another thread and the waiting of all for each other."""
 
 
-def cost(adjacency: Adjacency, machine: Machine) -> float:
+def cost(adjacency: Edges, machine: Machine) -> float:
     """Estimate 40 iterations: benchmarks/results/steps.md."""
     return 40 * (2e-6 + (1e-9 * adjacency.m + 1.5e-9 * adjacency.n) / machine.threads)
 
@@ -74,7 +74,7 @@ batch_from = 2
 as the bits must not."""
 
 
-def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
+def batch_cost(adjacency: Edges, machine: Machine, seeds: int) -> float:
     """Estimate individual rankings: what a batch saves differs by graph (docs/decisions/0016-batched-seeds.md)."""
     return seeds * cost(adjacency, machine)
 

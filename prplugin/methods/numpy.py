@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from prplugin.cpu.sums import total
-from prplugin.methods.base import Adjacency, Array, Floats, Machine, Memory, Problem, Size, Step, StepRounding, Sums
+from prplugin.methods.base import Array, Edges, Floats, Machine, Memory, Problem, Size, Step, StepRounding, Sums
 from prplugin.methods.engines.host_step import HostStep, product_of
 from prplugin.numerics import rounding_depth
 from prplugin.types.arrays import to_host
@@ -22,12 +22,12 @@ memory = Memory(
 )
 
 
-def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | None:
+def unavailable_reason(adjacency: Edges | None, machine: Machine) -> str | None:
     """Return None: NumPy is a dependency of prplugin."""
     return None
 
 
-def cost(adjacency: Adjacency, machine: Machine) -> float:
+def cost(adjacency: Edges, machine: Machine) -> float:
     """Estimate 40 iterations: benchmarks/results/steps.md."""
     return 40 * (15e-6 + 3.6e-9 * adjacency.m + 1e-9 * adjacency.n)
 
@@ -37,7 +37,7 @@ def prepare(problem: Problem, machine: Machine) -> Step:
     return _Pull(problem.on("host"))
 
 
-def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
+def batch_cost(adjacency: Edges, machine: Machine, seeds: int) -> float:
     """Estimate the rankings of the seeds one after another: docs/decisions/0016-batched-seeds.md."""
     return seeds * cost(adjacency, machine)
 

@@ -11,7 +11,7 @@ import numpy as np
 from prplugin.cpu.packing import PIECE
 from prplugin.errors import InvalidEdgesError, MethodUnavailableError
 from prplugin.gpu import cupy, runtime
-from prplugin.graph.adjacency import Adjacency, rows_of
+from prplugin.graph.edges import Edges, rows_of
 from prplugin.graph.memory import Counts, Memory, Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
@@ -20,7 +20,7 @@ from prplugin.methods.engines import gpu_pull
 from prplugin.methods.engines.packed import COLUMNS, GROUP, Rows, row_begins, too_many
 from prplugin.methods.engines.packed_step import PackedStep, PieceSums
 from prplugin.types.arrays import MemorySpace, namespace, to_device, to_host, to_memory
-from prplugin.types.edges import MAX_NARROW, Floats, GroupedEdges, Integers, PackedRows, bits_of
+from prplugin.types.edges import MAX_NARROW, Floats, Grouped, Integers, PackedRows, bits_of
 
 name = "packed"
 runs_on = "gpu"
@@ -44,7 +44,7 @@ memory = Memory(
 )
 
 
-def unavailable_reason(adjacency: Adjacency | Counts | None, machine: Machine) -> str | None:
+def unavailable_reason(adjacency: Edges | Counts | None, machine: Machine) -> str | None:
     """Return why the packed edges, the vectors and a part of the edges do not fit on the GPU, or None."""
     if adjacency is not None and (reason := too_many(adjacency.n)):
         return reason
@@ -73,7 +73,7 @@ def prepare(problem: Problem, machine: Machine) -> Step:
     return step
 
 
-def _packed(adjacency: Adjacency) -> PackedEdges:
+def _packed(adjacency: Edges) -> PackedEdges:
     """Return the packed edges of a graph."""
     if (packed := adjacency.edges.packed_rows) is not None:
         edges = PackedEdges(adjacency.n, weighted=False, disjoint=True)
@@ -126,7 +126,7 @@ class _Collected(NamedTuple):
     high: int  # the greatest
 
 
-class PackedEdges(GroupedEdges):
+class PackedEdges(Grouped):
     """Edges packed in device memory, part by part, in any order.
 
     A part takes the fewest bytes if its edges have the targets, or the sources, of a short range. As the edges of a

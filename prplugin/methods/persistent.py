@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from prplugin.gpu import runtime
-from prplugin.methods.base import Adjacency, Array, Machine, Memory, Problem, SeedsStep, Size, Step
+from prplugin.methods.base import Array, Edges, Machine, Memory, Problem, SeedsStep, Size, Step
 from prplugin.methods.engines import gpu_merge, gpu_pull
 
 name = "persistent"
@@ -33,7 +33,7 @@ memory = Memory(
 unavailable_reason = gpu_pull.reason_of(memory)
 
 
-def cost(adjacency: Adjacency, machine: Machine) -> float:
+def cost(adjacency: Edges, machine: Machine) -> float:
     """Estimate a ranking, fitted to docs/decisions/0005-gpu-cost-model.md; gathers miss the cache on large graphs."""
     n, m, spread = adjacency.n, adjacency.m, adjacency.spread
     per_edge = (9.5e-12 if adjacency.weighted else 7.5e-12) - 3.2e-12 * (1 - spread)
@@ -54,7 +54,7 @@ def batch(problem: Problem, machine: Machine, seeds: int) -> SeedsStep:
     return DeviceBatch(problem.on("device"), seeds)
 
 
-def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
+def batch_cost(adjacency: Edges, machine: Machine, seeds: int) -> float:
     """Estimate from the memory traffic; no other GPU method ranks many seeds."""
     return gpu_pull.ITERATIONS * seeds / 32 * (20e-6 + 32 * (1.2e-12 * adjacency.m + 8e-12 * adjacency.n))
 
@@ -74,7 +74,7 @@ class PersistentPlan(gpu_merge.PiecesPlan):
 
     threads = gpu_merge.THREADS
 
-    def __init__(self, adjacency: Adjacency, *, rows: int | None = None) -> None:
+    def __init__(self, adjacency: Edges, *, rows: int | None = None) -> None:
         offsets, self._sources, weights = adjacency.csc
         offsets = offsets if rows is None else offsets[: rows + 1]
         self._normalized_weights = gpu_pull.NormalizedWeights(weights, adjacency, self._sources)

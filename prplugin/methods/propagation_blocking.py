@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 from prplugin.errors import InvalidOptionError
 from prplugin.gpu import blocks, cupy, runtime
 from prplugin.gpu.structs import Struct
-from prplugin.methods.base import Adjacency, Array, Integers, Machine, Memory, Problem, Size, Step
+from prplugin.methods.base import Array, Edges, Integers, Machine, Memory, Problem, Size, Step
 from prplugin.methods.engines import gpu_merge, gpu_pull
 from prplugin.options import validate_int
 from prplugin.types.arrays import synchronize
@@ -40,7 +40,7 @@ memory = Memory(
 )
 
 
-def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | None:
+def unavailable_reason(adjacency: Edges | None, machine: Machine) -> str | None:
     """Return why the layout does not fit: too little memory for it, or too many vertices or edges for its kernels."""
     reason = gpu_pull.unavailable_reason(memory, adjacency, machine)
     if reason or adjacency is None:
@@ -83,8 +83,8 @@ class BlockedPlan:
     crossing = 0
 
     def __init__(
-        self, adjacency: Adjacency, *, tile: int | None = None, piece: int | None = None, rows: int | None = None,
-        keeper: Adjacency | None = None,
+        self, adjacency: Edges, *, tile: int | None = None, piece: int | None = None, rows: int | None = None,
+        keeper: Edges | None = None,
     ) -> None:  # fmt: skip
         self.m, self._rows = adjacency.m, adjacency.n if rows is None else rows
         given = [
@@ -160,9 +160,7 @@ class BlockedPlan:
         runtime.launch(kernel, grid, self.threads, self._arguments, contributions, smem=smem)
 
 
-def _arranged(
-    adjacency: Adjacency, keeper: Adjacency, rows: int, sizes: tuple[int, int]
-) -> tuple[blocks.Blocks, Integers]:
+def _arranged(adjacency: Edges, keeper: Edges, rows: int, sizes: tuple[int, int]) -> tuple[blocks.Blocks, Integers]:
     """Return the layout, which `keeper` keeps, and the in-degrees of the rows; set missing out-degrees."""
     kept, edges, n, weighted = keeper.layout_of(name), adjacency.edges, adjacency.n, adjacency.weighted
     if kept is None or kept[0] != (rows, *sizes):

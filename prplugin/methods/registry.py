@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankWarning
 from prplugin.gpu import runtime
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.graph.memory import Counts, Memory
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
@@ -72,7 +72,7 @@ class Unusable:
     def __init__(self, name: str, reason: str) -> None:
         self.name, self.reason = name, reason
 
-    def unavailable_reason(self, adjacency: Adjacency | None, machine: Machine) -> str | None:
+    def unavailable_reason(self, adjacency: Edges | None, machine: Machine) -> str | None:
         """Return the error of its import."""
         return self.reason
 
@@ -208,7 +208,7 @@ def _keywords_of(prepare: Callable[..., Step]) -> tuple[str, ...]:
     return tuple(p.name for p in inspect.signature(prepare).parameters.values() if p.kind is p.KEYWORD_ONLY)
 
 
-def unavailable_reason(method: Method, adjacency: Adjacency, machine: Machine) -> str | None:
+def unavailable_reason(method: Method, adjacency: Edges, machine: Machine) -> str | None:
     """Return why a method cannot rank a graph here, or None."""
     if adjacency.packed_only and method.name != "packed":
         return PACKED_ONLY
@@ -216,7 +216,7 @@ def unavailable_reason(method: Method, adjacency: Adjacency, machine: Machine) -
 
 
 def choose(
-    name: str, adjacency: Adjacency, machine: Machine, options: Mapping[str, Any], cheapest: ChoiceCache | None = None
+    name: str, adjacency: Edges, machine: Machine, options: Mapping[str, Any], cheapest: ChoiceCache | None = None
 ) -> Method:
     """Return the named method, or for "auto" the available one of least cost that takes these options.
 
@@ -239,7 +239,7 @@ def choose(
     return method
 
 
-def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[str, Any], seeds: int) -> Any:
+def choose_batch(name: str, adjacency: Edges, machine: Machine, options: Mapping[str, Any], seeds: int) -> Any:
     """Return the named method, or for "auto" the one of least cost, that ranks many seeds at once."""
     if name == "auto":
         if adjacency.packed_only:
@@ -255,7 +255,7 @@ def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Map
 
 
 def _cheapest(
-    adjacency: Adjacency, machine: Machine, options: Mapping[str, Any], seeds: int | None = None
+    adjacency: Edges, machine: Machine, options: Mapping[str, Any], seeds: int | None = None
 ) -> tuple[Method, bool]:
     """Return the first of the contenders, and whether no other of less cost is unavailable; warn if it is "numpy"."""
     unavailable: dict[str, str] = {}
@@ -274,7 +274,7 @@ def _cheapest(
 
 
 def contenders(
-    adjacency: Adjacency, machine: Machine, options: Mapping[str, Any], unavailable: dict[str, str] | None = None,
+    adjacency: Edges, machine: Machine, options: Mapping[str, Any], unavailable: dict[str, str] | None = None,
     seeds: int | None = None,
 ) -> Iterator[Method]:  # fmt: skip
     """Yield the available methods that "auto" may choose and that take these options, by ascending cost.
@@ -316,7 +316,7 @@ def _with_batch() -> str:
     return ", ".join(repr(name) for name, method in methods().items() if hasattr(method, "batch_cost"))
 
 
-def _with_equal_rows(graph: Adjacency | Counts) -> Any:
+def _with_equal_rows(graph: Edges | Counts) -> Any:
     """Return the counts of a graph with equal in-degrees, which are not computed.
 
     On large graphs on the GPU the spread of sources is sampled, which groups the edges by target.
@@ -324,7 +324,7 @@ def _with_equal_rows(graph: Adjacency | Counts) -> Any:
     return Counts(graph.n, graph.m, graph.weighted, graph.memory_space, spread=graph.spread)
 
 
-def candidates(adjacency: Adjacency) -> Mapping[str, Method]:
+def candidates(adjacency: Edges) -> Mapping[str, Method]:
     """Return the deterministic methods for the memory space of the edges, among which "auto" chooses.
 
     With a budget of GPU memory set by the user, and a GPU present, frames in host memory are ranked on the GPU, too.

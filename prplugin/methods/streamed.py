@@ -19,7 +19,7 @@ from prplugin.errors import InvalidOptionError, MethodUnavailableError
 from prplugin.gpu import cupy, runtime
 from prplugin.graph.memory import Counts, footprint
 from prplugin.machine import this_machine
-from prplugin.methods.base import Adjacency, Floats, Machine, Memory, Problem, Size, Step
+from prplugin.methods.base import Edges, Floats, Machine, Memory, Problem, Size, Step
 from prplugin.methods.engines import gpu_pull, packed
 from prplugin.methods.engines.packed_step import PackedStep, PieceSums
 from prplugin.options import validate_int
@@ -45,7 +45,7 @@ memory = Memory(
 )
 
 
-def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | None:
+def unavailable_reason(adjacency: Edges | None, machine: Machine) -> str | None:
     """Return why the vectors and two chunks of edges do not fit on the GPU, or None."""
     reason = runtime.unavailable_reason() or library.unavailable_reason()
     if reason is None and adjacency is not None:
@@ -97,7 +97,7 @@ class StreamedPull:
     rounding_depth = gpu_pull.ROW_DEPTH
 
     def __init__(
-        self, adjacency: Adjacency, *, chunk_bytes: int = CHUNK_BYTES, directory: str | os.PathLike[str] | None = None
+        self, adjacency: Edges, *, chunk_bytes: int = CHUNK_BYTES, directory: str | os.PathLike[str] | None = None
     ) -> None:
         chunk_bytes = validate_int("chunk_bytes", chunk_bytes)
         self._directory = _folder(directory)

@@ -21,7 +21,7 @@ from numpy.typing import DTypeLike
 from prplugin.cpu.library import Kernel
 from prplugin.errors import InvalidOptionError, counted
 from prplugin.gpu import cupy, runtime
-from prplugin.methods.base import Adjacency, Array, Floats, Integers, Problem, Step, Sums
+from prplugin.methods.base import Array, Edges, Floats, Integers, Problem, Step, Sums
 from prplugin.methods.engines import gpu_pull
 from prplugin.papers._schedule import Segment
 from prplugin.types.arrays import to_host
@@ -163,7 +163,7 @@ def check_form(problem: Problem, *, values: bool = False) -> None:
         )
 
 
-def out_degrees(adjacency: Adjacency, dtype: DTypeLike = np.int32) -> Integers:
+def out_degrees(adjacency: Edges, dtype: DTypeLike = np.int32) -> Integers:
     """Return the out-degrees of a graph without weights."""
     return adjacency.out_weight.astype(dtype)
 
@@ -218,7 +218,7 @@ class Spmv:
     """
 
     def __init__(
-        self, adjacency: Adjacency, lanes: int = 1, bins: tuple[gpu_pull.Layout, Sequence[int]] | None = None
+        self, adjacency: Edges, lanes: int = 1, bins: tuple[gpu_pull.Layout, Sequence[int]] | None = None
     ) -> None:
         layout = gpu_pull.csc_layout(adjacency)
         self._columns, self._offsets, self._rows = layout.sources, adjacency.csc.offsets, None
@@ -260,7 +260,7 @@ class PowerMethod(PaperForm):
         self.scores, self.other = product, self.scores
 
 
-def wu_baseline(adjacency: Adjacency, alpha: float, lanes: int, *, threads: int, blocks: int | None) -> PowerMethod:
+def wu_baseline(adjacency: Edges, alpha: float, lanes: int, *, threads: int, blocks: int | None) -> PowerMethod:
     """Return the power method with a product on plain CSR: 1T1R, 16T1R or 1W1R."""
     if threads != GROUP or blocks is not None:
         raise InvalidOptionError(
@@ -355,7 +355,7 @@ class InPlace(PaperForm):
         return sum(update_scores(*arrays, first, last, *numbers, threads) for first, last, threads in self.on_host)
 
 
-def whole_graph(adjacency: Adjacency, alpha: float, method: str, blocks: int, threads: int) -> InPlace:
+def whole_graph(adjacency: Edges, alpha: float, method: str, blocks: int, threads: int) -> InPlace:
     """Return the iteration with one kernel for all vertices."""
     offsets, sources, _ = adjacency.csc
     segment = Segment(method=method, blocks=blocks, threads=threads, lanes=WARP_LANES if method == "warp" else None)

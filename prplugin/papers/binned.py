@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from prplugin.errors import InvalidOptionError
-from prplugin.methods.base import Adjacency, Floats, Machine, Problem, Step
+from prplugin.methods.base import Edges, Floats, Machine, Problem, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics import compensated_depth
 from prplugin.options import validate_int
@@ -58,7 +58,7 @@ class BinnedPull:
     partition in O(n) keeps the order of rows within a bin, so that neighbouring threads read neighbouring edges.
     """
 
-    def __init__(self, adjacency: Adjacency, thresholds: Sequence[int] = (6, 96)) -> None:
+    def __init__(self, adjacency: Edges, thresholds: Sequence[int] = (6, 96)) -> None:
         at_most = [min(threshold, adjacency.m) for threshold in _checked(thresholds)]
         offsets, sources, _ = adjacency.csc
         xp = namespace(offsets)

@@ -30,7 +30,7 @@ from prplugin.cpu import library
 from prplugin.cpu.library import Kernel
 from prplugin.errors import InvalidOptionError
 from prplugin.gpu import cupy, cupyx, runtime
-from prplugin.methods.base import Adjacency, Floats, Integers, Machine, Problem, Size, Step
+from prplugin.methods.base import Edges, Floats, Integers, Machine, Problem, Size, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.options import validate_bool, validate_int
 from prplugin.papers._forms import Form, PaperForm, PaperStep, check_form, launch_of, out_degrees
@@ -68,7 +68,7 @@ divided_tails = Kernel(
 )
 
 
-def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | None:
+def unavailable_reason(adjacency: Edges | None, machine: Machine) -> str | None:
     """Return why GPU or CPU cannot sum rows, or None."""
     return gpu_pull.unavailable_reason(memory, adjacency, machine) or library.unavailable_reason()
 
@@ -340,7 +340,7 @@ def turns_of(split: list[N], longest: int) -> list[int]:
 class FixedLoop(PaperForm):
     """Design 2 in the paper's form: limits[k] turns of the GPU's threads in the k-th of equal blocks of vertices."""
 
-    def __init__(self, adjacency: Adjacency, alpha: float, split: list[N], block_threads: int) -> None:
+    def __init__(self, adjacency: Edges, alpha: float, split: list[N], block_threads: int) -> None:
         here, there = adjacency.on("host"), adjacency.on("device")
         n, self._per_block = adjacency.n, -(-adjacency.n // len(split))
         self.limits = np.array(turns_of(split, adjacency.largest_in_degree), np.int64)

@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 from prplugin.cpu.sorting import run_starts
 from prplugin.gpu import cupy, runtime
-from prplugin.methods.base import Adjacency, Array, Floats, Machine, Problem, Size, Step
+from prplugin.methods.base import Array, Edges, Floats, Machine, Problem, Size, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics import compensated_depth
 from prplugin.options import validate_int
@@ -62,7 +62,7 @@ def prepare(problem: Problem, machine: Machine, *, threads: int | None = None, f
     return step_of(problem, pull, form, lambda: DensePowerMethod(matrix(), dense.threads), values=True)
 
 
-def google_matrix(adjacency: Adjacency, alpha: float) -> Any:
+def google_matrix(adjacency: Edges, alpha: float) -> Any:
     """Return alpha * P + (1 - alpha) / n, n x n float32 on the GPU; dangling columns of P are 1 / n."""
     n, out = adjacency.n, adjacency.out_weight
     entries = _matrix(adjacency, np.float32 if adjacency.weighted else np.int32)
@@ -81,7 +81,7 @@ class DensePull:
     `keeper`: the graph that keeps the matrix for further rankings; `adjacency` may be a copy of it.
     """
 
-    def __init__(self, adjacency: Adjacency, threads: int, *, keeper: Adjacency) -> None:
+    def __init__(self, adjacency: Edges, threads: int, *, keeper: Edges) -> None:
         small = threads in PART_OF_A_WARP
         self.threads = validate_int("threads", threads, multiple_of=8 if small else 32, at_most=1024)
         self._adjacency, self._keeper = adjacency, keeper
@@ -101,7 +101,7 @@ class DensePull:
         runtime.run("papers/dense.cu", "dense_pull", runtime.blocks_for(n, 1), self.threads, n, *arrays, **types)
 
 
-def _matrix(adjacency: Adjacency, dtype: DTypeLike) -> Any:
+def _matrix(adjacency: Edges, dtype: DTypeLike) -> Any:
     """Count the edges of each pair, or add up their weights in the order of the frame, which fixes the rounding."""
     n, edges = adjacency.n, adjacency.edges
     matrix = cupy.zeros((n + 1, n), dtype)  # with a row for padding
@@ -116,7 +116,7 @@ def _matrix(adjacency: Adjacency, dtype: DTypeLike) -> Any:
     return matrix[:n]
 
 
-def _add_weights(matrix: Array, adjacency: Adjacency) -> None:
+def _add_weights(matrix: Array, adjacency: Edges) -> None:
     from prplugin.gpu import group
 
     n, edges = adjacency.n, adjacency.edges

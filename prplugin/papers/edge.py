@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from prplugin.gpu import cupy, runtime
-from prplugin.methods.base import Adjacency, Array, Floats, Machine, Problem, Step
+from prplugin.methods.base import Array, Edges, Floats, Machine, Problem, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.options import validate_int
 from prplugin.papers._forms import EdgeCentric, Form, launch_of, out_degrees, step_of
@@ -53,7 +53,7 @@ def prepare(
 class EdgePush:
     """Adds each edge's term to its target's sum."""
 
-    def __init__(self, adjacency: Adjacency, threads: int | None = None, blocks: int | None = None) -> None:
+    def __init__(self, adjacency: Edges, threads: int | None = None, blocks: int | None = None) -> None:
         self.threads = validate_int("threads", 256 if threads is None else threads, at_most=1024)
         needed = runtime.blocks_for(adjacency.m, self.threads)
         self.blocks = needed if blocks is None else validate_int("blocks", blocks, at_most=runtime.MOST_BLOCKS)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from prplugin.gpu import cupy, runtime
-from prplugin.methods.base import Adjacency, Floats, Integers, Machine, Problem, Size, Step
+from prplugin.methods.base import Edges, Floats, Integers, Machine, Problem, Size, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.options import validate_int
 from prplugin.types.arrays import namespace
@@ -54,7 +54,7 @@ class ExpandedPull:
     # pieces.
     rounding_depth = gpu_pull.ROW_DEPTH
 
-    def __init__(self, adjacency: Adjacency, *, piece_bytes: int = SIZE * TERM, threads: int = 128) -> None:
+    def __init__(self, adjacency: Edges, *, piece_bytes: int = SIZE * TERM, threads: int = 128) -> None:
         size = validate_int("piece_bytes", piece_bytes, multiple_of=LEAST, at_most=MOST) // TERM
         self.threads = validate_int("threads", threads, multiple_of=32, at_most=1024)
         self._layout = gpu_pull.csc_layout(adjacency)

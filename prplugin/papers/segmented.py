@@ -19,8 +19,8 @@ from prplugin.cpu.run_sums import ThreadedSums
 from prplugin.cpu.sorting import stable_order
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
 from prplugin.gpu import cupy, cupyx
-from prplugin.graph.adjacency import group_sizes
-from prplugin.methods.base import Adjacency, Array, Floats, Integers, Machine, Problem, Size, Step
+from prplugin.graph.edges import group_sizes
+from prplugin.methods.base import Array, Edges, Floats, Integers, Machine, Problem, Size, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics import compensated_depth
 from prplugin.options import validate_bool, validate_int
@@ -29,7 +29,7 @@ from prplugin.papers._host_rows import HostPull, Recorder, host_rows, unrecorded
 from prplugin.papers._rows import LANES, RowsPull, best_seconds
 from prplugin.papers._schedule import Schedule, Segment
 from prplugin.types.arrays import namespace
-from prplugin.types.edges import Edges
+from prplugin.types.edges import Coo
 
 logger = logging.getLogger(__name__)
 
@@ -124,7 +124,7 @@ def prepare(
 
 
 def in_place(
-    rows: SortedRows, adjacency: Adjacency, alpha: float, segments: Sequence[Segment], spans: Sequence[tuple[int, int]]
+    rows: SortedRows, adjacency: Edges, alpha: float, segments: Sequence[Segment], spans: Sequence[tuple[int, int]]
 ) -> InPlace:
     """Return the paper's iteration over some segments, with sources and targets renumbered by descending in-degree."""
     degrees = out_degrees(adjacency, np.int64)[rows.order]
@@ -140,7 +140,7 @@ class SortedRows:
     the rows in the layout.
     """
 
-    def __init__(self, adjacency: Adjacency, segments: int) -> None:
+    def __init__(self, adjacency: Edges, segments: int) -> None:
         self.n, self.m = adjacency.n, adjacency.m
         source, target = adjacency.edges.source, adjacency.edges.destination
         xp = namespace(source)
@@ -149,7 +149,7 @@ class SortedRows:
         place = xp.empty(self.n, source.dtype)
         place[order] = xp.arange(self.n, dtype=source.dtype)
         # The graph with its targets, but not its sources, in that order.
-        sorted_graph = Adjacency(Edges(source, place[target], adjacency.edges.weights, self.n))
+        sorted_graph = Edges(Coo(source, place[target], adjacency.edges.weights, self.n))
         offsets, sources, weights = sorted_graph.csc
         self.order, self.place = order.astype(sources.dtype), place
         normalized_weights = gpu_pull.NormalizedWeights(weights, adjacency, sources)
@@ -258,7 +258,7 @@ def captured(pulls: Sequence[Work], contributions: Array, row_sums: Array) -> An
 # --- measuring ------------------------------------------------------------------------------------------------------
 
 
-def measured_in_paper_form(rows: SortedRows, adjacency: Adjacency, alpha: float, threads: int = 0) -> Schedule:
+def measured_in_paper_form(rows: SortedRows, adjacency: Edges, alpha: float, threads: int = 0) -> Schedule:
     """Time the paper's kernels and launches on every segment; with `threads`, the host as well, and schedule both."""
 
     def launch(candidate: Segment, span: tuple[int, int]) -> tuple[Work, int]:

@@ -13,7 +13,7 @@ from prplugin.streams.state import GraphState, LastRanks, normalized_start
 from prplugin.types.edges import Floats, Integers
 
 if TYPE_CHECKING:
-    from prplugin.graph.adjacency import Adjacency
+    from prplugin.graph.edges import Edges
     from prplugin.progress import Watch
     from prplugin.solver.groups import GroupProof
     from prplugin.solver.top_k import Equal
@@ -84,7 +84,7 @@ class Solved(NamedTuple):
 
 
 def push_near_seeds(
-    query: Query, start: Start, edges: Adjacency | HostEdges, pushes: LocalPushes, equal: Equal | None
+    query: Query, start: Start, edges: Edges | HostEdges, pushes: LocalPushes, equal: Equal | None
 ) -> Solved | Start:
     """Rank by pushes from the seeds, unless most of the ranks are far from them.
 

@@ -15,7 +15,7 @@ from prplugin.frames.vertices import Vertices, format_ids
 from prplugin.graph.dedup import drop_duplicates, oriented, pair_keys, with_reverse_edges
 from prplugin.options import EdgeOptions
 from prplugin.types.arrays import MemorySpace, to_host
-from prplugin.types.edges import Edges, Integers
+from prplugin.types.edges import Coo, Integers
 
 if TYPE_CHECKING:
     from prplugin.frames.times import Clock
@@ -47,7 +47,7 @@ def read_changes(
 
 def _no_edges(names: list[Hashable]) -> FrameEdges:
     vertices = Vertices(names, [np.empty(0, object) for _ in names], ["empty" for _ in names])
-    return FrameEdges(Edges(np.empty(0, np.int64), np.empty(0, np.int64), None, 0), vertices)
+    return FrameEdges(Coo(np.empty(0, np.int64), np.empty(0, np.int64), None, 0), vertices)
 
 
 class ChangeError(Exception):
@@ -93,8 +93,8 @@ class Change(NamedTuple):
     `old_positions`: New positions of the old vertices; None if they are unchanged.
     """
 
-    added: Edges
-    removed: Edges
+    added: Coo
+    removed: Coo
     vertices: Any
     old_positions: Integers | None
 
@@ -118,8 +118,8 @@ class Change(NamedTuple):
 
 
 def apply_duplicates(
-    added: Edges, removed: Edges, duplicates: str, n: int, have_edge: Callable[[Edges], Any], *, directed: bool
-) -> tuple[Edges, Edges, Edges]:
+    added: Coo, removed: Coo, duplicates: str, n: int, have_edge: Callable[[Coo], Any], *, directed: bool
+) -> tuple[Coo, Coo, Coo]:
     """Return the edges to add, those to remove, and those to replace, of any weight, after edges are removed.
 
     In an undirected graph, reverse edges are added; edges to remove and to replace are `oriented`, without their
@@ -138,7 +138,7 @@ def apply_duplicates(
     return added if directed else with_reverse_edges(added), removed, replaced
 
 
-def _moved(edges: Edges, positions: Integers) -> Edges:
+def _moved(edges: Coo, positions: Integers) -> Coo:
     """Return the same edges with their vertices at other positions."""
     return replace(edges, source=positions[edges.source], destination=positions[edges.destination])
 

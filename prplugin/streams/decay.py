@@ -21,7 +21,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from prplugin.types.edges import ANY, Edges, Floats, Integers
+from prplugin.types.edges import ANY, Coo, Floats, Integers
 
 ZERO_EXPONENT = -(1 << 40)
 """Exponent of a weight that is 0 or faint, and reference of a vertex without others; below those of all others."""
@@ -84,7 +84,7 @@ def times_of_stored(weights: Floats, references: Integers) -> Floats:
     return np.where(weights < LEAST_NORMAL, ZERO_EXPONENT, references).astype(np.float64)
 
 
-def decay_weights(edges: Edges) -> tuple[Edges, Integers]:
+def decay_weights(edges: Coo) -> tuple[Coo, Integers]:
     """Return the edges with decayed weights instead of times, and the reference exponent of each vertex."""
     assert edges.times is not None
     weights = ScaledWeights.of(edges.weights, edges.times)

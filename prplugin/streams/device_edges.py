@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu.sorting import run_starts, stable_order
-from prplugin.graph.adjacency import Adjacency, endpoints_by_target, sum_out_weight
 from prplugin.graph.dedup import joint_extent, reversed_edges
+from prplugin.graph.edges import Edges, endpoints_by_target, sum_out_weight
 from prplugin.streams.changes import ChangeError, apply_duplicates
 from prplugin.types.arrays import expand_values, namespace, to_host
-from prplugin.types.edges import Compressed, Edges, GroupedEdges, Integers, index_dtype
+from prplugin.types.edges import Compressed, Coo, Grouped, Integers, index_dtype
 
 
 def changed(
-    edges: Adjacency, n: int, positions: Integers | None, added: Edges, removed: Edges, duplicates: str, *,
+    edges: Edges, n: int, positions: Integers | None, added: Coo, removed: Coo, duplicates: str, *,
     directed: bool,
-) -> Adjacency:  # fmt: skip
+) -> Edges:  # fmt: skip
     """Return a graph after edges are removed and added; raise ChangeError if the change is invalid.
 
     Removed edges without weights match any weight. In-edges of a vertex are in the order in which they were added.
@@ -30,7 +30,7 @@ def changed(
 
     present = _extended(edges, n, positions)
 
-    def have_edge(pairs: Edges) -> Any:
+    def have_edge(pairs: Coo) -> Any:
         return _find(present, replace(pairs, weights=None)) >= 0
 
     added, removed, replaced = apply_duplicates(added, removed, duplicates, n, have_edge, directed=directed)
@@ -55,14 +55,14 @@ def changed(
     else:
         out_weight, depth = out_degrees, 0
     edge_list = partial(endpoints_by_target, offsets, sources)
-    built = Adjacency(GroupedEdges(in_edges, out_weight, edge_list, depth, extent))
+    built = Edges(Grouped(in_edges, out_weight, edge_list, depth, extent))
     overflowing = built.overflowing_vertices()
     if overflowing.size:
         raise ChangeError("overflow", overflowing)
     return built
 
 
-def _extended(adjacency: Adjacency, n: int, positions: Integers | None) -> Compressed:
+def _extended(adjacency: Edges, n: int, positions: Integers | None) -> Compressed:
     """Return the in-edges of a graph extended to n vertices, with the new positions of its vertices."""
     offsets, sources, weights = adjacency.csc
     if n > adjacency.n:
@@ -73,7 +73,7 @@ def _extended(adjacency: Adjacency, n: int, positions: Integers | None) -> Compr
     return Compressed(offsets, sources.astype(index_dtype(n), copy=False), weights)
 
 
-def _find(present: Compressed, wanted: Edges) -> Integers:
+def _find(present: Compressed, wanted: Coo) -> Integers:
     """Return a different entry of a CSC for each wanted edge, or -1; without weights, any edge of its pair matches.
 
     The first matching entries are assigned; if there are too few, the last wanted edges get -1.

@@ -18,14 +18,14 @@ import numpy as np
 from prplugin.cpu import kernels
 from prplugin.cpu.compensated import compensated_sums
 from prplugin.cpu.sorting import offsets_of
-from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import concatenated, reversed_edges
+from prplugin.graph.edges import Edges
 from prplugin.machine import this_machine
 from prplugin.numerics import compensated_depth
 from prplugin.streams.changes import ChangeError, apply_duplicates
 from prplugin.streams.decay import MAX_EXPONENT, MIN_OUT_WEIGHT, ZERO_EXPONENT, ScaledWeights, roundings_of
 from prplugin.types.arrays import expand_values
-from prplugin.types.edges import ANY, Compressed, Edges, Floats, Integers, index_dtype
+from prplugin.types.edges import ANY, Compressed, Coo, Floats, Integers, index_dtype
 
 SPARE_FRACTION = 1 / 2  # spare capacity of a buffer for changed rows, as a fraction of its entries
 
@@ -96,13 +96,13 @@ class HostEdges:
 
     gpu = None
 
-    def __init__(self, adjacency: Adjacency, references: Integers | None) -> None:
+    def __init__(self, adjacency: Edges, references: Integers | None) -> None:
         """Copy the edges of a graph."""
         offsets, indices, weights = adjacency.csr
         rows = _RowBuffer(offsets[:-1], offsets[1:], indices, weights, indices.size)
         self.out_edges = rows.with_capacity(0, index_dtype(adjacency.n))
         self.out_weight: Floats = adjacency.out_weight.copy()
-        self.roundings, self.spilled = adjacency.edges.roundings, adjacency.spilled  # as in `Edges`
+        self.roundings, self.spilled = adjacency.edges.roundings, adjacency.spilled  # as in `Coo`
         self.weights_depth = adjacency.out_weight_depth - 2 * self.roundings  # rounding depth of sums of weights
         self.count = np.array([adjacency.m])  # an array, which one compiled call changes together with the rows
         self.references = None if references is None else references.copy()
@@ -123,14 +123,14 @@ class HostEdges:
         return self.weights_depth + 2 * self.roundings + 5
 
     @cached_property
-    def adjacency(self) -> Adjacency:
+    def adjacency(self) -> Edges:
         """The current edges, for methods."""
         rows = self.out_edges = self.out_edges.with_capacity(0, self.out_edges.indices.dtype)
         weights = None if rows.weights is None else rows.weights[: rows.used]
         # Views that later changes do not alter, since these write behind them.
         csr = Compressed(np.append(rows.begins, rows.used), rows.indices[: rows.used], weights)
         extent = ANY if self.references is None else (ANY[0], 2.0**MAX_EXPONENT * 4)
-        adjacency = Adjacency.of(csr, by_target=False, extent=extent, spilled=self.spilled, roundings=self.roundings)
+        adjacency = Edges.of(csr, by_target=False, extent=extent, spilled=self.spilled, roundings=self.roundings)
         adjacency.set_out_weight(self.out_weight.copy(), self.weights_depth)
         return adjacency
 
@@ -147,7 +147,7 @@ class HostEdges:
         extended.count = self.count.copy()
         return extended
 
-    def plan(self, added: Edges, removed: Edges, duplicates: str, *, directed: bool) -> RowChanges:
+    def plan(self, added: Coo, removed: Coo, duplicates: str, *, directed: bool) -> RowChanges:
         """Write new versions of changed rows; raise ChangeError if the change is invalid.
 
         Removed edges without weights and times match any.
@@ -180,14 +180,14 @@ class HostEdges:
             self.out_weight, plan.out_weight, self.references, plan.references, self.count, plan.count_change,
         )  # fmt: skip
 
-    def _have_edge(self, pairs: Edges) -> Any:
+    def _have_edge(self, pairs: Coo) -> Any:
         """Return a mask of the pairs of vertices that have an edge."""
         rows, found = self.out_edges, np.empty(pairs.m, np.bool_)
         source, destination = (end.astype(np.int64, copy=False) for end in (pairs.source, pairs.destination))
         kernels.find_pairs(source, destination, rows.begins, rows.ends, rows.indices, found)
         return found
 
-    def _stored(self, edges: Edges, references: Integers | None) -> Edges:
+    def _stored(self, edges: Coo, references: Integers | None) -> Coo:
         """Return edges with stored weights: NaN to match any weight, None in an unweighted graph."""
         weights, roundings = None, edges.roundings
         if self.out_edges.weights is not None:
@@ -197,7 +197,7 @@ class HostEdges:
                 roundings = roundings_of(edges.times)
         return replace(edges, weights=weights, times=None, roundings=roundings)
 
-    def _removals(self, edges: Edges, *, directed: bool) -> tuple[Edges, Integers]:
+    def _removals(self, edges: Coo, *, directed: bool) -> tuple[Coo, Integers]:
         """Return edges to remove with stored weights, of an undirected graph both ways, and the row of each in `edges`.
 
         The reverse of an edge has the weight of its row, or that of the edge that was found if any weight matches.
@@ -246,7 +246,7 @@ class HostEdges:
         weights[begins[group] + place] = terms
         plan.out_weight[changed] = compensated_sums(group, terms, changed.size)[0]
 
-    def _rewrite(self, removed: Edges, added: Edges, given_rows: Integers) -> RowChanges:
+    def _rewrite(self, removed: Coo, added: Coo, given_rows: Integers) -> RowChanges:
         """Write new versions of changed rows; return their plan, and the removed weights.
 
         Raises ChangeError if an edge to remove does not exist, with its entry in `given_rows`, whose other edges exist.
@@ -274,7 +274,7 @@ class HostEdges:
             rows, removals, additions, begins, ends, used, old_out_weight, sums, None, count_change, added.roundings
         )
 
-    def _references_with(self, added: Edges) -> Integers | None:
+    def _references_with(self, added: Coo) -> Integers | None:
         """Return the reference exponents after edges are added; None if weights do not decay.
 
         The first out-edges of a vertex set its reference to their largest exponent, as do weights that exceed it by
@@ -293,12 +293,12 @@ class HostEdges:
         return references
 
 
-def _by_source(edges: Edges) -> Integers:
+def _by_source(edges: Coo) -> Integers:
     """Return the order of edges by source, then target."""
     return np.lexsort((edges.destination, edges.source))
 
 
-def _grouped(edges: Edges, rows: Integers) -> Compressed:
+def _grouped(edges: Coo, rows: Integers) -> Compressed:
     """Return edges that are sorted by source as compressed rows."""
     offsets = np.append(np.searchsorted(edges.source, rows), edges.m)
     return Compressed(offsets, edges.destination.astype(np.int64, copy=False), edges.weights)

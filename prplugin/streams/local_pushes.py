@@ -40,7 +40,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prplugin.cpu import kernels, library
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.numerics import rounding_depth
 from prplugin.options import Options
 from prplugin.solver.top_k import Equal, least_gap, order_of
@@ -79,10 +79,10 @@ class OutEdges(NamedTuple):
     usual: bool  # whether no quotient of a rank and an out-weight overflows or loses digits to underflow
 
     @classmethod
-    def of(cls, edges: Adjacency | HostEdges) -> OutEdges:
+    def of(cls, edges: Edges | HostEdges) -> OutEdges:
         """Return the out-edges of a graph on the host; they are grouped by source if that was not done before."""
         out_weight, usual = edges.out_weight, True
-        if isinstance(edges, Adjacency):
+        if isinstance(edges, Edges):
             (offsets, indices, weights), depth = edges.csr, edges.out_weight_depth + 5
             begins, ends = offsets[:-1], offsets[1:]
         else:
@@ -111,7 +111,7 @@ class LocalPushes:
         self._edges: OutEdges | None = None
 
     @staticmethod
-    def may_pay(edges: Adjacency | HostEdges, options: Options, seeds: int) -> bool:
+    def may_pay(edges: Edges | HostEdges, options: Options, seeds: int) -> bool:
         """Return whether so many seeds may be ranked faster than by iterations over all edges, with a proof."""
         return (
             edges.m >= MIN_EDGES
@@ -128,7 +128,7 @@ class LocalPushes:
         self._edges = None
 
     def rank(
-        self, edges: Adjacency | HostEdges, seeds: tuple[Integers, Floats], options: Options, wanted: Wanted, *,
+        self, edges: Edges | HostEdges, seeds: tuple[Integers, Floats], options: Options, wanted: Wanted, *,
         equal: Equal | None = None,
     ) -> LocalRanks | None:  # fmt: skip
         """Rank by pushes, until iterations over all edges are expected to take less time; None if weights are extreme.

@@ -14,7 +14,7 @@ from prplugin.cpu import library
 from prplugin.cpu.sums import total
 from prplugin.errors import MethodUnavailableError, PageRankError
 from prplugin.frames.vertices import Vertices
-from prplugin.graph.adjacency import Adjacency, rows_of
+from prplugin.graph.edges import Edges, rows_of
 from prplugin.graph.stored import restored, stored
 from prplugin.options import EdgeOptions
 from prplugin.streams.decay import weights_at
@@ -83,7 +83,7 @@ class GraphState(NamedTuple):
     `updates`: Number of updates.
     """
 
-    edges: Adjacency | HostEdges
+    edges: Edges | HostEdges
     vertices: Vertices
     schema: EdgeOptions
     aging: Aging | None = None
@@ -92,10 +92,10 @@ class GraphState(NamedTuple):
     updates: int = 0
 
     @property
-    def adjacency(self) -> Adjacency:
+    def adjacency(self) -> Edges:
         """The edges for methods."""
         edges = self.edges
-        return edges if isinstance(edges, Adjacency) else edges.adjacency
+        return edges if isinstance(edges, Edges) else edges.adjacency
 
     def at_rest(self) -> GraphState:
         """Return the state in arrays that no update alters."""
@@ -176,13 +176,13 @@ class GraphState(NamedTuple):
             raise error.explained(added, removed, index.vertices) from None
         return partial(self._after, change, clock, edges, plan)
 
-    def _after(self, change: Change, clock: Clock | None, edges: Adjacency | HostEdges, plan: Any = None) -> GraphState:
+    def _after(self, change: Change, clock: Clock | None, edges: Edges | HostEdges, plan: Any = None) -> GraphState:
         """Make a planned change of edges on the host, and return the state with the changed edges."""
         last = self.last
         if last is not None and edges.n > self.edges.n:
             last = None if self.edges.n == 0 else last.with_vertices(edges.n, change.old_positions)
         aging = None
-        if not isinstance(edges, Adjacency):
+        if not isinstance(edges, Edges):
             edges.commit(plan)
             if last is not None and last.residual is not None:
                 last.residual.apply(edges, plan)

@@ -31,7 +31,7 @@ class Compressed(NamedTuple):
     `offsets` (array of n + 1 int64; on the GPU int32 where that holds m): The entries of row (column) i are
     ``offsets[i]:offsets[i + 1]``.
     `indices` (array of m int32, or int64 from 2**31 vertices on): The other endpoint of each edge. Parallel edges stay
-    separate. The entries of a row keep the order of the frame; in the CSR of `GroupedEdges` they are ordered by target,
+    separate. The entries of a row keep the order of the frame; in the CSR of `Grouped` they are ordered by target,
     and only parallel edges keep the order of the frame. In the CSC of edges in blocks they are ordered by source.
     `weights` (array of m float64, or None): None if the edges are unweighted.
     """
@@ -66,7 +66,7 @@ class PackedRows(NamedTuple):
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Edges:
+class Coo:
     """The rows of an edge frame, with each vertex replaced by its position in the result.
 
     `source`, `destination` (arrays of m positions): Of type `index_dtype(n)`.
@@ -105,29 +105,29 @@ class Edges:
         """The GPU that holds the arrays, a context manager; None on the host."""
         return gpu_of(self.source)
 
-    def take(self, rows: Any) -> Edges:
+    def take(self, rows: Any) -> Coo:
         """Return the selected edges, in the order of `rows`, of the same vertices."""
         return self._with(lambda array: array[rows])
 
-    def on_host(self) -> Edges:
+    def on_host(self) -> Coo:
         """Return the same edges in host memory."""
         return self._with(to_host)
 
-    def _with(self, change: Callable[[Any], Any]) -> Edges:
+    def _with(self, change: Callable[[Any], Any]) -> Coo:
         """Return the edges with changed arrays."""
         arrays = {name: getattr(self, name) for name in ("source", "destination", "weights", "times")}
         changed: dict[str, Any] = {name: None if array is None else change(array) for name, array in arrays.items()}
         return replace(self, **changed)
 
-    def as_spilled(self) -> Edges:
+    def as_spilled(self) -> Coo:
         """Return the same edges, marked as moved to the host for lack of GPU memory."""
         return replace(self, spilled=True)
 
 
-class GroupedEdges:
+class Grouped:
     """Edges that the frame adapter has already grouped by target (CSC).
 
-    They have the attributes of `Edges`; `source` and `destination` are computed on first access. On the GPU these are
+    They have the attributes of `Coo`; `source` and `destination` are computed on first access. On the GPU these are
     ordered by target, and within a target as in the frame.
 
     `in_edges` (tuple of arrays): Offsets, sources and weights of the CSC layout; weights are None if unweighted.
@@ -171,7 +171,7 @@ class GroupedEdges:
         """The GPU that holds the arrays, a context manager; None on the host."""
         return gpu_of(self.out_weight)
 
-    def as_spilled(self) -> GroupedEdges:
+    def as_spilled(self) -> Grouped:
         """Mark the edges as moved to the host for lack of GPU memory, and return them."""
         self.spilled = True
         return self

@@ -15,11 +15,11 @@ from method_params import METHODS
 from shown_text import explanation
 
 import prplugin
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.graph.memory import Counts
 from prplugin.machine import this_machine
 from prplugin.methods.registry import methods, reasons
-from prplugin.types.edges import Edges
+from prplugin.types.edges import Coo
 
 RANDOM = np.random.default_rng(1)
 EDGES = pd.DataFrame({"src": RANDOM.integers(0, 300, 2000), "dst": RANDOM.integers(0, 300, 2000)})
@@ -72,7 +72,7 @@ def test_bytes_per_iteration_include_weights():
 
 
 def test_reasons_against_the_other_methods():
-    adjacency = Adjacency(Edges(np.array([0, 1]), np.array([1, 0]), None, 2))
+    adjacency = Edges(Coo(np.array([0, 1]), np.array([1, 0]), None, 2))
     counts = Counts.of(adjacency)
     considered = {one.method: one for one in reasons("native", "auto", counts, this_machine(), {"threads": 1})}
     assert considered["numpy"].reason == "takes no option threads"

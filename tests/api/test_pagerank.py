@@ -53,10 +53,10 @@ def test_graph_and_rank_share_the_defaults_of_pagerank():
 
 
 def test_subclasses_of_dataframe_have_the_method():
-    class Edges(pd.DataFrame):
+    class Coo(pd.DataFrame):
         pass
 
-    pd.testing.assert_frame_equal(Edges(EDGES).pagerank(), EDGES.pagerank())
+    pd.testing.assert_frame_equal(Coo(EDGES).pagerank(), EDGES.pagerank())
 
 
 def test_two_vertices_by_hand():

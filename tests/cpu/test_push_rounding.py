@@ -15,7 +15,7 @@ SLACK = Fraction(1, 10**9)  # for the sums of the kernels, which `prplugin.strea
 NONE = np.empty(0, np.int64)
 
 
-class Edges:
+class Coo:
     """Out-edges of a graph; stated out-weights are off by up to `depth` roundings, as sums of weights may be."""
 
     def __init__(self, rows, weights=None, depth=0, seed=0):
@@ -56,7 +56,7 @@ def random_edges(*, weighted, seed, depth=0):
     random = np.random.default_rng(seed)
     rows = [random.integers(0, 60, size).tolist() for size in random.integers(0, 7, 60)]
     weights = [(random.exponential(size=len(row)) + 0.01).tolist() for row in rows] if weighted else None
-    return Edges(rows, weights, depth, seed), random
+    return Coo(rows, weights, depth, seed), random
 
 
 def fractions(values):
@@ -202,7 +202,7 @@ def test_bound_of_a_changed_row(alpha, ratio):
     kept, removed, added = random.exponential(size=4), random.exponential(size=1), ratio * random.exponential(size=3)
     rows = [[1, 2, 3, 4, 5], *empty], [[1, 2, 3, 4, 2, 0, 5], *empty]
     weights = [[*kept, *removed], *empty], [[*kept, *added], *empty]
-    old, new = (Edges(row, weight, 2, seed) for row, weight, seed in zip(rows, weights, (0, 1), strict=True))
+    old, new = (Coo(row, weight, 2, seed) for row, weight, seed in zip(rows, weights, (0, 1), strict=True))
     change_row(old, new, random.random(6), alpha, random.normal(size=6) / ratio, 4)
 
 
@@ -211,7 +211,7 @@ def test_bound_of_a_changed_row(alpha, ratio):
 STAR = [[1, 2, 3, 4], [], [], [], []]
 """A vertex with four out-edges."""
 
-ROUNDED = Edges(STAR, [[0.3, 0.1, 0.7, 0.2], *[[]] * 4], depth=1000)
+ROUNDED = Coo(STAR, [[0.3, 0.1, 0.7, 0.2], *[[]] * 4], depth=1000)
 """The star with an out-weight that a long sum has rounded."""
 
 
@@ -243,14 +243,14 @@ def test_out_weights_are_the_largest_error_of_a_residual_computed_anew():
 def test_out_weights_are_the_largest_error_of_a_changed_row(kept):
     """Edges are replaced, or others added, and the contributions of the old ones are those by another out-weight."""
     rows = [[1, 2, 3, 4, 1, 2, 3, 4], *[[]] * 4]
-    new = Edges(rows, [[*ROUNDED.weights[0], 0.5, 0.2, 0.6, 0.4], *[[]] * 4], 1000, seed=2)
+    new = Coo(rows, [[*ROUNDED.weights[0], 0.5, 0.2, 0.6, 0.4], *[[]] * 4], 1000, seed=2)
     error, without = change_row(ROUNDED, new, [1.0] * 5, 0.5, [0.0] * 5, kept)
     assert without < error / 10
 
 
 def test_what_y_hides_is_the_largest_error_of_a_push():
     """A residual of 1 is added to half of its last bit, and the sum is rounded up by that much."""
-    no_edges = Edges([[]])
+    no_edges = Coo([[]])
     error, found, terms = push_all(no_edges, [1.5 * 2.0**-53], 0.5, [1.0])
     assert error == Fraction(2.0**-54)
     assert error <= found == terms[0]
@@ -258,7 +258,7 @@ def test_what_y_hides_is_the_largest_error_of_a_push():
 
 @pytest.mark.parametrize("weight", [2.0**1022, 1e307])
 def test_underflow_is_the_largest_error_of_contributions_by_large_out_weights(weight):
-    edges = Edges([[1, 2], [], []], [[weight, weight / 4], [], []])
+    edges = Coo([[1, 2], [], []], [[weight, weight / 4], [], []])
     error, found, (at_vertices, along_edges) = push_all(edges, [0.0] * 3, 0.5, [3e-16, 0, 0])
     without = exact.pushed_along_edges(0.5, 3e-16, edges.depth, 0.0, [])
     assert_bound(error, found, at_vertices + along_edges)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from prplugin.graph import adjacency as module
-from prplugin.graph.adjacency import Adjacency, normalized_weights, sectors_per_edge
-from prplugin.types.edges import Edges
+from prplugin.graph import edges as module
+from prplugin.graph.edges import Edges, normalized_weights, sectors_per_edge
+from prplugin.types.edges import Coo
 
 
 def graph(source, destination, n, weights=None, **options):
     ends = (np.array(column, np.int32) for column in (source, destination))
-    return Adjacency(Edges(*ends, None if weights is None else np.array(weights, float), n, **options))
+    return Edges(Coo(*ends, None if weights is None else np.array(weights, float), n, **options))
 
 
 def test_degrees():
@@ -87,9 +87,9 @@ def test_spread_of_edges_is_sampled_if_most_are_near(on_device):
     known = on_device(near=0.2)
     assert known.csc.indices.size == M
     assert known.spread == sectors_per_edge(known.csc.indices) != 1.0
-    grouped = Adjacency.of_in_edges(known.csc, known.out_weight)
+    grouped = Edges.of_in_edges(known.csc, known.out_weight)
     assert grouped.spread == 1.0  # on the host
-    grouped = Adjacency.of_in_edges(known.csc, known.out_weight)
+    grouped = Edges.of_in_edges(known.csc, known.out_weight)
     grouped.memory_space = "device"
     assert grouped.spread == known.spread
 
@@ -100,6 +100,6 @@ def test_spread_of_other_graphs_is_not_sampled(on_device, change):
     if change == "packed":
         found.packed_only = True
     if change == "blocks":
-        found = Adjacency.of_in_edges(found.csc, found.out_weight)
+        found = Edges.of_in_edges(found.csc, found.out_weight)
         found.memory_space, found.edges.blocks = "device", object()
     assert found.spread == 1.0

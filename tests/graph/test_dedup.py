@@ -16,7 +16,7 @@ from prplugin.graph.dedup import (
     reversed_edges,
     with_reverse_edges,
 )  # fmt: skip
-from prplugin.types.edges import ANY, Edges
+from prplugin.types.edges import ANY, Coo
 
 N, M = 6, 60
 
@@ -24,7 +24,7 @@ N, M = 6, 60
 def edges(m=M, *, weights=True, times=True, seed=0, extent=ANY):
     random = np.random.default_rng(seed)
     source, destination = random.integers(0, N, (2, m)).astype(np.int32)
-    return Edges(
+    return Coo(
         source, destination, random.random(m) if weights else None, N, extent, times=random.random(m) if times else None
     )
 

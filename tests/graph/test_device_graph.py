@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prplugin.gpu.runtime import unavailable_reason
-from prplugin.graph.adjacency import Adjacency, factorize_ids, group_sizes
 from prplugin.graph.dedup import drop_duplicates
+from prplugin.graph.edges import Edges, factorize_ids, group_sizes
 from prplugin.graph.memory import Counts
-from prplugin.types.edges import Edges, GroupedEdges
+from prplugin.types.edges import Coo, Grouped
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(unavailable_reason()), reason=str(unavailable_reason()))]
 
@@ -196,7 +196,7 @@ def host_and_device(n, m, weighted, of=np.asarray):
     rng = np.random.default_rng(n + m)
     source, target = (of(rng.integers(0, n, m)).astype(np.int32) for _ in range(2))
     weights = rng.random(m) if weighted else None
-    return Edges(source, target, weights, n), Edges(*to_device(source, target, weights), n)
+    return Coo(source, target, weights, n), Coo(*to_device(source, target, weights), n)
 
 
 GRAPHS = {
@@ -219,7 +219,7 @@ GRAPHS = {
     ids=["uniform", "skewed"],
 )
 def test_csr_and_csc_agree_with_host(shape, weighted, of):
-    host, device = (Adjacency(edges) for edges in host_and_device(*shape, weighted, of))
+    host, device = (Edges(edges) for edges in host_and_device(*shape, weighted, of))
     for expected, found in ((host.csr, device.csr), (host.csc, device.csc)):
         for array, other in zip(expected, found, strict=True):
             assert (other is None) if array is None else (other.get() == array).all()
@@ -306,20 +306,20 @@ def assert_grouped_as_on_host(source, destination, weights=None, *, grouped=True
     from prplugin.gpu.edges import edges_by_id
 
     codes, expected_ids = factorize_ids([source, destination])
-    rows = Edges(*codes, weights, expected_ids.size)
+    rows = Coo(*codes, weights, expected_ids.size)
     # Grouped edges are sorted by target, stably; others keep the order of the frame.
     order = np.argsort(codes[1], kind="stable") if grouped else np.arange(source.size)
-    host = Adjacency(Edges(*(column[order] for column in codes), None if weights is None else weights[order], rows.n))
+    host = Edges(Coo(*(column[order] for column in codes), None if weights is None else weights[order], rows.n))
     columns = [to_device(source), to_device(destination), *([] if weights is None else [to_device(weights)])]
     edges, ids = edges_by_id(columns[:2], given_weights(columns[2] if len(columns) > 2 else None), grouped=True)
-    assert isinstance(edges, GroupedEdges) == grouped
-    device = Adjacency(edges)
+    assert isinstance(edges, Grouped) == grouped
+    device = Edges(edges)
     for column in columns:
         column[:] = 0  # the graph must not alias the columns
     assert ids.dtype == expected_ids.dtype
     assert ids.get().tolist() == expected_ids.tolist()
     assert (device.n, device.m, device.memory_space, device.weighted) == (host.n, host.m, "device", weights is not None)
-    expected = [host.edges.source, host.edges.destination, *host.csr[:2], *Adjacency(rows).csc[:2]]
+    expected = [host.edges.source, host.edges.destination, *host.csr[:2], *Edges(rows).csc[:2]]
     found = [edges.source, edges.destination, *device.csr[:2], *device.csc[:2]]
     for array, other in zip(expected, found, strict=True):
         assert (other.get() == array).all()
@@ -408,8 +408,8 @@ def test_extra_vertices_or_grouped_false_are_not_grouped():
     from prplugin.gpu.edges import edges_by_id
 
     columns = to_device(*np.random.default_rng(0).integers(0, 100, (3, 5000)))
-    assert isinstance(edges_by_id(columns, grouped=True)[0], Edges)
-    assert isinstance(edges_by_id(columns[:2], grouped=False)[0], Edges)
+    assert isinstance(edges_by_id(columns, grouped=True)[0], Coo)
+    assert isinstance(edges_by_id(columns[:2], grouped=False)[0], Coo)
 
 
 def test_too_little_memory_to_group(monkeypatch):
@@ -512,8 +512,8 @@ def test_overflowing_out_weights_are_found(m, weights):
     given[:3] = weights
     for part, overflowing in ((1 / m, []), (1, [0])):
         edges, _ = edges_by_id(to_device(source, destination), given_weights(to_device(given * part)), grouped=True)
-        assert Adjacency(edges).overflowing_vertices().tolist() == overflowing
-    assert (Adjacency(edges).out_weight.get()[1 : m // 3] == 9).all()
+        assert Edges(edges).overflowing_vertices().tolist() == overflowing
+    assert (Edges(edges).out_weight.get()[1 : m // 3] == 9).all()
 
 
 def test_sums_do_not_depend_on_order():
@@ -583,7 +583,7 @@ def test_run_sums_of_any_length(lengths, dtype):
 def test_normalized_weights(m, dtype):
     from prplugin.methods.engines.gpu_pull import NormalizedWeights
 
-    host, device = (Adjacency(edges) for edges in host_and_device(900, m, True))
+    host, device = (Edges(edges) for edges in host_and_device(900, m, True))
     if m:
         device.edges.weights[:] *= device.edges.source % 5 > 0  # some vertices have out-weight 0
         device.edges.weights[:10] *= 1e-320
@@ -630,10 +630,10 @@ def test_spread_is_that_of_in_edges_whatever_the_order_of_the_frame(monkeypatch)
     n, m = 100_000, 200_000
     target = np.random.default_rng(0).permutation(m) * n // m
     near, far = (target + 1) % n, np.random.default_rng(1).integers(0, n, m)
-    graphs = [Adjacency(Edges(*to_device(source, target), None, n)) for source in (near, far)]
+    graphs = [Edges(Coo(*to_device(source, target), None, n)) for source in (near, far)]
     assert [graph.spread for graph in graphs] == [1, 1]
-    monkeypatch.setattr("prplugin.graph.adjacency.SAMPLED_FROM", m)
-    sampled = [Adjacency(graph.edges) for graph in graphs]
+    monkeypatch.setattr("prplugin.graph.edges.SAMPLED_FROM", m)
+    sampled = [Edges(graph.edges) for graph in graphs]
     assert [Counts.of(graph).spread for graph in sampled] == [1, 1]
     assert "csc" not in vars(sampled[0])
     assert sampled[0].spread < 0.1

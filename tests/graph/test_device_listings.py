@@ -10,10 +10,10 @@ import pytest
 from fake_gpu import install, load
 from listings import OURS
 
-from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import drop_duplicates
+from prplugin.graph.edges import Edges
 from prplugin.methods.engines.gpu_pull import MixedOnDevice
-from prplugin.types.edges import Compressed, Edges
+from prplugin.types.edges import Compressed, Coo
 
 N = 9
 
@@ -46,7 +46,7 @@ def gpu(monkeypatch):
 def edges(m, n=N, *, weighted, seed=0):
     random = np.random.default_rng(seed)
     source, destination = random.integers(0, n, (2, m)).astype(np.int32)
-    return Edges(source, destination, random.integers(1, 4, m) / 2 if weighted else None, n)
+    return Coo(source, destination, random.integers(1, 4, m) / 2 if weighted else None, n)
 
 
 def listed(given):
@@ -59,7 +59,7 @@ def listed(given):
 @pytest.mark.parametrize("keep", ["first", "last"])
 def test_duplicates_are_those_of_the_host(gpu, n, directed, weighted, keep):
     given = edges(200, weighted=weighted)
-    given = Edges(given.source, given.destination, given.weights, n, (0.5, 1.5))
+    given = Coo(given.source, given.destination, given.weights, n, (0.5, 1.5))
     marks, count = gpu.dedup.mark_repeated(given, last=keep == "last", directed=directed)
     found = gpu.dedup.drop_marked(given, marks, count)
     expected = drop_duplicates(given, keep, directed=directed)
@@ -77,7 +77,7 @@ def test_no_rows_have_no_duplicates(gpu):
 @pytest.mark.parametrize("weighted", [True, False])
 def test_entries_are_found_by_number(gpu, weighted, by_weight, monkeypatch):
     monkeypatch.setattr(gpu.splice, "PIECE", 3)
-    present = Adjacency(edges(60, weighted=weighted)).csc
+    present = Edges(edges(60, weighted=weighted)).csc
     wanted = edges(80, weighted=by_weight, seed=1)
     nth = np.random.default_rng(2).integers(0, 3, 80)
     found = gpu.splice.find_edges(on_device(present), wanted, nth).tolist()
@@ -105,7 +105,7 @@ def on_device(given):
 def test_a_spliced_graph_is_that_of_updated_edges(gpu, weighted, changes):
     removed_count, added_count = changes
     given = edges(60, weighted=weighted)
-    present = Adjacency(given).csc
+    present = Edges(given).csc
     targets = np.repeat(np.arange(N), np.diff(present.offsets))
     removed = np.random.default_rng(3).permutation(60)[:removed_count]
     added = edges(added_count, weighted=weighted, seed=4)
@@ -114,7 +114,7 @@ def test_a_spliced_graph_is_that_of_updated_edges(gpu, weighted, changes):
     source = np.append(present.indices[kept], added.source)
     target = np.append(targets[kept], added.destination).astype(np.int32)
     weights = np.append(present.weights[kept], added.weights) if weighted else None
-    expected = Adjacency(Edges(source, target, weights, N))
+    expected = Edges(Coo(source, target, weights, N))
     out_degrees = None if weighted else np.bincount(given.source, minlength=N).astype(np.float64)
     found = gpu.splice.spliced(on_device(present), removed, added, out_degrees)
     assert listed(found) == listed(expected.csc)

@@ -7,16 +7,16 @@ import pandas as pd
 import pytest
 
 import prplugin
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.graph.equal_ranks import EqualRanks
-from prplugin.types.edges import Edges
+from prplugin.types.edges import Coo
 
 
 def proofs(pairs, n, weights=None, *, vectors=(), alpha=0.85):
     source, destination = np.array(pairs, np.int32).reshape(-1, 2).T
     weights = None if weights is None else np.array(weights, np.float64)
-    edges = Edges(source.copy(), destination.copy(), weights, n)
-    return EqualRanks(Adjacency(edges), lambda: vectors, alpha=alpha)
+    edges = Coo(source.copy(), destination.copy(), weights, n)
+    return EqualRanks(Edges(edges), lambda: vectors, alpha=alpha)
 
 
 @pytest.mark.parametrize(

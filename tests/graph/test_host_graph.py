@@ -11,10 +11,10 @@ import pytest
 import prplugin
 from prplugin.cpu import factorize, group
 from prplugin.frames import host_columns
-from prplugin.graph.adjacency import Adjacency, edges_by_id, factorize_ids, sectors_per_edge
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
+from prplugin.graph.edges import Edges, edges_by_id, factorize_ids, sectors_per_edge
 from prplugin.machine import Machine
-from prplugin.types.edges import Edges
+from prplugin.types.edges import Coo
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
@@ -23,7 +23,7 @@ INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uin
 def threads(request, monkeypatch):
     """Return the requested number of threads, whatever the machine has, and make pieces small enough for each."""
     monkeypatch.setattr("prplugin.cpu.threads.PIECE", 100)
-    for module in ("graph.adjacency", "cpu.factorize"):
+    for module in ("graph.edges", "cpu.factorize"):
         monkeypatch.setattr(f"prplugin.{module}.this_machine", lambda: Machine(request.param))
     return request.param
 
@@ -247,11 +247,11 @@ def test_undirected_edges_have_their_in_degrees_as_out_degrees(loops):
     random = np.random.default_rng(loops)
     source, destination = random.integers(0, 5, 40), random.integers(5, 9, 40)
     source[:loops] = destination[:loops]
-    edges = with_reverse_edges(Edges(source, destination, None, 10))
+    edges = with_reverse_edges(Coo(source, destination, None, 10))
     assert edges.m == 80 - loops
     pairs = sorted(zip(edges.source.tolist(), edges.destination.tolist(), strict=True))
     assert pairs == sorted((target, source) for source, target in pairs)
-    graph = Adjacency(edges, symmetric=True)
+    graph = Edges(edges, symmetric=True)
     assert graph.csc.indices.size == edges.m
     assert graph.out_weight.tolist() == np.bincount(edges.source, minlength=10).tolist()
     assert graph.out_weight.dtype == np.float64
@@ -261,7 +261,7 @@ def test_undirected_edges_have_their_in_degrees_as_out_degrees(loops):
 def test_pairs_whose_keys_exceed_64_bits_are_told_apart(directed):
     """(0, 5) and (2**31, 5) have equal keys modulo 2**64 among 2**33 vertices, and are sorted by their endpoints."""
     source, destination = np.array([0, 1 << 31, 0, 1 << 31], np.int64), np.array([5, 5, 5, 6], np.int64)
-    edges = Edges(source, destination, np.arange(4.0), 1 << 33)
+    edges = Coo(source, destination, np.arange(4.0), 1 << 33)
     assert drop_duplicates(edges, "first", directed=directed).weights.tolist() == [0, 1, 3]
     assert drop_duplicates(edges, "last", directed=directed).weights.tolist() == [1, 2, 3]
     with pytest.raises(prplugin.InvalidEdgesError, match=r"1 row of the edge frame repeats .*: 2 "):

@@ -12,7 +12,7 @@ from prplugin.cpu.sorting import offsets_of, packs, stable_order
 from prplugin.graph.dedup import drop_duplicates
 from prplugin.numerics import StepRounding, group_sum_depth, rounding_depth
 from prplugin.solver.certificate import Certificate
-from prplugin.types.edges import Edges, index_dtype
+from prplugin.types.edges import Coo, index_dtype
 
 
 def test_index_dtype_widens_at_2_31_vertices():
@@ -41,7 +41,7 @@ def test_sort_without_packing_returns_same_order(monkeypatch):
 def test_pairs_whose_number_exceeds_64_bits_are_told_apart():
     # source * n + destination is the same modulo 2**64 for both pairs.
     source, destination = np.array([0, 2**31, 0]), np.array([5, 5, 5])
-    kept = drop_duplicates(Edges(source, destination, None, 2**33), "first", directed=True)
+    kept = drop_duplicates(Coo(source, destination, None, 2**33), "first", directed=True)
     assert [kept.source.tolist(), kept.destination.tolist()] == [[0, 2**31], [5, 5]]
 
 

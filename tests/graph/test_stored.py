@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from prplugin.graph import stored
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.methods.engines.packed import packed_graph
-from prplugin.types.edges import Edges
+from prplugin.types.edges import Coo
 
 SOURCE, DESTINATION = np.array([0, 2, 2, 1], np.int32), np.array([1, 0, 3, 1], np.int32)
 
 
 def graph(kind):
     weights = np.array([0.5, 1.0, 2.0, 3.0]) if kind == "weighted" else None
-    adjacency = Adjacency(Edges(SOURCE, DESTINATION, weights, 5, (0.5, 3.0), roundings=3))
+    adjacency = Edges(Coo(SOURCE, DESTINATION, weights, 5, (0.5, 3.0), roundings=3))
     if kind == "weighted":
         adjacency.set_out_weight(adjacency.out_weight, 7)
     return packed_graph(adjacency) if kind == "packed" else adjacency
@@ -130,7 +130,7 @@ def test_a_graph_without_edges_or_vertices():
     for n in (0, 3):
         nothing = np.empty(0, np.int32)
         for weights in (None, np.empty(0)):
-            arrays, facts = stored.stored(Adjacency(Edges(nothing, nothing, weights, n)))
+            arrays, facts = stored.stored(Edges(Coo(nothing, nothing, weights, n)))
             stored.types_of(facts)
             stored.check(arrays, facts)
             assert stored.restored(arrays, facts).n == n

@@ -44,17 +44,17 @@ from benchmarks.papers.google import BlasRounds, HostRounds, google_matrix
 from benchmarks.papers.tables import ClaimTest, grade, merge_absent, row, verdicts
 from prplugin.errors import MethodUnavailableError
 from prplugin.gpu import runtime
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.papers import cpu_split
 from prplugin.papers.segmented import Segment
-from prplugin.types.edges import Edges
+from prplugin.types.edges import Coo
 
 NO_GPU = runtime.unavailable_reason()
 
 
 def adjacency(frame, n):
     src, dst = (frame[name].to_numpy().astype(np.int32) for name in ("src", "dst"))
-    return Adjacency(Edges(src, dst, None, n))
+    return Edges(Coo(src, dst, None, n))
 
 
 GRADED_ON_A_CPU = ("| rounds of the", "| eight CPU threads", "| every other version")
@@ -571,8 +571,8 @@ def test_rounds_with_old_scores_and_dangling_mass_are_the_power_method():
 
 
 def test_undirected_graph_has_both_directions_once():
-    edges = Edges(np.array([0, 1, 2, 2, 0]), np.array([1, 0, 2, 3, 1]), None, 4)
-    graph = in_place.undirected(Adjacency(edges))
+    edges = Coo(np.array([0, 1, 2, 2, 0]), np.array([1, 0, 2, 3, 1]), None, 4)
+    graph = in_place.undirected(Edges(edges))
     pairs = sorted(zip(graph.edges.source.tolist(), graph.edges.destination.tolist(), strict=True))
     assert pairs == [(0, 1), (1, 0), (2, 3), (3, 2)]
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from prplugin import gpu
 from prplugin.gpu import runtime
-from prplugin.graph import adjacency
+from prplugin.graph import edges
 from prplugin.graph.problem import sums_of_runs
 from prplugin.papers import segmented
 from prplugin.types.arrays import to_host
@@ -192,12 +192,12 @@ def install(monkeypatch, kernels):
         return SimpleNamespace(launch=launch)
 
     def grouped(rows, columns, weights, n):
-        offsets, indices, weights = adjacency._compress(rows, columns, weights, n)
+        offsets, indices, weights = edges._compress(rows, columns, weights, n)
         return offsets.astype(offset_dtype(columns.size)), indices, weights
 
     group = {
-        "grouped": grouped, "degrees": adjacency.group_sizes, "sums_by": adjacency.sum_out_weight,
-        "run_sums": sums_of_runs, "groups_of": lambda offsets, m, dtype: adjacency.rows_of(offsets, m).astype(dtype),
+        "grouped": grouped, "degrees": edges.group_sizes, "sums_by": edges.sum_out_weight,
+        "run_sums": sums_of_runs, "groups_of": lambda offsets, m, dtype: edges.rows_of(offsets, m).astype(dtype),
     }  # fmt: skip
     group = SimpleNamespace(**{name: on_host(function) for name, function in group.items()})
     monkeypatch.setattr(gpu, "group", group, raising=False)

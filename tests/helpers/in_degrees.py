@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 import prplugin
-from prplugin.graph.adjacency import Adjacency
-from prplugin.types.edges import Edges
+from prplugin.graph.edges import Edges
+from prplugin.types.edges import Coo
 
 IN_DEGREES = {
     "one vertex": [0],
@@ -29,16 +29,16 @@ IN_DEGREES = {
 }
 
 
-def graph(in_degrees: list[int], weighted: bool) -> Adjacency:
+def graph(in_degrees: list[int], weighted: bool) -> Edges:
     """Return a graph of these in-degrees with shuffled edges; weights are integers, so that their sums are exact."""
     random = np.random.default_rng(len(in_degrees))
     n, m = len(in_degrees), sum(in_degrees)
     target = random.permutation(np.repeat(np.arange(n, dtype=np.int32), in_degrees))
     source = random.integers(0, n, m, np.int32)
-    return Adjacency(Edges(source, target, random.integers(0, 9, m).astype(float) if weighted else None, n))
+    return Edges(Coo(source, target, random.integers(0, 9, m).astype(float) if weighted else None, n))
 
 
-def row_sums(adjacency: Adjacency, contributions: np.ndarray) -> list[float]:
+def row_sums(adjacency: Edges, contributions: np.ndarray) -> list[float]:
     """Return the sum of each row, rounded once."""
     offsets, sources, weights = adjacency.csc
     terms = contributions[sources].astype(float)

@@ -17,13 +17,13 @@ import prplugin
 from benchmarks.generate import rmat
 from conformance import rapids
 from prplugin.gpu import runtime
-from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
+from prplugin.graph.edges import Edges
 from prplugin.graph.memory import Counts
 from prplugin.machine import this_machine
 from prplugin.methods import streamed
 from prplugin.methods.registry import candidates, choose, methods
-from prplugin.types.edges import Edges, GroupedEdges
+from prplugin.types.edges import Coo, Grouped
 
 GPU_METHODS = {name for name, method in methods().items() if method.runs_on == "gpu"}
 DETERMINISTIC = {name for name in GPU_METHODS if not getattr(methods()[name], "nondeterministic", False)}
@@ -143,18 +143,18 @@ def test_allocation_beyond_budget_raises(memory, monkeypatch):
 def ungrouped_and_grouped_edges():
     endpoints = np.array([0, 1, 2, 2], np.int32), np.array([1, 2, 0, 0], np.int32)
     offsets = np.array([0, 2, 3, 4])
-    yield Edges(*endpoints, None, 3)
-    yield GroupedEdges((offsets, np.array([2, 2, 0, 1], np.int32), None), np.array([1.0, 1.0, 2.0]), lambda: endpoints)
+    yield Coo(*endpoints, None, 3)
+    yield Grouped((offsets, np.array([2, 2, 0, 1], np.int32), None), np.array([1.0, 1.0, 2.0]), lambda: endpoints)
 
 
 @pytest.mark.parametrize("edges", list(ungrouped_and_grouped_edges()), ids=lambda edges: type(edges).__name__)
 def test_spilled_edges_are_ranked_by_gpu_methods(edges):
-    assert all(method.runs_on == "cpu" for method in candidates(Adjacency(edges)).values())
+    assert all(method.runs_on == "cpu" for method in candidates(Edges(edges)).values())
     spilled = edges.as_spilled()
-    assert set(candidates(Adjacency(spilled))) == DETERMINISTIC
-    if isinstance(spilled, Edges):  # ungrouped, as undirected edges and duplicates require
+    assert set(candidates(Edges(spilled))) == DETERMINISTIC
+    if isinstance(spilled, Coo):  # ungrouped, as undirected edges and duplicates require
         for kept in (with_reverse_edges(spilled), drop_duplicates(spilled, "first", directed=True)):
-            assert set(candidates(Adjacency(kept))) == DETERMINISTIC
+            assert set(candidates(Edges(kept))) == DETERMINISTIC
 
 
 @pytest.mark.parametrize("gpu", [False, True])

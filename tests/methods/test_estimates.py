@@ -292,7 +292,7 @@ def test_out_of_memory_error_of_reading_names_estimate(monkeypatch, tmp_path, ki
         frame.to_parquet(given)
     else:
         given = pa.Table.from_pandas(frame) if kind == "pyarrow" else frame
-    monkeypatch.setattr("prplugin.local.Adjacency", raising(MemoryError("Unable to allocate")))
+    monkeypatch.setattr("prplugin.local.Edges", raising(MemoryError("Unable to allocate")))
     with pytest.raises(prplugin.OutOfMemoryError, match=rf"A graph of {3 * count} edges with integer ids takes up to"):
         prplugin.Graph([given] * count if count > 1 else given, "src", "dst")
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from prplugin.graph import memory as model
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.graph.memory import NOTHING, Counts, Memory, Size, footprint
 from prplugin.methods.engines import packed
-from prplugin.types.edges import Edges
+from prplugin.types.edges import Coo
 
 N, M = 1_000, 50_000
 DEVICE, WEIGHTED = Counts(N, M, False, "device"), Counts(N, M, True, "device")
@@ -236,7 +236,7 @@ def counts_of(adjacency):
 def test_counts_of_a_graph_are_those_of_its_arrays():
     source, destination = np.array([0, 1, 2, 2], np.int32), np.array([1, 2, 0, 3], np.int32)
     fresh = Counts(4, 4, False, "host")
-    listed = Adjacency(Edges(source, destination, None, 4))
+    listed = Edges(Coo(source, destination, None, 4))
     assert counts_of(listed) == counts_of(fresh) == vars(fresh)
     assert Counts.of(fresh) is fresh
     assert (fresh.spilled, fresh.spread, fresh.largest_in_degree) == (False, 1.0, 0)  # nothing is known
@@ -244,12 +244,12 @@ def test_counts_of_a_graph_are_those_of_its_arrays():
     assert counts_of(listed) == vars(replace(fresh, **built("rows", "csc")))
     assert listed.csr.indices.size == listed.out_weight.size == 4
     assert counts_of(listed) == vars(replace(fresh, **built("rows", "csc", "csr", "out_weight")))
-    weighted = Edges(source, destination, np.ones(4), 4)
-    assert counts_of(Adjacency(weighted)) == vars(replace(fresh, weighted=True))
-    assert counts_of(Adjacency(weighted.as_spilled())) == vars(replace(fresh, weighted=True, spilled=True))
+    weighted = Coo(source, destination, np.ones(4), 4)
+    assert counts_of(Edges(weighted)) == vars(replace(fresh, weighted=True))
+    assert counts_of(Edges(weighted.as_spilled())) == vars(replace(fresh, weighted=True, spilled=True))
 
     made = replace(fresh, grouped=True, **built("csc", "out_weight"))
-    grouped_by_target = Adjacency.of_in_edges(by_target, listed.out_weight)
+    grouped_by_target = Edges.of_in_edges(by_target, listed.out_weight)
     assert counts_of(grouped_by_target) == vars(made)
     assert grouped_by_target.edges.source.size == 4  # which makes both columns
     assert counts_of(grouped_by_target) == vars(replace(made, **built("rows", "csc", "out_weight")))
@@ -266,7 +266,7 @@ def test_counts_of_a_graph_are_those_of_its_arrays():
     assert in_pieces.edges.in_edges[1].size == 4  # unpacks them
     assert counts_of(in_pieces) == vars(replace(packed_made, **built("csc", "out_weight")))
 
-    unsampled = Adjacency(Edges(source, destination, None, 4))
+    unsampled = Edges(Coo(source, destination, None, 4))
     for adjacency, expected in ((listed, 0.5), (unsampled, 1.0)):  # of in-edges that exist
         vars(adjacency)["spread"] = 0.5
         assert Counts.of(adjacency).spread == expected

@@ -13,12 +13,12 @@ import pytest
 from fake_gpu import Array, install, load
 
 from prplugin.gpu import blocks, runtime
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.machine import Machine
 from prplugin.methods import persistent, propagation_blocking
 from prplugin.methods.engines import gpu_merge
 from prplugin.methods.engines.gpu_batch import DeviceBatch
-from prplugin.types.edges import Edges
+from prplugin.types.edges import Coo
 
 N = 50
 ATTRIBUTES = {
@@ -103,7 +103,7 @@ class OnDevice:
 def problem(weighted, **vectors):
     random = np.random.default_rng(0)
     source, destination = (on_device(column.astype(np.int32)) for column in random.integers(0, N, (2, 400)))
-    graph = OnDevice(Adjacency(Edges(source, destination, random.random(400) if weighted else None, N)))
+    graph = OnDevice(Edges(Coo(source, destination, random.random(400) if weighted else None, N)))
     given = {"personalization": None, "dangling": None} | vectors
     return SimpleNamespace(adjacency=graph, alpha=0.85, vector_depth=0, **given)
 

@@ -13,13 +13,13 @@ from adjacencies import adjacency_of
 import prplugin
 from prplugin.cpu import compensated
 from prplugin.errors import InvalidOptionError
-from prplugin.graph import adjacency as graphs
+from prplugin.graph import edges as graphs
 from prplugin.methods.engines import gpu_pull
 from prplugin.papers._rows import RowsPull
 from prplugin.papers.dense import DensePull
 from prplugin.papers.edge import EdgePush
 from prplugin.papers.segmented import Schedule, Segment
-from prplugin.types.edges import GroupedEdges
+from prplugin.types.edges import Grouped
 
 
 def small_adjacency(*, weighted):
@@ -44,7 +44,7 @@ def test_out_weights_have_same_bits_on_host_and_device(monkeypatch, group_in_num
 
 def test_grouped_edges_are_copied_to_device_unchanged(monkeypatch):
     host = adjacency_of(prplugin.Graph(pd.DataFrame({"src": [5, 3, 5, 7], "dst": [3, 5, 9, 3]})))
-    assert isinstance(host.edges, GroupedEdges)
+    assert isinstance(host.edges, Grouped)
     monkeypatch.setattr(host.edges, "_edge_list", lambda: pytest.fail("the edge list was rebuilt"))
     monkeypatch.setattr(graphs, "to_memory", lambda array, memory_space: None if array is None else array.copy())
     monkeypatch.setattr(graphs, "synchronize", lambda memory_space: None)

@@ -16,10 +16,10 @@ import prplugin
 from conformance.shapes import SHAPES
 from prplugin.gpu import blocks
 from prplugin.gpu.blocks import CHUNK
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.methods import propagation_blocking
 from prplugin.types.arrays import to_host
-from prplugin.types.edges import Edges
+from prplugin.types.edges import Coo
 
 BLOCKED = [param("propagation-blocking")]
 
@@ -84,7 +84,7 @@ def test_units_cover_every_chunk_once(chunks, most):
 )
 def test_invalid_options_raise(monkeypatch, option, value, message):
     monkeypatch.setattr(blocks, "most_bits", lambda: (14, 13))
-    adjacency = Adjacency(Edges(np.zeros(1, np.int32), np.zeros(1, np.int32), None, 1))
+    adjacency = Edges(Coo(np.zeros(1, np.int32), np.zeros(1, np.int32), None, 1))
     with pytest.raises(prplugin.InvalidOptionError) as caught:
         propagation_blocking.BlockedPlan(adjacency, **{option: value})
     assert str(caught.value) == message
@@ -93,11 +93,11 @@ def test_invalid_options_raise(monkeypatch, option, value, message):
 # --- layout -------------------------------------------------------------------------------------------------------
 
 
-def skewed(n: int, m: int, weighted: bool = False) -> Adjacency:
+def skewed(n: int, m: int, weighted: bool = False) -> Edges:
     """Return a graph with hubs, empty rows, and tiles with few out-edges."""
     random = np.random.default_rng(n + m)
     source, target = ((n * random.random(m) ** power).astype(np.int32) for power in (3, 5))
-    return Adjacency(Edges(source, target, random.integers(0, 9, m).astype(float) if weighted else None, n))
+    return Edges(Coo(source, target, random.integers(0, 9, m).astype(float) if weighted else None, n))
 
 
 GRAPHS = {"no edges": (5, 0), "one tile": (30, 500), "hubs": (2_000, 30_000), "few edges": (9_000, 3_000)}

@@ -23,7 +23,7 @@ from packed_pieces import unpack
 
 import prplugin
 from prplugin.gpu import runtime
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.graph.memory import Counts
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
@@ -33,7 +33,7 @@ from prplugin.methods.engines import packed as packing
 from prplugin.methods.engines.packed_step import PackedStep
 from prplugin.methods.streamed import StreamedPull
 from prplugin.papers import expanded
-from prplugin.types.edges import Edges
+from prplugin.types.edges import Coo
 
 STREAMED = [param("streamed")]
 
@@ -114,7 +114,7 @@ def test_vertices_are_sorted_where_that_takes_fewer_bytes():
     near = (target + random.integers(0, 20, m)) % n
     hubs = random.permutation(n)[(n * random.random(m) ** 6).astype(int)]
     for source, expected in ((near, False), (hubs, True), (near // 4 * 4, True)):
-        host = Adjacency(Edges(source.astype(np.int32), target.astype(np.int32), None, n))
+        host = Edges(Coo(source.astype(np.int32), target.astype(np.int32), None, n))
         rows = packing.Rows(*host.csc).in_packing_order(host.out_weight)
         assert (rows.order is not None) == expected
         sizes = {}
@@ -144,7 +144,7 @@ def test_every_chunk_fits_buffer():
     random = np.random.default_rng(0)
     source = np.concatenate([np.zeros(2**17, np.int32), random.integers(0, n, 2**17, np.int32)])
     target = np.repeat(np.arange(2, dtype=np.int32), 2**17)
-    host = Adjacency(Edges(source, target, np.ones(2**18), n))
+    host = Edges(Coo(source, target, np.ones(2**18), n))
     chunker = streamed._Chunker(100_000, 8)
     chunks = [np.concatenate(held).size for held in chunker.chunks(packing.packed(packing.Rows(*host.csc), 1))]
     assert max(chunks) + 8 * max(chunker.edges) <= 100_000

@@ -23,7 +23,7 @@ import prplugin
 from prplugin.cpu import run_sums
 from prplugin.cpu.run_sums import ThreadedSums
 from prplugin.errors import InvalidOptionError
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.engines import gpu_pull
@@ -40,7 +40,7 @@ from prplugin.papers.cpu_split import (
     split_option,
     split_text,
 )
-from prplugin.types.edges import Edges
+from prplugin.types.edges import Coo
 
 METHOD = "cpu-split"
 METHOD_PARAMS = [param(METHOD)]
@@ -104,7 +104,7 @@ def test_split_option_is_normalized(split, blocks):
     "split", [-1, 1.0, 2.5, True, None, "most", "", [], [1, -1], [1, "auto"], [True], [[1]], np.ones(2)]
 )
 def test_invalid_split_raises(split):
-    adjacency = Adjacency(Edges(np.zeros(1, np.int32), np.zeros(1, np.int32), None, 1))
+    adjacency = Edges(Coo(np.zeros(1, np.int32), np.zeros(1, np.int32), None, 1))
     with pytest.raises(
         InvalidOptionError, match="split must be 'auto', 'all', a whole number of at least 0, or a list"
     ):
@@ -113,14 +113,14 @@ def test_invalid_split_raises(split):
 
 @pytest.mark.parametrize("threads", [0, -3, 1.5, "two", True])
 def test_invalid_threads_raise(threads):
-    adjacency = Adjacency(Edges(np.zeros(1, np.int32), np.zeros(1, np.int32), None, 1))
+    adjacency = Edges(Coo(np.zeros(1, np.int32), np.zeros(1, np.int32), None, 1))
     with pytest.raises(InvalidOptionError, match="threads must be a whole number of at least 1"):
         cpu_split.prepare(Problem(adjacency, 0.85), this_machine(), split=1, threads=threads)
 
 
 @pytest.mark.parametrize("by_degree", [1, "no"])
 def test_invalid_order_of_vertices_raises(by_degree):
-    adjacency = Adjacency(Edges(np.zeros(1, np.int32), np.zeros(1, np.int32), None, 1))
+    adjacency = Edges(Coo(np.zeros(1, np.int32), np.zeros(1, np.int32), None, 1))
     with pytest.raises(InvalidOptionError, match="by_degree must be True or False"):
         cpu_split.prepare(Problem(adjacency, 0.85), this_machine(), split=1, by_degree=by_degree)
 
@@ -134,7 +134,7 @@ def test_auto_never_picks_nondeterministic_methods():
 
 def unweighted_adjacency(edges):
     n = int(edges[["src", "dst"]].to_numpy().max()) + 1
-    return Adjacency(Edges(edges["src"].to_numpy(np.int32), edges["dst"].to_numpy(np.int32), None, n))
+    return Edges(Coo(edges["src"].to_numpy(np.int32), edges["dst"].to_numpy(np.int32), None, n))
 
 
 @pytest.mark.parametrize(
@@ -659,7 +659,7 @@ def graph_with_long_tail():
     source = random.randint(0, n, m + tail).astype(np.int32)
     target = random.randint(0, n, m + tail).astype(np.int32)
     target[m:] = 0
-    return Adjacency(Edges(source, target, None, n))
+    return Edges(Coo(source, target, None, n))
 
 
 @requires_gpu

@@ -12,7 +12,7 @@ from method_params import param
 import prplugin
 from benchmarks.papers import in_place
 from prplugin.errors import InvalidOptionError
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods.registry import methods
@@ -20,7 +20,7 @@ from prplugin.papers import _forms
 from prplugin.papers._forms import EdgeCentric, InPlace, NodeCentric, PowerMethod, Spmv
 from prplugin.papers.binned import BinnedPull
 from prplugin.papers.segmented import PAPER_CANDIDATES, Schedule, Segment
-from prplugin.types.edges import Edges
+from prplugin.types.edges import Coo
 
 ALPHA = 0.85
 N, M = 3000, 40_000
@@ -48,7 +48,7 @@ def undirected():
 
 
 def graph_of(source, target):
-    return Adjacency(Edges(source, target, None, N))
+    return Edges(Coo(source, target, None, N))
 
 
 def power(source, target, count, *, spread):
@@ -125,7 +125,7 @@ def test_products_and_power_method_of_wu(which, weighted):
 
     source, target = skewed()
     weights = np.random.default_rng(3).exponential(size=M) if weighted else np.ones(M)
-    there = Adjacency(Edges(source, target, weights if weighted else None, N)).on("device")
+    there = Edges(Coo(source, target, weights if weighted else None, N)).on("device")
     spmv = spmv_of(there, **which)
     ranks = np.random.default_rng(4).random(N).astype(np.float32)
     values = weights / np.bincount(source, weights, N)[source]

@@ -20,7 +20,7 @@ from method_params import examples
 import prplugin
 from conformance import bounds as exact
 from prplugin.cpu.pull import norm_depth, packed_depth
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods.registry import methods
@@ -34,7 +34,7 @@ from prplugin.streams.decay import roundings_of
 from prplugin.streams.host_edges import HostEdges
 from prplugin.streams.local_pushes import OutEdges
 from prplugin.streams.residual import Residual
-from prplugin.types.edges import Edges
+from prplugin.types.edges import Coo
 
 DOCS = Path(__file__).parents[2] / "docs" / "semantics.md"
 
@@ -95,7 +95,7 @@ def test_depths_of_sums(terms):
 @pytest.mark.parametrize("n", [1, 2, 32, 33, 5000])
 def test_depth_of_vectors(n):
     none = np.empty(0, np.int32)
-    adjacency = Adjacency(Edges(none, none, None, n))
+    adjacency = Edges(Coo(none, none, None, n))
     assert Problem(adjacency, 0.85).vector_depth == exact.vector_entry(n)
 
 
@@ -111,15 +111,15 @@ def test_depth_of_decayed_weights(half_lives, sign):
 @pytest.mark.parametrize("roundings", [0, 11])
 def test_depth_of_contributions(roundings):
     source, target, none = np.array([0, 0, 1]), np.array([1, 2, 2]), np.empty(0, np.int64)
-    edges = Edges(source, target, np.array([1.0, 2.0, 3.0]), 3, roundings=roundings)
-    adjacency = Adjacency(edges)
+    edges = Coo(source, target, np.array([1.0, 2.0, 3.0]), 3, roundings=roundings)
+    adjacency = Edges(edges)
     adjacency.set_out_weight(np.array([3.0, 3.0, 0.0]), 1)
     changing = HostEdges(adjacency, None)
     assert OutEdges.of(adjacency).depth == OutEdges.of(changing).depth == exact.contribution(1, roundings)
     assert changing.adjacency.out_weight_depth == adjacency.out_weight_depth == 1 + 2 * roundings
     # The sums of changed rows are compensated, and added weights may have more roundings.
-    added = Edges(np.array([1]), np.array([0]), np.array([2.0]), 3, roundings=roundings + 3)
-    changing.commit(changing.plan(added, Edges(none, none, np.empty(0), 3), "sum", directed=True))
+    added = Coo(np.array([1]), np.array([0]), np.array([2.0]), 3, roundings=roundings + 3)
+    changing.commit(changing.plan(added, Coo(none, none, np.empty(0), 3), "sum", directed=True))
     of_sum = math.ceil(exact.compensated_sum(4))
     assert changing.depth == OutEdges.of(changing).depth == exact.contribution(of_sum, roundings + 3)
     assert changing.adjacency.out_weight_depth == of_sum + 2 * (roundings + 3)

@@ -19,13 +19,13 @@ from rational_pagerank import solve
 from solver_graphs import GRAPHS, Float32Step
 
 import prplugin
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.problem import Problem
 from prplugin.options import Options
 from prplugin.solver import solve as solver
 from prplugin.solver.top_k import OrderProof, least_gap, order_of
-from prplugin.types.edges import Edges
+from prplugin.types.edges import Coo
 
 alphas = st.sampled_from([0.0, 0.3, 0.85, 0.99])
 
@@ -69,7 +69,7 @@ def test_equal_ranks_have_equal_exact_ranks(graph, personalization):
     vector = [] if values is None else [np.array([values.get(u, 0.0) for u in range(n)])]
     exact = solve(n, [(u, v, Fraction(w)) for u, v, w in rows], 0.85, values)
     endpoints = np.array([(u, v) for u, v, _ in rows], np.int32).reshape(-1, 2)
-    adjacency = Adjacency(Edges(endpoints[:, 0], endpoints[:, 1], np.array([w for _, _, w in rows]), n))
+    adjacency = Edges(Coo(endpoints[:, 0], endpoints[:, 1], np.array([w for _, _, w in rows]), n))
     equal_ranks = EqualRanks(adjacency, lambda: vector, alpha=0.85)
     ranks = np.array([float(x) for x in exact])
     for i in range(n):

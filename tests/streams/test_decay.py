@@ -17,7 +17,7 @@ from prplugin.streams.decay import (
     times_of_stored,
     weights_at,
 )
-from prplugin.types.edges import Edges
+from prplugin.types.edges import Coo
 
 LEAST_NORMAL = sys.float_info.min
 WEIGHTS = np.array([1.0, 0.75, 5e-324, 1e300, 3.0, 0.0])
@@ -94,7 +94,7 @@ def test_weights_at_a_time(shift):
 def test_edges_are_divided_by_the_highest_power_of_their_source():
     source, times = np.array([0, 0, 1, 2, 2], np.int32), np.array([0.0, -1200.0, -50.0, 3.0, 1.0])
     for weights in (None, np.array([1.0, 4.0, 1.0, 0.0, 1.0])):
-        edges = Edges(source, source[::-1].copy(), weights, 4, times=times)
+        edges = Coo(source, source[::-1].copy(), weights, 4, times=times)
         found, references = decay_weights(edges)
         exact = [
             Fraction(w) * Fraction(2) ** int(t)

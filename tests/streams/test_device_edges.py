@@ -12,13 +12,13 @@ import pytest
 
 from prplugin.cpu.sorting import offsets_of, rows_of
 from prplugin.gpu import runtime
-from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
+from prplugin.graph.edges import Edges
 from prplugin.streams import device_edges
 from prplugin.streams.changes import ChangeError
 from prplugin.streams.host_edges import HostEdges
 from prplugin.types.arrays import to_host, to_memory
-from prplugin.types.edges import Compressed, Edges
+from prplugin.types.edges import Compressed, Coo
 
 UNAVAILABLE = runtime.unavailable_reason()
 MEMORY_SPACES = [
@@ -64,7 +64,7 @@ def on_either(request, monkeypatch):
 
 def random_edges(rng, m, n, weighted):
     source, destination = rng.integers(0, n, (2, m)).astype(np.int32)
-    return Edges(source, destination, rng.choice([0.0, -0.0, 0.25, 1.0, 3.0], m) if weighted else None, n)
+    return Coo(source, destination, rng.choice([0.0, -0.0, 0.25, 1.0, 3.0], m) if weighted else None, n)
 
 
 def triples(adjacency):
@@ -86,7 +86,7 @@ def removal(rng, present, n, positions, weighted):
     if positions is not None:
         source, destination = positions[source], positions[destination]
     weights = np.array([edge[2] for edge in chosen]) if weighted and rng.random() < 0.6 else None
-    return Edges(source, destination, weights, n)
+    return Coo(source, destination, weights, n)
 
 
 def attempted(change, *given, directed):
@@ -107,7 +107,7 @@ def test_copied_edges_equal_those_changed_in_place(duplicates, directed, weighte
         rng = np.random.default_rng(seed)
         n = int(rng.integers(1, 9))
         edges = drop_duplicates(random_edges(rng, int(rng.integers(0, 15)), n, weighted), unique, directed=directed)
-        adjacency = Adjacency(edges if directed else with_reverse_edges(edges))
+        adjacency = Edges(edges if directed else with_reverse_edges(edges))
         in_place, copied = HostEdges(adjacency, None), on_either(adjacency)
         for _ in range(6):
             present, positions, before = triples(in_place.adjacency), None, in_place
@@ -139,8 +139,8 @@ def test_copied_edges_equal_those_changed_in_place(duplicates, directed, weighte
 
 def test_overflow_leaves_the_edges_unchanged(on_either):
     ends = np.array([0, 1], np.int32)
-    edges = Edges(ends, ends[::-1].copy(), np.array([1e308, 1.0]), 2)
-    graph = on_either(Adjacency(edges))
+    edges = Coo(ends, ends[::-1].copy(), np.array([1e308, 1.0]), 2)
+    graph = on_either(Edges(edges))
     with pytest.raises(ChangeError) as caught:
         device_edges.changed(graph, 2, None, edges, edges.take(slice(0)), "sum", directed=True)
     assert (caught.value.kind, caught.value.positions.tolist()) == ("overflow", [0])
@@ -149,8 +149,8 @@ def test_overflow_leaves_the_edges_unchanged(on_either):
 
 def test_bounds_of_weights_cover_added_edges(on_either):
     ends = np.array([0], np.int32)
-    edges = [Edges(ends, ends, np.array([weight]), 1, (weight, weight)) for weight in (0.0, 4.0, 0.25)]
-    graph = on_either(Adjacency(edges[0]))
+    edges = [Coo(ends, ends, np.array([weight]), 1, (weight, weight)) for weight in (0.0, 4.0, 0.25)]
+    graph = on_either(Edges(edges[0]))
     for added, extent in ((edges[1], (4.0, 4.0)), (edges[0], (4.0, 4.0)), (edges[2], (0.25, 4.0))):
         graph = device_edges.changed(graph, 1, None, added, added.take(slice(0)), "sum", directed=True)
         assert graph.edges.extent == extent

@@ -11,12 +11,12 @@ import pytest
 
 import prplugin
 from prplugin.cpu import kernels
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.numerics import rounding_depth
 from prplugin.streams import attempts
 from prplugin.streams.host_edges import HostEdges
 from prplugin.streams.residual import Residual
-from prplugin.types.edges import Edges
+from prplugin.types.edges import Coo
 
 N, ALPHA, UNIT = 6, 0.75, 2.0**-53
 
@@ -25,13 +25,13 @@ def weighted_edges(m=12, n=N):
     """Return edges, of which vertex 0 has none."""
     random = np.random.default_rng(2)
     source, destination = random.integers(1, n, m).astype(np.int32), random.integers(0, n, m).astype(np.int32)
-    return Edges(source, destination, random.random(m) + 0.5, n)
+    return Coo(source, destination, random.random(m) + 0.5, n)
 
 
 @pytest.fixture(params=[False, True], ids=["uniform", "given"])
 def prepared(request):
     """Return edges on the host, and a residual of some ranks, with uniform or given teleport."""
-    edges = HostEdges(Adjacency(weighted_edges()), None)
+    edges = HostEdges(Edges(weighted_edges()), None)
     random = np.random.default_rng(3)
     ranks, v = random.random(N), random.random(N)
     return edges, Residual(edges, ALPHA, v / v.sum() if request.param else None, ranks / ranks.sum())
@@ -96,7 +96,7 @@ def test_residual_that_is_unknown_proves_nothing(prepared):
 
 def test_depth_of_weights_follows_changes():
     """The term of the sums grows with the number of edges; that of the weights is the largest of any edge."""
-    adjacency = Adjacency(weighted_edges())
+    adjacency = Edges(weighted_edges())
     adjacency.set_out_weight(adjacency.out_weight, 0)
     edges, none = HostEdges(adjacency, None), weighted_edges().take(slice(0))
     assert edges.depth == 5

@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 from prplugin.gpu import cupy, runtime
 from prplugin.gpu.structs import EQUATION
 from prplugin.graph.memory import Counts, footprint
-from prplugin.methods.base import Adjacency, Array, Floats, Integers, Machine, Memory, Problem, Size, Step, Sums
+from prplugin.methods.base import Array, Edges, Floats, Integers, Machine, Memory, Problem, Size, Step, Sums
 from prplugin.numerics import StepRounding, depth_for
 
 THREADS, BLOCKS = 256, 1024  # grid of sums over all vertices, the same on every GPU so that these have the same bits
@@ -151,8 +151,8 @@ class DeviceStep(MixedOnDevice):
 # --- the equation -------------------------------------------------------------------------------------------------
 
 
-def inverse_out_weight(adjacency: Adjacency) -> Floats:
-    """Do the same as `prplugin.graph.adjacency.inverse_out_weight` on the GPU."""
+def inverse_out_weight(adjacency: Edges) -> Floats:
+    """Do the same as `prplugin.graph.edges.inverse_out_weight` on the GPU."""
     out_weight = cupy.asarray(adjacency.out_weight)
     flow: Floats = cupy.empty(adjacency.n)
     grid = min(runtime.blocks_for(adjacency.n, THREADS), BLOCKS), THREADS
@@ -195,7 +195,7 @@ def _of_finish(name: str, dtype: np.dtype[Any]) -> Any:
 class NormalizedWeights:
     """The normalized weights w / W of the edges, in the order of a layout; stored in one type at a time."""
 
-    def __init__(self, weights: Floats | None, adjacency: Adjacency, sources: Integers) -> None:
+    def __init__(self, weights: Floats | None, adjacency: Edges, sources: Integers) -> None:
         self._weights, self._adjacency, self._sources = weights, adjacency, sources
         self._held: Any = None
 
@@ -215,7 +215,7 @@ class NormalizedWeights:
 
 
 def normalized(weights: Floats, sources: Integers, out_weight: Floats, dtype: DTypeLike) -> Floats:
-    """Do the same as `prplugin.graph.adjacency.normalized_weights` on the GPU, in this type."""
+    """Do the same as `prplugin.graph.edges.normalized_weights` on the GPU, in this type."""
     m = sources.size
     found: Floats = cupy.empty(m, dtype)
     if m:
@@ -235,7 +235,7 @@ class Layout(NamedTuple):
     normalized_weights: NormalizedWeights
 
 
-def csc_layout(adjacency: Adjacency) -> Layout:
+def csc_layout(adjacency: Edges) -> Layout:
     """Return the layout of the in-edges of a graph in device memory, row by row."""
     offsets, sources, weights = adjacency.csc
     return Layout(None, offsets[:-1], offsets[1:], sources, NormalizedWeights(weights, adjacency, sources))
@@ -255,7 +255,7 @@ def pull_types(layout: Layout, dtype: np.dtype[Any]) -> dict[str, runtime.Macro]
 
 
 def unavailable_reason(
-    memory: Memory, adjacency: Adjacency | Counts | None, machine: Machine, remedy: str = runtime.MEMORY_ADVICE
+    memory: Memory, adjacency: Edges | Counts | None, machine: Machine, remedy: str = runtime.MEMORY_ADVICE
 ) -> str | None:
     """Return why a method cannot run on this GPU, or why this graph does not fit in its memory; None if it can run."""
     if (reason := runtime.unavailable_reason()) or adjacency is None:
@@ -269,7 +269,7 @@ def unavailable_reason(
     return f"it needs about {needed:,} bytes of GPU memory for this graph, and {available:,} are free. {remedy}"
 
 
-def reason_of(memory: Memory) -> Callable[[Adjacency | None, Machine], str | None]:
+def reason_of(memory: Memory) -> Callable[[Edges | None, Machine], str | None]:
     """Return the function `unavailable_reason` of a method, given its memory."""
     return partial(unavailable_reason, memory)
 
@@ -278,7 +278,7 @@ def cost_of(
     iteration: float, *, edge: float = 0.0, weighted_edge: float | None = None, vertex: float = 0.0, pair: float = 0.0,
     longest: float = 0.0, layout: float = 0.0, layout_edge: float = 0.0, layout_vertex: float = 0.0,
     copied: tuple[float, int] = (0.0, 0),
-) -> Callable[[Adjacency, Machine], float]:  # fmt: skip
+) -> Callable[[Edges, Machine], float]:  # fmt: skip
     """Return the function `cost` of a method, given its seconds per iteration and for the layout.
 
     `edge`, `weighted_edge`, `vertex`, `pair`, `longest`: Seconds per iteration for each edge, also in a weighted graph
@@ -287,7 +287,7 @@ def cost_of(
     `copied`: Bytes per edge that each iteration copies from the host, and 8 more for a weight; and bytes that it keeps.
     """
 
-    def cost(adjacency: Adjacency, machine: Machine) -> float:
+    def cost(adjacency: Edges, machine: Machine) -> float:
         n, m = adjacency.n, adjacency.m
         per_edge = edge if weighted_edge is None or not adjacency.weighted else weighted_edge
         # Without rows, those of equal in-degrees.

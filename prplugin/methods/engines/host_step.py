@@ -10,9 +10,9 @@ import numpy as np
 
 from prplugin.cpu.sorting import rows_of
 from prplugin.cpu.sums import GroupSums, total
-from prplugin.graph.adjacency import normalized_weights
-from prplugin.methods.base import Adjacency, Array, Floats, Step
-from prplugin.types.edges import GroupedEdges
+from prplugin.graph.edges import normalized_weights
+from prplugin.methods.base import Array, Edges, Floats, Step
+from prplugin.types.edges import Grouped
 
 # Entries per chunk of a vector: few enough that no BLAS splits a dot product among threads, and that all rows stay in
 # the cache.
@@ -56,7 +56,7 @@ class HostStep(Step):
 Product: TypeAlias = Callable[[Floats], Floats]
 
 
-def product_of(adjacency: Adjacency) -> tuple[Product, int]:
+def product_of(adjacency: Edges) -> tuple[Product, int]:
     """Return the product of a graph on the host, a function of a vector, and its rounding depth.
 
     It returns for each vertex the sum of ``vector[source]``, in weighted graphs times the normalized weight w / W, over
@@ -70,8 +70,8 @@ def product_of(adjacency: Adjacency) -> tuple[Product, int]:
 class _EdgeList:
     """Product in NumPy: gather one term per edge, and sum the terms by target with `numpy.bincount`, without a sort."""
 
-    def __init__(self, adjacency: Adjacency) -> None:
-        if isinstance(adjacency.edges, GroupedEdges) or "csc" in adjacency.__dict__:
+    def __init__(self, adjacency: Edges) -> None:
+        if isinstance(adjacency.edges, Grouped) or "csc" in adjacency.__dict__:
             offsets, sources, weights = adjacency.csc
             targets = rows_of(offsets)
         else:  # in-edges of a target have the same order as in the CSC, so sums have the same bits

@@ -14,8 +14,8 @@ from prplugin.cpu.packing import PIECE
 from prplugin.cpu.sorting import offsets_of
 from prplugin.cpu.threads import Piece
 from prplugin.errors import InvalidOptionError
-from prplugin.graph import adjacency
-from prplugin.graph.adjacency import SAMPLE_EDGES, SAMPLES, Adjacency, PackedInEdges, group_sizes, sectors_per_edge
+from prplugin.graph import edges
+from prplugin.graph.edges import SAMPLE_EDGES, SAMPLES, Edges, PackedInEdges, group_sizes, sectors_per_edge
 from prplugin.machine import this_machine
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats, Integers, PackedRows, bits_of
@@ -28,7 +28,7 @@ PART = 1 << 18  # edges per part, which one thread sorts and packs; a longer row
 SCATTERED, SCATTERED_IF_DANGLING = 0.5, 0.9
 """Sectors per edge from which vertices are sorted by out-degree, unless, or if, most of them are dangling.
 
-See `prplugin.graph.adjacency.sectors_per_edge`, and docs/decisions/0021-packed-edges.md for graphs in each order."""
+See `prplugin.graph.edges.sectors_per_edge`, and docs/decisions/0021-packed-edges.md for graphs in each order."""
 
 
 class Rows(NamedTuple):
@@ -99,7 +99,7 @@ def packed(rows: Rows, threads: int) -> Iterator[Packed]:
         yield from _packed(rows, parts, threads)
 
 
-def packed_graph(adjacency: Adjacency) -> Adjacency:
+def packed_graph(adjacency: Edges) -> Edges:
     """Return a graph with its edges packed on the host; raise InvalidOptionError if they are weighted or too wide."""
     if adjacency.edges.packed_rows is not None:
         return adjacency
@@ -109,7 +109,7 @@ def packed_graph(adjacency: Adjacency) -> Adjacency:
         raise InvalidOptionError(reason)
     adjacency = adjacency.on("host")
     rows = joined([Rows(*adjacency.csc)], this_machine().threads_for(adjacency.m))
-    return Adjacency(PackedInEdges(rows, adjacency.out_weight.astype(np.int64), adjacency.m))
+    return Edges(PackedInEdges(rows, adjacency.out_weight.astype(np.int64), adjacency.m))
 
 
 def joined(ranges: Iterable[Rows], threads: int) -> PackedRows:
@@ -133,7 +133,7 @@ def normalized_weights(rows: Rows, out_weight: Floats, dtype: DTypeLike, threads
     """
     for parts in _parts(rows, threads):
         sources, weights, _ = _sorted(rows, parts, threads)
-        yield adjacency.normalized_weights(weights, sources, out_weight).astype(dtype, copy=False)
+        yield edges.normalized_weights(weights, sources, out_weight).astype(dtype, copy=False)
 
 
 def row_begins(rows: Integers, continued: Any) -> Integers:

@@ -16,9 +16,9 @@ from prplugin.types.arrays import MemorySpace, namespace, synchronize, to_host, 
 from prplugin.types.edges import (
     ANY,
     Compressed,
-    Edges,
+    Coo,
     Floats,
-    GroupedEdges,
+    Grouped,
     Integers,
     PackedRows,
     index_dtype,
@@ -26,7 +26,7 @@ from prplugin.types.edges import (
 )
 
 SAMPLED_FROM = 1 << 25
-"""Number of edges from which `Adjacency.spread` is sampled; on smaller graphs this takes longer than it may save."""
+"""Number of edges from which `Edges.spread` is sampled; on smaller graphs this takes longer than it may save."""
 
 SAMPLES, SAMPLE_EDGES = 4, 2048
 """Number of samples of consecutive in-edges, and edges per sample."""
@@ -41,7 +41,7 @@ CHUNK = 1 << 16
 """Edges at a time, so that temporary arrays stay in the cache."""
 
 
-class Adjacency:
+class Edges:
     """A directed multigraph on vertices 0..n-1.
 
     `symmetric`: Whether the reverse of each edge is an edge as well, so that out-degrees are in-degrees.
@@ -53,7 +53,7 @@ class Adjacency:
     layout: tuple[str, Any] | None = None
     """Name of a method, and the layout that it keeps in GPU memory between rankings, until another method ranks."""
 
-    def __init__(self, edges: Edges | GroupedEdges, *, symmetric: bool = False) -> None:
+    def __init__(self, edges: Coo | Grouped, *, symmetric: bool = False) -> None:
         self.edges, self.symmetric = edges, symmetric
         self.tuned: dict[Any, Any] = {}  # what methods have found out by measurement, by method and options
         self.n, self.m = edges.n, edges.m
@@ -63,11 +63,11 @@ class Adjacency:
 
     @classmethod
     def of(cls, compressed: Compressed, *, by_target: bool, symmetric: bool = False, **options: Any) -> Self:
-        """Return the graph of a valid CSR or, with `by_target`, CSC, without a copy; `options` are those of `Edges`."""
+        """Return the graph of a valid CSR or, with `by_target`, CSC, without a copy; `options` are those of `Coo`."""
         offsets, members, weights = compressed
         groups = rows_of(offsets, members.size)
         source, destination = (members, groups) if by_target else (groups, members)
-        adjacency = cls(Edges(source, destination, weights, offsets.size - 1, **options), symmetric=symmetric)
+        adjacency = cls(Coo(source, destination, weights, offsets.size - 1, **options), symmetric=symmetric)
         for layout in ("csr", "csc") if symmetric else ("csc",) if by_target else ("csr",):
             setattr(adjacency, layout, compressed)
         synchronize(adjacency.memory_space)
@@ -79,14 +79,14 @@ class Adjacency:
     ) -> Self:
         """Return the graph of a valid CSC and its out-weights, without a copy."""
         edge_list = partial(endpoints_by_target, in_edges.offsets, in_edges.indices)
-        return cls(GroupedEdges((*in_edges,), out_weight, edge_list, out_weight_depth, extent))
+        return cls(Grouped((*in_edges,), out_weight, edge_list, out_weight_depth, extent))
 
     def layout_of(self, method: str) -> Any:
         """Return the layout that a method has kept, or None."""
         kept = self.layout  # another thread may clear it
         return kept[1] if kept is not None and kept[0] == method else None
 
-    def on(self, memory_space: MemorySpace) -> Adjacency:
+    def on(self, memory_space: MemorySpace) -> Edges:
         """Return the same graph in "host" or "device" memory; a copy is cached."""
         return self if memory_space == self.memory_space else self._other_memory
 
@@ -102,10 +102,10 @@ class Adjacency:
         return None if held is None else held.edges.gpu
 
     @cached_property
-    def _other_memory(self) -> Adjacency:
+    def _other_memory(self) -> Edges:
         memory_space: MemorySpace = "device" if self.memory_space == "host" else "host"
         edges = self.edges
-        if isinstance(edges, GroupedEdges):
+        if isinstance(edges, Grouped):
             offsets, sources, weights = edges.in_edges
             dtype = np.dtype(np.int64) if memory_space == "host" else offset_dtype(self.m)
             offsets, sources, weights, out_weight = (
@@ -113,12 +113,12 @@ class Adjacency:
                 for array in (offsets.astype(dtype, copy=False), sources, weights, self.out_weight)
             )
             in_edges = Compressed(offsets, sources, weights)
-            copy = Adjacency.of_in_edges(in_edges, out_weight, self.out_weight_depth, edges.extent)
+            copy = Edges.of_in_edges(in_edges, out_weight, self.out_weight_depth, edges.extent)
         else:
             source, destination, weights = (
                 to_memory(array, memory_space) for array in (edges.source, edges.destination, edges.weights)
             )
-            copy = Adjacency(Edges(source, destination, weights, self.n, edges.extent))
+            copy = Edges(Coo(source, destination, weights, self.n, edges.extent))
             if self.weighted:
                 # Copied, since a sum near the maximum of float64 may overflow in another order of additions.
                 copy.set_out_weight(to_memory(self.out_weight, memory_space), self.out_weight_depth)
@@ -133,7 +133,7 @@ class Adjacency:
     @cached_property
     def csc(self) -> Compressed:
         """In-edges by target: entries of row i are the sources of the edges to vertex i."""
-        if isinstance(self.edges, GroupedEdges):
+        if isinstance(self.edges, Grouped):
             return Compressed(*self.edges.in_edges)
         return _compress(self.edges.destination, self.edges.source, self.edges.weights, self.n)
 
@@ -169,7 +169,7 @@ class Adjacency:
         if self.memory_space == "host" or self.m < SAMPLED_FROM or self.packed_only or self.edges.blocks is not None:
             return 1.0
         with suppress(MemoryError):
-            if "csc" in vars(self) or isinstance(self.edges, GroupedEdges) or self._is_local():
+            if "csc" in vars(self) or isinstance(self.edges, Grouped) or self._is_local():
                 return sectors_per_edge(self.csc.indices)
         return 1.0
 
@@ -211,7 +211,7 @@ class Adjacency:
 
     @cached_property
     def _out_weight(self) -> tuple[Floats, int]:
-        if isinstance(self.edges, GroupedEdges):
+        if isinstance(self.edges, Grouped):
             return self.edges.out_weight, self.edges.out_weight_depth
         if self.symmetric and not self.weighted and "csc" in vars(self):
             offsets = self.csc.offsets
@@ -285,7 +285,7 @@ def endpoints_by_target(offsets: Integers, sources: Integers) -> tuple[Integers,
     return sources, rows_of(offsets, sources.size)
 
 
-class PackedInEdges(GroupedEdges):
+class PackedInEdges(Grouped):
     """Unweighted edges by target that are packed; `in_edges` are unpacked on first access, in 4 bytes per edge.
 
     `out_degree`: Array of n counts.
@@ -339,7 +339,7 @@ def normalized_weights(weights: Floats, sources: Integers, out_weight: Floats) -
 # --- integer ids --------------------------------------------------------------------------------------------------
 
 
-def edges_by_id(columns: list[Integers], *, grouped: bool, lasting: bool) -> tuple[Edges | GroupedEdges, Integers]:
+def edges_by_id(columns: list[Integers], *, grouped: bool, lasting: bool) -> tuple[Coo | Grouped, Integers]:
     """Factorize the endpoints of edges on the host; return unweighted edges, and ids as `factorize_ids`.
 
     `columns`: Sources, destinations and, optionally, more vertices, in one integer type.
@@ -351,7 +351,7 @@ def edges_by_id(columns: list[Integers], *, grouped: bool, lasting: bool) -> tup
 
         return factorize.edges_by_id(columns, lasting=lasting)
     codes, ids = factorize_ids(columns)
-    return Edges(codes[0], codes[1], None, ids.size), ids
+    return Coo(codes[0], codes[1], None, ids.size), ids
 
 
 def factorize_ids(columns: list[Integers]) -> tuple[list[Integers], Integers]:
