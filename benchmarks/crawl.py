@@ -29,10 +29,11 @@ from prplugin.graph.edges import Edges
 from prplugin.graph.problem import Problem
 from prplugin.methods.engines.packed import by_key, sort_key
 from prplugin.methods.engines.packed_step import PackedStep
-from prplugin.methods.packed import PackedEdges, PackedPull
+from prplugin.methods.packed import PackedPull, Packer
 from prplugin.options import Options
 from prplugin.progress import Watch
 from prplugin.solver.solve import solve
+from prplugin.types.edges import Grouped
 
 __all__ = ["COLUMNS", "parts"]
 
@@ -164,20 +165,21 @@ def _rows(scale: float) -> Iterator[dict[str, Any]]:
         generation, _ = timed(lambda: [None for _ in pieces(n)], "device")
         pool.free_all_blocks()
         began = time.perf_counter()
-        edges = PackedEdges(n, disjoint=True)
-        edges.out_weight, key = _out_degrees(n)
+        packer = Packer(n, disjoint=True)
+        out_weight, key = _out_degrees(n)
         if key is not None:
-            edges.order, edges.position = by_key(key, cupy.int32)
+            packer.order, packer.position = by_key(key, cupy.int32)
         for piece in pieces(n):
-            edges.add(*(ends if edges.position is None else edges.position[ends] for ends in piece))
-        del piece, key
+            packer.add(*(ends if packer.position is None else packer.position[ends] for ends in piece))
+        edges, m = packer.packed(), packer.m
+        del piece, key, packer
         cupy.cuda.get_current_stream().synchronize()
         peak = pool.total_bytes()
         pool.free_all_blocks()
         packed = time.perf_counter()
-        dangling = float((edges.out_weight == 0).mean())
-        step = PackedStep(Problem(Edges(edges), ALPHA), PackedPull(edges))
-        del edges.out_weight
+        dangling = float((out_weight == 0).mean())
+        step = PackedStep(Problem(Edges(Grouped(edges, out_weight, m)), ALPHA), PackedPull(edges))
+        del out_weight
         outcome = solve(step, Options(alpha=ALPHA), n, 1.0 / n, Watch(None).iterations)
         ended = time.perf_counter()
         ms = {}
@@ -189,9 +191,9 @@ def _rows(scale: float) -> Iterator[dict[str, Any]]:
         row = {
             "graph": f"crawl x {scale:g}",
             "vertices": n,
-            "edges": edges.m,
+            "edges": m,
             "dangling %": 100 * dangling,
-            "bytes per edge": edges.nbytes / edges.m,
+            "bytes per edge": edges.nbytes / m,
             "generation s": generation,
             "seconds": ended - began,
             "packing s": packed - began,

@@ -27,6 +27,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.engines.gpu_pull import ITERATIONS
 from prplugin.methods.registry import candidates, choose, methods
+from prplugin.types.edges import Csc
 
 __all__ = ["COLUMNS", "rows", "summary"]
 
@@ -139,7 +140,7 @@ def _time_cusparse(adjacency: Any, dtype: str) -> list[float]:
     import cupy
     from cupyx.scipy.sparse import csr_matrix
 
-    offsets, sources, _ = adjacency.csc
+    offsets, sources, _ = adjacency.get(Csc)
     n = adjacency.n
     matrix = csr_matrix((cupy.ones(adjacency.m, dtype), sources, offsets), shape=(n, n))
     vector = cupy.random.random(n).astype(dtype)

@@ -31,7 +31,7 @@ from benchmarks.generate import rmat
 from benchmarks.measure import alternately
 from prplugin.cpu.group import add_degrees
 from prplugin.cpu.sorting import offsets_of
-from prplugin.graph.edges import Edges, PackedInEdges
+from prplugin.graph.edges import Edges
 from prplugin.graph.problem import Problem
 from prplugin.io.adjacency import numbered
 from prplugin.local import LocalGraph
@@ -40,6 +40,7 @@ from prplugin.methods.engines.packed import Rows, joined, packed_graph
 from prplugin.methods.native import NativeStep
 from prplugin.options import EdgeOptions
 from prplugin.streams.state import GraphState
+from prplugin.types.edges import Csc, Grouped, PackedRows
 
 __all__ = ["COLUMNS", "rows"]
 
@@ -80,7 +81,7 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
         yield {"graph": name, "threads": threads, **_compared(make()._graph.adjacency, threads)}
     small = 1_000_000 if quick else 30_000_000
     adjacency, seconds = packed_crawl(small, threads)
-    plain = Edges.of(adjacency.csc, by_target=True)
+    plain = Edges.of(adjacency.get(Csc), by_target=True)
     yield {"graph": "crawl", "threads": threads, **_compared(plain, threads), "packing s": seconds}
     del adjacency, plain
     if not quick:
@@ -128,7 +129,7 @@ def _ranked(threads: int) -> dict[str, Any]:
 
 
 def _described(packed: Edges, seconds: float) -> dict[str, Any]:
-    held = packed.edges.packed_rows
+    held = packed.held(PackedRows)
     assert held is not None
     size = sum(array.nbytes for array in held)
     return {"vertices": packed.n, "edges": packed.m, "bytes per edge": size / packed.m, "packing s": seconds}
@@ -154,7 +155,7 @@ def packed_crawl(edges: int, threads: int) -> tuple[Edges, float]:
                 begin += STEP
 
     rows = joined(ranges(), threads)
-    return Edges(PackedInEdges(rows, out_degrees.sum(axis=0), m)), time.perf_counter() - began
+    return Edges(Grouped(rows, out_degrees.sum(axis=0), m)), time.perf_counter() - began
 
 
 def piece(first: int, n: int) -> tuple[Any, Any]:

@@ -38,7 +38,7 @@ from prplugin.frames import pieces as reader
 from prplugin.gpu import runtime
 from prplugin.graph.memory import Counts, footprint
 from prplugin.methods import packed
-from prplugin.types.edges import MAX_NARROW
+from prplugin.types.edges import MAX_NARROW, PackedParts
 
 __all__ = ["COLUMNS", "KEYS", "parts"]
 
@@ -151,7 +151,7 @@ def _ranked(source: Any, about: dict[str, Any]) -> tuple[dict[str, Any], Any]:
     _free_memory()
     built, graph = timed(partial(prplugin.Graph, source))
     ranking = graph.rank()
-    edges: Any = graph._graph.adjacency.edges
+    edges = graph._graph.adjacency.get(PackedParts)
     vectors = footprint(packed.memory, Counts.of(graph._graph.adjacency), 8, many=True).device.held
     return {
         **about,
@@ -162,7 +162,7 @@ def _ranked(source: Any, about: dict[str, Any]) -> tuple[dict[str, Any], Any]:
         "edges per second to the graph": graph.number_of_edges / built,
         "method": ranking.method,
         "iterations": ranking.iterations,
-        "packed bytes per edge": edges.nbytes / edges.m,
+        "packed bytes per edge": edges.nbytes / graph.number_of_edges,
         "peak GB": device / 1e9,
         "packed GB": edges.nbytes / 1e9,
         "vectors GB": vectors / 1e9,

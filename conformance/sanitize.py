@@ -30,7 +30,7 @@ from prplugin.machine import this_machine
 from prplugin.methods.registry import methods
 from prplugin.streams import device_edges
 from prplugin.types.arrays import to_host
-from prplugin.types.edges import Coo
+from prplugin.types.edges import Coo, Csc, Csr
 
 __all__ = ["kernels_of", "package_kernels", "workload"]
 
@@ -135,17 +135,17 @@ def _build(frame: Any, weight: str | None) -> None:
             for grouped in (True, False):
                 edges, _ = edges_by_id(columns, given, grouped=grouped)
                 built = Edges(edges)
-                found = [*built.csc, built.out_weight, built.csr.offsets]
+                found = [*built.get(Csc), built.out_weight, built.get(Csr).offsets]
                 for array, wanted in zip(
-                    found, [*expected.csc, expected.out_weight, expected.csr.offsets], strict=True
+                    found, [*expected.get(Csc), expected.out_weight, expected.get(Csr).offsets], strict=True
                 ):
                     assert wanted is None or np.allclose(array.get(), wanted, rtol=1e-15, atol=0)
             if given is None and times > 1 and stride == 1:
                 _build_blocks(columns, expected)
-            part = expected.edges.take(slice(10))
+            part = expected.get(Coo).take(slice(10))
             changed = device_edges.changed(built, built.n, None, part, part, "sum", directed=True)
-            assert np.array_equal(changed.csc.offsets.get(), expected.csc.offsets)
-            kept = drop_duplicates(Coo(edges.source, edges.destination, edges.weights, edges.n), "first", directed=True)
+            assert np.array_equal(changed.get(Csc).offsets.get(), expected.get(Csc).offsets)
+            kept = drop_duplicates(built.get(Coo), "first", directed=True)
             assert kept.m == len(set(zip(*(column.tolist() for column in endpoints), strict=True)))
         factorized = factorize_strings([_as_strings(column) for column in endpoints])
         assert factorized is not None
@@ -169,7 +169,7 @@ def _build_blocks(columns: list[Any], expected: Edges) -> None:
                 step()
         ranks.append(to_host(step.ranks()))
     assert np.allclose(*ranks, rtol=1e-13, atol=0)
-    assert np.array_equal(to_host(built.csc.offsets), expected.csc.offsets)
+    assert np.array_equal(to_host(built.get(Csc).offsets), expected.get(Csc).offsets)
     assert np.array_equal(to_host(built.out_weight), expected.out_weight)
 
 

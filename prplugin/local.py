@@ -54,7 +54,7 @@ from prplugin.types.arrays import (
     memory_space_of,
     to_memory,
 )
-from prplugin.types.edges import Compressed, Floats, Integers
+from prplugin.types.edges import Compressed, Coo, Csc, Csr, Floats, Grouped, Integers, PackedParts, PackedRows
 from prplugin.types.records import Considered, History
 
 if TYPE_CHECKING:
@@ -143,13 +143,14 @@ class LocalGraph:
         ):
             if memory_space == "device":
                 compile_ahead(weighted=weighted)
-            rows: Any  # Coo where how.edge_list
+            rows: Coo | Grouped  # packed edges although an edge list is required
             rows, vertices = adapter.read(frame, columns, how, edge_list=how.edge_list, lasting=lasting)
             rows, vertices = in_groups(rows, vertices, columns.by) if columns.by else (rows, vertices)
-            if how.edge_list and not rows.packed_only:
+            if how.edge_list and isinstance(rows, Coo):
                 rows = drop_duplicates(rows, how.duplicates, directed=how.directed)
                 rows = rows if how.directed else with_reverse_edges(rows)
             if clock is not None and how.half_life is not None:
+                assert isinstance(rows, Coo)
                 rows, references = decay_weights(rows)
                 aging = Aging(clock, references)
             if lasting:  # else no update follows
@@ -230,12 +231,12 @@ class LocalGraph:
     def csr(self) -> Compressed:
         """Return the out-edges by source."""
         with self._access.reading(), self._allocating():
-            return self._state.with_current_weights(self.adjacency.csr, by_target=False).read_only()
+            return self._state.with_current_weights(self.adjacency.get(Csr), by_target=False).read_only()
 
     def csc(self) -> Compressed:
         """Return the in-edges by target."""
         with self._access.reading(), self._allocating():
-            return self._state.with_current_weights(self.adjacency.csc, by_target=True).read_only()
+            return self._state.with_current_weights(self.adjacency.get(Csc), by_target=True).read_only()
 
     def estimate(self) -> Estimate:
         """Estimate memory and time of a ranking by each method."""
@@ -247,9 +248,8 @@ class LocalGraph:
         how, times = self._state.schema, {}
         with self._access.reading():
             n, chosen, edges = self.n, self.estimate().chosen, counted(self.m, "directed edge")
-            packed = self._edges.edges
-            if not how.directed and not (packed.packed_only or packed.packed_rows):  # a self-loop has no reverse edge
-                known = self.adjacency.edges
+            if not how.directed and self._edges.given not in (PackedRows, PackedParts):
+                known = self.adjacency.get(Coo)  # a self-loop has no reverse edge
                 edges = counted((self.m + int((known.source == known.destination).sum())) // 2, "undirected edge")
         if how.time is not None:
             limits = {"half-life": how.half_life, "window": how.window}
@@ -395,7 +395,7 @@ class LocalGraph:
             adjacency = self.adjacency
             with self._allocating():
                 method = choose_batch(options.method, adjacency, machine, options.method_options, left.size)
-            adjacency.layout = None  # frees its memory
+            adjacency.keep(None)  # frees its memory
             name = method.name
             memory_space: MemorySpace = "device" if method.runs_on == "gpu" else adjacency.memory_space
             planned = partial(describe_seeds_memory, seeds.count, adjacency.n)
@@ -461,7 +461,7 @@ class LocalGraph:
         """Return the place among `rows` and the out-neighbour of each of their edges."""
         from prplugin.frames.exclusion import out_neighbours
 
-        return out_neighbours(self.adjacency.csr, rows)
+        return out_neighbours(self.adjacency.get(Csr), rows)
 
     def _vector(self, options: Options, what: str, unknown: Unknown) -> Floats | None:
         """Return a distribution given by vertex as n float64 with sum 1, or None."""

@@ -20,7 +20,7 @@ from prplugin.solver.top_k import OrderProof
 from prplugin.streams.host_edges import HostEdges
 from prplugin.streams.local_pushes import LocalPushes, LocalRanks, Wanted
 from prplugin.types.arrays import Array, MemorySpace, namespace, to_host, to_memory
-from prplugin.types.edges import Floats, Grouped, Integers, PackedRows
+from prplugin.types.edges import Coo, Csc, Floats, Integers, PackedRows
 
 TRIED_AT_A_TIME = 8
 """Number of seeds, none of which pushes rank in time, after which no more are tried."""
@@ -185,15 +185,15 @@ def contributions(
 
 def in_shares(adjacency: Edges, row: int) -> tuple[Integers, Floats]:
     """Return the in-neighbours of a vertex, ascending, and the fraction w / W of each one's out-weight, on the host."""
-    edges = adjacency.edges
-    weights: Any = None
-    if isinstance(edges, Grouped) and edges.packed_rows is not None and "in_edges" not in vars(edges):
-        sources = _unpacked_row(edges.packed_rows, row, adjacency.n)
-    elif isinstance(edges, Grouped) or "csc" in vars(adjacency):
-        offsets, indices, weights = adjacency.csc
+    csc, packed, weights = adjacency.held(Csc), adjacency.held(PackedRows), None
+    if csc is None and packed is not None:
+        sources = _unpacked_row(packed, row, adjacency.n)
+    elif csc is not None or adjacency.given is not Coo:
+        offsets, indices, weights = adjacency.get(Csc)
         entries = slice(int(offsets[row]), int(offsets[row + 1]))
         sources, weights = indices[entries], None if weights is None else weights[entries]
     else:  # one pass over the edges, which takes less time and memory than to group them
+        edges = adjacency.get(Coo)
         at = namespace(edges.destination).flatnonzero(edges.destination == row)
         sources, weights = edges.source[at], None if edges.weights is None else edges.weights[at]
     out_weight = to_host(adjacency.out_weight[sources])

@@ -56,6 +56,7 @@ from prplugin.methods.base import Step
 from prplugin.papers._forms import InPlace, PaperStep
 from prplugin.papers.segmented import Schedule, Segment, SortedRows
 from prplugin.types.arrays import to_host
+from prplugin.types.edges import Csc
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -393,7 +394,7 @@ def _rounds(graph: BenchmarkGraph) -> Iterator[Row]:
     }
     cases = list(product(both.items(), (False, True), (False, True), (True, False)))
     for each in both.values():
-        each.csc  # noqa: B018  # computed once, before the threads need it
+        each.get(Csc)  # computed once, before the threads need it
 
     def run(case: tuple[tuple[str, Edges], bool, bool, bool]) -> Row:
         (name, of_it), written_in_place, keep, spread = case

@@ -15,6 +15,7 @@ from benchmarks.papers.implementations import ALPHA, LIMIT, RUNS, Implementation
 from benchmarks.peers import PACKAGES, peer
 from prplugin.errors import MethodUnavailableError
 from prplugin.graph.edges import Edges
+from prplugin.types.edges import Coo
 
 __all__ = ["FASTEST", "IMPLEMENTATIONS", "PACKAGES"]
 
@@ -34,7 +35,7 @@ def _seconds(name: str, adjacency: Edges) -> tuple[list[float], str]:
         library = peer(name)
     except ModuleNotFoundError as error:
         raise MethodUnavailableError("not installed: pip install 'prplugin[peers]'") from error
-    edges = adjacency.on("host").edges
+    edges = adjacency.on("host").get(Coo)
     _, graph = library.build(pd.DataFrame({"src": edges.source, "dst": edges.destination}))
     passes = 1
 

@@ -8,6 +8,7 @@ from typing import Any
 from prplugin.errors import MethodUnavailableError
 from prplugin.gpu import runtime
 from prplugin.graph.edges import Edges
+from prplugin.types.edges import Csc
 
 __all__ = ["EllPull", "bytes_needed"]
 
@@ -21,7 +22,7 @@ LIMIT = 16 << 30
 
 def bytes_needed(adjacency: Edges) -> int:
     """Return the bytes of the padded indices."""
-    return adjacency.n * adjacency.largest_in_degree * adjacency.csc.indices.dtype.itemsize
+    return adjacency.n * adjacency.largest_in_degree * adjacency.get(Csc).indices.dtype.itemsize
 
 
 class EllPull:
@@ -43,7 +44,7 @@ class EllPull:
             )
         import cupy  # lazy import; the edges are on the GPU
 
-        offsets, sources, _ = adjacency.csc
+        offsets, sources, _ = adjacency.get(Csc)
         self._columns = cupy.full((adjacency.largest_in_degree, adjacency.n), -1, sources.dtype)
         edges = cupy.arange(adjacency.m)
         rows = cupy.searchsorted(offsets, edges, side="right") - 1

@@ -11,16 +11,17 @@ from prplugin.graph.edges import Edges
 from prplugin.papers._forms import DensePowerMethod
 from prplugin.papers.segmented import captured
 from prplugin.types.arrays import namespace
+from prplugin.types.edges import Coo
 
 __all__ = ["BlasRounds", "GpuRounds", "HostRounds", "google_matrix"]
 
 
 def google_matrix(adjacency: Edges, alpha: float) -> Any:
     """Return alpha * P + (1 - alpha) / n as an n x n float32 array; dangling columns of P are 1 / n."""
-    source, target, n = adjacency.edges.source, adjacency.edges.destination, adjacency.n
+    source, target, n = adjacency.get(Coo).source, adjacency.get(Coo).destination, adjacency.n
     xp = namespace(source)
     out = adjacency.out_weight
-    weights = xp.ones(adjacency.m) if adjacency.edges.weights is None else adjacency.edges.weights
+    weights = xp.ones(adjacency.m) if adjacency.get(Coo).weights is None else adjacency.get(Coo).weights
     matrix = xp.empty((n, n), np.float32)
     matrix[:] = xp.where(out == 0, 1 / n, (1 - alpha) / n).astype(np.float32)  # dangling columns: 1 / n
     xp.add.at(matrix, (target, source), (alpha * weights / out[source]).astype(np.float32))

@@ -27,6 +27,7 @@ from prplugin.methods.engines.packed_step import PackedStep
 from prplugin.methods.registry import choose, methods
 from prplugin.papers._forms import PaperStep
 from prplugin.types.arrays import MemorySpace, namespace, synchronize
+from prplugin.types.edges import Coo, Csc
 
 __all__ = [
     "ALL_THREADS",
@@ -131,7 +132,7 @@ def _streamed(adjacency: Edges) -> tuple[list[float], str]:
 def packed_bytes(adjacency: Edges) -> int:
     """Return the bytes of a host graph's edges as `streamed` packs them, without normalized weights."""
     threads = this_machine().threads
-    rows = packed.Rows(*adjacency.csc).in_packing_order(adjacency.out_weight)
+    rows = packed.Rows(*adjacency.get(Csc)).in_packing_order(adjacency.out_weight)
     return sum(int(part.data.nbytes) for part in packed.packed(rows, threads))
 
 
@@ -228,7 +229,7 @@ def _sparse_loop(memory_space: MemorySpace, adjacency: Edges) -> tuple[list[floa
     if memory_space == "device":
         require_gpu()
     here = adjacency.on(memory_space)
-    step = SparseLoop(here.csc.offsets, here.csc.indices, here.out_weight)
+    step = SparseLoop(here.get(Csc).offsets, here.get(Csc).indices, here.out_weight)
     if memory_space == "host":
         return repeatedly(step, runs=RUNS, limit=LIMIT), ""
 
@@ -261,7 +262,7 @@ def _cugraph(adjacency: Edges) -> tuple[list[float], str]:
     require_gpu()
     import cudf  # lazy import; a dependency of cuGraph
 
-    edges = adjacency.on("device").edges
+    edges = adjacency.on("device").get(Coo)
     frame = cudf.DataFrame({"src": edges.source, "dst": edges.destination})
     return iterations.time_cugraph(iterations.cugraph_graph(frame)), "MultiGraph, float32"
 

@@ -15,7 +15,7 @@ from benchmarks.papers.implementations import ALPHA
 from prplugin.graph.edges import Edges
 from prplugin.papers._forms import update_scores
 from prplugin.types.arrays import namespace
-from prplugin.types.edges import Coo
+from prplugin.types.edges import Coo, Csc
 
 __all__ = ["by_out_degree", "graph_of_the_paper", "rounds", "scores", "undirected"]
 
@@ -25,22 +25,22 @@ MOST = 200
 
 def undirected(adjacency: Edges) -> Edges:
     """Return the graph with both directions of each edge, without duplicates and self-loops."""
-    source, target, n = adjacency.edges.source, adjacency.edges.destination, adjacency.n
+    source, target, n = adjacency.get(Coo).source, adjacency.get(Coo).destination, adjacency.n
     xp = namespace(source)
     loop = source == target
     source, target = source[~loop].astype(np.int64), target[~loop].astype(np.int64)
     pairs = xp.sort(xp.concatenate([source * n + target, target * n + source]))  # np.unique takes minutes
     pairs = pairs[xp.concatenate([xp.ones(min(1, pairs.size), bool), pairs[1:] != pairs[:-1]])]
-    return Edges(Coo(*(end.astype(adjacency.edges.source.dtype) for end in xp.divmod(pairs, n)), None, n))
+    return Edges(Coo(*(end.astype(adjacency.get(Coo).source.dtype) for end in xp.divmod(pairs, n)), None, n))
 
 
 def by_out_degree(adjacency: Edges) -> Edges:
     """Return the graph on the host with its vertices in descending order of out-degree."""
     here = adjacency.on("host")
     order = np.argsort(-here.out_weight, kind="stable")
-    place = np.empty(here.n, here.edges.source.dtype)
+    place = np.empty(here.n, here.get(Coo).source.dtype)
     place[order] = np.arange(here.n, dtype=place.dtype)
-    return Edges(Coo(place[here.edges.source], place[here.edges.destination], None, here.n))
+    return Edges(Coo(place[here.get(Coo).source], place[here.get(Coo).destination], None, here.n))
 
 
 def graph_of_the_paper(adjacency: Edges) -> Edges:
@@ -72,7 +72,9 @@ def scores(
         Threads, each of which reads scores that others write.
     """
     n = adjacency.n
-    offsets, sources = (np.ascontiguousarray(adjacency.csc[k], dtype) for k, dtype in enumerate((np.int64, np.int32)))
+    offsets, sources = (
+        np.ascontiguousarray(adjacency.get(Csc)[k], dtype) for k, dtype in enumerate((np.int64, np.int32))
+    )
     out_degrees = adjacency.out_weight.astype(np.int32)
     arrays = offsets, sources, out_degrees
     dangling = np.flatnonzero(out_degrees == 0)

@@ -47,7 +47,7 @@ from prplugin.machine import this_machine
 from prplugin.methods.registry import choose, methods
 from prplugin.papers._forms import EdgeCentric, NodeCentric, PaperForm, update_scores
 from prplugin.types.arrays import to_device
-from prplugin.types.edges import Compressed, Coo, offset_dtype
+from prplugin.types.edges import Coo, Csc, offset_dtype
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -174,7 +174,7 @@ class Inputs:
     def __init__(self, here: Edges) -> None:
         self.here = here
         # With offsets of the type that the GPU uses.
-        self.in_edges = here.csc._replace(offsets=here.csc.offsets.astype(offset_dtype(here.m)))
+        self.in_edges = here.get(Csc)._replace(offsets=here.get(Csc).offsets.astype(offset_dtype(here.m)))
         self.out_weight, self.largest_in_degree = here.out_weight, here.largest_in_degree
         self.arrays, self.page_locked = cache(self._arrays), cache(self._page_locked)
 
@@ -186,7 +186,7 @@ class Inputs:
     @cached_property
     def basic(self) -> tuple[Any, ...]:
         """Offsets, sources and out-degrees in the types of `update_scores`."""
-        offsets, sources, _ = self.here.csc
+        offsets, sources, _ = self.here.get(Csc)
         return offsets.astype(np.int64), sources.astype(np.int32), self.out_weight.astype(np.int32)
 
     def _arrays(self, what: str) -> tuple[Any, ...]:
@@ -201,7 +201,7 @@ class Inputs:
             rest = () if self.pairs is not None else (degrees,)
             return self.in_edges.offsets, self.in_edges.indices, *rest, ranks, ranks
         if what == EDGE:
-            return self.here.edges.source, self.here.edges.destination, self.out_weight
+            return self.here.get(Coo).source, self.here.get(Coo).destination, self.out_weight
         return self.in_edges.indices, self.in_edges.offsets, self.out_weight
 
     def _page_locked(self, what: str) -> tuple[Any, ...]:
@@ -345,7 +345,7 @@ def _adjacency(inputs: Inputs, what: str, arrays: Sequence[Any]) -> Edges:
         there = Edges(Coo(first, second, None, inputs.here.n))
     else:  # methods that sum in-edges do not read the edge list
         there = Edges(Coo(first, first, None, inputs.here.n))
-        there.csc = Compressed(second, first, None)
+        there.add(Csc(second, first, None))
     there.largest_in_degree = inputs.largest_in_degree
     there._out_weight = out_weight, 0
     return there
@@ -426,7 +426,7 @@ def _cugraph(inputs: Inputs) -> Ran:
         return cugraph.pagerank(graph, tol=1e-30, max_iter=ITERATIONS, fail_on_nonconvergence=False)[0]
 
     ran = _with_transfers(
-        lambda: cudf.DataFrame({"src": here.edges.source, "dst": here.edges.destination}),
+        lambda: cudf.DataFrame({"src": here.get(Coo).source, "dst": here.get(Coo).destination}),
         run,
         lambda found: found["pagerank"].to_numpy(),
         "includes building its graph; vertices without edges are not in it",

@@ -37,6 +37,7 @@ from prplugin.graph.edges import Edges
 from prplugin.methods.base import Step
 from prplugin.papers import cpu_split
 from prplugin.types.arrays import namespace, to_host
+from prplugin.types.edges import Csc
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -186,7 +187,7 @@ def _splits(adjacency: Edges, about: Row) -> Iterator[Row]:
 
 def _sorted_degrees(adjacency: Edges) -> Any:
     """Return the in-degrees in descending order."""
-    offsets = adjacency.csc.offsets
+    offsets = adjacency.get(Csc).offsets
     return namespace(offsets).sort(offsets[1:] - offsets[:-1])[::-1]
 
 
@@ -215,7 +216,7 @@ def _step(adjacency: Edges, form: str, split: Sequence[Any]) -> Step:
 def _blocks(adjacency: Edges, known: Row, best: dict[str, Row]) -> Iterator[Row]:
     """Yield the times with an N for each block of vertices."""
     implementations.require_gpu()
-    by_vertex = np.diff(to_host(adjacency.csc.offsets))
+    by_vertex = np.diff(to_host(adjacency.get(Csc).offsets))
     for form, degrees in ((SORTED, np.sort(by_vertex)[::-1]), (PAPERS, by_vertex)):
         for count in BLOCK_COUNTS:
             for percentile in PERCENTILES if count <= adjacency.n else ():

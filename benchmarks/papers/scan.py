@@ -10,6 +10,7 @@ import numpy as np
 from prplugin.errors import MethodUnavailableError
 from prplugin.gpu import runtime
 from prplugin.graph.edges import Edges
+from prplugin.types.edges import Csc
 
 __all__ = ["ScanPull", "bytes_needed"]
 
@@ -38,7 +39,7 @@ class ScanPull:
         import cupy  # lazy import; the edges are on the GPU
 
         self._n, self._m = adjacency.n, adjacency.m
-        self._offsets, self._sources, _ = adjacency.csc
+        self._offsets, self._sources, _ = adjacency.get(Csc)
         begins = self._offsets[:-1][cupy.diff(self._offsets) > 0]
         self._heads = cupy.zeros(self._m, np.uint8)
         self._heads[begins] = 1

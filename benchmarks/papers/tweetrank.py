@@ -25,6 +25,7 @@ from benchmarks.papers.plots import plain
 from benchmarks.papers.tables import rows_or_reason
 from benchmarks.run import Part, Row
 from prplugin.graph.edges import Edges
+from prplugin.types.edges import Coo, Csc
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -125,7 +126,7 @@ class Rounds:
         n, out = adjacency.n, adjacency.out_weight
         self._base = np.where(out == 0, 1 / n, (1 - implementations.ALPHA) / n).astype(np.float32)
         pairs, counts = np.unique(
-            adjacency.edges.source.astype(np.int64) * n + adjacency.edges.destination, return_counts=True
+            adjacency.get(Coo).source.astype(np.int64) * n + adjacency.get(Coo).destination, return_counts=True
         )
         source, self._rows = np.divmod(pairs, n)
         self._bounds = np.searchsorted(source, np.arange(n + 1))
@@ -145,7 +146,7 @@ class Rounds:
 
 def _in_float64(adjacency: Edges) -> Callable[[], tuple[float, float]]:
     """Return the round in float64 by edges and dangling mass, which equals the product with the dense matrix."""
-    loop = implementations.SparseLoop(*adjacency.csc[:2], adjacency.out_weight)
+    loop = implementations.SparseLoop(*adjacency.get(Csc)[:2], adjacency.out_weight)
 
     def in_float64() -> tuple[float, float]:
         before = loop.ranks

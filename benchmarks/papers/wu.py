@@ -43,6 +43,7 @@ from prplugin.papers._forms import Spmv
 from prplugin.papers._rows import RowsPull
 from prplugin.papers.binned import BinnedPull
 from prplugin.types.arrays import synchronize
+from prplugin.types.edges import Csc, Csr
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -203,7 +204,7 @@ def _all_tables(known: Dataset | None, graph: BenchmarkGraph, about: Row) -> Ite
 
 def matrix_bytes(adjacency: Edges, plan: BinnedPull) -> tuple[int, int]:
     """Return the bytes of the plain CSR matrix of in-edges, and of the paper's modified one."""
-    offsets, indices, _ = adjacency.csc
+    offsets, indices, _ = adjacency.get(Csc)
     matrix = int(indices.nbytes) + VALUE_BYTES * adjacency.m
     return int(offsets.nbytes) + matrix, sum(int(array.nbytes) for array in plan.layout[:3]) + matrix
 
@@ -215,14 +216,14 @@ def _sizes(known: Dataset | None, adjacency: Edges, about: Row) -> Row:
         f"{which} %": 100 * size / adjacency.n
         for which, size in zip(("tiny", "small", "normal"), plan.sizes, strict=True)
     }
-    degrees = adjacency.csc.offsets[1:] - adjacency.csc.offsets[:-1]
+    degrees = adjacency.get(Csc).offsets[1:] - adjacency.get(Csc).offsets[:-1]
     below = {entries: 100 * float((degrees < entries).mean()) for entries in DISTRIBUTION}
     fractions |= {f"below {entries} %": below[entries] for entries in (2, 64)}
     paper = (
         {
-            "paper CSR MB": known.csr,
+            "paper CSR MB": known.get(Csr),
             "paper MB with bins": known.after,
-            "paper growth %": 100 * (known.after / known.csr - 1),
+            "paper growth %": 100 * (known.after / known.get(Csr) - 1),
         }
         if known
         else {}
@@ -275,7 +276,7 @@ def _flops(adjacency: Edges) -> int:
 
 def _on_the_cpu(adjacency: Edges) -> list[float]:
     here = adjacency.on("host")
-    loop = implementations.SparseLoop(here.csc.offsets, here.csc.indices, here.out_weight)
+    loop = implementations.SparseLoop(here.get(Csc).offsets, here.get(Csc).indices, here.out_weight)
     return repeatedly(lambda: loop.matrix @ loop.ranks, runs=implementations.RUNS, limit=implementations.LIMIT)
 
 
@@ -284,8 +285,8 @@ def _in_float32(adjacency: Edges) -> list[float]:
     from scipy.sparse import csr_matrix  # lazy import; a dependency of the benchmarks
 
     here = adjacency.on("host")
-    values = (1 / np.maximum(here.out_weight, 1.0)).astype(np.float32)[here.csc.indices]
-    matrix = csr_matrix((values, here.csc.indices, here.csc.offsets), shape=(here.n, here.n))
+    values = (1 / np.maximum(here.out_weight, 1.0)).astype(np.float32)[here.get(Csc).indices]
+    matrix = csr_matrix((values, here.get(Csc).indices, here.get(Csc).offsets), shape=(here.n, here.n))
     ranks = np.full(here.n, 1 / here.n, np.float32)
     return repeatedly(lambda: matrix @ ranks, runs=implementations.RUNS, limit=implementations.LIMIT)
 
@@ -326,7 +327,7 @@ def _launched(launch: Callable[[], object]) -> list[float]:
 
 
 def _sparse(adjacency: Edges) -> Callable[[Any, Any], None]:
-    loop = implementations.SparseLoop(adjacency.csc.offsets, adjacency.csc.indices, adjacency.out_weight)
+    loop = implementations.SparseLoop(adjacency.get(Csc).offsets, adjacency.get(Csc).indices, adjacency.out_weight)
 
     def multiply(contributions: Any, pulled: Any) -> None:
         loop.matrix @ contributions

@@ -17,7 +17,7 @@ from prplugin.cpu import kernels
 from prplugin.cpu.group import as_int64, degrees, grouped
 from prplugin.cpu.threads import bounds_of_pieces
 from prplugin.machine import this_machine
-from prplugin.types.edges import Floats, Grouped, Integers, index_dtype
+from prplugin.types.edges import Csc, Floats, Grouped, Integers, index_dtype
 
 EMPTY = np.iinfo(np.int64).min
 """Marks an empty slot. The id of this value has its own slot, after all others."""
@@ -50,13 +50,13 @@ def factorize_ids(columns: Sequence[Integers], threads: int) -> tuple[list[Integ
 def edges_by_id(columns: list[Integers], *, lasting: bool) -> tuple[Grouped, Integers]:
     """Factorize the endpoints of edges in ascending order of id, and group the edges by target.
 
-    `columns` are sources and destinations, at least one of each, of one integer type. `lasting`: whether `edge_list`
+    `columns` are sources and destinations, at least one of each, of one integer type. `lasting`: whether `endpoints`
     must return codes after the caller has changed the columns; a one-shot graph may alias them. Return the edges, and
     the distinct ids, ascending, in the type of the columns.
     """
     if (m := columns[0].size) <= FEW_VALUES // 2:
         both, ids, (offsets, indices, out_degrees) = _factorized_few(columns, grouped=True)
-        return Grouped((offsets, indices, None), out_degrees, lambda: (both[:m], both[m:])), ids
+        return Grouped(Csc(offsets, indices, None), out_degrees, m, lambda: (both[:m], both[m:])), ids
     threads = this_machine().threads_for(m)
     dtype = columns[0].dtype
     endpoints = [as_int(column) for column in columns]
@@ -65,11 +65,11 @@ def edges_by_id(columns: list[Integers], *, lasting: bool) -> tuple[Grouped, Int
         return _by_range(columns, endpoints, *dense, lasting, threads)
     codes, ids = by_hash(endpoints, dtype, threads)
     del endpoints
-    edge_list = partial(tuple, codes.copy()) if lasting else partial(_factorized, columns)
+    endpoints_of = partial(tuple, codes.copy()) if lasting else partial(_factorized, columns)
     out_degrees = degrees(codes[0], ids.size, threads)
     # removed from the list, so that their memory is free before the last pass
     offsets, indices, _ = grouped(codes.pop(), codes.pop(), None, ids.size, threads)
-    return Grouped((offsets, indices, None), out_degrees, edge_list), ids
+    return Grouped(Csc(offsets, indices, None), out_degrees, m, endpoints_of), ids
 
 
 def _factorized_few(columns: Sequence[Integers], *, grouped: bool) -> tuple[Integers, Integers, list[Any]]:
@@ -101,10 +101,10 @@ def _by_range(
     (indices,) = replace_codes([indices], position, threads)
     if position is not None:
         offsets, out_degrees = np.append(offsets[found], offsets[-1]), out_degrees[found]
-    edge_list = (
+    endpoints_of = (
         (lambda: tuple(replace_codes(endpoints, position, threads))) if lasting else partial(_factorized, columns)
     )
-    return Grouped((offsets, indices, None), out_degrees, edge_list), ids_at(found, low, dtype)
+    return Grouped(Csc(offsets, indices, None), out_degrees, source.size, endpoints_of), ids_at(found, low, dtype)
 
 
 def _factorized(columns: list[Integers]) -> tuple[Integers, ...]:

@@ -10,10 +10,10 @@ import numpy as np
 
 from prplugin.cpu import kernels
 from prplugin.cpu.compensated import CompensatedSums
-from prplugin.cpu.sorting import offsets_of, rows_of
+from prplugin.cpu.sorting import offsets_of
 from prplugin.cpu.threads import bounds_of_pieces
 from prplugin.types.arrays import Array
-from prplugin.types.edges import Floats, Grouped, Integers, index_dtype
+from prplugin.types.edges import Csc, Floats, Grouped, Integers, index_dtype
 
 BUCKET_BITS = 8
 """log2 of the number of buckets: with 256 output streams, a core does not thrash its TLB and caches."""
@@ -98,6 +98,4 @@ class CscBuilder:
         out_weight, rounding_depth = (
             (self._out_degrees.astype(np.float64), 0) if self._sums is None else self._sums.values()
         )
-        return Grouped(
-            (offsets, sources, self._weights), out_weight, lambda: (sources, rows_of(offsets)), rounding_depth
-        )
+        return Grouped(Csc(offsets, sources, self._weights), out_weight, sources.size, None, rounding_depth)

@@ -15,7 +15,7 @@ from prplugin.graph.problem import Problem
 from prplugin.methods.base import Sums
 from prplugin.methods.engines.host_step import HostStep, product_of
 from prplugin.numerics import fan_in_for, group_sum_depth, rounding_depth
-from prplugin.types.edges import Floats
+from prplugin.types.edges import Csc, Floats
 
 
 class HostRows(HostStep):
@@ -41,7 +41,7 @@ class HostRows(HostStep):
         if threads is None:
             self._product, _ = product_of(adjacency)
         else:
-            offsets, sources, _ = adjacency.csc
+            offsets, sources, _ = adjacency.get(Csc)
             self._in_edges = offsets[: rows + 1], sources, adjacency.normalized_weights
             self._fan_in = fan_in_for(shard.largest_in_degree)
             self._sums = np.zeros((-(-rows // pull.BLOCK_ROWS), 4))

@@ -20,7 +20,7 @@ from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.solver.certificate import Certificate, U
 from prplugin.solver.top_k import Equal, OrderProof
 from prplugin.types.arrays import Array, highest, namespace, to_host
-from prplugin.types.edges import Floats, Integers
+from prplugin.types.edges import Csc, Floats, Integers
 
 
 class Asked(NamedTuple):
@@ -116,7 +116,7 @@ class SharedEqualRanks(EqualRanks):
     def _own_in_edges(self, vertex: int) -> tuple[Integers, Floats | None] | None:
         if vertex not in self._own:
             return None
-        offsets, sources, weights = self._adjacency.csc
+        offsets, sources, weights = self._adjacency.get(Csc)
         row = vertex - self._own.start
         run = slice(*to_host(offsets[row : row + 2]).tolist())
         return to_host(self._positions[sources[run]]), None if weights is None else to_host(weights[run])

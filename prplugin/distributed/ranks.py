@@ -33,7 +33,7 @@ from prplugin.solver.loop import Outcome
 from prplugin.solver.solve import solve
 from prplugin.solver.top_k import NO_ORDER
 from prplugin.types.arrays import Array, namespace, to_host, to_memory
-from prplugin.types.edges import Floats, Integers
+from prplugin.types.edges import Csc, Floats, Integers
 from prplugin.types.records import Considered, History
 
 
@@ -205,7 +205,7 @@ def _out_neighbours(communicator: Communicator, shard: Shard, rows: Integers) ->
     """
     own = shard.owned_by(communicator.rank)
     positions = namespace(shard.adjacency.out_weight).arange(own.start, own.stop)
-    offsets, sources, _ = shard.adjacency.csc
+    offsets, sources, _ = shard.adjacency.get(Csc)
     sources = to_host(of_ghosts(communicator, shard.ghost_sources, positions)[sources])
     targets = to_host(rows_of(offsets, sources.size)) + own.start
     order = np.argsort(rows, kind="stable")

@@ -39,7 +39,7 @@ from prplugin.graph.edges import Edges, factorize_ids
 from prplugin.numerics import StepRounding, rounding_depth
 from prplugin.options import Duplicates
 from prplugin.streams.decay import ZERO_EXPONENT, ScaledWeights, roundings_of
-from prplugin.types.arrays import Array, MemorySpace, namespace, to_host, to_memory
+from prplugin.types.arrays import Array, MemorySpace, memory_space_of, namespace, to_host, to_memory
 from prplugin.types.edges import ANY, Coo, Floats, Integers, index_dtype
 
 
@@ -340,7 +340,7 @@ def _decayed(
         own = np.where(own > ZERO_EXPONENT, np.maximum(own, least), own)
     references = of_ghosts(communicator, sources, own)
     scaled = weights.stored(references.take(source))
-    scaled = to_memory(scaled, edges.memory_space)
+    scaled = to_memory(scaled, memory_space_of(edges.source))
     return replace(edges, weights=scaled, extent=(ANY[0], 2.0)), references
 
 

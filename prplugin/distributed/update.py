@@ -33,7 +33,7 @@ from prplugin.options import Duplicates, EdgeOptions
 from prplugin.streams.changes import Change, ChangeError, apply_duplicates
 from prplugin.streams.decay import MIN_OUT_WEIGHT, ZERO_EXPONENT, ScaledWeights, roundings_of, times_of_stored
 from prplugin.types.arrays import MemorySpace, namespace, to_host
-from prplugin.types.edges import Coo, Floats, Integers
+from prplugin.types.edges import Coo, Csc, Floats, Integers
 
 NOTHING = np.empty(0)
 
@@ -56,7 +56,7 @@ def update(
     except ChangeError as error:
         raise error.explained(added, removed, vertices) from None
     stages.done("change")
-    roundings = shard.adjacency.edges.roundings
+    roundings = shard.adjacency.roundings
     if change.added.times is not None:
         roundings = max(roundings, roundings_of(change.added.times))
     index = change.vertices
@@ -163,7 +163,7 @@ class _Edges:
         self._communicator, self._change, self._references = communicator, change, shard.references
         index = change.vertices
         own = namespace(shard.adjacency.out_weight).asarray(index.own)
-        self._csc, self._positions = shard.adjacency.csc, of_ghosts(communicator, shard.ghost_sources, own)
+        self._csc, self._positions = shard.adjacency.get(Csc), of_ghosts(communicator, shard.ghost_sources, own)
         (offsets, sources, weights), xp = self._csc, namespace(self._positions)
         ends = [end for edges in change[:2] for end in (edges.source, edges.destination)]
         changed = xp.asarray(np.isin(to_host(self._positions), np.concatenate(ends)))

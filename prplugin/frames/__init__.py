@@ -19,7 +19,7 @@ from prplugin.frames.remedies import advising, library_of, remedy
 from prplugin.frames.suggested import index_levels
 from prplugin.frames.vertices import Vertices
 from prplugin.options import EdgeOptions
-from prplugin.types.arrays import MemorySpace, on_host
+from prplugin.types.arrays import MemorySpace, memory_space_of, on_host
 from prplugin.types.edges import Coo, Grouped
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _read_part(
     with device_files.reading_to("host"):
         edges, vertices = adapter.read(opened, columns, EdgeOptions(), edge_list=True, lasting=True)
     assert isinstance(edges, Coo)
-    if edges.memory_space != memory_space:  # a frame of another library
+    if memory_space_of(edges.source) != memory_space:  # a frame of another library
         vertices = vertices.on_device()
     return FrameEdges(edges.on_host(), vertices)
 

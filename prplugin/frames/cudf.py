@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,7 @@ def read(
     from prplugin.frames import narwhals  # imports narwhals
 
     edges, known = narwhals.read(narwhals.open_frame(frame)[0], columns, how, edge_list=edge_list, lasting=lasting)
-    return edges.as_spilled(), known
+    return replace(edges, frame_space="device"), known
 
 
 def read_in_context(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from prplugin.frames.columns import EdgesById
     from prplugin.frames.ids import Ids
-
-AnyEdges = TypeVar("AnyEdges", Coo, Grouped)
 
 
 def encoder(ids: Ids, by: int) -> Callable[..., tuple[Coo | Grouped, list[Column], list[str]]]:
@@ -74,7 +72,7 @@ def inverse(order: Integers) -> Integers:
     return positions
 
 
-def in_groups(edges: AnyEdges, vertices: Vertices, by: int) -> tuple[AnyEdges, Vertices]:
+def in_groups(edges: Coo | Grouped, vertices: Vertices, by: int) -> tuple[Coo | Grouped, Vertices]:
     """Return edges and vertices of a frame in the order of groups, which the first `by` columns of vertices are."""
     names, columns, kinds, space = vertices.names, vertices.columns, vertices.kinds, vertices.memory_space
     grouped = GroupedVertices(names, columns, kinds, space, boundary=vertices.boundary, by=by)
@@ -82,8 +80,9 @@ def in_groups(edges: AnyEdges, vertices: Vertices, by: int) -> tuple[AnyEdges, V
         if (order := grouped.order()) is None:
             return edges, grouped
         grouped = replace(grouped, columns=[grouped.ids.take(column, order) for column in columns])
+        assert isinstance(edges, Coo)
         position = namespace(edges.source).asarray(inverse(order)).astype(edges.source.dtype)
-    edges = replace(edges, source=position[edges.source], destination=position[edges.destination])  # type: ignore[type-var]
+    edges = replace(edges, source=position[edges.source], destination=position[edges.destination])
     return edges, grouped
 
 

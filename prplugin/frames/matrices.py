@@ -187,6 +187,7 @@ def with_ids(graph: Edges, given: object, inferred: Collection[str] = BUILTIN) -
         [columns, columns], [labels, labels], partial(edges_by_id, grouped=False, lasting=True)
     )
     vertices = Vertices(names, found, kinds, boundary=OnHost(graph.memory_space))
+    assert isinstance(loops, Coo)
     positions: Any = loops.source
     if len(vertices) < graph.n:
         repeated = np.flatnonzero(np.bincount(positions) > 1)
@@ -195,7 +196,7 @@ def with_ids(graph: Edges, given: object, inferred: Collection[str] = BUILTIN) -
             f"{listed(format_ids(vertices.plain_ids, repeated))}. Each row of the matrix needs its own id."
         )
     if (positions[1:] < positions[:-1]).any():
-        positions, edges = to_memory(positions, graph.memory_space), graph.edges
+        positions, edges = to_memory(positions, graph.memory_space), graph.get(Coo)
         graph = Edges(Coo(positions[edges.source], positions[edges.destination], edges.weights, graph.n))
     return graph, vertices
 

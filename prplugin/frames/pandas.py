@@ -44,7 +44,10 @@ def read(
         part, untimed = frame if rows is None else frame.iloc[rows], columns._replace(time=None)
         with nullcontext() if rows is None else rows_of_frame(rows):
             edges, known = read(part, untimed, how, edge_list=edge_list, lasting=lasting)
-        return (edges if times is None else replace(edges, times=times)), known  # type: ignore[type-var]
+        if times is not None:
+            assert isinstance(edges, Coo)
+            edges = replace(edges, times=times)
+        return edges, known
     vertices = how.vertices
     endpoints = _matrix_columns(frame, columns) if vertices is None else None
     endpoints = endpoints or ids.endpoints_of(frame, columns, vertices)
@@ -53,7 +56,8 @@ def read(
     encode = ids.encode if not columns.by else groups.encoder(ids, columns.by)
     edges, arrays, kinds = encode(endpoints, labels, partial(edges_by_id, grouped=grouped, lasting=lasting))
     if columns.weight is not None:
-        edges = replace(edges, weights=ids.weights_of(frame, columns))  # type: ignore[type-var]
+        assert isinstance(edges, Coo)
+        edges = replace(edges, weights=ids.weights_of(frame, columns))
     return edges, Vertices(columns.vertex_names, arrays, kinds)
 
 

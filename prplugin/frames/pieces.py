@@ -157,31 +157,29 @@ class _PackedEdges:
     """A sink: edges that are packed as they arrive, in another order of the vertices if their sources are scattered."""
 
     def __init__(self, factorizer: PartwiseFactorizer, n: int, *, weighted: bool) -> None:
-        from prplugin.methods.packed import PackedEdges
+        from prplugin.methods.packed import Packer
 
-        self._factorizer, self._edges = factorizer, PackedEdges(n, weighted=weighted)
-        self._edges.out_weight, self._edges.out_weight_depth = factorizer.out_weight, factorizer.rounding_depth
-        self._of_sources = factorizer.out_weight
+        self._factorizer, self._packer = factorizer, Packer(n, weighted=weighted)
+        self._out_weight = self._of_sources = factorizer.out_weight
 
     def add(self, source: Integers, destination: Integers, weights: Floats | None) -> None:
         """Add some edges."""
         from prplugin.methods.engines.gpu_pull import normalized
         from prplugin.methods.engines.packed import by_key, sort_key
 
-        edges = self._edges
-        if not edges.m and source.size:
+        packer = self._packer
+        if not packer.m and source.size:
             some = slice(0, SORTED)
             by_target = source[some][cupy.lexsort(cupy.stack([source[some], destination[some]]))]
-            if (key := sort_key(by_target, edges.out_weight)) is not None:
-                edges.order, edges.position = by_key(key, np.int32)
-                self._of_sources = edges.out_weight[edges.order]
-                self._factorizer.reorder(edges.position)
-                source, destination = edges.position[source], edges.position[destination]
+            if (key := sort_key(by_target, self._out_weight)) is not None:
+                packer.order, packer.position = by_key(key, np.int32)
+                self._of_sources = self._out_weight[packer.order]
+                self._factorizer.reorder(packer.position)
+                source, destination = packer.position[source], packer.position[destination]
             del by_target
         of_edges = None if weights is None else normalized(weights, source, self._of_sources, np.float64)
-        edges.collect(source, destination, of_edges, limit=PART)
+        packer.collect(source, destination, of_edges, limit=PART)
 
     def edges(self) -> Grouped:
         """Return the edges, once all have been added."""
-        self._edges.pack()
-        return self._edges
+        return Grouped(self._packer.packed(), self._out_weight, self._packer.m, None, self._factorizer.rounding_depth)

@@ -339,6 +339,7 @@ def read(
 
     def with_vertices(table: pa.Table) -> Part:
         edges, own = narwhals.read(table, columns, no_more, edge_list=True)
+        assert isinstance(edges, Coo)
         return Part(edges.source, edges.destination, edges.weights, own)
 
     if how.vertices is None and integers is not None and len(columns.source) == 1 and compiled:
@@ -351,6 +352,7 @@ def read(
         ids = [HOST.integers_like(found, [no_vertices.columns[0].dtype])]
     else:
         factorizer = IndexFactorizer(VertexIndex(no_vertices, labels))
+        assert isinstance(no_edges, Coo)
         more = no_edges.source, no_edges.destination, None, additional
         edges, ids = read_twice(_passes(files, common, with_vertices), factorizer, sink_of, more)
     output: Any = no_vertices.boundary

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,7 @@ from numpy.typing import DTypeLike
 from prplugin.gpu import cupy, runtime
 from prplugin.gpu.structs import GROUPS, ORDERS
 from prplugin.types.arrays import synchronize
-from prplugin.types.edges import Floats, Grouped, Integers, bits_of, index_dtype, offset_dtype
+from prplugin.types.edges import Blocks, Csc, Floats, Integers, bits_of, offset_dtype
 
 CHUNK = 8  # edges per chunk: see blocks.cuh
 THREADS, COPIES = 1024, 4  # as in blocks.cu
@@ -33,83 +31,45 @@ LEAST_UNIT = 4  # edges per unit for each row of a piece, so that adding its sum
 MOST_EDGES = 2**32 - 64  # padding included: kernels count edges in 32 bits
 
 
-@dataclass(frozen=True, slots=True)
-class Blocks:
-    """The edges in both orders."""
-
-    rows: int  # places of rows
-    columns: int  # places of sources
-    marks: Any  # which places have a vertex: see marks.cuh
-    tile_bits: int
-    piece_bits: int
-    tile_begins: Integers  # chunks before each tile, and all, on the host
-    piece_begins: Integers
-    chunk_by_piece: Integers
-    tile_sources: Integers
-    piece_rows: Integers
-    piece_edges: Integers | None  # by piece: position of each edge among those given, and their number for padding
-    spans: Integers  # tile, first chunk and end of parts of tiles, on the host
-    units: int  # number of units: see `units_of`
-    shared: int  # number of pieces of several units
-    bounds: tuple[Any, Any]  # spans and units on the device
-
-    def arranged(self, normalized_weights: Floats) -> Floats:
-        """Return the normalized weights of the edges given, by piece; padding has 0."""
-        assert self.piece_edges is not None
-        count, m = self.piece_edges.size, np.uint32(normalized_weights.size)
-        arranged: Floats = cupy.empty(count, normalized_weights.dtype)
-        grid = runtime.blocks_for_each(count), runtime.THREADS
-        kernel = _kernel("arrange_normalized_weights", real=arranged.dtype)
-        runtime.launch(kernel, *grid, count, m, self.piece_edges, normalized_weights, arranged)
-        return arranged
-
-    def endpoints(self, n: int) -> tuple[Integers, Integers]:
-        """Return source and target of each edge and of padding, by position; the target of padding is n."""
-        chunks = self.chunk_by_piece.size
-        tile_begins, piece_begins = (cupy.asarray(x.astype(np.uint32)) for x in (self.tile_begins, self.piece_begins))
-        sources, targets = (cupy.empty(CHUNK * chunks, np.int32) for _ in range(2))
-        grid = runtime.blocks_for_each(chunks), runtime.THREADS
-        groups = GROUPS(
-            {}, tile_bits=self.tile_bits, piece_bits=self.piece_bits, tiles=tile_begins.size - 1,
-            pieces=piece_begins.size - 1, tile_begins=tile_begins, piece_begins=piece_begins,
-        )  # fmt: skip
-        runtime.launch(
-            _kernel("endpoints"), *grid, np.uint32(chunks), groups, np.int32(n), self.marks, self.chunk_by_piece,
-            self.tile_sources, self.piece_rows, sources, targets,
-        )  # fmt: skip
-        return sources, targets
+def arranged(blocks: Blocks, normalized_weights: Floats) -> Floats:
+    """Return the normalized weights of the edges given, by piece; padding has 0."""
+    assert blocks.piece_edges is not None
+    count, m = blocks.piece_edges.size, np.uint32(normalized_weights.size)
+    found: Floats = cupy.empty(count, normalized_weights.dtype)
+    grid = runtime.blocks_for_each(count), runtime.THREADS
+    kernel = _kernel("arrange_normalized_weights", real=found.dtype)
+    runtime.launch(kernel, *grid, count, m, blocks.piece_edges, normalized_weights, found)
+    return found
 
 
-class BlockedEdges(Grouped):
-    """Unweighted edges in blocks; `in_edges` are sorted on first access, and then kept as well.
+def endpoints(blocks: Blocks, n: int) -> tuple[Integers, Integers]:
+    """Return source and target of each edge and of padding, by position; the target of padding is n."""
+    chunks = blocks.chunk_by_piece.size
+    tile_begins, piece_begins = (cupy.asarray(x.astype(np.uint32)) for x in (blocks.tile_begins, blocks.piece_begins))
+    sources, targets = (cupy.empty(CHUNK * chunks, np.int32) for _ in range(2))
+    grid = runtime.blocks_for_each(chunks), runtime.THREADS
+    groups = GROUPS(
+        {}, tile_bits=blocks.tile_bits, piece_bits=blocks.piece_bits, tiles=tile_begins.size - 1,
+        pieces=piece_begins.size - 1, tile_begins=tile_begins, piece_begins=piece_begins,
+    )  # fmt: skip
+    runtime.launch(
+        _kernel("endpoints"), *grid, np.uint32(chunks), groups, np.int32(n), blocks.marks, blocks.chunk_by_piece,
+        blocks.tile_sources, blocks.piece_rows, sources, targets,
+    )  # fmt: skip
+    return sources, targets
 
-    `in_degrees`: In-degrees of the vertices, as uint32.
-    """
 
-    def __init__(self, blocks: Blocks, in_degrees: Integers, out_weight: Floats, m: int) -> None:
-        nothing: Any = None, out_weight[:0], None
-        super().__init__(nothing, out_weight, lambda: ())
-        self.blocks, self.in_degrees, self.m = blocks, in_degrees, m
-        del self.in_edges, self._edge_list  # computed by those of the class, without a cycle of references
+def in_edges(blocks: Blocks, n: int, m: int) -> Csc:
+    """Return the m edges of n vertices by target, sorted by source in each row, and without weights."""
+    from prplugin.gpu.sort import sorted_by  # imports CuPy, which holds the edges
 
-    @cached_property
-    def in_edges(self) -> Any:  # type: ignore[override]  # an attribute of other edges
-        """Offsets and sources of the CSC layout, and no weights. The sources of a row are ascending."""
-        from prplugin.gpu.sort import sorted_by  # imports CuPy, which holds the edges
-
-        sources, targets = self.blocks.endpoints(self.n)
-        sources, targets = sorted_by(sources, bits_of(self.n), targets, owned=True)
-        _, sources = sorted_by(targets, bits_of(self.n + 1), sources, owned=True)
-        offsets = cupy.zeros(self.n + 1, offset_dtype(self.m))
-        cupy.cumsum(self.in_degrees, out=offsets[1:])
-        synchronize("device")
-        return offsets, sources[: self.m], None
-
-    def _edge_list(self) -> tuple[Integers, ...]:
-        from prplugin.gpu import group  # imports CuPy, which holds the edges
-
-        offsets, sources, _ = self.in_edges
-        return sources, group.groups_of(offsets, self.m, index_dtype(self.n))
+    sources, targets = endpoints(blocks, n)
+    sources, targets = sorted_by(sources, bits_of(n), targets, owned=True)
+    _, sources = sorted_by(targets, bits_of(n + 1), sources, owned=True)
+    offsets = cupy.zeros(n + 1, offset_dtype(m))
+    cupy.cumsum(blocks.in_degrees, out=offsets[1:])
+    synchronize("device")
+    return Csc(offsets, sources[:m], None)
 
 
 def bits(rows: int) -> tuple[int, int]:
@@ -159,8 +119,8 @@ def all_marks(places: int) -> Any:
 def build(
     sources: Integers, targets: Integers, low: int, rows: int, columns: int, tile_bits: int, piece_bits: int, *,
     ordered: bool,
-) -> tuple[Blocks, Integers, Integers]:  # fmt: skip
-    """Arrange edges, given by ids of 4 or 8 bytes in any order, in blocks; return as well out-degrees and in-degrees.
+) -> tuple[Blocks, Integers]:  # fmt: skip
+    """Arrange edges, given by ids of 4 or 8 bytes in any order, in blocks; return as well their out-degrees.
 
     A place is an id less `low`; degrees are by place, and share their memory with temporary arrays. `ordered`: whether
     the positions of the edges are kept, as weights need them. `marks` are still missing. Peak memory is 10.5 bytes per
@@ -217,11 +177,10 @@ def build(
     units, shared = units_of(np.diff(chunks_of_pieces), longest)
     bounds = cupy.asarray(np.concatenate([spans.ravel(), units.ravel()]))
     layout = Blocks(
-        rows, columns, None, tile_bits, piece_bits, chunks_of_tiles, chunks_of_pieces, chunk_by_piece,
-        tile_sources=tile_sources, piece_rows=piece_rows, piece_edges=piece_edges, spans=spans, units=len(units),
-        shared=shared, bounds=(bounds[: spans.size], bounds[spans.size :]),
+        rows, columns, None, tile_bits, piece_bits, chunks_of_tiles, chunks_of_pieces, chunk_by_piece, tile_sources,
+        piece_rows, piece_edges, spans, len(units), shared, (bounds[: spans.size], bounds[spans.size :]), in_degrees,
     )  # fmt: skip
-    return layout, out_degrees, in_degrees
+    return layout, out_degrees
 
 
 def _words(*counts: int) -> list[tuple[int, DTypeLike]]:

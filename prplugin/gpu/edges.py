@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import cupy
@@ -15,7 +14,7 @@ from prplugin.gpu import blocks, group, runtime
 from prplugin.gpu.factorize import ONE_BLOCK, as_kernel_ids, counted_marks, extremes, factorize_ids
 from prplugin.gpu.runtime import THREADS, blocks_for_each
 from prplugin.gpu.sort import distances, sorted_by
-from prplugin.types.edges import ANY, Coo, Floats, Grouped, Integers, bits_of, offset_dtype
+from prplugin.types.edges import ANY, Coo, Csc, Floats, Grouped, Integers, bits_of, offset_dtype
 
 # Number of edges, and range of ids, from which unweighted edges are arranged in blocks, which is faster than sorting
 # them. Among fewer vertices, whose contributions are cached, methods on sorted edges are faster.
@@ -66,17 +65,12 @@ def edges_by_id(
 
 
 def _by_target(edges: Coo) -> Grouped:
-    in_edges = offsets, sources, _ = group.grouped(edges.destination, edges.source, edges.weights, edges.n)
+    in_edges = Csc(*group.grouped(edges.destination, edges.source, edges.weights, edges.n))
     if edges.weights is None:
         out_weight, depth = group.degrees(edges.source, edges.n).astype(np.float64), 0
     else:
         out_weight, depth = group.sums_by(edges.source, edges.weights, edges.n, edges.extent)
-    return Grouped(in_edges, out_weight, partial(_edge_list, offsets, sources), depth, edges.extent)
-
-
-def _edge_list(offsets: Integers, sources: Integers) -> tuple[Integers, Integers]:
-    """Return source and destination of each edge, ordered by target."""
-    return sources, group.groups_of(offsets, sources.size, sources.dtype)
+    return Grouped(in_edges, out_weight, edges.m, None, depth, edges.extent)
 
 
 def with_weights(edges: Coo, weights: GivenWeights | None, extent: tuple[float, float] | None = None) -> Coo:
@@ -111,16 +105,15 @@ def _grouped(
     if ids.size < span:
         grid, macros = blocks_for_each(sources.size), {"weighted": weights is not None, "degrees": False}
         _launch("compact_codes", dtype, grid, sources.size, sources, marks, **macros)
-    in_edges, edge_list = (offsets, sources, weights), partial(_edge_list, offsets, sources)
-    return Grouped(in_edges, out_weight, edge_list, rounding_depth, extent), ids
+    return Grouped(Csc(offsets, sources, weights), out_weight, sources.size, None, rounding_depth, extent), ids
 
 
-def _in_blocks(columns: list[Integers], low: int, span: int) -> tuple[blocks.BlockedEdges, Integers]:
+def _in_blocks(columns: list[Integers], low: int, span: int) -> tuple[Grouped, Integers]:
     """Arrange unweighted edges in blocks by id - low, and factorize afterwards."""
     source, target = columns
-    layout, outs, ins = blocks.build(source, target, low, span, span, *blocks.bits(span), ordered=False)
-    marks, ids, in_degrees, out_weight = _compacted(low, span, ins, outs, source.dtype, degrees=True)
-    return blocks.BlockedEdges(replace(layout, marks=marks), in_degrees, out_weight, source.size), ids
+    layout, outs = blocks.build(source, target, low, span, span, *blocks.bits(span), ordered=False)
+    marks, ids, in_degrees, out_weight = _compacted(low, span, layout.in_degrees, outs, source.dtype, degrees=True)
+    return Grouped(replace(layout, marks=marks, in_degrees=in_degrees), out_weight, source.size), ids
 
 
 def _compacted(

@@ -1,25 +1,42 @@
-"""Graph arrays: CSR, CSC, in-degrees and out-weights, each built on first use; and edges of integer ids."""
+"""Edges in their layouts, in-degrees and out-weights, each built on first use; and edges of integer ids."""
 
 from __future__ import annotations
 
-from contextlib import suppress
-from functools import cached_property, partial
-from typing import Any, Self
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from functools import cached_property
+from threading import Lock
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from prplugin.cpu import library, packing, sorting
 from prplugin.cpu.sorting import factorize_sorted, offsets_of, stable_order
 from prplugin.cpu.sums import GroupSums
+from prplugin.errors import MethodUnavailableError
 from prplugin.machine import this_machine
-from prplugin.types.arrays import MemorySpace, namespace, synchronize, to_host, to_memory
+from prplugin.types.arrays import (
+    Array,
+    MemorySpace,
+    gpu_of,
+    memory_space_of,
+    namespace,
+    synchronize,
+    to_host,
+    to_memory,
+)
 from prplugin.types.edges import (
     ANY,
+    MAX_NARROW,
+    Blocks,
     Compressed,
     Coo,
+    Csc,
+    Csr,
     Floats,
     Grouped,
     Integers,
+    PackedParts,
     PackedRows,
     index_dtype,
     offset_dtype,
@@ -41,25 +58,45 @@ CHUNK = 1 << 16
 """Edges at a time, so that temporary arrays stay in the cache."""
 
 
-class Edges:
-    """A directed multigraph on vertices 0..n-1.
+Kept = TypeVar("Kept")
+Layout = TypeVar("Layout", Coo, Csc, Csr, Blocks, PackedRows, PackedParts)
 
+
+class Edges:
+    """A directed multigraph on vertices 0..n-1, in one memory space and in one or more layouts.
+
+    `given`: Type of the layout that it was made of.
     `symmetric`: Whether the reverse of each edge is an edge as well, so that out-degrees are in-degrees.
+    `extent`, `frame_space`, `roundings`: As in `Coo`.
     """
 
     product: Any = None
     """Cache of `prplugin.methods.engines.host_step` between rankings."""
 
-    layout: tuple[str, Any] | None = None
-    """Name of a method, and the layout that it keeps in GPU memory between rankings, until another method ranks."""
+    _kept: object = None
 
     def __init__(self, edges: Coo | Grouped, *, symmetric: bool = False) -> None:
-        self.edges, self.symmetric = edges, symmetric
+        self.n, self.m, self.symmetric = edges.n, edges.m, symmetric
+        self.extent, self.roundings, self.frame_space = edges.extent, edges.roundings, edges.frame_space
+        if isinstance(edges, Coo):
+            layout: Coo | Csc | Blocks | PackedRows | PackedParts = edges
+            array: Array = edges.source
+            self.weighted = edges.weights is not None
+        else:
+            layout, array = edges.layout, edges.out_weight
+            self.weighted = (
+                layout.weights is not None
+                if isinstance(layout, Csc)
+                else isinstance(layout, PackedParts) and layout.weighted
+            )
+            self._out_weight = edges.out_weight, edges.out_weight_depth
+            self._endpoints = edges.endpoints
+            self._lock = Lock()
         self.tuned: dict[Any, Any] = {}  # what methods have found out by measurement, by method and options
-        self.n, self.m = edges.n, edges.m
-        self.weighted = edges.weights is not None
-        self.memory_space: MemorySpace = edges.memory_space
-        self.packed_only = edges.packed_only
+        self.given = type(layout)
+        self.layouts: dict[type, Any] = {self.given: layout}
+        self._gpu = gpu_of(array)
+        self.memory_space: MemorySpace = memory_space_of(array)
 
     @classmethod
     def of(cls, compressed: Compressed, *, by_target: bool, symmetric: bool = False, **options: Any) -> Self:
@@ -67,80 +104,132 @@ class Edges:
         offsets, members, weights = compressed
         groups = rows_of(offsets, members.size)
         source, destination = (members, groups) if by_target else (groups, members)
-        adjacency = cls(Coo(source, destination, weights, offsets.size - 1, **options), symmetric=symmetric)
-        for layout in ("csr", "csc") if symmetric else ("csc",) if by_target else ("csr",):
-            setattr(adjacency, layout, compressed)
-        synchronize(adjacency.memory_space)
-        return adjacency
+        edges = cls(Coo(source, destination, weights, offsets.size - 1, **options), symmetric=symmetric)
+        for layout in (Csr, Csc) if symmetric else (Csc,) if by_target else (Csr,):
+            edges.add(layout(*compressed))
+        synchronize(edges.memory_space)
+        return edges
 
     @classmethod
     def of_in_edges(
         cls, in_edges: Compressed, out_weight: Floats, out_weight_depth: int = 0, extent: tuple[float, float] = ANY
     ) -> Self:
         """Return the graph of a valid CSC and its out-weights, without a copy."""
-        edge_list = partial(endpoints_by_target, in_edges.offsets, in_edges.indices)
-        return cls(Grouped((*in_edges,), out_weight, edge_list, out_weight_depth, extent))
+        return cls(Grouped(Csc(*in_edges), out_weight, in_edges.indices.size, None, out_weight_depth, extent))
 
-    def layout_of(self, method: str) -> Any:
-        """Return the layout that a method has kept, or None."""
-        kept = self.layout  # another thread may clear it
-        return kept[1] if kept is not None and kept[0] == method else None
+    # --- layouts ---
+
+    def get(self, layout: type[Layout]) -> Layout:
+        """Return the edges in a layout; they are converted on first access, and kept in both.
+
+        Raises MethodUnavailableError: if edges of this layout are made by a method only, or cannot be made.
+        """
+        found: Layout | None = self.layouts.get(layout)
+        if found is None:
+            if layout not in CONVERSIONS or self.given is PackedParts:
+                raise MethodUnavailableError(self._refusal(layout))
+            found = CONVERSIONS[layout](self)
+            self.layouts[layout] = found
+        return found
+
+    def held(self, layout: type[Layout]) -> Layout | None:
+        """Return the edges in a layout that they already have, or None."""
+        return self.layouts.get(layout)
+
+    def add(self, layout: Coo | Csc | Csr | PackedRows) -> None:
+        """Add the same edges in another layout."""
+        self.layouts[type(layout)] = layout
+
+    def keep(self, layout: object) -> None:
+        """Keep what a method has made of the edges in GPU memory, until another method ranks; None frees its memory."""
+        self._kept = layout
+
+    def kept(self, layout: type[Kept]) -> Kept | None:
+        """Return the layout of this type that a method has kept, or None."""
+        kept = self._kept  # another thread may clear it
+        return kept if isinstance(kept, layout) else None
+
+    def keep_only(self, layouts: tuple[type, ...]) -> None:
+        """Free the memory of what a method has kept, unless it is in one of these layouts."""
+        if self._kept is not None and not isinstance(self._kept, layouts):
+            self._kept = None
+
+    def _refusal(self, layout: type) -> str:
+        if self.given is not PackedParts:
+            return f"edges are brought to the layout {layout.__name__} only by the method that reads it."
+        return (
+            f"the {self.m:,} edges were packed when they were read, since they do not fit in the GPU's memory "
+            f"otherwise, or are more than {MAX_NARROW:,}: only method 'packed' ranks them, one personalization at a "
+            "time, and the graph can neither be changed nor copied."
+        )
+
+    def _listed(self) -> Coo:
+        """Return the list of edges; `endpoints` of an ingest is called once, as it may alter what it refers to."""
+        with self._lock:
+            if (found := self.held(Coo)) is None:
+                csc = self.get(Csc)
+                if self._endpoints is None:
+                    source, destination = csc.indices, rows_of(csc.offsets, self.m)
+                else:
+                    source, destination = self._endpoints()
+                synchronize(self.memory_space)
+                found = Coo(source, destination, csc.weights, self.n, self.extent, roundings=self.roundings)
+                self.layouts[Coo], self._endpoints = found, None
+            return found
+
+    def _by_source(self) -> Csr:
+        edges = self.get(Coo)
+        return Csr(*_compress(edges.source, edges.destination, edges.weights, self.n))
+
+    def _by_target(self) -> Csc:
+        if (packed := self.held(PackedRows)) is not None:
+            return Csc(*packing.unpack(packed, self.n, self.m, this_machine().threads_for(self.m)), None)
+        if (arranged := self.held(Blocks)) is not None:
+            from prplugin.gpu import blocks  # imports CuPy, which holds the edges
+
+            return blocks.in_edges(arranged, self.n, self.m)
+        edges = self.get(Coo)
+        return Csc(*_compress(edges.destination, edges.source, edges.weights, self.n))
 
     def on(self, memory_space: MemorySpace) -> Edges:
         """Return the same graph in "host" or "device" memory; a copy is cached."""
         return self if memory_space == self.memory_space else self._other_memory
 
     @property
-    def spilled(self) -> bool:
-        """Return whether the edges were moved to the host because their frame's GPU lacks memory for them."""
-        return self.edges.spilled
-
-    @property
-    def gpu(self) -> Any:
+    def gpu(self) -> AbstractContextManager[object] | None:
         """CuPy device that holds the graph or its copy, a context manager; None if neither is on a GPU."""
-        held = self if self.memory_space == "device" else self.__dict__.get("_other_memory")
-        return None if held is None else held.edges.gpu
+        held: Edges | None = self if self.memory_space == "device" else self.__dict__.get("_other_memory")
+        return None if held is None else held._gpu
 
     @cached_property
     def _other_memory(self) -> Edges:
         memory_space: MemorySpace = "device" if self.memory_space == "host" else "host"
-        edges = self.edges
-        if isinstance(edges, Grouped):
-            offsets, sources, weights = edges.in_edges
+        if self.given is Coo:
+            edges = self.get(Coo)
+            source, destination, weights = (
+                to_memory(array, memory_space) for array in (edges.source, edges.destination, edges.weights)
+            )
+            copy = Edges(Coo(source, destination, weights, self.n, self.extent))
+            if self.weighted:
+                # Copied, since a sum near the maximum of float64 may overflow in another order of additions.
+                copy.set_out_weight(to_memory(self.out_weight, memory_space), self.out_weight_depth)
+        else:
+            offsets, sources, weights = self.get(Csc)
             dtype = np.dtype(np.int64) if memory_space == "host" else offset_dtype(self.m)
             offsets, sources, weights, out_weight = (
                 to_memory(array, memory_space)
                 for array in (offsets.astype(dtype, copy=False), sources, weights, self.out_weight)
             )
-            in_edges = Compressed(offsets, sources, weights)
-            copy = Edges.of_in_edges(in_edges, out_weight, self.out_weight_depth, edges.extent)
-        else:
-            source, destination, weights = (
-                to_memory(array, memory_space) for array in (edges.source, edges.destination, edges.weights)
+            copy = Edges.of_in_edges(
+                Compressed(offsets, sources, weights), out_weight, self.out_weight_depth, self.extent
             )
-            copy = Edges(Coo(source, destination, weights, self.n, edges.extent))
-            if self.weighted:
-                # Copied, since a sum near the maximum of float64 may overflow in another order of additions.
-                copy.set_out_weight(to_memory(self.out_weight, memory_space), self.out_weight_depth)
         synchronize(memory_space)
         return copy
 
     @cached_property
-    def csr(self) -> Compressed:
-        """Out-edges by source."""
-        return _compress(self.edges.source, self.edges.destination, self.edges.weights, self.n)
-
-    @cached_property
-    def csc(self) -> Compressed:
-        """In-edges by target: entries of row i are the sources of the edges to vertex i."""
-        if isinstance(self.edges, Grouped):
-            return Compressed(*self.edges.in_edges)
-        return _compress(self.edges.destination, self.edges.source, self.edges.weights, self.n)
-
-    @cached_property
     def normalized_weights(self) -> Floats | None:
         """Normalized weights w / W of the CSC entries on the host; None for unweighted graphs."""
-        _, sources, weights = self.csc
+        _, sources, weights = self.get(Csc)
         return None if weights is None else normalized_weights(weights, sources, self.out_weight)
 
     @cached_property
@@ -150,7 +239,7 @@ class Edges:
 
         if self.weighted or self.m not in ORDERED_EDGES:
             return None
-        return order_rows(self.csc.offsets, this_machine().threads_for(self.m))
+        return order_rows(self.get(Csc).offsets, this_machine().threads_for(self.m))
 
     @cached_property
     def inverse_out_weight(self) -> Floats:
@@ -160,25 +249,23 @@ class Edges:
     @cached_property
     def largest_in_degree(self) -> int:
         """Largest in-degree."""
-        offsets = self.csc.offsets
+        offsets = self.get(Csc).offsets
         return int((offsets[1:] - offsets[:-1]).max()) if self.n else 0
 
     @cached_property
     def spread(self) -> float:
         """`sectors_per_edge` of a large graph on the GPU that has memory for its in-edges; otherwise 1."""
-        if self.memory_space == "host" or self.m < SAMPLED_FROM or self.packed_only or self.edges.blocks is not None:
+        if self.memory_space == "host" or self.m < SAMPLED_FROM or self.given in (Blocks, PackedParts):
             return 1.0
         with suppress(MemoryError):
-            if "csc" in vars(self) or isinstance(self.edges, Grouped) or self._is_local():
-                return sectors_per_edge(self.csc.indices)
+            if self.given is not Coo or self.held(Csc) is not None or self._is_local():
+                return sectors_per_edge(self.get(Csc).indices)
         return 1.0
 
     def _is_local(self) -> bool:
         """Return whether most of the edges, by a sample of a list of edges, have near endpoints."""
-        step = max(1, self.m // NEAR_SAMPLES)
-        source, destination = (
-            to_host(ends[::step]).astype(np.int64) for ends in (self.edges.source, self.edges.destination)
-        )
+        step, edges = max(1, self.m // NEAR_SAMPLES), self.get(Coo)
+        source, destination = (to_host(ends[::step]).astype(np.int64) for ends in (edges.source, edges.destination))
         return bool(np.count_nonzero(np.abs(source - destination) < NEAR) > source.size / 2)
 
     @property
@@ -189,7 +276,7 @@ class Edges:
     @property
     def out_weight_depth(self) -> int:
         """Rounding depth of an out-weight, plus twice the depth of a weight, for w and for W."""
-        return self._out_weight[1] + 2 * self.edges.roundings
+        return self._out_weight[1] + 2 * self.roundings
 
     def set_out_weight(self, out_weight: Floats, rounding_depth: int) -> None:
         """Set precomputed out-weights, and their rounding depth."""
@@ -204,22 +291,25 @@ class Edges:
 
     def overflowing_vertices(self) -> Integers:
         """Return the vertices whose out-weight overflows float64."""
-        if not self.weighted or self.m * self.edges.extent[1] <= 2.0**1023:
+        if not self.weighted or self.m * self.extent[1] <= 2.0**1023:
             return np.empty(0, np.int64)  # m times the largest weight does not overflow
         found: Integers = namespace(self.out_weight).flatnonzero(~np.isfinite(self.out_weight))
         return found
 
     @cached_property
-    def _out_weight(self) -> tuple[Floats, int]:
-        if isinstance(self.edges, Grouped):
-            return self.edges.out_weight, self.edges.out_weight_depth
-        if self.symmetric and not self.weighted and "csc" in vars(self):
-            offsets = self.csc.offsets
+    def _out_weight(self) -> tuple[Floats | Integers, int]:  # given with `Grouped`
+        csc, edges = self.held(Csc), self.get(Coo)
+        if self.symmetric and not self.weighted and csc is not None:
+            offsets = csc.offsets
             found: tuple[Floats, int] = namespace(offsets).subtract(offsets[1:], offsets[:-1], dtype=np.float64), 0
         else:
-            found = sum_out_weight(self.edges.source, self.edges.weights, self.n, self.edges.extent)
+            found = sum_out_weight(edges.source, edges.weights, self.n, self.extent)
         synchronize(self.memory_space)
         return found
+
+
+CONVERSIONS: dict[type, Callable[[Edges], Any]] = {Coo: Edges._listed, Csr: Edges._by_source, Csc: Edges._by_target}
+"""Layouts to which edges of any other are converted. Other layouts are made by an ingest or by a method."""
 
 
 def sum_out_weight(source: Integers, weights: Floats | None, n: int, extent: tuple[float, float]) -> tuple[Floats, int]:
@@ -278,30 +368,6 @@ def rows_of(offsets: Integers, m: int) -> Integers:
     from prplugin.gpu import group  # imports CuPy, which holds the offsets
 
     return group.groups_of(offsets, m, index_dtype(offsets.size - 1))
-
-
-def endpoints_by_target(offsets: Integers, sources: Integers) -> tuple[Integers, Integers]:
-    """Return sources and targets of the edges of a CSC, in the order of its entries."""
-    return sources, rows_of(offsets, sources.size)
-
-
-class PackedInEdges(Grouped):
-    """Unweighted edges by target that are packed; `in_edges` are unpacked on first access, in 4 bytes per edge.
-
-    `out_degree`: Array of n counts.
-    """
-
-    def __init__(self, packed: PackedRows, out_degree: Integers, m: int) -> None:
-        nothing: Any = None, out_degree[:0], None
-        super().__init__(nothing, out_degree, lambda: endpoints_by_target(*self.in_edges[:2]))
-        self.packed_rows, self.m = packed, m
-        del self.in_edges
-
-    @cached_property
-    def in_edges(self) -> Any:  # type: ignore[override]  # an attribute of other edges
-        """Offsets and sources of the CSC layout, and no weights."""
-        assert self.packed_rows is not None
-        return *packing.unpack(self.packed_rows, self.n, self.m, this_machine().threads_for(self.m)), None
 
 
 def sectors_per_edge(sources: Integers) -> float:

@@ -23,7 +23,7 @@ import numpy as np
 
 from prplugin.graph.edges import Edges
 from prplugin.types.arrays import Array, namespace, to_host
-from prplugin.types.edges import Floats, Integers
+from prplugin.types.edges import Csc, Floats, Integers
 
 EXACT = 2.0**53  # above 2**53, float64 rounding makes equality inconclusive
 
@@ -129,7 +129,7 @@ class EqualRanks:
 
     def _in_edges(self, a: int, b: int) -> list[tuple[Integers, Floats | None]] | None:
         """Return sources and weights of the in-edges of two vertices, on the host; None if their numbers differ."""
-        offsets, sources, weights = self._adjacency.csc
+        offsets, sources, weights = self._adjacency.get(Csc)
         *begins, end, other_end = self._at(offsets, [a, b, a + 1, b + 1])
         size = end - begins[0]
         if other_end - begins[1] != size:

@@ -10,9 +10,11 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from prplugin.cpu import library
 from prplugin.types.arrays import MemorySpace
-from prplugin.types.edges import Grouped, index_dtype, offset_dtype
+from prplugin.types.edges import Blocks, Coo, Csc, Csr, PackedParts, PackedRows, index_dtype, offset_dtype
 
 Array = Literal["rows", "csr", "csc", "product", "out_weight", "normalized_weights"]
+LAYOUTS: dict[type, Array] = {Coo: "rows", Csr: "csr", Csc: "csc", PackedParts: "csc"}
+"""The array that a layout is in this model; edges packed in device memory need no other."""
 
 
 class Bytes(NamedTuple):
@@ -85,7 +87,7 @@ class Memory(NamedTuple):
     `tile`: Vertices per tile. Edges are arranged in cells by tile of the source and piece of rows, half as large, and
     each cell is padded by 3.5 edges on average.
     `chunk_bytes`: Maximum size of each of the two device buffers through which packed edges are streamed.
-    `reads_packed`: Whether the method reads packed edges: those of `PackedInEdges` instead of "csc", and those in GPU
+    `reads_packed`: Whether the method reads packed edges: those of `PackedRows` instead of "csc", and those in GPU
     memory instead of its `edge`.
     """
 
@@ -114,12 +116,10 @@ class Counts:
 
     `built`: Arrays of the type `Array` that exist already.
     `other_memory`: Counts of the copy in the other memory space, if there is one.
-    `spilled`: As in `Coo`.
-    `grouped`: Whether the edges are `Grouped`, which are stored by target.
+    `frame_space`: As in `Coo`.
+    `given`: As in `Edges`; edges that are not a list are grouped by target.
     `spread`: As in `Edges`, if its in-edges exist already.
-    `packed_only`: As in `Grouped`.
-    `packed_on_host`: Whether the edges are `PackedInEdges`.
-    `packed_bytes`: Bytes of the `Edges.layout` of `packed`, which other methods free.
+    `packed_bytes`: Bytes of `PackedParts` that `packed` has kept, and other methods free.
     `largest_in_degree`: 0 if it is not known.
     `blocked`: Whether the edges are in blocks, or a method has kept them so.
     """
@@ -130,11 +130,9 @@ class Counts:
     memory_space: MemorySpace
     built: frozenset[str] = frozenset({"rows"})
     other_memory: Counts | None = None
-    spilled: bool = False
-    grouped: bool = False
+    frame_space: MemorySpace | None = None
+    given: type = Coo
     spread: float = 1.0
-    packed_only: bool = False
-    packed_on_host: bool = False
     packed_bytes: int = 0
     largest_in_degree: int = 0
     blocked: bool = False
@@ -146,19 +144,13 @@ class Counts:
             return graph
         known = vars(graph).copy()  # another thread may build an array meanwhile
         built = {name.removeprefix("_") for name in known} & set(get_args(Array))
-        grouped, packed = isinstance(graph.edges, Grouped), graph.edges.packed_rows is not None
-        if grouped:
-            missing = "in_edges" not in vars(graph.edges) and not graph.packed_only
-            built |= {"out_weight"} if missing else {"csc", "out_weight"}
-        if not grouped or graph.edges.edge_list_is_there:
-            built.add("rows")
-        other_memory, kept = known.get("_other_memory"), known.get("layout")
+        built |= {LAYOUTS[layout] for layout in [*graph.layouts] if layout in LAYOUTS}
+        other_memory, packed = known.get("_other_memory"), graph.kept(PackedParts)
         return cls(
             graph.n, graph.m, graph.weighted, graph.memory_space, frozenset(built),
-            None if other_memory is None else cls.of(other_memory), graph.spilled, grouped,
-            graph.spread if "csc" in built else 1.0, graph.packed_only, packed,
-            kept[1].nbytes if kept is not None and kept[0] == "packed" else 0,
-            blocked=graph.edges.blocks is not None or (kept is not None and kept[0] != "packed"),
+            None if other_memory is None else cls.of(other_memory), graph.frame_space, graph.given,
+            graph.spread if "csc" in built else 1.0, 0 if packed is None else packed.nbytes,
+            blocked=graph.given is Blocks or graph.kept(Blocks) is not None,
         )  # fmt: skip
 
     @property
@@ -179,7 +171,7 @@ class Counts:
     @property
     def by_target(self) -> Counts:
         """Counts of the same graph read as `Grouped`, with no other array."""
-        return replace(self, built=frozenset({"csc", "out_weight"}), grouped=True)
+        return replace(self, built=frozenset({"csc", "out_weight"}), given=Csc)
 
 
 def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = False) -> Footprint:
@@ -192,7 +184,7 @@ def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = Fals
     if memory.tile is not None and graph.blocked:  # the layout exists
         edge = replace(memory.edge, fixed=0, weight=0)
         memory = memory._replace(arrays=("out_weight",), edge=edge, preparing_edge=NONE)
-    if memory.reads_packed and (graph.packed_only or graph.packed_bytes):
+    if memory.reads_packed and (graph.given is PackedParts or graph.packed_bytes):
         memory = memory._replace(edge=NONE, preparing_edge=NONE)
     takes_over = memory_space == "device" and real == 8 and graph.n >= memory.float32_from
     real = 8 if graph.n < memory.float32_from else real
@@ -201,7 +193,7 @@ def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = Fals
     if not memory.reads_packed:
         so_far = so_far.then("device", -graph.packed_bytes)
     arrays: tuple[Array, ...] = memory.arrays
-    if graph.packed_on_host:
+    if graph.given is PackedRows:
         arrays = tuple(array for array in arrays if array != "csc")
         arrays = arrays if memory.reads_packed else ("csc", *arrays)
     for array in arrays:
@@ -239,9 +231,9 @@ def _copied(graph: Counts, memory_space: MemorySpace) -> tuple[Counts, Footprint
     if graph.other_memory is not None:
         return graph.other_memory, NOTHING
     there = replace(
-        graph, memory_space=memory_space, built=frozenset({"csc", "out_weight"} if graph.grouped else {"rows"})
+        graph, memory_space=memory_space, built=frozenset({"rows"} if graph.given is Coo else {"csc", "out_weight"})
     )
-    if graph.grouped:
+    if graph.given is not Coo:
         return there, NOTHING.then(memory_space, (graph.n + 1) * there.offset + _members(graph) + 8 * graph.n)
     so_far = NOTHING.then(memory_space, graph.m * graph.index + _members(graph))
     if graph.weighted:
@@ -265,7 +257,7 @@ def _with_array(array: Array, graph: Counts, so_far: Footprint) -> tuple[Counts,
         if graph.weighted:
             graph, so_far = _with_array("out_weight", graph, so_far)
         # Sources, weights, and the group structure of `GroupSums`; while that is built, the row of each grouped edge.
-        so_far = so_far.then(memory_space, 16.25 * m + graph.weight * m, 24 * n + 6 * m * graph.grouped)
+        so_far = so_far.then(memory_space, 16.25 * m + graph.weight * m, 24 * n + 6 * m * (graph.given is not Coo))
     elif array == "normalized_weights":
         if graph.weighted:
             graph, so_far = _with_array("out_weight", graph, so_far)

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu import packing
-from prplugin.graph.edges import Edges, PackedInEdges
+from prplugin.graph.edges import Edges
 from prplugin.machine import this_machine
-from prplugin.types.arrays import Array, to_host
-from prplugin.types.edges import Compressed, Coo, PackedRows, index_dtype
+from prplugin.types.arrays import Array, MemorySpace, to_host
+from prplugin.types.edges import Coo, Csc, Grouped, PackedRows, index_dtype
 
 FLOAT, LONG, BYTE = np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.uint8)
 
@@ -26,21 +26,21 @@ Stored = dict[str, Any]
 
 def stored(adjacency: Edges) -> tuple[Stored, Stored]:
     """Return the arrays of a graph, copied to the host only if they are on the GPU, and its other facts."""
-    edges = adjacency.edges
-    listed = adjacency.weighted and isinstance(edges, Coo)
+    edges = adjacency.get(Coo) if adjacency.weighted and adjacency.given is Coo else None
     out_weight, depth = adjacency._out_weight
     known: Stored = {"out_weight": out_weight}
-    if (packed := edges.packed_rows) is not None:
+    if (packed := adjacency.held(PackedRows)) is not None:
         known |= dict(zip(PACKED, packed, strict=True))
     else:
-        offsets, sources, weights = adjacency.csc  # offsets are int32 on the GPU
+        offsets, sources, weights = adjacency.get(Csc)  # offsets are int32 on the GPU
         known |= {"in_offsets": offsets.astype(LONG, copy=False), "in_sources": sources, "in_weights": weights}
-    if listed:
+    if edges is not None:
         known |= {"source": edges.source, "destination": edges.destination, "weights": edges.weights}
     arrays: Stored = {name: to_host(array) for name, array in known.items() if array is not None}
     return arrays, {
-        "n": adjacency.n, "m": adjacency.m, "weighted": adjacency.weighted, "listed": listed,
-        "extent": list(edges.extent), "spilled": edges.spilled, "roundings": edges.roundings,
+        "n": adjacency.n, "m": adjacency.m, "weighted": adjacency.weighted, "listed": edges is not None,
+        "extent": list(adjacency.extent), "spilled": adjacency.frame_space is not None,
+        "roundings": adjacency.roundings,
         "out_weight_depth": depth, "memory_space": adjacency.memory_space,
     } | ({} if packed is None else {"packed": packed.data.size, "pieces": packed.rows.size})  # fmt: skip
 
@@ -79,17 +79,15 @@ def restored(arrays: Stored, facts: Stored) -> Edges:
     """Return the graph of arrays and facts, which `check` has to pass before an edge is read."""
     if "packed" in facts:
         packed = PackedRows(*(arrays[name] for name in PACKED))
-        return Edges(PackedInEdges(packed, arrays["out_weight"], facts["m"]))
-    in_edges = Compressed(arrays["in_offsets"], arrays["in_sources"], arrays.get("in_weights"))
+        return Edges(Grouped(packed, arrays["out_weight"], facts["m"]))
+    in_edges = Csc(arrays["in_offsets"], arrays["in_sources"], arrays.get("in_weights"))
+    frame_space: MemorySpace | None = "device" if facts["spilled"] else None
     out_weight, depth, extent = arrays["out_weight"], facts["out_weight_depth"], tuple(facts["extent"])
     if not facts["listed"]:
-        adjacency = Edges.of_in_edges(in_edges, out_weight, depth, extent)
-        if facts["spilled"]:
-            adjacency.edges.as_spilled()
-        return adjacency
+        return Edges(Grouped(in_edges, out_weight, facts["m"], None, depth, extent, frame_space))
     ends = arrays["source"], arrays["destination"], arrays["weights"]
-    adjacency = Edges(Coo(*ends, facts["n"], extent, facts["spilled"], roundings=facts["roundings"]))
-    adjacency.csc = in_edges
+    adjacency = Edges(Coo(*ends, facts["n"], extent, frame_space, roundings=facts["roundings"]))
+    adjacency.add(in_edges)
     adjacency.set_out_weight(out_weight, depth)
     return adjacency
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import islice
 from pathlib import Path
@@ -57,17 +57,14 @@ class AdjacencyFile:
         """Return the graph with the options of `prplugin.Graph`."""
         if directed and duplicates == "sum":
             return self.adjacency
-        known = self.adjacency.edges
-        edges = drop_duplicates(
-            Coo(known.source, known.destination, known.weights, known.n), duplicates, directed=directed
-        )
+        edges = drop_duplicates(replace(self.adjacency.get(Coo), extent=ANY), duplicates, directed=directed)
         return Edges(edges if directed else with_reverse_edges(edges))
 
     def as_rows(self) -> EdgeFile:
         """Return the arcs as a frame of ids."""
         import pandas as pd
 
-        edges, ids = self.adjacency.edges, np.asarray(self.vertices.write_ids())
+        edges, ids = self.adjacency.get(Coo), np.asarray(self.vertices.write_ids())
         frame = pd.DataFrame({"source": ids[edges.source], "destination": ids[edges.destination]})
         weight = None if edges.weights is None else "weight"
         if weight is not None:

@@ -24,14 +24,14 @@ from prplugin.cpu.group import add_degrees
 from prplugin.cpu.sorting import offsets_of
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, MethodUnavailableError, path_errors
 from prplugin.frames.vertices import Vertices
-from prplugin.graph.edges import Edges, PackedInEdges
+from prplugin.graph.edges import Edges
 from prplugin.io.adjacency import AdjacencyFile, arc_columns, numbered, read_rows
 from prplugin.io.blocks import check_memory
 from prplugin.io.formats import COMPRESSIONS, WEBGRAPH_SUFFIXES, Properties, part_files
 from prplugin.io.selection import Selection
 from prplugin.machine import mapping_on, this_machine
 from prplugin.methods.engines.packed import Rows, joined, too_many
-from prplugin.types.edges import Compressed, Coo, Integers, index_dtype
+from prplugin.types.edges import Compressed, Coo, Grouped, Integers, index_dtype
 
 EDGE_BYTES = 24  # lower bound of the bytes per edge to build the graph
 SEPARATORS = csv.ParseOptions(delimiter="\t", quote_char=False)
@@ -149,7 +149,7 @@ class Lists(NamedTuple):
                 yield Rows(offsets - offsets[0], sources, None, first=row, vertices=n)
 
         rows = joined(ranges(), this_machine().threads_for(m))
-        return Edges(PackedInEdges(rows, out_degree, m))
+        return Edges(Grouped(rows, out_degree, m))
 
 
 def _lists(base: str) -> Lists:

@@ -151,6 +151,8 @@ class Method(Protocol):
 
     `cost`: ``cost(adjacency, machine)`` estimates the seconds of a ranking. "auto" chooses the least among all methods
     that declare it, for a graph of equal in-degrees.
+    `reads`: The layouts of the edges that it can read, in order of preference; by default only `Csc`. What it keeps by
+    `Edges.keep` stays until a method that does not read it ranks.
     `nondeterministic`: True if the last bits of the ranks vary between runs; "auto" never chooses such a method.
     `batch_cost`: ``batch_cost(adjacency, machine, seeds)`` estimates the seconds of many personalizations in one call.
     `batch`: ``batch(problem, machine, seeds, **options)`` returns a `SeedsStep` for many personalizations at once. A

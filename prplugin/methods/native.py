@@ -15,10 +15,11 @@ from prplugin.methods.base import SeedsStep, Step, Sums
 from prplugin.numerics import Depth, StepRounding, depth_for, fan_in_for, group_sum_depth, rounding_depth
 from prplugin.options import validate_int
 from prplugin.types.arrays import Array, to_host
-from prplugin.types.edges import Compressed, Floats, PackedRows
+from prplugin.types.edges import Compressed, Csc, Floats, PackedRows
 
 name = "native"
 runs_on = "cpu"
+reads = PackedRows, Csc
 memory = Memory(
     memory_space="host",
     arrays=("csc", "out_weight", "normalized_weights"),
@@ -99,8 +100,8 @@ class NativeStep(Step):
     def __init__(self, problem: Problem, threads: int) -> None:
         adjacency = problem.adjacency
         in_edges: Compressed | PackedRows
-        if (packed := adjacency.edges.packed_rows) is None:
-            in_edges = Compressed(*adjacency.csc[:2], adjacency.normalized_weights)
+        if (packed := adjacency.held(PackedRows)) is None:
+            in_edges = adjacency.get(Csc)._replace(weights=adjacency.normalized_weights)
             order, fan_in, row = adjacency.row_order, fan_in_for(adjacency.largest_in_degree), None
         else:
             in_edges, order, fan_in, row = packed, None, fan_in_for(PIECE), packed_depth(adjacency.m)

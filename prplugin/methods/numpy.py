@@ -9,9 +9,11 @@ from prplugin.methods.base import Array, Edges, Floats, Machine, Memory, Problem
 from prplugin.methods.engines.host_step import HostStep, product_of
 from prplugin.numerics import rounding_depth
 from prplugin.types.arrays import to_host
+from prplugin.types.edges import Coo, Csc
 
 name = "numpy"
 runs_on = "cpu"
+reads = Coo, Csc
 memory = Memory(
     memory_space="host",
     arrays=("product", "out_weight"),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prplugin.cpu.packing import PIECE
-from prplugin.errors import InvalidEdgesError, MethodUnavailableError
+from prplugin.errors import InvalidEdgesError
 from prplugin.gpu import cupy, runtime
 from prplugin.graph.edges import Edges, rows_of
 from prplugin.graph.memory import Counts, Memory, Size
@@ -19,11 +19,12 @@ from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.methods.engines.packed import COLUMNS, GROUP, Rows, row_begins, too_many
 from prplugin.methods.engines.packed_step import PackedStep, PieceSums
-from prplugin.types.arrays import MemorySpace, namespace, to_device, to_host, to_memory
-from prplugin.types.edges import MAX_NARROW, Floats, Grouped, Integers, PackedRows, bits_of
+from prplugin.types.arrays import Array, namespace, to_device, to_host, to_memory
+from prplugin.types.edges import Csc, Floats, Integers, PackedParts, PackedRows, Part, bits_of
 
 name = "packed"
 runs_on = "gpu"
+reads = PackedParts, PackedRows, Csc
 
 PART = 1 << 25  # edges that are sorted and packed at a time; a longer row is a part of its own
 
@@ -63,33 +64,32 @@ def prepare(problem: Problem, machine: Machine) -> Step:
     as they are. The graph keeps the packed edges for further rankings.
     """
     adjacency = problem.adjacency
-    edges: Any = adjacency.edges if adjacency.packed_only else adjacency.layout_of(name)
+    edges = adjacency.held(PackedParts) or adjacency.kept(PackedParts)
     if edges is None:
         edges = _packed(adjacency)
-        adjacency.layout = name, edges
+        adjacency.keep(edges)
     v, w = (to_memory(vector, adjacency.memory_space) for vector in (problem.personalization, problem.dangling))
     step = PackedStep(Problem(adjacency, problem.alpha, v, w), PackedPull(edges))
     step.float32_is_faster = not adjacency.weighted  # normalized weights are stored in float64
     return step
 
 
-def _packed(adjacency: Edges) -> PackedEdges:
+def _packed(adjacency: Edges) -> PackedParts:
     """Return the packed edges of a graph."""
-    if (packed := adjacency.edges.packed_rows) is not None:
-        edges = PackedEdges(adjacency.n, weighted=False, disjoint=True)
-        edges.copy(packed, adjacency.m)
-        return edges
-    rows = Rows(*adjacency.csc).in_packing_order(adjacency.out_weight)
-    edges = PackedEdges(adjacency.n, weighted=adjacency.weighted, disjoint=True)
-    edges.order, edges.position = rows.order, rows.position
+    packer = Packer(adjacency.n, weighted=adjacency.weighted, disjoint=True)
+    if (packed := adjacency.held(PackedRows)) is not None:
+        packer.copy(packed, adjacency.m)
+        return packer.packed()
+    rows = Rows(*adjacency.get(Csc)).in_packing_order(adjacency.out_weight)
+    packer.order, packer.position = rows.order, rows.position
     out_weight: Any = None
     if adjacency.weighted:
         out_weight = to_device(adjacency.out_weight if rows.order is None else adjacency.out_weight[rows.order])
     for sources, targets, weights in _parts(rows):
         of_edges = None if weights is None else gpu_pull.normalized(weights, sources, out_weight, np.float64)
         del weights  # frees its memory before the sort
-        edges.add(sources, targets, of_edges)
-    return edges
+        packer.add(sources, targets, of_edges)
+    return packer.packed()
 
 
 def _parts(rows: Rows) -> Iterator[tuple[Integers, Integers, Floats | None]]:
@@ -108,15 +108,6 @@ def _parts(rows: Rows) -> Iterator[tuple[Integers, Integers, Floats | None]]:
         yield sources, targets, None if rows.weights is None else to_device(rows.weights[begin:end])
 
 
-class Part(NamedTuple):
-    """Packed pieces that one launch sums."""
-
-    first: int  # piece
-    pieces: int
-    bits: int  # of a source, less `base`
-    base: int
-
-
 class _Collected(NamedTuple):
     """Edges that are not packed yet."""
 
@@ -126,11 +117,10 @@ class _Collected(NamedTuple):
     high: int  # the greatest
 
 
-class PackedEdges(Grouped):
-    """Edges packed in device memory, part by part, in any order.
+class Packer:
+    """Packs edges in device memory, part by part, in any order.
 
-    A part takes the fewest bytes if its edges have the targets, or the sources, of a short range. As the edges of a
-    graph, which need `out_weight`, they can be ranked by `packed` alone.
+    A part takes the fewest bytes if its edges have the targets, or the sources, of a short range.
 
     `order`, `position`: As in `prplugin.methods.engines.packed_step.ReorderedPull`.
 
@@ -144,37 +134,25 @@ class PackedEdges(Grouped):
         Whether no target has edges in two parts; one launch then sums them all.
     """
 
-    packed_only = True
-
     def __init__(self, n: int, *, weighted: bool = False, disjoint: bool = False) -> None:
         self.n, self.m, self.weighted, self._disjoint = n, 0, weighted, disjoint
-        self.memory_space: MemorySpace = "device"
-        self.weights: Any = () if weighted else None
-        self._edge_list = self._endpoints
         self.order: Integers | None = None
         self.position: Integers | None = None
-        self.parts: list[Part] = []
-        self.largest = 0  # bytes of the largest piece
+        self._parts: list[Part] = []
+        self._largest = 0  # bytes of the largest piece
         self._collected: list[_Collected] = []
-        self._arrays: list[Any] = []  # to which the table points
-        self._tables: list[Any] = []
+        self._arrays: list[Array] = []  # to which the table points
+        self._tables: list[Integers] = []
 
-    @property
-    def in_edges(self) -> Any:  # type: ignore[override]
-        """Raise the error for what needs unpacked edges."""
-        raise MethodUnavailableError(
-            f"the {self.m:,} edges were packed when they were read, since they do not fit in the GPU's memory "
-            f"otherwise, or are more than {MAX_NARROW:,}: only method {name!r} ranks them, one personalization at a "
-            "time, and the graph can neither be changed nor copied."
+    def packed(self) -> PackedParts:
+        """Pack what is left of the collected edges, and return all."""
+        self.pack()
+        pieces = sum(part.pieces for part in self._parts)
+        end = np.full((1, COLUMNS), pieces, np.int64)
+        table: Integers = cupy.asarray(np.concatenate([*self._tables, end]))
+        return PackedParts(
+            self.weighted, tuple(self._parts), table, self._largest, tuple(self._arrays), self.order, self.position
         )
-
-    def _endpoints(self) -> Any:
-        return self.in_edges
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the packed edges, with normalized weights and the table of pieces."""
-        return sum(int(array.nbytes) for array in (*self._arrays, *self._tables))
 
     def add(self, sources: Integers, targets: Integers, normalized_weights: Any = None) -> None:
         """Pack edges between the given positions, arrays of int32 or int64 in device memory, in any order, as a part.
@@ -259,20 +237,13 @@ class PackedEdges(Grouped):
 
     def _hold(self, data: Integers, columns: tuple[Integers, ...], continued: Integers, bits: int, base: int) -> None:
         """Keep packed edges as a part, given the first columns of the table of their pieces."""
-        first = self.parts[-1].first + self.parts[-1].pieces if self.parts else 0
+        first = self._parts[-1].first + self._parts[-1].pieces if self._parts else 0
         start, pieces = 0 if self._disjoint else first, continued.size
         table = np.stack([*columns, first + row_begins(columns[3], continued)], axis=1)
         self._arrays.append(data)
         self._tables.append(table)
-        self.parts[-1 if self._disjoint else len(self.parts) :] = [Part(start, first + pieces - start, bits, base)]
-        self.largest = max(self.largest, int(columns[1].max()))
-
-    def table(self) -> Integers:
-        """Return the table of streamed.cu, with addresses for offsets."""
-        pieces = sum(part.pieces for part in self.parts)
-        end = np.full((1, COLUMNS), pieces, np.int64)
-        table: Integers = cupy.asarray(np.concatenate([*self._tables, end]))
-        return table
+        self._parts[-1 if self._disjoint else len(self._parts) :] = [Part(start, first + pieces - start, bits, base)]
+        self._largest = max(self._largest, int(columns[1].max()))
 
 
 def _joined(arrays: list[Any]) -> Any:
@@ -282,12 +253,12 @@ def _joined(arrays: list[Any]) -> Any:
 class PackedPull:
     """Computes row sums from packed edges in device memory, part by part."""
 
-    def __init__(self, edges: PackedEdges) -> None:
+    def __init__(self, edges: PackedParts) -> None:
         self._edges = edges
         self.order, self.position = edges.order, edges.position
         # A part adds its sum of a row, which is compensated, to those of the parts before.
         self.rounding_depth = gpu_pull.ROW_DEPTH + len(edges.parts)
-        self._sums = PieceSums(edges.table(), edges.largest, weighted=edges.weighted, parts=len(edges.parts) > 1)
+        self._sums = PieceSums(edges.table, edges.largest, weighted=edges.weighted, parts=len(edges.parts) > 1)
 
     def __call__(self, contributions: Floats, row_sums: Floats) -> None:
         self._sums.clear(row_sums)

@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike
 from prplugin.gpu import runtime
 from prplugin.methods.base import Array, Edges, Machine, Memory, Problem, SeedsStep, Size, Step
 from prplugin.methods.engines import gpu_merge, gpu_pull
+from prplugin.types.edges import Csc
 
 name = "persistent"
 runs_on = "gpu"
@@ -75,7 +76,7 @@ class PersistentPlan(gpu_merge.PiecesPlan):
     threads = gpu_merge.THREADS
 
     def __init__(self, adjacency: Edges, *, rows: int | None = None) -> None:
-        offsets, self._sources, weights = adjacency.csc
+        offsets, self._sources, weights = adjacency.get(Csc)
         offsets = offsets if rows is None else offsets[: rows + 1]
         self._normalized_weights = gpu_pull.NormalizedWeights(weights, adjacency, self._sources)
         self._weighted, self.float32_is_faster = adjacency.weighted, adjacency.n >= NARROW_FROM

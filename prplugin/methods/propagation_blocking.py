@@ -11,13 +11,15 @@ from numpy.typing import DTypeLike
 from prplugin.errors import InvalidOptionError
 from prplugin.gpu import blocks, cupy, runtime
 from prplugin.gpu.structs import Struct
-from prplugin.methods.base import Array, Edges, Integers, Machine, Memory, Problem, Size, Step
+from prplugin.methods.base import Array, Edges, Machine, Memory, Problem, Size, Step
 from prplugin.methods.engines import gpu_merge, gpu_pull
 from prplugin.options import validate_int
 from prplugin.types.arrays import synchronize
+from prplugin.types.edges import Blocks, Coo
 
 name = "propagation-blocking"
 runs_on = "gpu"
+reads = Blocks, Coo
 
 # Quantum of the sums: 2**-BITS of the mean contribution, 1 / m.
 BITS = {"float32": 26, "float64": 55}
@@ -93,15 +95,14 @@ class BlockedPlan:
         ]
         self._values: Any = None
         self._arguments: Any = None
-        edges, weights, sources = adjacency.edges, None, np.empty(0, np.int32)
-        if isinstance(edges, blocks.BlockedEdges) and given == [None, None]:
-            self._blocks, self.in_degrees = edges.blocks, edges.in_degrees
-        else:
+        weights, sources = None, np.empty(0, np.int32)
+        if (layout := adjacency.held(Blocks)) is None or given != [None, None]:
+            edges = adjacency.get(Coo)
             sources, weights = edges.source, edges.weights
             tile, piece = (bits or own for bits, own in zip(given, blocks.bits(self._rows), strict=True))
-            self._blocks, self.in_degrees = _arranged(adjacency, keeper or adjacency, self._rows, (tile, piece))
+            layout = _arranged(adjacency, keeper or adjacency, self._rows, (tile, piece))
+        self._blocks, self.in_degrees = layout, layout.in_degrees
         self._normalized_weights = gpu_pull.NormalizedWeights(weights, adjacency, sources)
-        layout = self._blocks
         tile_ends = layout.spans[:, 0] + 1 << layout.tile_bits
         self._row_spans = 0 if rows is None else int(np.count_nonzero(tile_ends <= rows))
         self.parts = max(len(layout.spans), layout.units)
@@ -143,7 +144,7 @@ class BlockedPlan:
             n=self._rows, marks=layout.marks, rows=layout.rows, columns=layout.columns, tile_bits=layout.tile_bits,
             piece_bits=layout.piece_bits, spans=len(layout.spans), bounds=layout.bounds[0],
             tile_sources=layout.tile_sources, piece_rows=layout.piece_rows, chunk_by_piece=layout.chunk_by_piece,
-            normalized_weights=None if weights is None else layout.arranged(weights), values=self._values,
+            normalized_weights=None if weights is None else blocks.arranged(layout, weights), values=self._values,
             next=self._next, row_spans=self._row_spans, units=layout.units, unit_bounds=layout.bounds[1],
             shared_sums=self._shared_sums, summed=self._summed,
             quantum=2.0 ** -(self.m.bit_length() + BITS[np.dtype(dtype).name]),
@@ -160,20 +161,22 @@ class BlockedPlan:
         runtime.launch(kernel, grid, self.threads, self._arguments, contributions, smem=smem)
 
 
-def _arranged(adjacency: Edges, keeper: Edges, rows: int, sizes: tuple[int, int]) -> tuple[blocks.Blocks, Integers]:
-    """Return the layout, which `keeper` keeps, and the in-degrees of the rows; set missing out-degrees."""
-    kept, edges, n, weighted = keeper.layout_of(name), adjacency.edges, adjacency.n, adjacency.weighted
-    if kept is None or kept[0] != (rows, *sizes):
-        keeper.layout = None  # frees its memory
+def _arranged(adjacency: Edges, keeper: Edges, rows: int, sizes: tuple[int, int]) -> Blocks:
+    """Return the layout, which `keeper` keeps; set missing out-degrees."""
+    kept, n, weighted = keeper.kept(Blocks), adjacency.n, adjacency.weighted
+    if kept is None or (kept.rows, kept.tile_bits, kept.piece_bits) != (rows, *sizes):
+        kept = None
+        keeper.keep(None)  # frees its memory
         if reason := blocks.unavailable_reason(rows, n, adjacency.m, weighted=weighted, sizes=sizes):
             raise InvalidOptionError(reason)
-        layout, outs, ins = blocks.build(edges.source, edges.destination, 0, rows, n, *sizes, ordered=weighted)
-        kept = (rows, *sizes), replace(layout, marks=blocks.all_marks(n)), ins[:rows].copy()
+        edges = adjacency.get(Coo)
+        layout, outs = blocks.build(edges.source, edges.destination, 0, rows, n, *sizes, ordered=weighted)
+        kept = replace(layout, marks=blocks.all_marks(n), in_degrees=layout.in_degrees[:rows].copy())
         if not weighted and "_out_weight" not in vars(adjacency):
             adjacency.set_out_weight(outs[:n].astype(np.float64), 0)
         synchronize("device")
-        keeper.layout = name, kept
-    return kept[1], kept[2]
+        keeper.keep(kept)
+    return kept
 
 
 def _bits(name: str, size: object, most: int) -> int:
@@ -184,6 +187,6 @@ def _bits(name: str, size: object, most: int) -> int:
     return size.bit_length() - 1
 
 
-def _sums_bytes(layout: blocks.Blocks, real: int) -> int:
+def _sums_bytes(layout: Blocks, real: int) -> int:
     """Return the bytes of the sums of a piece, for contributions of this many bytes."""
     return ((1 << layout.piece_bits) + 1) * (8 if real == 4 else blocks.SUM_BYTES)

@@ -25,6 +25,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Method, Step
 from prplugin.options import check_choice
+from prplugin.types.edges import PackedParts
 from prplugin.types.records import Considered
 
 if TYPE_CHECKING:
@@ -208,9 +209,14 @@ def _keywords_of(prepare: Callable[..., Step]) -> tuple[str, ...]:
     return tuple(p.name for p in inspect.signature(prepare).parameters.values() if p.kind is p.KEYWORD_ONLY)
 
 
+def readable(method: Method, graph: Edges | Counts) -> bool:
+    """Return whether edges can be had in a layout that a method reads: those packed on the GPU have no other."""
+    return graph.given is not PackedParts or PackedParts in getattr(method, "reads", ())
+
+
 def unavailable_reason(method: Method, adjacency: Edges, machine: Machine) -> str | None:
     """Return why a method cannot rank a graph here, or None."""
-    if adjacency.packed_only and method.name != "packed":
+    if not readable(method, adjacency):
         return PACKED_ONLY
     return method.unavailable_reason(adjacency, machine)
 
@@ -242,7 +248,7 @@ def choose(
 def choose_batch(name: str, adjacency: Edges, machine: Machine, options: Mapping[str, Any], seeds: int) -> Any:
     """Return the named method, or for "auto" the one of least cost, that ranks many seeds at once."""
     if name == "auto":
-        if adjacency.packed_only:
+        if adjacency.given is PackedParts:
             raise MethodUnavailableError(f"no method ranks many personalizations in one call here: {PACKED_ONLY}")
         return _cheapest(adjacency, machine, options, seeds)[0]
     method = choose(name, adjacency, machine, options)
@@ -329,11 +335,11 @@ def candidates(adjacency: Edges) -> Mapping[str, Method]:
 
     With a budget of GPU memory set by the user, and a GPU present, frames in host memory are ranked on the GPU, too.
     """
-    on_gpu = adjacency.memory_space == "device" or adjacency.spilled
+    on_gpu = (adjacency.frame_space or adjacency.memory_space) == "device"
     if not on_gpu and runtime.BUDGET in os.environ:
         on_gpu = runtime.budget() is not None and runtime.unavailable_reason() is None
     considered = methods().considered("gpu" if on_gpu else "cpu")
-    return {name: method for name, method in considered.items() if name == "packed" or not adjacency.packed_only}
+    return {name: method for name, method in considered.items() if readable(method, adjacency)}
 
 
 def reasons(
@@ -358,7 +364,7 @@ def reasons(
         if (processor := methods().runs_on(name)) != chosen.runs_on:
             here, there = processor.upper(), chosen.runs_on.upper()
             return Considered(name, None, f"runs on the {here}; this frame is ranked on the {there}")
-        if graph.packed_only and name != "packed":
+        if not readable(method, graph):
             return Considered(name, None, PACKED_ONLY)
         if name not in methods().considered(processor):
             varies = methods().nondeterministic(name)

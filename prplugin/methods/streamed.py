@@ -23,7 +23,7 @@ from prplugin.methods.base import Edges, Floats, Machine, Memory, Problem, Size,
 from prplugin.methods.engines import gpu_pull, packed
 from prplugin.methods.engines.packed_step import PackedStep, PieceSums
 from prplugin.options import validate_int
-from prplugin.types.edges import bits_of
+from prplugin.types.edges import Csc, bits_of
 
 name = "streamed"
 runs_on = "gpu"
@@ -102,7 +102,7 @@ class StreamedPull:
         chunk_bytes = validate_int("chunk_bytes", chunk_bytes)
         self._directory = _folder(directory)
         self._threads = this_machine().threads
-        self.rows = packed.Rows(*adjacency.csc).in_packing_order(adjacency.out_weight)
+        self.rows = packed.Rows(*adjacency.get(Csc)).in_packing_order(adjacency.out_weight)
         self.order, self.position, self._out_weight = self.rows.order, self.rows.position, adjacency.out_weight
         chunker = _Chunker(chunk_bytes, 8 if adjacency.weighted else 0)
         chunks = chunker.chunks(packed.packed(self.rows, self._threads))

@@ -25,6 +25,7 @@ from prplugin.methods.base import Array, Edges, Floats, Integers, Problem, Step,
 from prplugin.methods.engines import gpu_pull
 from prplugin.papers._schedule import Segment
 from prplugin.types.arrays import to_host
+from prplugin.types.edges import Csc
 
 GROUP = 64  # threads per block in wu.cu: a wavefront
 WARP_LANES = 32  # threads per row of Bowen's warp sum
@@ -221,7 +222,7 @@ class Spmv:
         self, adjacency: Edges, lanes: int = 1, bins: tuple[gpu_pull.Layout, Sequence[int]] | None = None
     ) -> None:
         layout = gpu_pull.csc_layout(adjacency)
-        self._columns, self._offsets, self._rows = layout.sources, adjacency.csc.offsets, None
+        self._columns, self._offsets, self._rows = layout.sources, adjacency.get(Csc).offsets, None
         self._values = layout.normalized_weights.of(np.dtype(np.float32))
         if self._values is None:
             self._values = gpu_pull.inverse_out_weight(adjacency).astype(np.float32)[layout.sources]
@@ -357,6 +358,6 @@ class InPlace(PaperForm):
 
 def whole_graph(adjacency: Edges, alpha: float, method: str, blocks: int, threads: int) -> InPlace:
     """Return the iteration with one kernel for all vertices."""
-    offsets, sources, _ = adjacency.csc
+    offsets, sources, _ = adjacency.get(Csc)
     segment = Segment(method=method, blocks=blocks, threads=threads, lanes=WARP_LANES if method == "warp" else None)
     return InPlace(offsets, sources, out_degrees(adjacency, np.int64), alpha, [segment], [(0, adjacency.n)])

@@ -17,6 +17,7 @@ from prplugin.options import validate_int
 from prplugin.papers._forms import Form, PowerMethod, Spmv, launch_of, step_of
 from prplugin.papers._rows import RowsPull
 from prplugin.types.arrays import namespace
+from prplugin.types.edges import Csc
 
 name = "binned"
 runs_on = "gpu"
@@ -60,7 +61,7 @@ class BinnedPull:
 
     def __init__(self, adjacency: Edges, thresholds: Sequence[int] = (6, 96)) -> None:
         at_most = [min(threshold, adjacency.m) for threshold in _checked(thresholds)]
-        offsets, sources, _ = adjacency.csc
+        offsets, sources, _ = adjacency.get(Csc)
         xp = namespace(offsets)
         degrees = offsets[1:] - offsets[:-1]
         bin_of_row = (degrees > at_most[0]).astype(np.int8) + (degrees > at_most[1])

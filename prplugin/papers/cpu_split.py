@@ -37,6 +37,7 @@ from prplugin.papers._forms import Form, PaperForm, PaperStep, check_form, launc
 from prplugin.papers._host_rows import CHUNK, HostPull, Recorder, unrecorded
 from prplugin.papers._rows import RowsPull
 from prplugin.types.arrays import namespace
+from prplugin.types.edges import Csc
 
 logger = logging.getLogger(__name__)
 
@@ -344,13 +345,13 @@ class FixedLoop(PaperForm):
         here, there = adjacency.on("host"), adjacency.on("device")
         n, self._per_block = adjacency.n, -(-adjacency.n // len(split))
         self.limits = np.array(turns_of(split, adjacency.largest_in_degree), np.int64)
-        offsets = here.csc.offsets.astype(np.int64, copy=False)
+        offsets = here.get(Csc).offsets.astype(np.int64, copy=False)
         most = self.limits[np.arange(n) // self._per_block]
         self.tail_edges = int(np.maximum(np.diff(offsets) - most, 0).sum())
-        self._of_host = self.limits, offsets, here.csc.indices, out_degrees(here)
-        self._of_gpu = cupy.asarray(self.limits), there.csc.offsets, there.csc.indices, out_degrees(there)
+        self._of_host = self.limits, offsets, here.get(Csc).indices, out_degrees(here)
+        self._of_gpu = cupy.asarray(self.limits), there.get(Csc).offsets, there.get(Csc).indices, out_degrees(there)
         self._alpha, self._launch = np.float32(alpha), (runtime.blocks_for(n, block_threads), block_threads)
-        types = {"index_t": there.csc.indices.dtype, "offset_t": there.csc.offsets.dtype}
+        types = {"index_t": there.get(Csc).indices.dtype, "offset_t": there.get(Csc).offsets.dtype}
         self._types: dict[str, Any] = types | {"UNROLL": UNROLL}
         self.span: Recorder = unrecorded
         if self.tail_edges:

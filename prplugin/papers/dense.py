@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from prplugin.cpu.sorting import run_starts
-from prplugin.gpu import cupy, runtime
-from prplugin.methods.base import Array, Edges, Floats, Machine, Problem, Size, Step
+from prplugin.gpu import blocks, cupy, runtime
+from prplugin.methods.base import Array, Edges, Floats, Integers, Machine, Problem, Size, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics import compensated_depth
 from prplugin.options import validate_int
 from prplugin.papers._forms import WARP_LANES, DensePowerMethod, Form, launch_of, step_of
 from prplugin.papers._rows import RowsPull
 from prplugin.types.arrays import synchronize
+from prplugin.types.edges import Blocks, Coo
+
+
+class Matrix(NamedTuple):
+    """The layout of this method: n rows of n numbers, or weights, of edges."""
+
+    entries: Array
+
 
 name = "dense"
 runs_on = "gpu"
+reads = Matrix, Blocks, Coo
 memory = gpu_pull.MEMORY._replace(
     arrays=("rows", "out_weight"),
     edge=Size(),
@@ -85,17 +94,19 @@ class DensePull:
         small = threads in PART_OF_A_WARP
         self.threads = validate_int("threads", threads, multiple_of=8 if small else 32, at_most=1024)
         self._adjacency, self._keeper = adjacency, keeper
-        self._matrix: Any = keeper.layout_of(name)
+        kept = keeper.kept(Matrix)
+        self._matrix: Any = None if kept is None else kept.entries
         # Normalized weights of parallel edges are summed first; a count of edges is exact, but its product is rounded.
         self.rounding_depth = gpu_pull.ROW_DEPTH + (compensated_depth(adjacency.m) if adjacency.weighted else 1)
 
     def __call__(self, contributions: Floats, row_sums: Array) -> None:
         entry = contributions.dtype if self._adjacency.weighted else np.dtype(np.int32)
         if self._matrix is None or self._matrix.dtype != entry:
-            self._matrix = self._keeper.layout = None  # frees its memory first
+            self._matrix = None
+            self._keeper.keep(None)  # frees its memory first
             self._matrix = _matrix(self._adjacency, entry)
             synchronize("device")
-            self._keeper.layout = name, self._matrix
+            self._keeper.keep(Matrix(self._matrix))
         n, types = self._adjacency.n, {"real_t": contributions.dtype, "entry_t": entry}
         arrays = self._matrix, contributions, row_sums
         runtime.run("papers/dense.cu", "dense_pull", runtime.blocks_for(n, 1), self.threads, n, *arrays, **types)
@@ -103,23 +114,28 @@ class DensePull:
 
 def _matrix(adjacency: Edges, dtype: DTypeLike) -> Any:
     """Count the edges of each pair, or add up their weights in the order of the frame, which fixes the rounding."""
-    n, edges = adjacency.n, adjacency.edges
+    n, arranged = adjacency.n, adjacency.held(Blocks)
     matrix = cupy.zeros((n + 1, n), dtype)  # with a row for padding
-    if edges.m and not adjacency.weighted:
-        ends = (edges.source, edges.destination) if edges.blocks is None else edges.blocks.endpoints(n)
+    if adjacency.m and not adjacency.weighted:
+        ends = _endpoints(adjacency) if arranged is None else blocks.endpoints(arranged, n)
         sources, targets = (end.astype(np.int32, copy=False) for end in ends)
-        blocks, types = runtime.blocks_for_each(sources.size), {"real_t": np.dtype(np.float32), "entry_t": matrix.dtype}
+        grid, types = runtime.blocks_for_each(sources.size), {"real_t": np.dtype(np.float32), "entry_t": matrix.dtype}
         arrays = sources, targets, matrix
-        runtime.run("papers/dense.cu", "count_pairs", blocks, runtime.THREADS, sources.size, n, *arrays, **types)
-    elif edges.m:
+        runtime.run("papers/dense.cu", "count_pairs", grid, runtime.THREADS, sources.size, n, *arrays, **types)
+    elif adjacency.m:
         _add_weights(matrix, adjacency)
     return matrix[:n]
+
+
+def _endpoints(adjacency: Edges) -> tuple[Integers, Integers]:
+    edges = adjacency.get(Coo)
+    return edges.source, edges.destination
 
 
 def _add_weights(matrix: Array, adjacency: Edges) -> None:
     from prplugin.gpu import group
 
-    n, edges = adjacency.n, adjacency.edges
+    n, edges = adjacency.n, adjacency.get(Coo)
     pairs = edges.destination.astype("int64") * n + edges.source
     order = cupy.argsort(pairs)
     pairs = pairs[order]

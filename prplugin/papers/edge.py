@@ -7,6 +7,7 @@ from prplugin.methods.base import Array, Edges, Floats, Machine, Problem, Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.options import validate_int
 from prplugin.papers._forms import EdgeCentric, Form, launch_of, out_degrees, step_of
+from prplugin.types.edges import Coo
 
 name = "edge"
 runs_on = "gpu"
@@ -38,7 +39,8 @@ def prepare(
     push = EdgePush(adjacency, **launch_of(forms, form, threads=threads, blocks=blocks))
 
     def iteration() -> EdgeCentric:
-        source, target = adjacency.edges.source, adjacency.edges.destination
+        edges = adjacency.get(Coo)
+        source, target = edges.source, edges.destination
         if undirected := problem.adjacency.symmetric:
             once = source <= target
             source, target = source[once], target[once]
@@ -59,7 +61,7 @@ class EdgePush:
         self.blocks = needed if blocks is None else validate_int("blocks", blocks, at_most=runtime.MOST_BLOCKS)
         # The first term that is added goes through all additions that follow.
         self.rounding_depth = adjacency.largest_in_degree
-        self._edges = adjacency.edges
+        self._edges = adjacency.get(Coo)
         self._normalized_weights = gpu_pull.NormalizedWeights(self._edges.weights, adjacency, self._edges.source)
 
     def __call__(self, contributions: Floats, row_sums: Array) -> None:

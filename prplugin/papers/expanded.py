@@ -13,6 +13,7 @@ from prplugin.methods.base import Edges, Floats, Integers, Machine, Problem, Siz
 from prplugin.methods.engines import gpu_pull
 from prplugin.options import validate_int
 from prplugin.types.arrays import namespace
+from prplugin.types.edges import Csc
 
 name = "expanded"
 runs_on = "gpu"
@@ -58,7 +59,7 @@ class ExpandedPull:
         size = validate_int("piece_bytes", piece_bytes, multiple_of=LEAST, at_most=MOST) // TERM
         self.threads = validate_int("threads", threads, multiple_of=32, at_most=1024)
         self._layout = gpu_pull.csc_layout(adjacency)
-        self._pieces = cut(adjacency.csc.offsets, size, self._layout.sources.dtype)
+        self._pieces = cut(adjacency.get(Csc).offsets, size, self._layout.sources.dtype)
         self._partials = cupy.empty((self._pieces.heads.size - 1, 4))
         self._expanded: Any = None
 

@@ -7,6 +7,7 @@ from prplugin.methods.engines import gpu_pull
 from prplugin.papers import _forms
 from prplugin.papers._forms import GROUP, Form, NodeCentric, PaperForm
 from prplugin.papers._rows import RowsPull
+from prplugin.types.edges import Csc
 
 name = "node"
 runs_on = "gpu"
@@ -48,7 +49,7 @@ def prepare(
             return _forms.whole_graph(adjacency, problem.alpha, name, pull.blocks, pull.threads)
         if form == "wu":
             return _forms.wu_baseline(adjacency, problem.alpha, 1, **launch)
-        offsets, sources, _ = adjacency.csc
+        offsets, sources, _ = adjacency.get(Csc)
         degrees = None if problem.adjacency.symmetric else _forms.out_degrees(adjacency)
         return NodeCentric(offsets, sources, degrees, problem.alpha, blocks=pull.blocks, threads=pull.threads)
 

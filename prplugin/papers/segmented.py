@@ -29,7 +29,7 @@ from prplugin.papers._host_rows import HostPull, Recorder, host_rows, unrecorded
 from prplugin.papers._rows import LANES, RowsPull, best_seconds
 from prplugin.papers._schedule import Schedule, Segment
 from prplugin.types.arrays import namespace
-from prplugin.types.edges import Coo
+from prplugin.types.edges import Coo, Csc
 
 logger = logging.getLogger(__name__)
 
@@ -142,15 +142,16 @@ class SortedRows:
 
     def __init__(self, adjacency: Edges, segments: int) -> None:
         self.n, self.m = adjacency.n, adjacency.m
-        source, target = adjacency.edges.source, adjacency.edges.destination
+        edges = adjacency.get(Coo)
+        source, target = edges.source, edges.destination
         xp = namespace(source)
         degrees = group_sizes(target, self.n)
         order = stable_order(degrees.max() - degrees)
         place = xp.empty(self.n, source.dtype)
         place[order] = xp.arange(self.n, dtype=source.dtype)
         # The graph with its targets, but not its sources, in that order.
-        sorted_graph = Edges(Coo(source, place[target], adjacency.edges.weights, self.n))
-        offsets, sources, weights = sorted_graph.csc
+        sorted_graph = Edges(Coo(source, place[target], edges.weights, self.n))
+        offsets, sources, weights = sorted_graph.get(Csc)
         self.order, self.place = order.astype(sources.dtype), place
         normalized_weights = gpu_pull.NormalizedWeights(weights, adjacency, sources)
         self.layout = gpu_pull.Layout(self.order, offsets[:-1], offsets[1:], sources, normalized_weights)

@@ -72,9 +72,7 @@ def solve_by(
     adjacency = problem.adjacency
     if adjacency.n == 0:
         return adjacency.out_weight, Outcome(False, True, 0, 0.0, order=None if order is None else NO_ORDER)
-    kept = adjacency.layout  # another thread may clear it
-    if kept is not None and kept[0] != method.name:
-        adjacency.layout = None  # frees its memory
+    adjacency.keep_only(getattr(method, "reads", ()))
     step = method.prepare(problem, machine, **options.method_options)
     step.every_pass = watch.report is not None
     # Where any start will do: the bound is proved, and nobody asks for a number of iterations or for other teleports.

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from prplugin.cpu.sorting import run_starts, stable_order
 from prplugin.graph.dedup import joint_extent, reversed_edges
-from prplugin.graph.edges import Edges, endpoints_by_target, sum_out_weight
+from prplugin.graph.edges import Edges, sum_out_weight
 from prplugin.streams.changes import ChangeError, apply_duplicates
 from prplugin.types.arrays import expand_values, namespace, to_host
-from prplugin.types.edges import Compressed, Coo, Grouped, Integers, index_dtype
+from prplugin.types.edges import Compressed, Coo, Csc, Integers, index_dtype
 
 
 def changed(
@@ -47,15 +46,14 @@ def changed(
             back = reversed_edges(replace(forth, weights=weights))
             entries.append(_find(present, back.take(back.source != back.destination)))
     added = added.take(stable_order(added.destination))
-    extent = joint_extent(edges.edges.extent, added.extent)
+    extent = joint_extent(edges.extent, added.extent)
     out_degrees = None if edges.weighted else expand_values(edges.out_weight, n, positions, 0.0)
-    offsets, sources, weights = in_edges = splice.spliced(present, np.concatenate(entries), added, out_degrees)
+    in_edges = splice.spliced(present, np.concatenate(entries), added, out_degrees)
     if out_degrees is None:
-        out_weight, depth = sum_out_weight(sources, weights, n, extent)
+        out_weight, depth = sum_out_weight(in_edges.indices, in_edges.weights, n, extent)
     else:
         out_weight, depth = out_degrees, 0
-    edge_list = partial(endpoints_by_target, offsets, sources)
-    built = Edges(Grouped(in_edges, out_weight, edge_list, depth, extent))
+    built = Edges.of_in_edges(in_edges, out_weight, depth, extent)
     overflowing = built.overflowing_vertices()
     if overflowing.size:
         raise ChangeError("overflow", overflowing)
@@ -64,7 +62,7 @@ def changed(
 
 def _extended(adjacency: Edges, n: int, positions: Integers | None) -> Compressed:
     """Return the in-edges of a graph extended to n vertices, with the new positions of its vertices."""
-    offsets, sources, weights = adjacency.csc
+    offsets, sources, weights = adjacency.get(Csc)
     if n > adjacency.n:
         xp = namespace(sources)
         positions = xp.arange(adjacency.n) if positions is None else positions

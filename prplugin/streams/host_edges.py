@@ -25,7 +25,7 @@ from prplugin.numerics import compensated_depth
 from prplugin.streams.changes import ChangeError, apply_duplicates
 from prplugin.streams.decay import MAX_EXPONENT, MIN_OUT_WEIGHT, ZERO_EXPONENT, ScaledWeights, roundings_of
 from prplugin.types.arrays import expand_values
-from prplugin.types.edges import ANY, Compressed, Coo, Floats, Integers, index_dtype
+from prplugin.types.edges import ANY, Compressed, Coo, Csr, Floats, Integers, index_dtype
 
 SPARE_FRACTION = 1 / 2  # spare capacity of a buffer for changed rows, as a fraction of its entries
 
@@ -98,11 +98,11 @@ class HostEdges:
 
     def __init__(self, adjacency: Edges, references: Integers | None) -> None:
         """Copy the edges of a graph."""
-        offsets, indices, weights = adjacency.csr
+        offsets, indices, weights = adjacency.get(Csr)
         rows = _RowBuffer(offsets[:-1], offsets[1:], indices, weights, indices.size)
         self.out_edges = rows.with_capacity(0, index_dtype(adjacency.n))
         self.out_weight: Floats = adjacency.out_weight.copy()
-        self.roundings, self.spilled = adjacency.edges.roundings, adjacency.spilled  # as in `Coo`
+        self.roundings, self.frame_space = adjacency.roundings, adjacency.frame_space  # as in `Edges`
         self.weights_depth = adjacency.out_weight_depth - 2 * self.roundings  # rounding depth of sums of weights
         self.count = np.array([adjacency.m])  # an array, which one compiled call changes together with the rows
         self.references = None if references is None else references.copy()
@@ -130,7 +130,9 @@ class HostEdges:
         # Views that later changes do not alter, since these write behind them.
         csr = Compressed(np.append(rows.begins, rows.used), rows.indices[: rows.used], weights)
         extent = ANY if self.references is None else (ANY[0], 2.0**MAX_EXPONENT * 4)
-        adjacency = Edges.of(csr, by_target=False, extent=extent, spilled=self.spilled, roundings=self.roundings)
+        adjacency = Edges.of(
+            csr, by_target=False, extent=extent, frame_space=self.frame_space, roundings=self.roundings
+        )
         adjacency.set_out_weight(self.out_weight.copy(), self.weights_depth)
         return adjacency
 

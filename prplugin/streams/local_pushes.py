@@ -47,7 +47,7 @@ from prplugin.solver.top_k import Equal, least_gap, order_of
 from prplugin.streams import bounds
 from prplugin.streams.host_edges import HostEdges
 from prplugin.types.arrays import expand_values, highest
-from prplugin.types.edges import Floats, Integers
+from prplugin.types.edges import Csr, Floats, Integers, PackedRows
 from prplugin.types.records import Order
 
 MIN_EDGES = 60_000  # edges below which iterations over all of them take about as long as the calls of a query
@@ -83,7 +83,7 @@ class OutEdges(NamedTuple):
         """Return the out-edges of a graph on the host; they are grouped by source if that was not done before."""
         out_weight, usual = edges.out_weight, True
         if isinstance(edges, Edges):
-            (offsets, indices, weights), depth = edges.csr, edges.out_weight_depth + 5
+            (offsets, indices, weights), depth = edges.get(Csr), edges.out_weight_depth + 5
             begins, ends = offsets[:-1], offsets[1:]
         else:
             rows, depth = edges.out_edges, edges.depth
@@ -118,7 +118,7 @@ class LocalPushes:
             and options.rule.proves
             and (options.method, options.max_iter, len(options.method_options)) == ("auto", None, 0)
             # Pushes need the edges by source on the host.
-            and (isinstance(edges, HostEdges) or (edges.memory_space == "host" and edges.edges.packed_rows is None))
+            and (isinstance(edges, HostEdges) or (edges.memory_space == "host" and edges.given is not PackedRows))
             and library.is_available()
             and seeds * kernels.PUSH_COST <= MAX_SEEDS_FRACTION * _budget(edges.n, edges.m, options)
         )

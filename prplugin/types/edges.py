@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from threading import Lock
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prplugin.types.arrays import MemorySpace, gpu_of, memory_space_of, namespace, synchronize, to_host
+from prplugin.types.arrays import Array, MemorySpace, namespace, to_host
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[Any]
@@ -52,6 +51,18 @@ class Compressed(NamedTuple):
         return Compressed(*views)  # type: ignore[arg-type]  # only weights can be None
 
 
+class Csr(Compressed):
+    """Out-edges by source."""
+
+    __slots__ = ()
+
+
+class Csc(Compressed):
+    """In-edges by target: entries of row i are the sources of the edges to vertex i."""
+
+    __slots__ = ()
+
+
 class PackedRows(NamedTuple):
     """Packed in-edges on the host, in the format of streamed.cu, in pieces of consecutive rows.
 
@@ -60,12 +71,63 @@ class PackedRows(NamedTuple):
     `rows` (array of int64): Row of the first edge of each piece; ~row if the row begins in an earlier piece.
     """
 
-    data: Any
+    data: Integers
     begins: Integers
     rows: Integers
 
 
-@dataclass(slots=True, eq=False, repr=False)
+class Part(NamedTuple):
+    """Packed pieces that one launch sums."""
+
+    first: int  # piece
+    pieces: int
+    bits: int  # of a source, less `base`
+    base: int
+
+
+class PackedParts(NamedTuple):
+    """In-edges packed in device memory, part by part: see `prplugin.methods.packed.Packer`.
+
+    `order`, `position`: As in `prplugin.methods.engines.packed_step.ReorderedPull`.
+    """
+
+    weighted: bool
+    parts: tuple[Part, ...]
+    table: Integers  # of streamed.cu, with addresses for offsets
+    largest: int  # bytes of the largest piece
+    arrays: tuple[Array, ...]  # to which the table points
+    order: Integers | None
+    position: Integers | None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the packed edges, with normalized weights and the table of pieces."""
+        return sum(int(array.nbytes) for array in (*self.arrays, self.table))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Blocks:
+    """In-edges in device memory in blocks, from tiles of sources to pieces of rows, in both orders: see blocks.cuh."""
+
+    rows: int  # places of rows
+    columns: int  # places of sources
+    marks: Integers | None  # which places have a vertex: see marks.cuh
+    tile_bits: int
+    piece_bits: int
+    tile_begins: Integers  # chunks before each tile, and all, on the host
+    piece_begins: Integers
+    chunk_by_piece: Integers
+    tile_sources: Integers
+    piece_rows: Integers
+    piece_edges: Integers | None  # by piece: position of each edge among those given, and their number for padding
+    spans: Integers  # tile, first chunk and end of parts of tiles, on the host
+    units: int  # number of units: see `prplugin.gpu.blocks.units_of`
+    shared: int  # number of pieces of several units
+    bounds: tuple[Integers, Integers]  # spans and units on the device
+    in_degrees: Integers  # of the rows, as uint32
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Coo:
     """The rows of an edge frame, with each vertex replaced by its position in the result.
 
@@ -73,7 +135,7 @@ class Coo:
     `weights` (array of m float64, or None): Finite and at least 0. None if the edges are unweighted.
     `n`: Number of vertices; those without edges are isolated.
     `extent` (tuple of float): Lower and upper bound of the weights above 0.
-    `spilled`: Whether the edges were moved to the host because their frame's GPU lacks memory for them.
+    `frame_space`: Memory space of the frame, if the edges were moved to the host for lack of GPU memory.
     `times` (array of m float64, or None): When each edge was made, in half-lives since the origin of its `Clock`.
     `roundings`: Relative rounding errors, each of 2**-53, that a weight carries at most.
     """
@@ -83,29 +145,16 @@ class Coo:
     weights: Floats | None
     n: int
     extent: tuple[float, float] = ANY
-    spilled: bool = False
+    frame_space: MemorySpace | None = None
     times: Floats | None = None
     roundings: int = 0
-    packed_only: ClassVar[bool] = False
-    packed_rows: ClassVar[PackedRows | None] = None
-    blocks: ClassVar[Any] = None
 
     @property
     def m(self) -> int:
         """Number of edges."""
         return self.source.size
 
-    @property
-    def memory_space(self) -> MemorySpace:
-        """Memory space of the arrays."""
-        return memory_space_of(self.source)
-
-    @property
-    def gpu(self) -> Any:
-        """The GPU that holds the arrays, a context manager; None on the host."""
-        return gpu_of(self.source)
-
-    def take(self, rows: Any) -> Coo:
+    def take(self, rows: Integers | slice) -> Coo:
         """Return the selected edges, in the order of `rows`, of the same vertices."""
         return self._with(lambda array: array[rows])
 
@@ -113,91 +162,38 @@ class Coo:
         """Return the same edges in host memory."""
         return self._with(to_host)
 
-    def _with(self, change: Callable[[Any], Any]) -> Coo:
+    def _with(self, change: Callable[[Array], Array]) -> Coo:
         """Return the edges with changed arrays."""
         arrays = {name: getattr(self, name) for name in ("source", "destination", "weights", "times")}
         changed: dict[str, Any] = {name: None if array is None else change(array) for name, array in arrays.items()}
         return replace(self, **changed)
 
-    def as_spilled(self) -> Coo:
-        """Return the same edges, marked as moved to the host for lack of GPU memory."""
-        return replace(self, spilled=True)
 
-
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Grouped:
-    """Edges that the frame adapter has already grouped by target (CSC).
+    """Edges that an ingest has grouped by target, in one layout.
 
-    They have the attributes of `Coo`; `source` and `destination` are computed on first access. On the GPU these are
-    ordered by target, and within a target as in the frame.
-
-    `in_edges` (tuple of arrays): Offsets, sources and weights of the CSC layout; weights are None if unweighted.
     `out_weight`: array of n float64, or of n counts.
-    `edge_list`: Function that returns the source and the destination of each edge.
+    `m`: Number of edges.
+    `endpoints`: Function, called once, that returns the source and the destination of each edge; None: those of the
+    CSC, in its order.
     `out_weight_depth`: Rounding depth of an out-weight.
-    `extent` (tuple of float): Lower and upper bound of the weights above 0.
-
-    `spilled`: Whether the edges were moved to the host because their frame's GPU lacks memory for them.
-    `packed_only`: Whether they are `prplugin.methods.packed.PackedEdges`.
-    `packed_rows`: The edges in packed form on the host, if they are stored so; `in_edges` are then unpacked.
-    `blocks`: The edges as `prplugin.gpu.blocks.Blocks`, if they are stored so; the sources of a row are then ascending.
+    `extent`, `frame_space`, `roundings`: As in `Coo`.
     """
 
-    packed_rows: PackedRows | None = None
-    blocks: Any = None
-    packed_only: ClassVar[bool] = False
-    spilled = False
-    roundings = 0
-    out_weight_depth = 0
-    extent = ANY
-    _edge_list: Callable[[], tuple[Integers, ...]] | tuple[Integers, ...]
-
-    def __init__(
-        self, in_edges: tuple[Integers, Integers, Floats | None], out_weight: Floats,
-        edge_list: Callable[[], tuple[Integers, ...]], out_weight_depth: int = 0, extent: tuple[float, float] = ANY,
-    ) -> None:  # fmt: skip
-        self.in_edges = in_edges
-        self.out_weight = out_weight
-        self.out_weight_depth = out_weight_depth
-        self.extent = extent
-        self.weights = in_edges[2]
-        self.n = out_weight.size
-        self.m = in_edges[1].size
-        self.memory_space: MemorySpace = memory_space_of(out_weight)
-        self._edge_list = edge_list
-        self._lock = Lock()
+    layout: Csc | Blocks | PackedRows | PackedParts
+    out_weight: Floats | Integers
+    m: int
+    endpoints: Callable[[], tuple[Integers, ...]] | None = None
+    out_weight_depth: int = 0
+    extent: tuple[float, float] = ANY
+    frame_space: MemorySpace | None = None
+    roundings: int = 0
 
     @property
-    def gpu(self) -> Any:
-        """The GPU that holds the arrays, a context manager; None on the host."""
-        return gpu_of(self.out_weight)
-
-    def as_spilled(self) -> Grouped:
-        """Mark the edges as moved to the host for lack of GPU memory, and return them."""
-        self.spilled = True
-        return self
-
-    @property
-    def edge_list_is_there(self) -> bool:
-        """Return whether `source` and `destination` have been computed."""
-        return isinstance(self._edge_list, tuple)
-
-    @property
-    def source(self) -> Integers:
-        """Source of each edge: array of m positions, computed on first access."""
-        return self._endpoints()[0]
-
-    @property
-    def destination(self) -> Integers:
-        """Destination of each edge: array of m positions, computed on first access."""
-        return self._endpoints()[1]
-
-    def _endpoints(self) -> tuple[Integers, ...]:
-        with self._lock:
-            if not isinstance(self._edge_list, tuple):
-                edge_list = tuple(self._edge_list())
-                synchronize(self.memory_space)
-                self._edge_list = edge_list
-            return self._edge_list
+    def n(self) -> int:
+        """Number of vertices."""
+        return self.out_weight.size
 
 
 MAX_NARROW = np.iinfo(np.int32).max  # number of vertices, or of edges, up to which int32 is used

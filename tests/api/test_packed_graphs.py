@@ -30,7 +30,7 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError
 from prplugin.io import webgraph
 from prplugin.methods.engines.packed import Rows, joined, packed_graph
 from prplugin.numerics import fan_in_for
-from prplugin.types.edges import PackedRows
+from prplugin.types.edges import Csc, PackedRows
 
 pytestmark = pytest.mark.skipif(not library.is_available(), reason="there are no compiled kernels")
 
@@ -41,7 +41,7 @@ def sorted_rows(csc):
 
 
 def is_unpacked(packed):
-    return "in_edges" in vars(adjacency_of(packed).edges)
+    return adjacency_of(packed).held(Csc) is not None
 
 
 @pytest.fixture
@@ -76,9 +76,9 @@ def test_what_is_packed_is_unpacked(in_degrees, seed, ranges, threads):
 def test_row_sums(in_degrees):
     """With alpha near 1 a step from given ranks is the row sums."""
     plain = graph(in_degrees, weighted=False)
-    packed, n = packed_graph(plain).edges.packed_rows, plain.n
+    packed, n = packed_graph(plain).held(PackedRows), plain.n
     ranks = np.random.default_rng(0).random(n)
-    offsets, sources, _ = plain.csc
+    offsets, sources, _ = plain.get(Csc)
     exact = np.array([math.fsum(ranks[sources[begin:end]]) for begin, end in pairwise(offsets.tolist())])
     alpha, results = 1 - 2.0**-53, []
     for threads in (1, 2, 5):
@@ -193,7 +193,7 @@ def test_webgraph_by_ranges(tmp_path, monkeypatch, arcs, names):
     random = np.random.default_rng(5)
     path = Writer(DEFAULT, 3, 7, 4).write(tmp_path / "g", random_graph(random, 300), random, offsets=True)
     plain, packed = (prplugin.Graph.from_file(path, *names, packed=packed) for packed in (False, True))
-    assert adjacency_of(packed).edges.packed_rows is not None
+    assert adjacency_of(packed).held(PackedRows) is not None
     assert sorted_rows(packed.csc()) == sorted_rows(plain.csc())
     found, expected = packed.rank(tol=1e-12), plain.rank(tol=1e-12)
     assert np.abs(found.ranks - expected.ranks).sum() <= found.error_bound + expected.error_bound
@@ -203,7 +203,7 @@ def test_webgraph_by_ranges(tmp_path, monkeypatch, arcs, names):
 def test_a_crawl(data_dir):
     path = data_dir / "webgraph" / "cnr-2000-t.graph"
     packed = prplugin.Graph.from_file(path, "destination", "source", packed=True)
-    held = adjacency_of(packed).edges.packed_rows
+    held = adjacency_of(packed).held(PackedRows)
     assert sum(array.nbytes for array in held) < 1.05 * packed.number_of_edges
     found, expected = packed.rank(tol=1e-12), prplugin.Graph.from_file(path, "destination", "source").rank(tol=1e-12)
     assert np.abs(found.ranks - expected.ranks).sum() <= found.error_bound + expected.error_bound
@@ -248,7 +248,7 @@ def test_hostile_arrays(folder, name, change):
 def test_any_bit_of_packed_edges_may_be_wrong():
     """Checked edges are between vertices of the graph; others are refused."""
     in_degrees = [*range(80), 0, 0, 3000, 5]
-    packed = packed_graph(graph(in_degrees, weighted=False)).edges.packed_rows
+    packed = packed_graph(graph(in_degrees, weighted=False)).held(PackedRows)
     n, m, refused = len(in_degrees), sum(in_degrees), 0
     random = np.random.default_rng(0)
     for _ in range(3000):

@@ -363,10 +363,12 @@ def test_a_prepared_graph_keeps_the_dense_matrix():
     edges = pd.DataFrame({end: random.integers(0, 40, 30_000) for end in ("src", "dst")})
     graph = prplugin.Graph(on_gpu(edges))
     first = graph.rank(method="dense")
-    matrix = graph._graph.adjacency.layout_of("dense")
-    assert int(matrix.sum()) == len(edges)
+    from prplugin.papers.dense import Matrix
+
+    matrix = graph._graph.adjacency.kept(Matrix)
+    assert int(matrix.entries.sum()) == len(edges)
     assert graph.rank(method="dense").ranks.tobytes() == first.ranks.tobytes()
-    assert graph._graph.adjacency.layout_of("dense") is matrix
+    assert graph._graph.adjacency.kept(Matrix) is matrix
 
 
 def test_vertices_of_several_columns():

@@ -11,6 +11,7 @@ import prplugin
 from prplugin.frames import pieces
 from prplugin.graph.memory import Counts, footprint
 from prplugin.methods import packed
+from prplugin.types.edges import Csr, PackedParts
 
 TOL = 1e-10
 
@@ -141,7 +142,7 @@ def test_what_packed_edges_do_not_have_is_refused(in_parts, mark):
     frames = [cudf.from_pandas(frame) for frame in cut(edges())]
     graph = prplugin.Graph(frames)
     for call in (
-        graph.csr,
+        graph.get(Csr),
         lambda: graph.update(add=frames[0]),
         lambda: graph.rank(seeds=[3, 4]),
         lambda: graph.rank(method="persistent"),
@@ -192,4 +193,4 @@ def test_device_memory_is_bounded_by_two_pieces(tmp_path, in_parts, monkeypatch,
     assert ranking.method == "packed"
     adjacency = graph._graph.adjacency
     vectors = footprint(packed.memory, Counts.of(adjacency), 8, many=True).device.held
-    assert peak <= adjacency.edges.nbytes + vectors + 2 * part * (16 if weight is None else 24)
+    assert peak <= adjacency.get(PackedParts).nbytes + vectors + 2 * part * (16 if weight is None else 24)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import prplugin
 from prplugin.graph import edges as module
 from prplugin.graph.edges import Edges, normalized_weights, sectors_per_edge
-from prplugin.types.edges import Coo
+from prplugin.types.edges import Blocks, Coo, Csc, Csr, Grouped, PackedParts
 
 
 def graph(source, destination, n, weights=None, **options):
@@ -52,12 +53,38 @@ def test_normalized_weights(chunk, monkeypatch):
     assert normalized_weights(weights, sources, out_weight).tolist() == [0.25, 0.75, 0.0, 0.625, 0.25]
 
 
-def test_a_layout_is_that_of_one_method():
-    found = graph([0], [1], 2)
-    assert found.layout_of("packed") is None
-    found.layout = "packed", (1, 2)
-    assert found.layout_of("packed") == (1, 2)
-    assert found.layout_of("persistent") is None
+def test_a_layout_is_kept_until_a_method_ranks_that_does_not_read_it():
+    found, packed = graph([0], [1], 2), PackedParts(False, (), np.zeros((1, 5)), 0, (np.ones(3),), None, None)
+    assert found.kept(PackedParts) is None
+    found.keep(packed)
+    assert found.kept(PackedParts) is packed
+    assert found.kept(Blocks) is None
+    found.keep_only((PackedParts, Csc))
+    assert found.kept(PackedParts) is packed
+    found.keep_only((Csc,))
+    assert found.kept(PackedParts) is None
+
+
+def test_edges_are_converted_to_other_layouts_once():
+    found = graph([1, 0, 1], [0, 2, 2], 3)
+    assert found.held(Csc) is None
+    assert [array.tolist() for array in found.get(Csc)[:2]] == [[0, 1, 1, 3], [1, 0, 1]]
+    assert found.get(Csc) is found.held(Csc)
+    by_target = Edges.of_in_edges(found.get(Csc), found.out_weight)
+    assert by_target.held(Coo) is None
+    assert by_target.get(Coo).destination.tolist() == [0, 2, 2]
+    assert [array.tolist() for array in by_target.get(Csr)[:2]] == [[0, 1, 3, 3], [2, 0, 2]]
+
+
+def test_what_no_conversion_makes_is_refused():
+    with pytest.raises(prplugin.MethodUnavailableError, match="the layout Blocks only by the method that reads it"):
+        graph([0], [1], 2).get(Blocks)
+    table = np.zeros((1, 5), np.int64)
+    packed = Edges(Grouped(PackedParts(False, (), table, 0, (), None, None), np.ones(2), 2))
+    assert packed.get(PackedParts).table is table
+    for layout in (Coo, Csc, Csr):
+        with pytest.raises(prplugin.MethodUnavailableError, match="the 2 edges were packed when they were read"):
+            packed.get(layout)
 
 
 N, M = 1_000_000, 16_384
@@ -80,16 +107,16 @@ def on_device(monkeypatch):
 
 
 def test_spread_of_edges_is_sampled_if_most_are_near(on_device):
-    assert on_device(near=0.6).spread == sectors_per_edge(on_device(near=0.6).csc.indices) != 1.0
+    assert on_device(near=0.6).spread == sectors_per_edge(on_device(near=0.6).get(Csc).indices) != 1.0
     far = on_device(near=0.2)
     assert far.spread == 1.0
-    assert "csc" not in vars(far)  # takes memory
+    assert far.held(Csc) is None  # takes memory
     known = on_device(near=0.2)
-    assert known.csc.indices.size == M
-    assert known.spread == sectors_per_edge(known.csc.indices) != 1.0
-    grouped = Edges.of_in_edges(known.csc, known.out_weight)
+    assert known.get(Csc).indices.size == M
+    assert known.spread == sectors_per_edge(known.get(Csc).indices) != 1.0
+    grouped = Edges.of_in_edges(known.get(Csc), known.out_weight)
     assert grouped.spread == 1.0  # on the host
-    grouped = Edges.of_in_edges(known.csc, known.out_weight)
+    grouped = Edges.of_in_edges(known.get(Csc), known.out_weight)
     grouped.memory_space = "device"
     assert grouped.spread == known.spread
 
@@ -98,8 +125,8 @@ def test_spread_of_edges_is_sampled_if_most_are_near(on_device):
 def test_spread_of_other_graphs_is_not_sampled(on_device, change):
     found = on_device(near=1.0, m=M - (change == "few"))
     if change == "packed":
-        found.packed_only = True
+        found.given = PackedParts
     if change == "blocks":
-        found = Edges.of_in_edges(found.csc, found.out_weight)
-        found.memory_space, found.edges.blocks = "device", object()
+        found = Edges.of_in_edges(found.get(Csc), found.out_weight)
+        found.memory_space, found.given = "device", Blocks
     assert found.spread == 1.0

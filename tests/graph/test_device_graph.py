@@ -14,7 +14,7 @@ from prplugin.gpu.runtime import unavailable_reason
 from prplugin.graph.dedup import drop_duplicates
 from prplugin.graph.edges import Edges, factorize_ids, group_sizes
 from prplugin.graph.memory import Counts
-from prplugin.types.edges import Coo, Grouped
+from prplugin.types.edges import Coo, Csc, Csr, Grouped
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(unavailable_reason()), reason=str(unavailable_reason()))]
 
@@ -220,7 +220,7 @@ GRAPHS = {
 )
 def test_csr_and_csc_agree_with_host(shape, weighted, of):
     host, device = (Edges(edges) for edges in host_and_device(*shape, weighted, of))
-    for expected, found in ((host.csr, device.csr), (host.csc, device.csc)):
+    for expected, found in ((host.get(Csr), device.get(Csr)), (host.get(Csc), device.get(Csc))):
         for array, other in zip(expected, found, strict=True):
             assert (other is None) if array is None else (other.get() == array).all()
     np.testing.assert_allclose(device.out_weight.get(), host.out_weight, rtol=1e-14, atol=0)
@@ -319,23 +319,27 @@ def assert_grouped_as_on_host(source, destination, weights=None, *, grouped=True
     assert ids.dtype == expected_ids.dtype
     assert ids.get().tolist() == expected_ids.tolist()
     assert (device.n, device.m, device.memory_space, device.weighted) == (host.n, host.m, "device", weights is not None)
-    expected = [host.edges.source, host.edges.destination, *host.csr[:2], *Edges(rows).csc[:2]]
-    found = [edges.source, edges.destination, *device.csr[:2], *device.csc[:2]]
+    expected = [host.get(Coo).source, host.get(Coo).destination, *host.get(Csr)[:2], *Edges(rows).get(Csc)[:2]]
+    found = [device.get(Coo).source, device.get(Coo).destination, *device.get(Csr)[:2], *device.get(Csc)[:2]]
     for array, other in zip(expected, found, strict=True):
         assert (other.get() == array).all()
-    assert (edges.source.dtype, edges.destination.dtype) == (codes[0].dtype, codes[0].dtype)
+    assert device.get(Coo).source.dtype == device.get(Coo).destination.dtype == codes[0].dtype
     assert device.out_weight.dtype == np.float64
     if weights is None:
         assert (device.out_weight.get() == host.out_weight).all()
-        assert device.csc.weights is None
+        assert device.get(Csc).weights is None
     else:
-        for array, other in ((host.csc, device.csc), (host.csr, device.csr), (host.edges, edges)):
+        for array, other in (
+            (host.get(Csc), device.get(Csc)),
+            (host.get(Csr), device.get(Csr)),
+            (host.get(Coo), edges),
+        ):
             assert other.weights.get().tobytes() == array.weights.tobytes()
         assert_out_weights(device, rows)
     assert device.largest_in_degree == host.largest_in_degree
     copied = device.on("host")
-    assert (copied.csc.indices == host.csc.indices).all()
-    assert weights is None or (copied.csc.weights == host.csc.weights).all()
+    assert (copied.get(Csc).indices == host.get(Csc).indices).all()
+    assert weights is None or (copied.get(Csc).weights == host.get(Csc).weights).all()
 
 
 def assert_out_weights(device, rows):
@@ -585,17 +589,17 @@ def test_normalized_weights(m, dtype):
 
     host, device = (Edges(edges) for edges in host_and_device(900, m, True))
     if m:
-        device.edges.weights[:] *= device.edges.source % 5 > 0  # some vertices have out-weight 0
-        device.edges.weights[:10] *= 1e-320
-    weights, out_weight = device.edges.weights.get(), device.out_weight.get()[host.edges.source]
+        device.get(Coo).weights[:] *= device.get(Coo).source % 5 > 0  # some vertices have out-weight 0
+        device.get(Coo).weights[:10] *= 1e-320
+    weights, out_weight = device.get(Coo).weights.get(), device.out_weight.get()[host.get(Coo).source]
     with np.errstate(invalid="ignore"):
         expected = np.where(out_weight > 0, weights / out_weight, 0).astype(dtype)
-    normalized_weights = NormalizedWeights(device.edges.weights, device, device.edges.source)
+    normalized_weights = NormalizedWeights(device.get(Coo).weights, device, device.get(Coo).source)
     found = normalized_weights.of(dtype)
     assert found.get().tobytes() == expected.tobytes()
     assert found.dtype == dtype
     assert normalized_weights.of(dtype) is found
-    assert NormalizedWeights(None, device, device.edges.source).of(dtype) is None
+    assert NormalizedWeights(None, device, device.get(Coo).source).of(dtype) is None
 
 
 # --- duplicates ---------------------------------------------------------------------------------------------------
@@ -633,9 +637,9 @@ def test_spread_is_that_of_in_edges_whatever_the_order_of_the_frame(monkeypatch)
     graphs = [Edges(Coo(*to_device(source, target), None, n)) for source in (near, far)]
     assert [graph.spread for graph in graphs] == [1, 1]
     monkeypatch.setattr("prplugin.graph.edges.SAMPLED_FROM", m)
-    sampled = [Edges(graph.edges) for graph in graphs]
+    sampled = [Edges(graph.get(Coo)) for graph in graphs]
     assert [Counts.of(graph).spread for graph in sampled] == [1, 1]
-    assert "csc" not in vars(sampled[0])
+    assert sampled[0].held(Csc) is None
     assert sampled[0].spread < 0.1
     assert sampled[1].spread > 0.8
     assert [Counts.of(graph).spread for graph in sampled] == [graph.spread for graph in sampled]

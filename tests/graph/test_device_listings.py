@@ -13,7 +13,7 @@ from listings import OURS
 from prplugin.graph.dedup import drop_duplicates
 from prplugin.graph.edges import Edges
 from prplugin.methods.engines.gpu_pull import MixedOnDevice
-from prplugin.types.edges import Compressed, Coo
+from prplugin.types.edges import Compressed, Coo, Csc
 
 N = 9
 
@@ -77,7 +77,7 @@ def test_no_rows_have_no_duplicates(gpu):
 @pytest.mark.parametrize("weighted", [True, False])
 def test_entries_are_found_by_number(gpu, weighted, by_weight, monkeypatch):
     monkeypatch.setattr(gpu.splice, "PIECE", 3)
-    present = Edges(edges(60, weighted=weighted)).csc
+    present = Edges(edges(60, weighted=weighted)).get(Csc)
     wanted = edges(80, weighted=by_weight, seed=1)
     nth = np.random.default_rng(2).integers(0, 3, 80)
     found = gpu.splice.find_edges(on_device(present), wanted, nth).tolist()
@@ -105,7 +105,7 @@ def on_device(given):
 def test_a_spliced_graph_is_that_of_updated_edges(gpu, weighted, changes):
     removed_count, added_count = changes
     given = edges(60, weighted=weighted)
-    present = Edges(given).csc
+    present = Edges(given).get(Csc)
     targets = np.repeat(np.arange(N), np.diff(present.offsets))
     removed = np.random.default_rng(3).permutation(60)[:removed_count]
     added = edges(added_count, weighted=weighted, seed=4)
@@ -117,7 +117,7 @@ def test_a_spliced_graph_is_that_of_updated_edges(gpu, weighted, changes):
     expected = Edges(Coo(source, target, weights, N))
     out_degrees = None if weighted else np.bincount(given.source, minlength=N).astype(np.float64)
     found = gpu.splice.spliced(on_device(present), removed, added, out_degrees)
-    assert listed(found) == listed(expected.csc)
+    assert listed(found) == listed(expected.get(Csc))
     assert found.offsets.dtype == np.int32
     if not weighted:
         assert out_degrees.tolist() == expected.out_weight.tolist()

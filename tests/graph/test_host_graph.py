@@ -14,7 +14,7 @@ from prplugin.frames import host_columns
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
 from prplugin.graph.edges import Edges, edges_by_id, factorize_ids, sectors_per_edge
 from prplugin.machine import Machine
-from prplugin.types.edges import Coo
+from prplugin.types.edges import Coo, Csc
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
@@ -60,16 +60,18 @@ def test_ids_of_every_integer_type(kind, span, few, threads, monkeypatch):
         assert array.dtype == reference.dtype
         assert (array == reference).all()
     for lasting in (True, False):
-        edges, edge_ids = edges_by_id(columns, grouped=True, lasting=lasting)
+        found, edge_ids = edges_by_id(columns, grouped=True, lasting=lasting)
+        edges = Edges(found)
+        in_edges, listed = edges.get(Csc), edges.get(Coo)
         assert (edge_ids.dtype, edge_ids.tolist()) == (ids.dtype, ids.tolist())
         assert (edges.n, edges.m) == (ids.size, columns[0].size)
         order = np.argsort(codes[1], kind="stable")
-        assert (edges.in_edges[1] == codes[0][order]).all()
-        assert (np.diff(edges.in_edges[0]) == np.bincount(codes[1], minlength=ids.size)).all()
+        assert (in_edges.indices == codes[0][order]).all()
+        assert (np.diff(in_edges.offsets) == np.bincount(codes[1], minlength=ids.size)).all()
         assert (edges.out_weight == np.bincount(codes[0], minlength=ids.size)).all()
-        assert edges.in_edges[1].dtype == edges.source.dtype == codes[0].dtype
-        assert (edges.source == codes[0]).all()
-        assert (edges.destination == codes[1]).all()
+        assert in_edges.indices.dtype == listed.source.dtype == codes[0].dtype
+        assert (listed.source == codes[0]).all()
+        assert (listed.destination == codes[1]).all()
 
 
 @pytest.mark.parametrize("n", [1, 2, 255, 256, 257, 5000])
@@ -252,7 +254,7 @@ def test_undirected_edges_have_their_in_degrees_as_out_degrees(loops):
     pairs = sorted(zip(edges.source.tolist(), edges.destination.tolist(), strict=True))
     assert pairs == sorted((target, source) for source, target in pairs)
     graph = Edges(edges, symmetric=True)
-    assert graph.csc.indices.size == edges.m
+    assert graph.get(Csc).indices.size == edges.m
     assert graph.out_weight.tolist() == np.bincount(edges.source, minlength=10).tolist()
     assert graph.out_weight.dtype == np.float64
 

@@ -8,7 +8,7 @@ import pytest
 from prplugin.graph import stored
 from prplugin.graph.edges import Edges
 from prplugin.methods.engines.packed import packed_graph
-from prplugin.types.edges import Coo
+from prplugin.types.edges import Coo, Csc, Csr
 
 SOURCE, DESTINATION = np.array([0, 2, 2, 1], np.int32), np.array([1, 0, 3, 1], np.int32)
 
@@ -39,20 +39,20 @@ def test_a_graph_comes_back(parts):
     stored.check(arrays, facts)
     found = stored.restored(arrays, facts)
     expected = graph("weighted" if facts["weighted"] else "unweighted")
-    for one, other in zip((*found.csc, *found.csr), (*expected.csc, *expected.csr), strict=True):
+    for one, other in zip((*found.get(Csc), *found.get(Csr)), (*expected.get(Csc), *expected.get(Csr)), strict=True):
         assert one is other is None or one.tolist() == other.tolist()
     assert found.out_weight.tolist() == expected.out_weight.tolist()
-    assert found.spilled is False
+    assert found.frame_space is None
     if facts["weighted"]:
-        assert (found.out_weight_depth, found.edges.roundings, found.edges.extent) == (7 + 2 * 3, 3, (0.5, 3.0))
+        assert (found.out_weight_depth, found.roundings, found.extent) == (7 + 2 * 3, 3, (0.5, 3.0))
     elif "packed" not in facts:
-        assert found.edges.extent == (0.5, 3.0)
+        assert found.extent == (0.5, 3.0)
 
 
 @pytest.mark.parametrize("kind", ["unweighted", "weighted"])
 def test_edges_moved_to_the_host_come_back_as_such(kind):
     arrays, facts = stored.stored(graph(kind))
-    assert stored.restored(arrays, facts | {"spilled": True}).spilled is True
+    assert stored.restored(arrays, facts | {"spilled": True}).frame_space == "device"
 
 
 @pytest.mark.parametrize("value", [-1, 1 << 62, True, 1.0, "1", None])

@@ -23,6 +23,7 @@ from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.generate import rmat, uniform
 from benchmarks.measure import repeatedly
 from benchmarks.run import Part
+from prplugin.types.edges import Csc
 
 
 @pytest.fixture(autouse=True)
@@ -309,9 +310,9 @@ def test_graphs_of_gap_have_each_pair_once(monkeypatch, kind):
 def test_packed_crawl_has_edges_to_all_vertices(monkeypatch, threads):
     monkeypatch.setattr(mapped, "STEP", 1 << 8)
     adjacency, _ = mapped.packed_crawl(100_000, threads)
-    in_degrees = np.diff(adjacency.csc.offsets)
+    in_degrees = np.diff(adjacency.get(Csc).offsets)
     assert 0.5 < adjacency.m / 100_000 < 2
     assert in_degrees.min() >= 4
     expected = np.concatenate([np.diff(mapped.piece(first, adjacency.n)[0]) for first in range(0, adjacency.n, 1 << 8)])
     assert (in_degrees == expected).all()
-    assert (np.bincount(adjacency.csc.indices, minlength=adjacency.n) == adjacency.out_weight).all()
+    assert (np.bincount(adjacency.get(Csc).indices, minlength=adjacency.n) == adjacency.out_weight).all()

@@ -47,7 +47,7 @@ from prplugin.gpu import runtime
 from prplugin.graph.edges import Edges
 from prplugin.papers import cpu_split
 from prplugin.papers.segmented import Segment
-from prplugin.types.edges import Coo
+from prplugin.types.edges import Coo, Csc, Csr
 
 NO_GPU = runtime.unavailable_reason()
 
@@ -120,7 +120,7 @@ def test_one_row_per_undirected_edge():
     contributions = np.random.default_rng(1).random(n)
     # The additions of the kernel.
     sums = np.bincount(others, contributions[ends], n) + np.bincount(ends, contributions[others] * ~loops, n)
-    expected = np.bincount(graph.edges.destination, contributions[graph.edges.source], n)
+    expected = np.bincount(graph.get(Coo).destination, contributions[graph.get(Coo).source], n)
     assert sums == pytest.approx(expected)
 
 
@@ -157,7 +157,7 @@ def test_generated_undirected_graph_has_both_directions():
     frame = both_ways(uniform(100, 300))
     made = graph.adjacency().on("host")
     assert graph.edges == 600
-    assert sorted(zip(made.edges.source, made.edges.destination, strict=True)) == sorted(
+    assert sorted(zip(made.get(Coo).source, made.get(Coo).destination, strict=True)) == sorted(
         zip(frame["src"], frame["dst"], strict=True)
     )
 
@@ -223,8 +223,8 @@ def test_missing_cpu_libraries_are_one_row(monkeypatch):
 def test_table_two_of_the_paper_is_consistent(dataset):
     speed_up = wu.ROUNDS * dataset.cpu / (dataset.preparing + wu.ROUNDS * dataset.round)
     assert speed_up == pytest.approx(dataset.times, abs=0.06)
-    assert 4 * (2 * dataset.non_zeros + dataset.rows) / wu.MB == pytest.approx(dataset.csr, rel=0.01)
-    assert dataset.after - dataset.csr == pytest.approx(8 * dataset.rows / wu.MB, abs=0.15)
+    assert 4 * (2 * dataset.non_zeros + dataset.rows) / wu.MB == pytest.approx(dataset.get(Csr), rel=0.01)
+    assert dataset.after - dataset.get(Csr) == pytest.approx(8 * dataset.rows / wu.MB, abs=0.15)
 
 
 def test_gflops_of_the_paper_follow_from_its_times():
@@ -535,7 +535,7 @@ def test_schedules_and_yaml_of_measured_segments():
 
 def paper_rounds(graph, epsilon, keep):
     """Iterate scores in place in plain Python, vertex by vertex."""
-    offsets, sources, _ = graph.csc
+    offsets, sources, _ = graph.get(Csc)
     out_degrees, scores = graph.out_weight, [1 / graph.n] * graph.n
     for count in range(1, 99):
         moved = 0
@@ -573,7 +573,7 @@ def test_rounds_with_old_scores_and_dangling_mass_are_the_power_method():
 def test_undirected_graph_has_both_directions_once():
     edges = Coo(np.array([0, 1, 2, 2, 0]), np.array([1, 0, 2, 3, 1]), None, 4)
     graph = in_place.undirected(Edges(edges))
-    pairs = sorted(zip(graph.edges.source.tolist(), graph.edges.destination.tolist(), strict=True))
+    pairs = sorted(zip(graph.get(Coo).source.tolist(), graph.get(Coo).destination.tolist(), strict=True))
     assert pairs == [(0, 1), (1, 0), (2, 3), (3, 2)]
 
 

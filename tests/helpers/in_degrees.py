@@ -10,7 +10,7 @@ import pandas as pd
 
 import prplugin
 from prplugin.graph.edges import Edges
-from prplugin.types.edges import Coo
+from prplugin.types.edges import Coo, Csc
 
 IN_DEGREES = {
     "one vertex": [0],
@@ -40,7 +40,7 @@ def graph(in_degrees: list[int], weighted: bool) -> Edges:
 
 def row_sums(adjacency: Edges, contributions: np.ndarray) -> list[float]:
     """Return the sum of each row, rounded once."""
-    offsets, sources, weights = adjacency.csc
+    offsets, sources, weights = adjacency.get(Csc)
     terms = contributions[sources].astype(float)
     if weights is not None:
         of_source = adjacency.out_weight[sources]

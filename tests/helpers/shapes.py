@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 import prplugin
+from prplugin.types.edges import Coo
 
 
 def skewed(n=3000, m=40_000, seed=1):
@@ -73,11 +74,13 @@ def assert_ranks_agree(name, dtype, **method_options):
 
 def exact_row_sums(adjacency, contributions):
     """Return the row sums in extended precision; normalized weights have the dtype of the contributions."""
-    terms = contributions[adjacency.edges.source].astype(np.longdouble)
+    terms = contributions[adjacency.get(Coo).source].astype(np.longdouble)
     if adjacency.weighted:
-        terms *= (adjacency.edges.weights / adjacency.out_weight[adjacency.edges.source]).astype(contributions.dtype)
+        terms *= (adjacency.get(Coo).weights / adjacency.out_weight[adjacency.get(Coo).source]).astype(
+            contributions.dtype
+        )
     totals = np.zeros(adjacency.n, np.longdouble)
-    np.add.at(totals, adjacency.edges.destination, terms)
+    np.add.at(totals, adjacency.get(Coo).destination, terms)
     return totals.astype(np.float64)
 
 

@@ -9,6 +9,7 @@ from prplugin.machine import this_machine
 from prplugin.methods import numpy as method
 from prplugin.methods.base import Sums
 from prplugin.methods.engines.host_step import HostStep
+from prplugin.types.edges import Coo
 
 
 def communities(size=40, count=12, seed=0):
@@ -46,7 +47,7 @@ class Float32Step(HostStep):
         self.starts.append((self._dtype, self._ranks.sum()))
 
     def __call__(self, moves=None):
-        n, alpha, edges = self._problem.adjacency.n, self._problem.alpha, self._problem.adjacency.edges
+        n, alpha, edges = self._problem.adjacency.n, self._problem.alpha, self._problem.adjacency.get(Coo)
         out = self._problem.adjacency.out_weight
         terms = (self._ranks / np.maximum(out, 1)).astype(self._dtype).astype(float)[edges.source]
         dangling_mass = alpha * self._ranks[out == 0].sum() / n

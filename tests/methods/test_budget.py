@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,7 +24,7 @@ from prplugin.graph.memory import Counts
 from prplugin.machine import this_machine
 from prplugin.methods import streamed
 from prplugin.methods.registry import candidates, choose, methods
-from prplugin.types.edges import Coo, Grouped
+from prplugin.types.edges import Coo, Csc, Grouped
 
 GPU_METHODS = {name for name, method in methods().items() if method.runs_on == "gpu"}
 DETERMINISTIC = {name for name in GPU_METHODS if not getattr(methods()[name], "nondeterministic", False)}
@@ -144,13 +145,13 @@ def ungrouped_and_grouped_edges():
     endpoints = np.array([0, 1, 2, 2], np.int32), np.array([1, 2, 0, 0], np.int32)
     offsets = np.array([0, 2, 3, 4])
     yield Coo(*endpoints, None, 3)
-    yield Grouped((offsets, np.array([2, 2, 0, 1], np.int32), None), np.array([1.0, 1.0, 2.0]), lambda: endpoints)
+    yield Grouped(Csc(offsets, np.array([2, 2, 0, 1], np.int32), None), np.array([1.0, 1.0, 2.0]), 4, lambda: endpoints)
 
 
 @pytest.mark.parametrize("edges", list(ungrouped_and_grouped_edges()), ids=lambda edges: type(edges).__name__)
 def test_spilled_edges_are_ranked_by_gpu_methods(edges):
     assert all(method.runs_on == "cpu" for method in candidates(Edges(edges)).values())
-    spilled = edges.as_spilled()
+    spilled = replace(edges, frame_space="device")
     assert set(candidates(Edges(spilled))) == DETERMINISTIC
     if isinstance(spilled, Coo):  # ungrouped, as undirected edges and duplicates require
         for kept in (with_reverse_edges(spilled), drop_duplicates(spilled, "first", directed=True)):
@@ -165,13 +166,13 @@ def test_budget_offers_gpu_methods_to_host_frames(monkeypatch, gpu):
     assert set(candidates(adjacency_of(graph))) == (DETERMINISTIC if gpu else {"numpy", "native"})
 
 
-@pytest.mark.parametrize("spilled", [False, True])
-def test_edges_beyond_budget_are_streamed(memory, monkeypatch, spilled):
+@pytest.mark.parametrize("frame_space", ["host", "device"])
+def test_edges_beyond_budget_are_streamed(memory, monkeypatch, frame_space):
     monkeypatch.setattr(runtime, "unavailable_reason", lambda: None)
     monkeypatch.setattr(runtime, "attribute", lambda name: 232_448)
     monkeypatch.setattr(memory.cuda.runtime, "memGetInfo", lambda: (80 * 10**9, 80 * 10**9))
     n, m = 10**7, 3 * 10**8
-    graph = Counts(n, m, False, "host", spilled=spilled)
+    graph = Counts(n, m, False, "host", frame_space=frame_space)
     for size, chosen in (("40GB", None), ("480MB", "streamed")):  # a tenth of two columns of int64
         monkeypatch.setenv(runtime.BUDGET, size)
         found = choose("auto", graph, this_machine(), {}).name

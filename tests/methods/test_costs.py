@@ -12,6 +12,7 @@ from benchmarks.kernels import summary
 from prplugin.machine import Machine
 from prplugin.methods.registry import candidates, methods
 from prplugin.options import Options
+from prplugin.types.edges import Coo
 
 ROWS = json.loads((Path(__file__).parents[2] / "benchmarks/results/kernels.json").read_text())["rows"]
 
@@ -26,7 +27,7 @@ def test_method_of_least_cost_is_among_fastest(graph):
     row = next(row for row in ROWS if row["graph"] == graph)
     adjacency = SimpleNamespace(
         n=row["vertices"], m=row["edges"], largest_in_degree=row["longest row"], spread=1.0, weighted=False,
-        memory_space="device", packed_only=False,
+        memory_space="device", frame_space="device", given=Coo,
     )  # fmt: skip
     ms = measured(graph)
     available = {name: method for name, method in candidates(adjacency).items() if name in ms and name != "streamed"}

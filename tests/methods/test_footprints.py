@@ -14,7 +14,7 @@ from prplugin.graph import memory as model
 from prplugin.graph.edges import Edges
 from prplugin.graph.memory import NOTHING, Counts, Memory, Size, footprint
 from prplugin.methods.engines import packed
-from prplugin.types.edges import Coo
+from prplugin.types.edges import Blocks, Coo, Csc, Csr, Grouped, PackedParts, PackedRows
 
 N, M = 1_000, 50_000
 DEVICE, WEIGHTED = Counts(N, M, False, "device"), Counts(N, M, True, "device")
@@ -40,7 +40,7 @@ def built(*arrays):
 
 
 def grouped(counts, **other):
-    return replace(counts, **built("csc", "out_weight"), grouped=True, **other)
+    return replace(counts, **built("csc", "out_weight"), given=Csc, **other)
 
 
 CASES = {
@@ -159,7 +159,7 @@ CASES = {
     ),
     "packed edges alone": (
         NONE._replace(reads_packed=True, edge=Size(2), preparing_edge=Size(9), vertex=Size(8)),
-        replace(DEVICE, packed_only=True), VECTOR, 0,
+        replace(DEVICE, given=PackedParts), VECTOR, 0,
     ),
     "packed edges that are made": (
         NONE._replace(reads_packed=True, edge=Size(2), preparing_edge=Size(9)), DEVICE, then((0, 9 * M), (2 * M, 0)), 0,
@@ -168,10 +168,10 @@ CASES = {
         NONE._replace(edge=Size(2)), replace(DEVICE, packed_bytes=3 * N), then((-3 * N, 0), (2 * M, 0)), 0,
     ),
     "packed edges on the host that are read": (
-        Memory("host", ("csc", "out_weight"), reads_packed=True), replace(HOST, packed_on_host=True), 0, VECTOR,
+        Memory("host", ("csc", "out_weight"), reads_packed=True), replace(HOST, given=PackedRows), 0, VECTOR,
     ),
     "packed edges on the host that are unpacked": (
-        Memory("host", ("out_weight",)), replace(HOST, packed_on_host=True), 0,
+        Memory("host", ("out_weight",)), replace(HOST, given=PackedRows), 0,
         then((0, HOST_CSC + 804 * M // 100), (HOST_CSC, 0), (VECTOR, 0)),
     ),
 }  # fmt: skip
@@ -239,31 +239,31 @@ def test_counts_of_a_graph_are_those_of_its_arrays():
     listed = Edges(Coo(source, destination, None, 4))
     assert counts_of(listed) == counts_of(fresh) == vars(fresh)
     assert Counts.of(fresh) is fresh
-    assert (fresh.spilled, fresh.spread, fresh.largest_in_degree) == (False, 1.0, 0)  # nothing is known
-    by_target = listed.csc
+    assert (fresh.frame_space, fresh.spread, fresh.largest_in_degree) == (None, 1.0, 0)  # nothing is known
+    by_target = listed.get(Csc)
     assert counts_of(listed) == vars(replace(fresh, **built("rows", "csc")))
-    assert listed.csr.indices.size == listed.out_weight.size == 4
+    assert listed.get(Csr).indices.size == listed.out_weight.size == 4
     assert counts_of(listed) == vars(replace(fresh, **built("rows", "csc", "csr", "out_weight")))
     weighted = Coo(source, destination, np.ones(4), 4)
     assert counts_of(Edges(weighted)) == vars(replace(fresh, weighted=True))
-    assert counts_of(Edges(weighted.as_spilled())) == vars(replace(fresh, weighted=True, spilled=True))
+    moved = replace(weighted, frame_space="device")
+    assert counts_of(Edges(moved)) == vars(replace(fresh, weighted=True, frame_space="device"))
 
-    made = replace(fresh, grouped=True, **built("csc", "out_weight"))
+    made = replace(fresh, given=Csc, **built("csc", "out_weight"))
     grouped_by_target = Edges.of_in_edges(by_target, listed.out_weight)
     assert counts_of(grouped_by_target) == vars(made)
-    assert grouped_by_target.edges.source.size == 4  # which makes both columns
+    assert grouped_by_target.get(Coo).source.size == 4  # which makes both columns
     assert counts_of(grouped_by_target) == vars(replace(made, **built("rows", "csc", "out_weight")))
 
-    grouped_by_target.edges.blocks = object()
+    grouped_by_target.given = Blocks
     assert Counts.of(grouped_by_target).blocked
 
     in_pieces = packed.packed_graph(listed)
-    packed_made = replace(fresh, grouped=True, packed_on_host=True, **built("out_weight"))
+    packed_made = replace(fresh, given=PackedRows, **built("out_weight"))
     assert counts_of(in_pieces) == vars(packed_made)
-    in_pieces.packed_only = True  # as on a GPU, where they are read as they are
-    assert Counts.of(in_pieces).built == {"csc", "out_weight"}
-    in_pieces.packed_only = False
-    assert in_pieces.edges.in_edges[1].size == 4  # unpacks them
+    in_parts = Edges(Grouped(PackedParts(False, (), by_target[1], 0, (), None, None), listed.out_weight, 4))
+    assert Counts.of(in_parts).built == {"csc", "out_weight"}  # as they are read as they are
+    assert in_pieces.get(Csc).indices.size == 4  # unpacks them
     assert counts_of(in_pieces) == vars(replace(packed_made, **built("csc", "out_weight")))
 
     unsampled = Edges(Coo(source, destination, None, 4))
@@ -272,6 +272,7 @@ def test_counts_of_a_graph_are_those_of_its_arrays():
         assert Counts.of(adjacency).spread == expected
 
     before = Counts.of(listed)
-    for method, expected in {"packed": {"packed_bytes": 24}, "propagation-blocking": {"blocked": True}}.items():
-        listed.layout = method, np.zeros(3)
+    parts = PackedParts(False, (), np.zeros((0, 5)), 0, (np.zeros(3),), None, None)
+    for layout, expected in ((parts, {"packed_bytes": 24}), (Blocks(*16 * [None]), {"blocked": True})):
+        listed.keep(layout)
         assert counts_of(listed) == vars(replace(before, **expected))

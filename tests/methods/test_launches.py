@@ -18,7 +18,7 @@ from prplugin.machine import Machine
 from prplugin.methods import persistent, propagation_blocking
 from prplugin.methods.engines import gpu_merge
 from prplugin.methods.engines.gpu_batch import DeviceBatch
-from prplugin.types.edges import Coo
+from prplugin.types.edges import Coo, Csc
 
 N = 50
 ATTRIBUTES = {
@@ -87,17 +87,14 @@ def on_device(array):
 class OnDevice:
     """A graph in device memory."""
 
-    memory_space, layout = "device", None
+    memory_space = "device"
 
     def __init__(self, graph):
         self._graph, self.out_weight = graph, on_device(graph.out_weight)
-        self.csc = type(graph.csc)(*map(on_device, graph.csc))
+        graph.add(Csc(*map(on_device, graph.get(Csc))))
 
     def __getattr__(self, name):
         return getattr(self._graph, name)
-
-    def layout_of(self, name):
-        return None
 
 
 def problem(weighted, **vectors):
@@ -152,7 +149,7 @@ def test_many_seeds(launched, monkeypatch, weighted, dangling):
 def test_blocks(launched, ordered):
     source, destination = np.random.default_rng(0).integers(0, N, (2, 400)).astype(np.int32)
     layout, *_ = blocks.build(on_device(source), on_device(destination), 0, N, N, 6, 5, ordered=ordered)
-    replace(layout, marks=blocks.all_marks(N)).endpoints(N)
+    blocks.endpoints(replace(layout, marks=blocks.all_marks(N)), N)
     assert names(launched) >= {"by_tile", "by_piece", "finish_cells", "endpoints"}
 
 

@@ -19,7 +19,7 @@ from prplugin.papers._rows import RowsPull
 from prplugin.papers.dense import DensePull
 from prplugin.papers.edge import EdgePush
 from prplugin.papers.segmented import Schedule, Segment
-from prplugin.types.edges import Grouped
+from prplugin.types.edges import Coo, Csc
 
 
 def small_adjacency(*, weighted):
@@ -44,16 +44,16 @@ def test_out_weights_have_same_bits_on_host_and_device(monkeypatch, group_in_num
 
 def test_grouped_edges_are_copied_to_device_unchanged(monkeypatch):
     host = adjacency_of(prplugin.Graph(pd.DataFrame({"src": [5, 3, 5, 7], "dst": [3, 5, 9, 3]})))
-    assert isinstance(host.edges, Grouped)
-    monkeypatch.setattr(host.edges, "_edge_list", lambda: pytest.fail("the edge list was rebuilt"))
+    assert host.given is Csc
+    host._endpoints = lambda: pytest.fail("the edge list was rebuilt")
     monkeypatch.setattr(graphs, "to_memory", lambda array, memory_space: None if array is None else array.copy())
     monkeypatch.setattr(graphs, "synchronize", lambda memory_space: None)
     device = host.on("device")
-    assert device.csc.offsets.dtype == np.int32
-    assert device.csc.offsets.tolist() == host.csc.offsets.tolist() == [0, 2, 3, 3, 4]
-    assert device.csc.indices.tolist() == host.csc.indices.tolist() == [1, 2, 0, 1]
+    assert device.get(Csc).offsets.dtype == np.int32
+    assert device.get(Csc).offsets.tolist() == host.get(Csc).offsets.tolist() == [0, 2, 3, 3, 4]
+    assert device.get(Csc).indices.tolist() == host.get(Csc).indices.tolist() == [1, 2, 0, 1]
     assert (device.out_weight.tolist(), device.out_weight_depth) == (host.out_weight.tolist(), 0)
-    assert (device.edges.source.tolist(), device.edges.destination.tolist()) == ([1, 2, 0, 1], [0, 0, 1, 3])
+    assert (device.get(Coo).source.tolist(), device.get(Coo).destination.tolist()) == ([1, 2, 0, 1], [0, 0, 1, 3])
 
 
 def test_rounding_depth_of_dense_includes_product():

@@ -18,15 +18,16 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods import packed, persistent
 from prplugin.methods.engines import packed as engine
-from prplugin.methods.packed import PackedEdges, PackedPull
+from prplugin.methods.packed import PackedPull, Packer
+from prplugin.types.edges import Coo, Csc, PackedParts
 
 PACKED = [param("packed")]
 
 
-def sums_of(edges: PackedEdges, contributions: np.ndarray) -> np.ndarray:
+def sums_of(edges: Packer, contributions: np.ndarray) -> np.ndarray:
     import cupy
 
-    pull, sums = PackedPull(edges), cupy.full(edges.n, math.nan)
+    pull, sums = PackedPull(edges.packed()), cupy.full(edges.n, math.nan)
     pull._sums._partials.fill(math.nan)
     pull(cupy.asarray(contributions), sums)
     return sums.get()
@@ -37,9 +38,9 @@ def sums_of(edges: PackedEdges, contributions: np.ndarray) -> np.ndarray:
 def test_edges_are_packed_to_the_bytes_of_the_host(method, in_degrees):
     import cupy
 
-    offsets, sources, _ = graph(in_degrees, weighted=False).csc
+    offsets, sources, _ = graph(in_degrees, weighted=False).get(Csc)
     targets = np.repeat(np.arange(len(in_degrees), dtype=np.int32), in_degrees)
-    edges = PackedEdges(len(in_degrees))
+    edges = Packer(len(in_degrees))
     edges.add(cupy.asarray(sources), cupy.asarray(targets))
     sources = sources[np.lexsort((sources, targets))]
     expected = b""
@@ -58,15 +59,15 @@ def test_row_sums_from_parts_in_any_order(method, in_degrees, weighted):
     import cupy
 
     host = graph(in_degrees, weighted)
-    source, target = host.edges.source, host.edges.destination
-    weights = host.edges.weights
+    coo = host.get(Coo)
+    source, target, weights = coo.source, coo.destination, coo.weights
     if weighted:
         of_source = host.out_weight[source]
         weights = np.divide(weights, of_source, out=np.zeros(source.size), where=of_source > 0)
     contributions = np.random.default_rng(1).random(host.n)
     expected = row_sums(host, contributions)
     for parts in (1, 2, 5):
-        edges = PackedEdges(host.n, weighted=weighted)
+        edges = Packer(host.n, weighted=weighted)
         for part in np.array_split(np.arange(host.m), parts):
             some = (cupy.asarray(array[part]) for array in (source, target.astype(np.int64)))
             edges.add(*some, cupy.asarray(weights[part]) if weighted else None)
@@ -87,7 +88,7 @@ def test_position_outside_graph_raises(method, source, target, position):
     import cupy
 
     with pytest.raises(prplugin.InvalidEdgesError) as caught:
-        PackedEdges(3).add(cupy.asarray(source), cupy.asarray(target))
+        Packer(3).add(cupy.asarray(source), cupy.asarray(target))
     assert str(caught.value) == f"a vertex has the position {position}; positions of 3 vertices are 0 to 2."
 
 
@@ -142,7 +143,7 @@ def test_graph_keeps_its_packed_edges_until_another_method_ranks(monkeypatch, me
     assert graph.rank(method="packed").ranks.tobytes() == first.ranks.tobytes()
     assert len(packings) == 2
     graph.rank(method="numpy", seeds=[1, 2])
-    assert graph._graph.adjacency.layout is None
+    assert graph._graph.adjacency.kept(PackedParts) is None
     graph.rank(method="packed")
     graph.update(add=edges.iloc[:1])
     assert graph.rank(method="packed", tol=1e-9).ranks.tolist() == pytest.approx(

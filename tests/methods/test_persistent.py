@@ -18,6 +18,7 @@ from prplugin.methods import persistent
 from prplugin.methods.engines import gpu_merge
 from prplugin.numerics import StepRounding
 from prplugin.solver.certificate import Certificate
+from prplugin.types.edges import Csc
 
 PERSISTENT = [param("persistent")]
 ALPHA = 0.85
@@ -41,7 +42,7 @@ def test_change_for_tol_meets_bound():
 def step_of(adjacency, dtype="float64", size=512):
     """Return a step whose pieces have `size` rows plus edges."""
     plan = persistent.PersistentPlan(adjacency.on("device"))
-    plan.pieces = gpu_merge.cut(adjacency.on("device").csc.offsets, adjacency.m, size, np.dtype(np.int32))
+    plan.pieces = gpu_merge.cut(adjacency.on("device").get(Csc).offsets, adjacency.m, size, np.dtype(np.int32))
     step = gpu_merge.MergeStep(Problem(adjacency.on("device"), ALPHA), plan)
     step.set_contribution_dtype(dtype)
     return step

@@ -19,7 +19,7 @@ from prplugin.gpu.blocks import CHUNK
 from prplugin.graph.edges import Edges
 from prplugin.methods import propagation_blocking
 from prplugin.types.arrays import to_host
-from prplugin.types.edges import Coo
+from prplugin.types.edges import Blocks, Coo
 
 BLOCKED = [param("propagation-blocking")]
 
@@ -112,13 +112,13 @@ def test_layout_has_every_edge_in_both_orders(method, shape, sort, dtype, sizes)
     import cupy
 
     n, m = shape
-    edges = skewed(n, m).edges
+    edges = skewed(n, m).get(Coo)
     source, target = edges.source.astype(np.int64), edges.destination.astype(np.int64)
     if sort:
         source, target = source[order := np.argsort(target)], target[order]
     low = np.iinfo(dtype).min + 5
     ids = [cupy.asarray((end + low).astype(dtype)) for end in (source, target)]
-    layout, out_degrees, in_degrees = blocks.build(*ids, low, n, n, *sizes, ordered=True)
+    layout, out_degrees = blocks.build(*ids, low, n, n, *sizes, ordered=True)
     layout = replace(layout, marks=blocks.all_marks(n))
     chunks = layout.chunk_by_piece.get()
     assert sorted(chunks) == list(range(chunks.size))
@@ -137,8 +137,8 @@ def test_layout_has_every_edge_in_both_orders(method, shape, sort, dtype, sizes)
     assert ((piece << sizes[1]) + row)[real].tolist() == target[order[real]].tolist()
     assert np.count_nonzero(~real) <= (CHUNK - 1) * len(set(zip(tile[real], piece[real], strict=True)))
     assert (np.bincount(source, minlength=n) == out_degrees[:n].get()).all()
-    assert (np.bincount(target, minlength=n) == in_degrees[:n].get()).all()
-    ends = zip(*map(to_host, layout.endpoints(n)), strict=True)
+    assert (np.bincount(target, minlength=n) == layout.in_degrees[:n].get()).all()
+    ends = zip(*map(to_host, blocks.endpoints(layout, n)), strict=True)
     assert sorted(zip(source, target, strict=True)) == sorted((one, other) for one, other in ends if other < n)
 
 
@@ -157,7 +157,7 @@ def test_frames_arranged_in_blocks_agree_with_sorted_ones(method, dtype, monkeyp
     monkeypatch.setattr(edges, "BLOCKED", 1)
     monkeypatch.setattr(edges, "BLOCKED_RANGE", 1)
     graph = prplugin.Graph(frame)
-    assert isinstance(graph._graph.adjacency.edges, blocks.BlockedEdges)
+    assert graph._graph.adjacency.given is Blocks
     for how in "propagation-blocking", "persistent", "dense":
         ranking = graph.rank(method=how, tol=1e-10)
         assert ranking.frame["vertex"].to_pandas().tolist() == by_pandas.frame["vertex"].tolist()
@@ -213,7 +213,7 @@ def test_large_tiles_and_pieces_agree_with_numpy(method, dtype, weight):
 def test_start_by_in_degree_saves_iterations(method):
     # Ranks of an undirected graph are nearly proportional to its degrees. A limit of iterations asks for equal ranks.
     adjacency = skewed(20_000, 200_000)
-    frame = pd.DataFrame({"src": adjacency.edges.source, "dst": adjacency.edges.destination})
+    frame = pd.DataFrame({"src": adjacency.get(Coo).source, "dst": adjacency.get(Coo).destination})
     graph = prplugin.Graph(frame, directed=False)
     by_degree, equal = (graph.rank(method="propagation-blocking", max_iter=most) for most in (None, 1_000))
     assert by_degree.iterations < equal.iterations

@@ -33,7 +33,7 @@ from prplugin.methods.engines import packed as packing
 from prplugin.methods.engines.packed_step import PackedStep
 from prplugin.methods.streamed import StreamedPull
 from prplugin.papers import expanded
-from prplugin.types.edges import Coo
+from prplugin.types.edges import Coo, Csc
 
 STREAMED = [param("streamed")]
 
@@ -44,7 +44,7 @@ STREAMED = [param("streamed")]
 def pack(in_degrees, weighted=False, *, part=packing.PART, reordered=False, skewed=False):
     """Pack the edges of a graph, and return its rows in packed order and the parts."""
     host = graph(in_degrees, weighted)
-    rows = packing.Rows(*host.csc)
+    rows = packing.Rows(*host.get(Csc))
     if skewed:
         rows = rows._replace(sources=(rows.sources.astype(float) ** 2 / host.n).astype(np.int32))
     if reordered:
@@ -115,10 +115,10 @@ def test_vertices_are_sorted_where_that_takes_fewer_bytes():
     hubs = random.permutation(n)[(n * random.random(m) ** 6).astype(int)]
     for source, expected in ((near, False), (hubs, True), (near // 4 * 4, True)):
         host = Edges(Coo(source.astype(np.int32), target.astype(np.int32), None, n))
-        rows = packing.Rows(*host.csc).in_packing_order(host.out_weight)
+        rows = packing.Rows(*host.get(Csc)).in_packing_order(host.out_weight)
         assert (rows.order is not None) == expected
         sizes = {}
-        for order in (packing.Rows(*host.csc), rows):
+        for order in (packing.Rows(*host.get(Csc)), rows):
             sizes[order.order is None] = sum(part.data.size for part in packing.packed(order, 2))
         assert min(sizes, key=sizes.get) == (not expected)
         assert min(sizes.values()) < 2 * m
@@ -128,7 +128,7 @@ def test_vertices_are_sorted_where_that_takes_fewer_bytes():
 def test_packing_holds_few_parts_in_memory():
     n, m = 10_000, 3_000_000
     host = graph(np.random.default_rng(0).multinomial(m, np.full(n, 1 / n)).tolist(), weighted=False)
-    rows = packing.Rows(*host.csc)
+    rows = packing.Rows(*host.get(Csc))
     next(packing.packed(rows, 1))
     tracemalloc.start()
     size = sum(part.data.size for part in packing.packed(rows, 1))
@@ -146,7 +146,7 @@ def test_every_chunk_fits_buffer():
     target = np.repeat(np.arange(2, dtype=np.int32), 2**17)
     host = Edges(Coo(source, target, np.ones(2**18), n))
     chunker = streamed._Chunker(100_000, 8)
-    chunks = [np.concatenate(held).size for held in chunker.chunks(packing.packed(packing.Rows(*host.csc), 1))]
+    chunks = [np.concatenate(held).size for held in chunker.chunks(packing.packed(packing.Rows(*host.get(Csc)), 1))]
     assert max(chunks) + 8 * max(chunker.edges) <= 100_000
     assert len(chunks) > 20
 
@@ -377,7 +377,7 @@ def test_ranks_are_reordered_unless_a_mix_starts_from_those_of_the_step(monkeypa
     monkeypatch.setattr(gpu_pull.DeviceStep, "__init__", lambda self, problem, pull: None)
     monkeypatch.setattr(gpu_pull.DeviceStep, "start", lambda self, ranks: started.append(ranks))
     adjacency = graph([1, 2, 0], False)
-    rows = packing.Rows(*adjacency.csc).sorted_by(np.array([1, 0, 2]))
+    rows = packing.Rows(*adjacency.get(Csc)).sorted_by(np.array([1, 0, 2]))
     pull = SimpleNamespace(order=rows.order, position=rows.position, allocate=lambda dtype: None)
     step = PackedStep(Problem(adjacency, 0.85), pull)
     step._pull, step._contributions, step._ranks = pull, np.empty(3), np.array([0.5, 0.3, 0.2])

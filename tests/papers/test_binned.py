@@ -14,6 +14,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.papers import binned
 from prplugin.papers.binned import BinnedPull
+from prplugin.types.edges import Csc
 
 THRESHOLDS = [(0, 0), (6, 96), (0, 40), (10**6, 10**6), (6, 10**30)]
 
@@ -32,13 +33,13 @@ def requires_gpu(test):
 def test_bins_partition_rows_in_order(name, thresholds):
     adjacency = adjacency_of(graph_of_shape(name)[0])
     plan = BinnedPull(adjacency, thresholds)
-    offsets = adjacency.csc.offsets
+    offsets = adjacency.get(Csc).offsets
     degrees = np.diff(offsets)
     rows, begins, ends, sources, _ = plan.layout
     assert sorted(rows.tolist()) == list(range(adjacency.n))
     assert begins.tolist() == offsets[:-1][rows].tolist()
     assert ends.tolist() == offsets[1:][rows].tolist()
-    assert sources is adjacency.csc.indices
+    assert sources is adjacency.get(Csc).indices
     tiny, small, normal = np.split(rows, np.cumsum(plan.sizes)[:2])
     a, b = thresholds
     assert tiny.tolist() == np.flatnonzero(degrees <= a).tolist()
@@ -49,7 +50,7 @@ def test_bins_partition_rows_in_order(name, thresholds):
 def test_plan_stores_end_and_index_per_row():
     graph, _, _ = graph_of_shape("weighted")
     adjacency = adjacency_of(graph)
-    offsets, indices, _ = adjacency.csc
+    offsets, indices, _ = adjacency.get(Csc)
     plan = BinnedPull(adjacency)
     before, after = matrix_bytes(adjacency, plan)
     assert before == offsets.nbytes + indices.nbytes + 4 * adjacency.m  # values in float32

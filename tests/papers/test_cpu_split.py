@@ -40,7 +40,7 @@ from prplugin.papers.cpu_split import (
     split_option,
     split_text,
 )
-from prplugin.types.edges import Coo
+from prplugin.types.edges import Coo, Csc
 
 METHOD = "cpu-split"
 METHOD_PARAMS = [param(METHOD)]
@@ -165,7 +165,7 @@ def test_heads_and_tails_partition_in_edges(split, by_degree, monkeypatch):
     monkeypatch.setattr(cpu_split, "HostPull", lambda runs, n, threads: given.append(runs))
     monkeypatch.setattr("prplugin.papers._host_rows.CHUNK", 1000)
     adjacency = unweighted_adjacency(skewed())
-    offsets, sources, _ = adjacency.csc
+    offsets, sources, _ = adjacency.get(Csc)
     layout = gpu_pull.csc_layout(adjacency)
     heads = SplitPull(layout, adjacency.n, split, 2, by_degree=by_degree)._heads._layout
     degrees = np.diff(offsets)[heads.rows]
@@ -564,7 +564,7 @@ def test_only_inputs_and_sums_of_tails_are_copied(method, split):
     edges = skewed()
     step, n = prepare_step(edges, split)
     adjacency = adjacency_of(prplugin.Graph(edges))
-    offsets, sources, _ = adjacency.csc
+    offsets, sources, _ = adjacency.get(Csc)
     counts = head_lengths(np.diff(offsets), step.split)
     tails = [sources[offsets[row] + counts[row] : offsets[row + 1]] for row in range(n)]
     read = np.unique(np.concatenate(tails)).size

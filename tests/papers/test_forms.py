@@ -20,7 +20,7 @@ from prplugin.papers import _forms
 from prplugin.papers._forms import EdgeCentric, InPlace, NodeCentric, PowerMethod, Spmv
 from prplugin.papers.binned import BinnedPull
 from prplugin.papers.segmented import PAPER_CANDIDATES, Schedule, Segment
-from prplugin.types.edges import Coo
+from prplugin.types.edges import Coo, Csc
 
 ALPHA = 0.85
 N, M = 3000, 40_000
@@ -84,7 +84,7 @@ def test_kernels_of_kim(launch):
     there = graph_of(source, target).on("device")
     degrees = cupy.asarray(np.bincount(source, minlength=N).astype(np.int32))
     expected = power(source, target, 3, spread=False)
-    offsets, sources, _ = there.csc
+    offsets, sources, _ = there.get(Csc)
     close(iterated(NodeCentric(offsets, sources, degrees, ALPHA, **launch), 3), expected)
     pairs = cupy.asarray(np.stack((source, target), axis=1))
     close(iterated(EdgeCentric(pairs, degrees, ALPHA, **launch), 3), expected)
@@ -97,7 +97,7 @@ def test_kernels_of_kim_on_an_undirected_graph(launch):
 
     pairs, both = undirected()
     expected = power(*both, 3, spread=False)
-    offsets, sources, _ = graph_of(*both).on("device").csc
+    offsets, sources, _ = graph_of(*both).on("device").get(Csc)
     close(iterated(NodeCentric(offsets, sources, None, ALPHA, **launch), 3), expected)
     degrees = cupy.asarray(np.bincount(both[0], minlength=N).astype(np.int32))
     close(iterated(EdgeCentric(cupy.asarray(pairs), degrees, ALPHA, undirected=True, **launch), 3), expected)
@@ -159,7 +159,7 @@ def test_update_rule_of_bowen(name, cuts):
     lanes = 32 if method == "warp" else None
     segment = Segment(method=method, blocks=blocks, threads=threads, lanes=lanes)
     spans = list(pairwise(bounds))
-    offsets, sources, _ = graph.on("device").csc
+    offsets, sources, _ = graph.on("device").get(Csc)
     degrees = _forms.out_degrees(graph.on("device"), np.int64)
     form = InPlace(offsets, sources, degrees, ALPHA, [segment] * len(spans), spans)
     epsilon = 1e-7

@@ -25,6 +25,7 @@ from prplugin.methods.registry import methods
 from prplugin.papers import segmented
 from prplugin.papers._host_rows import host_rows
 from prplugin.papers.segmented import Schedule, Segment, SegmentedPull, SortedRows, choose_host_segments, cut
+from prplugin.types.edges import Csc
 
 SEGMENTS = [1, 2, 24, 64, 10**6]
 KERNELS = (
@@ -89,7 +90,7 @@ def test_rows_are_sorted_by_decreasing_in_degree(name, segments):
     assert sorted(rows.order.tolist()) == list(range(adjacency.n))
     assert [rows.spans[0][0], rows.spans[-1][1]] == [0, adjacency.n]
     assert all(one[1] == other[0] for one, other in pairwise(rows.spans))
-    offsets, sources, _ = adjacency.csc
+    offsets, sources, _ = adjacency.get(Csc)
     for k in (0, adjacency.n // 2, adjacency.n - 1):
         row = rows.order[k]
         found_sources = rows.layout.sources[rows.layout.begins[k] : rows.layout.ends[k]]

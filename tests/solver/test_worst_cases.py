@@ -204,5 +204,5 @@ def test_weights_whose_times_are_rounded(method):
     problem = Problem(adjacency_of(graph), ALPHA)
     step = methods()[method].prepare(problem, this_machine())
     sums = iterated(step, np.full(3, 1 / 3), 300)
-    roundings = 2 * problem.adjacency.edges.roundings
+    roundings = 2 * problem.adjacency.roundings
     assert_needed(distance(step.ranks(), exact), step, 3, sums, edge=step.rounding.edge - roundings)

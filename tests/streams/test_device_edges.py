@@ -18,7 +18,7 @@ from prplugin.streams import device_edges
 from prplugin.streams.changes import ChangeError
 from prplugin.streams.host_edges import HostEdges
 from prplugin.types.arrays import to_host, to_memory
-from prplugin.types.edges import Compressed, Coo
+from prplugin.types.edges import Compressed, Coo, Csc, Csr
 
 UNAVAILABLE = runtime.unavailable_reason()
 MEMORY_SPACES = [
@@ -69,7 +69,7 @@ def random_edges(rng, m, n, weighted):
 
 def triples(adjacency):
     """Return the edges, sorted by source and target; of parallel edges the one first added comes first."""
-    offsets, targets, weights = map(to_host, adjacency.csr)
+    offsets, targets, weights = map(to_host, adjacency.get(Csr))
     sources = np.repeat(np.arange(adjacency.n), np.diff(offsets))
     order = np.lexsort((targets, sources))
     weights = np.ones(order.size) if weights is None else weights
@@ -130,7 +130,7 @@ def test_copied_edges_equal_those_changed_in_place(duplicates, directed, weighte
             expected = in_place.adjacency
             assert triples(copied) == triples(expected)
             assert (copied.n, copied.m) == (expected.n, expected.m) == (in_place.n, in_place.m)
-            np.testing.assert_array_equal(to_host(copied.csc.offsets), expected.csc.offsets)
+            np.testing.assert_array_equal(to_host(copied.get(Csc).offsets), expected.get(Csc).offsets)
             np.testing.assert_allclose(to_host(copied.out_weight), expected.out_weight, rtol=1e-15)
     assert outcomes["changed"] > 60
     assert outcomes["missing"] > 3
@@ -153,4 +153,4 @@ def test_bounds_of_weights_cover_added_edges(on_either):
     graph = on_either(Edges(edges[0]))
     for added, extent in ((edges[1], (4.0, 4.0)), (edges[0], (4.0, 4.0)), (edges[2], (0.25, 4.0))):
         graph = device_edges.changed(graph, 1, None, added, added.take(slice(0)), "sum", directed=True)
-        assert graph.edges.extent == extent
+        assert graph.extent == extent

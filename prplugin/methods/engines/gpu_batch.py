@@ -13,6 +13,7 @@ from prplugin.graph.memory import Counts, footprint
 from prplugin.methods.base import Array, Floats, Integers, Memory, Problem, Seeds, SeedsStep, Size, Sums
 from prplugin.methods.engines import gpu_merge, gpu_pull
 from prplugin.numerics import depth_for
+from prplugin.types.edges import Csc
 
 WIDTHS = (8, 32)  # seeds per batch: 32 lanes are a warp, and 32 float32 are a cache line
 SIZE = 256  # rows and edges per piece
@@ -41,7 +42,7 @@ class DeviceBatch(gpu_pull.MixedOnDevice, SeedsStep):
         self._n, self._m, self._alpha, self._target = adjacency.n, adjacency.m, problem.alpha, problem.dangling
         of_graph = footprint(Memory(edge=Size(normalized_weight=1)), Counts.of(adjacency), real=8)
         self.width = _width_for(seeds, of_graph.device.peak, adjacency.n)
-        offsets, self._sources, weights = adjacency.csc
+        offsets, self._sources, weights = adjacency.get(Csc)
         self._normalized_weights = gpu_pull.NormalizedWeights(weights, adjacency, self._sources)
         self._weighted = weights is not None
         self._pieces = gpu_merge.cut(offsets, adjacency.m, SIZE, self._sources.dtype)

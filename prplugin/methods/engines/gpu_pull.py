@@ -14,6 +14,7 @@ from prplugin.gpu.structs import EQUATION
 from prplugin.graph.memory import Counts, footprint
 from prplugin.methods.base import Array, Edges, Floats, Integers, Machine, Memory, Problem, Size, Step, Sums
 from prplugin.numerics import StepRounding, depth_for
+from prplugin.types.edges import Csc
 
 THREADS, BLOCKS = 256, 1024  # grid of sums over all vertices, the same on every GPU so that these have the same bits
 MIXING_BLOCKS, GROUPS = 128, 8  # blocks of a mix, and for many seeds groups of threads per block, one per seed in each
@@ -95,18 +96,24 @@ class DeviceStep(MixedOnDevice):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v on the GPU, with the row sums of a method's `Pull`.
 
     All arrays stay in device memory, and kernels run on the current stream; only the sums of each step are copied back.
+
+    `order`: The vertex at each position of the vectors, in the memory space of the graph; None: that of its own number.
     """
 
     float32_is_faster = True
 
-    def __init__(self, problem: Problem, pull: Pull) -> None:
+    def __init__(self, problem: Problem, pull: Pull, order: Integers | None = None) -> None:
         adjacency, n = problem.adjacency, problem.adjacency.n
         self._pull = pull
         self._n, self._alpha, self._weighted = n, problem.alpha, adjacency.weighted
-        self._inverse_out_weight = inverse_out_weight(adjacency)
+        self._inverse_out_weight = inverse_out_weight(adjacency, order)
+        v, w = (
+            vector if vector is None or order is None else vector[order]
+            for vector in (problem.personalization, problem.dangling)
+        )
         # w and (1 - alpha) * v: arrays of n entries, or of one for all vertices, and their strides, 1 or 0.
-        v = np.full(1, 1.0 / n) if problem.personalization is None else problem.personalization
-        w = v if problem.dangling is None else problem.dangling
+        v = np.full(1, 1.0 / n) if v is None else v
+        w = v if w is None else w
         target, teleport = cupy.asarray(w), cupy.asarray((1 - problem.alpha) * v)
         self._equation = EQUATION(
             {}, alpha=problem.alpha, target=target, target_step=target.size // n, teleport=teleport,
@@ -151,9 +158,9 @@ class DeviceStep(MixedOnDevice):
 # --- the equation -------------------------------------------------------------------------------------------------
 
 
-def inverse_out_weight(adjacency: Edges) -> Floats:
-    """Do the same as `prplugin.graph.edges.inverse_out_weight` on the GPU."""
-    out_weight = cupy.asarray(adjacency.out_weight)
+def inverse_out_weight(adjacency: Edges, order: Integers | None = None) -> Floats:
+    """Do the same as `prplugin.graph.edges.inverse_out_weight` on the GPU, for the vertices in this order."""
+    out_weight = cupy.asarray(adjacency.out_weight if order is None else adjacency.out_weight[order])
     flow: Floats = cupy.empty(adjacency.n)
     grid = min(runtime.blocks_for(adjacency.n, THREADS), BLOCKS), THREADS
     weighted = np.int32(adjacency.weighted)
@@ -237,7 +244,7 @@ class Layout(NamedTuple):
 
 def csc_layout(adjacency: Edges) -> Layout:
     """Return the layout of the in-edges of a graph in device memory, row by row."""
-    offsets, sources, weights = adjacency.csc
+    offsets, sources, weights = adjacency.get(Csc)
     return Layout(None, offsets[:-1], offsets[1:], sources, NormalizedWeights(weights, adjacency, sources))
 
 

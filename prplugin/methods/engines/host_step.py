@@ -12,7 +12,7 @@ from prplugin.cpu.sorting import rows_of
 from prplugin.cpu.sums import GroupSums, total
 from prplugin.graph.edges import normalized_weights
 from prplugin.methods.base import Array, Edges, Floats, Step
-from prplugin.types.edges import Grouped
+from prplugin.types.edges import Coo, Csc
 
 # Entries per chunk of a vector: few enough that no BLAS splits a dot product among threads, and that all rows stay in
 # the cache.
@@ -71,11 +71,12 @@ class _EdgeList:
     """Product in NumPy: gather one term per edge, and sum the terms by target with `numpy.bincount`, without a sort."""
 
     def __init__(self, adjacency: Edges) -> None:
-        if isinstance(adjacency.edges, Grouped) or "csc" in adjacency.__dict__:
-            offsets, sources, weights = adjacency.csc
+        if adjacency.given is not Coo or adjacency.held(Csc) is not None:
+            offsets, sources, weights = adjacency.get(Csc)
             targets = rows_of(offsets)
         else:  # in-edges of a target have the same order as in the CSC, so sums have the same bits
-            sources, targets, weights = adjacency.edges.source, adjacency.edges.destination, adjacency.edges.weights
+            edges = adjacency.get(Coo)
+            sources, targets, weights = edges.source, edges.destination, edges.weights
         # Ranks are not divided by W instead: rank / W may overflow if weights are denormal.
         self._weights = None if weights is None else normalized_weights(weights, sources, adjacency.out_weight)
         self._sources = sources.astype(np.intp, copy=False)  # else each `take` would convert them

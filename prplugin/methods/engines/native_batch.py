@@ -14,7 +14,7 @@ from prplugin.graph.problem import Problem, Seeds
 from prplugin.methods.base import SeedsStep, Sums
 from prplugin.numerics import StepRounding, fan_in_for
 from prplugin.types.arrays import Array, to_host
-from prplugin.types.edges import Floats
+from prplugin.types.edges import Csc, Floats
 
 LINE = 64
 """Bytes per cache line: a tile has as many columns as values in one, 16 in float32 and 8 in float64."""
@@ -52,7 +52,7 @@ class NativeBatch(SeedsStep):
         self.rounding = rounding._replace(edge=rounding.edge + 1)
         widest = max(8, min(SEEDS_PER_THREAD * max(2, threads), MOST_BYTES // (BYTES_PER_RANK * adjacency.n)))
         self.width = math.ceil(seeds / math.ceil(seeds / widest))
-        offsets, sources, _ = adjacency.csc
+        offsets, sources, _ = adjacency.get(Csc)
         self._target = problem.dangling
         self._graph = {
             "offsets": offsets, "sources": sources, "weights": adjacency.normalized_weights,

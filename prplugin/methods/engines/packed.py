@@ -15,10 +15,10 @@ from prplugin.cpu.sorting import offsets_of
 from prplugin.cpu.threads import Piece
 from prplugin.errors import InvalidOptionError
 from prplugin.graph import edges
-from prplugin.graph.edges import SAMPLE_EDGES, SAMPLES, Edges, PackedInEdges, group_sizes, sectors_per_edge
+from prplugin.graph.edges import SAMPLE_EDGES, SAMPLES, Edges, group_sizes, sectors_per_edge
 from prplugin.machine import this_machine
 from prplugin.types.arrays import namespace
-from prplugin.types.edges import Floats, Integers, PackedRows, bits_of
+from prplugin.types.edges import Csc, Floats, Grouped, Integers, PackedRows, bits_of
 
 GROUP = 8  # numbers per group, as in streamed.cu
 COLUMNS = 5  # values per piece in the table of streamed.cu
@@ -101,15 +101,15 @@ def packed(rows: Rows, threads: int) -> Iterator[Packed]:
 
 def packed_graph(adjacency: Edges) -> Edges:
     """Return a graph with its edges packed on the host; raise InvalidOptionError if they are weighted or too wide."""
-    if adjacency.edges.packed_rows is not None:
+    if adjacency.given is PackedRows:
         return adjacency
     if adjacency.weighted:
         raise InvalidOptionError("packed edges have no weights, and these have: omit packed=True or the weights.")
     if reason := too_many(adjacency.n):
         raise InvalidOptionError(reason)
     adjacency = adjacency.on("host")
-    rows = joined([Rows(*adjacency.csc)], this_machine().threads_for(adjacency.m))
-    return Edges(PackedInEdges(rows, adjacency.out_weight.astype(np.int64), adjacency.m))
+    rows = joined([Rows(*adjacency.get(Csc))], this_machine().threads_for(adjacency.m))
+    return Edges(Grouped(rows, adjacency.out_weight.astype(np.int64), adjacency.m))
 
 
 def joined(ranges: Iterable[Rows], threads: int) -> PackedRows:

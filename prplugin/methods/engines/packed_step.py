@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any, Protocol
 
 import numpy as np
@@ -36,16 +35,8 @@ class PackedStep(gpu_pull.DeviceStep):
     _pull: ReorderedPull
 
     def __init__(self, problem: Problem, pull: ReorderedPull) -> None:
-        order, self._order, self._position = pull.order, pull.order, pull.position
-        if order is not None:
-            v, w = (None if vector is None else vector[order] for vector in (problem.personalization, problem.dangling))
-            adjacency = problem.adjacency
-            reordered: Any = SimpleNamespace(  # the attributes that `DeviceStep` reads
-                n=adjacency.n, weighted=adjacency.weighted, out_weight=adjacency.out_weight[order],
-                out_weight_depth=adjacency.out_weight_depth,
-            )  # fmt: skip
-            problem = Problem(reordered, problem.alpha, v, w)
-        super().__init__(problem, pull)
+        self._order, self._position = pull.order, pull.position
+        super().__init__(problem, pull, pull.order)
 
     def start(self, ranks: Floats | float) -> None:
         self._pull.allocate(self._contributions.dtype)  # before acceleration takes what memory is left

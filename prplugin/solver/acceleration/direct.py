@@ -13,7 +13,7 @@ from prplugin.errors import PageRankWarning
 from prplugin.graph.problem import Problem
 from prplugin.methods.base import Step
 from prplugin.solver.loop import Now, Proposal, Strategy
-from prplugin.types.edges import Floats
+from prplugin.types.edges import Csc, Floats, PackedParts
 
 DIRECT_AFTER = 2000
 """Number of passes after which a small problem is solved directly: a few hundredths of a second. It is a count and not
@@ -82,7 +82,7 @@ class SlowConvergence(Strategy):
 
 def is_small(problem: Problem) -> bool:
     """Return whether slow convergence ends by a direct solution."""
-    return problem.adjacency.n <= MAX_DIRECT_VERTICES and not problem.adjacency.packed_only
+    return problem.adjacency.n <= MAX_DIRECT_VERTICES and problem.adjacency.given is not PackedParts
 
 
 class DirectSolver:
@@ -124,7 +124,7 @@ def _factors(problem: Problem) -> Any:
     except ImportError:
         return None
     adjacency = problem.adjacency
-    (offsets, sources, _), terms = adjacency.csc, adjacency.normalized_weights
+    (offsets, sources, _), terms = adjacency.get(Csc), adjacency.normalized_weights
     if terms is None:
         terms = adjacency.inverse_out_weight.take(sources)
     transposed = csr_array((terms, sources, offsets), shape=(adjacency.n, adjacency.n))
