@@ -39,6 +39,7 @@ def pagerank(
     window: object = None,
     now: object = None,
     directed: bool = True,
+    bipartite: bool = False,
     vertices: object = None,
     duplicates: Duplicates = "sum",
     missing: Missing = "error",
@@ -108,6 +109,11 @@ def pagerank(
         Reference time of `half_life` and `window`. Default: the latest time. Later times raise InvalidEdgesError.
     directed : bool, default True
         If False, each row is an edge in both directions; a self-loop counts once.
+    bipartite : bool, default False
+        If True, ids of the two columns are of different vertices, such as users and films: results have a column `side`
+        before `vertex`, with the label of the column, and the vertices of `source` come first. Vertices are named by
+        frames with `side` and `vertex`, or by tuples; ``among="film"`` is one side. Not with `by` or `vertices`, nor on
+        a Dask cluster.
     vertices : list, array, Series or frame, optional
         Additional vertices, such as isolated ones. If a vertex has several columns: a frame with the source's columns,
         or a list of tuples.
@@ -229,9 +235,9 @@ class Graph(Constructors):
         Edges, one per row, or a graph of another library, as for `pagerank`.
     source, destination, weight : column or list of columns, optional
         Columns of the endpoints and of edge weights. Default: every edge counts 1.
-    by, time, half_life, window, now, directed, vertices, duplicates, missing : optional
-        Groups, each ranked as a graph of its own; weights that decay with age; direction; additional vertices; rows
-        with the same endpoints, or without one: as for `pagerank`.
+    by, time, half_life, window, now, directed, bipartite, vertices, duplicates, missing : optional
+        Groups, each ranked as a graph of its own; weights that decay with age; direction; two kinds of ids; additional
+        vertices; rows with the same endpoints, or without one: as for `pagerank`.
     format, ids, header, delimiter, comment, skip, null : optional
         How to read a file: as for `Graph.from_file`.
 
@@ -258,6 +264,7 @@ class Graph(Constructors):
         window: object = None,
         now: object = None,
         directed: bool = True,
+        bipartite: bool = False,
         vertices: object = None,
         duplicates: Duplicates = "sum",
         missing: Missing = "error",

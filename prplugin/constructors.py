@@ -85,9 +85,10 @@ def _of_frames(adapter: FrameAdapter) -> Source:
 
 
 def _read_on_cluster(edges: Frame, how: EdgeOptions, *, lasting: bool) -> DistributedGraph:
-    if how.by is not None:
+    if how.by is not None or how.bipartite:
+        name = "bipartite=" if how.by is None else "by="
         raise MethodUnavailableError(
-            "by= is not supported on the workers of a Dask cluster: pass edges.compute(), or close the client."
+            f"{name} is not supported on the workers of a Dask cluster: pass edges.compute(), or close the client."
         )
     from prplugin.distributed.run import DistributedGraph  # imports distributed, as the client did
 
@@ -165,6 +166,8 @@ def of_file(file: EdgeFile | AdjacencyFile, path: Paths, how: EdgeOptions, *, la
         vertices = file.vertices if how.vertices is None else how.vertices
         how = replace(how, directed=file.directed and how.directed, vertices=vertices)
         return LocalGraph.read(file.frame, how, adapter_for(file.frame), **facts)
+    if how.bipartite:
+        raise InvalidOptionError(f"bipartite=True supports frames and files of rows, and {path} is a whole graph.")
     began = time.perf_counter()
     adjacency = file.graph(directed=how.directed, duplicates=how.duplicates)
     how = how if adjacency.weighted else replace(how, weight=None)

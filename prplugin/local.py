@@ -16,7 +16,7 @@ import numpy as np
 from prplugin.errors import PageRankError, counted, overflow_error
 from prplugin.frames import FrameAdapter, rows_and_types
 from prplugin.frames.columns import resolve
-from prplugin.frames.groups import in_groups, normalised, offsets_of
+from prplugin.frames.groups import in_pairs, normalised, offsets_of
 from prplugin.frames.remedies import advising, library_of
 from prplugin.frames.vertices import Labels, Vertices, format_ids
 from prplugin.gpu import runtime
@@ -134,8 +134,7 @@ class LocalGraph:
 
             clock = Clock(how.half_life, how.window, how.now)
         columns = resolve(labels, how.source, how.destination, how.weight, how.time, clock, frame, by=how.by)
-        if how.missing != "error":
-            columns = columns._replace(missing=how.missing)
+        columns = columns._replace(missing=how.missing, bipartite=how.bipartite)
         weighted, aging = columns.weight is not None, None
         with (
             explain_oom(lambda: describe_ingest_memory(rows_and_types(frame)[0], weighted, memory_space)),
@@ -145,7 +144,8 @@ class LocalGraph:
                 compile_ahead(weighted=weighted)
             rows: Coo | Grouped  # packed edges although an edge list is required
             rows, vertices = adapter.read(frame, columns, how, edge_list=how.edge_list, lasting=lasting)
-            rows, vertices = in_groups(rows, vertices, columns.by) if columns.by else (rows, vertices)
+            if columns.by or columns.bipartite:
+                rows, vertices = in_pairs(rows, vertices, columns)
             if how.edge_list and isinstance(rows, Coo):
                 rows = drop_duplicates(rows, how.duplicates, directed=how.directed)
                 rows = rows if how.directed else with_reverse_edges(rows)

@@ -43,6 +43,7 @@ class EdgeOptions:
     window: Any = None
     now: Any = None
     by: Hashable | list[Hashable] = None
+    bipartite: bool = False
 
     def __post_init__(self) -> None:
         given = [name for name in ("half_life", "window", "now") if getattr(self, name) is not None]
@@ -51,6 +52,9 @@ class EdgeOptions:
         if self.time is not None and self.half_life is None and self.window is None:
             raise InvalidOptionError("time= has no effect by itself: pass half_life=, window=, or both.")
         validate_bool("directed", self.directed)
+        if validate_bool("bipartite", self.bipartite):
+            why = "is not supported with bipartite=True"
+            refuse({"by": self.by, "vertices": self.vertices}, why)
         check_choice("duplicates", self.duplicates, DUPLICATES)
         if self.missing != "error":
             check_choice("missing", self.missing, get_args(Missing))
@@ -58,7 +62,7 @@ class EdgeOptions:
     @property
     def edge_list(self) -> bool:
         """Return whether the edges are needed in the order of the rows."""
-        return not self.directed or self.duplicates != "sum" or self.half_life is not None
+        return not self.directed or self.duplicates != "sum" or self.half_life is not None or self.bipartite
 
 
 @dataclass(slots=True, eq=False, repr=False, kw_only=True)

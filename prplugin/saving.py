@@ -27,7 +27,8 @@ from prplugin.types.arrays import explain_oom, to_host, to_memory
 
 OPTIONS = tuple(each.name for each in fields(EdgeOptions) if each.name != "vertices")
 
-NEWER = {"missing": "error", "by": to_json(None, "by=")}  # options that folders of earlier versions lack
+NEWER = {"missing": "error", "by": to_json(None, "by="), "bipartite": to_json(False, "bipartite=")}
+"""Options that folders of earlier versions lack."""
 
 CLOCK = "half_life", "window", "now", "kind", "origin", "latest"  # attributes of a `prplugin.frames.times.Clock`
 

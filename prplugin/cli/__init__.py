@@ -365,6 +365,7 @@ def _load(
             raise click.UsageError(f"--{wrong[0]} describes edges, and {path} is a saved graph, which has it: omit it.")
         return None, prplugin.Graph._of(load(path, in_pandas=in_pandas)), began
     vertices, directed, duplicates = given.pop("vertices"), not given.pop("undirected"), given.pop("duplicates")
+    bipartite = given.pop("bipartite")
     times = {name: given.pop(name) for name in ("time", "half_life", "window") if name in given}
     with watching(_progress(quiet=quiet)) as watch:
         with reading_to("host") if vertices else nullcontext():  # their types are those of the ids of a frame
@@ -378,7 +379,7 @@ def _load(
             names = file.columns.source_names
             more = given_by_vertex("--vertices", vertices, file.frame[names if len(names) > 1 else names[0]])
         with _usage_errors():
-            options = EdgeOptions(directed=directed, vertices=more, duplicates=duplicates, **times)
+            options = EdgeOptions(directed=directed, vertices=more, duplicates=duplicates, bipartite=bipartite, **times)
         try:
             return file, prplugin.Graph._of(of_file(file, _name(edges), options, lasting=True)), began
         except prplugin.PageRankError as error:

@@ -96,6 +96,7 @@ edge_options = _together(
     ),
     click.option("--unweighted", is_flag=True, help="Ignore the weights that such a file has."),
     _by_vertex("--vertices", "VERTEX", "More vertices of the graph, such as isolated ones."),
+    click.option("--bipartite", is_flag=True, help="Ids of the two columns are of different vertices."),
     click.option("--undirected", is_flag=True, help="Each row is an edge in both directions."),
     _choice(
         "--duplicates",

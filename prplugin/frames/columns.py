@@ -83,6 +83,7 @@ class Columns(NamedTuple):
     missing: str = "error"  # or "drop", of rows with a null endpoint
     by: int = 0
     """Number of columns of groups, which are the first of both endpoints."""
+    bipartite: bool = False
 
     @property
     def vertex_names(self) -> list[Hashable]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, listed
 from prplugin.frames.columns import Frame, check_kinds
+from prplugin.frames.groups import SIDE, positions_of_side
 from prplugin.frames.remedies import remedy
 from prplugin.frames.vertices import SEED, Labels, Vertices
 from prplugin.graph.problem import Seeds
@@ -74,7 +75,11 @@ def read_selection(
 
     `labels`: Those of many seeds; None for a single ranking.
     """
-    among = None if options.among is None else _positions(vertices, options.among, "among", unknown)
+    among = None
+    if isinstance(options.among, str) and vertices.names[0] == SIDE:
+        among = positions_of_side(vertices, options.among)
+    elif options.among is not None:
+        among = _positions(vertices, options.among, "among", unknown)
     exclusion = Exclusion(kinds=frozenset([options.exclude]) if isinstance(options.exclude, str) else frozenset())
     if options.exclude is not None and not exclusion.kinds:
         with vertices.reading(options.exclude, "exclude"):

@@ -1,4 +1,4 @@
-"""Groups of vertices, which columns of the frame name: their order, and arguments that are given for each group.
+"""Vertices that are pairs: of a group and an id, or of a side of a bipartite graph and an id.
 
 A vertex is a pair of a group and an id. Groups are in the order of the result that ids of their columns alone would
 have, and the vertices of each group in the order of a graph that is the group alone, so that groups are contiguous.
@@ -13,20 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prplugin.errors import InvalidOptionError, VertexNotFoundError, counted, listed
-from prplugin.frames.columns import Column, Frame
+from prplugin.errors import InvalidOptionError, MethodUnavailableError, VertexNotFoundError, counted, listed
+from prplugin.frames.columns import Column, Columns, Frame
 from prplugin.frames.vertices import Vertices, format_ids, names_columns, plain_ids
 from prplugin.graph import problem
 from prplugin.graph.edges import factorize_ids
 from prplugin.options import Unknown
 from prplugin.types.arrays import namespace, to_host
-from prplugin.types.edges import Coo, Floats, Grouped, Integers
+from prplugin.types.edges import Coo, Floats, Grouped, Integers, index_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from prplugin.frames.columns import EdgesById
     from prplugin.frames.ids import Ids
+
+SIDE = "side"  # name of the column that says which of two columns of endpoints a vertex is from
 
 
 def encoder(ids: Ids, by: int) -> Callable[..., tuple[Coo | Grouped, list[Column], list[str]]]:
@@ -70,6 +72,61 @@ def inverse(order: Integers) -> Integers:
     positions: Integers = xp.empty(order.size, np.int64)
     positions[order] = xp.arange(order.size)
     return positions
+
+
+def in_pairs(edges: Coo | Grouped, vertices: Vertices, columns: Columns) -> tuple[Coo | Grouped, Vertices]:
+    """Return edges and vertices of a frame, with the side of each vertex, or in the order of its groups."""
+    if not columns.bipartite:
+        return in_groups(edges, vertices, columns.by)
+    if not isinstance(edges, Coo):
+        raise MethodUnavailableError("bipartite=True needs all edges in memory at once, and these do not fit.")
+    return by_side(edges, vertices, columns)
+
+
+def by_side(edges: Coo, vertices: Vertices, columns: Columns) -> tuple[Coo, Vertices]:
+    """Return edges in the order of the rows, and vertices, whose endpoints in two columns are different vertices.
+
+    Vertices have one more column, `side`: the label of that column. Sources come first.
+    """
+    if SIDE in vertices.names:
+        raise InvalidOptionError(f"bipartite=True adds a column {SIDE!r}, and the vertices have one: rename it.")
+    ids, ends, found = vertices.ids, [edges.source, edges.destination], []
+    with vertices.active():
+        for side, end in enumerate(ends):
+            if vertices.kinds == ["integer"]:
+                (ends[side],), distinct = factorize_ids([end])
+            else:
+                own = ids.xp.asarray(end)
+                (ends[side],), (distinct,), _ = ids.factorize_endpoints([[own]], [["pairs"]], ["integer"])
+                distinct = ids.integers(distinct)
+            found.append(distinct)
+        xp = namespace(edges.source)
+        n, split = sum(map(len, found)), len(found[0])
+        of_side = ids.xp.asarray(np.repeat([0, 1], [split, n - split]))
+        labels = [", ".join(map(str, names)) for names in columns.id_names.values()]
+        sides = ids.take(ids.text(labels), of_side if ids.memory_space == "device" else to_host(of_side))
+        rows = ids.xp.concatenate([ids.xp.asarray(each) for each in found])
+        own_columns: list[Any] = [getattr(sides, "array", sides) if ids.memory_space == "host" else sides]
+        own_columns += [ids.take(column, rows) for column in vertices.columns]
+    boundary: Any = vertices.boundary
+    if hasattr(boundary, "fields"):  # a `prplugin.frames.narwhals.Output`
+        dtypes = [own_columns[0].dtype, *boundary.dtypes]
+        boundary = replace(boundary, fields=[None, *boundary.fields], dtypes=dtypes)
+    names = [SIDE, *vertices.names]
+    pairs = Vertices(names, own_columns, ["string", *vertices.kinds], vertices.memory_space, boundary=boundary)
+    source, destination = (xp.asarray(end).astype(index_dtype(n), copy=False) for end in ends)
+    return replace(edges, source=source, destination=destination + split, n=n), pairs
+
+
+def positions_of_side(vertices: Vertices, side: str) -> Integers:
+    """Return the positions of the vertices of one side; raise InvalidOptionError if there are none."""
+    with vertices.active():
+        sides = vertices.ids.as_column(vertices.series[0])
+        found: Integers = vertices.ids.xp.flatnonzero(vertices.ids.xp.asarray(sides == side))
+        known = [] if len(found) else sorted(map(str, vertices.ids.to_host(sides.drop_duplicates())))
+    if known:
+        raise InvalidOptionError(f"among={side!r} is no side of this graph: they are {listed(list(map(repr, known)))}.")
+    return found
 
 
 def in_groups(edges: Coo | Grouped, vertices: Vertices, by: int) -> tuple[Coo | Grouped, Vertices]:

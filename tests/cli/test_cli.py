@@ -681,3 +681,16 @@ def test_ids_that_lines_of_blanks_cannot_hold_are_refused(tmp_path):
     path = tmp_path / "edges.csv"
     path.write_text("src,dst\na b,c\n")
     assert_fails(run("rank", path, "-q", "-o", tmp_path / "ranks.txt"), "ranks.txt: a column cannot be written as snap")
+
+
+def test_rank_groups_and_sides(tmp_path):
+    path, output = tmp_path / "edges.csv", tmp_path / "ranks.csv"
+    frame = pd.DataFrame({"country": ["FR", "DE", "FR"], "src": [1, 1, 2], "dst": [2, 2, 1]})
+    frame.to_csv(path, index=False)
+    for options, expected in (
+        (["--by", "country"], frame.pagerank(by="country")),
+        (["--bipartite"], frame.pagerank(bipartite=True)),
+    ):
+        assert run("rank", path, *options, "-q", "-o", output).exit_code == 0
+        pd.testing.assert_frame_equal(pd.read_csv(output), expected, check_dtype=False)
+    assert run("verify", path, "--by", "country").exit_code == 2
