@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any, Literal, overload
 
 from prplugin.calls import explain_unknown_arguments, preserves_frame_type
-from prplugin.constructors import Constructors, PreparedGraph, prepare, reading_for
+from prplugin.constructors import Constructors
 from prplugin.methods.estimates import Estimate
 from prplugin.options import (
     Duplicates,
@@ -21,6 +21,7 @@ from prplugin.options import (
 )
 from prplugin.progress import ProgressOption, Watch, watching
 from prplugin.result.ranking import Ranking, Rankings, not_converged
+from prplugin.sources import PreparedGraph, prepare, reading_for
 from prplugin.stopping import Stop
 from prplugin.types.edges import Compressed
 
@@ -83,8 +84,8 @@ def pagerank(
         or Arrow's C interface supports is accepted; of a lazy table only the required columns are collected. Parquet
         files (a path, a list of paths or a `pyarrow.dataset.Dataset`) are read by row groups, those of a path on the
         GPU if there is one; others as by `Graph.from_file`. Partitions of a Dask frame stay on the workers of the
-        active `distributed.Client`. A graph of NetworkX or igraph, or a sparse matrix, is read as by
-        `Graph.from_networkx`, `Graph.from_igraph` or `Graph.from_csr`, and the result is a pandas frame.
+        active `distributed.Client`. A graph of NetworkX, igraph, rustworkx or NetworKit, or a sparse
+        matrix, is read as by `Graph.from_networkx` and its like or `Graph.from_csr`, and the result is a pandas frame.
     source, destination : column label, or list of column labels, optional
         Columns of the endpoints; lists if a vertex has several columns. Default: the first pair present of src/dst,
         source/destination, source/target, from/to; if there is none, the only pair that matches without regard to case.

@@ -1,199 +1,21 @@
-"""Input of `prplugin.Graph` and `prplugin.pagerank`: frames, files, arrays and graphs of other libraries."""
+"""The constructors of `prplugin.Graph` that take files, arrays and graphs of other libraries."""
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import nullcontext
 from copy import copy
-from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
+from typing import Any, Self
 
 from prplugin.calls import explain_unknown_arguments
-from prplugin.errors import InvalidOptionError, MethodUnavailableError, counted, full_name
+from prplugin.errors import MethodUnavailableError, counted
 from prplugin.folders import is_saved
-from prplugin.frames import FIRST_ADAPTERS, LAST_ADAPTERS, FrameAdapter, adapter_for, dask, unsupported
-from prplugin.frames.columns import Frame
 from prplugin.frames.device_files import reading_to
-from prplugin.frames.lists import FRAMES
-from prplugin.frames.remedies import advising, library_of
 from prplugin.local import LocalGraph
-from prplugin.methods.registry import methods
-from prplugin.options import (
-    Duplicates,
-    EdgeOptions,
-    FileOptions,
-    Ids,
-    Missing,
-    of_arguments,
-    refuse,
-    refuse_all_but,
-    validate_bool,
-)
-from prplugin.streams.state import GraphState
+from prplugin.options import Duplicates, EdgeOptions, FileOptions, Ids, Missing, of_arguments, refuse, validate_bool
+from prplugin.sources import SAVED, Paths, PreparedGraph, load_saved, of_nodes, read_file, text_of
 from prplugin.tables import Display, Displayed
-from prplugin.types.arrays import is_a, is_sparse
-
-if TYPE_CHECKING:
-    from prplugin.distributed.run import DistributedGraph
-    from prplugin.io import EdgeFile
-    from prplugin.io.adjacency import AdjacencyFile
-
-PreparedGraph: TypeAlias = "LocalGraph | DistributedGraph"
-"""Implementation of `prplugin.Graph`."""
-
-Paths: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
-
-SAVED = "a saved graph"  # name of the kind of input, for messages
-
-
-class Source(NamedTuple):
-    """A kind of input: a function that says whether it is given, and one that reads it."""
-
-    accepts: Callable[[Any], bool]
-    read: Callable[..., PreparedGraph]  # with the arguments edges, how and lasting
-
-
-def prepare(edges: object, how: EdgeOptions, file: FileOptions, *, lasting: bool) -> PreparedGraph:
-    """Read edges as the first of `SOURCES` that accepts them. `lasting`: whether more than one ranking may follow."""
-    if isinstance(edges, os.PathLike):
-        edges = _text_of(edges)
-    given = file.given()
-    with advising(library_of(edges)):
-        for source in SOURCES:
-            if source.accepts(edges):
-                if given and source.read != _read_file:
-                    what = SAVED if source.read == _load else full_name(edges)
-                    refuse(given, f"says how to read a file of edges, not {what}")
-                return source.read(edges, how, lasting=lasting, **given)
-        raise unsupported(edges)
-
-
-def reading_for(edges: object, method: str) -> AbstractContextManager[None]:
-    """Return a context manager in which paths are read to the memory space of a method, given by name."""
-    if not isinstance(edges, (str, os.PathLike, list, tuple)):
-        return nullcontext()
-    if method not in methods():  # "auto", or an error that is raised later
-        return reading_to(None)
-    return reading_to("device" if methods().runs_on(method) == "gpu" else "host")
-
-
-def _of_frames(adapter: FrameAdapter) -> Source:
-    return Source(adapter.accepts, partial(LocalGraph.read, adapter=adapter))
-
-
-def _read_on_cluster(edges: Frame, how: EdgeOptions, *, lasting: bool) -> DistributedGraph:
-    if how.by is not None or how.bipartite:
-        name = "bipartite=" if how.by is None else "by="
-        raise MethodUnavailableError(
-            f"{name} is not supported on the workers of a Dask cluster: pass edges.compute(), or close the client."
-        )
-    from prplugin.distributed.run import DistributedGraph  # imports distributed, as the client did
-
-    return DistributedGraph(dask.client(), edges, how, lasting=lasting)
-
-
-def _load(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool) -> LocalGraph:
-    refuse_all_but((), SAVED, how)
-    from prplugin import saving  # lazy import: few calls need it
-
-    return saving.load(path)
-
-
-def _is_path(edges: object) -> bool:
-    """Return whether edges are a path, or several."""
-    paths = edges if isinstance(edges, (list, tuple)) else [edges]
-    return bool(paths) and all(isinstance(path, (str, os.PathLike)) for path in paths)
-
-
-def _text_of(path: str | os.PathLike[str]) -> str:
-    from prplugin.io.formats import path_of  # lazy imports of what few calls need, as below
-
-    return path_of(path)
-
-
-def _read_nodes(reader: str, graph: Any, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
-    """Read a graph of NetworkX or igraph."""
-    refuse_all_but(("weight",), full_name(graph), how)
-    return _of_nodes(reader, graph, "weight" if how.weight is None else how.weight)
-
-
-def _of_nodes(reader: str, graph: Any, weight: Hashable) -> LocalGraph:
-    """Read a graph of NetworkX or igraph by the function of `prplugin.frames.nodes` with this name."""
-    from prplugin.frames import nodes
-
-    began = time.perf_counter()
-    adjacency, vertices = getattr(nodes, reader)(graph, weight)
-    schema = EdgeOptions(weight="weight" if adjacency.weighted else None, directed=graph.is_directed())
-    return LocalGraph(GraphState(adjacency, vertices, schema), nodes.label_of(weight), began=began)
-
-
-def _read_matrix(matrix: object, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
-    refuse_all_but((), full_name(matrix), how)
-    return LocalGraph.from_csr(matrix, None, None)
-
-
-def _read_file(path: Paths, how: EdgeOptions, *, lasting: bool, **options: Any) -> LocalGraph:
-    """Read edges from files; `options` are further arguments of `prplugin.io.read_edges`."""
-    source, destination, by = (
-        labels if labels is None or isinstance(labels, list) else [labels]
-        for labels in (how.source, how.destination, how.by)
-    )
-    from prplugin.io import read_edges
-
-    file = read_edges(path, source, destination, how.weight, missing=how.missing, by=by, **options)
-    return of_file(file, path, how, lasting=lasting)
-
-
-def of_file(file: EdgeFile | AdjacencyFile, path: Paths, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
-    """Return the graph of files that have been read; of `how`, the columns are those of the files."""
-    from prplugin.frames.parquet import Opened
-    from prplugin.io import EdgeFile
-
-    columns = file.columns
-    if how.time is not None and not (isinstance(file, EdgeFile) and isinstance(file.frame, Opened)):
-        raise InvalidOptionError(
-            f"time= supports frames and Parquet files only: write {path} as Parquet, or read it into a frame."
-        )
-    if how.vertices is not None and not (isinstance(file, EdgeFile) and file.vertices is None):
-        raise InvalidOptionError(f"{path} names all vertices itself: omit vertices=.")
-    by = columns.source_names[: columns.by] or None
-    how = replace(how, **columns.id_names, by=by, weight=columns.weight_name)
-    facts: Any = {"unused_weight": columns.unused_weight, "lasting": lasting}
-    if isinstance(file, EdgeFile):
-        vertices = file.vertices if how.vertices is None else how.vertices
-        how = replace(how, directed=file.directed and how.directed, vertices=vertices)
-        return LocalGraph.read(file.frame, how, adapter_for(file.frame), **facts)
-    if how.bipartite:
-        raise InvalidOptionError(f"bipartite=True supports frames and files of rows, and {path} is a whole graph.")
-    began = time.perf_counter()
-    adjacency = file.graph(directed=how.directed, duplicates=how.duplicates)
-    how = how if adjacency.weighted else replace(how, weight=None)
-    return LocalGraph(GraphState(adjacency, file.vertices, how), "column 'weight'", began=began, **facts)
-
-
-def _read_frames(edges: Iterator[object], how: EdgeOptions, *, lasting: bool) -> LocalGraph:
-    """Read frames that can be iterated only once."""
-    frames = list(edges)
-    if not FRAMES.accepts(frames):
-        raise unsupported(edges)
-    return LocalGraph.read(frames, how, FRAMES, lasting=lasting)
-
-
-SOURCES = (
-    *map(_of_frames, FIRST_ADAPTERS),
-    Source(lambda edges: dask.accepts(edges) and dask.client() is not None, _read_on_cluster),
-    Source(is_saved, _load),
-    Source(_is_path, _read_file),
-    Source(partial(is_a, module="networkx", name="Graph"), partial(_read_nodes, "read_networkx")),
-    Source(partial(is_a, module="igraph", name="Graph"), partial(_read_nodes, "read_igraph")),
-    Source(is_sparse, _read_matrix),
-    *map(_of_frames, LAST_ADAPTERS),
-    Source(lambda edges: isinstance(edges, Iterator) and not hasattr(edges, "read"), _read_frames),  # no open file
-)
-"""All kinds of input, in the order in which they are asked whether they accept edges."""
 
 
 class Constructors(Displayed):
@@ -406,13 +228,13 @@ class Constructors(Displayed):
         given = of_arguments(FileOptions, locals()).given()
         how = EdgeOptions(source, destination, weight, directed, vertices, duplicates, missing=missing)
         if isinstance(path, os.PathLike):
-            path = _text_of(path)
+            path = text_of(path)
         if is_saved(path):
             refuse(given, f"says how to read a file of edges, not {SAVED}")
-            graph = _load(path, how, lasting=True)
+            graph = load_saved(path, how, lasting=True)
         else:
             with reading_to("host") if packed else nullcontext():
-                graph = _read_file(path, how, lasting=True, packed=packed, **given)
+                graph = read_file(path, how, lasting=True, packed=packed, **given)
         return cls._of(graph.packed() if packed else graph)
 
     @classmethod
@@ -457,15 +279,14 @@ class Constructors(Displayed):
         Graph
             The prepared graph.
         """
-        return cls._of(_of_nodes("read_networkx", graph, weight))
+        return cls._of(of_nodes("read_networkx", graph, weight))
 
     @classmethod
     @explain_unknown_arguments
-    def from_igraph(cls, graph: object, weights: str | None = "weight") -> Self:
+    def from_igraph(cls, graph: object, weights: str | None = "weight", *, ids: str | None = "name") -> Self:
         """Build a graph from an `igraph.Graph`, with all vertices, and undirected edges in both directions.
 
-        Rankings have pandas frames. The ids are the vertex attribute "name" if all names differ, else igraph's indices
-        0..n-1.
+        Rankings have pandas frames: integer ids ascend, others are in the order of the graph.
 
         Parameters
         ----------
@@ -473,10 +294,62 @@ class Constructors(Displayed):
             Directed or undirected graph.
         weights : str, optional
             Edge attribute of weights. With None, or if the edges lack the default attribute, every edge counts 1.
+        ids : str, optional
+            Vertex attribute of ids, all distinct. With None, or if the vertices lack the default attribute or it is not
+            distinct, the ids are igraph's indices 0..n-1.
 
         Returns
         -------
         Graph
             The prepared graph.
         """
-        return cls._of(_of_nodes("read_igraph", graph, weights))
+        return cls._of(of_nodes("read_igraph", graph, weights, ids))
+
+    @classmethod
+    @explain_unknown_arguments
+    def from_rustworkx(
+        cls,
+        graph: object,
+        weight_fn: Callable[[Any], float] | None = None,
+        *,
+        ids: Callable[[Any], Hashable] | None = None,
+    ) -> Self:
+        """Build a graph from a `PyGraph` or `PyDiGraph` of rustworkx; undirected edges count in both directions.
+
+        Rankings have pandas frames: integer ids ascend, others are in the order of the graph.
+
+        Parameters
+        ----------
+        graph : rustworkx.PyGraph or rustworkx.PyDiGraph
+            Graph, with or without parallel edges.
+        weight_fn : callable, optional
+            Return the weight of an edge from its data: `float` if these are numbers. Default: every edge counts 1.
+        ids : callable, optional
+            Return the id of a node from its data, distinct for all nodes: `str` if these are names. Default:
+            rustworkx's node indices.
+
+        Returns
+        -------
+        Graph
+            The prepared graph.
+        """
+        return cls._of(of_nodes("read_rustworkx", graph, weight_fn, ids))
+
+    @classmethod
+    @explain_unknown_arguments
+    def from_networkit(cls, graph: object) -> Self:
+        """Build a graph from a `networkit.Graph`, with its weights, and undirected edges in both directions.
+
+        Rankings have pandas frames of NetworKit's node ids, in ascending order.
+
+        Parameters
+        ----------
+        graph : networkit.Graph
+            Graph, with or without weights and parallel edges.
+
+        Returns
+        -------
+        Graph
+            The prepared graph.
+        """
+        return cls._of(of_nodes("read_networkit", graph))

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.memory import require
-from prplugin.constructors import of_file
 from prplugin.gpu import runtime
 from prplugin.graph.dedup import with_reverse_edges
 from prplugin.graph.edges import Edges
 from prplugin.io import read_edges
 from prplugin.io.formats import COMPRESSIONS, ROWS
 from prplugin.options import EdgeOptions
+from prplugin.sources import of_file
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Coo, index_dtype
 

@@ -34,7 +34,6 @@ from prplugin.cli.options import (
     time_options,
 )
 from prplugin.cli.tables import counts, notes, print_contributions, print_ranks, print_reasons, show, summary
-from prplugin.constructors import of_file, reading_for
 from prplugin.errors import InvalidOptionError, listed
 from prplugin.folders import check_target, is_saved
 from prplugin.frames.device_files import reading_to
@@ -46,6 +45,7 @@ from prplugin.methods.registry import methods as known
 from prplugin.options import RANK_ARGUMENTS, EdgeOptions, Options, check_choice
 from prplugin.progress import ProgressOption, watching
 from prplugin.saving import load
+from prplugin.sources import of_file, reading_for
 from prplugin.tables import table, upward
 
 if TYPE_CHECKING:

@@ -63,7 +63,7 @@ _with_plugin: WeakSet[Client] = WeakSet()
 
 
 class DistributedGraph:
-    """A graph on the workers of a cluster: see `prplugin.constructors.PreparedGraph`.
+    """A graph on the workers of a cluster: see `prplugin.sources.PreparedGraph`.
 
     If `lasting` is False, exactly one ranking follows, and the driver does not wait until the graph has been built.
     """

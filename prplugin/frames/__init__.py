@@ -63,7 +63,7 @@ FIRST_ADAPTERS: tuple[FrameAdapter, ...] = (pandas, cudf, proxies)
 """Adapters that are asked first whether they accept a frame, in this order."""
 
 LAST_ADAPTERS: tuple[FrameAdapter, ...] = (dask, parquet.PATHS, parquet.DATASETS, narwhals.WRAPPED, narwhals, FRAMES)
-"""Adapters that are asked last, in this order: see `prplugin.constructors.SOURCES`."""
+"""Adapters that are asked last, in this order: see `prplugin.sources.SOURCES`."""
 
 
 def adapter_for(frame: object) -> FrameAdapter:

@@ -1,18 +1,19 @@
-"""Readers of the graphs of NetworkX, igraph and cuGraph, which are not imported before they are used.
+"""Readers of graphs of NetworkX, igraph, rustworkx, NetworKit and cuGraph, which are not imported before their use.
 
 Ranks are in a pandas frame, and those of cuGraph graphs in a cuDF frame.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable
 from itertools import chain, compress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from prplugin.cpu.sorting import offsets_of, rows_of
-from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, full_name, listed
+from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, counted, full_name, listed
 from prplugin.frames.columns import Frame
 from prplugin.frames.matrices import with_ids
 from prplugin.frames.vertices import Vertices, ids_in
@@ -28,9 +29,18 @@ SPARSE = 16
 """Ratio of the range of integer nodes of NetworkX to their number up to which a table maps nodes to positions."""
 
 
-def check_type(graph: object, library: str, constructor: str) -> None:
-    """Raise unless an object is a `Graph` of a library, without importing the library."""
-    if not is_a(graph, library, "Graph"):
+class NodeGraph(NamedTuple):
+    """A graph of another library after it has been read."""
+
+    adjacency: Edges
+    vertices: Vertices  # in the order of the result: integers ascending, others as in the graph
+    directed: bool
+    label: str  # of the weights, for messages
+
+
+def check_type(graph: object, library: str, constructor: str, *names: str) -> None:
+    """Raise unless an object is a `Graph` of a library, or of one of its classes `names`, without importing it."""
+    if not any(is_a(graph, library, name) for name in names or ("Graph",)):
         raise InvalidEdgesError(f"{constructor} takes a graph of {library}, not {full_name(graph)}.")
 
 
@@ -39,10 +49,10 @@ def label_of(weight: object) -> str:
     return f"attribute {weight!r} of the edges"
 
 
-def _adjacency(
+def _node_graph(
     nodes: list[Hashable], sources: Integers, targets: Integers, values: list[Any] | None, label: str, *, directed: bool
-) -> tuple[Edges, Vertices]:
-    """Return a graph, and its vertices in the order of the result: integers ascending, others as in `nodes`.
+) -> NodeGraph:
+    """Return a graph of nodes and edges.
 
     `sources` and `targets` are positions in `nodes`, of undirected edges in one direction; `values` are their weights.
     """
@@ -59,15 +69,32 @@ def _adjacency(
     dtype = index_dtype(n)
     edges = Coo(sources.astype(dtype, copy=False), targets.astype(dtype, copy=False), weights, n)
     try:
-        return with_ids(Edges(edges if directed else with_reverse_edges(edges)), nodes, ("integer",))
+        found = with_ids(Edges(edges if directed else with_reverse_edges(edges)), nodes, ("integer",))
     except InvalidEdgesError as error:
         raise InvalidEdgesError(f"the nodes of the graph cannot be the ids of one column: {error}") from error
+    return NodeGraph(*found, directed, label)
+
+
+def _fault_of(ids: list[Any]) -> str | None:
+    """Return why values cannot be the ids of the vertices, in their order, or None."""
+    if missing := [
+        at for at, vertex in enumerate(ids) if vertex is None or (isinstance(vertex, float) and math.isnan(vertex))
+    ]:
+        return f"has no value for {counted(len(missing), 'vertex', 'vertices')}: {listed(missing)} (counted from 0)"
+    first: dict[Any, int] = {}
+    try:
+        repeated = {vertex: None for at, vertex in enumerate(ids) if first.setdefault(vertex, at) != at}
+    except TypeError as error:  # a list, or a tuple of lists
+        return f"has values that cannot be ids ({error})"
+    if repeated:
+        return f"has {counted(len(repeated), 'value')} more than once: {listed([repr(vertex) for vertex in repeated])}"
+    return None
 
 
 # --- NetworkX ---------------------------------------------------------------------------------------------------------
 
 
-def read_networkx(graph: Any, weight: Hashable) -> tuple[Edges, Vertices]:
+def read_networkx(graph: Any, weight: Hashable) -> NodeGraph:
     """Read a `networkx.Graph`, with the edges in the order of ``graph.edges``."""
     check_type(graph, "networkx", "from_networkx")
     if callable(weight) or not isinstance(weight, Hashable):
@@ -81,7 +108,7 @@ def read_networkx(graph: Any, weight: Hashable) -> tuple[Edges, Vertices]:
         upper_triangle = sources <= targets
         sources, targets = sources[upper_triangle], targets[upper_triangle]
         weights = None if weights is None else list(compress(weights, upper_triangle))
-    return _adjacency(nodes, sources, targets, weights, label_of(weight), directed=graph.is_directed())
+    return _node_graph(nodes, sources, targets, weights, label_of(weight), directed=graph.is_directed())
 
 
 def compressed(graph: nx.Graph) -> tuple[list[Hashable], Integers, Integers, Callable[[], Iterable[Any]]]:
@@ -139,31 +166,67 @@ def _positions(nodes: list[Hashable], rows: list[Any], count: int) -> Integers:
     return np.array(list(map(positions.__getitem__, neighbours)), dtype)
 
 
-# --- igraph and cuGraph -----------------------------------------------------------------------------------------------
+# --- igraph, rustworkx, NetworKit and cuGraph -------------------------------------------------------------------------
 
 
-def read_igraph(graph: Any, weights: str | None) -> tuple[Edges, Vertices]:
-    """Read an `igraph.Graph`; the attribute `weights` may be absent if it is the default.
-
-    Vertex ids are the names if these are hashable, complete and distinct, else 0..n-1.
-    """
+def read_igraph(graph: Any, weights: str | None, ids: str | None = "name") -> NodeGraph:
+    """Read an `igraph.Graph`; the attributes may be absent if they are the defaults."""
     check_type(graph, "igraph", "from_igraph")
-    if not (weights is None or isinstance(weights, str)):
-        raise InvalidOptionError(f"weights must be the name of an attribute of the edges, or None, not {weights!r}.")
-    present = graph.edge_attributes()
-    if weights not in (None, "weight", *present):
-        attributes = listed([repr(name) for name in present], 20) or "none"
-        raise ColumnNotFoundError(
-            f"the edges of the graph have no attribute {weights!r}; they have: {attributes}. "
-            "Name one of those, or pass weights=None to count every edge 1."
-        )
-    names: list[Any] = graph.vs["name"] if "name" in graph.vertex_attributes() else []
-    hashable = all(name is not None and isinstance(name, Hashable) for name in names)
-    use_names = hashable and len(set(names)) == len(names)
+    _check_attribute("weights", weights, "weight", graph.edge_attributes(), "edges")
+    _check_attribute("ids", ids, "name", graph.vertex_attributes(), "vertices")
+    nodes: list[Hashable] = list(range(graph.vcount()))
+    if ids in graph.vertex_attributes():
+        values = graph.vs[ids]
+        if (fault := _fault_of(values)) is None:
+            nodes = values
+        elif ids != "name":
+            raise InvalidOptionError(
+                f"ids names attribute {ids!r} of the vertices, which {fault}. Each vertex needs its own id; with "
+                "ids=None the ids are igraph's indices."
+            )
     endpoints = np.fromiter(chain.from_iterable(graph.get_edgelist()), np.int64, 2 * graph.ecount())
-    nodes = (use_names and names) or list(range(graph.vcount()))
-    values, label = graph.es[weights] if weights in present else None, label_of(weights)
-    return _adjacency(nodes, endpoints[::2], endpoints[1::2], values, label, directed=graph.is_directed())
+    values = graph.es[weights] if weights in graph.edge_attributes() else None
+    return _node_graph(nodes, endpoints[::2], endpoints[1::2], values, label_of(weights), directed=graph.is_directed())
+
+
+def _check_attribute(argument: str, name: object, default: str, present: list[str], owners: str) -> None:
+    """Raise unless an argument of `from_igraph` is None, its default, or an attribute that the graph has."""
+    if not (name is None or isinstance(name, str)):
+        raise InvalidOptionError(f"{argument} must be the name of an attribute of the {owners}, or None, not {name!r}.")
+    if name not in (None, default, *present):
+        attributes = listed([repr(known) for known in present], 20) or "none"
+        without = "to count every edge 1" if owners == "edges" else "for igraph's indices"
+        raise ColumnNotFoundError(
+            f"the {owners} of the graph have no attribute {name!r}; they have: {attributes}. "
+            f"Name one of those, or pass {argument}=None {without}."
+        )
+
+
+def read_rustworkx(graph: Any, weight_fn: object, ids: object = None) -> NodeGraph:
+    """Read a `PyGraph` or `PyDiGraph` of rustworkx; functions of their data return weights and ids."""
+    check_type(graph, "rustworkx", "from_rustworkx", "PyDiGraph", "PyGraph")
+    for name, function, data in (("weight_fn", weight_fn, "an edge"), ("ids", ids, "a node")):
+        if not (function is None or callable(function)):
+            raise InvalidOptionError(f"{name} must be a function of the data of {data}, or None, not {function!r}.")
+    indices = np.fromiter(graph.node_indices(), np.int64, graph.num_nodes())  # ascending, perhaps with gaps
+    nodes: list[Any] = list(map(ids, graph.nodes())) if callable(ids) else indices.tolist()
+    if callable(ids) and (fault := _fault_of(nodes)) is not None:
+        raise InvalidOptionError(f"ids {fault}. Each node needs its own id; with ids=None the ids are its indices.")
+    rows = graph.weighted_edge_list()
+    endpoints = np.fromiter(chain.from_iterable(row[:2] for row in rows), np.int64, 2 * len(rows))
+    values = [weight_fn(row[2]) for row in rows] if callable(weight_fn) else None
+    sources, targets = np.searchsorted(indices, endpoints[::2]), np.searchsorted(indices, endpoints[1::2])
+    return _node_graph(nodes, sources, targets, values, "weight_fn", directed=is_a(graph, "rustworkx", "PyDiGraph"))
+
+
+def read_networkit(graph: Any) -> NodeGraph:
+    """Read a `networkit.Graph`, with its weights if it has some."""
+    check_type(graph, "networkit", "from_networkit")
+    nodes = np.fromiter(graph.iterNodes(), np.int64, graph.numberOfNodes())  # ascending, perhaps with gaps
+    endpoints = np.fromiter(chain.from_iterable(graph.iterEdges()), np.int64, 2 * graph.numberOfEdges())
+    values = [weight for _, _, weight in graph.iterEdgesWeights()] if graph.isWeighted() else None
+    sources, targets = np.searchsorted(nodes, endpoints[::2]), np.searchsorted(nodes, endpoints[1::2])
+    return _node_graph(nodes.tolist(), sources, targets, values, "weight", directed=graph.isDirected())
 
 
 def read_cugraph(graph: Any) -> dict[str, Any]:

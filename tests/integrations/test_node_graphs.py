@@ -1,4 +1,4 @@
-"""`Graph.from_networkx` and `Graph.from_igraph` have the ranks that these libraries compute for their graphs."""
+"""Graphs of NetworkX, igraph, rustworkx and NetworKit have the ranks that these libraries compute for them."""
 
 from __future__ import annotations
 
@@ -203,9 +203,143 @@ class TestIgraph:
         with pytest.raises(prplugin.InvalidOptionError, match="weights must be the name of an attribute"):
             prplugin.Graph.from_igraph(graph, weights=[1.0])
 
+    def test_any_attribute_has_the_ids(self, igraph):
+        attributes = {"name": list("vwxyz"), "label": list("dacbe"), "number": [7, 5, 9, 1, 3]}
+        graph = igraph.Graph(5, EDGES, directed=True, vertex_attrs=attributes)
+        plain = expected_ranks(5, EDGES, 1.0, directed=True)
+        for attribute in ("label", "number"):
+            ids = attributes[attribute]
+            ranks = ranks_of(prplugin.Graph.from_igraph(graph, ids=attribute))
+            assert list(ranks) == (sorted(ids) if attribute == "number" else ids)
+            assert_close(ranks, {vertex: plain[position] for position, vertex in enumerate(ids)})
+        assert_close(ranks_of(prplugin.Graph.from_igraph(graph, ids=None)), plain)
+
+    @pytest.mark.parametrize(
+        ("label", "message"),
+        [
+            (["a", "b", "a", "b", "c"], "'label' of the vertices, which has 2 values more than once: 'a', 'b'"),
+            (["a", None, "c", math.nan, "e"], "which has no value for 2 vertices: 1, 3 .counted from 0.. Each"),
+            ([[1], [2], [3], [4], [5]], "which has values that cannot be ids"),
+            ([([1],), ([2],), 3, 4, 5], "which has values that cannot be ids"),
+        ],
+    )
+    def test_bad_ids_are_refused(self, igraph, label, message):
+        graph = igraph.Graph(5, EDGES, directed=True, vertex_attrs={"label": label, "name": label})
+        with pytest.raises(prplugin.InvalidOptionError, match=message):
+            prplugin.Graph.from_igraph(graph, ids="label")
+        assert list(ranks_of(prplugin.Graph.from_igraph(graph))) == [0, 1, 2, 3, 4]  # names need not be ids
+
+    def test_missing_attribute_of_ids_is_refused(self, igraph):
+        graph = igraph.Graph(3, [(0, 1)], vertex_attrs={"label": list("abc")})
+        with pytest.raises(prplugin.ColumnNotFoundError, match=r"vertices .* no attribute 'lable'; they have: 'label'"):
+            prplugin.Graph.from_igraph(graph, ids="lable")
+        with pytest.raises(prplugin.InvalidOptionError, match="ids must be the name of an attribute of the vertices"):
+            prplugin.Graph.from_igraph(graph, ids=["a", "b", "c"])
+
     def test_other_objects_are_refused(self):
         with pytest.raises(prplugin.InvalidEdgesError, match=r"takes a graph of igraph, not builtins\.list"):
             prplugin.Graph.from_igraph([])
+
+
+class TestRustworkx:
+    @pytest.fixture
+    def rustworkx(self):
+        return pytest.importorskip("rustworkx")
+
+    def graph_of(self, rustworkx, *, directed):
+        graph = (rustworkx.PyDiGraph if directed else rustworkx.PyGraph)()
+        graph.add_nodes_from([{"name": name} for name in "dacbe"])
+        graph.add_edges_from([(*edge, {"cost": weight}) for edge, weight in zip(EDGES, WEIGHTS, strict=True)])
+        return graph
+
+    @pytest.mark.parametrize("directed", [True, False])
+    def test_ranks_are_those_of_the_edge_frame(self, rustworkx, directed):
+        graph = self.graph_of(rustworkx, directed=directed)
+        plain = expected_ranks(5, EDGES, 1.0, directed=directed)
+        weighted = expected_ranks(5, EDGES, WEIGHTS, directed=directed)
+        assert_close(ranks_of(prplugin.Graph.from_rustworkx(graph)), plain)
+        assert_close(ranks_of(prplugin.Graph(graph)), plain)
+        by_cost = prplugin.Graph.from_rustworkx(graph, lambda edge: edge["cost"], ids=lambda node: node["name"])
+        ranks = ranks_of(by_cost)
+        assert list(ranks) == list("dacbe")
+        assert_close(ranks, dict(zip("dacbe", weighted.values(), strict=True)))
+        by_cost.update(add=pd.DataFrame({"src": ["e"], "dst": ["d"], "weight": [1.0]}))
+        assert by_cost.number_of_vertices == 5
+
+    def test_ranks_are_those_of_rustworkx(self, rustworkx):
+        graph = self.graph_of(rustworkx, directed=True)
+
+        def weight_of(edge):
+            return edge["cost"] + 1  # rustworkx divides by a sum of weights that is 0
+
+        expected = rustworkx.pagerank(graph, weight_fn=weight_of, tol=1e-12, max_iter=1000)
+        assert_close(ranks_of(prplugin.Graph(graph, weight=weight_of)), dict(expected))
+
+    def test_indices_of_removed_nodes_stay_unused(self, rustworkx):
+        graph = rustworkx.PyDiGraph()
+        graph.add_nodes_from(list("xdacb"))
+        graph.add_edges_from_no_data([(1, 2), (2, 4), (4, 1), (0, 3), (4, 2)])
+        graph.remove_node(0)
+        ranks = ranks_of(prplugin.Graph.from_rustworkx(graph))
+        assert list(ranks) == [1, 2, 3, 4]
+        assert_close(ranks, dict(rustworkx.pagerank(graph, tol=1e-12, max_iter=1000)))
+        assert list(ranks_of(prplugin.Graph.from_rustworkx(graph, ids=str))) == list("dacb")
+
+    def test_empty_graphs(self, rustworkx):
+        assert len(prplugin.Graph.from_rustworkx(rustworkx.PyGraph()).rank().frame) == 0
+
+    def test_bad_input_is_refused(self, rustworkx):
+        graph = rustworkx.PyDiGraph()
+        graph.add_nodes_from(["a", "a", "b", None])
+        graph.add_edges_from([(0, 1, 2.0), (1, 2, -1.0)])
+        with pytest.raises(prplugin.InvalidEdgesError, match=r"weight_fn has 1 value below 0: -1.0 in edge 1"):
+            prplugin.Graph.from_rustworkx(graph, float)
+        with pytest.raises(prplugin.InvalidOptionError, match="weight_fn must be a function of the data of an edge"):
+            prplugin.Graph.from_rustworkx(graph, "cost")
+        with pytest.raises(prplugin.InvalidOptionError, match="ids has no value for 1 vertex: 3"):
+            prplugin.Graph.from_rustworkx(graph, ids=lambda node: node)
+        with pytest.raises(prplugin.InvalidOptionError, match=r"ids has 1 value more than once: 'a'. Each node needs"):
+            prplugin.Graph.from_rustworkx(graph, ids=str)
+
+
+class TestNetworKit:
+    @pytest.fixture
+    def networkit(self):
+        return pytest.importorskip("networkit")
+
+    @pytest.mark.parametrize("directed", [True, False])
+    @pytest.mark.parametrize("weighted", [True, False])
+    def test_ranks_are_those_of_the_edge_frame(self, networkit, directed, weighted):
+        graph = networkit.Graph(6, weighted=weighted, directed=directed)
+        for edge, weight in zip(EDGES, WEIGHTS, strict=True):
+            graph.addEdge(*edge, *([weight] if weighted else []))
+        expected = expected_ranks(6, EDGES, WEIGHTS if weighted else 1.0, directed=directed)
+        for found in (prplugin.Graph.from_networkit(graph), prplugin.Graph(graph)):
+            assert_close(ranks_of(found), expected)
+        with pytest.raises(prplugin.InvalidOptionError, match="weight= applies to frames only"):
+            prplugin.Graph(graph, weight="w")
+
+    def test_ranks_are_those_of_networkit(self, networkit):
+        graph = networkit.Graph(6, weighted=True, directed=True)
+        for edge in [(0, 1, 2.0), (1, 3, 1.0), (1, 4, 3.0), (3, 0, 1.0), (4, 1, 1.0), (4, 0, 0.5)]:
+            graph.addEdge(*edge)
+        graph.removeNode(2)
+        graph.removeNode(5)
+        theirs = networkit.centrality.PageRank(graph, damp=0.85, tol=1e-14)
+        scores = theirs.run().scores()
+        assert_close(
+            ranks_of(prplugin.Graph.from_networkit(graph)), {vertex: scores[vertex] for vertex in (0, 1, 3, 4)}
+        )
+
+    def test_empty_graphs_and_other_objects(self, networkit):
+        assert len(prplugin.Graph.from_networkit(networkit.Graph()).rank().frame) == 0
+        assert ranks_of(prplugin.Graph.from_networkit(networkit.Graph(2))) == {0: 0.5, 1: 0.5}
+
+
+@pytest.mark.parametrize("library", ["rustworkx", "networkit"])
+def test_other_objects_are_refused_without_the_library(library):
+    with pytest.raises(prplugin.InvalidEdgesError, match=rf"takes a graph of {library}, not builtins\.list"):
+        getattr(prplugin.Graph, f"from_{library}")([])
 
 
 @settings(deadline=None, max_examples=examples(100))
