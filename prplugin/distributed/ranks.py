@@ -32,6 +32,7 @@ from prplugin.progress import Watch
 from prplugin.solver.loop import Outcome
 from prplugin.solver.solve import solve
 from prplugin.solver.top_k import NO_ORDER
+from prplugin.streams.state import Equation, LastRanks, finite_ranks
 from prplugin.types.arrays import Array, namespace, to_host, to_memory
 from prplugin.types.edges import Csc, Floats, Integers
 from prplugin.types.records import Considered, History
@@ -107,11 +108,11 @@ def rank_shard(
         else:
             teleport = None if one is None else vertices.spread(one.rows, one.values)
             v = to_memory(teleport, shard.adjacency.memory_space)
+            equation = (options.alpha, v, w) if labels is None and options.rule.proves else None
             step = prepared(Problem(shard.adjacency, options.alpha, v, w))
-            begin = 1.0 / shard.n if start is None else start
-            outcome = solve(step, options, shard.n, begin, watch.iterations, order=order)
-            ranks = step.ranks()
-            del step
+            solve_from = partial(solve, step, options, shard.n, watch=watch.iterations, order=order)
+            ranks, outcome = _solve(communicator, shard, step, start, equation, solve_from)
+            del step, solve_from
         ranks = (ranks if options.scale == 1 else ranks * shard.n).astype(options.dtype, copy=False)
         results.append(_Result.of(communicator, vertices.own, asked, ranks, outcome, options))
     stages.done("iterations")
@@ -216,6 +217,27 @@ def _out_neighbours(communicator: Communicator, shard: Shard, rows: Integers) ->
     repeated = np.repeat(found, counts[which])
     ranks = np.arange(repeated.size) - np.repeat(np.cumsum(counts[which]) - counts[which], counts[which])
     return order[np.repeat(firsts[which], counts[which]) + ranks], targets[repeated]
+
+
+def _solve(
+    communicator: Communicator, shard: Shard, step: Step, start: Floats | None, equation: Equation | None,
+    solve_from: Callable[[Floats | float], Outcome],
+) -> tuple[Array, Outcome]:  # fmt: skip
+    """Iterate from `start`, or from the ranks before the last update if they solve `equation` on all ranks; collective.
+
+    Keep the solution of `equation` for rankings after the next update. None: neither start from ranks nor keep them.
+    """
+    last, begin = shard.starts.before_update, 1.0 / shard.n if start is None else start
+    if equation is not None and start is None:
+        own = finite_ranks(last.ranks) if last is not None and last.is_of(equation) else None
+        sum_ = sum(communicator.all_gather(np.nan if own is None else float(total(own))))
+        if own is not None and 0 < sum_ < np.inf:
+            begin = own / sum_
+    outcome = solve_from(begin)
+    # With alpha=0 any start converges in one iteration: keep the ranks of another equation instead.
+    if equation is not None and equation[0] and outcome.converged:
+        shard.starts.latest = LastRanks(equation, step.ranks())
+    return step.ranks(), outcome
 
 
 def _prepared(

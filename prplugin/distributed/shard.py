@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate, pairwise
 from operator import itemgetter
@@ -39,8 +39,22 @@ from prplugin.graph.edges import Edges, factorize_ids
 from prplugin.numerics import StepRounding, rounding_depth
 from prplugin.options import Duplicates
 from prplugin.streams.decay import ZERO_EXPONENT, ScaledWeights, roundings_of
+from prplugin.streams.state import LastRanks
 from prplugin.types.arrays import Array, MemorySpace, memory_space_of, namespace, to_host, to_memory
 from prplugin.types.edges import ANY, Coo, Floats, Integers, index_dtype
+
+
+@dataclass
+class Starts:
+    """Ranks of the vertices that a rank owns, for later rankings to start from.
+
+    `before_update`: Those of the last ranking before the last update; None if there was none.
+    `latest`: Those of the last ranking of the present graph. A ranking replaces them when it ends, without agreement
+    with other ranks: concurrent rankings may leave those of one on this rank, and those of another elsewhere.
+    """
+
+    before_update: LastRanks | None = None
+    latest: LastRanks | None = None
 
 
 @dataclass(frozen=True)
@@ -65,6 +79,7 @@ class Shard:
     references: Integers | None  # reference exponent of each vertex of `adjacency`, on the host, if weights decay
     clock: Any  # the `Clock` of the times, or None
     seconds: dict[str, float]  # duration of each stage of `build`
+    starts: Starts = field(default_factory=Starts)
 
     @property
     def n(self) -> int:

@@ -20,7 +20,7 @@ import numpy as np
 from prplugin.distributed.communicator import Communicator, all_reduce_sum, call_on_all
 from prplugin.distributed.factorize import Rows
 from prplugin.distributed.ranks import GraphVertices
-from prplugin.distributed.shard import Shard, Stages, assemble, of_ghosts
+from prplugin.distributed.shard import Shard, Stages, Starts, assemble, of_ghosts
 from prplugin.frames import FrameEdges
 from prplugin.frames.columns import Column, check_kinds, has_width, in_one_type
 from prplugin.frames.ids import HOST
@@ -62,16 +62,21 @@ def update(
     index = change.vertices
     planned = index.shard
     every = namespace(rows.source).arange(*planned.offsets[communicator.rank :][:2])
-    references = None
+    places, references = index.own - planned.offsets[communicator.rank], None
     if shard.references is not None:
         references = np.full(every.size, ZERO_EXPONENT)
-        references[index.own - planned.offsets[communicator.rank]] = shard.references[: shard.rows]
+        references[places] = shard.references[: shard.rows]
     new = assemble(
         communicator, rows, every, planned.splitters, planned.shared, planned.owned, shard.label, stages, roundings,
         clock, references,
     )  # fmt: skip
     call_on_all(communicator, partial(_check_range, new, index, (added, removed)))
-    return new
+    last = shard.starts.latest or shard.starts.before_update
+    if last is None:
+        return new
+    if new.rows > shard.rows:
+        last = last.with_vertices(new.rows, namespace(last.ranks).asarray(places))
+    return replace(new, starts=Starts(before_update=last))
 
 
 class _Index(NamedTuple):

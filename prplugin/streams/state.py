@@ -196,10 +196,16 @@ def _unpickled(parts: tuple[dict[str, Any], dict[str, Any]], *others: Any) -> Gr
 
 def normalized_start(ranks: Array) -> Floats:
     """Return a copy of the ranks, which the user may alter, that is finite, not negative and of sum 1."""
-    xp = namespace(ranks)
-    ranks = xp.maximum(xp.nan_to_num(ranks, posinf=0.0), 0.0)
+    ranks = finite_ranks(ranks)
     sum_ranks = total(ranks)
-    return ranks / sum_ranks if sum_ranks > 0 else xp.full(ranks.size, 1 / max(ranks.size, 1))
+    return ranks / sum_ranks if sum_ranks > 0 else namespace(ranks).full(ranks.size, 1 / max(ranks.size, 1))
+
+
+def finite_ranks(ranks: Array) -> Floats:
+    """Return a copy of the ranks, which the user may alter, that is finite and not negative."""
+    xp = namespace(ranks)
+    finite: Floats = xp.maximum(xp.nan_to_num(ranks, posinf=0.0), 0.0)
+    return finite
 
 
 class Access:

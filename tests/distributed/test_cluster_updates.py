@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
 from distributed_ranks import KINDS, assert_same_ranks, edge_frames, rank_distributed
@@ -95,6 +96,69 @@ def test_window_agrees_with_one_machine(data, size, kind):
     assert_same_ranks(
         rank_distributed(edges, size, tol=1e-10, **options)[0], edges.pagerank(tol=1e-10, **options), 3e-10
     )
+
+
+def warm_case(kind, weighted, seed):
+    """Return edges, and changes of few of them, of which one adds vertices before, between and after the others."""
+    rng = np.random.default_rng(seed)
+    n, m = 3000, 20_000
+    pairs = pd.DataFrame({"src": rng.integers(0, n, m) ** 2 // n, "dst": rng.integers(0, n, m)}) * 10
+    pairs = pairs.drop_duplicates(ignore_index=True)
+    more = pd.DataFrame({"src": [-5, 70, 15, 40_000, 70], "dst": [70, 40_000, -5, 200, 15]})
+    pairs, more = (one.assign(w=rng.random(len(one)) + 0.5) if weighted else one for one in (pairs, more))
+    pairs, more = (one.astype({"src": str, "dst": str}) if kind == "strings" else one for one in (pairs, more))
+    return pairs, [(more, pairs.iloc[:5]), (None, pairs.iloc[5:8]), (pairs.iloc[:2], more.iloc[:1])]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["integers", "strings"])
+@pytest.mark.parametrize("size", [1, 3])
+def test_ranking_after_updates_starts_from_last_ranks(kind, weighted, size):
+    edges, changes = warm_case(kind, weighted, size)
+    options = {"weight": "w" if weighted else None, "tol": 1e-8}
+    expected = ranks_of(edges, changes, weight=options["weight"])
+    cold, from_scratch = rank_distributed(edges, size, changes=changes, **options)
+    warm, report = rank_distributed(edges, size, changes=changes, ranked_before={"tol": 1e-8}, **options)
+    (cold_outcome,), (warm_outcome,) = from_scratch.outcomes, report.outcomes
+    assert warm_outcome.iterations < cold_outcome.iterations
+    assert warm_outcome.converged
+    assert warm_outcome.error_bound <= 1e-8
+    difference = np.abs(warm["pagerank"].to_numpy() - cold["pagerank"].to_numpy()).sum()
+    assert difference <= warm_outcome.error_bound + cold_outcome.error_bound
+    error = np.abs(warm["pagerank"].to_numpy() - expected["pagerank"].to_numpy()).sum()
+    assert error <= warm_outcome.error_bound + 1e-10
+    assert_same_ranks(warm, expected, 1e-8)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"alpha": 0.5}, {}),
+        ({}, {"personalization": {70: 1.0}}),
+        ({"dangling": {70: 1.0}}, {}),
+        ({"max_iter": 1}, {}),
+        ({"seeds": [70]}, {"personalization": {70: 1.0}}),
+        ({}, {"seeds": [70, 200]}),
+        ({}, {"stop": "networkx"}),
+    ],
+    ids=str,
+)
+def test_ranks_of_another_equation_are_not_started_from(before, after):
+    edges, changes = warm_case("integers", False, 0)
+    cold, from_scratch = rank_distributed(edges, 3, changes=changes, **after)
+    warm, report = rank_distributed(edges, 3, changes=changes, ranked_before=before, **after)
+    pd.testing.assert_frame_equal(warm, cold)
+    assert [one.iterations for one in report.outcomes] == [one.iterations for one in from_scratch.outcomes]
+
+
+def test_personalized_ranking_starts_from_last_ranks():
+    edges, _ = warm_case("integers", False, 0)
+    options = {"personalization": {70: 1.0, 200: 2.0}, "dangling": {70: 1.0}, "tol": 1e-8}
+    few = [(None, edges.iloc[5:8])]
+    cold, from_scratch = rank_distributed(edges, 3, changes=few, **options)
+    warm, report = rank_distributed(edges, 3, changes=few, ranked_before=options, **options)
+    assert report.outcomes[0].iterations < from_scratch.outcomes[0].iterations
+    assert_same_ranks(warm, cold, 2e-8)
 
 
 EDGES = pd.DataFrame({"src": [1, 2, 3, 3, 3], "dst": [2, 3, 1, 4, 4], "w": [1.0, 2.0, 3.0, 4.0, 5.0]})

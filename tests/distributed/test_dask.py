@@ -298,6 +298,34 @@ def test_updates(client):
     assert_same_ranks(graph.rank(top=5).frame, single.rank(top=5).frame)
 
 
+def test_ranking_after_update_starts_from_last_ranks(client):
+    edges = edges_of(4, n=3000, m=20_000)
+    change = {"add": edges_of(5, n=3010, m=5), "remove": edges.iloc[:5]}
+    frame, options = dd.from_pandas(edges, npartitions=4, sort=False), {"tol": 1e-8}
+    graph, other = (prplugin.Graph(frame, weight="w") for _ in range(2))
+    before = graph.rank(**options)
+    assert graph.rank(**options).iterations == before.iterations  # nothing has changed: equal calls, equal ranks
+    assert len(graph.vertices) == graph.number_of_vertices  # no ranking to start from
+    for one in (graph, other):
+        one.update(**change)
+    warm, cold = graph.rank(**options), other.rank(**options)
+    assert warm.iterations < cold.iterations
+    assert warm.converged
+    assert warm.error_bound <= 1e-8
+    found, expected = (one.frame.compute() for one in (warm, cold))
+    pd.testing.assert_series_equal(found["vertex"], expected["vertex"])
+    assert np.abs(found["pagerank"] - expected["pagerank"]).sum() <= warm.error_bound + cold.error_bound
+    # The ranks before two updates serve the ranking after both.
+    graph.update(remove=edges.iloc[5:8])
+    graph.update(add=edges.iloc[:2])
+    present, vertices = pd.concat([edges.iloc[8:], change["add"], edges.iloc[:2]]), found["vertex"]
+    again, exact = graph.rank(**options), prplugin.Graph(present, weight="w", vertices=vertices).rank(tol=1e-10)
+    assert again.iterations < cold.iterations
+    found = again.frame.compute()
+    pd.testing.assert_series_equal(found["vertex"], exact.frame["vertex"])
+    assert np.abs(found["pagerank"] - exact.frame["pagerank"]).sum() <= again.error_bound + exact.error_bound
+
+
 def test_times(client):
     edges = edges_of(4).assign(t=np.arange(400.0))
     frame = dd.from_pandas(edges, npartitions=4, sort=False)

@@ -65,7 +65,7 @@ MAX_LINES = {
     "": 4_130,
     "cli": 1_300,
     "cpu": 1_500,
-    "distributed": 2_480,
+    "distributed": 2_530,
     "frames": 7_400,
     "gpu": 1_880,
     "graph": 1_250,

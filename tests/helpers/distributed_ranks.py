@@ -22,10 +22,13 @@ from prplugin.streams.changes import read_changes
 __all__ = ["KINDS", "assert_same_ranks", "edge_frames", "rank_distributed"]
 
 
-def rank_distributed(edges, size, cuts=None, holders=None, *, vertices=None, threads=1, changes=(), **options):
+def rank_distributed(
+    edges, size, cuts=None, holders=None, *, vertices=None, threads=1, changes=(), ranked_before=None, **options
+):
     """Rank a frame, partitioned at `cuts`, on `size` workers; `holders` maps each partition to its worker.
 
     `changes`: Pairs of frames to add and to remove before.
+    `ranked_before`: Options of a ranking before the changes, from whose ranks the one after them may start.
     """
     schema = EdgeOptions(
         **{field.name: options.pop(field.name) for field in fields(EdgeOptions) if field.name in options}
@@ -48,6 +51,9 @@ def rank_distributed(edges, size, cuts=None, holders=None, *, vertices=None, thr
             communicator, "host", [[*frames, edges.iloc[:0]][index] for index in indices], indices, columns,
             more_vertices, directed=directed, duplicates=duplicates,
         )  # fmt: skip
+        if ranked_before is not None:
+            before = partitions.converted(Options(**ranked_before))
+            rank_shard(communicator, shard, columns.vertex_names, before, threads)
         for add, remove in changes:
             change = read_changes(add, remove, schema, shard.clock, "host", columns.vertex_names)
             shard = update(communicator, shard, columns.vertex_names, change, schema)
