@@ -168,8 +168,10 @@ def _rank(
         if output is not None:
             show(f"{len(ranking.frame):,} ranks written to {output}")
     if why is not None:
-        (vertex,) = given_by_vertex("--why", [why], graph.vertices)
-        print_contributions(ranking, vertex, options["top"] or SHOWN)
+        named = given_by_vertex("--why", [why], graph.vertices)
+        if not isinstance(named, list) or len(named) != 1:
+            raise click.UsageError(f"--why explains the rank of one vertex: leave one, without values, in {why}.")
+        print_contributions(ranking, named[0], options["top"] or SHOWN)
     if explain:
         click.echo(err=only_ranks)
         ranking.explain(sys.stderr if only_ranks else sys.stdout)
@@ -376,8 +378,9 @@ def _load(
             if not isinstance(file, EdgeFile) or file.vertices is not None:
                 raise InvalidOptionError(f"{_name(edges)} names all vertices itself: omit --vertices.")
             file = as_rows(file)
-            names = file.columns.source_names
-            more = given_by_vertex("--vertices", vertices, file.frame[names if len(names) > 1 else names[0]])
+            names = file.columns.vertex_names
+            ids = file.frame[file.columns.source_names].set_axis(names, axis=1)
+            more = given_by_vertex("--vertices", vertices, ids if len(names) > 1 else ids[names[0]])
         with _usage_errors():
             options = EdgeOptions(directed=directed, vertices=more, duplicates=duplicates, bipartite=bipartite, **times)
         try:

@@ -92,7 +92,8 @@ edge_options = _together(
         metavar="COLUMN",
         multiple=True,
         callback=_listed,
-        help="Rank the rows of each value of this column as a graph of their own. May be repeated.",
+        help="Rank the rows of each value of this column as a graph of their own; ranks of the first ten are printed. "
+        "May be repeated.",
     ),
     click.option("--unweighted", is_flag=True, help="Ignore the weights that such a file has."),
     _by_vertex("--vertices", "VERTEX", "More vertices of the graph, such as isolated ones."),
@@ -321,14 +322,14 @@ def changed_edges(paths: Sequence[str], schema: EdgeOptions, graph: Graph, *, re
     kind = _kind(ids.dtype) if ids.ndim == 1 else "auto"
     is_text = all(input_format(path)[0].reader == "text.read" for path in paths)
     text: dict[str, Any] = {"ids": kind} if is_text and kind in ("integer", "string") else {}
-    ends: list[Any] = [schema.source, schema.destination]
-    source, destination = (end if end is None or isinstance(end, list) else [end] for end in ends)
+    given: list[Any] = [schema.source, schema.destination, schema.by]
+    source, destination, by = (names if names is None or isinstance(names, list) else [names] for names in given)
     try:
-        file = read_edges(list(paths), source, destination, schema.weight, **text)
+        file = read_edges(list(paths), source, destination, schema.weight, by=by, **text)
     except ColumnNotFoundError:
         if not removed or schema.weight is None:
             raise
-        file = read_edges(list(paths), source, destination, **text)  # edges to remove may be without weights
+        file = read_edges(list(paths), source, destination, by=by, **text)  # edges to remove may be without weights
     return as_rows(file).frame
 
 

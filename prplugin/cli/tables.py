@@ -12,6 +12,7 @@ import numpy as np
 
 from prplugin.errors import PageRankError, counted, path_errors
 from prplugin.io.formats import STANDARD_OUTPUT, check_standard_output
+from prplugin.result.groups import GroupRankings
 from prplugin.result.ranking import Rankings
 from prplugin.tables import console, table, upward
 from prplugin.types.arrays import highest
@@ -23,20 +24,25 @@ if TYPE_CHECKING:
     from prplugin.io import EdgeFile
     from prplugin.io.adjacency import AdjacencyFile
 
+GROUPS = 10  # number of groups of which ranks are printed
+
 WIDTH = 80  # width in characters of wrapped text if standard output is not a terminal
 
 
 def print_ranks(ranking: Ranking, shown: int) -> None:
-    """Print the highest ranks, per seed if there are several, and whether their order is proved."""
+    """Print the highest ranks, per seed or of each of the first groups, and whether their order is proved."""
     frame = ranking.frame
     ranks, rows = frame["pagerank"].to_numpy(), []
     ends = np.cumsum(ranking._counts if isinstance(ranking, Rankings) else [len(frame)]).tolist()
-    for begin, end in pairwise([0, *ends]):
+    more = len(ends) - GROUPS if isinstance(ranking, GroupRankings) else 0
+    for begin, end in pairwise([0, *(ends[:GROUPS] if more > 0 else ends)]):
         chosen = frame.iloc[begin + highest(ranks[begin:end], shown)]
         for position, (*ids, rank) in enumerate(chosen.itertuples(index=False, name=None), 1):
             names = [text if (text := str(name)).isprintable() else repr(text) for name in ids]
             rows.append([str(position), *names, f"{rank:.6g}"])
     show(table(["", *map(str, frame.columns)], rows, left=range(1, frame.shape[1])))
+    if more > 0:
+        show(f"and {counted(more, 'more group')}; --output writes all")
     if ranking._order is not None:
         show(f"order of the {ranking._order.rows.size:,} highest: {'' if ranking.certified else 'not '}proved")
         for tie in ranking.ties:

@@ -200,7 +200,7 @@ def _check_groups(groups: list[Hashable], sources: list[Hashable], *others: obje
                 f"by names column {name!r}, which is an endpoint, weight or time as well: name one of groups."
             )
         if name in ("pagerank", "seed") or (name == "vertex" and len(sources) == 1):
-            raise InvalidOptionError(f"by names column {name!r}, and so is another one of the result. Rename it first.")
+            raise InvalidOptionError(f"by names column {name!r}, a name that the result needs: rename the column.")
 
 
 def _known_pair(labels: Sequence[Hashable], frame: object, part: str | None) -> tuple[str, str]:

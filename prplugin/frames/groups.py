@@ -40,10 +40,11 @@ def encoder(ids: Ids, by: int) -> Callable[..., tuple[Coo | Grouped, list[Column
     def encode(
         endpoints: list[list[Column]], labels: list[list[str]], edges_by_id: EdgesById
     ) -> tuple[Coo | Grouped, list[Column], list[str]]:
-        xp, own = ids.xp, [0, *range(2, len(endpoints))]
+        # The third endpoint, additional vertices, comes after the rows of the second.
+        xp, own = ids.xp, [0, 0, 2] if len(endpoints) > 2 else [0]
         own_columns, own_labels = ([each[end][:by] for end in own] for each in (endpoints, labels))
         (first, *more), groups, group_kinds = ids.codes_of(own_columns, own_labels, factorize_ids)
-        of_group = [first, first, *more]
+        of_group = [first, first, *more[1:]]
         codes, found, kinds = ids.codes_of([end[by:] for end in endpoints], [end[by:] for end in labels], factorize_ids)
         n = max(len(found[0]), 1)
         pairs: Any = None

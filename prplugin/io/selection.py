@@ -142,7 +142,7 @@ class Selection:
         Raises ColumnNotFoundError: if the file has columns besides `names`, but no values.
         """
         if len(labels) == 1:
-            return {next(iter(names)): labels[0]}
+            return {labels[0] if labels[0] in names else next(iter(names)): labels[0]}
         found = {name: name for name in names if name in labels}
         if "values" in names and RANKS in labels:
             found.setdefault("values", RANKS)

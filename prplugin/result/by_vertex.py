@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Hashable, Iterator
 from functools import cached_property
+from itertools import islice
 from numbers import Real
 from typing import Any
 
@@ -116,12 +117,13 @@ class ByVertex:
 class BySeed:
     """Ids and ranks of many seeds, or of groups.
 
-    `counts`: Number of consecutive rows of the frame of each. `own`: Number of their columns; None: those of seeds.
+    `counts`: Number of consecutive rows of the frame of each. `groups`: Number of columns of groups; 0: of seeds.
     """
 
-    def __init__(self, frame: Any, seeds: list[Any], counts: Any, own: int | None = None) -> None:
+    def __init__(self, frame: Any, seeds: list[Any], counts: Any, groups: int = 0) -> None:
         names, ids, self._ranks = _columns(frame)
-        own = own or (1 if names[0] == "seed" else len(ids) // 2)
+        self._what = "group" if groups else "seed"
+        own = groups or (1 if names[0] == "seed" else len(ids) // 2)
         for column in ids[:own]:
             _exact(column)
         self._ids = ids[own:]
@@ -139,9 +141,10 @@ class BySeed:
 
     def __getitem__(self, seed: object) -> dict[Any, float]:
         if seed not in self:
+            like = "".join(f", which are like {known!r}" for known in islice(self, 1))
             raise VertexNotFoundError(
-                f"{seed!r} is not among the {counted(len(self), 'seed')} of these rankings, which are like "
-                f"{next(iter(self))!r}: see the column of seeds of their frame."
+                f"{seed!r} is not among the {counted(len(self), self._what)} of these rankings{like}: see the columns "
+                f"of {self._what}s of their frame."
             )
         part = self._rows[seed]
         return ByVertex([column[part] for column in self._ids], self._ranks[part]).to_dict()

@@ -270,11 +270,27 @@ def test_several_columns_and_more_vertices():
     assert np.allclose(pairs.groupby("country")["pagerank"].sum(), 1)
 
 
+@pytest.mark.parametrize("convert", [lambda frame: frame, pl.from_pandas], ids=["pandas", "polars"])
+def test_groups_of_more_vertices_come_last(convert):
+    edges = pd.DataFrame({"g": ["x", "x", "y"], "src": ["a", "b", "a"], "dst": ["b", "a", "c"]})
+    more = pd.DataFrame({"g": ["new", "x", "y"], "vertex": ["a", "d", "b"]})
+    found = prplugin.pagerank(convert(edges), by="g", vertices=convert(more))
+    assert list(zip(found["g"], found["vertex"], strict=True)) == [
+        ("x", "a"), ("x", "b"), ("x", "d"), ("y", "a"), ("y", "c"), ("y", "b"), ("new", "a"),
+    ]  # fmt: skip
+
+
+def test_unknown_groups():
+    for edges, message in ((EDGES, "the 8 groups of these rankings, which are like 'g"), (EDGES[:0], "the 0 groups")):
+        with pytest.raises(VertexNotFoundError, match=message):
+            prplugin.Graph(edges, by="country").rank()["nowhere"]
+
+
 @pytest.mark.parametrize(
     ("by", "message"),
     [
         ("src", r"by names column 'src', which is an endpoint"),
-        ("vertex", r"by names column 'vertex', and so is another one of the result"),
+        ("vertex", r"by names column 'vertex', a name that the result needs"),
         (["country", "country"], r"by names a column twice"),
         ([], r"by is an empty list"),
         ("contry", r"no column 'contry'"),

@@ -694,3 +694,27 @@ def test_rank_groups_and_sides(tmp_path):
         assert run("rank", path, *options, "-q", "-o", output).exit_code == 0
         pd.testing.assert_frame_equal(pd.read_csv(output), expected, check_dtype=False)
     assert run("verify", path, "--by", "country").exit_code == 2
+
+
+def test_arguments_of_groups(tmp_path):
+    path, more, output = tmp_path / "edges.csv", tmp_path / "more.csv", tmp_path / "ranks.csv"
+    frame = pd.DataFrame({"country": [f"g{place}" for place in range(12)], "src": 1, "dst": 2})
+    frame.to_csv(path, index=False)
+    printed = run("rank", path, "--by", "country").stdout
+    assert "g9 " in printed
+    assert "g10" not in printed
+    assert "and 2 more groups; --output writes all" in printed
+
+    vertices = pd.DataFrame({"country": ["g11", "new"], "vertex": [3, 4]})
+    vertices.to_csv(more, index=False)
+    assert run("rank", path, "--by", "country", "--vertices", more, "-q", "-o", output).exit_code == 0
+    expected = frame.pagerank(by="country", vertices=vertices)
+    pd.testing.assert_frame_equal(pd.read_csv(output), expected, check_dtype=False)
+    assert run("rank", path, "--by", "country", "--why", "1").exit_code == 2
+    result = run("rank", path, "--by", "country", "--vertices", more, "--why", more)
+    assert result.exit_code == 2
+    assert "--why explains the rank of one vertex" in result.stderr
+    vertices.iloc[:1].to_csv(more, index=False)
+    assert "dangling" in run("rank", path, "--by", "country", "--vertices", more, "--why", more).stdout
+    vertices[["vertex"]].to_csv(more, index=False)
+    assert_fails(run("rank", path, "--by", "country", "--personalization", more), "needs a column 'country'")

@@ -108,6 +108,23 @@ def test_update_changes_ranks_and_saves(files, suffix):
     assert prplugin.Graph.load(graph).number_of_edges == len(kept) - 2
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_update_of_groups(files, suffix):
+    edges = EDGES.assign(country=["FR", "DE", "FR", "DE"])
+    new = pd.DataFrame({"country": ["ES", "FR"], "src": ["x", "a"], "dst": ["y", "z"], "w": [1.0, 2.0]})
+    write_frame(new, str(files / f"new.{suffix}"))
+    write_frame(new.drop(columns="w"), str(files / f"old.{suffix}"))
+    prplugin.Graph(edges, by="country", weight="w").save(files / "graph")
+    run("update", files / "graph", "--add", files / f"new.{suffix}")
+    expected = prplugin.Graph(pd.concat([edges, new]), by="country", weight="w").rank().to_dict()
+    found = prplugin.Graph.load(files / "graph").rank().to_dict()
+    assert found.keys() == expected.keys()
+    for group, ranks in expected.items():
+        assert found[group] == pytest.approx(ranks, abs=2e-6)
+    run("update", files / "graph", "--remove", files / f"old.{suffix}")
+    assert prplugin.Graph.load(files / "graph").number_of_edges == len(edges)
+
+
 def test_update_errors_leave_the_folder(files):
     graph = files / "graph"
     prplugin.Graph(EDGES, weight="w").save(graph)
