@@ -181,7 +181,7 @@ class Inputs:
     @cached_property
     def pairs(self) -> tuple[Any, Any] | None:
         """One row per undirected edge; None if the graph is directed."""
-        return rows_of_pairs(self.here.edges)
+        return rows_of_pairs(self.here.get(Coo))
 
     @cached_property
     def basic(self) -> tuple[Any, ...]:
@@ -195,7 +195,7 @@ class Inputs:
             ranks = np.full(self.here.n, 1 / self.here.n, np.float32)
             degrees = self.out_weight.astype(np.int32)
             if what == EDGE_PAPER:
-                edges = self.here.edges
+                edges = self.here.get(Coo)
                 pairs = self.pairs or (edges.source, edges.destination)
                 return np.stack(pairs, axis=1), degrees, ranks, ranks
             rest = () if self.pairs is not None else (degrees,)

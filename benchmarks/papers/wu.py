@@ -43,7 +43,7 @@ from prplugin.papers._forms import Spmv
 from prplugin.papers._rows import RowsPull
 from prplugin.papers.binned import BinnedPull
 from prplugin.types.arrays import synchronize
-from prplugin.types.edges import Csc, Csr
+from prplugin.types.edges import Csc
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -221,9 +221,9 @@ def _sizes(known: Dataset | None, adjacency: Edges, about: Row) -> Row:
     fractions |= {f"below {entries} %": below[entries] for entries in (2, 64)}
     paper = (
         {
-            "paper CSR MB": known.get(Csr),
+            "paper CSR MB": known.csr,
             "paper MB with bins": known.after,
-            "paper growth %": 100 * (known.after / known.get(Csr) - 1),
+            "paper growth %": 100 * (known.after / known.csr - 1),
         }
         if known
         else {}

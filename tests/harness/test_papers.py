@@ -47,7 +47,7 @@ from prplugin.gpu import runtime
 from prplugin.graph.edges import Edges
 from prplugin.papers import cpu_split
 from prplugin.papers.segmented import Segment
-from prplugin.types.edges import Coo, Csc, Csr
+from prplugin.types.edges import Coo, Csc
 
 NO_GPU = runtime.unavailable_reason()
 
@@ -223,8 +223,8 @@ def test_missing_cpu_libraries_are_one_row(monkeypatch):
 def test_table_two_of_the_paper_is_consistent(dataset):
     speed_up = wu.ROUNDS * dataset.cpu / (dataset.preparing + wu.ROUNDS * dataset.round)
     assert speed_up == pytest.approx(dataset.times, abs=0.06)
-    assert 4 * (2 * dataset.non_zeros + dataset.rows) / wu.MB == pytest.approx(dataset.get(Csr), rel=0.01)
-    assert dataset.after - dataset.get(Csr) == pytest.approx(8 * dataset.rows / wu.MB, abs=0.15)
+    assert 4 * (2 * dataset.non_zeros + dataset.rows) / wu.MB == pytest.approx(dataset.csr, rel=0.01)
+    assert dataset.after - dataset.csr == pytest.approx(8 * dataset.rows / wu.MB, abs=0.15)
 
 
 def test_gflops_of_the_paper_follow_from_its_times():

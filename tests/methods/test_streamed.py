@@ -374,7 +374,7 @@ def test_chunks_still_in_buffers_are_not_copied_again(monkeypatch, length, copie
 
 def test_ranks_are_reordered_unless_a_mix_starts_from_those_of_the_step(monkeypatch):
     started = []
-    monkeypatch.setattr(gpu_pull.DeviceStep, "__init__", lambda self, problem, pull: None)
+    monkeypatch.setattr(gpu_pull.DeviceStep, "__init__", lambda self, problem, pull, order: None)
     monkeypatch.setattr(gpu_pull.DeviceStep, "start", lambda self, ranks: started.append(ranks))
     adjacency = graph([1, 2, 0], False)
     rows = packing.Rows(*adjacency.get(Csc)).sorted_by(np.array([1, 0, 2]))
