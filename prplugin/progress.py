@@ -108,21 +108,25 @@ class Watch:
         prepared = self.begun.get("iterations", now := time.perf_counter())
         return tuple(zip(STAGES, (reading, prepared - self.begun["edges"], now - prepared), strict=True))
 
-    def iterations(self, options: Options, budget: int) -> Callable[[int, float, Sequence[float]], None]:
-        """Return the function that the loop calls after each step; without a tolerance it uses the whole budget."""
+    def iterations(self, options: Options, budget: int, made: int = 0) -> Callable[[int, float, Sequence[float]], None]:
+        """Return the function that the loop calls after each step; without a tolerance it uses the whole budget.
+
+        `made`: Number of iterations before those that it is called with.
+        """
         tol = options.tol if options.rule.proves else 0.0
         self.begun.setdefault("iterations", time.perf_counter())  # called once per batch of seeds
         first: tuple[int, float] | None = None
 
         def step_done(iterations: int, error_bound: float, earlier: Sequence[float] = ()) -> None:
             nonlocal first
+            iterations += made
             self.bounds += enumerate(earlier, iterations - len(earlier))
             self.bounds.append((iterations, error_bound))
             if self.report is None:
                 return
             if first is None and error_bound < 1:  # larger bounds tell little, since no error exceeds 2
                 first = (iterations, error_bound)
-            expected = _expected(first, iterations, error_bound, tol, budget)
+            expected = _expected(first, iterations, error_bound, tol, budget + made)
             seconds = time.perf_counter() - self._began
             self.report(State("iterations", iterations, expected, error_bound, seconds))
 

@@ -85,6 +85,8 @@ def unsupported(frame: object) -> InvalidEdgesError:
 def _conversion_hint(given: object) -> str:
     if isinstance(given, type):
         return f"It is the class {given.__qualname__}: pass a frame of it."
+    if isinstance(given, (list, tuple)) and not given:
+        return "It is empty: pass one frame or more, of which one may be without rows."
     shape: tuple[int, ...] = getattr(given, "shape", ())
     if isinstance(given, dict) and given:
         return _hint_for_dict(given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -42,17 +43,22 @@ class RankingFigure(Figure):
 
 
 def labelled(highest: Sequence[tuple[str, float]], labels: object) -> list[tuple[str, float]]:
-    """Replace the ids of vertices by their names, where a dict or an indexed Series has one.
+    """Replace the ids of vertices by their names, where a dict or an indexed Series has one that is not missing.
 
     Equal names, and names that differ in spaces only, are followed by the id.
     """
     if labels is None:
         return list(highest)
-    if not isinstance(labels, Mapping) and not (hasattr(labels, "index") and hasattr(labels, "to_dict")):
+    if not isinstance(labels, Mapping) and not (getattr(labels, "ndim", 0) == 1 and hasattr(labels, "to_dict")):
         raise InvalidOptionError(
             f"labels must be a dict of names by vertex, or a Series indexed by vertex, not {full_name(labels)}."
         )
-    known = {name_of(vertex): str(name) for vertex, name in on_host(labels).items()}
+    given = on_host(labels.dropna() if hasattr(labels, "dropna") else labels).items()
+    known = {
+        name_of(vertex): str(name)
+        for vertex, name in given
+        if name is not None and not (isinstance(name, float) and math.isnan(name))
+    }
     names = [known.get(vertex, vertex) for vertex, _ in highest]
     return [
         (f"{name} ({vertex})" if count > 1 and name != vertex else name, rank)

@@ -87,7 +87,12 @@ def solve_by(
         step.start(begin)
         provable = certificate_of(options.alpha, adjacency.n, step.rounding, "float64", 1).provable
         outcome = run(groups.begin(step), start=begin)
-        groups.settle(step, outcome, provable, lambda how, made: run(how, start=step.ranks().copy(), made=made))
+
+        def again(how: Options, made: int) -> Outcome:
+            return run(how, start=step.ranks().copy(), made=made, watch=partial(watch.iterations, made=made))
+
+        groups.settle(step, outcome, provable, again)
+        watch.iterations(options, 0)(outcome.iterations, float(outcome.error_bound))
     outcome.notes = step.notes
     return step.ranks(), outcome
 

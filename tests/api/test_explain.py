@@ -220,14 +220,17 @@ def test_long_labels_keep_what_distinguishes_them(names, labels):
 
 def test_labels_of_a_plot_are_names_by_vertex():
     names = {0: "Ann", 1: "Bob", 2: "Bob", 3: "a\nb", 5: "6"}
+    missing = names | {4: np.nan, 6: None}
     edges = pd.DataFrame({"src": range(7), "dst": 0})
     for options in ({}, {"seeds": [1, 2]}):
         ranking = prplugin.Graph(edges).rank(**options)
-        for labels in (names, pd.Series(names)):
+        for labels in (names, pd.Series(names), missing, pd.Series(missing), pd.Series(missing, dtype="str")):
             shown = [label.get_text() for label in ranking.plot(labels=labels).axes[0].get_yticklabels()]
             assert sorted(shown) == sorted(["Ann", "Bob (1)", "Bob (2)", "a b", "4", "6 (5)", "6"])
         with pytest.raises(prplugin.InvalidOptionError, match=r"indexed by vertex, not .*list"):
             ranking.plot(labels=["Ann"])
+        with pytest.raises(prplugin.InvalidOptionError, match=r"indexed by vertex, not .*DataFrame"):
+            ranking.plot(labels=pd.Series(names).to_frame())
     pairs = pd.DataFrame({"a": ["x", "x"], "b": [1, 2], "c": ["x", "x"], "d": [2, 2]})
     bars = prplugin.Graph(pairs, ["a", "b"], ["c", "d"]).rank().plot(labels={("x", 2): "second"}).axes[0]
     assert [label.get_text() for label in bars.get_yticklabels()] == ["second", "x, 1"]

@@ -179,6 +179,20 @@ def test_options_without_a_meaning_for_groups(given, message):
         GRAPH.rank(**given)
 
 
+def test_passes_of_all_rankings_are_counted_on():
+    rng = np.random.default_rng(0)
+    edges = pd.DataFrame(rng.integers(0, 9, (3000, 2)), columns=["src", "dst"]).assign(g=rng.integers(0, 1000, 3000))
+    states = []
+    ranking = prplugin.Graph(edges, by="g").rank(progress=states.append)
+    passes = [state.iterations for state in states if state.stage == "iterations"]
+    assert passes == sorted({*passes})
+    assert passes[-1] == states[-1].expected == ranking.iterations
+    assert states[-1].error_bound == ranking.error_bound
+    assert list(ranking._history.bounds) == [
+        (state.iterations, state.error_bound) for state in states if state.stage == "iterations"
+    ]
+
+
 def test_iterations_that_do_not_suffice():
     with pytest.raises(NotConvergedError) as caught:
         GRAPH.rank(max_iter=2, tol=1e-9)

@@ -84,7 +84,8 @@ def test_a_graph_of_a_list_can_be_updated():
 def test_lists_that_are_no_frames_are_refused():
     pl, frame = pytest.importorskip("polars"), edges(10)
     for given in ([], [(1, 2)], [frame, 3], iter([3]), range(3)):
-        with pytest.raises(prplugin.InvalidEdgesError, match="a list of such frames"):
+        message = "a list of such frames" if given != [] else "It is empty: pass one frame or more"
+        with pytest.raises(prplugin.InvalidEdgesError, match=message):
             prplugin.pagerank(given)
     with pytest.raises(prplugin.ColumnNotFoundError, match="'dst' in partition 1"):
         prplugin.pagerank([frame, frame[["src"]]])
