@@ -125,7 +125,8 @@ class Constructors(Displayed):
         offsets : array of n + 1 integers, sparse matrix, or frame
             The out-edges of vertex i are the entries ``offsets[i]:offsets[i + 1]`` of `indices`. Alternatively, a
             square matrix of `scipy.sparse` or `cupyx.scipy.sparse`, in CSR, CSC or COO format; or a frame with a row
-            and a column per vertex, which its index, or its first column, names as the columns: 0 is no edge.
+            and a column per vertex, which its index, or its first column, names as the columns: 0 is no edge. Sparse
+            columns of pandas are read without their zeros.
         indices : array of m integers
             Targets.
         weights : array of m numbers, optional

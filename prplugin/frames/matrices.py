@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, full_name, listed
-from prplugin.frames.columns import Frame
+from prplugin.frames.columns import Column, Frame
 from prplugin.frames.remedies import advice, remedy
+from prplugin.frames.suggested import row_names
 from prplugin.frames.vertices import Boundary, Vertices, format_ids, ids_in
 from prplugin.graph.edges import Edges, edges_by_id
 from prplugin.types.arrays import (
@@ -24,6 +25,7 @@ from prplugin.types.arrays import (
     MemorySpace,
     finite_numbers,
     is_sparse,
+    is_table,
     memory_space_of,
     namespace,
     plain_array,
@@ -80,7 +82,7 @@ def read_matrix(offsets: Any, indices: Any, weights: Any) -> Matrix:
     matrix = offsets
     if weights is not None:
         raise InvalidEdgesError("from_csr takes the weights of a matrix from the matrix: leave out weights=.")
-    if hasattr(matrix, "columns") and not is_sparse(matrix):
+    if is_table(matrix) and not is_sparse(matrix):
         return _read_frame(matrix)
     if not is_sparse(matrix):
         raise InvalidEdgesError(
@@ -109,22 +111,35 @@ def _read_frame(given: Frame) -> Matrix:
     if not isinstance(frame, pd.DataFrame):
         raise InvalidEdgesError(f"from_csr takes no {full_name(given)}.")
     labels, rows = list(frame.columns), frame.index
-    if len(labels) > 1 and frame.iloc[:, 0].tolist() == labels[1:]:
-        rows, frame, labels = pd.Index(frame.iloc[:, 0]), frame.iloc[:, 1:], labels[1:]
+    if len(labels) == len(rows) + 1 and (by_label := row_names(frame.iloc[:, 0].tolist(), labels[1:])):
+        rows, frame = pd.Index(frame.iloc[:, 0]), frame.iloc[:, 1:]
+        labels = [by_label[label] for label in labels[1:]]
     if rows.has_duplicates or len(rows) != len(labels) or {*rows} != {*labels}:
         raise InvalidEdgesError(
             f"the frame has {counted(len(rows), 'row')} and {counted(len(labels), 'column')}: a frame that is a matrix "
             "has one of each per vertex, and its index, or its first column, has the names of the columns."
         )
-    frame = frame.iloc[:, pd.Index(labels).get_indexer(rows)]
-    if missing := int(frame.isna().to_numpy().sum()):
+    if missing := sum(int(column.isna().sum()) for _, column in frame.items()):
         how = advice("If they are no edges, fill them", "fill cells")
         raise InvalidEdgesError(f"the frame has {counted(missing, 'cell')} without a value. {how}")
-    cells = [checked_weights(column.to_numpy(), len(rows), f"column {label!r}") for label, column in frame.items()]
-    dense = np.column_stack([np.ones(len(rows)) if column is None else column for column in cells])
-    sources, targets = np.nonzero(dense)
-    offsets = np.append(0, np.cumsum(np.bincount(sources, minlength=len(rows))))
-    return Matrix("csr", offsets, targets, dense[sources, targets], None, ("rows", "columns", "cells"), rows)
+    cells = [_entries_of(column, f"column {label!r}") for label, column in frame.items()]
+    targets = np.repeat(rows.get_indexer(labels), [sources.size for sources, _ in cells])
+    sources, weights = (np.concatenate(parts) if cells else np.empty(0) for parts in zip(*cells, strict=True))
+    return Matrix("coo", sources, targets, weights, len(rows), ("rows", "columns", "cells"), rows)
+
+
+def _entries_of(column: Column, label: str) -> tuple[Integers, Floats]:
+    """Return the positions and the values of the cells of a column that are not 0; of a sparse one, from those."""
+    cells: Any = column.array
+    if isinstance(column.dtype, sys.modules["pandas"].SparseDtype) and cells.fill_value == 0:
+        places, values = cells.sp_index.to_int_index().indices, finite_numbers(cells.sp_values)
+    else:
+        places, values = np.arange(len(column)), None
+    if values is None:  # messages count rows
+        values = checked_weights(column.to_numpy(), len(column), label)
+        places, values = np.arange(len(column)), np.ones(len(column)) if values is None else values
+    stored = np.flatnonzero(values)
+    return places[stored], values[stored]
 
 
 def adjacency(matrix: Matrix, ids: object = None) -> tuple[Edges, Vertices]:

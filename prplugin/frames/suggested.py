@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence, Sized
+from collections.abc import Hashable, Iterable, Sequence, Sized
 from contextlib import suppress
 from numbers import Real
 from typing import Any
@@ -144,5 +144,25 @@ def _matrix_columns(
     """Return the columns that are named as the rows, by the index or by a first column of labels; none otherwise."""
     if len(labels) > 1 and index is not None and len(index) == len(labels) and {*_values(index)} == {*labels}:
         return [*labels]
-    others = [*labels[1:]]
-    return others if len(others) > 1 and sample.get(labels[0]) == others[:SAMPLED] else []
+    others, names = [*labels[1:]], sample.get(labels[0], []) if labels else []
+    named = len(names) == min(len(others), SAMPLED) and row_names(names, others) is not None
+    return others if len(others) > 1 and named else []
+
+
+def row_names(names: list[Any], labels: Sequence[Hashable]) -> dict[Hashable, Hashable] | None:
+    """Return the names of rows by the labels of columns that they are, perhaps as text of integers; None otherwise.
+
+    A polars frame has labels of text alone.
+    """
+    if not all(isinstance(name, Hashable) for name in names):
+        return None
+    texts: dict[Hashable, Any] = {str(name): name for name in names if isinstance(name, int)}
+    candidates: list[dict[Hashable, Any]] = [{name: name for name in names}, texts]
+    return next((each for each in candidates if len(each) == len(names) and each.keys() <= {*labels}), None)
+
+
+def values_last(labels: list[Hashable], dtypes: Iterable[object], kinds: list[str]) -> list[Hashable]:
+    """Return the labels of ids and of their values, this one last: the only one with numbers that are no ids."""
+    numbers = "f" if "integer" in kinds else "biuf"
+    values = [label for label, dtype in zip(labels, dtypes, strict=True) if getattr(dtype, "kind", "O") in numbers]
+    return [label for label in labels if label not in values] + values if len(values) == 1 else labels

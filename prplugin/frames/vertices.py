@@ -15,7 +15,7 @@ from prplugin.frames.columns import Column, Frame, check_kinds
 from prplugin.frames.kinds import ambiguous_refused
 from prplugin.frames.remedies import advising, library_of, remedy
 from prplugin.frames.repeated import Repeated
-from prplugin.frames.suggested import columns_present, index_levels
+from prplugin.frames.suggested import columns_present, index_levels, values_last
 from prplugin.options import Options, Unknown
 from prplugin.types.arrays import (
     MemorySpace,
@@ -25,6 +25,7 @@ from prplugin.types.arrays import (
     find_integers,
     finite_numbers,
     is_a,
+    is_table,
     namespace,
     plain_array,
     to_host,
@@ -150,7 +151,7 @@ class Vertices:
             return given
         if is_a(given, "prplugin.result.ranking", "Ranking"):
             given = given.frame  # type: ignore[attr-defined]
-        if isinstance(given, tuple) and len(given) == 3 and _is_table(given[0]):
+        if isinstance(given, tuple) and len(given) == 3 and is_table(given[0]):
             return (self.converted(given[0], what), *given[1:])
         return self.ids.convert(self.boundary.convert(plain_array(given, what), what), what)
 
@@ -391,7 +392,7 @@ class Vertices:
         names = [*self.names, values]
         absent = [name for name in names if name not in labels]
         if absent and not levels and len(labels) == len(names) and what.isidentifier():
-            *own, last = labels
+            *own, last = values_last(labels, list(frame.dtypes), self.kinds)
             advised = remedy("columns of values", role=what, ids=own[0] if len(own) == 1 else own, column=last)
             raise InvalidOptionError(
                 f"{what} has no column {listed(list(map(repr, absent)))}: it needs the columns "
@@ -489,10 +490,6 @@ def format_ids(ids_at: Callable[[Integers], list[Any]], rows: Integers) -> list[
 def names_columns(given: object, frames: tuple[Any, ...]) -> bool:
     """Return whether an argument is a tuple of a frame and the names of its columns of vertices and values."""
     return isinstance(given, tuple) and len(given) == 3 and isinstance(given[0], frames)
-
-
-def _is_table(given: object) -> bool:
-    return hasattr(given, "columns") or hasattr(given, "__arrow_c_stream__")
 
 
 def is_array(given: object) -> bool:

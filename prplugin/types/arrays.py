@@ -195,6 +195,11 @@ def is_sparse(value: object) -> bool:
     return any(library is not None and library.issparse(value) for library in libraries)
 
 
+def is_table(given: object) -> bool:
+    """Return whether an object is a frame, whose columns a lazy one need not say."""
+    return hasattr(type(given), "columns") or hasattr(given, "__arrow_c_stream__")
+
+
 def on_host(given: Any) -> Any:
     """Convert cuDF objects to pandas and CuPy arrays to NumPy; return other objects unchanged."""
     return given.to_pandas() if type(given).__module__.partition(".")[0] == "cudf" else to_host(given)

@@ -144,6 +144,15 @@ CASES = {
     "matrix by column": case(
         MATRIX.reset_index(names="id"), "matrix", reference(CELLS), libraries=("pandas", "polars", "pyarrow", "duckdb")
     ),
+    "matrix by a shuffled column": case(
+        MATRIX.loc[["c", "a", "b"]].reset_index(names="id"), "matrix", reference(CELLS),
+        libraries=("pandas", "polars", "pyarrow", "duckdb"),
+    ),
+    "matrix of integer ids under text": case(
+        MATRIX.set_axis([12, 7, 9]).reset_index(names="id").set_axis(["id", "12", "7", "9"], axis="columns"), "matrix",
+        reference([({"a": 12, "b": 7, "c": 9}[u], {"a": 12, "b": 7, "c": 9}[v], w) for u, v, w in CELLS]),
+        libraries=("pandas", "polars", "pyarrow", "duckdb"),
+    ),
     "matrix of two": case(MATRIX.loc[["a", "b"], ["a", "b"]], "matrix", reference([("a", "b", 2)])),
     "crosstab": case(pd.crosstab(EDGES["src"], EDGES["dst"]), "matrix", reference([edge[:2] for edge in WEIGHTED])),
     "pivot": case(
@@ -267,6 +276,10 @@ CASES = {
     "values in other columns": case(
         INTEGERS, "columns of values", reference(REPLIES, personalization={12: 1, 13: 3}), libraries=ALL,
         personalization=pd.DataFrame({"id": [12, 13], "score": [1, 3]}),
+    ),
+    "values in other columns, first": case(
+        INTEGERS, "columns of values", reference(REPLIES, personalization={12: 1, 13: 3}), libraries=ALL,
+        personalization=pd.DataFrame({"score": [1.0, 3.0], "id": [12, 13]}),
     ),
     "values of several columns": case(
         INTEGERS.assign(k="x"), "columns of values",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -403,6 +405,39 @@ def test_ids_of_lists_have_the_types_of_pandas():
 def test_invalid_ids_of_the_rows(ids, message):
     with pytest.raises(prplugin.PageRankError, match=message):
         prplugin.Graph.from_csr([0, 1, 2, 3], [1, 2, 0], vertices=ids)
+
+
+def test_sparse_frames_are_read_without_their_zeros():
+    n = 3000
+    rng = np.random.default_rng(1)
+    given = sparse.coo_array((rng.random(n) + 0.5, (rng.permutation(n), rng.permutation(n))), shape=(n, n))
+    wide = pd.DataFrame.sparse.from_spmatrix(given, index=range(n))
+    tracemalloc.start()
+    graph = prplugin.Graph.from_csr(wide)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < n * n  # a byte per cell
+    assert entries(graph) == entries(prplugin.Graph.from_csr(given))
+
+
+@pytest.mark.parametrize("fill", [0, 2, math.nan])
+def test_sparse_frames_with_any_fill_value(fill):
+    wide = pd.DataFrame([[0.0, 2, 3], [2, 2, 0], [1, 0, 0]])
+    stored = wide.astype(pd.SparseDtype(float, fill))
+    assert entries(prplugin.Graph.from_csr(stored)) == entries(prplugin.Graph.from_csr(wide))
+    with pytest.raises(prplugin.InvalidEdgesError, match=r"column 1 has 1 value below 0: -5.0 in entry 2 "):
+        prplugin.Graph.from_csr(wide.replace({1: {0: -5.0}}).astype(pd.SparseDtype(float, fill)))
+    with pytest.raises(prplugin.InvalidEdgesError, match="the frame has 4 cells without a value"):
+        prplugin.Graph.from_csr(wide.replace({0: math.nan}).astype(pd.SparseDtype(float, fill)))
+
+
+def test_lazy_frames_name_their_columns_without_a_warning(recwarn):
+    polars = pytest.importorskip("polars")
+    lazy = polars.LazyFrame({"id": ["b", "a"], "a": [2, 0], "b": [0, 1]})
+    graph = prplugin.Graph.from_csr(lazy)
+    assert entries(graph) == [(0, 1, 2.0), (1, 0, 1.0)]
+    graph.rank(personalization=(lazy, "id", "b"))
+    assert not recwarn.list
 
 
 def test_updates_of_a_matrix_with_ids():
