@@ -28,7 +28,7 @@ class Matrix(NamedTuple):
 
 name = "dense"
 runs_on = "gpu"
-reads = Matrix, Blocks, Coo
+reads = Matrix, Coo
 memory = gpu_pull.MEMORY._replace(
     arrays=("rows", "out_weight"),
     edge=Size(),
