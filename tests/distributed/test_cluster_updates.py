@@ -161,6 +161,25 @@ def test_personalized_ranking_starts_from_last_ranks():
     assert_same_ranks(warm, cold, 2e-8)
 
 
+def test_last_ranks_that_were_altered_are_normalized():
+    edges, changes = warm_case("integers", True, 0)
+    options = {"weight": "w", "tol": 1e-8, "changes": changes}
+    cold, from_scratch = rank_distributed(edges, 3, **options)
+
+    def scale(ranks):
+        ranks *= 7
+        ranks[-1] = np.nan
+        ranks[-2] = -1.0
+
+    def clear(ranks):
+        ranks[:] = 0
+
+    scaled, report = rank_distributed(edges, 3, ranked_before={}, altering=scale, **options)
+    assert report.outcomes[0].iterations < from_scratch.outcomes[0].iterations
+    assert_same_ranks(scaled, cold, 2e-8)
+    pd.testing.assert_frame_equal(rank_distributed(edges, 3, ranked_before={}, altering=clear, **options)[0], cold)
+
+
 EDGES = pd.DataFrame({"src": [1, 2, 3, 3, 3], "dst": [2, 3, 1, 4, 4], "w": [1.0, 2.0, 3.0, 4.0, 5.0]})
 
 

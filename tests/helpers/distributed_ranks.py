@@ -23,12 +23,14 @@ __all__ = ["KINDS", "assert_same_ranks", "edge_frames", "rank_distributed"]
 
 
 def rank_distributed(
-    edges, size, cuts=None, holders=None, *, vertices=None, threads=1, changes=(), ranked_before=None, **options
-):
+    edges, size, cuts=None, holders=None, *, vertices=None, threads=1, changes=(), ranked_before=None, altering=None,
+    **options,
+):  # fmt: skip
     """Rank a frame, partitioned at `cuts`, on `size` workers; `holders` maps each partition to its worker.
 
     `changes`: Pairs of frames to add and to remove before.
     `ranked_before`: Options of a ranking before the changes, from whose ranks the one after them may start.
+    `altering`: Function of the ranks of each worker that are kept from it, which alters them as a user might.
     """
     schema = EdgeOptions(
         **{field.name: options.pop(field.name) for field in fields(EdgeOptions) if field.name in options}
@@ -54,6 +56,8 @@ def rank_distributed(
         if ranked_before is not None:
             before = partitions.converted(Options(**ranked_before))
             rank_shard(communicator, shard, columns.vertex_names, before, threads)
+        if altering is not None:
+            altering(shard.starts.latest.ranks)
         for add, remove in changes:
             change = read_changes(add, remove, schema, shard.clock, "host", columns.vertex_names)
             shard = update(communicator, shard, columns.vertex_names, change, schema)
