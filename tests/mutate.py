@@ -329,8 +329,8 @@ def _code(text: str) -> str:
 
 def main(arguments: Sequence[str], root: Path = ROOT) -> list[Mutant]:
     parser = argparse.ArgumentParser(prog="python -m tests.mutate", description=__doc__)
-    parser.add_argument("--only", nargs="+", default=CORE, help="packages, modules or patterns in the package")
-    parser.add_argument("--tests", nargs="+", default=FOLDERS, help="folders or files of tests")
+    parser.add_argument("--only", nargs="+", default=CORE, help="packages, modules or patterns in prplugin/")
+    parser.add_argument("--tests", nargs="+", default=FOLDERS, help="folders or files in tests/")
     parser.add_argument("--count", type=int, default=300, help="mutants, drawn at random")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
@@ -338,6 +338,10 @@ def main(arguments: Sequence[str], root: Path = ROOT) -> list[Mutant]:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="time for everything")
     parser.add_argument("--output", type=Path, default=root / "conformance/results/mutations.md")
     options = parser.parse_args(arguments)
+    for given, default, folder in ((options.only, CORE, PACKAGE), (options.tests, FOLDERS, "tests")):
+        absent = [name for name in given if given is not default and not any((root / folder).glob(name))]
+        if absent:
+            parser.error(f"{folder}/ has no {', '.join(absent)}: names are relative to that folder, as in {default[0]}")
     deadline = time.monotonic() + options.seconds
     every = mutants_of(root, options.only)
     mutants = random.Random(options.seed).sample(every, min(options.count, len(every)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from mutations import mutations
 
 from tests.mutate import main
@@ -85,6 +86,19 @@ def test_survivors_are_those_that_no_test_notices(tmp_path, monkeypatch):
     assert "- ``tests/solver/test_step.py::test_that_fails_without_a_mutation``" in text
     assert "- ``tests/solver/test_absent.py``" in text
     assert (tmp_path / "prplugin" / "solver" / "step.py").read_text() == STEP
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--only", "solver", "absent"], "prplugin/ has no absent"),
+        (["--tests", "tests/harness/test_mutate.py"], "tests/ has no tests/harness/test_mutate.py"),
+    ],
+)
+def test_names_without_files_are_refused(options, message, capsys):
+    with pytest.raises(SystemExit):
+        main(options)
+    assert message in capsys.readouterr().err
 
 
 def test_mutations_of_a_line_of_cpp():
