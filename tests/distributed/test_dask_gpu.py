@@ -94,6 +94,22 @@ def test_sparse_ids_and_few_partitions(client):
     assert_same_ranks(dask_frame(edges, 1).pagerank(), edges.pagerank())
 
 
+@pytest.mark.parametrize("method", ["persistent", "propagation-blocking"])
+def test_ranking_after_update_starts_from_last_ranks(client, method):
+    edges, options = edges_of(5, stretch=10), {"tol": 1e-9, "method": method}
+    more = cudf.DataFrame({"src": [-5, 70, 15, 10**6], "dst": [70, 10**6, -5, 200], "w": [1.0, 2.0, 3.0, 4.0]})
+    graph, other = (prplugin.Graph(dask_frame(edges), weight="w") for _ in range(2))
+    single = prplugin.Graph(edges, weight="w")
+    graph.rank(**options)
+    for one in (graph, other, single):
+        one.update(add=more, remove=edges.iloc[:5])
+    warm, cold = graph.rank(**options), other.rank(**options)
+    assert warm.iterations < cold.iterations
+    assert warm.error_bound <= 1e-9
+    assert_same_ranks(warm.frame, cold.frame.compute(), 2e-9)
+    assert_same_ranks(warm.frame, single.rank(tol=1e-9).frame, 2e-9)
+
+
 def test_larger_graph(client):
     edges = edges_of(3, n=300_000, m=4_000_000)
     graph = prplugin.Graph(dask_frame(edges, 7))
