@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection
 from functools import wraps
+from traceback import clear_frames
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
-from prplugin.errors import InvalidOptionError, PageRankError, listed
+from prplugin.errors import InvalidOptionError, OutOfMemoryError, PageRankError, listed
 from prplugin.methods.registry import all_options, is_option
 from prplugin.options import GRAPH_ARGUMENTS, RANK_ARGUMENTS
 from prplugin.suggestions import suggest_argument
+from prplugin.types.arrays import SPACE
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -83,6 +85,12 @@ def explain_unknown_arguments(function: Callable[Arguments, Result]) -> Callable
         except PageRankError as error:
             _hide_frames(error)
             raise
+        except MemoryError as error:
+            clear_frames(error.__traceback__)  # frees the arrays of these frames, even if the error is kept
+            raise OutOfMemoryError(
+                f"{SPACE['host']} ran out in {name}: {error}. Graph.estimate says what each method needs; values by "
+                "vertex, given or returned, take 8 to 16 bytes more per vertex, and per seed."
+            ) from error
 
     return call
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import IO, Any, NamedTuple
@@ -20,7 +20,17 @@ from prplugin.result.by_vertex import BySeed, Lookups, name_of
 from prplugin.result.explain import explain, of_order, of_passes
 from prplugin.result.selection import select_ranks
 from prplugin.tables import Display, Displayed, upward
-from prplugin.types.arrays import Array, gpu_of, highest, memory_space_of, namespace, on_host, to_host, to_memory
+from prplugin.types.arrays import (
+    Array,
+    explain_oom,
+    gpu_of,
+    highest,
+    memory_space_of,
+    namespace,
+    on_host,
+    to_host,
+    to_memory,
+)
 from prplugin.types.edges import Integers
 from prplugin.types.records import Order
 
@@ -105,9 +115,9 @@ class Ranking(Lookups, Displayed):
         k highest ranks in descending order.
         """
         began = time.perf_counter()
-        if self._shown is not None:
-            return self._write(self._shown[1], self._shown[0])
         with _allocating(self.ranks):
+            if self._shown is not None:
+                return self._write(self._shown[1], self._shown[0])
             rows = self._rows(self._top)
             frame = self._write(self.ranks, None) if rows is None else self._written(rows)
         self.__dict__["_writing"] = time.perf_counter() - began  # cached like the frame
@@ -478,8 +488,8 @@ class DistributedRankings(DistributedRanking, Rankings):
 
 def _allocating(ranks: Array) -> AbstractContextManager[None]:
     """Return a context manager that allocates in the memory of the ranks."""
-    if namespace(ranks) is np:
-        return nullcontext()
+    if memory_space_of(ranks) == "host":
+        return explain_oom(lambda: "The ranks are kept: free memory, and ask again.")
     return runtime.device_allocation("device", gpu_of(ranks))
 
 

@@ -23,7 +23,7 @@ TABLE = re.findall(r"^\| (`.*?`) \|", (ROOT / "CONTRIBUTING.md").read_text(), re
 
 LAYER = {name: layer for layer, cell in enumerate(TABLE) for name in re.findall("`(.+?)`", cell)}
 
-MAX_LINES = {"api.py": 440}
+MAX_LINES = {"api.py": 440, "result/ranking.py": 520}
 """Lines that a module may have, if not 500: the public functions only read, choose, solve and write."""
 
 
