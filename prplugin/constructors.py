@@ -11,7 +11,7 @@ from typing import Any, Self
 from prplugin.calls import explain_unknown_arguments
 from prplugin.errors import MethodUnavailableError, counted
 from prplugin.folders import is_saved
-from prplugin.frames.device_files import reading_to
+from prplugin.frames.reading import reading_to
 from prplugin.local import LocalGraph
 from prplugin.options import Duplicates, EdgeOptions, FileOptions, Ids, Missing, of_arguments, refuse, validate_bool
 from prplugin.sources import SAVED, Paths, PreparedGraph, load_saved, of_nodes, read_file, text_of

@@ -14,8 +14,8 @@ from prplugin.errors import InvalidOptionError, MethodUnavailableError, full_nam
 from prplugin.folders import is_saved
 from prplugin.frames import FIRST_ADAPTERS, LAST_ADAPTERS, FrameAdapter, adapter_for, dask, unsupported
 from prplugin.frames.columns import Frame
-from prplugin.frames.device_files import reading_to
 from prplugin.frames.lists import FRAMES
+from prplugin.frames.reading import reading_to
 from prplugin.frames.remedies import advising, library_of
 from prplugin.local import LocalGraph
 from prplugin.methods.registry import methods
@@ -59,8 +59,8 @@ def prepare(edges: object, how: EdgeOptions, file: FileOptions, *, lasting: bool
 
 
 def reading_for(edges: object, method: str) -> AbstractContextManager[None]:
-    """Return a context manager in which paths are read to the memory space of a method, given by name."""
-    if not isinstance(edges, (str, os.PathLike, list, tuple)):
+    """Return a context manager in which paths, and lazy frames, are read in the memory space of a method, by name."""
+    if not (isinstance(edges, (str, os.PathLike, list, tuple)) or is_a(edges, "polars", "LazyFrame")):
         return nullcontext()
     if method not in methods():  # "auto", or an error that is raised later
         return reading_to(None)

@@ -36,7 +36,7 @@ from prplugin.cli.options import (
 from prplugin.cli.tables import counts, notes, print_contributions, print_ranks, print_reasons, show, summary
 from prplugin.errors import InvalidOptionError, listed
 from prplugin.folders import check_target, is_saved
-from prplugin.frames.device_files import reading_to
+from prplugin.frames.reading import reading_to
 from prplugin.io import EdgeFile, as_rows, check_output, is_standard_output, read_edges, write_frame
 from prplugin.io.formats import check_standard_output, described
 from prplugin.machine import this_machine

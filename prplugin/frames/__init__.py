@@ -12,10 +12,11 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, errors_of, full_name, listed
-from prplugin.frames import cudf, dask, device_files, narwhals, pandas, parquet, proxies
+from prplugin.frames import cudf, dask, narwhals, pandas, parquet, proxies
 from prplugin.frames.columns import Columns, Frame, positions, resolve
 from prplugin.frames.groups import by_side
 from prplugin.frames.lists import FRAMES
+from prplugin.frames.reading import reading_to
 from prplugin.frames.remedies import advising, library_of, remedy
 from prplugin.frames.suggested import index_levels
 from prplugin.frames.vertices import Vertices
@@ -163,7 +164,7 @@ def _read_part(
     clock = None if time is None else clock
     columns = resolve(labels, schema.source, schema.destination, weight, time, clock, opened, part, schema.by)
     columns = columns._replace(missing=schema.missing, bipartite=schema.bipartite)
-    with device_files.reading_to("host"):
+    with reading_to("host"):
         edges, vertices = adapter.read(opened, columns, EdgeOptions(), edge_list=True, lasting=True)
     assert isinstance(edges, Coo)
     if schema.bipartite:

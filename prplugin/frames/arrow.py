@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 from weakref import WeakSet
 
@@ -14,6 +14,7 @@ import pyarrow as pa
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, errors_of, full_name, listed
 from prplugin.frames.columns import Frame
 from prplugin.frames.host_columns import decode_arrow
+from prplugin.frames.reading import polars_engine_unavailable
 from prplugin.frames.remedies import advice
 from prplugin.frames.suggested import SAMPLED
 from prplugin.types.arrays import is_a, on_host
@@ -95,11 +96,18 @@ def table_of(frame: Frame, positions: Sequence[int], what: str = "edges") -> tup
     with _errors_of(native, what):
         frame = frame.select(*names)
         if isinstance(frame, nw.LazyFrame):
-            frame = frame.collect()
+            frame = _collect(frame)
     try:
         return frame.to_arrow(), frame.implementation
     except pa.ArrowException as error:
         raise InvalidEdgesError(f"columns {listed(names)} cannot be held by Arrow: {error}. Cast them.") from error
+
+
+def _collect(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
+    if frame.implementation.is_polars() and polars_engine_unavailable() is None:
+        with suppress(ImportError):  # of a cudf-polars for another version of polars
+            return frame.collect(engine="gpu")
+    return frame.collect()
 
 
 def as_pandas(given: object, what: str) -> Any:

@@ -12,8 +12,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -25,11 +24,11 @@ import numpy as np
 from prplugin.errors import PageRankError, printable
 from prplugin.frames import cudf
 from prplugin.frames.columns import ColumnInfo, Columns, Frame
+from prplugin.frames.reading import memory_space
 from prplugin.frames.vertices import Boundary, Vertices, ids_in
 from prplugin.gpu import runtime
 from prplugin.machine import this_machine
 from prplugin.options import EdgeOptions
-from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import MAX_NARROW, Coo, Grouped
 
 if TYPE_CHECKING:
@@ -54,26 +53,14 @@ INTEGERS = "int8", "int16", "int32", "int64"
 GPUS = Path("/dev/nvidiactl"), Path("/dev/dxg")
 """Device files of the drivers for Linux and for its subsystem in Windows."""
 
-_memory_space: ContextVar[MemorySpace | None] = ContextVar("memory_space", default=None)
-
 
 class NotReadError(Exception):
     """The reason why cuDF does not read a file."""
 
 
-@contextmanager
-def reading_to(memory_space: MemorySpace | None) -> Iterator[None]:
-    """Read files within the block to one memory space; None: to that of the GPU if that takes less time."""
-    token = _memory_space.set(memory_space)
-    try:
-        yield
-    finally:
-        _memory_space.reset(token)
-
-
 def unavailable_reason(size: int) -> str | None:
     """Return why files of `size` bytes are not read to device memory, or None. Does not import cuDF."""
-    wanted = _memory_space.get()
+    wanted = memory_space.get()
     if wanted == "host":
         return "the call reads on the host"
     if "cudf.pandas" in sys.modules:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import sys
 import uuid
 from decimal import Decimal
 from importlib.util import find_spec
@@ -15,6 +16,8 @@ import pytest
 from subprocesses import run_python
 
 import prplugin
+from prplugin.methods.registry import methods
+from prplugin.sources import reading_for
 
 pl = pytest.importorskip("polars")
 
@@ -420,6 +423,45 @@ def test_the_method_of_frames():
     assert edges.lazy().select("src", "dst", pl.lit(1).alias("w")).pagerank(weight="w").height == 2
     if duckdb is not None:
         assert duckdb.sql("select 1 as src, 2 as dst").pagerank().num_rows == 2
+
+
+def test_methods_of_the_gpu_collect_by_the_gpu_engine_of_polars(tmp_path, monkeypatch):
+    """A stand-in of cudf-polars records the query and leaves it to polars, as the real one does with what it lacks."""
+    stand_in = (
+        "calls = []\n\ndef execute_with_cudf(query, *arguments, **options):\n    calls.append(options['config'])\n"
+    )
+    (tmp_path / "cudf_polars.py").write_text(stand_in)
+    lazy = pl.LazyFrame({"src": [1, 2, 2], "dst": [2, 1, 3]})
+    expected = lazy.collect().pagerank()
+    on_gpu = next(name for name in methods() if methods().runs_on(name) == "gpu")
+    with reading_for(lazy, on_gpu):
+        assert prplugin.Graph(lazy).rank().frame.equals(expected)  # without cudf-polars
+    monkeypatch.syspath_prepend(tmp_path)
+    import cudf_polars
+
+    monkeypatch.delitem(sys.modules, "cudf_polars")
+    monkeypatch.delenv("POLARS_ENGINE_AFFINITY", raising=False)
+    for no_gpu, named, engine, calls in (
+        (None, on_gpu, "auto", 1),
+        (None, on_gpu, "streaming", 0),
+        (None, "native", "auto", 0),
+        (None, "auto", "auto", 0),
+        ("there is none", on_gpu, "auto", 0),
+    ):
+        monkeypatch.setattr("prplugin.gpu.runtime.unavailable_reason", lambda no_gpu=no_gpu: no_gpu)
+        monkeypatch.setitem(sys.modules, "cudf_polars", cudf_polars)
+        cudf_polars.calls.clear()
+        with reading_for(lazy, named), pl.Config(engine_affinity=engine):
+            graph = prplugin.Graph(lazy)
+        assert len(cudf_polars.calls) == calls, (no_gpu, named, engine)
+        monkeypatch.setattr("prplugin.gpu.runtime.unavailable_reason", lambda: "there is none")
+        assert graph.rank().frame.equals(expected)
+    (tmp_path / "cudf_polars.py").write_text("raise ImportError('needs another version of polars')")
+    monkeypatch.setattr("prplugin.gpu.runtime.unavailable_reason", lambda: None)
+    monkeypatch.delitem(sys.modules, "cudf_polars")
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    with reading_for(lazy, on_gpu):
+        assert prplugin.Graph(lazy).number_of_edges == 3
 
 
 def test_only_the_columns_in_use_of_a_lazy_frame_are_read():
