@@ -233,7 +233,11 @@ def test_copies_and_displays(tmp_path):
     again = pickle.loads(pickle.dumps(expected))
     assert again.to_dict() == expected.to_dict()
     assert "PageRank of 8 groups with" in repr(expected)
-    assert "and 1 more group" not in repr(expected)
+    many = prplugin.Graph(pd.DataFrame({"g": range(12), "src": 1, "dst": 2}), by="g").rank()
+    *_, last, more = repr(many).splitlines()
+    assert last.split()[:3] == ["9", "2", "(0.649),"]
+    assert more == "and 2 more groups"
+    assert "more group" not in repr(expected)
     expected.explain()
     assert len(expected) == 8
     assert "g1" in expected
