@@ -319,9 +319,12 @@ def changed_edges(paths: Sequence[str], schema: EdgeOptions, graph: Graph, *, re
     if {input_format(path)[0].name for path in paths} == {"parquet"}:
         return paths[0] if len(paths) == 1 else list(paths)
     ids = graph.vertices
-    kind = _kind(ids.dtype) if ids.ndim == 1 else "auto"
+    dtypes = [ids.dtype] if ids.ndim == 1 else [*ids.dtypes][schema.bipartite :]  # without that of sides
+    kinds = {_kind(dtype) for dtype in dtypes}
     is_text = all(input_format(path)[0].reader == "text.read" for path in paths)
-    text: dict[str, Any] = {"ids": kind} if is_text and kind in ("integer", "string") else {}
+    text: dict[str, Any] = {}
+    if is_text and kinds <= {"integer", "string"}:
+        text["ids"] = "string" if "string" in kinds else "integer"
     given: list[Any] = [schema.source, schema.destination, schema.by]
     source, destination, by = (names if names is None or isinstance(names, list) else [names] for names in given)
     try:
@@ -330,7 +333,23 @@ def changed_edges(paths: Sequence[str], schema: EdgeOptions, graph: Graph, *, re
         if not removed or schema.weight is None:
             raise
         file = read_edges(list(paths), source, destination, by=by, **text)  # edges to remove may be without weights
-    return as_rows(file).frame
+    frame = as_rows(file).frame
+    if text and len(kinds) > 1:
+        for names in (file.columns.source_names, file.columns.destination_names):
+            for name, dtype in zip(names, dtypes, strict=True):
+                if _kind(dtype) == "integer":
+                    frame[name] = _integers(frame[name], dtype)
+    return frame
+
+
+def _integers(column: Any, dtype: Any) -> Any:
+    """Return a column of text as integers."""
+    try:
+        return column.astype(dtype)
+    except (ValueError, OverflowError) as error:
+        raise InvalidOptionError(
+            f"column {column.name!r} has ids that are not of the graph's type, {dtype}."
+        ) from error
 
 
 def _kind(dtype: Any) -> str:

@@ -92,7 +92,7 @@ def solve_by(
             return run(how, start=step.ranks().copy(), made=made, watch=partial(watch.iterations, made=made))
 
         groups.settle(step, outcome, provable, again)
-        watch.iterations(options, 0)(outcome.iterations, float(outcome.error_bound))
+        watch.iterations(options, 0)(outcome.iterations, float(outcome.error_bound), ())
     outcome.notes = step.notes
     return step.ranks(), outcome
 

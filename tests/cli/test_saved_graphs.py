@@ -125,6 +125,19 @@ def test_update_of_groups(files, suffix):
     assert prplugin.Graph.load(files / "graph").number_of_edges == len(edges)
 
 
+def test_update_of_groups_takes_the_types_of_ids_from_the_graph(files):
+    edges, more = files / "edges.csv", files / "more.csv"
+    edges.write_text("g,src,dst\nx,1,2\ny,1,2\n")
+    run("save", edges, files / "graph", "--by", "g")
+    more.write_text("g,src,dst\n007,1,2\n")
+    run("update", files / "graph", "--add", more)
+    assert prplugin.Graph.load(files / "graph").rank().to_dict().keys() == {"x", "y", "007"}
+    more.write_text("g,src,dst\nx,a,2\n")
+    assert "column 'src' has ids that are not of the graph's type" in run(
+        "update", files / "graph", "--add", more, code=1
+    )
+
+
 def test_update_errors_leave_the_folder(files):
     graph = files / "graph"
     prplugin.Graph(EDGES, weight="w").save(graph)
