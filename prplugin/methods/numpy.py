@@ -17,8 +17,8 @@ reads = Coo, Csc
 memory = Memory(
     memory_space="host",
     arrays=("product", "out_weight"),
-    # Old and new ranks, contributions and, in unweighted graphs, factors; 7 rows of history.
-    vertex=Size(4 * 8 + 7 * 4, weight=-1),
+    # Old and new ranks, contributions and, in unweighted graphs, factors; 7 rows of history; a mix.
+    vertex=Size(4 * 8 + 7 * 4 + 2 * 8, weight=-1),
     # 12 more rows of history.
     many_vertex=Size(12 * 4),
 )

@@ -28,6 +28,7 @@ from prplugin.solver import solve as solver
 from prplugin.solver.acceleration.direct import DirectSolver, SlowConvergence, is_small
 from prplugin.solver.certificate import Certificate
 from prplugin.solver.loop import Now, Outcome, Phase, Proposal, Strategy, iterate, iterate_batch
+from prplugin.types.edges import Csc
 
 HOST_METHODS = ["numpy", "native"]
 
@@ -279,10 +280,10 @@ def test_a_closer_tolerance_is_met_where_rounding_permits():
 def test_the_layout_of_another_method_is_freed():
     graph = prplugin.Graph(GRAPHS["random"])
     adjacency = adjacency_of(graph)
-    for name, stays in (("numpy", True), ("packed", False)):
-        adjacency.layout = name, np.zeros(1)
+    for kept, stays in ((adjacency.get(Csc), True), (np.zeros(1), False)):
+        adjacency.keep(kept)
         graph.rank(method="numpy")
-        assert (adjacency.layout is not None) == stays
+        assert (adjacency.kept(type(kept)) is kept) == stays
 
 
 class Scripted(Step):
