@@ -36,7 +36,7 @@ from prplugin.methods.estimates import (
 from prplugin.methods.registry import ChoiceCache, choose, choose_batch, compile_ahead, reasons
 from prplugin.options import EdgeOptions, Options, Unknown, excluded_by_seed
 from prplugin.progress import Watch
-from prplugin.result.groups import GroupRankings
+from prplugin.result.groups import by_group
 from prplugin.result.ranking import Ranking, Rankings
 from prplugin.result.selection import remaining
 from prplugin.solver.groups import GroupProof
@@ -292,7 +292,7 @@ class LocalGraph:
             time.perf_counter() - query.began, write, options.top, outcome.order, record,
             answer.selected, self._vertices.plain_ids, self._why(answer.terms),
         )  # fmt: skip
-        return found if query.groups is None else GroupRankings.of(found, *query.groups.proved, self._vertices)
+        return found if query.groups is None else by_group(found, *query.groups.proved, self._vertices)
 
     def _query(self, options: Options, watch: Watch, unknown: Unknown) -> Query:
         """Read the options that are given by vertex."""

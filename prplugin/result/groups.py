@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -34,17 +34,6 @@ class GroupRankings(Rankings):
     """
 
     _by: int = field(kw_only=True)  # number of columns of groups
-
-    @classmethod
-    def of(cls, ranking: Ranking, bounds: Floats, tol: float, vertices: Any) -> Self:
-        """Return the rankings of groups, given one of all `prplugin.frames.groups.GroupedVertices`."""
-        given = {each.name: getattr(ranking, each.name) for each in fields(Ranking) if each.name != "ranks"}
-        rows, counts = rows_of_groups(ranking.ranks, vertices.offsets, ranking._among, ranking._top)
-        return cls(
-            **given, each_converged=bounds <= tol, each_error_bound=bounds, rows=rows,
-            each_iterations=np.full(counts.size, ranking.iterations), _seeds=vertices.first_groups,
-            _counts=counts.tolist(), _by=vertices.by,
-        )  # fmt: skip
 
     @cached_property
     def _by_vertex(self) -> BySeed:
@@ -120,3 +109,14 @@ def rows_of_groups(
         begins = xp.asarray(np.repeat(np.cumsum(counts) - counts, counts))
         rows, counts = rows[xp.arange(rows.size) - begins < top], np.minimum(counts, top)
     return rows, counts
+
+
+def by_group(ranking: Ranking, bounds: Floats, tol: float, vertices: Any) -> GroupRankings:
+    """Return the rankings of groups, given one of all `prplugin.frames.groups.GroupedVertices`."""
+    given = {each.name: getattr(ranking, each.name) for each in fields(Ranking) if each.name != "ranks"}
+    rows, counts = rows_of_groups(ranking.ranks, vertices.offsets, ranking._among, ranking._top)
+    return GroupRankings(
+        **given, each_converged=bounds <= tol, each_error_bound=bounds, rows=rows,
+        each_iterations=np.full(counts.size, ranking.iterations), _seeds=vertices.first_groups,
+        _counts=counts.tolist(), _by=vertices.by,
+    )  # fmt: skip

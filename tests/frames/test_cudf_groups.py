@@ -18,10 +18,10 @@ def edges_of(ids, group):
     return frame.astype({"g": group, "src": ids, "dst": ids}).assign(w=rng.random(300))
 
 
-def assert_same(found, expected):
+def assert_same(found, expected, bound=2e-6):
     found, names = found.to_pandas(), list(expected.columns[:-1])
     assert found[names].to_dict("list") == expected[names].to_dict("list")
-    assert np.abs(found["pagerank"] - expected["pagerank"]).max() <= 2e-6
+    assert np.abs(found["pagerank"] - expected["pagerank"]).max() <= bound
 
 
 @pytest.mark.parametrize("ids", ["int64", "str"])
@@ -32,7 +32,8 @@ def test_groups(ids, group):
     pairs = on_host.vertices.drop_duplicates("g")
     for options in ({}, {"top": 3}, {"scale": "n"}, {"personalization": pairs}, {"exclude": [frame["src"].iloc[0]]}):
         found, expected = on_gpu.rank(**options), on_host.rank(**options)
-        assert_same(found.frame, expected.frame)
+        largest = len(found.frame) if "scale" in options else 1  # the bound is one of ranks that sum to 1
+        assert_same(found.frame, expected.frame, 2e-6 * largest)
         assert found.error_bound == found.each_error_bound.max() <= 1e-6
     more = frame.iloc[:3].assign(g=frame["g"].iloc[5], src=frame["dst"].iloc[0])
     on_gpu.update(add=cudf.from_pandas(more))

@@ -11,7 +11,7 @@ import prplugin
 from prplugin.frames import pieces
 from prplugin.graph.memory import Counts, footprint
 from prplugin.methods import packed
-from prplugin.types.edges import Csr, PackedParts
+from prplugin.types.edges import PackedParts
 
 TOL = 1e-10
 
@@ -143,7 +143,7 @@ def test_what_packed_edges_do_not_have_is_refused(in_parts, mark):
     frames = [cudf.from_pandas(frame) for frame in cut(edges())]
     graph = prplugin.Graph(frames)
     for call in (
-        graph.get(Csr),
+        graph.csr,
         lambda: graph.update(add=frames[0]),
         lambda: graph.rank(seeds=[3, 4]),
         lambda: graph.rank(method="persistent"),

@@ -332,7 +332,7 @@ def assert_grouped_as_on_host(source, destination, weights=None, *, grouped=True
         for array, other in (
             (host.get(Csc), device.get(Csc)),
             (host.get(Csr), device.get(Csr)),
-            (host.get(Coo), edges),
+            (host.get(Coo), device.get(Coo)),
         ):
             assert other.weights.get().tobytes() == array.weights.tobytes()
         assert_out_weights(device, rows)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow  # numpydoc is installed with the extra `dev`, aft
 OPTIONAL = {"ES01", "EX01", "SA01"}
 """Checks for an extended summary, examples and "See Also", which not every object needs."""
 
-CREATED_BY_PRPLUGIN = {"Estimate", "NotConvergedError", "Progress", "Ranking", "Rankings"}
+CREATED_BY_PRPLUGIN = {"Estimate", "GroupRankings", "NotConvergedError", "Progress", "Ranking", "Rankings"}
 """Classes that users do not construct: they document attributes instead of parameters."""
 
 
