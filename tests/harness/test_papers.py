@@ -467,7 +467,8 @@ def test_cpu_version_of_bowen_follows_the_rule_of_the_paper():
 
 def test_bowen_in_the_papers_form_on_a_fake_gpu(monkeypatch):
     install(monkeypatch, {**OURS, **LISTINGS})
-    for name, value in {"TOL": 1e-4, "BEST": 3, "FORCED": (0, 1, 2)}.items():
+    # Threads write scores in place in any order, and so results differ by several times TOL, which WITHIN allows as it is.
+    for name, value in {"TOL": 1e-5, "BEST": 3, "FORCED": (0, 1, 2)}.items():
         monkeypatch.setattr(bowen, name, value)
     monkeypatch.setattr(implementations, "RUNS", 1)
     graph = in_place.graph_of_the_paper(adjacency(rmat(5, 4), 32))
