@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -224,13 +225,8 @@ def lines(file: IO[str]) -> Iterator[Report]:
         while not done.wait(LINE_SECONDS):
             print(f"{time.perf_counter() - began:.0f} s: {latest}", file=file, flush=True)
 
-    showing = threading.Thread(target=show, daemon=True)
-    showing.start()
-    try:
+    with _beside(show, done):
         yield report
-    finally:
-        done.set()
-        showing.join()
 
 
 @contextmanager
@@ -253,10 +249,17 @@ def _bar() -> Iterator[Report | None]:
         bar.tasks[0].total = total  # `update` ignores None, which makes the bar a pulse
 
     done = threading.Event()
-    showing = threading.Thread(target=_show, args=(bar, done), daemon=True)
+    with _beside(partial(_show, bar, done), done):
+        yield report
+
+
+@contextmanager
+def _beside(show: Callable[[], None], done: threading.Event) -> Iterator[None]:
+    """Run a function in a thread of its own, which ends once `done` is set on leaving."""
+    showing = threading.Thread(target=show, daemon=True)
     showing.start()
     try:
-        yield report
+        yield
     finally:
         done.set()
         showing.join()

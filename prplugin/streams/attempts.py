@@ -54,7 +54,7 @@ class Query:
 
 
 class Start(NamedTuple):
-    """Where the next attempt starts.
+    """Start of the next attempt.
 
     `ranks`: Ranks of sum 1; None: any that the attempt chooses.
     `tol`: Error bound to attain.

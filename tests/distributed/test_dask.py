@@ -35,7 +35,7 @@ QUIET = {
     "distributed.worker.multiprocessing-method": "forkserver",
 }
 IMPORTS = ["distributed", "dask.dataframe", "pyarrow.dataset", "prplugin.distributed.run", "prplugin.frames.pandas"]
-"""What the server that all worker processes are forked from imports once."""
+"""Modules that the server of worker processes imports once, before it forks them."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What is published: the README as an index shows it, versions, platforms and the commands of a release."""
+"""Parts of a release: the README as an index shows it, versions, platforms and the commands of a release."""
 
 from __future__ import annotations
 

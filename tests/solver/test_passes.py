@@ -126,7 +126,7 @@ KINDS = {
     "pushes": (of_pushes, GRAPHS),
     "updates": (of_updates, [name for name in GRAPHS if name not in ("path", "star")]),
 }
-"""What is measured, and of which graphs."""
+"""Rankings whose passes are recorded, by graph."""
 
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, (_, names) in KINDS.items() for name in names])
