@@ -2,7 +2,8 @@
 
     python -m tests.mutate --count 300 --jobs 24 --seconds 480
 
-First each test runs once, and the lines of the package that it executes are recorded. Then each process has a copy of the
+First each test runs once, and the lines of the package that it executes are recorded, or read from the file of
+`--lines`, which another machine may have written at the same commit. Then each process has a copy of the
 repository, in which it changes a file, compiles the CPU kernels if the file is C++, and runs the tests that execute the
 line, those of the nearest folder first and each the quicker the earlier, up to a limit of seconds. For C++ they are the
 tests that execute a module which names one of its kernels. The report is rewritten after each result; the reasons why
@@ -336,6 +337,7 @@ def main(arguments: Sequence[str], root: Path = ROOT) -> list[Mutant]:
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--limit", type=float, default=40, help="seconds of tests per mutant, as recorded")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="time for everything")
+    parser.add_argument("--lines", type=Path, help="file of the recorded lines: written where it does not exist")
     parser.add_argument("--output", type=Path, default=root / "conformance/results/mutations.md")
     options = parser.parse_args(arguments)
     for given, default, folder in ((options.only, CORE, PACKAGE), (options.tests, FOLDERS, "tests")):
@@ -368,7 +370,13 @@ def main(arguments: Sequence[str], root: Path = ROOT) -> list[Mutant]:
             finally:
                 copies.put(copy)
 
-        tests = Tests(root, list(pool.map(record, shares_of(root, options.tests, 3 * options.jobs))))
+        if options.lines and options.lines.exists():
+            records = json.loads(options.lines.read_text(encoding="utf-8"))
+        else:
+            records = list(pool.map(record, shares_of(root, options.tests, 3 * options.jobs)))
+            if options.lines:
+                options.lines.write_text(json.dumps(records), encoding="utf-8")
+        tests = Tests(root, records)
         print(f"{len(tests.seconds)} tests take {sum(tests.seconds.values()):.0f} s", flush=True)
         futures = {pool.submit(examine, copies, mutant, tests, options.limit): mutant for mutant in mutants}
         for future in as_completed(futures):
