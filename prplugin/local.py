@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prplugin.errors import PageRankError, counted, overflow_error
+from prplugin.errors import OutOfMemoryError, PageRankError, counted, overflow_error
 from prplugin.frames import FrameAdapter, rows_and_types
 from prplugin.frames.columns import resolve
 from prplugin.frames.groups import in_pairs, normalised, offsets_of
@@ -26,13 +26,8 @@ from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.memory import Counts
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
-from prplugin.methods.estimates import (
-    Estimate,
-    describe_ingest_memory,
-    describe_method_memory,
-    describe_seeds_memory,
-    estimate_graph,
-)
+from prplugin.methods import estimates
+from prplugin.methods.base import Method
 from prplugin.methods.registry import ChoiceCache, choose, choose_batch, compile_ahead, reasons
 from prplugin.options import EdgeOptions, Options, Unknown, excluded_by_seed
 from prplugin.progress import Watch
@@ -62,9 +57,6 @@ if TYPE_CHECKING:
     from prplugin.streams.local_pushes import LocalPushes
 
 # Modules that few calls need are imported where they are used.
-
-ON_HOST = nullcontext()
-"""Context of allocations on the host, where there is nothing to do."""
 
 
 class LocalGraph:
@@ -137,7 +129,7 @@ class LocalGraph:
         columns = columns._replace(missing=how.missing, bipartite=how.bipartite)
         weighted, aging = columns.weight is not None, None
         with (
-            explain_oom(lambda: describe_ingest_memory(rows_and_types(frame)[0], weighted, memory_space)),
+            explain_oom(lambda: estimates.describe_ingest_memory(rows_and_types(frame)[0], weighted, memory_space)),
             _allocating(memory_space, wait=lasting),
         ):
             if memory_space == "device":
@@ -238,10 +230,10 @@ class LocalGraph:
         with self._access.reading(), self._allocating():
             return self._state.with_current_weights(self.adjacency.get(Csc), by_target=True).read_only()
 
-    def estimate(self) -> Estimate:
+    def estimate(self) -> estimates.Estimate:
         """Estimate memory and time of a ranking by each method."""
         with self._access.reading():
-            return estimate_graph(self._edges, this_machine())
+            return estimates.estimate_graph(self._edges, this_machine())
 
     def facts(self) -> tuple[int, str, dict[str, str]]:
         """Return n, the edges and more properties of the graph for its representation, all of the same state."""
@@ -252,9 +244,8 @@ class LocalGraph:
                 known = self.adjacency.get(Coo)  # a self-loop has no reverse edge
                 edges = counted((self.m + int((known.source == known.destination).sum())) // 2, "undirected edge")
         if how.time is not None:
-            limits = {"half-life": how.half_life, "window": how.window}
-            given = [f"{name} {value}" for name, value in limits.items() if value is not None]
-            times["times"] = f"column {how.time!r}, {', '.join(given)}"
+            limits = f"half-life {how.half_life}", f"window {how.window}"
+            times["times"] = ", ".join([f"column {how.time!r}", *(each for each in limits if " None" not in each)])
         facts = {
             "weights": self.weights_label if self._weighted and how.weight is not None else "every edge counts 1",
             **times,
@@ -346,16 +337,26 @@ class LocalGraph:
         return answer
 
     def _iterate(self, query: Query, start: Start) -> Solved:
-        """Rank by the method that is named, or by that of least cost."""
-        options, machine, vertices = query.options, this_machine(), self._vertices
-        equation = options.alpha, query.v, query.w
-        with self._allocating(wait=False):
-            adjacency, among = self._edges, query.among
-            selected = among if query.excluded is None else remaining(adjacency.n, among, query.excluded)
-            method = choose(options.method, adjacency, machine, options.method_options, self._cheapest)
+        """Rank by the method that is named, or by that of least cost that does not run out of the GPU's memory."""
+        options, failed = query.options, dict[str, str]()
+        while True:
+            with self._allocating(wait=False):
+                how = options.method_options, self._cheapest, failed
+                method = choose(options.method, self._edges, this_machine(), *how)
+            try:
+                return self._iterate_by(method, query, start)
+            except OutOfMemoryError as error:
+                if options.method != "auto" or method.runs_on == "cpu":
+                    raise
+                failed[method.name] = str(error)
+
+    def _iterate_by(self, method: Method, query: Query, start: Start) -> Solved:
+        options, machine, vertices, adjacency = query.options, this_machine(), self._vertices, self._edges
+        equation, among = (options.alpha, query.v, query.w), query.among
         memory_space: MemorySpace = "device" if method.runs_on == "gpu" else adjacency.memory_space
-        planned = partial(describe_method_memory, adjacency, method.name, machine)
+        planned = partial(estimates.describe_method_memory, adjacency, method.name, machine)
         with explain_oom(planned), _allocating(memory_space, adjacency):
+            selected = among if query.excluded is None else remaining(adjacency.n, among, query.excluded)
             order, problem = None, Problem(adjacency, *equation)
             if options.certified:
                 from prplugin.queries import order_proof  # few rankings need it
@@ -398,7 +399,7 @@ class LocalGraph:
             adjacency.keep(None)  # frees its memory
             name = method.name
             memory_space: MemorySpace = "device" if method.runs_on == "gpu" else adjacency.memory_space
-            planned = partial(describe_seeds_memory, seeds.count, adjacency.n)
+            planned = partial(estimates.describe_seeds_memory, seeds.count, adjacency.n)
             with explain_oom(planned), _allocating(memory_space, adjacency):
                 problem = Problem(adjacency, options.alpha, None, w)
                 for batch in batches(method, problem, seeds.take(left), start, options, machine, watch.iterations):
@@ -465,8 +466,7 @@ class LocalGraph:
 
     def _vector(self, options: Options, what: str, unknown: Unknown) -> Floats | None:
         """Return a distribution given by vertex as n float64 with sum 1, or None."""
-        values = getattr(options, what)
-        vertices = self._vertices
+        values, vertices = getattr(options, what), self._vertices
         return None if values is None else normalised(vertices, vertices.read_values(values, what, unknown), what)
 
     def _how(self, query: Query, answer: Solved) -> tuple[Any, Any, Any]:
@@ -496,5 +496,5 @@ class LocalGraph:
 def _allocating(memory_space: MemorySpace, edges: object = None, *, wait: bool = True) -> AbstractContextManager[None]:
     """Return a context manager that allocates on the GPU of the edges, or that has no effect on the host."""
     if memory_space == "host":
-        return ON_HOST
+        return nullcontext()
     return runtime.device_allocation(memory_space, getattr(edges, "gpu", None), wait=wait)

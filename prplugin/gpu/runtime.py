@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
+import math
 import re
 import sys
-import weakref
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
 from itertools import accumulate
@@ -18,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike
 
-from prplugin.errors import InvalidOptionError, OutOfMemoryError
+from prplugin.errors import OutOfMemoryError
 from prplugin.gpu import cupy
 from prplugin.types.arrays import MemorySpace, synchronize
 
@@ -30,11 +29,6 @@ COMPUTE_CAPABILITY = (7, 0)  # oldest that RAPIDS supports, with CUDA 12; `edge`
 FEW_BYTES = 1 << 28  # small allocations skip the memory query: a sixteenth of the smallest GPU's memory
 ALIGNMENT = 256  # of arrays, in bytes, as of allocations
 MEMORY_ADVICE = "Use method='streamed', which keeps the edges in host memory, dtype='float32', or several GPUs."
-
-BUDGET = "PRPLUGIN_DEVICE_MEMORY"  # environment variable that limits the GPU memory used by this package, in bytes
-UNITS = {"": 1, "b": 1}
-UNITS |= {f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)}
-UNITS |= {f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", 1)}
 
 Macro: TypeAlias = str | int | np.dtype[Any]
 """Value of a macro of a kernel; a type of NumPy stands for that of CUDA C++."""
@@ -70,7 +64,7 @@ def unavailable_reason() -> str | None:
 def device_allocation(
     memory_space: MemorySpace, gpu: object = None, *, wait: bool = True
 ) -> AbstractContextManager[None]:
-    """Allocate within the budget, and from RMM if that is loaded, on the "device"; on the "host" do nothing.
+    """Allocate from RMM if that is loaded, on the "device"; on the "host" do nothing.
 
     `gpu` (cupy.cuda.Device, optional): device that holds the arrays; the current one if not given.
     `wait`: Whether to synchronize the current stream at the end, so that any other stream may read or free the arrays.
@@ -81,7 +75,7 @@ def device_allocation(
 @contextmanager
 def _device_allocation(gpu: Any, *, wait: bool) -> Iterator[None]:
     try:
-        with gpu or nullcontext(), _allocator():
+        with gpu or nullcontext(), _from_rmm():
             yield
             if wait:
                 synchronize("device")
@@ -91,18 +85,11 @@ def _device_allocation(gpu: Any, *, wait: bool) -> Iterator[None]:
         raise OutOfMemoryError(f"the GPU's memory ran out: {error}. {MEMORY_ADVICE}") from error
 
 
-def _allocator() -> AbstractContextManager[None]:
-    allocate, limit = _from_rmm(), budget()
-    if limit is not None:
-        allocate = _within(limit, allocate or cupy.cuda.get_allocator())
-    return nullcontext() if allocate is None else cupy.cuda.using_allocator(allocate)
-
-
-def _from_rmm() -> Callable[[int], Any] | None:
-    """Return an allocator like that of `rmm.allocators.cupy` that looks up resource and streams only once."""
+def _from_rmm() -> Any:
+    """Use an allocator like that of `rmm.allocators.cupy` that looks up resource and streams only once."""
     rmm = sys.modules.get("rmm")
     if rmm is None:
-        return None
+        return nullcontext()
     current, pointer, memory = cupy.cuda.get_current_stream, cupy.cuda.MemoryPointer, cupy.cuda.UnownedMemory
     resource, gpu = rmm.mr.get_current_device_resource(), device()
     streams: dict[int, Any] = {}
@@ -114,7 +101,7 @@ def _from_rmm() -> Callable[[int], Any] | None:
         buffer = rmm.DeviceBuffer(size=size, stream=known, mr=resource)
         return pointer(memory(buffer.ptr, size, buffer, gpu), 0)
 
-    return allocate
+    return cupy.cuda.using_allocator(allocate)
 
 
 def allocate(*wanted: tuple[int, DTypeLike], cleared: bool = False) -> list[Any]:
@@ -128,70 +115,6 @@ def allocate(*wanted: tuple[int, DTypeLike], cleared: bool = False) -> list[Any]
         memory.memset_async(0, sum(sizes))
     begins = accumulate(sizes, initial=0)
     return [cupy.ndarray(count, dtype, memory + begin) for (count, dtype), begin in zip(wanted, begins, strict=False)]
-
-
-# --- a budget -----------------------------------------------------------------------------------------------------
-
-
-def budget() -> int | None:
-    """Return the budget of GPU memory in bytes that the environment sets, or None.
-
-    Only allocations of this package count, not the user's frames or what cuDF allocates to read them.
-    """
-    given = os.environ.get(BUDGET, "").strip()
-    if not given:
-        return None
-    match = re.fullmatch(r"(\d+(?:\.\d*)?)\s*([a-z]*)", given.lower())
-    if match is None or match[2] not in UNITS:
-        raise InvalidOptionError(f"{BUDGET} must be a number of bytes, such as 800MB or 1.5GiB, not {given!r}.")
-    return int(float(match[1]) * UNITS[match[2]])
-
-
-_used: defaultdict[int, int] = defaultdict(int)
-_released: deque[tuple[int, int]] = deque()
-_counting = Lock()
-
-
-class _Allocation:
-    """An allocation that counts as used until it is garbage-collected."""
-
-    def __init__(self, memory: object, size: int, gpu: int) -> None:
-        self.memory = memory
-        # Only recorded: the finalizer may run at any time, even while `_counting` is locked.
-        weakref.finalize(self, _released.append, (gpu, -size)).atexit = False
-
-
-def _reserve(limit: int, gpu: int, wanted: int = 0) -> int:
-    """Return the bytes left of a limit; count `wanted` bytes as used if they fit."""
-    with _counting:
-        while _released:
-            where, change = _released.popleft()
-            _used[where] += change
-        left = limit - _used[gpu]
-        if wanted <= left:
-            _used[gpu] += wanted
-        return left
-
-
-def _within(limit: int, allocate: Callable[[int], Any]) -> Callable[[int], Any]:
-    """Wrap an allocator so that at most `limit` bytes are in use at a time."""
-    if hasattr(allocate, "beneath"):  # already limited; the new limit replaces it
-        allocate = allocate.beneath
-    gpu = device()
-
-    def limited(size: int) -> Any:
-        if size > (left := _reserve(limit, gpu, size)):
-            raise MemoryError(f"{size:,} bytes are wanted, and {BUDGET} leaves {left:,} of {limit:,}")
-        try:
-            memory = allocate(size)
-        except BaseException:
-            _released.append((gpu, -size))
-            raise
-        held = _Allocation(memory, size, gpu)
-        return cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(memory.ptr, size, held, gpu), 0)
-
-    limited.beneath = allocate  # type: ignore[attr-defined]
-    return limited
 
 
 # --- the current GPU ----------------------------------------------------------------------------------------------
@@ -219,27 +142,28 @@ def _attribute(name: str, device: int) -> int:
 
 
 def available_bytes() -> int:
-    """Return the available GPU memory in bytes: free for the driver, or unused in a memory pool.
+    """Return the available GPU memory in bytes: free for the driver, or unused in a memory pool, up to a limit of it.
 
-    RMM's pools do not report their use, so all of a pool counts, and an allocation may still fail. A budget limits the
-    result to what is left of it.
+    RMM's pools do not report their use, so all of a pool counts, and an allocation may still fail.
     """
-    free = int(cupy.cuda.runtime.memGetInfo()[0])
-    rmm = sys.modules.get("rmm")
+    free, rmm = int(cupy.cuda.runtime.memGetInfo()[0]), sys.modules.get("rmm")
     if rmm is None:
-        free += int(cupy.get_default_memory_pool().free_bytes())
-    resource = None if rmm is None else rmm.mr.get_current_device_resource()
+        pool = cupy.get_default_memory_pool()
+        free += int(pool.free_bytes())
+        return min(free, max(0, pool.get_limit() - pool.used_bytes())) if pool.get_limit() else free
+    resource, left = rmm.mr.get_current_device_resource(), math.inf
     while resource is not None:
         if hasattr(resource, "pool_size"):
             free += int(resource.pool_size())
+        if hasattr(resource, "get_allocation_limit"):
+            left = min(left, resource.get_allocation_limit() - resource.get_allocated_bytes())
         resource = getattr(resource, "upstream_mr", None)
-    limit = budget()
-    return free if limit is None else max(0, min(free, _reserve(limit, device())))
+    return int(min(free, left))
 
 
 def fits(needed: int) -> bool:
     """Return whether `needed` bytes can be allocated; small allocations skip the memory query."""
-    return (needed <= FEW_BYTES and budget() is None) or needed <= available_bytes()
+    return needed <= FEW_BYTES or needed <= available_bytes()
 
 
 # --- kernels ------------------------------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankWarning
-from prplugin.gpu import runtime
 from prplugin.graph.edges import Edges
 from prplugin.graph.memory import Counts, Memory
 from prplugin.graph.problem import Problem
@@ -222,17 +221,20 @@ def unavailable_reason(method: Method, adjacency: Edges, machine: Machine) -> st
 
 
 def choose(
-    name: str, adjacency: Edges, machine: Machine, options: Mapping[str, Any], cheapest: ChoiceCache | None = None
-) -> Method:
+    name: str, adjacency: Edges, machine: Machine, options: Mapping[str, Any], cheapest: ChoiceCache | None = None,
+    failed: Mapping[str, str] | None = None,
+) -> Method:  # fmt: skip
     """Return the named method, or for "auto" the available one of least cost that takes these options.
 
     A named method is never replaced by another. `cheapest` keeps the method of least cost on this graph between calls.
+    `failed`: Methods that "auto" does not choose, and why: those that ran out of memory in this call.
     """
     if name == "auto":
-        key = machine, os.environ.get(runtime.BUDGET), *options
-        if cheapest and (known := cheapest.get(key)) and not unavailable_reason(known, adjacency, machine):
+        key = machine, *options
+        known = None if failed or not cheapest else cheapest.get(key)
+        if known and not unavailable_reason(known, adjacency, machine):
             return known
-        chosen, is_least = _cheapest(adjacency, machine, options)
+        chosen, is_least = _cheapest(adjacency, machine, options, failed=failed)
         if cheapest is not None and is_least:
             cheapest[key] = chosen
         return chosen
@@ -261,16 +263,19 @@ def choose_batch(name: str, adjacency: Edges, machine: Machine, options: Mapping
 
 
 def _cheapest(
-    adjacency: Edges, machine: Machine, options: Mapping[str, Any], seeds: int | None = None
-) -> tuple[Method, bool]:
+    adjacency: Edges, machine: Machine, options: Mapping[str, Any], seeds: int | None = None,
+    failed: Mapping[str, str] | None = None,
+) -> tuple[Method, bool]:  # fmt: skip
     """Return the first of the contenders, and whether no other of less cost is unavailable; warn if it is "numpy"."""
-    unavailable: dict[str, str] = {}
+    unavailable = dict(failed or {})
     by_cost = contenders(adjacency, machine, options, unavailable, seeds)
     chosen = next(by_cost)
     is_least = not unavailable
     if chosen.name == "numpy" and (reason := unavailable.get("native")):
         warnings.warn(f"ranking by the slower method 'numpy': {reason}", PageRankWarning, stacklevel=2)
     if seeds is None and logger.isEnabledFor(logging.INFO):
+        for name, reason in unavailable.items():
+            logger.info("%s is not used: %s", name, reason)
         logger.info(
             "%s for %d vertices and %d edges: %s",
             chosen.name, adjacency.n, adjacency.m,
@@ -286,8 +291,8 @@ def contenders(
     """Yield the available methods that "auto" may choose and that take these options, by ascending cost.
 
     Costs are those of equal in-degrees, which are not computed: methods that long rows slow down are not the fastest
-    with equal rows either. The reasons of those that are not available are added to `unavailable`. With a number of
-    `seeds`, only methods that rank many at once.
+    with equal rows either. Those in `unavailable` are left out, and the reasons of others that are not available are
+    added to it. With a number of `seeds`, only methods that rank many at once.
     """
     eligible: list[Any] = [
         method
@@ -308,7 +313,7 @@ def contenders(
         return method.cost(counts, machine) if seeds is None else method.batch_cost(counts, machine, seeds)
 
     for method in sorted(eligible, key=cost):
-        if reason := unavailable_reason(method, adjacency, machine):  # only now: it queries the GPU
+        if reason := reasons.get(method.name) or unavailable_reason(method, adjacency, machine):  # queries the GPU
             reasons[method.name] = reason
         else:
             yield method
@@ -331,13 +336,8 @@ def _with_equal_rows(graph: Edges | Counts) -> Any:
 
 
 def candidates(adjacency: Edges) -> Mapping[str, Method]:
-    """Return the deterministic methods for the memory space of the edges, among which "auto" chooses.
-
-    With a budget of GPU memory set by the user, and a GPU present, frames in host memory are ranked on the GPU, too.
-    """
+    """Return the deterministic methods for the memory space of the edges, among which "auto" chooses."""
     on_gpu = (adjacency.frame_space or adjacency.memory_space) == "device"
-    if not on_gpu and runtime.BUDGET in os.environ:
-        on_gpu = runtime.budget() is not None and runtime.unavailable_reason() is None
     considered = methods().considered("gpu" if on_gpu else "cpu")
     return {name: method for name, method in considered.items() if readable(method, adjacency)}
 

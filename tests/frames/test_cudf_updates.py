@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from cudf_frames import REQUIRES_CUDF, as_list, cudf, cupy, on_gpu, run
+from limits import limited_memory
 
 import prplugin
 
@@ -274,15 +275,14 @@ def test_memory_does_not_grow_with_updates():
         rmm.mr.set_current_device_resource(upstream)
 
 
-def test_lack_of_memory_changes_nothing(monkeypatch):
+def test_lack_of_memory_changes_nothing():
     rng = np.random.default_rng(10)
     rows = on_gpu(pd.DataFrame({"src": rng.integers(0, 9000, 200_000), "dst": rng.integers(0, 9000, 200_000)}))
     graph = prplugin.Graph(rows)
     before = graph.rank(tol=1e-9).ranks.get()
-    monkeypatch.setenv("PRPLUGIN_DEVICE_MEMORY", "200kB")
-    with pytest.raises(prplugin.OutOfMemoryError, match=r"old and the new edges at the same time\. Nothing"):
+    message = r"old and the new edges at the same time\. Nothing"
+    with limited_memory(200_000), pytest.raises(prplugin.OutOfMemoryError, match=message):
         graph.update(add=rows)
-    monkeypatch.delenv("PRPLUGIN_DEVICE_MEMORY")
     assert graph.number_of_edges == 200_000
     assert np.abs(graph.rank(tol=1e-9).ranks.get() - before).sum() <= 2e-9
 

@@ -67,7 +67,7 @@ MAX_LINES = {
     "cpu": 1_500,
     "distributed": 2_530,
     "frames": 7_400,
-    "gpu": 1_880,
+    "gpu": 1_800,
     "graph": 1_250,
     "integrations": 240,
     "io": 3_000,

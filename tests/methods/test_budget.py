@@ -1,17 +1,17 @@
-"""The budget of device memory: parsing, accounting, errors, and the choice of "auto". The first parts need no GPU."""
+"""Limits of device memory, and what "auto" chooses where a method does not fit. The first parts need no GPU."""
 
 from __future__ import annotations
 
-import gc
+import logging
 import sys
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
-from adjacencies import adjacency_of
+from limits import limited_memory
 from method_params import param
 
 import prplugin
@@ -20,122 +20,50 @@ from conformance import rapids
 from prplugin.gpu import runtime
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
 from prplugin.graph.edges import Edges
-from prplugin.graph.memory import Counts
+from prplugin.graph.memory import Counts, Memory
 from prplugin.machine import this_machine
-from prplugin.methods import streamed
+from prplugin.methods import estimates, registry, streamed
+from prplugin.methods.engines import gpu_pull
 from prplugin.methods.registry import candidates, choose, methods
 from prplugin.types.edges import Coo, Csc, Grouped
 
 GPU_METHODS = {name for name, method in methods().items() if method.runs_on == "gpu"}
+EDGES = pd.DataFrame({"src": [1, 2, 3, 1], "dst": [2, 3, 1, 3]})
 DETERMINISTIC = {name for name in GPU_METHODS if not getattr(methods()[name], "nondeterministic", False)}
 
 
-@pytest.mark.parametrize(
-    ("given", "size"),
-    [
-        ("", None), (" ", None), ("0", 0), ("800000000", 800_000_000), ("800MB", 800_000_000), ("1.5 GiB", 3 << 29),
-        ("2kb", 2_000), ("3TB", 3 * 10**12), ("64b", 64),
-    ],
-)  # fmt: skip
-def test_budget_is_parsed(monkeypatch, given, size):
-    monkeypatch.setenv(runtime.BUDGET, given)
-    assert runtime.budget() == size
-
-
-@pytest.mark.parametrize("given", ["much", "-1", "1e9", "12 bits", "GB", "1,000"])
-def test_invalid_budget_raises(monkeypatch, given):
-    monkeypatch.setenv(runtime.BUDGET, given)
-    with pytest.raises(prplugin.InvalidOptionError, match=r"PRPLUGIN_DEVICE_MEMORY must be a number of bytes, .*, not"):
-        runtime.budget()
-
-
-class CupyStub:
-    """Stub of the CuPy functions that allocate."""
-
-    def __init__(self):
-        self.allocator = self.allocate
-        self.ndarray = type(None)
-        runtime = SimpleNamespace(getDevice=lambda: 0, memGetInfo=lambda: (10_000, 20_000))
-        self.cuda = SimpleNamespace(
-            runtime=runtime,
-            get_allocator=lambda: self.allocator,
-            using_allocator=self.using,
-            MemoryPointer=lambda memory, offset: memory,
-            UnownedMemory=lambda ptr, size, owner, gpu: SimpleNamespace(ptr=ptr, size=size, owner=owner),
-            get_current_stream=lambda: SimpleNamespace(synchronize=lambda: None),
-        )
-
-    def allocate(self, size):
-        return SimpleNamespace(ptr=1, size=size)
-
-    @contextmanager
-    def using(self, allocator):
-        before, self.allocator = self.allocator, allocator
-        try:
-            yield
-        finally:
-            self.allocator = before
-
-    def get_default_memory_pool(self):
-        return SimpleNamespace(free_bytes=lambda: 500)
+# --- limits -------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def memory(monkeypatch):
-    memory = CupyStub()
-    monkeypatch.setitem(sys.modules, "cupy", memory)
-    monkeypatch.delitem(sys.modules, "rmm", raising=False)  # else its memory is allocated
-    monkeypatch.setattr(runtime, "cupy", memory)
-    monkeypatch.setattr(runtime, "_used", type(runtime._used)(int))
-    return memory
+def pool(monkeypatch):
+    """Return CuPy's pool, of which 300 bytes are used and 500 are free, on a GPU of which 10,000 bytes are free."""
+    pool = SimpleNamespace(limit=0, used_bytes=lambda: 300, free_bytes=lambda: 500, get_limit=lambda: pool.limit)
+    cuda = SimpleNamespace(runtime=SimpleNamespace(memGetInfo=lambda: (10_000, 20_000)))
+    monkeypatch.setattr(runtime, "cupy", SimpleNamespace(cuda=cuda, get_default_memory_pool=lambda: pool))
+    monkeypatch.delitem(sys.modules, "rmm", raising=False)
+    return pool
 
 
-def test_no_budget_counts_nothing(memory, monkeypatch):
-    monkeypatch.delenv(runtime.BUDGET, raising=False)
-    with runtime.device_allocation("device"):
-        assert memory.allocator == memory.allocate
-    assert runtime.available_bytes() == 10_500
-    assert runtime.fits(runtime.FEW_BYTES)
+def test_the_limit_of_the_pool_of_cupy_limits_the_available_bytes(pool, monkeypatch):
+    found = []
+    for pool.limit in (0, 1_000, 300, 100, 10**12):
+        found.append(runtime.available_bytes())
+    assert found == [10_500, 700, 0, 0, 10_500]
+    pool.limit = runtime.FEW_BYTES
+    assert [runtime.fits(runtime.FEW_BYTES), runtime.fits(runtime.FEW_BYTES + 1)] == [True, False]
 
 
-def test_allocations_reduce_free_bytes(memory, monkeypatch):
-    monkeypatch.setenv(runtime.BUDGET, "1000")
-    with runtime.device_allocation("device"):
-        held = memory.allocator(600)
-        assert (held.size, runtime.available_bytes()) == (600, 400)
-        assert [runtime.fits(400), runtime.fits(401)] == [True, False]
-        with runtime.device_allocation("device"):  # nested contexts share one budget
-            more = memory.allocator(400)
-            assert runtime.available_bytes() == 0
-        del held
-        gc.collect()
-        assert runtime.available_bytes() == 600
-    del more
-    gc.collect()
-    assert runtime.available_bytes() == 1000
-    monkeypatch.setenv(runtime.BUDGET, "1TB")
-    assert runtime.available_bytes() == 10_500
-
-
-def test_failed_allocation_is_not_counted(memory, monkeypatch):
-    def fail(size):
-        raise MemoryError("none")
-
-    monkeypatch.setenv(runtime.BUDGET, "1000")
-    memory.allocator = fail
-    with pytest.raises(prplugin.MethodUnavailableError, match="ran out: none"), runtime.device_allocation("device"):
-        memory.allocator(600)
-    assert runtime.available_bytes() == 1000
-
-
-def test_allocation_beyond_budget_raises(memory, monkeypatch):
-    monkeypatch.setenv(runtime.BUDGET, "1000")
-    message = r"the GPU's memory ran out: 500 bytes are wanted, and PRPLUGIN_DEVICE_MEMORY leaves 400 of 1,000"
-    with runtime.device_allocation("device"):
-        held = memory.allocator(600)
-    with pytest.raises(prplugin.MethodUnavailableError, match=message), runtime.device_allocation("device"):
-        memory.allocator(500)
-    assert held.size == 600
+def test_limits_of_resources_of_rmm_limit_the_available_bytes(pool, monkeypatch):
+    """A resource with a limit, over a pool, over another limit."""
+    lowest = SimpleNamespace(get_allocation_limit=lambda: 9_000, get_allocated_bytes=lambda: 1_000)
+    middle = SimpleNamespace(pool_size=lambda: 700, upstream_mr=lowest)
+    highest = SimpleNamespace(get_allocation_limit=lambda: 800, get_allocated_bytes=lambda: 50, upstream_mr=middle)
+    resources = SimpleNamespace()
+    monkeypatch.setitem(sys.modules, "rmm", SimpleNamespace(mr=resources))
+    for resource, expected in ((lowest, 8_000), (middle, 8_000), (highest, 750), (SimpleNamespace(), 10_000)):
+        resources.get_current_device_resource = lambda given=resource: given
+        assert runtime.available_bytes() == expected
 
 
 # --- choice of "auto" ---------------------------------------------------------------------------------------------
@@ -158,28 +86,60 @@ def test_spilled_edges_are_ranked_by_gpu_methods(edges):
             assert set(candidates(Edges(kept))) == DETERMINISTIC
 
 
-@pytest.mark.parametrize("gpu", [False, True])
-def test_budget_offers_gpu_methods_to_host_frames(monkeypatch, gpu):
-    monkeypatch.setattr(runtime, "unavailable_reason", lambda: None if gpu else "there is none")
-    monkeypatch.setenv(runtime.BUDGET, "1GB")
-    graph = prplugin.Graph(pd.DataFrame({"src": [1, 2], "dst": [2, 1]}))
-    assert set(candidates(adjacency_of(graph))) == (DETERMINISTIC if gpu else {"numpy", "native"})
-
-
-@pytest.mark.parametrize("frame_space", ["host", "device"])
-def test_edges_beyond_budget_are_streamed(memory, monkeypatch, frame_space):
+def test_edges_beyond_the_memory_are_streamed(monkeypatch):
     monkeypatch.setattr(runtime, "unavailable_reason", lambda: None)
     monkeypatch.setattr(runtime, "attribute", lambda name: 232_448)
-    monkeypatch.setattr(memory.cuda.runtime, "memGetInfo", lambda: (80 * 10**9, 80 * 10**9))
-    n, m = 10**7, 3 * 10**8
-    graph = Counts(n, m, False, "host", frame_space=frame_space)
-    for size, chosen in (("40GB", None), ("480MB", "streamed")):  # a tenth of two columns of int64
-        monkeypatch.setenv(runtime.BUDGET, size)
+    graph = Counts(10**7, 3 * 10**8, False, "host", frame_space="device")
+    for size, chosen in ((40 * 10**9, None), (480 * 10**6, "streamed")):  # a tenth of two columns of int64
+        monkeypatch.setattr(runtime, "available_bytes", lambda size=size: size)
         found = choose("auto", graph, this_machine(), {}).name
         assert found == chosen if chosen else found != "streamed"
-    monkeypatch.setenv(runtime.BUDGET, "100MB")
+    monkeypatch.setattr(runtime, "available_bytes", lambda: 100 * 10**6)
+    monkeypatch.setattr(runtime, "FEW_BYTES", 0)
     with pytest.raises(prplugin.MethodUnavailableError, match=r"streamed: it needs about .* bytes of GPU memory"):
         choose("auto", graph, this_machine(), {})
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Return methods of the GPU that "auto" prefers to "native"; each runs out of memory."""
+
+    def prepare(problem, machine):
+        raise prplugin.OutOfMemoryError("the GPU's memory ran out")
+
+    fakes = {
+        name: SimpleNamespace(
+            name=name, runs_on="gpu", reads=(), memory=Memory(), cost=lambda *_, cost=cost: cost, prepare=prepare,
+            unavailable_reason=lambda *_: None,
+        )
+        for cost, name in enumerate(("fastest", "fast"), start=-2)
+    }  # fmt: skip
+    monkeypatch.setattr(registry, "candidates", lambda graph: {**fakes, "native": methods()["native"]})
+    monkeypatch.setattr(runtime, "device_allocation", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(estimates, "describe_method_memory", lambda *_: "It needs more.")
+    return fakes
+
+
+def test_auto_falls_back_to_the_next_method_if_memory_runs_out(failing, caplog):
+    graph = prplugin.Graph(EDGES)
+    with caplog.at_level(logging.INFO, logger="prplugin"):
+        found = graph.rank()
+    assert found.method == "native"
+    for name in failing:
+        assert f"{name} is not used: the GPU's memory ran out: the GPU's memory ran out. It needs more." in caplog.text
+    assert found.ranks.tolist() == graph.rank(method="native").ranks.tolist()
+
+
+def test_all_methods_that_run_out_of_memory_are_listed(failing, monkeypatch):
+    monkeypatch.setattr(registry, "candidates", lambda graph: failing)
+    with pytest.raises(prplugin.MethodUnavailableError, match=r"no method can run here: fastest: .* ran out.*; fast: "):
+        prplugin.Graph(EDGES).rank()
+
+
+def test_a_method_that_is_named_raises(failing, monkeypatch):
+    monkeypatch.setitem(registry.methods()._imported, "persistent", failing["fast"])
+    with pytest.raises(prplugin.OutOfMemoryError, match=r"It needs more"):
+        prplugin.Graph(EDGES).rank(method="persistent")
 
 
 # --- on the GPU ---------------------------------------------------------------------------------------------------
@@ -200,32 +160,38 @@ ARGUMENTS = {
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("arguments", ARGUMENTS.values(), ids=ARGUMENTS)
 @pytest.mark.parametrize("method", [param("streamed")])
-def test_ranks_agree_within_budget_of_a_tenth_of_edges(monkeypatch, method, arguments, library):
-    monkeypatch.delenv(runtime.BUDGET, raising=False)
+def test_ranks_agree_within_a_tenth_of_the_edges(monkeypatch, method, arguments, library):
     monkeypatch.setattr(streamed, "LEAST_BYTES", 2**16)
+    monkeypatch.setattr(runtime, "FEW_BYTES", 0)
+    monkeypatch.setattr(gpu_pull, "SMALL", 0)
     edges = rmat(13, 200)
     edges["w"] = np.random.default_rng(0).random(len(edges))
-    size = len(edges) * 16
     ranking = {}
     if "personalization" in arguments:
         ranking = {"personalization": {int(edges["src"][0]): 1.0, int(edges["dst"][5]): 3.0}}
         arguments = {}
     frame = rapids.as_cudf(edges) if library == "cudf" else edges
     expected = prplugin.Graph(frame, **arguments).rank(tol=1e-9, **ranking)
-    peak = [0]
-    bytes_left = runtime._reserve
-
-    def record_peak(limit, gpu, wanted=0):
-        before = bytes_left(limit, gpu, wanted)
-        peak[0] = max(peak[0], runtime._used[gpu])
-        return before
-
-    monkeypatch.setattr(runtime, "_reserve", record_peak)
-    monkeypatch.setenv(runtime.BUDGET, str(size // 10))
-    found = prplugin.Graph(frame, **arguments).rank(tol=1e-9, **ranking)
+    with limited_memory(len(edges) * 16 // 10):
+        found = prplugin.Graph(frame, **arguments).rank(
+            tol=1e-9, method="auto" if library == "cudf" else method, **ranking
+        )
     assert found.method == method
-    assert 0 < peak[0] <= size // 10
     assert type(found.frame) is type(frame)
     one, other = rapids.on_host(found.frame["pagerank"]), rapids.on_host(expected.frame["pagerank"])
     assert np.abs(one - other).sum() <= found.error_bound + expected.error_bound
     assert (rapids.on_host(found.frame["vertex"]) == rapids.on_host(expected.frame["vertex"])).all()
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.skipif(bool(rapids.missing("cudf")), reason=str(rapids.missing("cudf")))
+@pytest.mark.gpu
+def test_auto_falls_back_where_an_allocation_fails():
+    """Small graphs skip the query of the memory, so that it is an allocation that fails."""
+    frame = rapids.as_cudf(rmat(13, 200))
+    graph = prplugin.Graph(frame)
+    size = len(frame) * 4  # of the in-edges
+    with limited_memory(size):
+        found = graph.rank()
+    assert found.method not in ("persistent", "propagation-blocking")
+    assert np.abs(rapids.on_host(found.ranks) - rapids.on_host(graph.rank().ranks)).sum() <= 2e-6

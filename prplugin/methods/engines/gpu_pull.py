@@ -267,7 +267,7 @@ def unavailable_reason(
     """Return why a method cannot run on this GPU, or why this graph does not fit in its memory; None if it can run."""
     if (reason := runtime.unavailable_reason()) or adjacency is None:
         return reason
-    if memory.pair == Size() and adjacency.n + adjacency.m <= SMALL and runtime.budget() is None:
+    if memory.pair == Size() and adjacency.n + adjacency.m <= SMALL:
         return None
     needed = footprint(memory, Counts.of(adjacency), real=8).device.peak  # for float64
     if runtime.fits(needed):
