@@ -85,10 +85,11 @@ class Watch:
 
     `begun`: Time by `time.perf_counter` at which each stage began.
     `bounds`: Number of iterations and error bound, after each iteration.
+    `made`: Number of iterations of rankings of groups before the present one.
     """
 
     def __init__(self, report: Report | None) -> None:
-        self.report = report
+        self.report, self.made = report, 0
         self._began = time.perf_counter()
         self.begun: dict[str, float] = {}
         self.bounds: list[tuple[int, float]] = []
@@ -112,8 +113,9 @@ class Watch:
     def iterations(self, options: Options, budget: int, made: int = 0) -> Callable[[int, float, Sequence[float]], None]:
         """Return the function that the loop calls after each step; without a tolerance it uses the whole budget.
 
-        `made`: Number of iterations before those that it is called with.
+        `made`: Number of iterations before those that it is called with, beside `self.made`.
         """
+        made += self.made
         tol = options.tol if options.rule.proves else 0.0
         self.begun.setdefault("iterations", time.perf_counter())  # called once per batch of seeds
         first: tuple[int, float] | None = None

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from prplugin.frames.columns import EdgesById
     from prplugin.frames.ids import Ids
 
+SAMPLED = 1 << 16  # rows that are looked at first for an id in two groups
+
 SIDE = "side"  # name of the column that says which of two columns of endpoints a vertex is from
 
 
@@ -49,10 +51,8 @@ def encoder(ids: Ids, by: int) -> Callable[..., tuple[Coo | Grouped, list[Column
         n = max(len(found[0]), 1)
         pairs: Any = None
         keys = [group.astype(np.int64) * n + code for code, group in zip(codes, of_group, strict=True)]
-        only = xp.zeros(n, np.int64)  # a group of each id
-        for code, key in zip(codes, keys, strict=True):
-            only[code] = key
-        if all(bool((only[code] == key).all()) for code, key in zip(codes, keys, strict=True)):
+        only = only_groups(codes, keys, n)
+        if only is not None:
             order = xp.argsort(only[: len(found[0])] // n, kind="stable")
             pairs, keys = only[order], [inverse(order)[code] for code in codes]
         elif kinds != ["integer"]:
@@ -65,6 +65,19 @@ def encoder(ids: Ids, by: int) -> Callable[..., tuple[Coo | Grouped, list[Column
         return edges, vertices, group_kinds + kinds
 
     return encode
+
+
+def only_groups(codes: list[Integers], keys: list[Integers], n: int) -> Integers | None:
+    """Return the only key of each of n codes, or None if a code has several; some rows tell for most frames."""
+    found = None
+    for most in (SAMPLED, None) if codes[0].size > SAMPLED else (None,):
+        found = namespace(codes[0]).zeros(n, np.int64)
+        pairs = [(code[:most], key[:most]) for code, key in zip(codes, keys, strict=True)]
+        for code, key in pairs:
+            found[code] = key
+        if not all(bool((found[code] == key).all()) for code, key in pairs):
+            return None
+    return found
 
 
 def inverse(order: Integers) -> Integers:

@@ -117,6 +117,16 @@ class Edges:
         """Return the graph of a valid CSC and its out-weights, without a copy."""
         return cls(Grouped(Csc(*in_edges), out_weight, in_edges.indices.size, None, out_weight_depth, extent))
 
+    def part(self, first: int, past: int) -> Edges:
+        """Return the graph of consecutive vertices that no edge connects with others, in views of the CSC."""
+        offsets, sources, weights = self.get(Csc)
+        begin, end = int(offsets[first]), int(offsets[past])
+        sources = (sources[begin:end] - first).astype(index_dtype(past - first), copy=False)
+        csc = Csc(offsets[first : past + 1] - begin, sources, None if weights is None else weights[begin:end])
+        own = self._out_weight[0][first:past]
+        depth, extent = self._out_weight[1], self.extent
+        return Edges(Grouped(csc, own, end - begin, None, depth, extent, self.frame_space, self.roundings))
+
     # --- layouts ---
 
     def get(self, layout: type[Layout]) -> Layout:

@@ -32,12 +32,21 @@ class Problem(NamedTuple):
         if memory_space == self.adjacency.memory_space:
             return self
         v, w = (to_memory(vector, memory_space) for vector in (self.personalization, self.dangling))
-        return Problem(self.adjacency.on(memory_space), self.alpha, v, w)
+        return self._replace(adjacency=self.adjacency.on(memory_space), personalization=v, dangling=w)
 
     @property
     def vector_depth(self) -> int:
         """Rounding depth of an entry of v or w: conversions of the value and of those of the sum, sum, and quotient."""
         return rounding_depth(self.adjacency.n) + 3
+
+
+class PartOfProblem(Problem):
+    """The equation of a group of vertices, with its part of a personalization, divided by the sum of that again."""
+
+    @property
+    def vector_depth(self) -> int:
+        """Rounding depth of an entry: its own roundings before the second sum, those of their mean, and a quotient."""
+        return super().vector_depth + 4
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -111,12 +111,12 @@ def rows_of_groups(
     return rows, counts
 
 
-def by_group(ranking: Ranking, bounds: Floats, tol: float, vertices: Any) -> GroupRankings:
+def by_group(ranking: Ranking, bounds: Floats, tol: float, iterations: Integers, vertices: Any) -> GroupRankings:
     """Return the rankings of groups, given one of all `prplugin.frames.groups.GroupedVertices`."""
     given = {each.name: getattr(ranking, each.name) for each in fields(Ranking) if each.name != "ranks"}
     rows, counts = rows_of_groups(ranking.ranks, vertices.offsets, ranking._among, ranking._top)
     return GroupRankings(
         **given, each_converged=bounds <= tol, each_error_bound=bounds, rows=rows,
-        each_iterations=np.full(counts.size, ranking.iterations), _seeds=vertices.first_groups,
+        each_iterations=iterations, _seeds=vertices.first_groups,
         _counts=counts.tolist(), _by=vertices.by,
     )  # fmt: skip

@@ -25,21 +25,23 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from prplugin.cpu.sums import GroupSums
 from prplugin.errors import InvalidOptionError
+from prplugin.graph.edges import Edges
 from prplugin.methods.base import Step
 from prplugin.numerics import StepRounding, compensated_depth
 from prplugin.options import Options
 from prplugin.solver.certificate import ROUND_UP, U32, U, depth_of_rank, gamma
 from prplugin.solver.loop import Outcome
 from prplugin.types.arrays import Array, namespace, to_host
-from prplugin.types.edges import Floats, Integers
+from prplugin.types.edges import Coo, Csc, Floats, Integers
 
 
 def bounds_of_groups(
@@ -71,24 +73,46 @@ def refuse_options(options: Options) -> None:
             raise InvalidOptionError(f"{name} is not supported with by=: {why}.")
 
 
+ALONE = 10_000
+"""Mean number of edges per group from which each is ranked by itself, which takes half the passes of all together, and
+0.3 ms for each: 20 groups of 10,000 edges 15 ms instead of 29, 5 of 300,000 60 instead of 150."""
+
+
 class GroupProof:
     """Ends a ranking when the ranks of each group are proved.
 
     `offsets`: Position of the first vertex of each group, and their number, on the host.
     `sums`, `bounds`: After `settle`, of each group the sum of its ranks, and the error bound of its ranks divided by
-    it. Both are on the host.
+    it. Both are on the host, and so is `iterations`, the number of passes over the edges of each.
     """
 
     def __init__(self, offsets: Integers, options: Options) -> None:
         refuse_options(options)
         self._offsets, self._options = offsets, options
         self.sums = self.bounds = np.zeros(offsets.size - 1)
+        self.iterations = np.zeros(offsets.size - 1, np.int64)
         self._sum: Callable[[Any], Floats]
 
     @property
-    def proved(self) -> tuple[Floats, float]:
-        """The bound of each group, and the tolerance that it was to meet."""
-        return self.bounds, self._options.tol
+    def proved(self) -> tuple[Floats, float, Integers]:
+        """The bound of each group, the tolerance that it was to meet, and the passes that it took."""
+        return self.bounds, self._options.tol, self.iterations
+
+    def parts(self, adjacency: Edges) -> list[tuple[int, int]]:
+        """Return the first position and the one past the last of each group, if each is to be ranked by itself.
+
+        That takes fewer passes over the edges of large groups, which the caches hold, and on the host alone.
+        """
+        large = adjacency.m >= ALONE * self.sums.size and adjacency.given in (Coo, Csc)
+        return list(pairwise(self._offsets.tolist())) if large and adjacency.memory_space == "host" else []
+
+    def settle_alone(self, outcomes: Sequence[Outcome]) -> Outcome:
+        """Return the outcome of rankings of each group by itself."""
+        self.sums = np.ones(len(outcomes))
+        self.bounds = np.array([float(outcome.error_bound) for outcome in outcomes])
+        self.iterations = np.array([int(outcome.iterations) for outcome in outcomes])
+        most = int(self.iterations.max())
+        return Outcome(False, all(outcome.converged for outcome in outcomes), most, float(self.bounds.max()), most)
 
     def begin(self, step: Step) -> Options:
         """Return the options of a ranking of all groups; raise if rounding makes the tolerance too small to prove."""
@@ -126,6 +150,7 @@ class GroupProof:
             self._measure(step)
             outcome.iterations += 1
         outcome.error_bound, outcome.converged = worst, worst <= tol
+        self.iterations[:] = outcome.iterations
 
     def ranks_of_each(self, ranks: Array) -> Any:
         """Return the ranks divided by the sum of their group, in the requested scale and type."""

@@ -18,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 
 from prplugin.cpu.sums import total, totals
-from prplugin.graph.problem import Problem
+from prplugin.graph.problem import PartOfProblem, Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Method, Step
 from prplugin.options import Options
@@ -72,6 +72,8 @@ def solve_by(
     adjacency = problem.adjacency
     if adjacency.n == 0:
         return adjacency.out_weight, Outcome(False, True, 0, 0.0, order=None if order is None else NO_ORDER)
+    if groups is not None and (parts := groups.parts(adjacency)):
+        return _solve_each(method, problem, options, machine, watch, start, groups, parts)
     adjacency.keep_only(getattr(method, "reads", ()))
     step = method.prepare(problem, machine, **options.method_options)
     step.every_pass = watch.report is not None
@@ -95,6 +97,24 @@ def solve_by(
         watch.iterations(options, 0)(outcome.iterations, float(outcome.error_bound), ())
     outcome.notes = step.notes
     return step.ranks(), outcome
+
+
+def _solve_each(
+    method: Method, problem: Problem, options: Options, machine: Machine, watch: Watch, start: Floats | None,
+    groups: GroupProof, parts: list[tuple[int, int]],
+) -> tuple[Floats, Outcome]:  # fmt: skip
+    """Rank each group by itself; the ranks of each have sum 1."""
+    ranks, outcomes = np.empty(problem.adjacency.n), []
+    for first, past in parts:
+        v, begin = (
+            None if given is None or not (own := given[first:past]).any() else own / total(own)
+            for given in (problem.personalization, start)
+        )
+        posed = (Problem if v is None else PartOfProblem)(problem.adjacency.part(first, past), problem.alpha, v)
+        ranks[first:past], outcome = solve_by(method, posed, options, machine, watch, begin)
+        outcomes.append(outcome)
+        watch.made += int(outcome.iterations)
+    return ranks, groups.settle_alone(outcomes)
 
 
 def solve(

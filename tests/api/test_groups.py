@@ -193,6 +193,37 @@ def test_passes_of_all_rankings_are_counted_on():
     ]
 
 
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_large_groups_are_ranked_by_themselves(weight):
+    rng = np.random.default_rng(0)
+    sizes = [0] * 30_000 + [1] * 25_000 + [2] * 5
+    edges = pd.DataFrame({
+        "country": rng.permutation(sizes), "src": rng.integers(0, 3000, 55_005), "dst": rng.integers(0, 2000, 55_005),
+        "w": rng.random(55_005),
+    })  # fmt: skip
+    states = []
+    graph = prplugin.Graph(edges, by="country", weight=weight)
+    ranking = graph.rank(progress=states.append)
+    passes = [state.iterations for state in states if state.stage == "iterations"]
+    assert passes == sorted({*passes})
+    alone = [
+        prplugin.Graph(edges[edges["country"] == group], "src", "dst", weight).rank() for group in range(3)
+    ]  # fmt: skip
+    assert ranking.each_iterations.tolist() == [one.iterations for one in alone]
+    assert ranking.each_error_bound.tolist() == [one.error_bound for one in alone]
+    assert ranking.ranks.tolist() == np.concatenate([one.ranks for one in alone]).tolist()
+    assert (ranking.iterations, passes[-1]) == (max(ranking.each_iterations), sum(ranking.each_iterations))
+    given = edges.groupby("country")["src"].unique().map(lambda some: some[:3].tolist())
+    seeded = graph.rank(personalization=[(group, vertex) for group in range(3) for vertex in given[group]], tol=1e-9)
+    for group in range(3):
+        one = edges[edges["country"] == group].pagerank("src", "dst", weight, personalization=given[group], tol=1e-9)
+        assert np.abs(one["pagerank"] - list(seeded[group].values())).sum() <= 2e-9
+    graph.update(remove=edges[:9])
+    assert graph.rank(nstart=ranking).each_iterations.max() < max(ranking.each_iterations)
+    with pytest.raises(NotConvergedError):
+        graph.rank(max_iter=3, tol=1e-9)
+
+
 def test_iterations_that_do_not_suffice():
     with pytest.raises(NotConvergedError) as caught:
         GRAPH.rank(max_iter=2, tol=1e-9)

@@ -68,7 +68,7 @@ MAX_LINES = {
     "distributed": 2_530,
     "frames": 7_400,
     "gpu": 1_800,
-    "graph": 1_250,
+    "graph": 1_270,
     "integrations": 240,
     "io": 3_000,
     "methods": 3_400,
