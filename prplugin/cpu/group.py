@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from prplugin.cpu import kernels
-from prplugin.cpu.compensated import CompensatedSums
 from prplugin.cpu.sorting import offsets_of
+from prplugin.cpu.sums import CompensatedSums
 from prplugin.cpu.threads import bounds_of_pieces
 from prplugin.types.arrays import Array
 from prplugin.types.edges import Csc, Floats, Grouped, Integers, index_dtype

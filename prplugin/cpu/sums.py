@@ -8,12 +8,15 @@ function here has a counterpart that returns this count.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from prplugin.cpu import kernels
+from prplugin.cpu.packing import PIECE as PACKED_PIECE
 from prplugin.cpu.sorting import stable_order
-from prplugin.numerics import FAN_IN, fan_in_for, group_sum_depth
+from prplugin.numerics import FAN_IN, compensated_depth, fan_in_for, group_sum_depth, rounding_depth
 from prplugin.types.edges import Floats, Integers
 
 GROUPS = np.arange(0, 1 << 13, FAN_IN)
@@ -102,3 +105,64 @@ def _indices_in_group(groups: Integers) -> Integers:
     indices: Integers = np.empty_like(order)
     indices[order] = ranked
     return indices
+
+
+class CompensatedSums:
+    """Compensated sums of non-negative terms by group, in the order of the terms, compiled: see ingest.cpp."""
+
+    def __init__(self, n: int) -> None:
+        self._sums, self._errors = np.zeros(n), np.zeros(n)
+        self._count = 0
+
+    def add(self, groups: Integers, terms: Floats) -> None:
+        """Add terms to their groups 0 .. n - 1."""
+        kernels.add_compensated(np.ascontiguousarray(groups), np.ascontiguousarray(terms), self._sums, self._errors)
+        self._count += groups.size
+
+    def values(self) -> tuple[Floats, int]:
+        """Return the n sums and their rounding depth."""
+        with np.errstate(invalid="ignore", over="ignore"):  # the caller refuses sums that overflow
+            return self._sums + self._errors, compensated_depth(self._count)
+
+
+def compensated_sums(groups: Integers, terms: Floats, n: int) -> tuple[Floats, int]:
+    """Return the sums of non-negative terms by group, and their rounding depth."""
+    sums = CompensatedSums(n)
+    sums.add(groups, terms)
+    return sums.values()
+
+
+# --- sums of pull.cpp ---------------------------------------------------------------------------------------------
+
+BLOCK_ROWS, LANES = 256, 8
+"""Rows whose norms are summed together, and interleaved sums of a block, as in row_sums.hpp and pull.cpp."""
+
+
+@lru_cache(1024)
+def norm_depth(rows: int) -> int:
+    """Return the most additions that a row's change or rank goes through in the sums of a step over `rows` rows.
+
+    Those of a lane of a block, the lanes (more than in groups of 16 rows, where these are summed), the blocks in groups
+    of `FAN_IN` level by level, and the sums of the eight levels.
+    """
+    return min(rows, BLOCK_ROWS // LANES + 3 + rounding_depth(-(-rows // BLOCK_ROWS)) + 8)
+
+
+ORDERED_EDGES = range(100_000, 800_000)
+"""Numbers of edges of unweighted graphs whose rows are summed by number of in-edges: docs/decisions/0019."""
+
+
+def order_rows(offsets: Integers, threads: int) -> Integers:
+    """Return the rows of each block, counted from its first, by number of in-edges."""
+    order: Integers = np.empty(offsets.size - 1, np.uint8)
+    kernels.order_rows(offsets, order, threads)
+    return order
+
+
+def packed_depth(m: int) -> int:
+    """Return the rounding depth of a row sum of packed edges, of which the graph has m.
+
+    It is that of a run within a piece, summed with the fan-in for `PACKED_PIECE` terms, and of the compensated sum of
+    the runs of a row.
+    """
+    return group_sum_depth(PACKED_PIECE) + compensated_depth(-(-m // PACKED_PIECE) + 1)

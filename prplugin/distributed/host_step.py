@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.cpu import kernels, pull
-from prplugin.cpu.sums import total
+from prplugin.cpu import kernels
+from prplugin.cpu.sums import BLOCK_ROWS, norm_depth, total
 from prplugin.distributed.communicator import Communicator, all_reduce_sum
 from prplugin.distributed.shard import Shard
 from prplugin.graph.edges import inverse_out_weight
@@ -44,8 +44,8 @@ class HostRows(HostStep):
             offsets, sources, _ = adjacency.get(Csc)
             self._in_edges = offsets[: rows + 1], sources, adjacency.normalized_weights
             self._fan_in = fan_in_for(shard.largest_in_degree)
-            self._sums = np.zeros((-(-rows // pull.BLOCK_ROWS), 4))
-            depth = max(depth, pull.norm_depth(shard.max_rows))
+            self._sums = np.zeros((-(-rows // BLOCK_ROWS), 4))
+            depth = max(depth, norm_depth(shard.max_rows))
         self.rounding = shard.step_rounding(group_sum_depth(shard.largest_in_degree), depth + communicator.size)
 
     def start(self, ranks: Floats | float) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from prplugin.cpu import library, packing, sorting
 from prplugin.cpu.sorting import factorize_sorted, offsets_of, stable_order
-from prplugin.cpu.sums import GroupSums
+from prplugin.cpu.sums import ORDERED_EDGES, GroupSums, compensated_sums, order_rows
 from prplugin.errors import MethodUnavailableError
 from prplugin.machine import this_machine
 from prplugin.types.arrays import (
@@ -244,9 +244,7 @@ class Edges:
 
     @cached_property
     def row_order(self) -> Integers | None:
-        """Order in which the compiled kernels sum the rows of the CSC on the host, or None: see `prplugin.cpu.pull`."""
-        from prplugin.cpu.pull import ORDERED_EDGES, order_rows
-
+        """Order in which the compiled kernels sum the rows of the CSC on the host, or None: see `prplugin.cpu.sums`."""
         if self.weighted or self.m not in ORDERED_EDGES:
             return None
         return order_rows(self.get(Csc).offsets, this_machine().threads_for(self.m))
@@ -331,9 +329,7 @@ def sum_out_weight(source: Integers, weights: Floats | None, n: int, extent: tup
 
         return group.sums_by(source, weights, n, extent)
     if library.is_available():
-        from prplugin.cpu import compensated
-
-        return compensated.compensated_sums(source, weights, n)
+        return compensated_sums(source, weights, n)
     sums = GroupSums(source, n)
     return sums(weights), sums.depth
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from prplugin.cpu import library
+from prplugin.cpu import kernels, library
 from prplugin.cpu.packing import PIECE
-from prplugin.cpu.pull import Pull, norm_depth, packed_depth
+from prplugin.cpu.sums import BLOCK_ROWS, norm_depth, packed_depth
 from prplugin.graph.edges import Edges
 from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
@@ -15,7 +17,7 @@ from prplugin.methods.base import SeedsStep, Step, Sums
 from prplugin.numerics import Depth, StepRounding, depth_for, fan_in_for, group_sum_depth, rounding_depth
 from prplugin.options import validate_int
 from prplugin.types.arrays import Array, to_host
-from prplugin.types.edges import Compressed, Csc, Floats, PackedRows
+from prplugin.types.edges import Compressed, Csc, Floats, Integers, PackedRows, bits_of
 
 name = "native"
 runs_on = "cpu"
@@ -92,6 +94,73 @@ def rounding_of(problem: Problem, row: int | None = None) -> StepRounding:
         vectors=problem.vector_depth,
         norm=depth + 1 + 4,
     )
+
+
+CHUNK_ROWS = 16 * BLOCK_ROWS
+"""Rows per piece of work on whole vectors, as in pull.cpp."""
+
+PRODUCTS = 24 * 24
+"""Dot products per chunk: the square of `MOST_ROWS` in mixing.hpp."""
+
+PLAIN = Depth(0, 0)
+"""Depth of the history of an iteration without mixing."""
+
+
+class Pull:
+    """Iteration of one vector by pull.cpp; `ranks` and what belongs to it stay in the arrays of this object.
+
+    `in_edges`: Offsets, sources and normalized weights, or unweighted packed edges.
+    `order`: Order of rows by `order_rows`; None for their own.
+    `inverse_out_weight`: 1 / W of each vertex, 0 for dangling ones; in weighted graphs 1 instead of 1 / W.
+    `target`, `teleport`: w and (1 - alpha) * v: n entries, or one for all vertices.
+    """
+
+    def __init__(
+        self, in_edges: Compressed | PackedRows, order: Integers | None, inverse_out_weight: Floats, target: Floats,
+        teleport: Floats, alpha: float, fan_in: int, threads: int,
+    ) -> None:  # fmt: skip
+        n = inverse_out_weight.size
+        edges: tuple[Any, ...]
+        if isinstance(in_edges, PackedRows):
+            edges = (None, None, None, *in_edges, bits_of(n), np.zeros(n), np.empty(in_edges.rows.size))
+        else:
+            edges = (*in_edges, None, None, None, 0, None, None)
+        self._graph = (*edges, inverse_out_weight, target, teleport, alpha, fan_in, order)
+        self._sums = np.empty((-(-n // BLOCK_ROWS), 4))
+        self._memory, self._norm = np.zeros(704), 1.0
+        self._contributions = np.empty((2, n))
+        self._history: Any = (None, None)
+        self._threads = threads
+        self._ranks: Floats = np.empty(n)
+        self.largest = 0.0
+
+    def start(self, ranks: Any) -> None:
+        """Set the ranks."""
+        self._ranks[:] = ranks
+        self._norm = self._memory[3] = 1.0
+
+    @property
+    def ranks(self) -> Floats:
+        """Ranks of sum 1; those of a sweep are divided by their sum."""
+        return self._ranks if self._memory[3] == 1 else self._ranks / self._memory[3]
+
+    def iterate(self, budget: int, goal: float = -1.0, depth: Depth = PLAIN) -> Floats:
+        """Make steps until one changes the ranks by at most `goal`, at most `budget`; return the change of each.
+
+        Iterates are mixed in between, with a history of the given depth, until a call without; they may then be swept,
+        whose changes bound the error as well. The ranks do not depend on the number of steps per call.
+        """
+        changes = np.empty(budget)
+        if depth.rows > 0 and self._history[0] is None:
+            n = self._ranks.size
+            self._history = np.empty((depth.rows, n), np.float32), np.empty((-(-n // CHUNK_ROWS), PRODUCTS))
+        # By position: 27 names cost 4 % of a call on a small frame.
+        steps = kernels.iterate(
+            *self._graph, self._ranks, self._contributions, self._sums, self._memory, self._norm, goal, *depth[:2],
+            *self._history, changes, self._threads,
+        )  # fmt: skip
+        self._norm, self.largest = 0.0, float(self._memory[2])
+        return changes[:steps]
 
 
 class NativeStep(Step):

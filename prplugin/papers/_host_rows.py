@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from prplugin.cpu.run_sums import ThreadedSums
+from prplugin.cpu import kernels
+from prplugin.cpu.threads import equal_work
 from prplugin.gpu import cupy, cupyx, runtime
 from prplugin.methods.base import Array, Floats, Integers
 from prplugin.methods.engines.gpu_pull import Layout
@@ -18,6 +19,9 @@ from prplugin.types.arrays import namespace, to_host
 FILE = "papers/cpu_split.cu"
 THREADS = 256
 CHUNK = 1 << 18  # edges copied to the host at a time, which bounds temporary GPU memory
+
+RUN = 1 << 14
+"""Edges per run, at most: about ten microseconds of work."""
 
 Recorder: TypeAlias = Callable[[str, str, Any], AbstractContextManager[None]]
 """Records the work within a block: its name, its lane, and its stream (None: the calling thread)."""
@@ -69,6 +73,39 @@ def host_rows(runs: Layout, n: int) -> HostRows:
     read_sources = xp.flatnonzero(read).astype(runs.sources.dtype)
     found = None if weights[0] is None else np.concatenate(weights)
     return HostRows(rows, read_sources, to_host(bounds), np.concatenate(places), found)
+
+
+class ThreadedSums:
+    """Compensated row sums by several threads, in pieces of about equal work; the bits do not depend on their number.
+
+    Rows longer than `RUN` are split into runs that are summed separately, so that several threads share a long row: see
+    run_sums.cpp.
+
+    `bounds`: Row k has the edges ``bounds[k]:bounds[k + 1]``; longest rows first.
+    `places`: Position of the contribution of each edge.
+    """
+
+    def __init__(self, bounds: Integers, places: Integers, threads: int) -> None:
+        lengths = np.diff(bounds)
+        self._long = int(np.count_nonzero(lengths > RUN))
+        runs = -(-lengths[: self._long] // RUN)
+        self._runs_of = np.append(0, np.cumsum(runs))
+        cuts = [np.arange(bounds[row], bounds[row + 1], RUN) for row in range(self._long)]
+        every = np.concatenate([*cuts, bounds[self._long :]])
+        parts = int(self._runs_of[-1])
+        self._edges = every[: parts + 1], every[parts:], places
+        self._part_sums = np.empty((parts, 2))
+        runs_of_work = (int(every[-1]) + 4 * every.size) // RUN
+        self._pieces = equal_work(every, min(8 * threads, 1 + runs_of_work))
+        # Starting a thread takes about as long as the sum of two runs.
+        self._threads = min(threads, 1 + runs_of_work // 4)
+
+    def __call__(self, contributions: Floats, weights: Floats | None, sums: Floats) -> None:
+        """Write the sum of each row; weights have the type of the contributions."""
+        kernels.sum_runs(
+            self._pieces, *self._edges, weights, contributions, self._runs_of, self._part_sums, sums[: self._long],
+            sums[self._long :], self._threads,
+        )  # fmt: skip
 
 
 class HostPull:

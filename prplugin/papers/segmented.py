@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from prplugin.cpu import library
-from prplugin.cpu.run_sums import ThreadedSums
 from prplugin.cpu.sorting import stable_order
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
 from prplugin.gpu import cupy, cupyx
@@ -25,7 +24,7 @@ from prplugin.methods.engines import gpu_pull
 from prplugin.numerics import compensated_depth
 from prplugin.options import validate_bool, validate_int
 from prplugin.papers._forms import WARP_LANES, Form, InPlace, check_form, launch_of, out_degrees, step_of
-from prplugin.papers._host_rows import HostPull, Recorder, host_rows, unrecorded
+from prplugin.papers._host_rows import HostPull, Recorder, ThreadedSums, host_rows, unrecorded
 from prplugin.papers._rows import LANES, RowsPull, best_seconds
 from prplugin.papers._schedule import Schedule, Segment
 from prplugin.types.arrays import namespace

@@ -16,8 +16,8 @@ from typing import Any, Self
 import numpy as np
 
 from prplugin.cpu import kernels
-from prplugin.cpu.compensated import compensated_sums
 from prplugin.cpu.sorting import offsets_of
+from prplugin.cpu.sums import compensated_sums
 from prplugin.graph.dedup import concatenated, reversed_edges
 from prplugin.graph.edges import Edges
 from prplugin.machine import this_machine

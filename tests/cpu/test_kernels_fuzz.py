@@ -20,7 +20,7 @@ from bv_files import Writer, gamma, packed, random_graph
 
 import prplugin.cpu
 import prplugin.papers
-from prplugin.cpu import kernels, packing, pull
+from prplugin.cpu import kernels, packing, sums
 from prplugin.cpu.library import VARIABLES, Kernel
 from prplugin.io.webgraph import CODES, PARTS
 from prplugin.methods.engines.packed import Rows, joined
@@ -70,7 +70,7 @@ def iterate(draw: Draw) -> dict[str, Any]:
     if draw.types["I"] == "i4" and draw.one_of(0, 1) and draw.has_optional:
         known = packed_rows(offsets, sources) | {"offsets": None, "sources": None, "weights": None, "order": None}
     else:
-        known = unpacked | {"offsets": offsets, "sources": sources, "order": pull.order_rows(offsets, 1)}
+        known = unpacked | {"offsets": offsets, "sources": sources, "order": sums.order_rows(offsets, 1)}
     return known | {
         "n": n, "m": sources.size, "budget": 40, "rows": max(period * cycles + cycles - 1, 0), "target": np.full(draw.one_of(1, size), 1 / size),
         "teleport": np.full(draw.one_of(1, size), 0.15 / size), "alpha": 0.85, "fan_in": 32, "memory": np.zeros(704),

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from kernel_calls import named
 
-from prplugin.cpu import kernels, pull
+from prplugin.cpu import kernels
 from prplugin.cpu.sorting import offsets_of
+from prplugin.cpu.sums import BLOCK_ROWS
 
 
 @pytest.mark.parametrize("uniform", [False, True])
@@ -31,7 +32,7 @@ def test_step_with_ghosts(n, index, weighted, uniform):
     bits = set()
     for threads in (1, 2, 5):
         found, following, moves = ranks.copy(), np.full(n + ghosts, 7.0), np.empty(n, np.float32)
-        measured = np.empty((-(-n // pull.BLOCK_ROWS), 4))
+        measured = np.empty((-(-n // BLOCK_ROWS), 4))
         named(
             kernels.step_rows,
             offsets, sources, weights, inverse, target, teleport, alpha, 16, dangling, found, contributions, following,

@@ -10,9 +10,9 @@ import pytest
 
 import prplugin
 from conformance import bounds
-from prplugin.cpu.pull import Pull
 from prplugin.cpu.sorting import offsets_of
 from prplugin.errors import NotConvergedError
+from prplugin.methods.native import Pull
 from prplugin.numerics import depth_for
 from prplugin.types.edges import Compressed
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from prplugin.cpu.pull import Pull, order_rows
+from prplugin.cpu.sums import order_rows
+from prplugin.methods.native import Pull
 from prplugin.types.edges import Compressed
 
 

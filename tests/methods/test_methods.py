@@ -11,7 +11,7 @@ import pytest
 from adjacencies import adjacency_of
 
 import prplugin
-from prplugin.cpu import compensated
+from prplugin.cpu.sums import compensated_sums
 from prplugin.errors import InvalidOptionError
 from prplugin.graph import edges as graphs
 from prplugin.methods.engines import gpu_pull
@@ -31,7 +31,7 @@ def test_out_weights_have_same_bits_on_host_and_device(monkeypatch, group_in_num
     """Choose weights whose sum overflows float64 in another order, which would make every normalized weight 0."""
     w = np.array([np.finfo(float).max, 2.0**969, 2.0**969])
     with np.errstate(over="ignore"):
-        assert np.isinf(compensated.compensated_sums(np.zeros(3, np.int32), w, 1)[0])
+        assert np.isinf(compensated_sums(np.zeros(3, np.int32), w, 1)[0])
     group_in_numpy()
     host = adjacency_of(prplugin.Graph(pd.DataFrame({"src": [0, 0, 0], "dst": [0, 1, 2], "w": w}), weight="w"))
     monkeypatch.setattr(graphs, "to_memory", lambda array, memory_space: array.copy())

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from kernel_calls import named
 from method_params import examples
 
-from prplugin.cpu import compensated, kernels, pull
+from prplugin.cpu import kernels
 from prplugin.cpu.packing import PIECE
-from prplugin.cpu.sums import GroupSums, total
+from prplugin.cpu.sums import BLOCK_ROWS, GroupSums, compensated_sums, packed_depth, total
 from prplugin.methods.engines.packed import Rows, joined
+from prplugin.methods.native import Pull
 from prplugin.numerics import FAN_IN, fan_in_for, group_sum_depth, rounding_depth
 
 U = Fraction(1, 2**53)
@@ -95,7 +96,7 @@ def test_row_sums_of_both_methods(fan_in, lengths, seed):
         named(
             kernels.step_rows,
             offsets, np.arange(offsets[-1], dtype=np.int32), None, np.ones(n), 0 * one, 0 * one, 1.0, fan_in, 0.0,
-            kernel_sums, padded, np.empty_like(padded), None, np.empty((-(-n // pull.BLOCK_ROWS), 4)), 1,
+            kernel_sums, padded, np.empty_like(padded), None, np.empty((-(-n // BLOCK_ROWS), 4)), 1,
         )  # fmt: skip
     for row, length in enumerate(lengths):
         part = terms[offsets[row] : offsets[row + 1]]
@@ -135,7 +136,7 @@ def test_compensated_sums(size, seed):
     random = np.random.default_rng(seed)
     groups = random.integers(0, 3, size).astype(np.int32)
     terms = random.pareto(0.3, size).clip(max=1e200)
-    sums, depth = compensated.compensated_sums(groups, terms, 4)
+    sums, depth = compensated_sums(groups, terms, 4)
     for group in range(4):
         assert_within_depth(sums[group], terms[groups == group], depth)
     assert sums[3] == 0
@@ -147,7 +148,7 @@ def test_grouped_sums_keep_terms_that_plain_sum_loses():
     terms = np.full(size, 2.0**-53)
     terms[0] = 1.0
     exact = 1 + (size - 1) * U
-    sums, compensated_depth = compensated.compensated_sums(np.zeros(size, np.int32), terms, 1)
+    sums, compensated_depth = compensated_sums(np.zeros(size, np.int32), terms, 1)
     assert compensated_depth == 2
     for depth, computed in (
         (rounding_depth(size), total(terms)),
@@ -164,11 +165,11 @@ def test_long_rows_of_packed_edges_are_summed_with_compensation():
     offsets, sources = np.array([0, pieces * PIECE, pieces * PIECE]), np.ones(pieces * PIECE, np.int32)
     sources[0] = 0
     packed = joined([Rows(offsets, sources, None)], 1)
-    summed = pull.Pull(packed, None, np.ones(2), np.zeros(1), np.zeros(1), 0.5, fan_in_for(PIECE), 1)
+    summed = Pull(packed, None, np.ones(2), np.zeros(1), np.zeros(1), 0.5, fan_in_for(PIECE), 1)
     ranks = np.array([1.0, small / PIECE])
     summed.start(ranks)
     summed.iterate(1)
     exact = 1 + Fraction(ranks[1]) * (sources.size - 1)
-    depth = pull.packed_depth(sources.size)
+    depth = packed_depth(sources.size)
     assert 2 * depth * U < exact - 1  # what plain additions of the pieces lose
     assert abs(2 * Fraction(summed.ranks[0]) - exact) <= depth * U * exact

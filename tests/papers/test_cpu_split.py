@@ -20,15 +20,13 @@ from method_params import param
 from timeline import recorded
 
 import prplugin
-from prplugin.cpu import run_sums
-from prplugin.cpu.run_sums import ThreadedSums
 from prplugin.errors import InvalidOptionError
 from prplugin.graph.edges import Edges
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.engines import gpu_pull
-from prplugin.papers import cpu_split
-from prplugin.papers._host_rows import host_rows
+from prplugin.papers import _host_rows, cpu_split
+from prplugin.papers._host_rows import ThreadedSums, host_rows
 from prplugin.papers.cpu_split import (
     MOST_TIMINGS,
     SAMPLES,
@@ -190,7 +188,7 @@ def test_heads_and_tails_partition_in_edges(split, by_degree, monkeypatch):
 @pytest.fixture
 def short_runs(monkeypatch):
     """Cut tails into runs of a few edges, so that small ones have several."""
-    monkeypatch.setattr(run_sums, "RUN", 8)
+    monkeypatch.setattr(_host_rows, "RUN", 8)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -16,14 +16,13 @@ from method_params import param
 from shapes import SHAPES, assert_ranks_agree, assert_row_sums, exact_row_sums, graph_of_shape
 
 import prplugin
-from prplugin.cpu.run_sums import ThreadedSums
 from prplugin.cpu.sorting import offsets_of
 from prplugin.errors import InvalidOptionError
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods.registry import methods
 from prplugin.papers import segmented
-from prplugin.papers._host_rows import host_rows
+from prplugin.papers._host_rows import ThreadedSums, host_rows
 from prplugin.papers.segmented import Schedule, Segment, SegmentedPull, SortedRows, choose_host_segments, cut
 from prplugin.types.edges import Csc
 

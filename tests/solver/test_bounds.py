@@ -19,7 +19,7 @@ from method_params import examples
 
 import prplugin
 from conformance import bounds as exact
-from prplugin.cpu.pull import norm_depth, packed_depth
+from prplugin.cpu.sums import norm_depth, packed_depth
 from prplugin.graph.edges import Edges
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu import kernels
-from prplugin.cpu.pull import BLOCK_ROWS
-from prplugin.cpu.sums import totals
+from prplugin.cpu.sums import BLOCK_ROWS, totals
 from prplugin.graph.problem import Problem, Seeds
 from prplugin.methods.base import SeedsStep, Sums
 from prplugin.numerics import StepRounding, fan_in_for
