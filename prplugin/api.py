@@ -95,8 +95,8 @@ def pagerank(
         Rank the rows of each value of these columns as a graph of its own, all in one call. Each group sums to 1, and
         `tol` bounds the proved error of each. `personalization`, `nstart`, `among` and `exclude` name the group of each
         vertex by these columns, or in tuples before the id; or they name vertices that every group must have.
-        `vertices` is a frame with these columns and `vertex`. `top` is the number for each group. Not with `seeds`,
-        `dangling`, `certified` or another `stop` than "error", nor on a Dask cluster.
+        `vertices` is a frame with these columns and `vertex`. `top` is the number for each group. `seeds` are ranked in
+        their group alone. Not with `dangling`, `certified` or, without `seeds`, another `stop` than "error".
     time : column label, optional
         Time of each edge: timestamps, dates or numbers.
     half_life : str, timedelta or number, optional

@@ -28,13 +28,13 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods import estimates
 from prplugin.methods.base import Method
-from prplugin.methods.registry import ChoiceCache, choose, choose_batch, compile_ahead, reasons
+from prplugin.methods.registry import ChoiceCache, choose, compile_ahead, reasons
 from prplugin.options import EdgeOptions, Options, Unknown, excluded_by_seed
 from prplugin.progress import Watch
 from prplugin.result.groups import by_group
 from prplugin.result.ranking import Ranking, Rankings
 from prplugin.result.selection import remaining
-from prplugin.solver.groups import GroupProof
+from prplugin.solver.groups import GroupProof, refuse_options
 from prplugin.solver.solve import solve_by
 from prplugin.streams.attempts import Query, Solved, Start, push_near_seeds, push_residual
 from prplugin.streams.decay import decay_weights
@@ -376,34 +376,31 @@ class LocalGraph:
     def _rank_many(self, options: Options, watch: Watch, unknown: Unknown) -> Rankings:
         """Compute one ranking per seed, and keep only the ranks selected by `among`, `exclude` and `top`."""
         from prplugin.frames.exclusion import read_selection
-        from prplugin.frames.seeds import read_seeds, seed_ids
-        from prplugin.queries import SeedRanks
-        from prplugin.solver.batch import batches
+        from prplugin.frames.seeds import labels_at, read_seeds, seed_ids
+        from prplugin.queries import Iterating, SeedRanks
 
-        began, machine = time.perf_counter(), this_machine()
+        began, machine, by = time.perf_counter(), this_machine(), self._state.schema.by
+        if by is not None:
+            refuse_options(options)
         with self._allocating():
             seeds, labels = read_seeds(self._vertices, options.seeds, unknown)
             w, start = self._vector(options, "dangling", unknown), self._vector(options, "nstart", unknown)
             among, exclusion = read_selection(self._vertices, options, unknown, self.memory_space, labels)
             own = exclusion.by_seed(seeds, self._out_neighbours)
             watch.stage("edges")
-        found = SeedRanks(seeds, options, (among, exclusion.common), own, self._state.edges.n)
-        edges = self._local_edges(options, seeds.rows.size // seeds.count)
-        left, name = np.arange(seeds.count), "push"
-        if w is None and start is None and edges is not None:
-            left = found.push(self._pushes, edges, machine.threads)
-        if left.size:
-            adjacency = self.adjacency
-            with self._allocating():
-                method = choose_batch(options.method, adjacency, machine, options.method_options, left.size)
-            adjacency.keep(None)  # frees its memory
-            name = method.name
-            memory_space: MemorySpace = "device" if method.runs_on == "gpu" else adjacency.memory_space
-            planned = partial(estimates.describe_seeds_memory, seeds.count, adjacency.n)
-            with explain_oom(planned), _allocating(memory_space, adjacency):
-                problem = Problem(adjacency, options.alpha, None, w)
-                for batch in batches(method, problem, seeds.take(left), start, options, machine, watch.iterations):
-                    left = found.keep(left, batch, adjacency.memory_space)
+        iterating, selection = Iterating(options, machine, watch, _allocating), (among, exclusion.common)
+        name, left = "push", np.arange(seeds.count)
+        if by is None:
+            found = SeedRanks(seeds, options, selection, own, self._state.edges.n)
+            edges = self._local_edges(options, seeds.rows.size // seeds.count)
+            if w is None and start is None and edges is not None:
+                left = found.push(self._pushes, edges, machine.threads)
+            if left.size:
+                name = iterating.rank(found, left, Problem(self.adjacency, options.alpha, None, w), seeds, start)
+        else:
+            posed, offsets = Problem(self.adjacency, options.alpha), offsets_of(self._vertices)
+            found, which, name = iterating.rank_in_groups(posed, offsets, seeds, selection, own, start)
+            labels = labels_at(self._vertices, labels, which)
         least = f"the least estimate for {counted(seeds.count, 'seed')}"
         considered = (Considered(name, None, least if options.method == "auto" else "requested by name"),)
         history = self._history(options, considered, watch.stages(self._reading), [])

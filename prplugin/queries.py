@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from prplugin.cpu import packing
+from prplugin.cpu.sums import total
 from prplugin.frames.exclusion import excluded_of
+from prplugin.frames.groups import inverse
 from prplugin.frames.vertices import Labels, Vertices
 from prplugin.graph.edges import Edges, normalized_weights
 from prplugin.graph.equal_ranks import EqualRanks
-from prplugin.graph.problem import Seeds
-from prplugin.machine import mapping_on
+from prplugin.graph.problem import PartOfProblem, Problem, Seeds
+from prplugin.machine import Machine, mapping_on
+from prplugin.methods.estimates import describe_seeds_memory
+from prplugin.methods.registry import choose_batch
 from prplugin.options import Options, Unknown
+from prplugin.progress import Watch
 from prplugin.result.selection import remaining, select_ranks
-from prplugin.solver.batch import Batch
+from prplugin.solver.batch import Batch, batches
 from prplugin.solver.top_k import OrderProof
 from prplugin.streams.host_edges import HostEdges
 from prplugin.streams.local_pushes import LocalPushes, LocalRanks, Wanted
-from prplugin.types.arrays import Array, MemorySpace, namespace, to_host, to_memory
+from prplugin.types.arrays import Array, MemorySpace, explain_oom, namespace, to_host, to_memory
 from prplugin.types.edges import Coo, Csc, Floats, Integers, PackedRows
 
 TRIED_AT_A_TIME = 8
@@ -80,6 +88,24 @@ class SeedRanks:
         if rows is not None:
             self.rows[which] = rows
 
+    @classmethod
+    def joined(cls, parts: list[tuple[int, SeedRanks]], order: Integers, options: Options) -> SeedRanks:
+        """Return the ranks of seeds of several groups in one order; parts have the position of the first vertex."""
+        ranks, xp = [part.ranks for _, part in parts], namespace(parts[0][1].ranks)
+        width, places, end = max(own.shape[1] for own in ranks), inverse(order), 0
+        found = cls(Seeds(np.zeros(order.size + 1, np.int64), order[:0], np.empty(0)), options, (None, None), None, 0)
+        found.ranks = xp.zeros((order.size, width), ranks[0].dtype)
+        found.rows = xp.full(found.ranks.shape, -1)
+        for first, part in parts:
+            at = places[end : (end := end + len(part.ranks))]
+            found.converged[at], found.iterations[at], found.bounds[at] = part.converged, part.iterations, part.bounds
+            own, at = part.ranks.shape[1], xp.asarray(at)
+            found.ranks[at, :own] = part.ranks
+            found.rows[at, :own] = (
+                xp.arange(first, first + own) if part.rows is None else xp.where(part.rows < 0, -1, part.rows + first)
+            )
+        return found
+
     def counts(self) -> list[int]:
         """Return the number of ranks to return of each seed, without those of excluded vertices."""
         if self.rows is None:
@@ -123,6 +149,61 @@ class SeedRanks:
         rows, ranks = np.full((1, width), -1), np.zeros((1, width), found.values.dtype)
         rows[0, : found.shown[0].size], ranks[0, : found.shown[1].size] = found.shown
         self._store(which, ranks, rows)
+
+
+Allocating: TypeAlias = Callable[[MemorySpace, Edges], AbstractContextManager[None]]
+"""Returns a context manager that allocates in a memory space, on the GPU of the edges."""
+
+
+class Iterating(NamedTuple):
+    """How seeds are ranked by iterations over all edges."""
+
+    options: Options
+    machine: Machine
+    watch: Watch
+    allocating: Allocating
+
+    def rank(self, found: SeedRanks, left: Integers, problem: Problem, seeds: Seeds, start: Floats | None) -> str:
+        """Rank the seeds that are `left`, in batches; return the name of the method."""
+        options, adjacency = self.options, problem.adjacency
+        with self.allocating(adjacency.memory_space, adjacency):
+            method = choose_batch(options.method, adjacency, self.machine, options.method_options, left.size)
+        adjacency.keep(None)  # frees its memory
+        memory_space: MemorySpace = "device" if method.runs_on == "gpu" else adjacency.memory_space
+        planned = partial(describe_seeds_memory, seeds.count, adjacency.n)
+        with explain_oom(planned), self.allocating(memory_space, adjacency):
+            some = seeds.take(left)
+            for batch in batches(method, problem, some, start, options, self.machine, self.watch.iterations):
+                left = found.keep(left, batch, adjacency.memory_space)
+        name: str = method.name
+        return name
+
+    def rank_in_groups(
+        self, problem: Problem, offsets: Integers, seeds: Seeds, selection: tuple[Integers | None, Integers | None],
+        own: Seeds | None, start: Floats | None,
+    ) -> tuple[SeedRanks, Integers, str]:  # fmt: skip
+        """Rank the seeds of each group of vertices by itself; a seed with vertices of several groups in each of them.
+
+        Return the ranks, the seed of each ranking, in the order of seeds and groups, and the name of a method.
+        """
+        parts, ranked, name = [], [], ""
+        for group, which in seeds.by_group(offsets):
+            first, past = offsets[group : group + 2].tolist()
+            given = seeds.take(which).within(first, past)
+            given = Seeds.normalized(given.bounds, given.rows, given.values)
+            among, excluded = (
+                None if rows is None else rows[(rows >= first) & (rows < past)] - first for rows in selection
+            )
+            mine = None if own is None else own.take(which).within(first, past)
+            begin = None if start is None or not (ours := start[first:past]).any() else ours / total(ours)
+            found = SeedRanks(given, self.options, (among, excluded), mine, past - first)
+            posed = PartOfProblem(problem.adjacency.part(first, past), problem.alpha)
+            name = self.rank(found, np.arange(which.size), posed, given, begin)
+            parts.append((first, found))
+            ranked.append((which, np.full(which.size, group)))
+        each, of_group = map(np.concatenate, zip(*ranked, strict=True))
+        order = np.lexsort((of_group, each))
+        return SeedRanks.joined(parts, order, self.options), each[order], name
 
 
 # --- contributions to a rank --------------------------------------------------------------------------------------

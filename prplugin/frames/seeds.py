@@ -25,10 +25,6 @@ def read_seeds(vertices: Vertices, given: Any, unknown: Unknown | None = None) -
     for `read_values`; a dict of them by label, or a Series of lists or dicts; a k x n array; or a frame with the
     columns `seed`, `vertex` (or several) and, optionally, `values` or `pagerank`, by default 1.
     """
-    if getattr(vertices, "by", 0):
-        raise InvalidOptionError(
-            "seeds= is not supported with by=. For one ranking per group, from vertices of it, pass personalization=."
-        )
     with vertices.reading(given, "seeds"):
         if type(given) in (list, tuple):
             given = type(given)(vertices.converted(entry, "seeds") for entry in given)
@@ -183,6 +179,12 @@ def _normalized(
     vertices.seed_names(labels)  # raises for a name clash before the iteration
     moved = vertices.boundary.values
     return Seeds.normalized(np.append(0, np.cumsum(sizes)), moved(rows), moved(values)), labels
+
+
+def labels_at(vertices: Vertices, labels: Labels, which: Integers) -> Labels:
+    """Return the labels of some seeds."""
+    at = vertices.ids.xp.asarray(which)
+    return Labels(column=vertices.ids.take(labels.column, at)) if labels.rows is None else Labels(labels.rows[at])
 
 
 def seed_ids(vertices: Vertices, labels: Labels, count: int) -> list[Any]:

@@ -95,6 +95,20 @@ class Seeds:
         begin, end = self.bounds[first], self.bounds[last]
         return Seeds(self.bounds[first : last + 1] - begin, self.rows[begin:end], self.values[begin:end])
 
+    def within(self, first: int, past: int) -> Seeds:
+        """Return the entries of consecutive vertices alone, with positions that count from the first of them."""
+        kept = namespace(self.rows).flatnonzero((self.rows >= first) & (self.rows < past))
+        sizes = np.bincount(to_host(self._seeds()[kept]), minlength=self.count)
+        return Seeds(np.append(0, np.cumsum(sizes)), self.rows[kept] - first, self.values[kept])
+
+    def by_group(self, offsets: Integers) -> list[tuple[int, Integers]]:
+        """Return each group of consecutive vertices in which seeds have positive values, and these seeds."""
+        each, rows = map(to_host, self.support())
+        groups = np.searchsorted(offsets, rows, "right") - 1
+        pairs = np.unique(groups * self.count + each)
+        found, begins = np.unique(pairs // self.count, return_index=True)
+        return list(zip(found.tolist(), np.split(pairs % self.count, begins[1:]), strict=True))
+
     def on(self, memory_space: MemorySpace) -> Seeds:
         """Return the same seeds in "host" or "device" memory."""
         return Seeds(self.bounds, to_memory(self.rows, memory_space), to_memory(self.values, memory_space))

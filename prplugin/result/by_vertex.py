@@ -128,7 +128,9 @@ class BySeed:
             _exact(column)
         self._ids = ids[own:]
         ends = np.cumsum(counts).tolist()
-        self._rows = dict(zip(seeds, map(slice, [0, *ends], ends), strict=True))
+        self._rows: dict[Any, slice] = {}
+        for seed, begin, end in zip(seeds, [0, *ends], ends, strict=False):  # one seed may be ranked in several groups
+            self._rows[seed] = slice(self._rows[seed].start if seed in self._rows else begin, end)
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -407,7 +407,8 @@ class Rankings(Ranking):
     def _all_ranks(self) -> Array:
         if self.rows is not None:
             raise PageRankError(
-                "these rankings kept the ranks of some vertices only: rank without top=, among= and exclude=."
+                "these rankings kept the ranks of some vertices only: rank without top=, among= and exclude=, and "
+                "groups by personalization= instead of seeds=."
             )
         return self.ranks
 

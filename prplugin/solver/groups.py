@@ -61,11 +61,16 @@ def bounds_of_groups(
 
 
 def refuse_options(options: Options) -> None:
-    """Raise InvalidOptionError for options of a ranking that have no meaning for groups, or no proof."""
+    """Raise InvalidOptionError for options of a ranking that have no meaning for groups, or no proof.
+
+    Seeds are ranked in their group alone, by any rule.
+    """
+    together = options.seeds is None
+    unproved = together and not options.rule.proves
     given = {
         "dangling=": options.dangling is not None and "the dangling mass of each group goes where it teleports",
-        "stop=": not options.rule.proves and "what is proved of each group is its error: use stop='error', tol > 0",
-        "max_iter=0": options.max_iter == 0 and "the proof of each group is a pass over the edges",
+        "stop=": unproved and "what is proved of each group is its error: use stop='error', tol > 0",
+        "max_iter=0": together and options.max_iter == 0 and "the proof of each group is a pass over the edges",
         "certified=True": options.certified and "orders are proved of one group: rank it by itself",
     }
     for name, why in given.items():

@@ -131,6 +131,79 @@ def test_options_apply_to_each_group(given, of):
     assert_same(found.frame, expected, 2 * tol * largest)
 
 
+SEEDED = [(group, rows["src"].unique()[at]) for at in (1, 0) for group, rows in EDGES[:-1].groupby("country")]
+"""Two seeds of each group but the last, which has one vertex."""
+
+
+@pytest.mark.parametrize(
+    ("options", "of_group"),
+    [
+        ({}, {}),
+        ({"top": 3, "exclude": "seeds"}, {"top": 3, "exclude": "seeds"}),
+        ({"exclude": "neighbors"}, {"exclude": "neighbors"}),
+        ({"among": SEEDED[:9], "top": 2}, {"top": 2}),
+        ({"nstart": SEEDED}, {}),
+        ({"tol": 0, "max_iter": 3}, {"tol": 0, "max_iter": 3}),
+        ({"scale": "n", "dtype": "float32"}, {"scale": "n", "dtype": "float32"}),
+    ],
+    ids=["plain", "top", "neighbours", "among", "start", "power", "type"],
+)
+def test_seeds_are_ranked_in_their_group(options, of_group):
+    found = GRAPH.rank(seeds=SEEDED, **options)
+    names = ["seed_country", "seed_vertex", "country", "vertex", "pagerank"]
+    assert list(found.frame.columns) == names
+    assert found.each_error_bound.max() == found.error_bound
+    parts = []
+    for group, vertex in SEEDED:
+        among = {"among": [at for of, at in options["among"] if of == group]} if "among" in options else {}
+        edges = EDGES[EDGES["country"] == group]
+        alone = edges.pagerank("src", "dst", "w", personalization=[vertex], **of_group | among)
+        parts.append(alone.assign(seed_country=group, seed_vertex=vertex, country=group))
+    expected = pd.concat(parts, ignore_index=True)[names]
+    pd.testing.assert_frame_equal(found.frame[names[:2]], expected[names[:2]])
+    near = 1e-6 if "dtype" in options else 2e-6
+    difference = found.frame.merge(expected, on=names[:4])
+    assert len(difference) == len(expected) == len(found.frame)
+    scale = EDGES["src"].nunique() if "dtype" in options else 1
+    assert (difference["pagerank_x"] - difference["pagerank_y"]).abs().max() <= near * scale
+    group, vertex = SEEDED[0]
+    own = found.frame[(found.frame["seed_country"] == group) & (found.frame["seed_vertex"] == vertex)]
+    assert found[SEEDED[0]] == {(group, at): rank for at, rank in zip(own["vertex"], own["pagerank"], strict=True)}
+
+
+def test_seeds_of_several_groups():
+    edges = pd.DataFrame({"g": [2, 2, 1, 1, 3], "src": ["a", "b", "b", "a", "a"], "dst": ["b", "c", "a", "d", "b"]})
+    graph = prplugin.Graph(edges, by="g")
+    frame = pd.DataFrame({"seed": ["x", "y", "x", "y"], "g": [2, 1, 1, 1], "vertex": ["a", "b", "d", "a"]})
+    found = graph.rank(seeds=frame.assign(values=[1.0, 3.0, 2.0, 1.0])).frame
+    assert list(found.columns) == ["seed", "g", "vertex", "pagerank"]
+    runs = found[["seed", "g"]].drop_duplicates()
+    assert list(runs.itertuples(index=False, name=None)) == [("x", 1), ("x", 2), ("y", 1)]
+    for (seed, group), own in found.groupby(["seed", "g"]):
+        given = {("x", 1): {"d": 1}, ("x", 2): {"a": 1}, ("y", 1): {"b": 3, "a": 1}}[seed, group]
+        one = edges[edges["g"] == group].pagerank("src", "dst", personalization=given)
+        assert one["vertex"].tolist() == own["vertex"].tolist()
+        assert np.allclose(one["pagerank"], own["pagerank"], atol=2e-6)
+    ranking = graph.rank(seeds=frame)
+    assert len(ranking) == 2
+    assert {group for group, _ in ranking["x"]} == {1, 2}
+    assert "more" not in repr(ranking)
+    each = graph.rank(
+        seeds=["a", "b"], exclude=pd.DataFrame({"seed_g": [1], "seed_vertex": ["a"], "g": [1], "vertex": ["d"]})
+    )
+    assert list(each) == [(1, "a"), (1, "b"), (2, "a"), (2, "b"), (3, "a"), (3, "b")]
+    assert (1, "d") not in each[1, "a"]
+    assert (1, "d") in each[1, "b"]
+    lists = graph.rank(seeds=[{"a": 1, "b": 2}, [(3, "b")]]).frame
+    assert lists[["seed", "g"]].drop_duplicates().values.tolist() == [[0, 1], [0, 2], [0, 3], [1, 3]]
+    with pytest.raises(InvalidOptionError, match=r"seeds names no groups, and 2 groups of 3 lack .*group 1 lacks 'c'"):
+        graph.rank(seeds=["c"])
+    with pytest.raises((InvalidOptionError, ColumnNotFoundError), match="no column 'g'"):
+        graph.rank(seeds=frame.drop(columns="g"))
+    with pytest.raises(prplugin.PageRankError, match="groups by personalization= instead of seeds="):
+        ranking.contributions((1, "a"))
+
+
 def test_vertices_that_every_group_has():
     edges = pd.DataFrame({"g": [2, 2, 1, 1], "src": ["a", "b", "b", "a"], "dst": ["b", "c", "a", "d"]})
     graph = prplugin.Graph(edges, by="g")
@@ -170,7 +243,10 @@ def test_vertices_that_every_group_has():
         ({"tol": 0, "max_iter": 3}, r"stop= is not supported with by="),
         ({"max_iter": 0}, r"max_iter=0 is not supported with by="),
         ({"top": 3, "certified": True}, r"certified=True is not supported with by="),
-        ({"seeds": [("g1", 1)]}, r"seeds= is not supported with by="),
+        (
+            {"seeds": [(EDGES["country"][0], EDGES["src"][0])], "dangling": [-20]},
+            r"dangling= is not supported with by=",
+        ),
         ({"tol": 1e-15}, r"tol=1e-15 cannot be proved"),
     ],
 )

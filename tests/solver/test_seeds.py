@@ -18,12 +18,12 @@ from solver_graphs import communities
 
 import prplugin
 from conformance import rapids
+from prplugin import queries as queries_module
 from prplugin.graph.problem import Seeds
 from prplugin.methods import native
 from prplugin.methods.engines import native_batch
 from prplugin.methods.registry import methods
 from prplugin.result.selection import highest_of_each
-from prplugin.solver import batch as batch_module
 from prplugin.types.arrays import highest
 
 BATCH_METHODS = [name for name, method in methods().items() if hasattr(method, "batch_cost")]
@@ -253,14 +253,14 @@ def test_bits_do_not_depend_on_extrapolated_seeds():
 
 
 def test_top_is_selected_per_batch(monkeypatch):
-    sizes, batches = [], batch_module.batches
+    sizes, batches = [], queries_module.batches
 
     def record_batches(*arguments):
         for batch in batches(*arguments):
             sizes.append(batch.ranks.shape)
             yield batch
 
-    monkeypatch.setattr(batch_module, "batches", record_batches)
+    monkeypatch.setattr(queries_module, "batches", record_batches)
     many = skewed_graph().rank(seeds=list(range(70)), top=2, method="native", threads=2)
     assert sizes == [(35, 1500), (35, 1500)]
     assert many.ranks.shape == (70, 2)
