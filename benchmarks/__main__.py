@@ -27,23 +27,18 @@ from benchmarks import (
     against_networkx,
     changing,
     cluster,
-    communities,
     compare,
     crawl,
     everyday,
     gap,
-    hosts,
     kernels,
     mapped,
     peers,
-    pieces,
     report,
     retrieval,
     scaling,
     seeds,
-    sequence,
     step_cost,
-    streamed,
     uses,
     webgraph,
 )
@@ -54,11 +49,11 @@ from benchmarks.run import run
 PAPERS = {"kim": kim, "kumar": kumar, "wu": wu, "bowen": bowen, "swaroop": swaroop}
 
 BENCHMARKS = {
-    **PAPERS, "changing": changing, "cluster": cluster, "communities": communities, "crawl": crawl,
-    "cugraph": against_cugraph, "everyday": everyday, "gap": gap, "hosts": hosts, "kernels": kernels, "mapped": mapped,
-    "networkx": against_networkx, "peers": peers, "pieces": pieces, "retrieval": retrieval,
-    "scaling": scaling, "seeds": seeds, "sequence": sequence, "steps": step_cost,
-    "streamed": streamed, "tweetrank": tweetrank, "uses": uses, "webgraph": webgraph,
+    **PAPERS, "changing": changing, "cluster": cluster, "crawl": crawl,
+    "cugraph": against_cugraph, "everyday": everyday, "gap": gap, "kernels": kernels, "mapped": mapped,
+    "networkx": against_networkx, "peers": peers, "retrieval": retrieval,
+    "scaling": scaling, "seeds": seeds, "steps": step_cost,
+    "tweetrank": tweetrank, "uses": uses, "webgraph": webgraph,
 }  # fmt: skip
 
 ALL = *PAPERS, "peers"
@@ -73,7 +68,7 @@ SCALE = click.option("--scale", type=click.IntRange(4, 30), help="Binary logarit
 REFERENCE = click.option("--reference", type=click.Path(exists=True), help="GAP's program pr, compiled here.")
 
 OPTIONS = {
-    **dict.fromkeys(("kim", "wu", "bowen", "cugraph", "crawl", "pieces", "uses"), ONLY),
+    **dict.fromkeys(("kim", "wu", "bowen", "cugraph", "crawl", "uses"), ONLY),
     "gap": lambda command: SCALE(REFERENCE(command)),
     "peers": lambda command: LIST(ONLY(command)),
     "seeds": ONLY,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+import prplugin
 from prplugin.machine import this_machine
 from prplugin.methods import numpy as method
 from prplugin.methods.base import Sums
@@ -19,6 +20,14 @@ def communities(size=40, count=12, seed=0):
     between = random.integers(0, size * count, (count, 2))
     edges = np.concatenate([*within, between])
     return pd.DataFrame({"src": edges[:, 0], "dst": edges[:, 1]})
+
+
+def separate_blocks(size, directed):
+    """Return a graph of 4,000 vertices in blocks of `size`, with two random edges per vertex within its block."""
+    edges = np.random.default_rng(0).integers(0, size, (4000 // size, 2 * size, 2))
+    edges = (edges + np.arange(0, 4000, size)[:, None, None]).reshape(-1, 2)
+    frame = pd.DataFrame({"src": edges[:, 0], "dst": edges[:, 1]})
+    return prplugin.Graph(frame, directed=directed, vertices=range(4000))
 
 
 def cycle(n):

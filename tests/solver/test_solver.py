@@ -13,10 +13,9 @@ import pandas as pd
 import pytest
 from adjacencies import adjacency_of
 from rational_pagerank import distance, solve
-from solver_graphs import GRAPHS, Float32Step, communities, cycle, star
+from solver_graphs import GRAPHS, Float32Step, communities, cycle, separate_blocks, star
 
 import prplugin
-from benchmarks.communities import graph_of as communities_apart
 from conformance.options import pairwise
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
@@ -111,7 +110,7 @@ BLOCKS = {
 
 @pytest.mark.parametrize(tuple(BLOCKS), [tuple(row[name] for name in BLOCKS) for row in pairwise(BLOCKS)])
 def test_no_host_method_takes_twice_the_iterations_on_separate_blocks(size, directed, personalization, alpha):
-    graph = communities_apart(size, directed)
+    graph = separate_blocks(size, directed)
     counts = [
         graph.rank(alpha=alpha, personalization=personalization, method=method).iterations for method in HOST_METHODS
     ]
