@@ -32,7 +32,6 @@ from benchmarks import (
     everyday,
     gap,
     kernels,
-    mapped,
     peers,
     report,
     retrieval,
@@ -50,7 +49,7 @@ PAPERS = {"kim": kim, "kumar": kumar, "wu": wu, "bowen": bowen, "swaroop": swaro
 
 BENCHMARKS = {
     **PAPERS, "changing": changing, "cluster": cluster, "crawl": crawl,
-    "cugraph": against_cugraph, "everyday": everyday, "gap": gap, "kernels": kernels, "mapped": mapped,
+    "cugraph": against_cugraph, "everyday": everyday, "gap": gap, "kernels": kernels,
     "networkx": against_networkx, "peers": peers, "retrieval": retrieval,
     "scaling": scaling, "seeds": seeds, "steps": step_cost,
     "tweetrank": tweetrank, "uses": uses, "webgraph": webgraph,

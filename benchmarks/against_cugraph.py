@@ -34,8 +34,6 @@ from prplugin.methods.registry import choose, methods
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLUMNS", "KEYS", "figure", "parts"]
-
 COLUMNS = (
     "graph", "what", "cuGraph ms", "prplugin ms", "ratio", "method", "iterations", "tol", "cuGraph error",
     "prplugin error", "error bound", "cuGraph peak MB", "prplugin peak MB", "note",

@@ -21,8 +21,6 @@ from benchmarks.generate import rmat, uniform, weighted
 from benchmarks.measure import alternately, run_in_process
 from prplugin.gpu import runtime
 
-__all__ = ["COLUMNS", "rows"]
-
 COLUMNS = (
     "graph", "nodes", "edges", "networkx s", "prplugin first s", "prplugin again s", "ratio first", "ratio again",
     "nx-cugraph first s", "nx-cugraph again s", "L1 distance",

@@ -31,8 +31,6 @@ from prplugin.types.arrays import MemorySpace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLUMNS", "KEYS", "figure", "parts"]
-
 KEYS = ("graph", "batch")
 
 COLUMNS = (

@@ -15,8 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["COLUMNS", "VERDICTS", "beyond_noise", "compared", "differences"]
-
 COLUMNS = ("row", "what", "A", "B", "B / A", "noise %", "verdict")
 
 LEAST_NOISE = 0.03

@@ -35,8 +35,6 @@ from prplugin.progress import Watch
 from prplugin.solver.solve import solve
 from prplugin.types.edges import Grouped
 
-__all__ = ["COLUMNS", "parts"]
-
 COLUMNS = (
     "graph", "vertices", "edges", "dangling %", "bytes per edge", "generation s", "seconds", "packing s", "ranking s",
     "iterations", "ms float32", "ms float64", "edges per second", "peak GB", "error bound", "residual",

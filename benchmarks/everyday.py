@@ -17,8 +17,6 @@ from typing import Any
 
 from benchmarks.measure import run_in_process
 
-__all__ = ["COLUMNS", "KEYS", "rows"]
-
 KEYS = ("edges",)
 
 COLUMNS = (

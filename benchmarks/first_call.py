@@ -9,8 +9,6 @@ from typing import Any
 
 from benchmarks.measure import run_in_process
 
-__all__ = ["rows"]
-
 SCRIPT = """
 import json, sys, time
 import cudf, cupy

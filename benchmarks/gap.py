@@ -36,8 +36,6 @@ from prplugin.gpu import runtime
 from prplugin.machine import this_machine
 from prplugin.types.arrays import MemorySpace, namespace
 
-__all__ = ["COLUMNS", "parts"]
-
 COLUMNS = (
     "graph", "ranked on", "vertices", "edges", "build s", "method", "iterations", "ms", "proved, ms", "GAP iterations",
     "GAP, ms", "GAP / prplugin", "GAP / proved",

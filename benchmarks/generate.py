@@ -18,11 +18,6 @@ import pandas as pd
 
 from prplugin.types.arrays import MemorySpace, namespace
 
-__all__ = [
-    "crawl", "cube", "frame_of", "grid", "local_web", "purchases", "retweets", "rmat", "rmat_part", "scattered",
-    "scattered_ids", "uniform", "uniform_part", "web", "weighted",
-]  # fmt: skip
-
 
 def rmat(
     scale: int, edge_factor: int = 16, seed: int = 1, memory_space: MemorySpace = "host", *, a: float = 0.57,

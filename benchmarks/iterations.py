@@ -8,8 +8,6 @@ from typing import Any
 
 from benchmarks.measure import timed
 
-__all__ = ["cugraph_graph", "time_cugraph", "time_method"]
-
 REPEATS = 7
 
 STEPS = 40

@@ -29,8 +29,6 @@ from prplugin.methods.engines.gpu_pull import ITERATIONS
 from prplugin.methods.registry import candidates, choose, methods
 from prplugin.types.edges import Csc
 
-__all__ = ["COLUMNS", "rows", "summary"]
-
 COLUMNS = (
     "graph", "vertices", "edges", "longest row", "what", "ms layout", "ms float32", "ms float64", "x cuGraph",
 )  # fmt: skip

@@ -23,8 +23,6 @@ import pandas as pd
 import prplugin
 from prplugin.machine import this_machine
 
-__all__ = ["main"]
-
 SIZES = (2_000, 10_000), (50_000, 400_000), (100_000, 1_000_000)
 SECONDS, QUICK_SECONDS = 10.0, 0.2
 CLIENTS = 1, 8

@@ -1,4 +1,4 @@
-"""Alternating time measurements with warm-up, which return every sample."""
+"""Alternating time measurements with warm-up, which return every sample, and a check of the available memory."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from prplugin import machine
+from prplugin.gpu import runtime
 from prplugin.types.arrays import MemorySpace
-
-__all__ = ["Timed", "alternately", "repeatedly", "run_in_process", "sampled", "take_memory_from_a_pool", "timed"]
 
 SINGLE_SAMPLE_FACTOR = 10
 """A warm-up that takes longer than this many times the limit is the only sample."""
@@ -122,3 +122,23 @@ def take_memory_from_a_pool() -> None:
     size = free // 4 * 3 // 256 * 256
     rmm.mr.set_current_device_resource(rmm.mr.PoolMemoryResource(rmm.mr.CudaMemoryResource(), initial_pool_size=size))
     cupy.cuda.set_allocator(rmm_cupy_allocator)
+
+
+class InsufficientMemoryError(Exception):
+    """Too little memory is available; the message has the required and the available bytes."""
+
+
+def bytes_available(memory_space: MemorySpace) -> float:
+    """Return the available memory in bytes: of the GPU, or of this process within its container's limit."""
+    if memory_space == "device":
+        return runtime.available_bytes()
+    return machine.bytes_available()
+
+
+def require(needed: float, memory_space: MemorySpace, what: str) -> None:
+    """Raise InsufficientMemoryError if fewer bytes than `needed` are available."""
+    if needed > (free := bytes_available(memory_space)):
+        where = "the GPU" if memory_space == "device" else "this machine"
+        raise InsufficientMemoryError(
+            f"{what} needs about {needed / 1e9:.1f} GB, and {where} has {free / 1e9:.1f} GB free"
+        )

@@ -9,8 +9,6 @@ import numpy as np
 
 from prplugin.types.arrays import namespace
 
-__all__ = ["reference"]
-
 TOL = 1e-13
 """Bound of the L1 error at which the iteration ends, if rounding in float64 permits it."""
 

@@ -13,8 +13,6 @@ from rich.table import Table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["compact_svg", "complete", "format_row", "format_value", "keys", "show", "table", "write"]
-
 
 def format_row(benchmark: Any, row: dict[str, Any]) -> str:
     """Format a row as one line."""

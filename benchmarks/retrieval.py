@@ -35,8 +35,6 @@ from benchmarks.run import Part
 from prplugin.gpu import runtime
 from prplugin.types.arrays import MemorySpace, synchronize, to_host, to_memory
 
-__all__ = ["COLUMNS", "KEYS", "PACKAGES", "parts"]
-
 KEYS = ("vertices", "edges", "processor", "queries", "library")
 
 COLUMNS = (

@@ -31,8 +31,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from benchmarks import report
 from conformance.circumstances import circumstances
 
-__all__ = ["Part", "Row", "chosen", "run"]
-
 ROOT = Path(__file__).parents[1]
 CODE = ("prplugin", "benchmarks", "conformance")
 SUFFIXES = {".py", ".cpp", ".hpp", ".cu", ".cuh"}

@@ -18,8 +18,6 @@ from benchmarks.generate import grid, local_web, rmat, uniform
 from benchmarks.run import Part
 from prplugin.machine import this_machine
 
-__all__ = ["COLUMNS", "KEYS", "parts"]
-
 KEYS = ("graph", "threads")
 
 COLUMNS = ("graph", "vertices", "edges", "iterations", "threads", "ms", "minimum ms", "speedup", "minimum speedup")

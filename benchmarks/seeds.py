@@ -26,8 +26,6 @@ from benchmarks.run import Part, chosen
 from prplugin.gpu import runtime
 from prplugin.types.arrays import MemorySpace
 
-__all__ = ["COLUMNS", "KEYS", "parts"]
-
 COLUMNS = (
     "graph", "processor", "what", "64 calls ms", "one call ms", "ratio", "method", "iterations", "tol",
     "cuGraph error", "prplugin error", "error bound", "note",

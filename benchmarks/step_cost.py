@@ -20,8 +20,6 @@ from benchmarks.run import Part
 from prplugin.machine import this_machine
 from prplugin.methods.registry import methods
 
-__all__ = ["COLUMNS", "parts"]
-
 COLUMNS = ("graph", "vertices", "edges", "method", "ms per iteration", "ms by cost model")
 
 

@@ -29,8 +29,6 @@ from benchmarks.reference import reference
 from benchmarks.run import Part
 from prplugin.errors import PageRankError
 
-__all__ = ["COLUMNS", "KEYS", "parts", "summary"]
-
 COLUMNS = (
     "graph", "use", "edges", "cuGraph ms", "prplugin ms", "ratio", "method", "iterations", "cuGraph error",
     "prplugin error", "error bound", "note",

@@ -22,8 +22,6 @@ import prplugin
 from benchmarks.measure import alternately
 from prplugin.io import webgraph
 
-__all__ = ["COLUMNS", "rows"]
-
 COLUMNS = (
     "file", "threads", ".offsets", "arcs", "bits per arc", "decode, million arcs/s", "per s of processor time",
     "graph, ms", "Parquet to graph, ms",

@@ -9,8 +9,6 @@ from benchmarks.papers.plots import plain
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["figure"]
-
 
 def figure(results: list[dict[str, Any]]) -> Figure:
     """Draw seconds from frame to ranks, milliseconds per iteration, and the fraction of communication."""

@@ -13,8 +13,6 @@ from benchmarks.measure import timed
 from prplugin.gpu import runtime
 from prplugin.types.arrays import memory_space_of
 
-__all__ = ["Graph", "Reference", "ours", "peer"]
-
 CUGRAPH_TOL, CUGRAPH_MAX_ITER = 1e-6, 1000
 
 PROVED = 1e-10

@@ -14,8 +14,6 @@ from typing import Any
 from benchmarks.generate import rmat_part
 from prplugin.gpu import runtime
 
-__all__ = ["Workers", "counts", "end", "on_gpus", "rows_of", "workers"]
-
 EDGE_FACTOR = 16
 
 PARTITIONS = 2

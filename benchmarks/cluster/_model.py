@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["compare", "predicted_ms", "sent_bytes"]
-
 CONTRIBUTION_BYTES = 4
 """Bytes of a contribution in float32."""
 

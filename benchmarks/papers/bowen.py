@@ -42,12 +42,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from benchmarks import peers
 from benchmarks.generate import rmat
 from benchmarks.measure import repeatedly
 from benchmarks.papers import claims, cpu_peers, host_segments, implementations, in_place
 from benchmarks.papers.graphs import BenchmarkGraph, generated
 from benchmarks.papers.plots import sideways
-from benchmarks.papers.rounds import full_run
 from benchmarks.papers.tables import ClaimTest, merge_absent, row, rows_or_reason, verdicts
 from benchmarks.run import Part, Row, chosen
 from prplugin.graph.edges import Edges
@@ -61,9 +61,7 @@ from prplugin.types.edges import Csc
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["KEYS", "PACKAGES", "TABLES", "figures", "files", "parts", "summary"]
-
-PACKAGES = cpu_peers.PACKAGES
+PACKAGES = peers.PACKAGES
 
 FULL, SWEEP, ROUNDS = "Full runs", "Segments", "Rounds"
 HOST, KERNELS, SCHEDULES = "Segments on the CPU, the paper's form", "Kernels by segment", "Schedules"
@@ -279,7 +277,7 @@ def _timed(adjacency: Edges, known: Row, name: str, options: dict[str, Any]) -> 
 
     def once() -> None:
         if form is None:
-            iterations.append(int(full_run(step, adjacency, "vertex", TOL).iterations))
+            iterations.append(int(implementations.full_run(step, adjacency, "vertex", TOL).iterations))
         else:
             iterations.append(_rounds_of(form, adjacency.n))
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-__all__ = ["BOWEN", "KIM", "KUMAR", "SWAROOP", "WU", "Claim"]
-
 
 class Claim(NamedTuple):
     """Claim of a paper.

@@ -12,12 +12,10 @@ import pandas as pd
 
 from benchmarks.measure import repeatedly
 from benchmarks.papers.implementations import ALPHA, LIMIT, RUNS, Implementation
-from benchmarks.peers import PACKAGES, peer
+from benchmarks.peers import peer
 from prplugin.errors import MethodUnavailableError
 from prplugin.graph.edges import Edges
 from prplugin.types.edges import Coo
-
-__all__ = ["FASTEST", "IMPLEMENTATIONS", "PACKAGES"]
 
 LIBRARIES = "python-graphblas", "NetworKit", "scikit-network", "graph_mate"
 

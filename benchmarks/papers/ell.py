@@ -10,8 +10,6 @@ from prplugin.gpu import runtime
 from prplugin.graph.edges import Edges
 from prplugin.types.edges import Csc
 
-__all__ = ["EllPull", "bytes_needed"]
-
 FILE = str(Path(__file__).with_name("ell.cu"))
 
 THREADS = 256

@@ -13,8 +13,6 @@ from prplugin.papers.segmented import captured
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Coo
 
-__all__ = ["BlasRounds", "GpuRounds", "HostRounds", "google_matrix"]
-
 
 def google_matrix(adjacency: Edges, alpha: float) -> Any:
     """Return alpha * P + (1 - alpha) / n as an n x n float32 array; dangling columns of P are 1 / n."""

@@ -8,7 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from benchmarks.memory import require
+import numpy as np
+
+from benchmarks.measure import require
 from prplugin.gpu import runtime
 from prplugin.graph.dedup import with_reverse_edges
 from prplugin.graph.edges import Edges
@@ -17,9 +19,7 @@ from prplugin.io.formats import COMPRESSIONS, ROWS
 from prplugin.options import EdgeOptions
 from prplugin.sources import of_file
 from prplugin.types.arrays import MemorySpace
-from prplugin.types.edges import Coo, index_dtype
-
-__all__ = ["BenchmarkGraph", "find_file", "generated", "memory_space", "real"]
+from prplugin.types.edges import Coo, Integers, index_dtype
 
 BYTES_PER_EDGE, BYTES_PER_VERTEX = 90, 200
 """Upper bounds for generating or reading a graph, sorting it, and iterating."""
@@ -144,3 +144,17 @@ def _files(data: Path, names: tuple[str, ...]) -> Iterator[Path]:
                 for compression in ("", *COMPRESSIONS):
                     if (path := folder / f"{name}{ending}{compression}").is_file():
                         yield path
+
+
+def rows_of_pairs(edges: Coo) -> tuple[Integers, Integers] | None:
+    """Return one row per undirected edge, as line 6 of Algorithm 2 of Kim 2013 reads them; None if it is directed."""
+    source, target = edges.source, edges.destination
+    forward, backward = source <= target, source > target
+    if np.count_nonzero(source < target) != np.count_nonzero(backward):
+        return None
+    ends, others = source[forward], target[forward]
+    loops = ends == others
+    keys = np.sort(ends[~loops].astype(np.int64) * edges.n + others[~loops])
+    if not np.array_equal(keys, np.sort(target[backward].astype(np.int64) * edges.n + source[backward])):
+        return None
+    return ends, others

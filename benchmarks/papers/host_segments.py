@@ -18,8 +18,6 @@ from prplugin.papers.segmented import (
 )
 from prplugin.types.arrays import to_host
 
-__all__ = ["MeasuredSegment", "fields", "kernel_name", "measured_segments", "schedules", "yaml"]
-
 CPU = "CPU, all threads"
 
 EVERY = (

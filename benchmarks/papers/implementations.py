@@ -25,32 +25,13 @@ from prplugin.methods.base import Step
 from prplugin.methods.engines import packed
 from prplugin.methods.engines.packed_step import PackedStep
 from prplugin.methods.registry import choose, methods
+from prplugin.options import Options
 from prplugin.papers._forms import PaperStep
+from prplugin.solver.loop import Outcome
+from prplugin.solver.solve import solve
+from prplugin.stopping import Stop
 from prplugin.types.arrays import MemorySpace, namespace, synchronize
 from prplugin.types.edges import Coo, Csc
-
-__all__ = [
-    "ALL_THREADS",
-    "ALPHA",
-    "CUGRAPH",
-    "CUSPARSE",
-    "LIMIT",
-    "ONE",
-    "OURS",
-    "RUNS",
-    "SCIPY",
-    "Implementation",
-    "SparseLoop",
-    "method",
-    "packed_bytes",
-    "prepared",
-    "require_gpu",
-    "several_at_once",
-    "short_iteration",
-    "streamed",
-    "streamed_note",
-    "time_each",
-]  # fmt: skip
 
 ALPHA = 0.85
 
@@ -273,3 +254,9 @@ SCIPY = Implementation("SciPy loop, 1 thread", partial(_sparse_loop, "host"))
 OURS = Implementation("prplugin on the GPU: auto", partial(_auto, "device"))
 CUSPARSE = Implementation("cuSPARSE loop (CuPy)", partial(_sparse_loop, "device"))
 CUGRAPH = Implementation("cuGraph", _cugraph)
+
+
+def full_run(step: Step, adjacency: Edges, stop: Stop, tol: float) -> Outcome:
+    """Iterate a prepared step by prplugin's solver, from uniform ranks, until the stopping rule is met."""
+    options = Options(alpha=ALPHA, tol=tol, stop=stop)
+    return solve(step, options, adjacency.n, 1 / adjacency.n, lambda *_: lambda *_: None)

@@ -17,8 +17,6 @@ from prplugin.papers._forms import update_scores
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Coo, Csc
 
-__all__ = ["by_out_degree", "graph_of_the_paper", "rounds", "scores", "undirected"]
-
 MOST = 200
 """Rounds after which the paper's code stops."""
 

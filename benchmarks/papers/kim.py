@@ -31,14 +31,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from benchmarks import iterations
+from benchmarks import iterations, peers
 from benchmarks.generate import uniform
 from benchmarks.measure import sampled, timed
 from benchmarks.papers import claims, cpu_peers, implementations
-from benchmarks.papers.graphs import BenchmarkGraph, generated, real
+from benchmarks.papers.graphs import BenchmarkGraph, generated, real, rows_of_pairs
 from benchmarks.papers.plots import colours, heat, plain
 from benchmarks.papers.tables import ClaimTest, merge_absent, row, rows_or_reason, verdicts
-from benchmarks.papers.undirected import rows_of_pairs
 from benchmarks.run import Part, Row, chosen
 from prplugin.errors import MethodUnavailableError
 from prplugin.graph.edges import Edges
@@ -52,9 +51,7 @@ from prplugin.types.edges import Coo, Csc, offset_dtype
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["KEYS", "PACKAGES", "TABLES", "figures", "parts", "summary"]
-
-PACKAGES = cpu_peers.PACKAGES
+PACKAGES = peers.PACKAGES
 
 TEN, SWEEP = "Ten iterations", "Blocks x threads"
 

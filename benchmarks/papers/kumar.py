@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from benchmarks import peers
 from benchmarks.generate import crawl
 from benchmarks.papers import claims, cpu_peers, implementations
 from benchmarks.papers.graphs import BenchmarkGraph, generated, real
@@ -42,9 +43,7 @@ from prplugin.types.edges import Csc
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["KEYS", "PACKAGES", "TABLES", "figures", "parts", "summary"]
-
-PACKAGES = cpu_peers.PACKAGES
+PACKAGES = peers.PACKAGES
 
 ITERATION, SPLIT, BLOCKS = "Time per iteration", "Tail edges by N", "N by block"
 

@@ -13,8 +13,6 @@ import numpy as np
 
 from prplugin.cpu.build import FLAGS, suffix, system_compiler
 
-__all__ = ["multiply", "multiply_columns", "power_method"]
-
 SOURCE = Path(__file__).with_name("loops.cpp")
 
 INTEGER, SINGLE = (np.ctypeslib.ndpointer(dtype, flags="C_CONTIGUOUS") for dtype in (np.int64, np.float32))

@@ -10,8 +10,6 @@ from typing import Any
 from benchmarks import report
 from benchmarks.run import Row
 
-__all__ = ["rejudge", "rejudged", "rows_of_page"]
-
 VERDICTS = re.compile(r"(?:Of the paper's|None of the paper's)[^\n]*\n")
 CLAIMS = re.compile(r"\| claim \|.*\n(?:\|.*\n)+")
 NUMBER = re.compile(r"-?[\d,]+")

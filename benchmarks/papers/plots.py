@@ -13,8 +13,6 @@ from benchmarks.run import Row
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["colours", "heat", "plain", "sideways"]
-
 
 def colours(names: Iterable[str]) -> dict[str, Any]:
     """Return a distinct colour per name, for up to twenty names."""

@@ -12,8 +12,6 @@ from prplugin.gpu import runtime
 from prplugin.graph.edges import Edges
 from prplugin.types.edges import Csc
 
-__all__ = ["ScanPull", "bytes_needed"]
-
 FILE = str(Path(__file__).with_name("scan.cu"))
 
 THREADS, TILE = 256, 1024

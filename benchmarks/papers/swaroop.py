@@ -27,14 +27,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from benchmarks import peers
 from benchmarks.generate import retweets, web
-from benchmarks.measure import repeatedly, timed
-from benchmarks.memory import require
+from benchmarks.measure import repeatedly, require, timed
 from benchmarks.papers import claims, cpu_peers, implementations, loops
 from benchmarks.papers.google import BlasRounds, GpuRounds, HostRounds, google_matrix
 from benchmarks.papers.graphs import BenchmarkGraph, find_file, generated, memory_space
 from benchmarks.papers.plots import plain
-from benchmarks.papers.rounds import full_run
 from benchmarks.papers.tables import ClaimTest, row, rows_or_reason, verdicts
 from benchmarks.run import Part, Row
 from prplugin.errors import MethodUnavailableError
@@ -44,9 +43,7 @@ from prplugin.types.arrays import MemorySpace, to_host
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["KEYS", "PACKAGES", "TABLES", "figures", "parts", "summary"]
-
-PACKAGES = cpu_peers.PACKAGES
+PACKAGES = peers.PACKAGES
 
 NODES, THREADS, TWEETS = "Time and number of nodes (Section 6.1)", "Threads per block (Section 6.2)", "TweetRank"
 
@@ -145,7 +142,7 @@ def _of_size(n: int) -> Iterator[Row]:
 def _timed(n: int, line: Row) -> Iterator[Row]:
     adjacency = _named(n).adjacency()
     step = implementations.prepared("native", adjacency, threads=1)
-    rounds = line["rounds"] = int(full_run(step, adjacency, "delta", TOL).iterations)
+    rounds = line["rounds"] = int(implementations.full_run(step, adjacency, "delta", TOL).iterations)
     here, there = cache(partial(_matrix, adjacency, "host")), cache(partial(_matrix, adjacency, "device"))
     samples: dict[str, list[float]] = {}
     notes: dict[str, str] = {}

@@ -12,8 +12,6 @@ from benchmarks.papers.claims import Claim
 from benchmarks.report import format_value
 from benchmarks.run import Row
 
-__all__ = ["GRADES", "ClaimTest", "grade", "merge_absent", "row", "rows_or_reason", "verdicts"]
-
 
 def row(table: str, columns: tuple[str, ...], known: Row) -> Row:
     """Return a row with all columns of a table; additional values are stored in the JSON file only."""

@@ -30,8 +30,6 @@ from prplugin.types.edges import Coo, Csc
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLUMNS", "KEYS", "figure", "parts", "summary", "traced"]
-
 COLUMNS = ("network", "vertices", "edges", "version", "round", "change", "sum", "note")
 KEYS = ("network", "version", "round")
 
@@ -138,6 +136,7 @@ class Rounds:
         self.ranks = np.full(n, 1 / n, np.float32)
 
     def __call__(self) -> None:
+        """Make a round."""
         before, self.ranks = self.ranks, np.zeros_like(self.ranks)
         loops.multiply_columns(self._base, self._bounds, self._rows, self._entries, before, self.ranks)
         if self._normalize:

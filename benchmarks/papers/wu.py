@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from benchmarks import peers
 from benchmarks.generate import crawl
 from benchmarks.measure import repeatedly, sampled
 from benchmarks.papers import claims, cpu_peers, ell, implementations, scan
@@ -48,9 +49,7 @@ from prplugin.types.edges import Csc
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["KEYS", "PACKAGES", "TABLES", "figures", "parts", "summary"]
-
-PACKAGES = cpu_peers.PACKAGES
+PACKAGES = peers.PACKAGES
 
 SIZES, ROUND, SPMV = "Sizes (Table I)", "Time per round (Table II)", "SpMV (Figure 4)"
 VECTORS, SWEEP, STREAM = "Vector operations (Table III)", "Thresholds", "Streaming (Section VI.D)"

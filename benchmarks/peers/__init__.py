@@ -23,7 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from benchmarks.peers import _busy, _memory, _threads, _times
+from benchmarks.peers import _memory, _times
 from benchmarks.peers._cases import ALONE, ASKED, FRAME_TO_FRAME, Case, cases
 from benchmarks.peers._figure import figure
 from benchmarks.peers._fit import Fitted, PreparedCase, fit_tolerances, prepare_case
@@ -37,12 +37,12 @@ PACKAGES = "pyarrow", "graphblas", "suitesparse_graphblas", "networkit", "igraph
 
 OURS = "ours"
 
-TABLES = {table.TITLE: table.COLUMNS for table in (_times, _memory, _threads, _busy)}
+TABLES = {table.TITLE: table.COLUMNS for table in (_times, _memory)}
 
 
 def names(data: Path | None, quick: bool) -> list[str]:
     """Return the names of all rows: case, library and measurement."""
-    return [f"{case.name}, {library}, {way}" for case in cases(data, quick) for library, way in _ways(case)]
+    return [f"{case.name}, {library}, {way}" for case in cases(data, quick) for library, way in _ways()]
 
 
 def parts(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> list[Part]:
@@ -64,7 +64,7 @@ def parts(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> list[Pa
 
     found = []
     for case in cases(data, quick):
-        ways = [(name, way) for name, way in _ways(case) if wanted(f"{case.name}, {name}, {way}")]
+        ways = [(name, way) for name, way in _ways() if wanted(f"{case.name}, {name}, {way}")]
         if ways:
             about = {"graph": case.name}
             compare = partial(_compare_peers, case, ways, about)
@@ -74,11 +74,9 @@ def parts(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> list[Pa
     return found
 
 
-def _ways(case: Case) -> list[tuple[str, str]]:
+def _ways() -> list[tuple[str, str]]:
     """Return pairs of library and measurement, one per group of rows of a case."""
-    own = [(OURS, _memory.WHAT), *[(OURS, _busy.WHAT)] * bool(case.details)]
-    details = (_threads.WHAT, _busy.WHAT)
-    return own + [(name, way) for name in PEERS for way in (FRAME_TO_FRAME, ALONE, *details * (name in case.details))]
+    return [(OURS, _memory.WHAT), *((name, way) for name in PEERS for way in (FRAME_TO_FRAME, ALONE))]
 
 
 def _rows_or_reason(about: dict[str, Any], find: Callable[[], Iterable[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
@@ -100,8 +98,6 @@ def _compare_peers(case: Case, ways: list[tuple[str, str]], about: dict[str, Any
     if (OURS, _memory.WHAT) in ways:
         for held in _memory.rows(prepared, own):
             yield _row(_memory, about, held)
-    if (OURS, _busy.WHAT) in ways:
-        yield _row(_busy, about, {"required error": ASKED[0], **_busy.row(prepared, own, ASKED[0])})
     for name in PEERS:
         if wanted := {way for library, way in ways if library == name}:
             known = about | {"peer": name}
@@ -121,14 +117,6 @@ def _compare(
             if what in ways:
                 timed = _times.row(prepared, own, theirs, asked, what)
                 yield _row(_times, about, {"what": what, "required error": asked, **timed})
-    about |= {"required error": ASKED[0]}
-    if theirs.fits[ASKED[0]].error > ASKED[0]:
-        return
-    if _threads.WHAT in ways:
-        for timed in _threads.rows(prepared, own, theirs, ASKED[0]):
-            yield _row(_threads, about, timed)
-    if _busy.WHAT in ways:
-        yield _row(_busy, about, _busy.row(prepared, theirs, ASKED[0]))
 
 
 def _row(table: ModuleType, about: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -11,10 +11,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.generate import grid, rmat, scattered, scattered_ids, uniform
-from benchmarks.peers._libraries import PEERS
 from benchmarks.reference import reference
-
-__all__ = ["ALONE", "ASKED", "FRAME_TO_FRAME", "Case", "Ids", "cases"]
 
 Ids: TypeAlias = Literal["dense", "sparse int64", "object strings", "str"]
 """Dense integers; integers scattered over 62 bits; the same as strings, in an object or a `str` column of pandas."""
@@ -36,15 +33,12 @@ class Case:
         Returns the frame of dense ids.
     ids : Ids
     alpha : float
-    details : collection of str
-        Libraries for which thread counts and a busy core are measured as well.
     """
 
     graph: str
     dense: Callable[[], pd.DataFrame]
     ids: Ids = "dense"
     alpha: float = 0.85
-    details: Collection[str] = ()
 
     @property
     def name(self) -> str:
@@ -80,18 +74,18 @@ class Case:
 def cases(data: Path | None, quick: bool) -> Iterator[Case]:
     """Yield the cases; cases of real graphs raise FileNotFoundError without a data folder."""
     if quick:
-        yield Case(graph="R-MAT 10", dense=lambda: rmat(10), ids="sparse int64", details=["SciPy loop, tuned"])
+        yield Case(graph="R-MAT 10", dense=lambda: rmat(10), ids="sparse int64")
         yield Case(graph="R-MAT 10", dense=lambda: rmat(10), ids="object strings")
         yield Case(graph="R-MAT 10", dense=lambda: rmat(10), ids="str")
         yield Case(graph="grid 30 x 30", dense=lambda: grid(30))
         return
     yield Case(graph="R-MAT 16", dense=lambda: rmat(16), ids="sparse int64")
-    yield Case(graph="R-MAT 18", dense=lambda: rmat(18), ids="sparse int64", details=PEERS)
+    yield Case(graph="R-MAT 18", dense=lambda: rmat(18), ids="sparse int64")
     yield Case(graph="R-MAT 20", dense=lambda: rmat(20), ids="sparse int64")
     yield Case(graph="R-MAT 18", dense=lambda: rmat(18))
     yield Case(graph="R-MAT 18", dense=lambda: rmat(18), ids="object strings")
     yield Case(graph="R-MAT 18", dense=lambda: rmat(18), ids="str")
-    yield Case(graph="grid 1000 x 1000", dense=lambda: grid(1000), details=PEERS)
+    yield Case(graph="grid 1000 x 1000", dense=lambda: grid(1000))
     yield Case(graph="uniform 2M x 10M", dense=lambda: uniform(2_000_000, 10_000_000))
     yield Case(graph="cnr-2000", dense=_real(data, "cnr-2000"))
     yield Case(graph="cnr-2000", dense=_real(data, "cnr-2000"), alpha=0.99)

@@ -14,8 +14,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-__all__ = ["Factorized", "by_arrow", "by_pandas"]
-
 Factorized: TypeAlias = tuple[np.ndarray, np.ndarray, Any]
 """Positions of the sources, positions of the targets, and the id at each position."""
 

@@ -10,8 +10,6 @@ from benchmarks.peers._libraries import PEERS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["figure"]
-
 
 def figure(results: list[dict[str, Any]]) -> Figure:
     """Draw one line per graph with one marker per library: filled for the first required error, else hollow."""

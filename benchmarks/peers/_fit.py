@@ -12,8 +12,6 @@ import pandas as pd
 from benchmarks.peers._cases import ASKED, Case
 from benchmarks.peers._libraries import Library
 
-__all__ = ["Fit", "Fitted", "PreparedCase", "fit_tolerances", "prepare_case"]
-
 LOOSEST = 0.5
 PATIENCE = 4
 """Number of halvings without a smaller error after which the search ends."""

@@ -12,8 +12,6 @@ import pandas as pd
 
 import prplugin
 
-__all__ = ["PEERS", "Library", "Ranks", "ours", "peer"]
-
 PEERS = {
     "SciPy loop": "scipy_loop",
     "SciPy loop, tuned": "scipy_loop_tuned",

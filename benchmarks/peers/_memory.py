@@ -11,8 +11,6 @@ import pyarrow as pa
 
 from benchmarks.peers._fit import Fitted, PreparedCase
 
-__all__ = ["COLUMNS", "TITLE", "WHAT", "peak_bytes", "rows"]
-
 WHAT = "memory"
 TITLE = "Memory, frame to frame"
 COLUMNS = (

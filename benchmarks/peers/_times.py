@@ -11,8 +11,6 @@ from benchmarks.peers._cases import FRAME_TO_FRAME
 from benchmarks.peers._fit import Fitted, PreparedCase
 from prplugin.machine import this_machine
 
-__all__ = ["COLUMNS", "TITLE", "about", "row", "runs_of"]
-
 TITLE = "Times"
 COLUMNS = (
     "graph", "edges", "peer", "what", "required error", "peer s", "prplugin s", "ratio", "method", "peer passes",

@@ -14,8 +14,6 @@ import pandas as pd
 
 from benchmarks.peers._factorize import by_arrow
 
-__all__ = ["MOST_EDGES", "THREADS", "build", "rank"]
-
 THREADS = None
 MOST_EDGES = 5_000_000
 

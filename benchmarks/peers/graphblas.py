@@ -15,8 +15,6 @@ import scipy.sparse
 
 from benchmarks.peers._factorize import by_arrow
 
-__all__ = ["THREADS", "build", "rank"]
-
 THREADS = None
 
 

@@ -14,8 +14,6 @@ import pandas as pd
 
 from benchmarks.peers._factorize import by_arrow
 
-__all__ = ["THREADS", "TOLERANCE", "build", "rank"]
-
 THREADS = 1
 TOLERANCE = False
 

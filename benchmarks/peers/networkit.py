@@ -15,8 +15,6 @@ from networkit.centrality import Norm, PageRank, SinkHandling
 
 from benchmarks.peers._factorize import by_arrow
 
-__all__ = ["THREADS", "build", "rank"]
-
 THREADS = None
 
 

@@ -11,8 +11,6 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 
-__all__ = ["MOST_EDGES", "THREADS", "build", "rank"]
-
 THREADS = 1
 MOST_EDGES = 2_000_000
 

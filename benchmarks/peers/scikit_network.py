@@ -17,8 +17,6 @@ from sknetwork.ranking import PageRank
 
 from benchmarks.peers._factorize import by_arrow
 
-__all__ = ["THREADS", "build", "rank"]
-
 THREADS = 1
 
 

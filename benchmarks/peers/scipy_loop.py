@@ -13,8 +13,6 @@ import scipy.sparse
 
 from benchmarks.peers._factorize import Factorized, by_pandas
 
-__all__ = ["THREADS", "Matrix", "build", "rank", "with_out_degrees"]
-
 THREADS = 1
 
 

@@ -18,12 +18,11 @@ from matplotlib.figure import Figure
 
 import prplugin
 from benchmarks import __main__ as command_line
-from benchmarks import compare, gap, mapped, memory, report, retrieval, run
+from benchmarks import compare, gap, measure, report, retrieval, run
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.generate import rmat, uniform
 from benchmarks.measure import repeatedly
 from benchmarks.run import Part
-from prplugin.types.edges import Csc
 
 
 @pytest.fixture(autouse=True)
@@ -211,16 +210,16 @@ def test_slow_calls_are_sampled_less_often(monkeypatch, limit, samples, calls):
 
 
 def test_work_that_does_not_fit_into_memory_is_refused(monkeypatch):
-    monkeypatch.setattr(memory, "bytes_available", lambda memory_space: 10**9)
-    memory.require(10**9, "host", "a graph")
+    monkeypatch.setattr(measure, "bytes_available", lambda memory_space: 10**9)
+    measure.require(10**9, "host", "a graph")
     with pytest.raises(
-        memory.InsufficientMemoryError, match=r"a graph needs about 2\.0 GB, and this machine has 1\.0 GB free"
+        measure.InsufficientMemoryError, match=r"a graph needs about 2\.0 GB, and this machine has 1\.0 GB free"
     ):
-        memory.require(2e9, "host", "a graph")
+        measure.require(2e9, "host", "a graph")
 
 
 def test_available_memory_is_plausible():
-    assert 10**6 < memory.bytes_available("host") < 10**15
+    assert 10**6 < measure.bytes_available("host") < 10**15
 
 
 @pytest.mark.slow
@@ -304,15 +303,3 @@ def test_graphs_of_gap_have_each_pair_once(monkeypatch, kind):
     pairs = {(min(pair), max(pair)) for pair in drawn.itertuples(index=False) if pair[0] != pair[1]}
     frame = gap._distinct_pairs(kind, 8, "host")
     assert list(frame.itertuples(index=False, name=None)) == sorted(map(tuple, pairs))
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_packed_crawl_has_edges_to_all_vertices(monkeypatch, threads):
-    monkeypatch.setattr(mapped, "STEP", 1 << 8)
-    adjacency, _ = mapped.packed_crawl(100_000, threads)
-    in_degrees = np.diff(adjacency.get(Csc).offsets)
-    assert 0.5 < adjacency.m / 100_000 < 2
-    assert in_degrees.min() >= 4
-    expected = np.concatenate([np.diff(mapped.piece(first, adjacency.n)[0]) for first in range(0, adjacency.n, 1 << 8)])
-    assert (in_degrees == expected).all()
-    assert (np.bincount(adjacency.get(Csc).indices, minlength=adjacency.n) == adjacency.out_weight).all()

@@ -22,7 +22,7 @@ from listings import OURS
 from listings import PAPERS as LISTINGS
 
 import prplugin
-from benchmarks import memory, report
+from benchmarks import measure, report
 from benchmarks.__main__ import BENCHMARKS, PAPERS, main
 from benchmarks.generate import rmat, uniform, web
 from benchmarks.papers import (
@@ -946,7 +946,7 @@ def test_graph_of_the_user_replaces_the_generated_one(tmp_path):
 
 
 def test_graph_that_does_not_fit_into_memory_is_a_row_with_the_reason(monkeypatch):
-    monkeypatch.setattr(memory, "bytes_available", lambda memory_space: 10**9)
+    monkeypatch.setattr(measure, "bytes_available", lambda memory_space: 10**9)
     [line] = kim._ten(kim._uniform(8_000_000, 10))
     assert "needs about 8.8 GB" in line["note"]
     assert line["what"] == ""
